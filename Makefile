@@ -1,0 +1,37 @@
+# Two commands need nothing but Python 3.11, git, gcc and Node: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test lint types contracts pytest statistical benchmarks coverage clean
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	touch $(STAMP)
+
+demo: $(STAMP)
+	@$(BIN)/python examples/demo.py
+
+test: lint types contracts pytest
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+contracts: $(STAMP)
+	$(BIN)/lint-imports --no-cache
+
+pytest: $(STAMP)
+	$(BIN)/pytest -n 2 -q -m "not slow"
+
+statistical: $(STAMP)
+	$(BIN)/pytest -n 2 -q -m "statistical or slow"
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,403 @@
+"""The vocabulary: what a user promises, asks for and receives. Standard library only, checked at birth.
+
+Inside the house bigger is better; `goal="min"` is a sign flip and q -> 1-q where readings enter a study.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from truearm.errors import InvalidArgument
+
+
+class Adversary(StrEnum):
+    """How much the source of the bad readings knows and controls.
+
+    Oblivious and prescient contamination strikes independently of the true reading; the prescient one
+    also sees every true reading, past and future. The malicious one chooses which readings to spoil.
+
+    Examples
+    --------
+    >>> Adversary("malicious") is Adversary.MALICIOUS
+    True
+    """
+
+    OBLIVIOUS = "oblivious"
+    PRESCIENT = "prescient"
+    MALICIOUS = "malicious"
+
+
+class Interval(NamedTuple):
+    """A closed interval; an infinite end says that the readings bound nothing on that side.
+
+    `low > high` happens only when the readings contradict the declared contamination, for instance when
+    more readings are missing than eps allows.
+
+    Examples
+    --------
+    >>> Interval(1.0, 2.5).width
+    1.5
+    """
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """The distance from low to high, 0 for two equal infinities."""
+        return 0.0 if self.low == self.high else self.high - self.low
+
+
+class Pull(NamedTuple):
+    """A request for one reading of one arm.
+
+    Examples
+    --------
+    >>> Pull(ticket=17, arm="B").arm
+    'B'
+    """
+
+    ticket: int
+    arm: str
+
+
+class Reading(NamedTuple):
+    """The number a pull gave.
+
+    Examples
+    --------
+    >>> Reading(ticket=17, arm="B", value=0.25).value
+    0.25
+    """
+
+    ticket: int
+    arm: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Contamination:
+    """An upper bound on the fraction of bad readings, and who makes them.
+
+    Parameters
+    ----------
+    eps
+        Largest fraction of contaminated readings that is allowed for, in [0, 1/2).
+    adversary
+        ``"oblivious"``, ``"prescient"`` or ``"malicious"``.
+    causal
+        Whether the adversary is blind to the future. None follows the paper: the oblivious adversary is
+        causal, the prescient and the malicious one are not. An attacker in life is causal, which lowers
+        the evidence needed (evidence.md T1, T4).
+
+    Examples
+    --------
+    >>> Contamination(0.05)
+    Contamination(eps=0.05, adversary=<Adversary.OBLIVIOUS: 'oblivious'>, causal=None)
+    >>> Contamination(0.02, "malicious").clairvoyant
+    True
+    >>> Contamination(0.02, "malicious", causal=True).clairvoyant
+    False
+    >>> Contamination(0.5)
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: eps must be in [0, 0.5), but got 0.5; when half of the readings may be
+    bad, no quantile of the true ones can be told from the data
+    """
+
+    eps: float
+    adversary: Adversary = Adversary.OBLIVIOUS
+    causal: bool | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eps", check_eps(self.eps))
+        object.__setattr__(self, "adversary", check_adversary(self.adversary))
+        if self.adversary is Adversary.OBLIVIOUS and self.causal is False:
+            msg = (
+                "causal=False contradicts adversary='oblivious', whose choices are made in advance; "
+                "use adversary='prescient' for one that sees the future"
+            )
+            raise InvalidArgument(msg)
+
+    @property
+    def clairvoyant(self) -> bool:
+        """Whether the bad readings may depend on true readings not yet taken."""
+        if self.causal is None:
+            return self.adversary is not Adversary.OBLIVIOUS
+        return not self.causal
+
+    @classmethod
+    def of(cls, value: "float | Contamination | None") -> "Contamination | None":
+        """Read what every `contamination=` argument takes: None, a fraction, or a Contamination.
+
+        Examples
+        --------
+        >>> Contamination.of(0.1).eps
+        0.1
+        >>> Contamination.of(None) is None
+        True
+        """
+        if value is None or isinstance(value, Contamination):
+            return value
+        return cls(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How much worse than the best an arm may be and still be a good answer.
+
+    Absolute tolerances are in units of the readings; a relative one compares positive readings by ratio.
+
+    Examples
+    --------
+    >>> Tolerance.of("2%")
+    Tolerance(amount=0.02, relative=True)
+    >>> Tolerance.of(0.1)
+    Tolerance(amount=0.1, relative=False)
+    """
+
+    amount: float = 0.0
+    relative: bool = False
+
+    def __post_init__(self) -> None:
+        if not (_is_number(self.amount) and 0 <= self.amount < math.inf):
+            msg = f"tolerance must be a finite number >= 0 or a string like '2%', but got {self.amount!r}"
+            raise InvalidArgument(msg)
+
+    @classmethod
+    def of(cls, value: "float | str | Tolerance") -> "Tolerance":
+        """Read what every `tolerance=` argument takes: a number, a string like '2%', or a Tolerance."""
+        if isinstance(value, Tolerance):
+            return value
+        if not isinstance(value, str):
+            return cls(value)
+        try:
+            number = float(value.strip().removesuffix("%"))
+        except ValueError:
+            msg = f"tolerance must be a number or a string like '2%', but got {value!r}"
+            raise InvalidArgument(msg) from None
+        return cls(number / 100, relative=True) if value.strip().endswith("%") else cls(number)
+
+    def __bool__(self) -> bool:
+        return self.amount > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regularity:
+    """What the paper's own algorithms must be told of every arm (Definition 2).
+
+    Within `reach` of the median in quantile levels, the distribution function rises with slope at least
+    1/(B m2), and m2 bounds the median absolute deviation of every arm.
+
+    Examples
+    --------
+    >>> Regularity(B=4.7, m2=0.7, reach=0.25).B
+    4.7
+    """
+
+    B: float
+    m2: float
+    reach: float
+
+    def __post_init__(self) -> None:
+        check_positive("B", self.B)
+        check_positive("m2", self.m2)
+        check_reach(self.reach)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is to be decided, and under which promises.
+
+    Examples
+    --------
+    >>> problem = Problem(arms=("A", "B"), contamination=0.1)
+    >>> problem.delta, problem.contamination.eps, problem.goal
+    (0.05, 0.1, 'max')
+    >>> Problem(arms=("A", "A"))
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: arms must have different names, but 'A' appears twice
+    """
+
+    arms: tuple[str, ...]
+    delta: float = 0.05  # the error probability of a conventional 95 % statement
+    contamination: Contamination | None = Contamination(0.05)  # product.md section 1
+    tolerance: Tolerance = Tolerance()
+    quantile: float = 0.5
+    goal: str = "max"
+    regularity: Regularity | None = None
+    dependent_arms: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arms", check_arms(self.arms))
+        check_delta(self.delta)
+        object.__setattr__(self, "contamination", Contamination.of(self.contamination))
+        object.__setattr__(self, "tolerance", Tolerance.of(self.tolerance))
+        check_quantile(self.quantile)
+        if self.goal not in ("max", "min"):
+            msg = f"goal must be 'max' or 'min', but got {self.goal!r}"
+            raise InvalidArgument(msg)
+
+    @property
+    def sign(self) -> float:
+        """Factor that turns readings into bigger-is-better values."""
+        return 1.0 if self.goal == "max" else -1.0
+
+    @property
+    def level(self) -> float:
+        """The quantile level after the sign flip of `goal="min"`."""
+        return self.quantile if self.goal == "max" else 1 - self.quantile
+
+
+def check_arms(arms: Sequence[str]) -> tuple[str, ...]:
+    """Return the arm names as a tuple of different, non-empty strings.
+
+    Examples
+    --------
+    >>> check_arms(["A", "B"])
+    ('A', 'B')
+    """
+    if isinstance(arms, str):
+        msg = f"arms must be a list of names, but got the single string {arms!r}; write [{arms!r}]"
+        raise InvalidArgument(msg)
+    names = tuple(arms)
+    if not names:
+        msg = "arms must name at least one arm, but got none"
+        raise InvalidArgument(msg)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            msg = f"arms must be non-empty strings, but got {name!r}; use str(name)"
+            raise InvalidArgument(msg)
+        if names.count(name) > 1:
+            msg = f"arms must have different names, but {name!r} appears twice"
+            raise InvalidArgument(msg)
+    return names
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _as_number(name: str, value: object, remedy: str) -> float:
+    # numpy scalars are numbers too, without importing numpy here
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        msg = f"{name} must be a number, but got {value!r}; {remedy}"
+        raise InvalidArgument(msg)
+    return float(value)
+
+
+def check_eps(eps: float) -> float:
+    """Return eps as a float in [0, 1/2), or say why it cannot be.
+
+    Examples
+    --------
+    >>> check_eps(0.1)
+    0.1
+    """
+    number = _as_number("eps", eps, "give the largest fraction of bad readings, such as 0.05")
+    if not 0 <= number < 0.5:
+        reason = (
+            "when half of the readings may be bad, no quantile of the true ones can be told from the data"
+            if number >= 0.5
+            else "it is a fraction of the readings"
+        )
+        msg = f"eps must be in [0, 0.5), but got {eps!r}; {reason}"
+        raise InvalidArgument(msg)
+    return number
+
+
+def check_adversary(adversary: str) -> Adversary:
+    """Return the adversary of that name.
+
+    Examples
+    --------
+    >>> check_adversary("prescient").value
+    'prescient'
+    """
+    try:
+        return Adversary(adversary)
+    except ValueError:
+        msg = f"adversary must be 'oblivious', 'prescient' or 'malicious', but got {adversary!r}"
+        raise InvalidArgument(msg) from None
+
+
+def check_delta(delta: float, name: str = "delta") -> float:
+    """Return delta as a float in (0, 1).
+
+    Examples
+    --------
+    >>> check_delta(0.05)
+    0.05
+    """
+    number = _as_number(name, delta, "give an error probability, such as 0.05")
+    if not 0 < number < 1:
+        msg = (
+            f"{name} must be in (0, 1), but got {delta!r}; it is an error probability, such as 0.05"
+        )
+        raise InvalidArgument(msg)
+    return number
+
+
+def check_quantile(quantile: float, name: str = "quantile") -> float:
+    """Return the quantile level as a float in (0, 1).
+
+    Examples
+    --------
+    >>> check_quantile(0.95)
+    0.95
+    """
+    number = _as_number(name, quantile, "0.5 is the median")
+    if not 0 < number < 1:
+        msg = f"{name} must be in (0, 1), but got {quantile!r}; 0.5 is the median, 0.95 the 95th percentile"
+        raise InvalidArgument(msg)
+    return number
+
+
+def check_reach(reach: float) -> float:
+    """Return the reach (the paper's t-bar) as a float in (0, 1/2).
+
+    Examples
+    --------
+    >>> check_reach(0.25)
+    0.25
+    """
+    number = _as_number("reach", reach, "give quantile levels, such as 0.25")
+    if not 0 < number < 0.5:
+        msg = (
+            f"reach must be in (0, 0.5), but got {reach!r}; it is how far from the median, in quantile "
+            "levels, the distribution function is known to rise"
+        )
+        raise InvalidArgument(msg)
+    return number
+
+
+def check_positive(name: str, value: float) -> float:
+    """Return a finite positive float.
+
+    Examples
+    --------
+    >>> check_positive("B", 4)
+    4.0
+    """
+    number = _as_number(name, value, "give a positive number")
+    if not 0 < number < math.inf:
+        msg = f"{name} must be positive and finite, but got {value!r}"
+        raise InvalidArgument(msg)
+    return number
+
+
+def check_count(name: str, value: int, least: int = 1) -> int:
+    """Return an integer not below `least`.
+
+    Examples
+    --------
+    >>> check_count("n", 10)
+    10
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
+        msg = f"{name} must be an integer not less than {least}, but got {value!r}"
+        raise InvalidArgument(msg)
+    return value.__index__()
