@@ -29,6 +29,155 @@ class Adversary(StrEnum):
     MALICIOUS = "malicious"
 
 
+def check_arms(arms: Sequence[str]) -> tuple[str, ...]:
+    """Return the arm names as a tuple of different, non-empty strings.
+
+    Examples
+    --------
+    >>> check_arms(["A", "B"])
+    ('A', 'B')
+    """
+    if isinstance(arms, str):
+        msg = f"arms must be a list of names, but got the single string {arms!r}; write [{arms!r}]"
+        raise InvalidArgument(msg)
+    names = tuple(arms)
+    if not names:
+        msg = "arms must name at least one arm, but got none"
+        raise InvalidArgument(msg)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            msg = f"arms must be non-empty strings, but got {name!r}; use str(name)"
+            raise InvalidArgument(msg)
+        if names.count(name) > 1:
+            msg = f"arms must have different names, but {name!r} appears twice"
+            raise InvalidArgument(msg)
+    return names
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _as_number(name: str, value: object, remedy: str) -> float:
+    # numpy scalars are numbers too, without importing numpy here
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        msg = f"{name} must be a number, but got {value!r}; {remedy}"
+        raise InvalidArgument(msg)
+    return float(value)
+
+
+def check_eps(eps: float) -> float:
+    """Return eps as a float in [0, 1/2), or say why it cannot be.
+
+    Examples
+    --------
+    >>> check_eps(0.1)
+    0.1
+    """
+    number = _as_number("eps", eps, "give the largest fraction of bad readings, such as 0.05")
+    if not 0 <= number < 0.5:
+        reason = (
+            "when half of the readings may be bad, no quantile of the true ones can be told from the data"
+            if number >= 0.5
+            else "it is a fraction of the readings"
+        )
+        msg = f"eps must be in [0, 0.5), but got {eps!r}; {reason}"
+        raise InvalidArgument(msg)
+    return number
+
+
+def check_adversary(adversary: str) -> Adversary:
+    """Return the adversary of that name.
+
+    Examples
+    --------
+    >>> check_adversary("prescient").value
+    'prescient'
+    """
+    try:
+        return Adversary(adversary)
+    except ValueError:
+        msg = f"adversary must be 'oblivious', 'prescient' or 'malicious', but got {adversary!r}"
+        raise InvalidArgument(msg) from None
+
+
+def check_delta(delta: float, name: str = "delta") -> float:
+    """Return delta as a float in (0, 1).
+
+    Examples
+    --------
+    >>> check_delta(0.05)
+    0.05
+    """
+    number = _as_number(name, delta, "give an error probability, such as 0.05")
+    if not 0 < number < 1:
+        msg = f"{name} must be in (0, 1), but got {delta!r}; it is an error probability, such as 0.05"
+        raise InvalidArgument(msg)
+    return number
+
+
+def check_quantile(quantile: float, name: str = "quantile") -> float:
+    """Return the quantile level as a float in (0, 1).
+
+    Examples
+    --------
+    >>> check_quantile(0.95)
+    0.95
+    """
+    number = _as_number(name, quantile, "0.5 is the median")
+    if not 0 < number < 1:
+        msg = f"{name} must be in (0, 1), but got {quantile!r}; 0.5 is the median, 0.95 the 95th percentile"
+        raise InvalidArgument(msg)
+    return number
+
+
+def check_reach(reach: float) -> float:
+    """Return the reach (the paper's t-bar) as a float in (0, 1/2).
+
+    Examples
+    --------
+    >>> check_reach(0.25)
+    0.25
+    """
+    number = _as_number("reach", reach, "give quantile levels, such as 0.25")
+    if not 0 < number < 0.5:
+        msg = (
+            f"reach must be in (0, 0.5), but got {reach!r}; it is how far from the median, in quantile "
+            "levels, the distribution function is known to rise"
+        )
+        raise InvalidArgument(msg)
+    return number
+
+
+def check_positive(name: str, value: float) -> float:
+    """Return a finite positive float.
+
+    Examples
+    --------
+    >>> check_positive("B", 4)
+    4.0
+    """
+    number = _as_number(name, value, "give a positive number")
+    if not 0 < number < math.inf:
+        msg = f"{name} must be positive and finite, but got {value!r}"
+        raise InvalidArgument(msg)
+    return number
+
+
+def check_count(name: str, value: int, least: int = 1) -> int:
+    """Return an integer not below `least`.
+
+    Examples
+    --------
+    >>> check_count("n", 10)
+    10
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
+        msg = f"{name} must be an integer not less than {least}, but got {value!r}"
+        raise InvalidArgument(msg)
+    return value.__index__()
+
+
 class Interval(NamedTuple):
     """A closed interval; an infinite end says that the readings bound nothing on that side.
 
@@ -250,154 +399,3 @@ class Problem:
     def level(self) -> float:
         """The quantile level after the sign flip of `goal="min"`."""
         return self.quantile if self.goal == "max" else 1 - self.quantile
-
-
-def check_arms(arms: Sequence[str]) -> tuple[str, ...]:
-    """Return the arm names as a tuple of different, non-empty strings.
-
-    Examples
-    --------
-    >>> check_arms(["A", "B"])
-    ('A', 'B')
-    """
-    if isinstance(arms, str):
-        msg = f"arms must be a list of names, but got the single string {arms!r}; write [{arms!r}]"
-        raise InvalidArgument(msg)
-    names = tuple(arms)
-    if not names:
-        msg = "arms must name at least one arm, but got none"
-        raise InvalidArgument(msg)
-    for name in names:
-        if not isinstance(name, str) or not name:
-            msg = f"arms must be non-empty strings, but got {name!r}; use str(name)"
-            raise InvalidArgument(msg)
-        if names.count(name) > 1:
-            msg = f"arms must have different names, but {name!r} appears twice"
-            raise InvalidArgument(msg)
-    return names
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _as_number(name: str, value: object, remedy: str) -> float:
-    # numpy scalars are numbers too, without importing numpy here
-    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
-        msg = f"{name} must be a number, but got {value!r}; {remedy}"
-        raise InvalidArgument(msg)
-    return float(value)
-
-
-def check_eps(eps: float) -> float:
-    """Return eps as a float in [0, 1/2), or say why it cannot be.
-
-    Examples
-    --------
-    >>> check_eps(0.1)
-    0.1
-    """
-    number = _as_number("eps", eps, "give the largest fraction of bad readings, such as 0.05")
-    if not 0 <= number < 0.5:
-        reason = (
-            "when half of the readings may be bad, no quantile of the true ones can be told from the data"
-            if number >= 0.5
-            else "it is a fraction of the readings"
-        )
-        msg = f"eps must be in [0, 0.5), but got {eps!r}; {reason}"
-        raise InvalidArgument(msg)
-    return number
-
-
-def check_adversary(adversary: str) -> Adversary:
-    """Return the adversary of that name.
-
-    Examples
-    --------
-    >>> check_adversary("prescient").value
-    'prescient'
-    """
-    try:
-        return Adversary(adversary)
-    except ValueError:
-        msg = f"adversary must be 'oblivious', 'prescient' or 'malicious', but got {adversary!r}"
-        raise InvalidArgument(msg) from None
-
-
-def check_delta(delta: float, name: str = "delta") -> float:
-    """Return delta as a float in (0, 1).
-
-    Examples
-    --------
-    >>> check_delta(0.05)
-    0.05
-    """
-    number = _as_number(name, delta, "give an error probability, such as 0.05")
-    if not 0 < number < 1:
-        msg = (
-            f"{name} must be in (0, 1), but got {delta!r}; it is an error probability, such as 0.05"
-        )
-        raise InvalidArgument(msg)
-    return number
-
-
-def check_quantile(quantile: float, name: str = "quantile") -> float:
-    """Return the quantile level as a float in (0, 1).
-
-    Examples
-    --------
-    >>> check_quantile(0.95)
-    0.95
-    """
-    number = _as_number(name, quantile, "0.5 is the median")
-    if not 0 < number < 1:
-        msg = f"{name} must be in (0, 1), but got {quantile!r}; 0.5 is the median, 0.95 the 95th percentile"
-        raise InvalidArgument(msg)
-    return number
-
-
-def check_reach(reach: float) -> float:
-    """Return the reach (the paper's t-bar) as a float in (0, 1/2).
-
-    Examples
-    --------
-    >>> check_reach(0.25)
-    0.25
-    """
-    number = _as_number("reach", reach, "give quantile levels, such as 0.25")
-    if not 0 < number < 0.5:
-        msg = (
-            f"reach must be in (0, 0.5), but got {reach!r}; it is how far from the median, in quantile "
-            "levels, the distribution function is known to rise"
-        )
-        raise InvalidArgument(msg)
-    return number
-
-
-def check_positive(name: str, value: float) -> float:
-    """Return a finite positive float.
-
-    Examples
-    --------
-    >>> check_positive("B", 4)
-    4.0
-    """
-    number = _as_number(name, value, "give a positive number")
-    if not 0 < number < math.inf:
-        msg = f"{name} must be positive and finite, but got {value!r}"
-        raise InvalidArgument(msg)
-    return number
-
-
-def check_count(name: str, value: int, least: int = 1) -> int:
-    """Return an integer not below `least`.
-
-    Examples
-    --------
-    >>> check_count("n", 10)
-    10
-    """
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
-        msg = f"{name} must be an integer not less than {least}, but got {value!r}"
-        raise InvalidArgument(msg)
-    return value.__index__()
