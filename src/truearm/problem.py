@@ -77,7 +77,7 @@ def check_eps(eps: float) -> float:
     number = _as_number("eps", eps, "give the largest fraction of bad readings, such as 0.05")
     if not 0 <= number < 0.5:
         reason = (
-            "when half of the readings may be bad, no quantile of the true ones can be told from the data"
+            "from one half on, bad readings can move the observed median anywhere"
             if number >= 0.5
             else "it is a fraction of the readings"
         )
@@ -252,8 +252,8 @@ class Contamination:
     >>> Contamination(0.5)
     Traceback (most recent call last):
         ...
-    truearm.errors.InvalidArgument: eps must be in [0, 0.5), but got 0.5; when half of the readings may be
-    bad, no quantile of the true ones can be told from the data
+    truearm.errors.InvalidArgument: eps must be in [0, 0.5), but got 0.5; from one half on, bad readings can
+    move the observed median anywhere
     """
 
     eps: float
