@@ -1,0 +1,310 @@
+"""What no algorithm can do: smoothed Bernoulli arms, their contaminated liftings, and the pulls they cost.
+
+A smoothed Bernoulli law with parameter p and weight w is (1-w) Ber(p) + w Unif[0, 1]; the paper has w = 1/2.
+Its lifting is a clean law whose contaminated readings follow it exactly, with the median moved as far as
+contamination can move it. The paper's lifting needs a different B for every arm; the repaired one (w = 3/4,
+audit 1.h) has B = 4 and one m2 for all arms, and carries Theorem 16 with an explicit constant.
+"""
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truearm.bounds import Constants, rank_shift
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.problem import Adversary, check_adversary, check_delta
+
+Floats = NDArray[np.float64]
+
+REPAIRED_CONSTANT = 352 / 8100  # (1/4) / (2025/352): audit 1.h
+_ROUNDING = 1e-12  # allowed when sums of decimal fractions meet an end of their range
+_WEIGHT = {"paper": 0.5, "sharp": 0.75}  # uniform share of the observed law
+_PARAMETERS = {"paper": (1 / 3, 2 / 3), "sharp": (4 / 15, 11 / 15)}  # where each lifting is proved: audit 1.h
+
+
+class Masses(NamedTuple):
+    """A law on [0, 1]: its atoms at 0 and 1 and the mass spread evenly between them.
+
+    Examples
+    --------
+    >>> Masses(0.25, 0.25, 0.5).uniform
+    0.5
+    """
+
+    zero: float
+    one: float
+    uniform: float
+
+
+class Lifting(NamedTuple):
+    """A contaminated arm whose readings follow a smoothed Bernoulli law.
+
+    `clean` is the true law, `target` the value a bad reading takes, `strike` the chance that a reading on the
+    opposite atom is replaced (a malicious adversary) or that any reading is (the others). `reach` is the open
+    upper end of the reaches for which the clean law is in the family with that B and m2.
+
+    Examples
+    --------
+    >>> lifting(0.6, 0.05, "prescient", best=True).B
+    4.0
+    """
+
+    clean: Masses
+    target: Literal[0, 1]
+    strike: float
+    observed_median: float
+    median: float
+    m2: float
+    B: float
+    bias: float
+    reach: float
+
+
+def _check_parameter(name: str, p: float) -> float:
+    if not 0 <= p <= 1:
+        msg = f"{name} must be in [0, 1], but got {p!r}; it is the parameter of a smoothed Bernoulli law"
+        raise InvalidArgument(msg)
+    return float(p)
+
+
+def smoothed_bernoulli(p: float, weight: float = 0.5) -> Masses:
+    """Return the masses of (1 - weight) Ber(p) + weight Unif[0, 1].
+
+    Examples
+    --------
+    >>> smoothed_bernoulli(0.5)
+    Masses(zero=0.25, one=0.25, uniform=0.5)
+    """
+    _check_parameter("p", p)
+    return Masses((1 - weight) * (1 - p), (1 - weight) * p, weight)  # appendix D
+
+
+def smoothed_bernoulli_density(x: ArrayLike, p: float, weight: float = 0.5) -> Floats:
+    """Return the density with respect to length on (0, 1) plus one unit of mass on each of 0 and 1.
+
+    Examples
+    --------
+    >>> smoothed_bernoulli_density([0, 0.3, 1, 2], 0.5)
+    array([0.25, 0.5 , 0.25, 0.  ])
+    """
+    masses, points = smoothed_bernoulli(p, weight), np.asarray(x, dtype=np.float64)
+    inside = (points > 0) & (points < 1)
+    return np.select([points == 0, points == 1, inside], masses, 0.0)
+
+
+def smoothed_bernoulli_median(p: float, weight: float = 0.5) -> float:
+    """Return the median: p itself at the paper's weight, (1 + p)/3 at weight 3/4.
+
+    Examples
+    --------
+    >>> smoothed_bernoulli_median(0.6), round(smoothed_bernoulli_median(0.6, 0.75), 6)
+    (0.6, 0.533333)
+    """
+    masses = smoothed_bernoulli(p, weight)
+    if not 0.5 <= weight <= 1:
+        msg = f"weight={weight!r} must be in [1/2, 1], so that the median falls between the atoms"
+        raise OutOfReach(msg)
+    return (0.5 - masses.zero) / weight  # audit 1.h
+
+
+def smoothed_bernoulli_kl(p: float, q: float, weight: float = 0.5) -> float:
+    """Return the Kullback-Leibler divergence of the law at q from the law at p, in nats.
+
+    Examples
+    --------
+    >>> round(smoothed_bernoulli_kl(0.6, 0.45), 6)
+    0.022614
+    """
+    terms = ((p, q), (1 - _check_parameter("p", p), 1 - _check_parameter("q", q)))
+    bernoulli = sum(a * math.log(a / b) if b > 0 else math.inf for a, b in terms if a > 0)
+    return (1 - weight) * bernoulli  # appendix D
+
+
+def kl_curvature(eta: float, weight: float = 0.5) -> float:
+    """Return the least C with KL <= C (p - q)^2 for all p, q in [eta, 1 - eta].
+
+    Examples
+    --------
+    >>> kl_curvature(0.25)
+    1.3333333333333333
+    """
+    if not 0 < eta < 0.5:
+        msg = f"eta must be in (0, 1/2), but got {eta!r}"
+        raise InvalidArgument(msg)
+    return (1 - weight) / (2 * eta * (1 - eta))  # C_eta, erratum E13
+
+
+def _check_gaps(gaps: ArrayLike, tolerance: float, delta: float) -> Floats:
+    """Return max(gap, tolerance) of every arm but the best."""
+    values = np.atleast_1d(np.asarray(gaps, dtype=np.float64))
+    if not (np.all(np.isfinite(values)) and np.all(values >= 0) and 0 <= tolerance < math.inf):
+        msg = f"gaps and tolerance must be finite and >= 0, but got {gaps!r} and {tolerance!r}"
+        raise InvalidArgument(msg)
+    if check_delta(delta) >= 3 / 20:
+        msg = f"delta={delta!r} is too large: the lower bound is proved for delta < 3/20"
+        raise OutOfReach(msg)
+    scale = np.maximum(values, tolerance)
+    if not np.all(scale > 0):
+        msg = "a gap of 0 needs a positive tolerance: equal arms are never told apart"
+        raise OutOfReach(msg)
+    return scale
+
+
+def bernoulli_lower_bound(
+    gaps: ArrayLike,
+    tolerance: float,
+    delta: float,
+    *,
+    best: float,
+    eta: float,
+    constants: Constants = "sharp",
+) -> float:
+    """Return the expected pulls any algorithm needs on clean smoothed Bernoulli arms.
+
+    Parameters
+    ----------
+    gaps
+        Parameter gaps of all arms but the best.
+    best
+        The largest parameter; every parameter, and best + tolerance, must be in [eta, 1 - eta].
+    constants
+        ``"paper"`` has log(1/(2.4 delta)), cited by the paper; it is proved here only when every gap exceeds
+        the tolerance. ``"sharp"`` has log(1/(4 delta)), proved in audit 1.h. Both have 1/(4 C), erratum E13.
+
+    Examples
+    --------
+    >>> round(bernoulli_lower_bound([0.15, 0.02], 0.05, 0.05, best=0.6, eta=1 / 3), 3)
+    158.957
+    """
+    scale = _check_gaps(gaps, tolerance, delta)
+    lowest = best - float(np.max(gaps))
+    if lowest < eta - _ROUNDING or best + tolerance > 1 - eta + _ROUNDING:
+        msg = (
+            f"parameters from {lowest:.6g} to best + tolerance = {best + tolerance:.6g} leave "
+            f"[eta, 1 - eta] = [{eta:.6g}, {1 - eta:.6g}]; use a smaller eta, tolerance or gap"
+        )
+        raise OutOfReach(msg)
+    factor = 2.4 if constants == "paper" else 4.0
+    return float(
+        np.sum(scale**-2.0) / (4 * kl_curvature(eta)) * math.log(1 / (factor * delta))
+    )  # Lemma 28, E13
+
+
+def lifting(p: float, eps: float, adversary: str, *, best: bool, constants: Constants = "sharp") -> Lifting:
+    """Return a clean law and an attack under which readings are smoothed Bernoulli with parameter p.
+
+    The median of the best arm is pushed down, those of the others up, so the medians seen differ by the
+    effective gap.
+
+    Parameters
+    ----------
+    best
+        Whether this is the best arm.
+    constants
+        ``"paper"``: weight 1/2, with the true m2 and the B it needs (erratum E14). ``"sharp"``: weight 3/4.
+
+    Examples
+    --------
+    >>> arm = lifting(0.6, 0.05, "prescient", best=True, constants="paper")
+    >>> round(arm.median, 6), round(arm.m2, 6), round(arm.B, 6)
+    (0.65, 0.35, 5.428571)
+    """
+    _check_lifting(p, eps, constants)
+    malicious = check_adversary(adversary) is Adversary.MALICIOUS
+    observed = smoothed_bernoulli(p, _WEIGHT[constants])
+    sign = 1 if best else -1
+    clean = _moved_back(observed, eps, sign) if malicious else _cleaned(observed, eps, sign)
+    source = clean.one if best else clean.zero
+    observed_median = smoothed_bernoulli_median(p, _WEIGHT[constants])
+    bias = rank_shift(eps, adversary) / clean.uniform  # B m2 = 1/slope
+    median = observed_median + sign * bias
+    edge = min(median, 1 - median)
+    m2 = min(1 / (4 * clean.uniform), edge)  # audit 1.h; the second only at weight 1/2
+    return Lifting(
+        clean=clean,
+        target=0 if best else 1,
+        strike=eps / source if malicious else eps,  # erratum E15
+        observed_median=observed_median,
+        median=median,
+        m2=m2,
+        B=1 / (clean.uniform * m2),
+        bias=bias,
+        reach=clean.uniform * edge,
+    )
+
+
+def _check_lifting(p: float, eps: float, constants: str) -> None:
+    if constants not in _WEIGHT:
+        msg = f"constants must be 'sharp' or 'paper', but got {constants!r}"
+        raise InvalidArgument(msg)
+    low, high = _PARAMETERS[constants]
+    if not low <= p <= high:
+        msg = f"p={p!r} must be in [{low:.6g}, {high:.6g}] for this lifting"
+        raise OutOfReach(msg)
+    if not 0 <= eps < 1 / 15:
+        msg = f"eps={eps!r} must be in [0, 1/15) for this lifting"
+        raise OutOfReach(msg)
+
+
+def _cleaned(observed: Masses, eps: float, sign: int) -> Masses:
+    """Return (observed - eps at one atom)/(1 - eps): the best arm's bad readings are zeros."""
+    zero = observed.zero - eps if sign > 0 else observed.zero
+    one = observed.one if sign > 0 else observed.one - eps
+    return Masses(zero / (1 - eps), one / (1 - eps), observed.uniform / (1 - eps))  # audit 1.h
+
+
+def _moved_back(observed: Masses, eps: float, sign: int) -> Masses:
+    """Return the law before a malicious adversary moved a mass eps from one atom to the other."""
+    return Masses(observed.zero - sign * eps, observed.one + sign * eps, observed.uniform)  # audit 1.h
+
+
+def lifted_readings(arm: Lifting, adversary: str) -> Masses:
+    """Return the law of the contaminated readings of a lifting.
+
+    Examples
+    --------
+    >>> arm = lifting(0.5, 0.05, "malicious", best=True)
+    >>> [round(mass, 6) for mass in lifted_readings(arm, "malicious")]
+    [0.125, 0.125, 0.75]
+    """
+    clean, strike = arm.clean, arm.strike
+    if check_adversary(adversary) is Adversary.MALICIOUS:
+        upward = strike * clean.zero if arm.target else -strike * clean.one
+        return Masses(clean.zero - upward, clean.one + upward, clean.uniform)
+    zero, one, uniform = ((1 - strike) * mass for mass in clean)
+    return Masses(zero, one + strike, uniform) if arm.target else Masses(zero + strike, one, uniform)
+
+
+def contaminated_lower_bound(
+    gaps: ArrayLike, tolerance: float, delta: float, *, eps: float, reach: float
+) -> float:
+    """Return the expected pulls any algorithm needs on some contaminated arms with these effective gaps.
+
+    The arms are `lifting`s: B = 4, one m2 for all arms, any adversary.
+
+    Parameters
+    ----------
+    gaps
+        Effective gaps of all arms but the best.
+
+    Examples
+    --------
+    >>> round(contaminated_lower_bound([0.1, 0.05, 0.01], 0.02, 0.05, eps=0.05, reach=0.2), 3)
+    209.823
+    """
+    scale = _check_gaps(gaps, tolerance, delta)
+    conditions = (
+        (0 <= eps < 1 / 15, f"eps < 1/15 fails for eps={eps!r}"),
+        (0 < reach < 1 / 4, f"0 < reach < 1/4 fails for reach={reach!r}"),
+        (
+            np.max(gaps) + tolerance < 7 / 45,
+            f"max gap + tolerance < 7/45 fails for {np.max(gaps):.6g} + {tolerance:.6g}",
+        ),
+    )
+    for holds, failure in conditions:
+        if not holds:
+            msg = f"the condition {failure}; Theorem 16 as repaired in audit 1.h needs it"
+            raise OutOfReach(msg)
+    return float(REPAIRED_CONSTANT * np.sum(scale**-2.0) * math.log(1 / (4 * delta)))  # Thm 16, audit 1.h
