@@ -1,0 +1,717 @@
+"""Evidence for and against an order of arms, from counts at cuts. Samples in, log-evidence out.
+
+A cut splits the line into a lower set L and an upper set U. If arm j is at least as good as arm i, there is a
+cut at which L holds at least p- of arm i and U at least p+ of arm j, at every pull and whatever the adversary
+does (evidence T2). The product of the two arms' e-values at that cut is then a supermartingale (T1), and its
+minimum over all cuts, which needs no knowledge of the cut, is evidence that j is worse. Everything here is
+that minimum, for one rival (`pair`) or for a portfolio of rivals (`pooled`), in one design or the other.
+
+Inside, bigger is better. `is_better` and `breakdown` take a goal and are the doors for users.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtr, lambertw
+
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.mixture import DEFAULT_PRIOR, Prior, log_mixture
+from truearm.problem import Adversary, Contamination, Tolerance, check_count, check_delta, check_quantile
+from truearm.sample import EMPTY, Design, Sample, as_readings
+
+Floats = NDArray[np.float64]
+Rule = Literal["pooled", "causal", "clairvoyant", "dependent"]
+
+_FANOUT = 8  # pieces an open stretch of ranks is cut into; 4 to 16 cost the same within 20 %
+_COARSE = 32  # first pieces of the whole range of ranks
+
+
+class Levels(NamedTuple):
+    """Least chances that a reading falls in L (an arm at or below the cut) and in U (at or above it).
+
+    Examples
+    --------
+    >>> Levels.of(0.5, Contamination(0.1))
+    Levels(low=0.45, high=0.45)
+    >>> Levels.of(0.25, None)
+    Levels(low=0.25, high=0.75)
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, quantile: float, contamination: Contamination | None) -> "Levels":
+        """Return the levels of a quantile under a contamination, None meaning the paper's promise."""
+        if contamination is None:
+            return cls(quantile, 1 - quantile)  # evidence section 1: identified
+        return cls.at(quantile, contamination.eps, contamination.adversary)
+
+    @classmethod
+    def at(cls, quantile: float, eps: float, adversary: Adversary) -> "Levels":
+        """Return the levels at any eps in [0, 1], as the search for a breakdown point needs them."""
+        if adversary is Adversary.MALICIOUS:
+            return cls(quantile - eps, 1 - quantile - eps)  # audit 2.A, and beyond eps = 1/2
+        return cls((1 - eps) * quantile, (1 - eps) * (1 - quantile))  # audit 2.A
+
+
+def threshold(k: int, delta: float, rule: Rule) -> float:
+    """Return how much evidence rejects an arm, so that the best of k arms is ever lost with chance <= delta.
+
+    Parameters
+    ----------
+    rule
+        "pooled": one e-process per arm, causal adversary. "causal", "clairvoyant", "dependent": pairs of
+        arms, under an adversary blind to the future, one that sees it, and arms that move together besides.
+
+    Examples
+    --------
+    >>> [round(threshold(10, 0.05, rule), 2) for rule in ("pooled", "causal", "clairvoyant", "dependent")]
+    [20.0, 180.0, 1033.9, 14400.0]
+    """
+    check_delta(delta)
+    rivals = max(1, check_count("k", k) - 1)
+    match rule:
+        case "pooled":
+            return 1 / delta  # evidence T5
+        case "causal":
+            return rivals / delta  # evidence T3
+        case "clairvoyant":
+            return rivals * _clairvoyant_constant(delta)  # evidence T4b
+        case "dependent":
+            return 4 * rivals / delta**2  # evidence T4c
+    msg = f"rule must be 'pooled', 'causal', 'clairvoyant' or 'dependent', but got {rule!r}"
+    raise InvalidArgument(msg)
+
+
+def _clairvoyant_constant(delta: float) -> float:
+    """Return c0 with (1 + ln c0)/c0 = delta: the product of two Pareto(1) variables exceeds it so often."""
+    return math.exp(-float(lambertw(-delta / math.e, -1).real) - 1)  # 1+ln c0 = -W_{-1}(-delta/e)
+
+
+class Stake(NamedTuple):
+    """A bet that one rival is better: its sample, its share of the capital, what it saw before it was placed.
+
+    Examples
+    --------
+    >>> Stake(Sample.of([1.0, 2.0])).log_share
+    0.0
+    """
+
+    sample: Sample
+    log_share: float = 0.0
+    before: Sample = EMPTY
+    """Readings pulled before the bet; they do not count for it (evidence T5)."""
+    closed: bool = False
+    """Whether readings at the cut count as below it: for rivals without priority over the arm (T3, ties)."""
+
+
+class Evidence(NamedTuple):
+    """The least log-evidence over all cuts, and the rank of the judged arm's reading at which it is found.
+
+    Examples
+    --------
+    >>> Evidence(3.2, 10).log_value
+    3.2
+    """
+
+    log_value: float
+    rank: int
+
+
+Term = Callable[[Floats, int, float], Floats]  # (count in the null's favor, n, level) -> log-evidence
+
+
+def mixture_term(prior: Prior = DEFAULT_PRIOR) -> Term:
+    """Return one arm's log-evidence for data that may have been looked at (audit 2.C).
+
+    Examples
+    --------
+    >>> float(mixture_term()(np.array(3.0), 20, 0.5).round(3))
+    2.687
+    """
+
+    def term(count: Floats, n: int, level: float) -> Floats:
+        return log_mixture(count, n, level, prior)
+
+    return term
+
+
+def fixed_term(count: Floats, n: int, level: float) -> Floats:
+    """Return one arm's -log p for a number of readings fixed in advance (evidence section 11).
+
+    Examples
+    --------
+    >>> float(fixed_term(np.array(3.0), 20, 0.5).round(3))
+    6.654
+    """
+    if level <= 0:
+        return np.zeros(np.shape(count))
+    tail = bdtr(np.maximum(count, 0), n, level)
+    return -np.log(np.maximum(tail, 1e-300))  # a floor on p is a floor on the evidence: conservative
+
+
+@dataclass(frozen=True, slots=True)
+class _Cuts:
+    """Both sides of the product, as functions of the rank r: the cut just below the judged arm's X_(r+1)."""
+
+    own: Sample
+    stakes: Sequence[Stake]
+    levels: Levels
+    log_cash: float
+    term: Term
+
+    def rising(self, ranks: NDArray[np.intp]) -> Floats:
+        """Return the judged arm's own evidence; the higher the cut, the fewer readings above it."""
+        above = self.own.values.size - ranks + self.own.pending
+        return self.term(above.astype(np.float64), self.own.n, self.levels.high)
+
+    def falling(self, ranks: NDArray[np.intp]) -> Floats:
+        """Return the log of the rivals' portfolio; the higher the cut, the more readings below it."""
+        values = self.own.values
+        beyond = ranks >= values.size
+        cuts = values[np.minimum(ranks, values.size - 1)] if values.size else np.full(ranks.shape, np.inf)
+        total: Floats = np.full(ranks.shape, self.log_cash)
+        for stake in self.stakes:
+            count = np.where(beyond, _all_below(stake.sample), stake.sample.below(cuts, closed=stake.closed))
+            n = stake.sample.n
+            if stake.before.n:
+                early = np.where(
+                    beyond, _all_below(stake.before), stake.before.below(cuts, closed=stake.closed)
+                )
+                count, n = count - early, n - stake.before.n
+            term = self.term(count.astype(np.float64), n, self.levels.low) + stake.log_share
+            total = term if len(self.stakes) == 1 and self.log_cash == -np.inf else np.logaddexp(total, term)
+        return total
+
+
+def _all_below(sample: Sample) -> int:
+    return sample.values.size + sample.pending
+
+
+def _evidence_at(cuts: _Cuts, rank: int) -> Evidence:
+    ranks = np.array([min(rank, cuts.own.values.size)])
+    return Evidence(float((cuts.rising(ranks) + cuts.falling(ranks))[0]), int(ranks[0]))
+
+
+def _least(cuts: _Cuts, guess: int | None) -> Evidence:
+    """Return the exact minimum over all cuts by branch and bound.
+
+    Between ranks a < b the product is at least rising(a) + falling(b); stretches where that already exceeds
+    the best value found are never looked into. Ranks inside a tie are no cuts of their own, but they only
+    overstate: the first rank of the tie has the same portfolio and less own evidence.
+    """
+    size = cuts.own.values.size
+    edges = np.unique(np.linspace(0, size, min(size, _COARSE) + 1).astype(np.intp))
+    if guess is not None:
+        edges = np.unique(np.append(edges, min(guess, size)))
+    up, down = cuts.rising(edges), cuts.falling(edges)
+    at = int(np.argmin(up + down))
+    best, rank = float((up + down)[at]), int(edges[at])
+    left, right, up, down = edges[:-1], edges[1:], up[:-1], down[1:]
+    steps = np.arange(1, _FANOUT)
+    while True:
+        still = (up + down < best) & (right - left > 1)
+        if not still.any():
+            return Evidence(best, rank)
+        left, right, up, down = left[still], right[still], up[still], down[still]
+        inner = left[:, None] + (right - left)[:, None] * steps // _FANOUT
+        flat = inner.ravel()
+        inner_up, inner_down = cuts.rising(flat), cuts.falling(flat)
+        at = int(np.argmin(inner_up + inner_down))
+        if inner_up[at] + inner_down[at] < best:
+            best, rank = float(inner_up[at] + inner_down[at]), int(flat[at])
+        shape = inner.shape
+        left, right = np.column_stack((left, inner)).ravel(), np.column_stack((inner, right)).ravel()
+        up = np.column_stack((up, inner_up.reshape(shape))).ravel()
+        down = np.column_stack((inner_down.reshape(shape), down)).ravel()
+
+
+def pair(
+    better: Sample,
+    worse: Sample,
+    levels: Levels,
+    *,
+    closed: bool = False,
+    prior: Prior = DEFAULT_PRIOR,
+    guess: int | None = None,
+) -> Evidence:
+    """Return the evidence that one arm is better than another: E_ij of evidence.md, minimized over all cuts.
+
+    Parameters
+    ----------
+    closed
+        Whether equal quantiles belong to the null too: `worse` has priority over `better` (T3, ties).
+    guess
+        A rank of `worse` near the minimum, if one is known: saves time, never changes the value.
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
+    >>> round(pair(a, b, Levels(0.5, 0.5)).log_value, 3)
+    6.591
+    """
+    return _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, mixture_term(prior)), guess)
+
+
+def fixed_pair(better: Sample, worse: Sample, levels: Levels, *, closed: bool = False) -> Evidence:
+    """Return -log of a p-value against "worse is at least as good", for sizes fixed in advance.
+
+    The product w of the two arms' tail probabilities has p-value w(1 - ln w), its supremum over cuts is a
+    p-value (Fisher's product, evidence section 11). Compare with log((k - 1)/delta).
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
+    >>> round(fixed_pair(a, b, Levels(0.5, 0.5)).log_value, 3)
+    10.924
+    """
+    least = _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, fixed_term), None)
+    total = max(0.0, least.log_value)
+    return Evidence(total - math.log1p(total), least.rank)  # -log(w (1 - ln w)), w = e^-total
+
+
+def portfolio(
+    k: int, entered: Sequence[Stake], present: Sequence[Stake] | None = None
+) -> tuple[list[Stake], float]:
+    """Return the stakes of evidence T5 and the log of the cash that is not at stake.
+
+    Parameters
+    ----------
+    k
+        Number of arms, the judged one included.
+    entered
+        Rivals that have been leader, in that order, each with its readings before it became so.
+    present
+        Rivals whose whole samples share the uniform part; a missing one forgoes its share (conservative).
+
+    Examples
+    --------
+    >>> stakes, cash = portfolio(3, [Stake(Sample.of([1.0]))])
+    >>> [round(math.exp(s.log_share), 4) for s in stakes], round(math.exp(cash), 4)
+    ([0.1667, 0.3333], 0.1667)
+    """
+    uniform = 2 / k  # evidence T5: u = 2/k; for two arms all of the capital
+    stakes = [Stake(s.sample, math.log(uniform / (k - 1)), EMPTY, s.closed) for s in present or entered]
+    if k == 2:
+        return stakes, -math.inf
+    fees = [
+        Stake(s.sample, math.log((1 - uniform) / (m * (m + 1))), s.before, s.closed)
+        for m, s in enumerate(entered, start=1)
+    ]
+    return fees + stakes, math.log((1 - uniform) / (len(entered) + 1))
+
+
+def pooled(
+    judged: Sample,
+    stakes: Sequence[Stake],
+    log_cash: float,
+    levels: Levels,
+    *,
+    prior: Prior = DEFAULT_PRIOR,
+    guess: int | None = None,
+) -> Evidence:
+    """Return log W_i, the evidence that the judged arm is not the best, minimized over all cuts (T5).
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
+    >>> stakes, cash = portfolio(2, [Stake(a)])
+    >>> pooled(b, stakes, cash, Levels(0.5, 0.5)) == pair(a, b, Levels(0.5, 0.5))
+    True
+    """
+    return _least(_Cuts(judged, stakes, levels, log_cash, mixture_term(prior)), guess)
+
+
+def pooled_at(
+    judged: Sample,
+    stakes: Sequence[Stake],
+    log_cash: float,
+    levels: Levels,
+    *,
+    rank: int,
+    prior: Prior = DEFAULT_PRIOR,
+) -> Evidence:
+    """Return the value of log W_i at one cut: an upper bound of the evidence, cheap.
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
+    >>> stakes, cash = portfolio(2, [Stake(a)])
+    >>> pooled_at(b, stakes, cash, Levels(0.5, 0.5), rank=40).log_value > 9
+    True
+    """
+    return _evidence_at(_Cuts(judged, stakes, levels, log_cash, mixture_term(prior)), rank)
+
+
+class Breakdown(NamedTuple):
+    """The largest contamination under which a decision holds, per adversary; None where none is certified.
+
+    Examples
+    --------
+    >>> Breakdown(0.08, 0.06, 0.03).malicious
+    0.03
+    """
+
+    oblivious: float | None
+    prescient: float | None
+    malicious: float | None
+
+
+def breakdown_point(
+    evidences: Sequence[Callable[[Levels], float]],
+    log_threshold: float,
+    *,
+    quantile: float,
+    adversary: Adversary,
+) -> float | None:
+    """Return eps*: up to it, every one of these evidences reaches the threshold (evidence T6).
+
+    It is valid without knowing the true eps, and for all eps at once: only the true one can be in error.
+    None when the threshold is not reached even without contamination.
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(50.0, 150.0)), Sample.of(np.arange(0.0, 100.0))
+    >>> point = breakdown_point(
+    ...     [lambda levels: pair(a, b, levels).log_value], 3.0, quantile=0.5, adversary=Adversary.OBLIVIOUS
+    ... )
+    >>> round(point, 4)
+    0.2946
+    """
+    limit = min(quantile, 1 - quantile) if adversary is Adversary.MALICIOUS else 1.0  # levels vanish there
+    certified = limit
+
+    def reached(evidence: Callable[[Levels], float], eps: float) -> bool:
+        return evidence(Levels.at(quantile, eps, adversary)) >= log_threshold
+
+    for evidence in evidences:
+        if certified < limit and reached(evidence, certified):
+            continue
+        if not reached(evidence, 0.0):
+            return None
+        certified = _last_true(lambda eps, e=evidence: reached(e, eps), 0.0, certified)  # type: ignore[misc]
+    return certified
+
+
+def _last_true(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return, to 13 digits and from the safe side, where a monotone condition that holds at low ends."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        if high - low <= 1e-13 * max(high, 1e-3):
+            break
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def breakdown_estimate(better: Sample, worse: Sample, quantile: float, adversary: Adversary) -> float:
+    """Return where the breakdown point would end with endless readings like these: a plug-in estimate.
+
+    At a cut, contamination e can hide the order once 1-e <= min(F(L)/q, G(U)/(1-q)) (malicious:
+    e >= max(q-F(L), 1-q-G(U))); F(L) rises and G(U) falls with the cut, so the best cut is where they cross.
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(50.0, 150.0)), Sample.of(np.arange(0.0, 100.0))
+    >>> round(breakdown_estimate(a, b, 0.5, Adversary.OBLIVIOUS), 3)
+    0.5
+    >>> round(breakdown_estimate(a, b, 0.5, Adversary.MALICIOUS), 3)
+    0.25
+    """
+    size = worse.values.size
+    if not size or not better.values.size:
+        return 0.0
+
+    def room(rank: int) -> tuple[float, float]:
+        at = worse.values[rank] if rank < size else np.inf
+        lower = better.values.size if rank == size else int(np.searchsorted(better.values, at))
+        below, above = lower / better.n, (size - rank) / worse.n
+        if adversary is Adversary.MALICIOUS:
+            return quantile - below, 1 - quantile - above
+        return 1 - below / quantile, 1 - above / (1 - quantile)
+
+    low, high = 0, size  # the first falls and the second rises with the rank
+    while low < high:
+        middle = (low + high) // 2
+        own, other = room(middle)
+        low, high = (low, middle) if own <= other else (middle + 1, high)
+    return max(0.0, min(max(room(rank)) for rank in (max(low - 1, 0), low)))
+
+
+def shifted(rival: Sample, tolerance: Tolerance, sign: float = 1.0) -> Sample:
+    """Return a rival made worse by the tolerance: evidence against it then means "within the tolerance".
+
+    A relative tolerance compares positive readings by ratio; sign is -1 where readings were negated because
+    small ones are good. For it, readings that are not positive count as contaminated (evidence section 11).
+
+    Examples
+    --------
+    >>> shifted(Sample.of([1.0, 2.0]), Tolerance(0.5)).values
+    array([0.5, 1.5])
+    >>> shifted(Sample.of([-1.0, 1.0, 2.0]), Tolerance.of("100%")).values
+    array([0.5, 1. ])
+    """
+    if not tolerance.relative:
+        return rival.mapped(lambda values: values - tolerance.amount)
+    ratio = 1 + tolerance.amount
+    return positive(rival, sign).mapped(lambda values: values / ratio if sign > 0 else values * ratio)
+
+
+def positive(sample: Sample, sign: float = 1.0) -> Sample:
+    """Return the sample with readings that are not positive turned into contaminated ones.
+
+    Examples
+    --------
+    >>> positive(Sample.of([-1.0, 0.0, 2.0]))
+    Sample(values=array([2.]), missing=2, pending=0)
+    """
+    kept = sample.values[sample.values * sign > 0]
+    return Sample(kept, sample.missing + sample.values.size - kept.size, sample.pending)
+
+
+def certified_tolerance(
+    better: Sample,
+    worse: Sample,
+    log_threshold: float,
+    *,
+    levels: Levels,
+    relative: bool = False,
+    sign: float = 1.0,
+    evidence: Callable[[Sample, Sample, Levels], Evidence] = pair,
+) -> float:
+    """Return alpha*, the least tolerance within which one arm is certified not to be worse (evidence T7).
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(0.0, 40.0)), Sample.of(np.arange(20.0, 60.0))
+    >>> certified_tolerance(b, a, 3.0, levels=Levels(0.5, 0.5))
+    0.0
+    >>> certified_tolerance(a, b, 3.0, levels=Levels(0.5, 0.5))
+    35.0
+    """
+    if relative:
+        better, worse = positive(better, sign), positive(worse, sign)
+
+    def reached(amount: float) -> bool:
+        rival = shifted(worse, Tolerance(amount, relative=relative), sign)
+        return evidence(better, rival, levels).log_value >= log_threshold
+
+    if reached(0.0):
+        return 0.0
+    worst = _span(better.values, worse.values, relative=relative)
+    if not reached(worst):
+        return math.inf
+    low, high = 0.0, worst
+    while high - low > 1e-12 * worst:
+        middle = (low + high) / 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high if relative else _snapped(better.values, worse.values, low, high)
+
+
+def _span(better: Floats, worse: Floats, *, relative: bool) -> float:
+    """Return a tolerance that puts every finite reading of `worse` below every finite one of `better`."""
+    better, worse = better[np.isfinite(better)], worse[np.isfinite(worse)]
+    if not better.size or not worse.size:
+        return 1.0
+    if not relative:
+        return float(max(worse[-1] - better[0], 0.0)) + 1.0
+    sizes = np.abs(np.concatenate((better[[0, -1]], worse[[0, -1]])))
+    return float(sizes.max() / sizes.min())
+
+
+def _snapped(better: Floats, worse: Floats, low: float, high: float) -> float:
+    """Return the difference of readings in (low, high] at which the evidence jumps."""
+    at = np.searchsorted(worse, better + low, side="right")
+    inside = at < worse.size
+    steps = worse[at[inside]] - better[inside]
+    steps = steps[(steps > low) & (steps <= high)]
+    return float(steps.max()) if steps.size else high
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Whether one arm is better than another, and how sure that is; true in an `if` when it is.
+
+    Examples
+    --------
+    >>> comparison = is_better(np.arange(50.0, 150.0), np.arange(0.0, 100.0))
+    >>> bool(comparison), round(comparison.p_value, 9)
+    (True, 1.18e-07)
+    """
+
+    better: bool
+    log_evidence: float
+    p_value: float
+    """Valid at any time in the sequential design, for the fixed sizes in the fixed one."""
+    breakdown: Breakdown
+    delta: float
+    contamination: Contamination | None
+    design: Design
+
+    def __bool__(self) -> bool:
+        return self.better
+
+
+def is_better(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    contamination: float | Contamination | None = 0.05,
+    delta: float = 0.05,
+    quantile: float = 0.5,
+    goal: Literal["max", "min"] = "max",
+    tolerance: float | str | Tolerance = 0.0,
+    design: Design = "sequential",
+    dependent_arms: bool = False,
+) -> Comparison:
+    """Tell whether the true quantile of x is better than that of y, under contamination.
+
+    A two-sample test without assumptions on the laws. It errs with probability at most delta: in the
+    sequential design however often it is repeated while readings arrive, in the fixed design once.
+
+    Parameters
+    ----------
+    x, y
+        Readings of the two arms.
+    tolerance
+        Ask only whether x is at most this much worse than y.
+    dependent_arms
+        Set when readings of the two arms move together; sequential design only.
+
+    Examples
+    --------
+    >>> x, y = np.arange(50.0, 150.0), np.arange(0.0, 100.0)
+    >>> bool(is_better(x, y)), bool(is_better(y, x)), bool(is_better(x, y, contamination=0.4))
+    (True, False, False)
+    >>> is_better(x, y, goal="min", tolerance=90).better
+    False
+    """
+    declared, allowed = Contamination.of(contamination), Tolerance.of(tolerance)
+    sign, level = _orientation(quantile, goal)
+    check_delta(delta)
+    better, worse = _oriented(x, "x", sign), _oriented(y, "y", sign)
+    if allowed:
+        better = positive(better, sign) if allowed.relative else better
+        worse = shifted(worse, allowed, sign)
+    rule = pair_rule(declared, dependent_arms=dependent_arms)
+    measure = _measure(design, rule)
+    log_evidence = measure(better, worse, Levels.of(level, declared)).log_value
+    p_value = _p_value(log_evidence, "causal" if design == "fixed" else rule)
+    points = _breakdown(
+        better, worse, level, delta=delta, design=design, causal=declared.causal if declared else None
+    )
+    return Comparison(
+        better=p_value <= delta,
+        log_evidence=log_evidence,
+        p_value=p_value,
+        breakdown=points,
+        delta=delta,
+        contamination=declared,
+        design=design,
+    )
+
+
+def breakdown(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    delta: float = 0.05,
+    quantile: float = 0.5,
+    goal: Literal["max", "min"] = "max",
+    causal: bool | None = None,
+    design: Design = "sequential",
+) -> Breakdown:
+    """Return up to which contamination x is certified to be better than y, for each adversary.
+
+    With probability at least 1 - delta none of the numbers is too large, whatever the true contamination.
+
+    Parameters
+    ----------
+    causal
+        True for prescient and malicious adversaries that do not see the future.
+
+    Examples
+    --------
+    >>> points = breakdown(np.arange(50.0, 150.0), np.arange(0.0, 100.0))
+    >>> [round(p, 3) for p in points]
+    [0.284, 0.238, 0.119]
+    >>> breakdown([1.0], [0.0])
+    Breakdown(oblivious=None, prescient=None, malicious=None)
+    """
+    sign, level = _orientation(quantile, goal)
+    check_delta(delta)
+    better, worse = _oriented(x, "x", sign), _oriented(y, "y", sign)
+    return _breakdown(better, worse, level, delta=delta, design=design, causal=causal)
+
+
+def pair_rule(contamination: Contamination | None, *, dependent_arms: bool = False) -> Rule:
+    """Return which threshold pairs of arms need under these promises (evidence section 11).
+
+    Examples
+    --------
+    >>> pair_rule(Contamination(0.1, "prescient"))
+    'clairvoyant'
+    """
+    if dependent_arms:
+        return "dependent"
+    return "clairvoyant" if contamination is not None and contamination.clairvoyant else "causal"
+
+
+def _orientation(quantile: float, goal: str) -> tuple[float, float]:
+    check_quantile(quantile)
+    if goal not in ("max", "min"):
+        msg = f"goal must be 'max' or 'min', but got {goal!r}"
+        raise InvalidArgument(msg)
+    return (1.0, quantile) if goal == "max" else (-1.0, 1 - quantile)
+
+
+def _oriented(readings: ArrayLike, name: str, sign: float) -> Sample:
+    return Sample.of(sign * as_readings(readings, name), name)
+
+
+def _measure(design: Design, rule: Rule) -> Callable[[Sample, Sample, Levels], Evidence]:
+    # closed cuts: two equal arms are no better than each other
+    if design == "sequential":
+        return lambda better, worse, levels: pair(better, worse, levels, closed=True)
+    if design != "fixed":
+        msg = f"design must be 'sequential' or 'fixed', but got {design!r}"
+        raise InvalidArgument(msg)
+    if rule == "dependent":
+        msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
+        raise OutOfReach(msg)
+    return lambda better, worse, levels: fixed_pair(better, worse, levels, closed=True)
+
+
+def _p_value(log_evidence: float, rule: Rule) -> float:
+    value = math.exp(-max(0.0, log_evidence))
+    if rule == "clairvoyant":
+        value *= 1 + max(0.0, log_evidence)  # evidence T4b, k = 2
+    elif rule == "dependent":
+        value = 2 * math.sqrt(value)  # evidence T4c, k = 2
+    return min(1.0, value)
+
+
+def _breakdown(
+    better: Sample, worse: Sample, level: float, *, delta: float, design: Design, causal: bool | None
+) -> Breakdown:
+    points = []
+    for adversary in Adversary:
+        promise = Contamination(0.0, adversary, None if adversary is Adversary.OBLIVIOUS else causal)
+        rule = "causal" if design == "fixed" else pair_rule(promise)
+        measure = _measure(design, rule)
+        points.append(
+            breakdown_point(
+                [lambda levels, m=measure: m(better, worse, levels).log_value],  # type: ignore[misc]
+                math.log(threshold(2, delta, rule)),
+                quantile=level,
+                adversary=adversary,
+            )
+        )
+    return Breakdown(*points)

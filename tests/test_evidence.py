@@ -1,0 +1,359 @@
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.evidence import (
+    Breakdown,
+    Levels,
+    Stake,
+    breakdown,
+    breakdown_estimate,
+    breakdown_point,
+    certified_tolerance,
+    fixed_pair,
+    is_better,
+    pair,
+    pooled,
+    pooled_at,
+    portfolio,
+    threshold,
+)
+from truearm.mixture import DEFAULT_PRIOR, Prior, log_mixture
+from truearm.problem import Adversary, Contamination
+from truearm.sample import Sample
+
+VECTORS = {
+    v["id"]: v
+    for v in json.loads((Path(__file__).parent / "vectors" / "evidence_vectors.json").read_text())["vectors"]
+}
+SIXTEEN = Prior((16.0,), (1.0,))
+
+
+def vector(name):
+    return VECTORS[name]["inputs"], VECTORS[name]["expected"]
+
+
+def samples(inputs, *names):
+    return [Sample.of(inputs[name]) for name in names]
+
+
+def close(expected):
+    return pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+def test_pair_evidence_of_the_vector():
+    inputs, expected = vector("fs-E-identified")
+    i, j = samples(inputs, "xi", "xj")
+    found = [pair(a, b, Levels(0.5, 0.5), prior=SIXTEEN).log_value for a, b in ((i, j), (j, i))]
+    assert found == close(expected)
+
+
+def test_pair_evidence_with_ties_of_the_vector():
+    inputs, expected = vector("fs-E-ties")
+    i, j = samples(inputs, "xi", "xj")
+    found = [pair(i, j, Levels(0.5, 0.5), prior=SIXTEEN, closed=c).log_value for c in (False, True)]
+    assert found == close(expected)
+
+
+def test_pair_evidence_with_a_tolerance_of_the_vector():
+    inputs, expected = vector("fs-E-alpha")
+    i, j = samples(inputs, "xi", "xj")
+    found = [
+        pair(i, j.mapped(lambda v, a=a: v - a), Levels(0.5, 0.5), prior=SIXTEEN).log_value
+        for a in inputs["alpha"]
+    ]
+    assert found == close(expected)
+
+
+def test_certified_evidence_of_the_vector():
+    inputs, expected = vector("fs-E-certified")
+    i, j = samples(inputs, "xi", "xj")
+    found = [
+        pair(i, j, Levels.of(0.5, Contamination(inputs["eps"], adversary)), prior=SIXTEEN).log_value
+        for adversary in ("prescient", "malicious")
+    ]
+    assert found == close(expected)
+
+
+def test_quantile_evidence_of_the_vector():
+    inputs, expected = vector("fs-E-quantile")
+    i, j = samples(inputs, "xi", "xj")
+    levels = [Levels.of(inputs["q"], c) for c in (None, Contamination(0.1))]
+    assert [pair(i, j, at, prior=SIXTEEN).log_value for at in levels] == close(expected)
+
+
+def test_thresholds_of_the_vector():
+    inputs, expected = vector("fs-thresholds")
+    found = [threshold(inputs["k"], inputs["delta"], rule) for rule in ("causal", "clairvoyant", "dependent")]
+    found += [threshold(2, delta, "clairvoyant") for delta in (0.05, 0.01, 0.001)]
+    assert found == close(expected)
+
+
+def test_breakdown_points_of_the_vector():
+    inputs, expected = vector("fs-epsstar-k3")
+    best, *rivals = samples(inputs, "x1", "x2", "x3")
+    evidences = [lambda at, r=r: pair(best, r, at, prior=SIXTEEN).log_value for r in rivals]
+    limit = math.log(threshold(3, inputs["delta"], "causal"))
+    found = [
+        breakdown_point(evidences, limit, quantile=0.5, adversary=adversary)
+        for adversary in (Adversary.PRESCIENT, Adversary.MALICIOUS)
+    ]
+    assert found == pytest.approx(expected, rel=1e-11)
+
+
+def test_pooled_evidence_of_the_vector():
+    inputs, expected = vector("fs-pooled-W")
+    arms = [Sample.of(values) for values in inputs["arms"]]
+    entries = {
+        e: Stake(arms[e], before=Sample.of(inputs["arms"][e][: inputs["since"][str(e)]]))
+        for e in inputs["entered"]
+    }
+    found = []
+    for i in (1, 2, 0):
+        stakes, cash = portfolio(
+            3,
+            [entries[e] for e in inputs["entered"] if e != i],
+            [Stake(arms[j]) for j in range(3) if j != i],
+        )
+        found.append(pooled(arms[i], stakes, cash, Levels(0.5, 0.5), prior=SIXTEEN).log_value)
+    assert found == close(expected)
+
+
+def test_certified_tolerance_of_the_vector():
+    inputs, expected = vector("fs-alphastar")
+    a, b = samples(inputs, "xA", "xB")
+    limit = math.log(threshold(2, inputs["delta"], "causal"))
+
+    def measure(better, worse, levels):
+        return pair(better, worse, levels, prior=SIXTEEN)
+
+    found = [
+        certified_tolerance(x, y, limit, levels=Levels(0.5, 0.5), evidence=measure)
+        for x, y in ((b, a), (a, b))
+    ]
+    assert found == close(expected)
+
+
+def scanned(better, worse, levels, closed):
+    """Try every cut: each reading of either arm, from below and from above, and both ends."""
+    values = np.unique(np.concatenate((better.values, worse.values)))
+    cuts = [(np.searchsorted(worse.values, v, "left"), v) for v in values]
+    totals = []
+    for _, v in cuts:
+        for side in ("left",) if closed else ("left", "right"):
+            above = worse.values.size - np.searchsorted(worse.values, v, side)
+            below = np.searchsorted(better.values, v, "right" if closed else side)
+            totals.append(log_mixture(below, better.n, levels.low) + log_mixture(above, worse.n, levels.high))
+    ends = [(0, worse.values.size), (better.values.size, 0)]
+    totals += [log_mixture(b, better.n, levels.low) + log_mixture(a, worse.n, levels.high) for b, a in ends]
+    return float(min(totals))
+
+
+readings = st.lists(
+    st.one_of(st.integers(-4, 4).map(float), st.floats(-5, 5), st.sampled_from([math.inf, -math.inf])),
+    min_size=0,
+    max_size=60,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(readings, readings, st.floats(0.05, 0.95), st.floats(0, 0.4), st.booleans())
+def test_branch_and_bound_finds_the_minimum_over_all_cuts(x, y, q, eps, closed):
+    better, worse = Sample.of(x), Sample.of(y)
+    levels = Levels.of(q, Contamination(eps, "malicious"))
+    found = pair(better, worse, levels, closed=closed).log_value
+    assert found == pytest.approx(scanned(better, worse, levels, closed), abs=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(readings, readings, st.integers(0, 80))
+def test_a_guess_changes_nothing(x, y, guess):
+    better, worse = Sample.of(x), Sample.of(y)
+    plain = pair(better, worse, Levels(0.5, 0.5))
+    assert pair(better, worse, Levels(0.5, 0.5), guess=guess).log_value == pytest.approx(
+        plain.log_value, abs=1e-12
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(readings, readings, st.floats(0.01, 0.45))
+def test_evidence_falls_with_contamination_where_it_counts(x, y, eps):
+    better, worse = Sample.of(x), Sample.of(y)
+    clean = pair(better, worse, Levels.of(0.5, None)).log_value
+    oblivious = pair(better, worse, Levels.of(0.5, Contamination(eps))).log_value
+    malicious = pair(better, worse, Levels.of(0.5, Contamination(eps, "malicious"))).log_value
+    assert oblivious <= max(clean, 0.0) + 1e-9
+    assert malicious <= max(oblivious, 0.0) + 1e-9
+
+
+@settings(max_examples=50, deadline=None)
+@given(readings, readings, st.floats(0.1, 10), st.floats(-5, 5))
+def test_evidence_is_blind_to_monotone_maps(x, y, scale, move):
+    better, worse = Sample.of(np.arctan(x)), Sample.of(np.arctan(y))
+    plain = pair(better, worse, Levels(0.5, 0.5)).log_value
+    mapped = [s.mapped(lambda v: np.round(v, 12) * scale + move) for s in (better, worse)]
+    rounded = [s.mapped(lambda v: np.round(v, 12)) for s in (better, worse)]
+    if pair(*rounded, Levels(0.5, 0.5)).log_value == plain:
+        assert pair(*mapped, Levels(0.5, 0.5)).log_value == pytest.approx(plain, abs=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(readings, readings, st.integers(1, 20), st.integers(1, 20))
+def test_a_pending_pull_never_adds_evidence(x, y, i, j):
+    better, worse = Sample.of(x), Sample.of(y)
+    levels = Levels(0.5, 0.5)
+    now = pair(better.merged([], pending=i), worse.merged([], pending=j), levels).log_value
+    for filled_i, filled_j in ((-9.0, 9.0), (9.0, -9.0), (0.0, 0.0), (math.nan, math.nan)):
+        later = pair(better.merged([filled_i] * i), worse.merged([filled_j] * j), levels).log_value
+        assert now <= later + 1e-9
+
+
+def test_a_missing_reading_counts_as_contaminated_not_as_absent():
+    better, worse = Sample.of([*range(20, 40), math.nan]), Sample.of(range(20))
+    dropped = pair(Sample.of(range(20, 40)), worse, Levels(0.5, 0.5)).log_value
+    assert pair(better, worse, Levels(0.5, 0.5)).log_value > dropped
+
+
+def test_the_mixture_is_a_martingale_at_its_level():
+    n, p0 = 30, 0.45
+    s = np.arange(n + 1)
+    up, stay = np.exp(log_mixture(s + 1, n + 1, p0)), np.exp(log_mixture(s, n + 1, p0))
+    assert p0 * up + (1 - p0) * stay == pytest.approx(np.exp(log_mixture(s, n, p0)), rel=1e-10)
+
+
+def test_the_mixture_survives_underflow():
+    n = 10**6
+    s = np.array([520_000, 518_000, 517_000, 516_000, 515_000, 600_000, 10**6])
+    values = log_mixture(np.sort(s), n, 0.5)
+    assert np.all(np.isfinite(values))
+    assert np.all(np.diff(values) < 0)
+
+
+def test_no_level_no_evidence():
+    assert log_mixture([0, 5], 10, 0.0).tolist() == [0.0, 0.0]
+    x, y = np.arange(100.0) + 1000, np.arange(100.0)
+    assert is_better(x, y, quantile=0.1, contamination=Contamination(0.2, "malicious")).better is False
+
+
+def test_pooled_at_bounds_the_minimum_from_above():
+    rng = np.random.default_rng(5)
+    arms = [Sample.of(rng.normal(m, 1, 300)) for m in (0.5, 0.0, 0.0)]
+    stakes, cash = portfolio(3, [Stake(arms[0])])
+    exact = pooled(arms[1], stakes, cash, Levels(0.5, 0.5))
+    at = [pooled_at(arms[1], stakes, cash, Levels(0.5, 0.5), rank=r).log_value for r in range(301)]
+    assert min(at) == pytest.approx(exact.log_value, abs=1e-9)
+    assert at[exact.rank] == pytest.approx(exact.log_value, abs=1e-9)
+
+
+def test_breakdown_is_half_for_a_causal_malicious_adversary():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(1, 1, 400), rng.normal(0, 1, 400)
+    points = breakdown(x, y, causal=True)
+    assert points.malicious == pytest.approx(points.oblivious / 2, rel=1e-9)
+    assert points.prescient == points.oblivious
+
+
+def test_breakdown_estimate_is_the_population_value_in_the_limit():
+    rng = np.random.default_rng(2)
+    x, y = (Sample.of(rng.normal(m, 1, 200_000)) for m in (1.0, 0.0))
+    assert breakdown_estimate(x, y, 0.5, Adversary.OBLIVIOUS) == pytest.approx(0.383, abs=0.006)
+    assert breakdown_estimate(y, x, 0.5, Adversary.OBLIVIOUS) == 0.0
+
+
+def test_no_data_certify_nothing():
+    assert breakdown([], []) == Breakdown(None, None, None)
+    assert not is_better([], [1.0])
+    assert not is_better([math.nan] * 5, [1.0] * 50)
+
+
+def test_goal_min_mirrors_goal_max():
+    rng = np.random.default_rng(3)
+    x, y = rng.exponential(1, 300), rng.exponential(2, 300)
+    low = is_better(x, y, goal="min", quantile=0.9)
+    assert low.log_evidence == is_better(-x, -y, goal="max", quantile=0.1).log_evidence
+
+
+@pytest.mark.parametrize("goal", ["max", "min"])
+def test_a_relative_tolerance_ignores_the_unit(goal):
+    rng = np.random.default_rng(4)
+    x, y = rng.lognormal(0, 1, 500), rng.lognormal(0, 1, 500)
+    one = is_better(x, y, goal=goal, tolerance="40%", contamination=None)
+    other = is_better(1e3 * x, 1e3 * y, goal=goal, tolerance="40%", contamination=None)
+    assert one.log_evidence == pytest.approx(other.log_evidence, abs=1e-9)
+    assert one.log_evidence > is_better(x, y, goal=goal, contamination=None).log_evidence
+
+
+def test_certified_tolerance_is_the_point_where_is_better_turns():
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(0, 1, 400), rng.normal(0.1, 1, 400)
+    alpha = certified_tolerance(Sample.of(x), Sample.of(y), math.log(20), levels=Levels(0.5, 0.5))
+    evidence = [
+        pair(Sample.of(x), Sample.of(y - a), Levels(0.5, 0.5)).log_value >= math.log(20)
+        for a in (alpha - 1e-6, alpha + 1e-6)
+    ]
+    assert evidence == [False, True]
+
+
+def test_certified_relative_tolerance_turns_there_too():
+    rng = np.random.default_rng(7)
+    x, y = -rng.lognormal(0.1, 1, 400), -rng.lognormal(0.0, 1, 400)
+    rho = certified_tolerance(
+        Sample.of(x), Sample.of(y), math.log(20), levels=Levels(0.5, 0.5), relative=True, sign=-1.0
+    )
+    found = [
+        is_better(-x, -y, goal="min", contamination=None, tolerance=f"{100 * r}%")
+        for r in (0.99 * rho, 1.01 * rho)
+    ]
+    assert [bool(f) for f in found] == [False, True]
+
+
+def test_tolerance_beyond_reach_is_infinite():
+    assert certified_tolerance(Sample.of([1.0]), Sample.of([2.0]), 3.0, levels=Levels(0.5, 0.5)) == math.inf
+
+
+def test_fixed_design_needs_fewer_readings_than_sequential():
+    rng = np.random.default_rng(8)
+    x, y = Sample.of(rng.normal(0.6, 1, 100)), Sample.of(rng.normal(0, 1, 100))
+    assert fixed_pair(x, y, Levels(0.5, 0.5)).log_value > pair(x, y, Levels(0.5, 0.5)).log_value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"design": "whatever"}, "design must be"),
+        ({"goal": "up"}, "goal must be"),
+        ({"delta": 0}, "delta must be in"),
+        ({"quantile": 1.0}, "quantile must be in"),
+        ({"contamination": 0.6}, "eps must be in"),
+        ({"tolerance": "a lot"}, "tolerance must be"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, words):
+    with pytest.raises(InvalidArgument, match=words):
+        is_better([1.0], [2.0], **arguments)
+
+
+def test_dependent_arms_have_no_fixed_design():
+    with pytest.raises(OutOfReach, match="sequential"):
+        is_better([1.0], [2.0], design="fixed", dependent_arms=True)
+
+
+def test_p_values_follow_the_rule():
+    x, y = np.arange(50.0, 150.0), np.arange(0.0, 100.0)
+    values = [
+        is_better(x, y, contamination=Contamination(0.0, "prescient", causal)).p_value
+        for causal in (True, None)
+    ]
+    values.append(is_better(x, y, contamination=0.0, dependent_arms=True).p_value)
+    assert all(a < b for a, b in pairwise(values))
+
+
+def test_default_prior_is_the_recommended_one():
+    assert Prior((16.0, 512.0), (0.6, 0.4)) == DEFAULT_PRIOR
