@@ -1,0 +1,309 @@
+"""Laws: the vectors of the audit, closed forms against scipy, and the two families as properties."""
+
+import json
+import math
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from truearm import families
+from truearm.errors import InvalidArgument
+from truearm.problem import Regularity
+
+FILE = Path(__file__).parent / "vectors" / "vectors.json"
+VECTORS = {vector["id"]: vector for vector in json.loads(FILE.read_text())["vectors"]}
+STANDARD = {
+    "gaussian": families.gaussian(),
+    "uniform01": families.uniform(),
+    "cauchy": families.cauchy(),
+    "laplace": families.laplace(),
+    "logistic": families.logistic(),
+}
+SCIPY = {
+    "gaussian": stats.norm(),
+    "uniform01": stats.uniform(),
+    "cauchy": stats.cauchy(),
+    "laplace": stats.laplace(),
+    "logistic": stats.logistic(),
+}
+# audit 1.i item 8: in the family of Definition 3 with B = 8, flat beyond 2 m2
+FLAT_BEYOND = families.piecewise(
+    bars=[(-1, 1, 0.5), (-2, -1, 0.125), (1, 2, 0.125), (-6, -5, 0.125), (5, 6, 0.125)]
+)
+
+atoms = st.lists(
+    st.tuples(st.integers(-8, 8), st.integers(1, 9)), min_size=1, max_size=6, unique_by=lambda atom: atom[0]
+)
+bars = st.lists(
+    st.tuples(st.integers(-8, 7), st.integers(1, 5), st.integers(1, 9)).map(
+        lambda b: (b[0], b[0] + b[1], b[2])
+    ),
+    max_size=4,
+)
+mixed = st.builds(lambda a, b: families.piecewise(atoms=a, bars=b), atoms, bars)
+smooth = st.sampled_from([*STANDARD.values(), families.lognormal(0.3, 0.8), families.of(stats.gamma(2.5))])
+laws = st.one_of(mixed, smooth)
+slopes = st.one_of(st.floats(0.1, 10), st.floats(-10, -0.1))
+levels = st.floats(0.01, 0.99)
+
+
+@pytest.mark.parametrize("name", STANDARD)
+@pytest.mark.parametrize("make", [STANDARD.get, lambda name: families.of(SCIPY[name])], ids=["own", "scipy"])
+def test_moments_match_the_vectors(name, make):
+    law, expected = make(name), VECTORS[f"moments-{name}"]["expected"]
+    found = {"m2": law.m2, "m4": law.m4, "kappa_min": law.minimal_kappa()}
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", STANDARD)
+@pytest.mark.parametrize("make", [STANDARD.get, lambda name: families.of(SCIPY[name])], ids=["own", "scipy"])
+def test_minimal_b_matches_the_vectors(name, make):
+    law = make(name)
+    for reach, expected in VECTORS[f"Bmin-{name}"]["expected"].items():
+        found = [law.minimal_B(float(reach)), law.minimal_B(float(reach), mad=True)]
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_quantiles_give_the_exact_shift_of_a_gaussian_median():
+    for eps, expected in VECTORS["shift-gaussian"]["expected"].items():
+        e = float(eps)
+        found = [families.gaussian().ppf_right(1 / (2 * (1 - e))), families.gaussian().ppf_right(0.5 + e)]
+        assert found == pytest.approx(expected, rel=1e-13)
+
+
+def test_quantiles_give_the_identified_set_of_a_uniform():
+    expected, c = VECTORS["identified-uniform"]["expected"], 0.1 / 0.9
+    law = families.uniform(-1 - c, 1 + c)
+    assert [law.ppf_left(0.45), law.ppf_right(0.55)] == pytest.approx(expected["prescient"])
+    assert [law.ppf_left(0.4), law.ppf_right(0.6)] == pytest.approx(expected["malicious"])
+
+
+def _lifted(p, eps, w, top, malicious):
+    """The true law behind the observed (1-w) Ber(p) + w U[0,1] when eps of it sits at 0 (top) or at 1."""
+    zero, one = (1 - w) * (1 - p), (1 - w) * p
+    if malicious:
+        zero, one = (zero - eps, one + eps) if top else (zero + eps, one - eps)
+    else:
+        zero, one = (zero - eps, one) if top else (zero, one - eps)
+    return families.piecewise(atoms=[(0.0, zero), (1.0, one)], bars=[(0.0, 1.0, w)])
+
+
+@pytest.mark.parametrize("adversary", ["prescient", "malicious"])
+@pytest.mark.parametrize(("kind", "w"), [("paper", 0.5), ("repaired", 0.75)])
+@pytest.mark.parametrize("arm", ["best", "other"])
+def test_lifted_laws_match_the_vectors(adversary, kind, w, arm):
+    vector = VECTORS[f"lift-{kind}-{adversary}"]
+    p, expected = vector["inputs"][f"p_{arm}"], vector["expected"][arm]
+    law = _lifted(p, vector["inputs"]["eps"], w, arm == "best", adversary == "malicious")
+    seen = families.smoothed_bernoulli(p, weight=w)
+    b = expected.get("B", expected.get("B_needed"))
+    assert [seen.median, law.median, law.m2] == pytest.approx(
+        [expected["m1_tilde"], expected["m1"], expected["m2"]]
+    )
+    assert law.minimal_B(0.05) == pytest.approx(b)
+
+
+def test_closed_gaussian_b_is_the_corrected_one():
+    t, q = 0.2, stats.norm.ppf(0.75)
+    assert families.gaussian().minimal_B(t) == pytest.approx(
+        1 / (q * stats.norm.pdf(stats.norm.ppf(0.5 + t)))
+    )
+
+
+def test_empirical_moments_match_the_vectors():
+    vector = VECTORS["empirical"]
+    for parity in ("odd", "even"):
+        law = families.empirical(vector["inputs"][f"x_{parity}"])
+        assert law.median == vector["expected"][f"med_{parity}"]
+        assert law.m2 == vector["expected"][f"mad_{parity}"]
+
+
+def test_empirical_moments_are_those_of_the_data():
+    x = np.random.default_rng(0).normal(size=8)
+    law, m1 = families.empirical(x), np.median(x)
+    assert (law.median, law.m2) == pytest.approx((m1, np.median(np.abs(x - m1))))
+    assert law.m4 == pytest.approx(np.median(np.abs(np.abs(x - m1) - law.m2)))
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_own_functions_agree_with_scipy(name):
+    law, frozen = STANDARD[name], SCIPY[name]
+    x, p = np.linspace(-4, 4, 101) + 1e-3, np.linspace(0.001, 0.999, 101)
+    np.testing.assert_allclose(law.cdf(x), frozen.cdf(x), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(law.pdf(x), frozen.pdf(x), rtol=1e-12)
+    np.testing.assert_allclose(law.ppf_left(p), frozen.ppf(p), rtol=1e-11, atol=1e-14)
+
+
+def test_lognormal_agrees_with_scipy():
+    law, frozen = families.lognormal(0.4, 0.7), stats.lognorm(0.7, scale=math.exp(0.4))
+    x = np.linspace(-1, 6, 50)
+    np.testing.assert_allclose(law.cdf(x), frozen.cdf(x), atol=1e-14)
+    np.testing.assert_allclose(law.pdf(x), frozen.pdf(x), atol=1e-14)
+    assert law.m2 == pytest.approx(families.of(frozen).m2, rel=1e-12)
+    assert law.minimal_B(0.3) == pytest.approx(families.of(frozen).minimal_B(0.3), rel=1e-9)
+
+
+@pytest.mark.parametrize("frozen", [stats.binom(4, 0.75), stats.poisson(3.3), stats.geom(0.3, loc=2)])
+def test_discrete_scipy_laws_become_tables(frozen):
+    law, x = families.of(frozen), np.arange(-1.5, 12, 0.5)
+    np.testing.assert_allclose(law.cdf(x), frozen.cdf(x), atol=1e-14)
+    assert law.ppf_left(0.5) == frozen.ppf(0.5)
+
+
+def test_a_listed_scipy_law_keeps_its_values():
+    frozen = stats.rv_discrete(values=([1, 2, 7], [0.2, 0.3, 0.5]))(loc=1)
+    assert families.of(frozen).m1 == (3.0, 8.0)
+
+
+def test_a_flat_piece_of_a_scipy_law_shows_in_its_median_set():
+    frozen = stats.rv_histogram((np.array([1.0, 0.0, 1.0]), np.array([0.0, 1.0, 3.0, 4.0])), density=False)
+    law = families.of(frozen())
+    assert law.m1 == pytest.approx((1.0, 3.0), abs=1e-9)
+    assert law.minimal_B(0.1) == math.inf
+
+
+def test_an_interior_dip_of_the_density_sets_b():
+    dip = families.of(stats.beta(0.5, 0.5))  # least dense at the median
+    assert dip.minimal_B(0.25) == pytest.approx(1 / (dip.m2 * stats.beta.pdf(0.5, 0.5, 0.5)), rel=1e-9)
+
+
+def test_minimal_b_of_laws_with_atoms():
+    assert families.discrete([0, 1, 2], [3, 4, 3]).minimal_B(0.1) == 0.0  # the interval is one atom
+    assert families.discrete([0, 1, 2], [3, 4, 3]).minimal_B(0.3) == math.inf  # it spans a flat piece
+    assert families.discrete([0, 1], [1, 1]).minimal_B(0.1) == math.inf  # two medians
+    assert families.discrete([0], [1]).minimal_B(0.1) == math.inf  # m2 = 0
+    assert families.smoothed_bernoulli(0.5).minimal_B(0.2) == pytest.approx(2 / 0.5)
+
+
+def test_levels_that_differ_by_rounding_are_one_level():
+    assert families.discrete(range(10), [0.1] * 10).m1 == (4.0, 5.0)
+    assert families.discrete(range(3), [0.1 + 0.2, 0.2, 0.5]).m1 == (1.0, 2.0)
+
+
+def test_quantiles_beyond_the_ends_bound_nothing():
+    for law in (families.gaussian(), families.uniform(), families.discrete([0, 1], [1, 1])):
+        assert (law.ppf_left(0.0), law.ppf_right(1.0)) == (-math.inf, math.inf)
+        assert (law.ppf_left(-0.1), law.ppf_right(-0.1), law.ppf_left(1.1)) == (
+            -math.inf,
+            -math.inf,
+            math.inf,
+        )
+
+
+@given(laws, levels)
+def test_quantiles_satisfy_their_definition(law, p):
+    low, high = law.ppf_left(p), law.ppf_right(p)
+    assert low <= high
+    assert law.cdf(low) >= p - 1e-9 >= law.cdf_left(low) - 2e-9
+    assert law.cdf_left(high) <= p + 1e-9
+
+
+@given(laws, slopes, st.floats(-5, 5), levels)
+def test_quantiles_follow_affine_maps(law, a, b, p):
+    image, q = law.affine(a, b), p if a > 0 else 1 - p
+    low, high = sorted((a * law.ppf_left(q) + b, a * law.ppf_right(q) + b))
+    assert (image.ppf_left(p), image.ppf_right(p)) == pytest.approx((low, high), rel=1e-6, abs=1e-6)
+
+
+@given(laws, slopes, st.floats(-5, 5), st.sampled_from([0.05, 0.2, 0.35]), st.booleans())
+def test_the_families_are_closed_under_affine_maps(law, a, b, reach, mad):  # Lemma 23 items 1 and 7
+    image = law.affine(a, b)
+    assert image.m2 == pytest.approx(abs(a) * law.m2, rel=1e-9, abs=1e-9)
+    assert image.m4 == pytest.approx(abs(a) * law.m4, rel=1e-9, abs=1e-9)
+    assert image.minimal_B(reach, mad) == pytest.approx(law.minimal_B(reach, mad), rel=1e-6)
+
+
+@given(laws)
+def test_m4_is_at_most_m2_and_kappa_at_least_one(law):  # audit E11
+    assert 0 <= law.m4 <= law.m2 * (1 + 1e-12)
+    assert law.minimal_kappa() >= 1 - 1e-12
+
+
+@given(laws, st.sampled_from([0.01, 0.1, 0.3, 0.45]))
+def test_definition_3_needs_b_of_at_least_4(law, reach):  # audit 1.i
+    assert law.minimal_B(reach, mad=True) >= 4 - 1e-9
+    assert law.minimal_B(reach, mad=True) * (1 + 1e-9) >= law.minimal_B(reach)
+
+
+@given(laws, st.floats(0.01, 0.2), st.floats(0.2, 0.45))
+def test_minimal_b_grows_with_the_reach(law, reach, longer):
+    assert law.minimal_B(reach) <= law.minimal_B(longer) * (1 + 1e-9)
+
+
+@given(laws, st.sampled_from([0.1, 0.3]), levels, levels)
+def test_the_slope_condition_holds_between_any_two_points(law, reach, u, v):  # Definition 2
+    b = law.minimal_B(reach)
+    low, high = law.ppf_left(0.5 - reach), law.ppf_right(0.5 + reach)
+    x, y = sorted((low + u * (high - low), low + v * (high - low)))
+    assert not 0 < b < math.inf or law.cdf(y) - law.cdf(x) >= (y - x) / (b * law.m2) - 1e-9
+
+
+@given(laws, st.floats(0.0, 0.24))
+def test_the_distance_to_the_median_rises_twice_as_fast(law, share):  # Lemma 23 item 8, corrected
+    b, m, m2 = law.minimal_B(0.1, mad=True), law.median, law.m2
+    inner, outer = share * 4 * m2, min(share * 4 + 0.5, 2.0) * m2
+    within = [law.cdf(m + r) - law.cdf_left(m - r) for r in (inner, outer)]
+    assert b == math.inf or within[1] - within[0] >= 2 * (outer - inner) / (b * m2) - 1e-9
+
+
+def test_item_8_fails_at_its_closed_endpoint():  # audit E9
+    distance = families.piecewise(bars=[(0, 1, 0.5), (1, 2, 0.25), (5, 6, 0.25)])
+    assert (FLAT_BEYOND.m2, FLAT_BEYOND.minimal_B(0.2, mad=True)) == pytest.approx((1.0, 8.0))
+    assert distance.ppf_right(0.5 + 2 / 8) == 5.0
+
+
+def test_membership_follows_the_definitions():
+    law = families.cauchy(3.0, 2.0)
+    assert law.belongs(Regularity(B=2 * math.pi, m2=2.0, reach=0.25))
+    assert not law.belongs(Regularity(B=6.2, m2=2.0, reach=0.25))
+    assert not law.belongs(Regularity(B=7.0, m2=1.9, reach=0.25))
+    assert law.belongs(Regularity(B=5 * math.pi, m2=2.0, reach=0.25), kappa=(1 + math.sqrt(3)) / 2)
+    assert not law.belongs(Regularity(B=5 * math.pi, m2=2.0, reach=0.25), kappa=1.36)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("law", [*STANDARD.values(), families.lognormal(), families.of(stats.gamma(2.5))])
+def test_readings_follow_the_law(law):
+    x = law.affine(-2.0, 1.0).sample(np.random.default_rng(7), 4000)
+    assert stats.kstest(x, law.affine(-2.0, 1.0).cdf).pvalue > 1e-4  # false alarm 1e-4 per law
+
+
+@pytest.mark.statistical
+def test_readings_of_a_mixed_law_follow_it():
+    law = families.smoothed_bernoulli(0.6)
+    x = law.sample(np.random.default_rng(11), 20_000)
+    counts = [np.sum(x == 0), np.sum(x == 1), np.sum((x > 0) & (x <= 0.3)), np.sum((x > 0.3) & (x < 1))]
+    assert stats.chisquare(counts, 20_000 * np.array([0.2, 0.3, 0.15, 0.35])).pvalue > 1e-4
+
+
+def test_laws_take_floats_and_arrays_and_survive_a_pickle():
+    for law in (families.gaussian(1, 2), families.discrete([0, 1], [1, 2]), families.lognormal(0, 1)):
+        again = pickle.loads(pickle.dumps(law))
+        assert type(again.cdf(0.5)) is float
+        np.testing.assert_array_equal(again.cdf(np.array([0.5, 1.5])), law.cdf(np.array([0.5, 1.5])))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: families.gaussian(0, 0), "scale must be positive"),
+        (lambda: families.uniform(1, 1), "low < high"),
+        (lambda: families.discrete([1, 2], [1]), "equal lengths"),
+        (lambda: families.discrete([1, 2], [1, -1]), "masses must be >= 0"),
+        (lambda: families.discrete([1, math.nan], [1, 1]), "finite"),
+        (lambda: families.empirical([]), "at least one finite"),
+        (lambda: families.smoothed_bernoulli(1.2), "p must be in"),
+        (lambda: families.of(stats.norm), "frozen scipy.stats"),
+        (lambda: families.of(stats.zipf(1.5)), "truncate it yourself"),
+        (lambda: families.gaussian().affine(0.0), "abs"),
+        (lambda: families.gaussian().minimal_B(0.5), "reach must be in"),
+    ],
+)
+def test_values_outside_the_domain_are_refused(call, words):
+    with pytest.raises(InvalidArgument, match=words):
+        call()
