@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, lambertw
 
+from truearm.bounds import sequential_rank
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.problem import Adversary, Contamination, Tolerance, check_count, check_delta, check_quantile
@@ -123,7 +124,9 @@ class Evidence(NamedTuple):
     rank: int
 
 
-Term = Callable[[Floats, int, float], Floats]  # (count in the null's favor, n, level) -> log-evidence
+Term = Callable[
+    [Floats, "int | NDArray[np.intp]", float], Floats
+]  # (count in the null's favor, n, level) -> log-evidence
 
 
 def mixture_term(prior: Prior = DEFAULT_PRIOR) -> Term:
@@ -135,13 +138,13 @@ def mixture_term(prior: Prior = DEFAULT_PRIOR) -> Term:
     2.687
     """
 
-    def term(count: Floats, n: int, level: float) -> Floats:
+    def term(count: Floats, n: int | NDArray[np.intp], level: float) -> Floats:
         return log_mixture(count, n, level, prior)
 
     return term
 
 
-def fixed_term(count: Floats, n: int, level: float) -> Floats:
+def fixed_term(count: Floats, n: int | NDArray[np.intp], level: float) -> Floats:
     """Return one arm's -log p for a number of readings fixed in advance (evidence section 11).
 
     Examples
@@ -151,7 +154,7 @@ def fixed_term(count: Floats, n: int, level: float) -> Floats:
     """
     if level <= 0:
         return np.zeros(np.shape(count))
-    tail = bdtr(np.maximum(count, 0), n, level)
+    tail = bdtr(np.asarray(count, dtype=np.float64), n, level)
     return -np.log(np.maximum(tail, 1e-300))  # a floor on p is a floor on the evidence: conservative
 
 
@@ -175,7 +178,7 @@ class _Cuts:
         values = self.own.values
         beyond = ranks >= values.size
         cuts = values[np.minimum(ranks, values.size - 1)] if values.size else np.full(ranks.shape, np.inf)
-        total: Floats = np.full(ranks.shape, self.log_cash)
+        counts, sizes = [], []
         for stake in self.stakes:
             count = np.where(beyond, _all_below(stake.sample), stake.sample.below(cuts, closed=stake.closed))
             n = stake.sample.n
@@ -184,8 +187,14 @@ class _Cuts:
                     beyond, _all_below(stake.before), stake.before.below(cuts, closed=stake.closed)
                 )
                 count, n = count - early, n - stake.before.n
-            term = self.term(count.astype(np.float64), n, self.levels.low) + stake.log_share
-            total = term if len(self.stakes) == 1 and self.log_cash == -np.inf else np.logaddexp(total, term)
+            counts.append(count)
+            sizes.append([n])
+        terms = self.term(np.array(counts, dtype=np.float64), np.array(sizes), self.levels.low)
+        if len(counts) == 1 and self.log_cash == -np.inf:
+            one: Floats = terms[0] + self.stakes[0].log_share  # spare the sum, and its rounding
+            return one
+        shares = np.array([[stake.log_share] for stake in self.stakes])
+        total: Floats = np.logaddexp(np.logaddexp.reduce(terms + shares, axis=0), self.log_cash)
         return total
 
 
@@ -346,6 +355,44 @@ def pooled_at(
     True
     """
     return _evidence_at(_Cuts(judged, stakes, levels, log_cash, mixture_term(prior)), rank)
+
+
+def indistinguishable(
+    samples: Sequence[Sample],
+    levels: Levels,
+    delta: float,
+    *,
+    alive: Sequence[int],
+    tolerance: Tolerance,
+    sign: float,
+) -> bool:
+    """Tell whether endless pulls of this kind could not certify any arm that is alive (evidence T9).
+
+    Each arm in `alive` must be overlapped by another: an upper confidence bound of what its readings could at
+    best guarantee lies below a lower bound of what the other's could at worst reach. Saying so although an
+    arm could be certified happens with probability at most delta, if the readings are stationary.
+
+    Examples
+    --------
+    >>> twins = [Sample.of(np.arange(4000.0)), Sample.of(np.arange(4000.0))]
+    >>> promise = {"alive": (0, 1), "tolerance": Tolerance(), "sign": 1.0}
+    >>> indistinguishable(twins, Levels(0.45, 0.45), 0.05, **promise)
+    True
+    >>> indistinguishable(twins, Levels(0.5, 0.5), 0.05, **promise)
+    False
+    """
+    if min(levels) <= 0:
+        return True  # evidence section 11: no level, no evidence, ever
+    counts = np.array([s.n for s in samples])
+    top = counts + 1 - np.asarray(sequential_rank(counts, 1 - levels.low, delta / counts.size))
+    bottom = np.asarray(sequential_rank(counts, 1 - levels.high, delta / counts.size))
+    # a reading without a value is in neither set of a cut: high for the upper bound, low for the lower one
+    upper = [s.at(int(r)) for s, r in zip(samples, top, strict=True)]
+    lower = [
+        shifted(s, tolerance, sign).at(int(r) - s.missing - s.pending)
+        for s, r in zip(samples, bottom, strict=True)
+    ]
+    return all(any(upper[i] < low for j, low in enumerate(lower) if j != i) for i in alive)
 
 
 class Breakdown(NamedTuple):
@@ -591,7 +638,7 @@ def is_better(
     >>> bool(is_better(x, y)), bool(is_better(y, x)), bool(is_better(x, y, contamination=0.4))
     (True, False, False)
     >>> is_better(x, y, goal="min", tolerance=90).better
-    False
+    True
     """
     declared, allowed = Contamination.of(contamination), Tolerance.of(tolerance)
     sign, level = _orientation(quantile, goal)
