@@ -4,7 +4,7 @@ Inside the house bigger is better; `goal="min"` is a sign flip and q -> 1-q wher
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -29,7 +29,7 @@ class Adversary(StrEnum):
     MALICIOUS = "malicious"
 
 
-def check_arms(arms: Sequence[str]) -> tuple[str, ...]:
+def check_arms(arms: Iterable[str]) -> tuple[str, ...]:
     """Return the arm names as a tuple of different, non-empty strings.
 
     Examples
@@ -40,30 +40,34 @@ def check_arms(arms: Sequence[str]) -> tuple[str, ...]:
     if isinstance(arms, str):
         msg = f"arms must be a list of names, but got the single string {arms!r}; write [{arms!r}]"
         raise InvalidArgument(msg)
+    if not isinstance(arms, Iterable):
+        msg = f"arms must be a list of names, but got {arms!r}"
+        raise InvalidArgument(msg)
     names = tuple(arms)
     if not names:
         msg = "arms must name at least one arm, but got none"
         raise InvalidArgument(msg)
+    seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name:
             msg = f"arms must be non-empty strings, but got {name!r}; use str(name)"
             raise InvalidArgument(msg)
-        if names.count(name) > 1:
+        if name in seen:
             msg = f"arms must have different names, but {name!r} appears twice"
             raise InvalidArgument(msg)
+        seen.add(name)
     return names
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _as_number(name: str, value: object, remedy: str) -> float:
     # numpy scalars are numbers too, without importing numpy here
-    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
-        msg = f"{name} must be a number, but got {value!r}; {remedy}"
-        raise InvalidArgument(msg)
-    return float(value)
+    if not isinstance(value, bool | str) and hasattr(value, "__float__"):
+        try:
+            return float(value)
+        except (TypeError, ValueError):  # an array of several numbers
+            pass
+    msg = f"{name} must be a number, but got {value!r}; {remedy}"
+    raise InvalidArgument(msg)
 
 
 def check_eps(eps: float) -> float:
@@ -263,6 +267,10 @@ class Contamination:
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", check_eps(self.eps))
         object.__setattr__(self, "adversary", check_adversary(self.adversary))
+        if self.causal not in (None, True, False):
+            msg = f"causal must be True, False or None, but got {self.causal!r}"
+            raise InvalidArgument(msg)
+        object.__setattr__(self, "causal", None if self.causal is None else bool(self.causal))
         if self.adversary is Adversary.OBLIVIOUS and self.causal is False:
             msg = (
                 "causal=False contradicts adversary='oblivious', whose choices are made in advance; "
@@ -311,9 +319,11 @@ class Tolerance:
     relative: bool = False
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.amount) and 0 <= self.amount < math.inf):
+        number = _as_number("tolerance", self.amount, "give a number such as 0.1, or use Tolerance.of('2%')")
+        if not 0 <= number < math.inf:
             msg = f"tolerance must be a finite number >= 0 or a string like '2%', but got {self.amount!r}"
             raise InvalidArgument(msg)
+        object.__setattr__(self, "amount", number)
 
     @classmethod
     def of(cls, value: "float | str | Tolerance") -> "Tolerance":
@@ -351,9 +361,9 @@ class Regularity:
     reach: float
 
     def __post_init__(self) -> None:
-        check_positive("B", self.B)
-        check_positive("m2", self.m2)
-        check_reach(self.reach)
+        object.__setattr__(self, "B", check_positive("B", self.B))
+        object.__setattr__(self, "m2", check_positive("m2", self.m2))
+        object.__setattr__(self, "reach", check_reach(self.reach))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,10 +392,10 @@ class Problem:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", check_arms(self.arms))
-        check_delta(self.delta)
+        object.__setattr__(self, "delta", check_delta(self.delta))
         object.__setattr__(self, "contamination", Contamination.of(self.contamination))
         object.__setattr__(self, "tolerance", Tolerance.of(self.tolerance))
-        check_quantile(self.quantile)
+        object.__setattr__(self, "quantile", check_quantile(self.quantile))
         if self.goal not in ("max", "min"):
             msg = f"goal must be 'max' or 'min', but got {self.goal!r}"
             raise InvalidArgument(msg)

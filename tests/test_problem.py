@@ -1,0 +1,269 @@
+import dataclasses
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from truearm.errors import InvalidArgument, TruearmError
+from truearm.problem import (
+    Adversary,
+    Contamination,
+    Interval,
+    Problem,
+    Pull,
+    Reading,
+    Regularity,
+    Tolerance,
+    check_adversary,
+    check_arms,
+    check_count,
+    check_delta,
+    check_eps,
+    check_positive,
+    check_quantile,
+    check_reach,
+)
+
+
+def check_b(value):
+    return check_positive("B", value)
+
+
+GOOD = [(check_eps, 0.25), (check_delta, 0.05), (check_quantile, 0.9), (check_reach, 0.25), (check_b, 4.0)]
+BAD = [
+    (check_eps, (-0.1, 0.5, 0.7, math.nan, math.inf)),
+    (check_delta, (0, 1, -1, math.nan)),
+    (check_quantile, (0, 1, 95, math.nan)),
+    (check_reach, (0, 0.5, math.nan)),
+    (check_b, (0, -2, math.inf, math.nan)),
+]
+
+
+@pytest.mark.parametrize(("check", "bad"), BAD)
+def test_a_number_out_of_range_is_named_with_its_value(check, bad):
+    for value in bad:
+        with pytest.raises(InvalidArgument, match=rf"^(\w+) must be .*but got {value!r}"):
+            check(value)
+
+
+@pytest.mark.parametrize("check", [check for check, _ in GOOD])
+@pytest.mark.parametrize("value", [None, "0.1", True, [0.1], np.array([0.1, 0.2]), 1j])
+def test_what_is_no_number_is_refused_with_a_remedy(check, value):
+    with pytest.raises(InvalidArgument, match=r"must be a number, but got .*; (give|0\.5)"):
+        check(value)
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16, Fraction])
+@pytest.mark.parametrize(("check", "good"), GOOD)
+def test_numpy_scalars_and_fractions_become_plain_floats(check, good, kind):
+    found = check(kind(good))
+    assert type(found) is float
+    assert found == float(kind(good))
+
+
+def test_the_reasons_for_both_ends_of_eps():
+    with pytest.raises(InvalidArgument, match="one half on, bad readings can move"):
+        check_eps(0.5)
+    with pytest.raises(InvalidArgument, match="a fraction of the readings"):
+        check_eps(-0.01)
+    assert check_eps(0) == 0.0
+    assert check_eps(math.nextafter(0.5, 0)) < 0.5
+
+
+def test_a_delta_under_another_name_is_named_so():
+    with pytest.raises(InvalidArgument, match=r"^delta_ind must be"):
+        check_delta(2, "delta_ind")
+    with pytest.raises(InvalidArgument, match=r"^level must be"):
+        check_quantile(2, "level")
+
+
+@pytest.mark.parametrize("value", [1.0, True, "3", None, -1, np.float64(2)])
+def test_a_count_is_a_whole_number(value):
+    with pytest.raises(InvalidArgument, match="n must be an integer not less than 0, but got"):
+        check_count("n", value, 0)
+
+
+def test_a_count_of_numpy_is_plain():
+    assert type(check_count("n", np.int32(7))) is int
+    assert check_count("n", 0, 0) == 0
+    with pytest.raises(InvalidArgument, match="not less than 2, but got 1"):
+        check_count("k", 1, 2)
+
+
+@pytest.mark.parametrize("name", ["oblivious", "prescient", "malicious"])
+def test_adversaries_have_three_names(name):
+    assert check_adversary(name) is Adversary(name)
+    assert check_adversary(Adversary(name)) == name
+
+
+@pytest.mark.parametrize("name", ["Malicious", "huber", "", None])
+def test_another_adversary_is_refused_with_the_list(name):
+    with pytest.raises(InvalidArgument, match="'oblivious', 'prescient' or 'malicious', but got"):
+        check_adversary(name)
+
+
+@pytest.mark.parametrize(
+    ("arms", "words"),
+    [
+        ("AB", r"single string 'AB'; write \['AB'\]"),
+        ([], "at least one arm"),
+        (["A", ""], "non-empty strings, but got ''"),
+        (["A", 3], r"got 3; use str\(name\)"),
+        (["A", "B", "A"], "'A' appears twice"),
+        (3, "list of names, but got 3"),
+        (None, "list of names, but got None"),
+    ],
+)
+def test_bad_arms_are_named(arms, words):
+    with pytest.raises(InvalidArgument, match=words):
+        check_arms(arms)
+
+
+def test_arms_may_come_from_anything_that_iterates():
+    assert check_arms(name for name in "AB") == ("A", "B")
+    assert len(check_arms(map(str, range(20_000)))) == 20_000
+
+
+def test_an_interval_is_a_pair_with_a_width():
+    low, high = Interval(1.0, 2.5)
+    assert (low, high, Interval(low, high).width) == (1.0, 2.5, 1.5)
+    assert Interval(-math.inf, 3.0).width == math.inf
+    assert Interval(math.inf, math.inf).width == 0.0
+    assert Interval(3.0, 1.0).width == -2.0
+
+
+def test_pulls_and_readings_are_tuples():
+    assert Pull(1, "A") == (1, "A")
+    assert Reading(1, "A", 0.5) == (1, "A", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("adversary", "causal", "clairvoyant"),
+    [
+        ("oblivious", None, False),
+        ("oblivious", True, False),
+        ("prescient", None, True),
+        ("prescient", True, False),
+        ("prescient", False, True),
+        ("malicious", None, True),
+        ("malicious", np.True_, False),
+        ("malicious", False, True),
+    ],
+)
+def test_who_sees_the_future(adversary, causal, clairvoyant):
+    assert Contamination(0.1, adversary, causal).clairvoyant is clairvoyant
+
+
+@pytest.mark.parametrize("causal", [False, np.False_, 0])
+def test_an_oblivious_adversary_cannot_see_the_future(causal):
+    with pytest.raises(InvalidArgument, match=r"causal=False contradicts .* use adversary='prescient'"):
+        Contamination(0.1, "oblivious", causal)
+
+
+def test_causal_is_a_truth_value():
+    with pytest.raises(InvalidArgument, match="causal must be True, False or None, but got 'no'"):
+        Contamination(0.1, "malicious", "no")
+
+
+def test_what_a_contamination_argument_takes():
+    declared = Contamination(0.1, "malicious")
+    assert Contamination.of(declared) is declared
+    assert Contamination.of(np.float32(0.25)) == Contamination(0.25)
+    assert Contamination.of(0) == Contamination(0.0, Adversary.OBLIVIOUS, None)
+    with pytest.raises(InvalidArgument, match="eps must be a number, but got '10%'"):
+        Contamination.of("10%")
+
+
+@pytest.mark.parametrize(
+    ("value", "amount", "relative"),
+    [
+        (0, 0.0, False),
+        (0.1, 0.1, False),
+        (np.float32(0.5), 0.5, False),
+        (np.int64(3), 3.0, False),
+        ("2%", 0.02, True),
+        (" 2.5 % ", 0.025, True),
+        ("0.3", 0.3, False),
+        ("1e3", 1000.0, False),
+        ("0%", 0.0, True),
+        (Tolerance(0.2), 0.2, False),
+    ],
+)
+def test_what_a_tolerance_argument_takes(value, amount, relative):
+    found = Tolerance.of(value)
+    assert (found.amount, found.relative) == (pytest.approx(amount), relative)
+    assert type(found.amount) is float
+
+
+@pytest.mark.parametrize(
+    "value", ["", "%", "two", "2%%", "-1%", -0.5, math.nan, "nan", math.inf, "inf%", None, True, [1]]
+)
+def test_other_tolerances_are_refused(value):
+    with pytest.raises(InvalidArgument, match=r"tolerance must be .*but got"):
+        Tolerance.of(value)
+
+
+def test_a_tolerance_is_true_when_it_allows_something():
+    assert not Tolerance()
+    assert Tolerance.of("1%")
+
+
+def test_regularity_checks_each_promise():
+    good = {"B": np.float64(4), "m2": 1, "reach": 0.25}
+    assert dataclasses.astuple(Regularity(**good)) == (4.0, 1.0, 0.25)
+    for name in good:
+        with pytest.raises(InvalidArgument, match=f"^{name} must be"):
+            Regularity(**(good | {name: -1}))
+
+
+def test_a_problem_reads_its_arguments():
+    problem = Problem(
+        arms=["A", "B"],
+        delta=np.float32(0.25),
+        contamination=np.float64(0.1),
+        tolerance="2%",
+        quantile=np.float64(0.9),
+        goal="min",
+    )
+    assert problem.arms == ("A", "B")
+    assert (type(problem.delta), type(problem.quantile)) == (float, float)
+    assert (problem.contamination, problem.tolerance) == (Contamination(0.1), Tolerance(0.02, relative=True))
+    assert (problem.sign, problem.level) == (-1.0, pytest.approx(0.1))
+
+
+def test_a_problem_has_the_defaults_of_the_product():
+    problem = Problem(arms=("A",))
+    assert (problem.delta, problem.contamination, problem.quantile) == (0.05, Contamination(0.05), 0.5)
+    assert (problem.goal, problem.sign, problem.level, bool(problem.tolerance)) == ("max", 1.0, 0.5, False)
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ({"delta": 1.5}, "delta must be in"),
+        ({"contamination": 0.5}, "eps must be in"),
+        ({"tolerance": -1}, "tolerance must be"),
+        ({"quantile": 50}, "quantile must be in"),
+        ({"goal": "maximize"}, "goal must be 'max' or 'min', but got 'maximize'"),
+        ({"arms": ()}, "at least one arm"),
+    ],
+)
+def test_a_problem_names_what_is_wrong(argument, words):
+    with pytest.raises(InvalidArgument, match=words):
+        Problem(**({"arms": ("A", "B")} | argument))
+
+
+@pytest.mark.parametrize("value", [Contamination(0.1), Tolerance(0.1), Problem(arms=("A",))])
+def test_the_vocabulary_is_frozen_hashable_and_equal_by_value(value):
+    assert dataclasses.replace(value) == value
+    assert hash(dataclasses.replace(value)) == hash(value)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(value, dataclasses.fields(value)[0].name, 0)
+
+
+def test_one_root_catches_every_error():
+    with pytest.raises(TruearmError):
+        check_eps(2)
+    with pytest.raises(ValueError, match="eps"):
+        check_eps(2)
