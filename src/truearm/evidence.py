@@ -22,13 +22,14 @@ from truearm.bounds import sequential_rank
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.problem import Adversary, Contamination, Tolerance, check_count, check_delta, check_quantile
-from truearm.sample import EMPTY, Design, Sample, as_readings
+from truearm.sample import EMPTY, Design, Sample, as_readings, check_design
 
 Floats = NDArray[np.float64]
 Rule = Literal["pooled", "causal", "clairvoyant", "dependent"]
 
 _FANOUT = 8  # pieces an open stretch of ranks is cut into; 4 to 16 cost the same within 20 %
 _COARSE = 32  # first pieces of the whole range of ranks
+_HUGE = float(np.finfo(np.float64).max)
 
 
 class Levels(NamedTuple):
@@ -357,6 +358,98 @@ def pooled_at(
     return _evidence_at(_Cuts(judged, stakes, levels, log_cash, mixture_term(prior)), rank)
 
 
+class Entry(NamedTuple):
+    """An arm that has been leader, and its readings from before it became so (evidence T5).
+
+    Examples
+    --------
+    >>> Entry(0, Sample.of([1.0, 2.0])).before.n
+    2
+    """
+
+    arm: int
+    before: Sample
+
+
+def stakes_against(
+    judged: int, samples: Sequence[Sample], rule: Rule, *, leader: int, entries: Sequence[Entry]
+) -> tuple[list[Stake], float]:
+    """Return who bets against an arm, and the log of the cash: past leaders, or in pairs the leader alone.
+
+    Of arms with the same quantile the first listed is the best: readings of a rival listed after the judged
+    arm count as below the cut when they are at it (T3, lexicographic ties).
+
+    Examples
+    --------
+    >>> arms = [Sample.of([float(i)]) for i in range(3)]
+    >>> stakes, cash = stakes_against(1, arms, "causal", leader=2, entries=())
+    >>> len(stakes), stakes[0].closed, cash
+    (1, True, -inf)
+    """
+    if rule != "pooled":
+        return [Stake(samples[leader], closed=leader > judged)], -math.inf
+    entered = [
+        Stake(samples[e.arm], before=e.before, closed=e.arm > judged) for e in entries if e.arm != judged
+    ]
+    return portfolio(len(samples), entered)
+
+
+def against(
+    judged: int,
+    samples: Sequence[Sample],
+    rule: Rule,
+    *,
+    leader: int,
+    entries: Sequence[Entry],
+    levels: Levels,
+    guess: int | None = None,
+) -> Evidence:
+    """Return the evidence that an arm is not the best, by whichever rule applies.
+
+    Examples
+    --------
+    >>> arms = [Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))]
+    >>> found = against(1, arms, "causal", leader=0, entries=(), levels=Levels(0.5, 0.5))
+    >>> round(found.log_value, 3)
+    6.591
+    """
+    stakes, cash = stakes_against(judged, samples, rule, leader=leader, entries=entries)
+    return pooled(samples[judged], stakes, cash, levels, guess=guess)
+
+
+def within_tolerance(
+    judged: int,
+    samples: Sequence[Sample],
+    rule: Rule,
+    *,
+    leader: int,
+    entries: Sequence[Entry],
+    levels: Levels,
+    tolerance: Tolerance,
+    sign: float,
+) -> Evidence:
+    """Return the evidence that an arm is not better than the leader by more than the tolerance.
+
+    Of a portfolio only the leader's own stakes count (evidence T5, alpha > 0).
+
+    Examples
+    --------
+    >>> arms = [Sample.of(np.arange(0.0, 40.0)), Sample.of(np.arange(20.0, 60.0))]
+    >>> context = {"leader": 0, "entries": (), "levels": Levels(0.5, 0.5), "sign": 1.0}
+    >>> found = [within_tolerance(1, arms, "causal", tolerance=Tolerance(a), **context) for a in (0, 40)]
+    >>> [round(evidence.log_value) for evidence in found]
+    [-2, 7]
+    """
+    head = positive(samples[leader], sign) if tolerance.relative else samples[leader]
+    if rule == "pooled":
+        entered = [Stake(samples[e.arm], before=e.before) for e in entries if e.arm != judged]
+        shares = portfolio(len(samples), entered)[0]
+        stakes = [s._replace(sample=head) for s in shares if s.sample is samples[leader]]
+    else:
+        stakes = [Stake(head)]
+    return pooled(shifted(samples[judged], tolerance, sign), stakes, -math.inf, levels)
+
+
 def indistinguishable(
     samples: Sequence[Sample],
     levels: Levels,
@@ -388,10 +481,8 @@ def indistinguishable(
     bottom = np.asarray(sequential_rank(counts, 1 - levels.high, delta / counts.size))
     # a reading without a value is in neither set of a cut: high for the upper bound, low for the lower one
     upper = [s.at(int(r)) for s, r in zip(samples, top, strict=True)]
-    lower = [
-        shifted(s, tolerance, sign).at(int(r) - s.missing - s.pending)
-        for s, r in zip(samples, bottom, strict=True)
-    ]
+    moved = [shifted(s, tolerance, sign) for s in samples]
+    lower = [s.at(int(r) - s.missing - s.pending) for s, r in zip(moved, bottom, strict=True)]
     return all(any(upper[i] < low for j, low in enumerate(lower) if j != i) for i in alive)
 
 
@@ -415,6 +506,7 @@ def breakdown_point(
     *,
     quantile: float,
     adversary: Adversary,
+    accuracy: float = 1e-13,
 ) -> float | None:
     """Return eps*: up to it, every one of these evidences reaches the threshold (evidence T6).
 
@@ -441,16 +533,15 @@ def breakdown_point(
             continue
         if not reached(evidence, 0.0):
             return None
-        certified = _last_true(lambda eps, e=evidence: reached(e, eps), 0.0, certified)  # type: ignore[misc]
+        certified = _last_true(lambda eps, e=evidence: reached(e, eps), certified, accuracy)  # type: ignore[misc]
     return certified
 
 
-def _last_true(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return, to 13 digits and from the safe side, where a monotone condition that holds at low ends."""
-    for _ in range(60):
+def _last_true(holds: Callable[[float], bool], high: float, accuracy: float) -> float:
+    """Return, from the safe side, where a monotone condition that holds at 0 ends."""
+    low = 0.0
+    while high - low > accuracy * max(high, 1e-3):
         middle = (low + high) / 2
-        if high - low <= 1e-13 * max(high, 1e-3):
-            break
         if holds(middle):
             low = middle
         else:
@@ -505,10 +596,11 @@ def shifted(rival: Sample, tolerance: Tolerance, sign: float = 1.0) -> Sample:
     >>> shifted(Sample.of([-1.0, 1.0, 2.0]), Tolerance.of("100%")).values
     array([0.5, 1. ])
     """
-    if not tolerance.relative:
-        return rival.mapped(lambda values: values - tolerance.amount)
-    ratio = 1 + tolerance.amount
-    return positive(rival, sign).mapped(lambda values: values / ratio if sign > 0 else values * ratio)
+    with np.errstate(over="ignore"):
+        if not tolerance.relative:
+            return rival.mapped(lambda values: values - tolerance.amount)
+        ratio = 1 + tolerance.amount
+        return positive(rival, sign).mapped(lambda values: values / ratio if sign > 0 else values * ratio)
 
 
 def positive(sample: Sample, sign: float = 1.0) -> Sample:
@@ -556,10 +648,11 @@ def certified_tolerance(
     if not reached(worst):
         return math.inf
     low, high = 0.0, worst
-    while high - low > 1e-12 * worst:
+    while high - low > 1e-12 * high:  # relative to the answer: one wild reading makes `worst` huge
         middle = (low + high) / 2
         low, high = (low, middle) if reached(middle) else (middle, high)
-    return high if relative else _snapped(better.values, worse.values, low, high)
+    exact = high if relative else _snapped(better.values, worse.values, low, high)
+    return exact if reached(exact) else high
 
 
 def _span(better: Floats, worse: Floats, *, relative: bool) -> float:
@@ -567,10 +660,11 @@ def _span(better: Floats, worse: Floats, *, relative: bool) -> float:
     better, worse = better[np.isfinite(better)], worse[np.isfinite(worse)]
     if not better.size or not worse.size:
         return 1.0
-    if not relative:
-        return float(max(worse[-1] - better[0], 0.0)) + 1.0
-    sizes = np.abs(np.concatenate((better[[0, -1]], worse[[0, -1]])))
-    return float(sizes.max() / sizes.min())
+    with np.errstate(over="ignore"):
+        if not relative:
+            return min(float(max(worse[-1] - better[0], 0.0)) + 1.0, _HUGE)
+        sizes = np.abs(np.concatenate((better[[0, -1]], worse[[0, -1]])))
+        return min(float(sizes.max() / sizes.min()), _HUGE)
 
 
 def _snapped(better: Floats, worse: Floats, low: float, high: float) -> float:
@@ -652,7 +746,13 @@ def is_better(
     log_evidence = measure(better, worse, Levels.of(level, declared)).log_value
     p_value = _p_value(log_evidence, "causal" if design == "fixed" else rule)
     points = _breakdown(
-        better, worse, level, delta=delta, design=design, causal=declared.causal if declared else None
+        better,
+        worse,
+        level,
+        delta=delta,
+        design=design,
+        causal=declared.causal if declared else None,
+        dependent_arms=dependent_arms,
     )
     return Comparison(
         better=p_value <= delta,
@@ -674,6 +774,7 @@ def breakdown(
     goal: Literal["max", "min"] = "max",
     causal: bool | None = None,
     design: Design = "sequential",
+    dependent_arms: bool = False,
 ) -> Breakdown:
     """Return up to which contamination x is certified to be better than y, for each adversary.
 
@@ -683,6 +784,8 @@ def breakdown(
     ----------
     causal
         True for prescient and malicious adversaries that do not see the future.
+    dependent_arms
+        Set when readings of the two arms move together; sequential design only.
 
     Examples
     --------
@@ -695,7 +798,9 @@ def breakdown(
     sign, level = _orientation(quantile, goal)
     check_delta(delta)
     better, worse = _oriented(x, "x", sign), _oriented(y, "y", sign)
-    return _breakdown(better, worse, level, delta=delta, design=design, causal=causal)
+    return _breakdown(
+        better, worse, level, delta=delta, design=design, causal=causal, dependent_arms=dependent_arms
+    )
 
 
 def pair_rule(contamination: Contamination | None, *, dependent_arms: bool = False) -> Rule:
@@ -725,15 +830,27 @@ def _oriented(readings: ArrayLike, name: str, sign: float) -> Sample:
 
 def _measure(design: Design, rule: Rule) -> Callable[[Sample, Sample, Levels], Evidence]:
     # closed cuts: two equal arms are no better than each other
-    if design == "sequential":
-        return lambda better, worse, levels: pair(better, worse, levels, closed=True)
-    if design != "fixed":
-        msg = f"design must be 'sequential' or 'fixed', but got {design!r}"
-        raise InvalidArgument(msg)
+    if check_design(design) == "sequential":
+        return lambda better, worse, levels: _uncontradicted(pair, better, worse, levels)
     if rule == "dependent":
         msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
         raise OutOfReach(msg)
-    return lambda better, worse, levels: fixed_pair(better, worse, levels, closed=True)
+    return lambda better, worse, levels: _uncontradicted(fixed_pair, better, worse, levels)
+
+
+def _uncontradicted(
+    measure: Callable[..., Evidence], better: Sample, worse: Sample, levels: Levels
+) -> Evidence:
+    """Return the evidence less that for the opposite order.
+
+    More missing readings than eps allows contradict the promise, and then support both orders: without this
+    an arm that always fails would be called better. Less evidence than measured is always valid.
+    """
+    least = measure(better, worse, levels, closed=True)
+    if least.log_value <= 0 or not (better.missing or worse.missing):
+        return least
+    against = measure(worse, better, levels, closed=True).log_value
+    return Evidence(least.log_value - max(0.0, against), least.rank)
 
 
 def _p_value(log_evidence: float, rule: Rule) -> float:
@@ -746,13 +863,21 @@ def _p_value(log_evidence: float, rule: Rule) -> float:
 
 
 def _breakdown(
-    better: Sample, worse: Sample, level: float, *, delta: float, design: Design, causal: bool | None
+    better: Sample,
+    worse: Sample,
+    level: float,
+    *,
+    delta: float,
+    design: Design,
+    causal: bool | None,
+    dependent_arms: bool,
 ) -> Breakdown:
     points = []
     for adversary in Adversary:
         promise = Contamination(0.0, adversary, None if adversary is Adversary.OBLIVIOUS else causal)
-        rule = "causal" if design == "fixed" else pair_rule(promise)
+        rule = pair_rule(promise, dependent_arms=dependent_arms)
         measure = _measure(design, rule)
+        rule = "causal" if design == "fixed" else rule
         points.append(
             breakdown_point(
                 [lambda levels, m=measure: m(better, worse, levels).log_value],  # type: ignore[misc]

@@ -1,0 +1,243 @@
+"""Claims about arms, and what a stranger needs to recompute them from the readings.
+
+A policy stops with a `Verdict`: who is best and by which claims. A claim is dated by the pulls it rests on,
+so that it can be recomputed at any later time. Tapes are in the user's units; samples are oriented.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.errors import VerificationError
+from truearm.evidence import Entry, Levels, Rule, against, threshold, within_tolerance
+from truearm.problem import Problem
+from truearm.sample import EMPTY, Sample, moments
+
+Floats = NDArray[np.float64]
+Tapes = Mapping[str, Sequence[float | None] | Floats]
+"""Per arm the readings in order of pull, None for a pull never told."""
+
+
+class Status(StrEnum):
+    """How a study ended; product.md section 1 says when."""
+
+    CERTIFIED = "certified"
+    TOLERABLE = "tolerable"
+    SEPARATED = "separated"
+    INDISTINGUISHABLE = "indistinguishable"
+    EXHAUSTED = "exhausted"
+
+
+class Claim(NamedTuple):
+    """An arm is rejected by evidence, as of the first `counts` pulls of each arm.
+
+    Examples
+    --------
+    >>> Claim("B", "A", (30, 25), 1, 3.4).arm
+    'B'
+    """
+
+    arm: str
+    leader: str
+    counts: tuple[int, ...]
+    """Pulls issued to each arm when the claim was made."""
+    entered: int
+    """How many arms had been leader by then: the stakes of the pooled rule."""
+    log_evidence: float
+    tolerant: bool = False
+    """Whether the claim is only that the arm is not better than the leader by more than the tolerance."""
+
+
+class Bound(NamedTuple):
+    """A confidence bound from an arm's first n readings: an order statistic, or a median plus a radius.
+
+    Examples
+    --------
+    >>> Bound("A", 50, 1.5, rank=20).value
+    1.5
+    """
+
+    arm: str
+    n: int
+    value: float
+    rank: int | None = None
+    radius: float = 0.0
+    """Added to the averaged median when there is no rank."""
+
+
+class Exclusion(NamedTuple):
+    """An arm is excluded because its upper bound lies below another arm's lower bound."""
+
+    arm: str
+    upper: Bound
+    lower: Bound
+
+
+class Entered(NamedTuple):
+    """An arm became leader for the first time after this many of its pulls (evidence T5)."""
+
+    arm: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How and why a policy stopped.
+
+    Examples
+    --------
+    >>> Verdict(status=Status.EXHAUSTED, candidates=("A", "B")).best is None
+    True
+    """
+
+    status: Status
+    candidates: tuple[str, ...]
+    best: str | None = None
+    rule: Rule | None = None
+    entries: tuple[Entered, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+
+
+def digest(problem: Problem, tapes: Tapes) -> str:
+    """Return the fingerprint of all readings in order of pull; None stands for a pull never told.
+
+    Examples
+    --------
+    >>> digest(Problem(arms=("A",)), {"A": [1.0, None]})[:16]
+    'b399994a9df77b15'
+    """
+    mark = hashlib.sha256()
+    for arm in problem.arms:
+        tape = tapes.get(arm, ())
+        told = np.array([value is not None for value in tape], dtype=np.uint8)
+        values = np.array([0.0 if value is None else value for value in tape], dtype="<f8")
+        values[np.isnan(values)] = np.nan  # one bit pattern for all NaN
+        for part in (arm.encode(), told.tobytes(), (values + 0.0).tobytes()):
+            mark.update(len(part).to_bytes(8, "little"))
+            mark.update(part)
+    return mark.hexdigest()
+
+
+def sample_of(tape: Sequence[float | None] | Floats, n: int, sign: float) -> Sample:
+    """Return the first n pulls of a tape as an oriented sample; a pull never told is pending.
+
+    Examples
+    --------
+    >>> sample_of([3.0, None, 1.0, 9.0], 3, -1.0)
+    Sample(values=array([-3., -1.]), missing=0, pending=1)
+    """
+    head = tape[:n]
+    told = (
+        head
+        if isinstance(head, np.ndarray)
+        else np.array([v for v in head if v is not None], dtype=np.float64)
+    )
+    return Sample.of(sign * told).merged([], pending=n - told.size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """A decision with all that is needed to check it: promises, thresholds, dates, and a digest.
+
+    Examples
+    --------
+    >>> problem = Problem(arms=("A", "B"), contamination=None)
+    >>> tapes = {"A": np.arange(40.0, 80.0), "B": np.arange(0.0, 40.0)}
+    >>> claim = Claim("B", "A", (40, 40), 1, 13.0)
+    >>> certificate = Certificate(
+    ...     problem=problem, rule="pooled", best="A", entries=(Entered("A", 16),), claims=(claim,),
+    ...     digest=digest(problem, tapes),
+    ... )
+    >>> certificate.verify(tapes)
+    True
+    >>> certificate.verify({"A": tapes["A"], "B": tapes["B"] + 1})
+    Traceback (most recent call last):
+        ...
+    truearm.errors.VerificationError: the readings are not those of the certificate: their digest differs
+    """
+
+    problem: Problem
+    rule: Rule | None
+    best: str | None
+    entries: tuple[Entered, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+    digest: str
+
+    @property
+    def log_threshold(self) -> float | None:
+        """How much log-evidence each claim must reach; None when the decision rests on bounds alone."""
+        return (
+            None
+            if self.rule is None
+            else math.log(threshold(len(self.problem.arms), self.problem.delta, self.rule))
+        )
+
+    def verify(self, readings: Tapes) -> bool:
+        """Recompute every claim from the raw readings, per arm in order of pull; raise if one fails.
+
+        A pull that was never told is None in its place.
+        """
+        if digest(self.problem, readings) != self.digest:
+            msg = "the readings are not those of the certificate: their digest differs"
+            raise VerificationError(msg)
+        for claim in self.claims:
+            found, needed = self.evidence(claim, readings)(None), self.log_threshold
+            if needed is None or found < needed - 1e-9:
+                msg = f"the evidence against {claim.arm!r} is {found:.6g}, short of the {needed:.6g} it needs"
+                raise VerificationError(msg)
+        for exclusion in self.exclusions:
+            self._check_exclusion(exclusion, readings)
+        return True
+
+    def evidence(self, claim: Claim, readings: Tapes) -> Callable[[Levels | None], float]:
+        """Return the log-evidence of a claim, recomputed from the readings, as a function of the levels."""
+        problem = self.problem
+        entered = self.entries[: claim.entered]
+        involved = {claim.arm, claim.leader, *(e.arm for e in entered)}
+
+        def head(arm: str, n: int) -> Sample:
+            return sample_of(readings.get(arm, ()), n, problem.sign)
+
+        samples = [
+            head(arm, n) if arm in involved else EMPTY
+            for arm, n in zip(problem.arms, claim.counts, strict=True)
+        ]
+        entries = [Entry(problem.arms.index(e.arm), head(e.arm, e.since)) for e in entered]
+        judged, leader = problem.arms.index(claim.arm), problem.arms.index(claim.leader)
+        rule: Rule = self.rule or "causal"
+
+        def at(levels: Levels | None) -> float:
+            levels = levels or Levels.of(problem.level, problem.contamination)
+            if claim.tolerant:
+                return within_tolerance(
+                    judged,
+                    samples,
+                    rule,
+                    leader=leader,
+                    entries=entries,
+                    levels=levels,
+                    tolerance=problem.tolerance,
+                    sign=problem.sign,
+                ).log_value
+            return against(judged, samples, rule, leader=leader, entries=entries, levels=levels).log_value
+
+        return at
+
+    def _check_exclusion(self, exclusion: Exclusion, readings: Tapes) -> None:
+        for bound in (exclusion.upper, exclusion.lower):
+            tape = np.asarray(readings[bound.arm][: bound.n], dtype=np.float64) * self.problem.sign
+            value = moments(tape).m1 + bound.radius if bound.rank is None else Sample.of(tape).at(bound.rank)
+            if value != bound.value and not math.isclose(value, bound.value, rel_tol=1e-9):
+                msg = f"a bound of {bound.arm!r} is {value:.6g}, but the certificate says {bound.value:.6g}"
+                raise VerificationError(msg)
+        if not exclusion.upper.value <= exclusion.lower.value:
+            msg = f"the bounds given do not exclude {exclusion.arm!r}"
+            raise VerificationError(msg)
