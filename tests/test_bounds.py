@@ -489,6 +489,19 @@ def test_no_trusted_mass_earns_rank_zero():
     assert bounds.identified_interval(families.uniform(), 0.7, 0.3, "malicious").high == math.inf
 
 
+def test_empty_arrays_give_empty_arrays():
+    assert bounds.lower_rank(np.array([], dtype=np.int64), 0.5, 0.1).size == 0
+    assert bounds.rank_shift(np.array([]), "oblivious").size == 0
+
+
+@given(n=st.integers(0, 40), p=st.floats(0.01, 1.0), delta=st.floats(0.01, 0.99))
+def test_ranks_of_few_readings_by_enumeration(n, p, delta):
+    tails = binom.cdf(np.arange(n), n, p)
+    assume(np.all(np.abs(tails / delta - 1) > 1e-8))
+    assert bounds.lower_rank(n, p, delta) == np.sum(tails <= delta)
+    assert bounds.lower_rank(np.array([n, n]), p, delta).tolist() == [np.sum(tails <= delta)] * 2
+
+
 def test_scalars_are_plain_and_arrays_stay_arrays():
     assert type(bounds.rank_shift(np.float64(0.1), "prescient")) is float
     assert type(bounds.median_radius(100, 0.05, 0.1, "malicious")) is float
@@ -528,6 +541,7 @@ MISUSES = {
     "n must be an integer": lambda: bounds.dkw_radius(np.array([1.5, 2.0]), 0.1),
     "m2 must be positive": lambda: bounds.bias(0.1, 4, np.array([0.1, 0.0]), "oblivious"),
     "survivor must be": lambda: bounds.early_stop_round(0.5, 5, 0.1, 4, 0.25, survivor="all"),
+    "must be at most 1": lambda: bounds.lower_rank(10, math.nan, 0.1),
     "form must be": lambda: bounds.sequential_dkw_radius(10, 0.1, form="best"),
     "biases >= 0": lambda: bounds.effective_gaps([1.0, 2.0], [0.1, -0.1]),
 }

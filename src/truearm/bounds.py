@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Numbers = float | NDArray[Any]
 Constants = Literal["sharp", "paper"]
-_RankTest = Callable[[Counts, Counts], NDArray[np.bool_]]
+_RankTest = Callable[[Any, Any], Any]
 
 _RELATIVE_SLACK = (
     1e-9  # binomial tails this close to delta count as above it: betaincc keeps 1e-10 at n = 1e9
@@ -530,25 +530,38 @@ def lower_rank(n: int | Counts, p: float, delta: float) -> int | Counts:
     >>> lower_rank(np.array([10, 100, 1000]), 0.45, 0.025)
     array([  2,  35, 419])
     """
-    check_delta(delta)
-    level = min(p, 1.0)
-    ceiling = delta * (1 - _RELATIVE_SLACK)
+    ceiling = check_delta(delta) * (1 - _RELATIVE_SLACK)
 
-    def qualifies(ranks: Counts, counts: Counts) -> NDArray[np.bool_]:
-        return np.asarray(betaincc(ranks, counts - ranks + 1.0, level) <= ceiling)  # P(Bin(n, p) <= r-1)
+    def qualifies(rank: Numbers, count: Numbers) -> Any:  # noqa: ANN401
+        return betaincc(rank, count - rank + 1.0, p) <= ceiling  # P(Bin(n, p) <= rank - 1)
 
-    return _largest_rank(_count("n", n, 0), qualifies if level > 0 else None)
+    return _last_rank(_count("n", n, 0), p, qualifies, top=1.0 if delta >= 0.5 else p)
 
 
-def _largest_rank(n: int | Counts, qualifies: _RankTest | None) -> int | Counts:
-    """Return the largest rank from 1 to n that qualifies, 0 if none; qualifying ranks come first."""
+def _last_rank(n: int | Counts, p: float, qualifies: _RankTest, *, top: float) -> int | Counts:
+    """Return the last rank that qualifies, 0 if none; they come first, and none exceeds ceil(n top)."""
+    if not p <= 1:
+        msg = f"the chance of one reading must be at most 1, but got {p!r}; use trusted_mass"
+        raise InvalidArgument(msg)
+    if p <= 0:
+        return 0 * n
+    if np.ndim(n) == 0:
+        return _last_scalar_rank(int(n), min(math.ceil(n * top) + 1, int(n) + 1), qualifies)
     counts = np.asarray(n, dtype=np.int64)
-    low, high = np.zeros_like(counts), counts + 1  # rank 0 always qualifies, rank n + 1 never does
-    while qualifies is not None and np.any(high - low > 1):
+    low, high = np.zeros_like(counts), np.minimum(np.ceil(counts * top).astype(np.int64), counts) + 1
+    while np.any(high - low > 1):
         middle = np.maximum((low + high) // 2, 1)
         good = qualifies(middle, np.maximum(counts, 1)) & (middle < high)
         low, high = np.where(good, middle, low), np.where(good, high, np.minimum(middle, high))
-    return int(low) if low.ndim == 0 else low
+    return low
+
+
+def _last_scalar_rank(n: int, high: int, qualifies: _RankTest) -> int:
+    low = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if qualifies(middle, n) else (low, middle)
+    return low
 
 
 def quantile_ranks(n: int, q: float, delta: float, eps: float, adversary: str) -> Ranks:
@@ -606,10 +619,10 @@ def sequential_rank(n: int | Counts, p0: float, delta: float, prior: Prior = DEF
     """
     bar = math.log(1 / check_delta(delta)) + _LOG_SLACK
 
-    def qualifies(ranks: Counts, counts: Counts) -> NDArray[np.bool_]:
-        return np.asarray(log_mixture(ranks - 1, counts, p0, prior) >= bar)  # audit 2.C
+    def qualifies(rank: Numbers, count: Numbers) -> Any:  # noqa: ANN401
+        return log_mixture(rank - 1, count, p0, prior) >= bar  # audit 2.C
 
-    return _largest_rank(_count("n", n, 0), qualifies if p0 > 0 else None)
+    return _last_rank(_count("n", n, 0), p0, qualifies, top=p0)  # no evidence, M < 1, from s = n p0 on
 
 
 def sequential_quantile_ranks(
