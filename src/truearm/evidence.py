@@ -184,9 +184,7 @@ class _Cuts:
             count = np.where(beyond, _all_below(stake.sample), stake.sample.below(cuts, closed=stake.closed))
             n = stake.sample.n
             if stake.before.n:
-                early = np.where(
-                    beyond, _all_below(stake.before), stake.before.below(cuts, closed=stake.closed)
-                )
+                early = np.where(beyond, _all_below(stake.before), stake.before.below(cuts, closed=stake.closed))
                 count, n = count - early, n - stake.before.n
             counts.append(count)
             sizes.append([n])
@@ -358,6 +356,29 @@ def pooled_at(
     return _evidence_at(_Cuts(judged, stakes, levels, log_cash, mixture_term(prior)), rank)
 
 
+def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) -> int | None:
+    """Return the arm with the best empirical quantile, ties by fewest readings below it, then by order.
+
+    Examples
+    --------
+    >>> best_looking([Sample.of([1.0, 2.0]), Sample.of([3.0])], [0, 1], 0.5)
+    1
+    """
+    quantiles = [(samples[i].quantile(level), i) for i in among if samples[i].values.size]
+    if not quantiles:
+        return None
+    top = max(q for q, _ in quantiles)
+    tied = [i for q, i in quantiles if q == top]
+    if len(tied) == 1:
+        return tied[0]
+    return min(tied, key=lambda i: _mid_rank(samples[i], top))  # evidence section 11, ties
+
+
+def _mid_rank(sample: Sample, x: float) -> float:
+    low, high = (np.searchsorted(sample.values, x, side=side) for side in ("left", "right"))
+    return float(low + high) / sample.values.size
+
+
 class Entry(NamedTuple):
     """An arm that has been leader, and its readings from before it became so (evidence T5).
 
@@ -388,9 +409,7 @@ def stakes_against(
     """
     if rule != "pooled":
         return [Stake(samples[leader], closed=leader > judged)], -math.inf
-    entered = [
-        Stake(samples[e.arm], before=e.before, closed=e.arm > judged) for e in entries if e.arm != judged
-    ]
+    entered = [Stake(samples[e.arm], before=e.before, closed=e.arm > judged) for e in entries if e.arm != judged]
     return portfolio(len(samples), entered)
 
 
@@ -838,9 +857,7 @@ def _measure(design: Design, rule: Rule) -> Callable[[Sample, Sample, Levels], E
     return lambda better, worse, levels: _uncontradicted(fixed_pair, better, worse, levels)
 
 
-def _uncontradicted(
-    measure: Callable[..., Evidence], better: Sample, worse: Sample, levels: Levels
-) -> Evidence:
+def _uncontradicted(measure: Callable[..., Evidence], better: Sample, worse: Sample, levels: Levels) -> Evidence:
     """Return the evidence less that for the opposite order.
 
     More missing readings than eps allows contradict the promise, and then support both orders: without this

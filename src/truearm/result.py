@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from truearm import alarms, bounds, wording
 from truearm.alarms import Alarm
 from truearm.certificate import (
@@ -31,6 +29,7 @@ from truearm.evidence import (
     Levels,
     Rule,
     against,
+    best_looking,
     breakdown_estimate,
     breakdown_point,
     certified_tolerance,
@@ -92,6 +91,7 @@ class Result:
 
     Examples
     --------
+    >>> import numpy as np
     >>> problem = Problem(arms=("A", "B"))
     >>> tapes = {"A": np.arange(50.0), "B": np.arange(50.0)}
     >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A", "B"))
@@ -188,9 +188,7 @@ def _number(value: float | None, otherwise: float) -> float:
 
 def _arm_from_dict(data: Mapping[str, Any]) -> Arm:
     otherwise = {"low": -math.inf, "high": math.inf}
-    numbers = {
-        key: _number(data[key], otherwise.get(key.rsplit("_", 1)[-1], math.nan)) for key in Arm._fields[2:]
-    }
+    numbers = {key: _number(data[key], otherwise.get(key.rsplit("_", 1)[-1], math.nan)) for key in Arm._fields[2:]}
     return Arm(name=data["name"], n=data["n"], **numbers)
 
 
@@ -252,8 +250,7 @@ def certificate_to_dict(certificate: Certificate) -> dict[str, Any]:
         "entries": [entry._asdict() for entry in certificate.entries],
         "claims": [{**claim._asdict(), "counts": list(claim.counts)} for claim in certificate.claims],
         "exclusions": [
-            {"arm": e.arm, "upper": e.upper._asdict(), "lower": e.lower._asdict()}
-            for e in certificate.exclusions
+            {"arm": e.arm, "upper": e.upper._asdict(), "lower": e.lower._asdict()} for e in certificate.exclusions
         ],
         "digest": certificate.digest,
     }
@@ -293,6 +290,7 @@ def certify(problem: Problem, tapes: Tapes, verdict: Verdict, *, design: Design 
 
     Examples
     --------
+    >>> import numpy as np
     >>> problem = Problem(arms=("A", "B"), contamination=0.1)
     >>> tapes = {"A": np.arange(50.0, 150.0), "B": np.arange(0.0, 100.0)}
     >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
@@ -341,35 +339,12 @@ def _leader(problem: Problem, samples: Sequence[Sample], verdict: Verdict) -> in
     return best_looking(samples, [problem.arms.index(arm) for arm in verdict.candidates], problem.level)
 
 
-def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) -> int | None:
-    """Return the arm with the best empirical quantile, ties by fewest readings below it, then by order.
-
-    Examples
-    --------
-    >>> best_looking([Sample.of([1.0, 2.0]), Sample.of([3.0])], [0, 1], 0.5)
-    1
-    """
-    quantiles = [(samples[i].quantile(level), i) for i in among if samples[i].values.size]
-    if not quantiles:
-        return None
-    top = max(q for q, _ in quantiles)
-    tied = [i for q, i in quantiles if q == top]
-    if len(tied) == 1:
-        return tied[0]
-    return min(tied, key=lambda i: _mid_rank(samples[i], top))  # evidence section 11, ties
-
-
-def _mid_rank(sample: Sample, x: float) -> float:
-    low, high = (np.searchsorted(sample.values, x, side=side) for side in ("left", "right"))
-    return float(low + high) / sample.values.size
-
-
 def describe(name: str, sample: Sample, problem: Problem, *, design: Design) -> Arm:
     """Return what is known of one arm, at a level that holds for all arms at once.
 
     Examples
     --------
-    >>> describe("A", Sample.of(np.arange(100.0)), Problem(arms=("A", "B")), design="fixed").low
+    >>> describe("A", Sample.of(range(100)), Problem(arms=("A", "B")), design="fixed").low
     35.0
     """
     c = problem.contamination or Contamination(0.0)
@@ -394,9 +369,7 @@ def _quality(sample: Sample, problem: Problem, design: Design) -> tuple[Quality,
     """Return the quality curve at the shares 1 % to 99 %, valid after selection among arms (audit 2.E)."""
     share = problem.delta / len(problem.arms)
     curve = quality_of(sample, share, contamination=problem.contamination, design=design)
-    points = (
-        Quality(problem.sign * curve.reached(percent / 100), percent / 100) for percent in range(1, 100)
-    )
+    points = (Quality(problem.sign * curve.reached(percent / 100), percent / 100) for percent in range(1, 100))
     return tuple(point for point in points if math.isfinite(point.x))
 
 
@@ -424,9 +397,7 @@ def _breakdowns(
         )
         for adversary in Adversary
     }
-    earlier = {
-        claim.arm: certificate.evidence(claim, tapes) for claim in certificate.claims if not claim.tolerant
-    }
+    earlier = {claim.arm: certificate.evidence(claim, tapes) for claim in certificate.claims if not claim.tolerant}
     entries = [
         Entry(problem.arms.index(e.arm), sample_of(tapes[e.arm], e.since, problem.sign))
         for e in certificate.entries
@@ -494,9 +465,7 @@ def _tolerance(
         return math.inf
     outright = {claim.arm for claim in verdict.claims if not claim.tolerant}
     rule = (
-        "causal"
-        if design == "fixed"
-        else pair_rule(problem.contamination, dependent_arms=problem.dependent_arms)
+        "causal" if design == "fixed" else pair_rule(problem.contamination, dependent_arms=problem.dependent_arms)
     )
     log_threshold = math.log(threshold(len(samples), problem.delta, rule))
     levels = Levels.of(problem.level, problem.contamination)

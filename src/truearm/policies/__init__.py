@@ -1,0 +1,100 @@
+"""What a policy is: three pure functions over a frozen state. It decides what to pull next, and when to stop.
+
+`ask` changes nothing and answers with a batch or with a verdict. `tell` takes readings that came in and returns a
+new state. Readings are oriented: bigger is better. The rules live in the siblings, which never import each other.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.certificate import Verdict
+from truearm.errors import InvalidArgument
+from truearm.problem import Problem
+
+State = TypeVar("State")
+Batch = Mapping[str, int]
+"""How many more pulls of each arm are wanted; every number is positive."""
+
+
+class Told(NamedTuple):
+    """Readings of one arm: which of its pulls they answer, counted from 0 in order of issue, and their values.
+
+    Examples
+    --------
+    >>> Told(np.array([0, 1]), np.array([2.5, 3.0])).values.size
+    2
+    """
+
+    indices: NDArray[np.intp]
+    values: NDArray[np.float64]
+
+
+class Policy(Protocol[State]):
+    """The interface of every policy."""
+
+    @property
+    def patient(self) -> bool:
+        """Whether `tell` wants exactly the batch it asked for, complete and in order of issue.
+
+        An impatient policy takes readings as they come and counts pulls that are still out at their worst.
+        """
+
+    def start(self, problem: Problem) -> State:
+        """Return the state before the first pull; raise if the policy cannot serve the problem."""
+
+    def ask(self, state: State) -> Batch | Verdict:
+        """Return what to pull next, or how it ended."""
+
+    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+        """Return the state after more readings; `issued` counts the pulls handed out of each arm so far."""
+
+    def standing(self, state: State) -> "Standing":
+        """Return where the decision stands, for a person who watches."""
+
+
+class Standing(NamedTuple):
+    """Where a decision stands: who leads, who is left, and the log-evidence against each arm.
+
+    Examples
+    --------
+    >>> Standing("A", ("A", "B"), {"B": 1.2}, 3.0).leader
+    'A'
+    """
+
+    leader: str | None
+    alive: tuple[str, ...]
+    against: Mapping[str, float]
+    log_threshold: float
+
+
+def by_name(name: str) -> "Policy[Any]":
+    """Return a policy with its default options.
+
+    Examples
+    --------
+    >>> by_name("toptwo").patient
+    False
+    >>> by_name("best")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: policy must be one of 'elimination', 'lucb', 'toptwo', 'uniform' or a policy
+    object, but got 'best'
+    """
+    makers = _makers()
+    if name not in makers:
+        names = ", ".join(repr(known) for known in sorted(makers))
+        msg = f"policy must be one of {names} or a policy object, but got {name!r}"
+        raise InvalidArgument(msg)
+    return makers[name]()
+
+
+def _makers() -> dict[str, Callable[[], "Policy[Any]"]]:
+    from truearm.policies.elimination import Elimination
+    from truearm.policies.lucb import Lucb
+    from truearm.policies.toptwo import TopTwo
+    from truearm.policies.uniform import Uniform
+
+    return {"elimination": Elimination, "lucb": Lucb, "toptwo": TopTwo, "uniform": Uniform}

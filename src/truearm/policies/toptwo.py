@@ -1,0 +1,340 @@
+"""Pull the leader and its strongest challenger, and reject an arm when the evidence against it suffices.
+
+The default policy (evidence.md sections 2, 4, 8 and 11). Evidence decides, and its error probability does not
+depend on how arms are sampled; sampling only has to be quick. Against an adversary that cannot see the future one
+e-process per arm pools the bets of all arms that ever led (T5); otherwise arms are compared in pairs (T4).
+
+A pull that is out counts at its worst (docs/parallel.md), so that readings may come late and in any order.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.certificate import Claim, Entered, Status, Verdict
+from truearm.evidence import (
+    Entry,
+    Evidence,
+    Levels,
+    Rule,
+    against,
+    best_looking,
+    indistinguishable,
+    pair_rule,
+    threshold,
+    within_tolerance,
+)
+from truearm.mixture import log_mixture
+from truearm.policies import Batch, Standing, Told
+from truearm.problem import Problem
+from truearm.sample import EMPTY, Sample
+
+Floats = NDArray[np.float64]
+
+START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
+GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
+SHARES = (0.05, 0.65)  # limits of the leader's share of a batch; evidence section 4
+FUTILITY = 1.05  # growth of the pulls between two checks that more of them could help at all
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """What the next step needs."""
+
+    problem: Problem
+    levels: Levels
+    rule: Rule
+    log_threshold: float
+    samples: tuple[Sample, ...]
+    alive: tuple[int, ...]
+    entries: tuple[Entry, ...]
+    claims: tuple[Claim, ...]
+    cuts: tuple[float, ...]
+    """For each arm the cut at which the evidence against it was last least."""
+    log_evidence: tuple[float, ...]
+    """For each arm the evidence against it at that cut: an upper bound of it."""
+    carries: tuple[tuple[int, float], ...]
+    """For each challenger its last leader and the fraction of a pull still owed to that one."""
+    leader: int
+    next_futility: float
+    decision: Batch | Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class TopTwo:
+    """The default policy: certified, separated, tolerable or indistinguishable, as early as evidence allows.
+
+    Examples
+    --------
+    >>> policy = TopTwo()
+    >>> state = policy.start(Problem(arms=("A", "B"), contamination=None))
+    >>> policy.ask(state)
+    {'A': 16, 'B': 16}
+    >>> told = {
+    ...     "A": Told(np.arange(16), np.arange(30.0, 46.0)),
+    ...     "B": Told(np.arange(16), np.arange(0.0, 16.0)),
+    ... }
+    >>> verdict = policy.ask(policy.tell(state, told, {"A": 16, "B": 16}))
+    >>> verdict.status.value, verdict.best
+    ('separated', 'A')
+    """
+
+    patient: bool = False
+
+    def start(self, problem: Problem) -> State:
+        """Return the state before the first pull."""
+        k = len(problem.arms)
+        causal = pair_rule(problem.contamination, dependent_arms=problem.dependent_arms)
+        rule: Rule = "pooled" if causal == "causal" else causal
+        state = State(
+            problem=problem,
+            levels=Levels.of(problem.level, problem.contamination),
+            rule=rule,
+            log_threshold=math.log(threshold(k, problem.delta, rule)),
+            samples=(EMPTY,) * k,
+            alive=tuple(range(k)),
+            entries=(),
+            claims=(),
+            cuts=(math.nan,) * k,
+            log_evidence=(0.0,) * k,
+            carries=((-1, 0.0),) * k,
+            leader=0,
+            next_futility=START * k,
+            decision={},
+        )
+        return _decided(state)
+
+    def ask(self, state: State) -> Batch | Verdict:
+        """Return the next batch or the verdict; it was decided when the last readings came in."""
+        return state.decision
+
+    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+        """Return the state after more readings, with the next decision made."""
+        return _decided(_merged(state, told, issued))
+
+    def standing(self, state: State) -> Standing:
+        """Return the leader, the arms left, and the log-evidence against each arm."""
+        arms = state.problem.arms
+        done = {claim.arm: claim.log_evidence for claim in state.claims}
+        against_each = {arm: done.get(arm, e) for arm, e in zip(arms, state.log_evidence, strict=True)}
+        leader = arms[state.leader] if any(s.values.size for s in state.samples) else None
+        return Standing(leader, tuple(arms[i] for i in state.alive), against_each, state.log_threshold)
+
+
+def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+    samples, entries = list(state.samples), list(state.entries)
+    for i, arm in enumerate(state.problem.arms):
+        n = issued.get(arm, state.samples[i].n)
+        new = told.get(arm)
+        if new is None and n == samples[i].n:
+            continue
+        values = new.values if new is not None else np.empty(0)
+        old = samples[i]
+        samples[i] = old.merged(values, pending=n - (old.values.size + old.missing + values.size))
+        for m, entry in enumerate(entries):
+            if entry.arm == i and entry.before.pending and new is not None:
+                late = new.values[new.indices < entry.before.n]
+                entries[m] = Entry(i, entry.before.merged(late, pending=entry.before.pending - late.size))
+    return replace(state, samples=tuple(samples), entries=tuple(entries))
+
+
+def _decided(state: State) -> State:
+    """Return the state with arms rejected as the evidence demands and the next batch or verdict chosen."""
+    short = {arm: START - s.n for arm, s in zip(state.problem.arms, state.samples, strict=True) if s.n < START}
+    if len(state.alive) == 1 or min(state.levels) <= 0:
+        return _stopped(state)
+    if short:
+        return replace(state, decision=short)
+    leader = best_looking(state.samples, state.alive, state.problem.level)
+    leader = state.alive[0] if leader is None else leader
+    entries = state.entries
+    if all(entry.arm != leader for entry in entries):
+        entries = (*entries, Entry(leader, state.samples[leader]))
+    state = _tested(replace(state, leader=leader, entries=entries))
+    if len(state.alive) == 1:
+        return _stopped(state)
+    challenger = _challenger(state)
+    found = _exactly(state, challenger)
+    state = _remembered(state, challenger, found)
+    if state.problem.tolerance and (claims := _tolerable(state, challenger)):
+        return _stopped(replace(state, claims=state.claims + claims), Status.TOLERABLE)
+    pulls = sum(s.n for s in state.samples)
+    if pulls >= state.next_futility:
+        state = replace(state, next_futility=FUTILITY * pulls)
+        if _futile(state):
+            return _stopped(state, Status.INDISTINGUISHABLE)
+    return _batched(state, challenger, found)
+
+
+def _stopped(state: State, status: Status | None = None) -> State:
+    arms = state.problem.arms
+    if status is None and len(state.alive) > 1:
+        status = Status.INDISTINGUISHABLE
+    elif status is None:
+        status = Status.SEPARATED if state.problem.contamination is None else Status.CERTIFIED
+    decided = status is not Status.INDISTINGUISHABLE
+    best = arms[state.alive[0] if len(state.alive) == 1 else state.leader] if decided else None
+    verdict = Verdict(
+        status=status,
+        best=best,
+        candidates=(best,) if best is not None else tuple(arms[i] for i in state.alive),
+        rule=state.rule,
+        entries=tuple(Entered(arms[entry.arm], entry.before.n) for entry in state.entries),
+        claims=state.claims,
+    )
+    return replace(state, decision=verdict)
+
+
+def _tested(state: State) -> State:
+    """Return the state after rejecting every arm the evidence against which suffices at all cuts."""
+    rivals = [i for i in state.alive if i != state.leader]
+    values = dict(zip(rivals, _at_cuts(state, rivals), strict=True))
+    for i in rivals:
+        if values[i] < state.log_threshold:
+            state = _remembered(state, i, Evidence(values[i], -1))
+            continue
+        found = _exactly(state, i)
+        state = _remembered(state, i, found)
+        if found.log_value >= state.log_threshold:
+            alive = tuple(j for j in state.alive if j != i)
+            state = replace(state, alive=alive, claims=(*state.claims, _claim(state, i, found)))
+    return state
+
+
+def _claim(state: State, judged: int, found: Evidence, *, tolerant: bool = False) -> Claim:
+    arms = state.problem.arms
+    counts = tuple(s.n for s in state.samples)
+    return Claim(arms[judged], arms[state.leader], counts, len(state.entries), found.log_value, tolerant)
+
+
+def _exactly(state: State, judged: int) -> Evidence:
+    sample, cut = state.samples[judged], state.cuts[judged]
+    guess = None if math.isnan(cut) else int(np.searchsorted(sample.values, cut))
+    return against(
+        judged,
+        state.samples,
+        state.rule,
+        leader=state.leader,
+        entries=state.entries,
+        levels=state.levels,
+        guess=guess,
+    )
+
+
+def _remembered(state: State, arm: int, found: Evidence) -> State:
+    """Return the state with the evidence against an arm and, where a new rank was found, its cut."""
+    values = list(state.log_evidence)
+    values[arm] = found.log_value
+    if found.rank < 0:
+        return replace(state, log_evidence=tuple(values))
+    cuts, own = list(state.cuts), state.samples[arm].values
+    cuts[arm] = float(own[found.rank]) if found.rank < own.size else math.inf
+    return replace(state, log_evidence=tuple(values), cuts=tuple(cuts))
+
+
+def _at_cuts(state: State, rivals: Sequence[int]) -> Floats:
+    """Return log W of all rivals at their remembered cuts in one go; infinite where there is none yet.
+
+    The same sum as `evidence.pooled_at`, for many arms at once.
+    """
+    cuts = np.array([state.cuts[i] for i in rivals])
+    which, own = np.array(rivals), [state.samples[i] for i in rivals]
+    above = [s.values.size - np.searchsorted(s.values, c) + s.pending for s, c in zip(own, cuts, strict=True)]
+    mine = log_mixture(above, [s.n for s in own], state.levels.high)
+    entries = state.entries if state.rule == "pooled" else [Entry(state.leader, EMPTY)]
+    counts, sizes = [], []
+    for entry in entries:
+        sample, closed = state.samples[entry.arm], entry.arm > which
+        whole = np.where(closed, sample.below(cuts, closed=True), sample.below(cuts))
+        early = np.where(closed, entry.before.below(cuts, closed=True), entry.before.below(cuts))
+        counts += [whole, whole - early]
+        sizes += [[sample.n], [sample.n - entry.before.n]]
+    bets = log_mixture(counts, sizes, state.levels.low)
+    shares, cash = _log_shares(len(state.samples), [entry.arm for entry in entries], which, state.rule)
+    rivals_part = np.logaddexp(np.logaddexp.reduce(bets + shares, axis=0), cash)
+    return np.where(np.isnan(cuts), np.inf, mine + rivals_part)
+
+
+def _log_shares(k: int, entered: Sequence[int], which: NDArray[np.intp], rule: Rule) -> tuple[Floats, Floats]:
+    """Return the log-shares of each entered arm's whole and later readings, against each arm, and the cash."""
+    with np.errstate(divide="ignore"):
+        if rule != "pooled":
+            return np.log([[1.0], [0.0]]) + np.zeros(which.size), np.full(which.size, -np.inf)
+        uniform = 2 / k  # evidence T5
+        position = np.zeros(which.size)
+        rows = []
+        for arm in entered:
+            other = arm != which
+            position = position + other  # an arm does not bet against itself
+            rows.append(np.where(other, uniform / (k - 1), 0.0))
+            rows.append(np.where(other, (1 - uniform) / (position * (position + 1) + ~other), 0.0))
+        return np.log(rows), np.log((1 - uniform) / (position + 1) + np.zeros(which.size))
+
+
+def _challenger(state: State) -> int:
+    rivals = [i for i in state.alive if i != state.leader]
+    return min(rivals, key=lambda i: state.log_evidence[i] + math.log(state.samples[i].n))  # evidence section 4
+
+
+def _tolerable(state: State, challenger: int) -> tuple[Claim, ...]:
+    """Return claims that no arm left is better than the leader by more than the tolerance, or nothing."""
+    claims = []
+    for i in (challenger, *(i for i in state.alive if i not in (challenger, state.leader))):
+        found = within_tolerance(
+            i,
+            state.samples,
+            state.rule,
+            leader=state.leader,
+            entries=state.entries,
+            levels=state.levels,
+            tolerance=state.problem.tolerance,
+            sign=state.problem.sign,
+        )
+        if found.log_value < state.log_threshold:
+            return ()
+        claims.append(_claim(state, i, found, tolerant=True))
+    return tuple(claims)
+
+
+def _futile(state: State) -> bool:
+    problem = state.problem
+    return problem.contamination is not None and indistinguishable(
+        state.samples,
+        state.levels,
+        problem.delta,
+        alive=state.alive,
+        tolerance=problem.tolerance,
+        sign=problem.sign,
+    )
+
+
+def _batched(state: State, challenger: int, found: Evidence) -> State:
+    """Return the state with the next batch, split by what each arm's pulls add at the least convincing cut."""
+    leader = state.leader
+    head, rival = state.samples[leader], state.samples[challenger]
+    cut = state.cuts[challenger]
+    below = float(head.below(cut, closed=leader > challenger)) / head.n
+    above = (rival.values.size - found.rank + rival.pending) / rival.n
+    gains = head.n * _divergence(below, state.levels.low), rival.n * _divergence(above, state.levels.high)
+    share = 0.5 if sum(gains) == 0 else gains[0] / sum(gains)
+    share = min(max(share, SHARES[0]), SHARES[1])
+    size = max(1, int(GROWTH * min(head.n / share, rival.n / (1 - share))))  # evidence section 11
+    last, owed = state.carries[challenger]
+    exact = size * share + (owed if last == leader else 0.0)
+    for_leader = min(size, math.floor(exact + 0.5))
+    carries = list(state.carries)
+    carries[challenger] = (leader, exact - for_leader)
+    counts = {leader: for_leader, challenger: size - for_leader}
+    batch = {state.problem.arms[i]: n for i, n in counts.items() if n > 0}
+    return replace(state, carries=tuple(carries), decision=batch)
+
+
+def _divergence(share: float, level: float) -> float:
+    """Return kl^-(share, level): what one pull adds to the evidence that the share is below the level."""
+    if share >= level:
+        return 0.0
+    first = share * math.log(share / level) if share > 0 else 0.0
+    return first + (1 - share) * math.log((1 - share) / (1 - level))
