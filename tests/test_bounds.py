@@ -53,9 +53,7 @@ def test_malicious_bias_is_larger_by_two_clean_shares():
 
 def test_largest_contamination_on_an_array():
     inputs, expected = vector("epsmax")
-    assert bounds.max_contamination(np.array(inputs["tbar"]), "prescient") == pytest.approx(
-        expected, rel=1e-14
-    )
+    assert bounds.max_contamination(np.array(inputs["tbar"]), "prescient") == pytest.approx(expected, rel=1e-14)
     assert bounds.max_contamination(0.3, "malicious") == 0.3
 
 
@@ -382,9 +380,7 @@ def test_radius_is_monotone(n, delta, eps, factor, adversary):
     assert radius <= bounds.median_radius(n, delta, eps, "malicious") / (1 - eps)
 
 
-@given(
-    k=st.integers(2, 100), delta=deltas, eps=st.floats(0.0, 0.2), r=st.integers(1, 500), adversary=adversaries
-)
+@given(k=st.integers(2, 100), delta=deltas, eps=st.floats(0.0, 0.2), r=st.integers(1, 500), adversary=adversaries)
 def test_schedules_justify_the_elimination_radius(k, delta, eps, r, adversary):
     printed = bounds.elimination_schedule(k, delta, eps, 0.3, adversary)
     sharp = bounds.elimination_schedule(k, delta, eps, 0.3, adversary, constants="sharp")
@@ -396,18 +392,14 @@ def test_schedules_justify_the_elimination_radius(k, delta, eps, r, adversary):
     assert sharp.total(r) <= printed.total(r)
 
 
-@given(
-    k=st.integers(2, 100), delta=deltas, r=st.integers(1, 200), constants=st.sampled_from(["paper", "sharp"])
-)
+@given(k=st.integers(2, 100), delta=deltas, r=st.integers(1, 200), constants=st.sampled_from(["paper", "sharp"]))
 def test_a_schedule_adds_up(k, delta, r, constants):
     schedule = bounds.elimination_schedule(k, delta, 0.1, 0.3, "prescient", constants=constants)
     total = schedule.initial + sum(schedule.per_round(i) for i in range(1, r + 1))
     assert schedule.total(r) == total
 
 
-@given(
-    k=st.integers(2, 100), delta=deltas, r=st.integers(1, 300), eps=st.floats(0.0, 0.2), adversary=adversaries
-)
+@given(k=st.integers(2, 100), delta=deltas, r=st.integers(1, 300), eps=st.floats(0.0, 0.2), adversary=adversaries)
 def test_counting_readings_never_widens_the_radius(k, delta, r, eps, adversary):
     n = bounds.elimination_schedule(k, delta, eps, 0.3, adversary).total(r)
     promise = {"delta": delta, "eps": eps, "B": 4.0, "m2": 0.25, "reach": 0.3, "adversary": adversary}
@@ -506,9 +498,7 @@ def test_scalars_are_plain_and_arrays_stay_arrays():
     assert type(bounds.rank_shift(np.float64(0.1), "prescient")) is float
     assert type(bounds.median_radius(100, 0.05, 0.1, "malicious")) is float
     assert type(bounds.lower_rank(100, 0.5, 0.05)) is int
-    assert bounds.bias(np.array([0.1, 0.2]), 4, np.array([0.25, 0.5]), "malicious") == pytest.approx(
-        [0.1, 0.4]
-    )
+    assert bounds.bias(np.array([0.1, 0.2]), 4, np.array([0.25, 0.5]), "malicious") == pytest.approx([0.1, 0.4])
     assert bounds.dkw_radius(np.array([100, 200]), np.array([0.05, 0.1])).shape == (2,)
 
 
@@ -627,9 +617,7 @@ def test_two_sided_ranks_hold_against_a_prescient_choice_of_side(reps):
 def test_elimination_keeps_the_best_arm_at_gap_zero(reps, adversary):
     rng, n, k, eps = np.random.default_rng(23), 60, 2, 0.1
     ranks = bounds.elimination_ranks(n, k, 0.1)
-    gap = 2 * bounds.shift(
-        families.uniform(), eps, adversary
-    )  # lowest median of the best = highest of the other
+    gap = 2 * bounds.shift(families.uniform(), eps, adversary)  # lowest median of the best = highest of the other
     best = np.sort(gap + attacked(rng, (reps, n), eps, adversary, upward=False), axis=1)
     other = np.sort(attacked(rng, (reps, n), eps, adversary), axis=1)
     assert_rarer(other[:, ranks.low - 1] > best[:, ranks.high - 1], 0.1)
@@ -664,9 +652,7 @@ def floor_failures(x, eps, adversary, radius):
     """Whether some x has a floor above its true P(Y >= x) = 1 - x; the floor falls only at readings."""
     n = x.shape[1]
     points = np.concatenate([np.minimum(x, 1.0), np.ones((len(x), 1))], axis=1)
-    below = np.concatenate(
-        [np.arange(n) / n * np.ones_like(x), np.mean(np.isfinite(x), axis=1)[:, None]], axis=1
-    )
+    below = np.concatenate([np.arange(n) / n * np.ones_like(x), np.mean(np.isfinite(x), axis=1)[:, None]], axis=1)
     below = np.minimum(below, below[:, -1:])
     floors = bounds.survival_floor(below, radius, eps, adversary)
     return np.any(floors > 1 - points + 1e-12, axis=1)

@@ -46,9 +46,7 @@ def test_the_printed_radius_loses_the_best_arm_in_one_round():
     law = families.piecewise(bars=[(-1, 1, 2 * density), (-1.1, -1, side), (1, 1.1, side)])
     B = 1 / (density * law.m2)
     schedule = bounds.elimination_schedule(k, delta, 0.0, density, "oblivious")
-    n = (
-        schedule.initial + 2 * r + 1 + int(2 * schedule.N * np.log(r + 1))
-    )  # no fewer than the total of round r
+    n = schedule.initial + 2 * r + 1 + int(2 * schedule.N * np.log(r + 1))  # no fewer than the total of round r
     right = bounds.elimination_radius(r, k, delta, B, law.m2)
     one_side, one_side_right = (
         betaincc(n // 2 + 1, n - n // 2, 0.5 + density * radius) for radius in (right / np.sqrt(B), right)

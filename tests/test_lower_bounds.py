@@ -12,8 +12,7 @@ from truearm import bounds, families, lower_bounds
 from truearm.errors import InvalidArgument, OutOfReach
 
 VECTORS = {
-    v["id"]: v
-    for v in json.loads((Path(__file__).parent / "vectors" / "vectors.json").read_text())["vectors"]
+    v["id"]: v for v in json.loads((Path(__file__).parent / "vectors" / "vectors.json").read_text())["vectors"]
 }
 FIELDS = {"m1_tilde": "observed_median", "m1": "median", "m2": "m2", "B_needed": "B", "B": "B", "U": "bias"}
 
@@ -28,9 +27,7 @@ liftings = {
 
 
 def law_of(masses):
-    return families.piecewise(
-        atoms=[(0.0, masses.zero), (1.0, masses.one)], bars=[(0.0, 1.0, masses.uniform)]
-    )
+    return families.piecewise(atoms=[(0.0, masses.zero), (1.0, masses.one)], bars=[(0.0, 1.0, masses.uniform)])
 
 
 @pytest.mark.parametrize("constants", ["paper", "sharp"])
@@ -62,9 +59,7 @@ def test_kl_and_clean_lower_bound_are_the_audited_numbers():
     setting = {"best": i["p"], "eta": i["eta"]}
     found = lower_bounds.bernoulli_lower_bound(i["gaps"], i["alpha"], i["delta"], **setting)
     assert found == pytest.approx(expected["lower_bound_4"], rel=1e-13)
-    cited = lower_bounds.bernoulli_lower_bound(
-        i["gaps"], i["alpha"], i["delta"], **setting, constants="paper"
-    )
+    cited = lower_bounds.bernoulli_lower_bound(i["gaps"], i["alpha"], i["delta"], **setting, constants="paper")
     assert cited == pytest.approx(expected["lower_bound_2p4"], rel=1e-13)
 
 
@@ -79,9 +74,7 @@ def test_contaminated_lower_bound_is_the_audited_number():
 def test_lifted_readings_are_smoothed_bernoulli(p, eps, adversary, best, constants):
     arm = lower_bounds.lifting(p, eps, adversary, best=best, constants=constants)
     readings = lower_bounds.lifted_readings(arm, adversary)
-    assert readings == pytest.approx(
-        lower_bounds.smoothed_bernoulli(p, 0.5 if constants == "paper" else 0.75)
-    )
+    assert readings == pytest.approx(lower_bounds.smoothed_bernoulli(p, 0.5 if constants == "paper" else 0.75))
     assert sum(arm.clean) == pytest.approx(1)
     assert min(arm.clean) >= 0
 
@@ -167,9 +160,7 @@ MISUSES = {
     "p must be": lambda: lower_bounds.smoothed_bernoulli(1.5),
     "eta must be": lambda: lower_bounds.kl_curvature(0.6),
     "constants must be": lambda: lower_bounds.lifting(0.5, 0.01, "malicious", best=True, constants="best"),
-    "gaps and tolerance": lambda: lower_bounds.contaminated_lower_bound(
-        [-0.1], 0.0, 0.1, eps=0.01, reach=0.1
-    ),
+    "gaps and tolerance": lambda: lower_bounds.contaminated_lower_bound([-0.1], 0.0, 0.1, eps=0.01, reach=0.1),
 }
 
 

@@ -36,9 +36,7 @@ Numbers = float | NDArray[Any]
 Constants = Literal["sharp", "paper"]
 _RankTest = Callable[[Any, Any], Any]
 
-_RELATIVE_SLACK = (
-    1e-9  # binomial tails this close to delta count as above it: betaincc keeps 1e-10 at n = 1e9
-)
+_RELATIVE_SLACK = 1e-9  # binomial tails this close to delta count as above it: betaincc keeps 1e-10 at n = 1e9
 _LOG_SLACK = 1e-9  # the same for log evidence
 _LEVEL_SLACK = 1e-12  # rounding allowed when a quantile level computed from n is compared with the reach
 
@@ -335,9 +333,7 @@ def median_error(
     0.103274
     """
     slope = check_positive("B", B) * check_positive("m2", m2)
-    return slope * median_radius(
-        n, delta, eps, adversary, constants=constants, reach=reach
-    )  # Cor. 12, Cor. 13
+    return slope * median_radius(n, delta, eps, adversary, constants=constants, reach=reach)  # Cor. 12, Cor. 13
 
 
 def median_sample_size(
@@ -365,9 +361,7 @@ def median_sample_size(
 
 
 def _median_size(chance: float, error: float, slope: float, room: float) -> float:
-    return chance * max(
-        (slope / check_positive("error", error)) ** 2, room**-2
-    )  # Cor. 12, Cor. 13; audit 2.0
+    return chance * max((slope / check_positive("error", error)) ** 2, room**-2)  # Cor. 12, Cor. 13; audit 2.0
 
 
 def malicious_attained_radius(n: int, delta: float, eps: float) -> float:
@@ -765,9 +759,7 @@ def uniform_sample_size(
     """
     half, share = check_positive("tolerance", tolerance) / 2, check_delta(delta) / check_count("k", k)
     promise = {"eps": eps, "B": B, "m2": m2, "reach": reach}
-    return median_sample_size(
-        half, share, **promise, adversary=adversary, constants=constants
-    )  # Thm 2, Thm 14
+    return median_sample_size(half, share, **promise, adversary=adversary, constants=constants)  # Thm 2, Thm 14
 
 
 @overload
@@ -1071,6 +1063,4 @@ def quality_threshold(
     _check_level(t, B, reach, mad_family=True)
     share = check_delta(delta) / (2 * check_count("k", k))  # log(2/share) = log(4k/delta)
     radius = median_radius(n, share, eps, adversary, reach=reach)
-    return (median - t * B * mad) - (1 + t * B) * B * check_positive(
-        "m2", m2
-    ) * radius  # audit 1.e, best form
+    return (median - t * B * mad) - (1 + t * B) * B * check_positive("m2", m2) * radius  # audit 1.e, best form

@@ -187,9 +187,7 @@ def bernoulli_lower_bound(
         )
         raise OutOfReach(msg)
     factor = 2.4 if constants == "paper" else 4.0
-    return float(
-        np.sum(scale**-2.0) / (4 * kl_curvature(eta)) * math.log(1 / (factor * delta))
-    )  # Lemma 28, E13
+    return float(np.sum(scale**-2.0) / (4 * kl_curvature(eta)) * math.log(1 / (factor * delta)))  # Lemma 28, E13
 
 
 def lifting(p: float, eps: float, adversary: str, *, best: bool, constants: Constants = "sharp") -> Lifting:
