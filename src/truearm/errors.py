@@ -4,6 +4,7 @@ TruearmError
 ├── InvalidArgument   (also ValueError)    a value outside its domain; nothing was computed
 │   └── OutOfReach                         a theorem's condition fails; the message says what would satisfy it
 ├── ProtocolError     (also RuntimeError)  ask and tell used in an order that has no meaning; nothing changed
+├── CommandFailed     (also RuntimeError)  a user's command ended badly; carries its exit code and last words
 └── VerificationError (also ValueError)    a certificate and the readings do not belong together
 
 Not knowing is a result, never an error: see `Result.status`.
@@ -24,6 +25,24 @@ class OutOfReach(InvalidArgument):
 
 class ProtocolError(TruearmError, RuntimeError):
     """Ask and tell used in an order that has no meaning; nothing changed."""
+
+
+class CommandFailed(TruearmError, RuntimeError):
+    """A user's command ended badly, and the caller did not ask to go on.
+
+    Attributes
+    ----------
+    command, exit_code, stderr_tail
+        The command's text, its exit code (minus the signal's number if a signal ended it), and the end of
+        what it wrote to standard error, as it wrote it.
+    """
+
+    def __init__(self, message: str, *, command: str = "", exit_code: int = 0, stderr_tail: str = "") -> None:
+        # One positional argument and defaults for the rest: so the error survives a pickle from a worker.
+        super().__init__(message)
+        self.command = command
+        self.exit_code = exit_code
+        self.stderr_tail = stderr_tail
 
 
 class VerificationError(TruearmError, ValueError):

@@ -1,0 +1,315 @@
+"""A user's command as text: whether it needs a shell, and which values stand in for its parameters.
+
+Nothing here starts a process. Text that came from elsewhere, a parameter's value or a command's output, is
+made harmless here: to a shell by quoting, to a terminal by escaping.
+"""
+
+import itertools
+import re
+import shlex
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+
+from truearm.errors import InvalidArgument
+
+SHELL = "/bin/sh"
+
+# Reserved words, and builtins that no program stands in for; `echo`, `test` and `true` are programs too.
+_SHELL_WORDS = frozenset(
+    shlex.split(
+        "'!' . : '{' '}' alias bg break case cd command continue do done elif else esac eval exec exit export "
+        "fc fg fi for function getopts hash if jobs local read readonly return set shift source then times "
+        "trap type ulimit umask unalias unset until wait while"
+    )
+)
+_BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_LONGEST_SCAN = 10_000  # a scan of more values is a slip of the keyboard
+
+
+def neutralized(text: str, *, lines: bool = False) -> str:
+    r"""Return text that a terminal shows and never obeys.
+
+    Control characters, bidirectional overrides and stray bytes become visible escapes.
+
+    Parameters
+    ----------
+    text
+        An arm's name or a command's output.
+    lines
+        Keep line feeds and tabs, for output of several lines.
+
+    Examples
+    --------
+    >>> print(neutralized("fast\x1b[2J"))
+    fast\x1b[2J
+    """
+    return "".join(c if _is_harmless(c) or (lines and c in "\n\t") else _escape(c) for c in text)
+
+
+def _is_harmless(char: str) -> bool:
+    return unicodedata.category(char) not in {"Cc", "Cs", "Zl", "Zp"} and char not in _BIDIRECTIONAL
+
+
+def _escape(char: str) -> str:
+    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
+
+
+def _quotes(line: str) -> Iterator[tuple[str, str]]:
+    """Yield each character with the quote it stands in, and a backslash before it if it is escaped."""
+    quote, escaped = "", False
+    for char in line:
+        yield char, ("\\" if escaped else "") + quote
+        if escaped:
+            escaped = False
+        elif char == "\\" and quote != "'":
+            escaped = True
+        elif char == quote:
+            quote = ""
+        elif not quote and char in "'\"":
+            quote = char
+
+
+def needs_shell(line: str) -> bool:
+    """Return whether a command line uses shell syntax: pipes, redirections, variables, globs, builtins.
+
+    Quoted syntax is text, so ``grep 'a|b' file`` needs no shell.
+
+    Examples
+    --------
+    >>> needs_shell("gzip -k -f data"), needs_shell("gzip < data | wc -c")
+    (False, True)
+    """
+    before = " "
+    for char, quote in _quotes(line):
+        if quote == "" and (char in "|&;<>()$`*?[\n" or (char in "#~" and before.isspace())):
+            return True
+        # Inside double quotes the shell still expands, and only the shell knows how to undo the backslash.
+        if quote.endswith('"') and char in "$`":
+            return True
+        before = char
+    if "\\\n" in line or re.match(r"\s*[A-Za-z_]\w*=", line):
+        return True
+    return _split(line)[0] in _SHELL_WORDS
+
+
+def _split(line: str) -> list[str]:
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        msg = f"command {line!r} cannot be split into words ({error}); close the quote, or pass a shell"
+        raise InvalidArgument(msg) from None
+    if not words:
+        msg = f"command must name a program, but got {line!r}"
+        raise InvalidArgument(msg)
+    return words
+
+
+def _decided(line: str, shell: str | None) -> str | None:
+    if shell == "auto":
+        return SHELL if needs_shell(line) else None
+    return None if shell == "none" else shell
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A user's command line and how it is started.
+
+    Parameters
+    ----------
+    text
+        What the user typed.
+    name
+        The arm it stands for; the text itself unless said otherwise.
+    parameters
+        Values bound into the text, kept for exports.
+    env
+        Variables set on top of the caller's environment.
+    cwd
+        Directory to start in; None is the caller's.
+    shell
+        ``"auto"`` decides by `needs_shell`; ``"none"`` or None never uses a shell; anything else is the shell
+        to use, with its own options if need be. Afterwards the attribute is None or the shell.
+
+    Examples
+    --------
+    >>> Command("sort data").shell is None
+    True
+    >>> Command("sort data | uniq").argv
+    ('/bin/sh', '-c', 'sort data | uniq')
+    """
+
+    text: str
+    name: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
+    env: Mapping[str, str] = field(default_factory=dict, hash=False)
+    cwd: str | None = None
+    shell: str | None = "auto"
+
+    def __post_init__(self) -> None:
+        if not self.text.strip() or "\0" in self.text:
+            msg = f"command must be a line without NUL characters, but got {self.text!r}"
+            raise InvalidArgument(msg)
+        object.__setattr__(self, "name", self.name or self.text)
+        object.__setattr__(self, "shell", _decided(self.text, self.shell))
+        if self.shell is None:
+            _split(self.text)
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The words the operating system is given."""
+        if self.shell is None:
+            return tuple(_split(self.text))
+        return (*shlex.split(self.shell), "-c", self.text)
+
+
+def listed(text: str) -> tuple[str, ...]:
+    r"""Return the values of a comma-separated list; ``\,`` is a comma and ``\\`` a backslash in a value.
+
+    Examples
+    --------
+    >>> listed(r"gcc,clang\,15")
+    ('gcc', 'clang,15')
+    """
+    pieces = re.findall(r"\\[,\\]|,|[^,\\]+|\\", text)
+    values = [""]
+    for piece in pieces:
+        if piece == ",":
+            values.append("")
+        else:
+            values[-1] += piece[1] if piece in (r"\,", r"\\") else piece
+    return tuple(values)
+
+
+def scanned(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
+    """Return the numbers from low to high in steps, as decimal text without rounding.
+
+    Without a step both ends must be whole numbers, and the step is 1.
+
+    Examples
+    --------
+    >>> scanned("1", "2", "0.25")
+    ('1', '1.25', '1.5', '1.75', '2')
+    """
+    first, last = _decimal("low", low), _decimal("high", high)
+    if step is None and any(end != end.to_integral_value() for end in (first, last)):
+        msg = f"scan from {low} to {high} needs a step, because its ends are not whole numbers"
+        raise InvalidArgument(msg)
+    width = _decimal("step", step or "1")
+    if width <= 0 or first > last or (last - first) / width >= _LONGEST_SCAN:
+        msg = (
+            f"scan must rise from low to high in at most {_LONGEST_SCAN} positive steps, "
+            f"but got {low} to {high} in steps of {width}"
+        )
+        raise InvalidArgument(msg)
+    return tuple(_plain(first + i * width) for i in range(int((last - first) / width) + 1))
+
+
+def _plain(number: Decimal) -> str:
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _decimal(name: str, text: str) -> Decimal:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("nan")
+    if not number.is_finite():
+        msg = f"{name} of a scan must be a decimal number, but got {text!r}"
+        raise InvalidArgument(msg)
+    return number
+
+
+def bind(
+    template: str,
+    parameters: Mapping[str, str],
+    *,
+    name: str = "",
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    shell: str | None = "auto",
+) -> Command:
+    r"""Return the command with every ``{parameter}`` replaced by its value, quoted to stay one word.
+
+    The template alone decides whether a shell is used, so all values of a scan run alike. ``\{n}`` and
+    ``${n}`` are left to the shell. Parameters that the name does not mention are appended to it.
+
+    Examples
+    --------
+    >>> bind("ls {where}", {"where": "my files; rm *"}).text
+    "ls 'my files; rm *'"
+    >>> bind("make", {"cc": "gcc"}).name
+    'make (cc = gcc)'
+    """
+    label = name or template
+    unused = [f"{key} = {value}" for key, value in parameters.items() if f"{{{key}}}" not in label]
+    label = _placeholders(parameters).sub(lambda m: parameters[m[1]], label)
+    return Command(
+        text=_filled(template, parameters),
+        name=f"{label} ({', '.join(unused)})" if unused else label,
+        parameters=dict(parameters),
+        env=dict(env or {}),
+        cwd=cwd,
+        shell=_decided(template, shell),
+    )
+
+
+def _placeholders(parameters: Mapping[str, str]) -> re.Pattern[str]:
+    names = "|".join(re.escape(name) for name in parameters)
+    return re.compile(rf"(?<!\$)\{{({names})\}}" if names else r"(?!)")
+
+
+def _filled(template: str, parameters: Mapping[str, str]) -> str:
+    quotes = [quote for _, quote in _quotes(template)]
+
+    def replaced(match: re.Match[str]) -> str:
+        quote = quotes[match.start()]
+        if quote.startswith("\\"):
+            return match[0]
+        value = shlex.quote(parameters[match[1]])
+        if value == parameters[match[1]]:
+            return value
+        _check_plain(template, match[1], value)
+        return quote + value + quote  # leave the open quote, add the quoted value, open the quote again
+
+    return _placeholders(parameters).sub(replaced, template)
+
+
+def _check_plain(template: str, name: str, value: str) -> None:
+    # Inside these, quoting starts afresh or works otherwise, and a value could become syntax.
+    found = re.search(r"\$[({'\"]|`|<<|(?:^|\s)#", template)
+    if found:
+        msg = (
+            f"value {value} of parameter {name!r} cannot be quoted safely in {template!r}, which uses "
+            f"{found[0].strip()!r}; put the value into the environment and use a variable"
+        )
+        raise InvalidArgument(msg)
+
+
+def expand(
+    template: str,
+    parameters: Mapping[str, Sequence[str]],
+    *,
+    name: str = "",
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    shell: str | None = "auto",
+) -> tuple[Command, ...]:
+    """Return one command for every combination of parameter values, the last parameter changing fastest.
+
+    Examples
+    --------
+    >>> [c.name for c in expand("gzip -{level} data", {"level": ("1", "9")})]
+    ['gzip -1 data', 'gzip -9 data']
+    """
+    for key, values in parameters.items():
+        if isinstance(values, str) or not values:
+            msg = f"parameter {key!r} must have a list of values, but got {values!r}"
+            raise InvalidArgument(msg)
+    combinations = itertools.product(*parameters.values())
+    return tuple(
+        bind(template, dict(zip(parameters, row, strict=True)), name=name, env=env, cwd=cwd, shell=shell)
+        for row in combinations
+    )

@@ -1,0 +1,652 @@
+"""Where readings come from: a user's command or a frame of data, made into `arm -> float`.
+
+What touches processes and the clock lives here; nothing here decides, remembers or prints. A pull that goes
+wrong is never retried and never dropped, because both would be contamination of our own making: a time-out
+is a right-censored reading (+inf), a failure ends the run or counts as contaminated (NaN), as the user chose.
+
+Peak memory has a trap. Linux counts what a process held before it became the command, which is a copy of
+the process that started it, so a child of this interpreter never shows less than the interpreter itself. Memory
+is therefore measured through a small launcher, whose own floor of about 5 MB is the least it can show.
+"""
+
+import ast
+import math
+import os
+import platform
+import re
+import resource
+import select
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truearm.commands import SHELL, Command, neutralized
+from truearm.errors import CommandFailed, InvalidArgument
+from truearm.problem import check_count, check_positive
+
+Source = Callable[[str], float]
+
+METRICS = ("wall", "cpu", "memory", "stdout")
+
+_NUMBER = re.compile(
+    r"(?<![\w.,])[-+]?(?:[0-9]+\.?[0-9]*(?:e[-+]?[0-9]+)?|\.[0-9]+(?:e[-+]?[0-9]+)?|nan|inf)(?!\w|[.,]\w)",
+    re.IGNORECASE,
+)
+_TAIL = 8192  # bytes kept of an output stream: a screenful for a person, a last line for the stdout metric
+_PIPE_READS = 16  # of 64 KiB each: the largest pipe Linux gives an ordinary user
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
+
+# `_signal`, because `signal` would raise the floor by a megabyte; SIGPIPE goes back to what a shell gives.
+_LAUNCHER = """
+import os, sys, time, _signal
+report = int(sys.argv[1])
+os.set_inheritable(report, False)
+started = time.perf_counter()
+child = os.fork()
+if child == 0:
+    try:
+        _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
+        os.execv(sys.argv[2], sys.argv[3:])
+    finally:
+        os._exit(127)
+status, usage = os.wait4(child, 0)[1:]
+wall = time.perf_counter() - started
+code = os.waitstatus_to_exitcode(status)
+os.write(report, repr((wall, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, code)).encode())
+"""
+
+
+class Startup(NamedTuple):
+    """What starting a shell costs in seconds, to be subtracted from commands that run through one.
+
+    Examples
+    --------
+    >>> Startup(0.001, 0.0005, 0.0005).wall
+    0.001
+    """
+
+    wall: float = 0.0
+    user: float = 0.0
+    system: float = 0.0
+
+
+_NO_STARTUP = Startup()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """Under which conditions commands are measured, the same for all arms.
+
+    Parameters
+    ----------
+    timeout
+        Seconds after which a run and its process group are killed; None waits.
+    ignore_failure
+        Let a failed command count as contaminated (NaN) instead of raising `CommandFailed`.
+    input
+        ``"null"`` or the path of a file for standard input.
+    output
+        ``"null"``, ``"pipe"``, ``"inherit"`` or the path of a file for standard output.
+    startup
+        Shell start-up to subtract, from `shell_startup`.
+
+    Examples
+    --------
+    >>> Conditions(timeout=2.5).output
+    'null'
+    """
+
+    timeout: float | None = None
+    ignore_failure: bool = False
+    input: str = "null"
+    output: str = "null"
+    startup: Startup = _NO_STARTUP
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None:
+            check_positive("timeout", self.timeout)
+        if self.input != "null" and not Path(self.input).exists():
+            msg = f"input must be 'null' or an existing file, but got {self.input!r}"
+            raise InvalidArgument(msg)
+        if self.output not in ("null", "pipe", "inherit") and not Path(self.output).parent.is_dir():
+            msg = f"output must be null, pipe, inherit or a file in an existing directory, got {self.output!r}"
+            raise InvalidArgument(msg)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One run of a command: the reading and how it came about.
+
+    Times are in seconds, shell start-up subtracted. `peak_memory` is in bytes, and None where it cannot be
+    told from this process's own; ask for the metric ``"memory"`` to have it always.
+
+    Examples
+    --------
+    >>> run = measure(Command("echo 0.25"), "stdout")
+    >>> run.value, run.exit_code, run.timed_out
+    (0.25, 0, False)
+    """
+
+    value: float
+    wall: float
+    user: float
+    system: float
+    peak_memory: int | None
+    exit_code: int
+    timed_out: bool
+    stdout_tail: str
+    stderr_tail: str
+
+    def details(self) -> dict[str, float | int | bool | None]:
+        """Return what beside the reading is worth a note in the log, ready for JSON."""
+        names = ("wall", "user", "system", "peak_memory", "exit_code", "timed_out")
+        return {name: getattr(self, name) for name in names}
+
+
+def measure(command: Command, metric: str = "wall", conditions: Conditions | None = None) -> Measurement:
+    """Run a command once and read one number off it.
+
+    Parameters
+    ----------
+    command
+        What to run.
+    metric
+        ``"wall"`` seconds, ``"cpu"`` seconds (user and system together), ``"memory"`` (bytes at the peak) or
+        ``"stdout"`` (the number on the last line printed).
+    conditions
+        Time-out, failures, input and output.
+
+    Raises
+    ------
+    CommandFailed
+        If it ends with an exit code other than 0, or prints no number when one is wanted, unless
+        `conditions.ignore_failure`.
+
+    Examples
+    --------
+    >>> measure(Command("sleep 5"), "wall", Conditions(timeout=0.05)).value
+    inf
+    """
+    rules = conditions or Conditions()
+    if metric not in METRICS:
+        msg = f"metric must be one of {', '.join(METRICS)}, but got {metric!r}"
+        raise InvalidArgument(msg)
+    if metric == "stdout" and rules.output not in ("null", "pipe"):
+        msg = f"output must be left alone to read a number from it, but got output={rules.output!r}"
+        raise InvalidArgument(msg)
+    run = _execute(command, metric, rules)
+    startup = rules.startup if command.shell is not None else _NO_STARTUP
+    wall, user, system = (max(0.0, a - b) for a, b in zip(run.times, startup, strict=True))
+    return Measurement(
+        value=_reading(command, metric, run, {"wall": wall, "cpu": user + system}, rules.ignore_failure),
+        wall=wall,
+        user=user,
+        system=system,
+        peak_memory=run.peak_memory,
+        exit_code=run.exit_code,
+        timed_out=run.timed_out,
+        stdout_tail=run.stdout.text,
+        stderr_tail=run.stderr.text,
+    )
+
+
+class _Tail:
+    """The last bytes of a stream."""
+
+    def __init__(self) -> None:
+        self.kept = bytearray()
+        self.cut = False
+
+    def take(self, descriptor: int) -> bool:
+        """Read what is there; False if nothing is, or nothing more will be."""
+        try:
+            piece = os.read(descriptor, 1 << 16)
+        except BlockingIOError:
+            return False
+        self.kept += piece
+        if len(self.kept) > _TAIL:
+            del self.kept[:-_TAIL]
+            self.cut = True
+        return bool(piece)
+
+    @property
+    def text(self) -> str:
+        return self.kept.decode(errors="replace")
+
+    @property
+    def last_line(self) -> str:
+        return self.text.rstrip().rpartition("\n")[2]
+
+    def number(self) -> float | None:
+        """Return the only number on the last line, or None if there is none, or several."""
+        if self.cut and "\n" not in self.text.rstrip():
+            return None
+        numbers = _NUMBER.findall(self.last_line)
+        return float(numbers[0]) if len(numbers) == 1 else None
+
+
+class _Run(NamedTuple):
+    times: tuple[float, float, float]
+    peak_memory: int | None
+    exit_code: int
+    timed_out: bool
+    stdout: _Tail
+    stderr: _Tail
+
+
+def _reading(command: Command, metric: str, run: _Run, times: Mapping[str, float], ignore_failure: bool) -> float:
+    if run.timed_out:
+        return math.nan if metric == "stdout" else math.inf
+    value = run.stdout.number() if metric == "stdout" else times.get(metric, run.peak_memory)
+    if run.exit_code == 0 and value is not None:
+        return float(value)
+    if ignore_failure:
+        return math.nan
+    if run.exit_code != 0:
+        raise _failure(command, "command", run.exit_code, run.stderr.text)
+    msg = (
+        f"command {neutralized(command.text)!r} must print one number on its last line, but printed "
+        f"{neutralized(run.stdout.last_line[-80:])!r}; print it alone, or let failures count as contaminated"
+    )
+    raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text)
+
+
+def _failure(command: Command, stage: str, exit_code: int, stderr: str) -> CommandFailed:
+    how = f"exit code {exit_code}"
+    if exit_code < 0:
+        how = f"signal {-exit_code} ({signal.strsignal(-exit_code) or 'unknown'})"
+    words = neutralized(stderr.strip(), lines=True)
+    msg = (
+        f"{stage} {neutralized(command.text)!r} ended with {how}; mend it, or let failures count as contaminated\n"
+    )
+    return CommandFailed(
+        msg + (words or "(nothing on its standard error)"),
+        command=command.text,
+        exit_code=exit_code,
+        stderr_tail=stderr,
+    )
+
+
+def _execute(command: Command, metric: str, rules: Conditions) -> _Run:
+    stdout, stderr = _Tail(), _Tail()
+    with ExitStack() as stack:
+        streams = _streams(stack, metric, rules)
+        launcher = stack.enter_context(_Launcher()) if metric == "memory" else None
+        started = time.perf_counter()
+        process = _spawn(command, streams, launcher)
+        deadline = math.inf if rules.timeout is None else started + rules.timeout
+        timed_out, usage = _attend(process, (stdout, stderr), deadline)
+        wall = time.perf_counter() - started
+        times, peak, code = (wall, usage.ru_utime, usage.ru_stime), _own_peak(usage), process.returncode
+        if launcher and not timed_out:
+            times, peak, code = launcher.report(times, code)
+    return _Run(times, peak, code, timed_out, stdout, stderr)
+
+
+def _streams(stack: ExitStack, metric: str, rules: Conditions) -> dict[str, Any]:
+    null: Any = subprocess.DEVNULL
+    stdin = null if rules.input == "null" else _opened(stack, rules.input, os.O_RDONLY)
+    if rules.output == "inherit":
+        return {"stdin": stdin, "stdout": None, "stderr": None}
+    stdout = null
+    if metric == "stdout" or rules.output == "pipe":
+        stdout = subprocess.PIPE
+    elif rules.output != "null":
+        stdout = _opened(stack, rules.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    return {"stdin": stdin, "stdout": stdout, "stderr": subprocess.PIPE}
+
+
+def _opened(stack: ExitStack, path: str, flags: int) -> int:
+    descriptor = os.open(path, flags, 0o666)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _spawn(
+    command: Command, streams: Mapping[str, Any], launcher: "_Launcher | None" = None
+) -> subprocess.Popen[bytes]:
+    env = {**os.environ, **command.env}
+    argv = command.argv
+    program = _program(argv[0], command, env)
+    wrap = launcher.argv(program, argv) if launcher else argv
+    try:
+        return subprocess.Popen(
+            wrap,
+            executable=wrap[0] if launcher else program,
+            env=env,
+            cwd=command.cwd,
+            bufsize=0,
+            # A group of its own, so that a time-out reaches the children's children, and no terminal, because
+            # a program that asked the terminal from a group in the background would be stopped for good.
+            start_new_session=True,
+            pass_fds=launcher.inherited if launcher else (),
+            **streams,
+        )
+    except OSError as error:
+        msg = (
+            f"command {neutralized(command.text)!r} cannot be started: {error.strerror}; "
+            f"check the program and the directory {command.cwd or '.'!r}"
+        )
+        raise InvalidArgument(msg) from error
+
+
+def _program(word: str, command: Command, env: Mapping[str, str]) -> str:
+    if "/" in word:
+        return word
+    found = shutil.which(word, path=env.get("PATH"))
+    if found is None:
+        msg = f"command {neutralized(command.text)!r} needs the program {word!r}, which is not on the PATH"
+        raise InvalidArgument(msg)
+    return str(Path(found).absolute())
+
+
+class _Launcher:
+    """A small process between this one and a command, whose peak memory does not hide the command's."""
+
+    def __enter__(self) -> "_Launcher":
+        self._read, self._write = os.pipe()
+        self.inherited = (self._write,)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
+    def argv(self, program: str, words: Sequence[str]) -> tuple[str, ...]:
+        return (sys.executable, "-I", "-S", "-c", _LAUNCHER, str(self._write), program, *words)
+
+    def report(
+        self, times: tuple[float, float, float], exit_code: int
+    ) -> tuple[tuple[float, float, float], int | None, int]:
+        os.set_blocking(self._read, False)
+        try:
+            wall, user, system, peak, code = ast.literal_eval(os.read(self._read, 4096).decode())
+        except BlockingIOError:  # the launcher itself was killed, by the command or by the system
+            return times, None, exit_code or 1
+        return (wall, user, system), peak * _RSS_UNIT, code
+
+
+def _own_peak(usage: resource.struct_rusage) -> int | None:
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage.ru_maxrss * _RSS_UNIT if usage.ru_maxrss > own else None
+
+
+def _attend(
+    process: subprocess.Popen[bytes], tails: tuple[_Tail, _Tail], deadline: float
+) -> tuple[bool, resource.struct_rusage]:
+    """Wait for a child until the deadline, kill its group past it, and reap it whatever happens."""
+    streams = (process.stdout, process.stderr)
+    pipes = {stream.fileno(): tail for stream, tail in zip(streams, tails, strict=True) if stream}
+    end = _End(process.pid)
+    try:
+        timed_out = not _watch(end.descriptor, pipes, deadline)
+        if timed_out:
+            _kill_group(process.pid)
+    except BaseException:
+        _kill_group(process.pid)
+        raise
+    finally:
+        status, usage = end.reap()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        for stream in streams:
+            if stream:
+                stream.close()
+    return timed_out, usage
+
+
+def _kill_group(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _watch(ended: int, pipes: Mapping[int, _Tail], deadline: float) -> bool:
+    """Read the pipes until the child has ended (True) or the deadline has passed (False)."""
+    poller = select.poll()
+    poller.register(ended, select.POLLIN)
+    for pipe in pipes:
+        os.set_blocking(pipe, False)
+        poller.register(pipe, select.POLLIN)
+    while True:
+        left = deadline - time.perf_counter()
+        ready = [descriptor for descriptor, _ in poller.poll(_milliseconds(left))]
+        for pipe in set(ready) & pipes.keys():
+            if not pipes[pipe].take(pipe):
+                poller.unregister(pipe)
+        if ended in ready:
+            _drain(pipes)
+            return True
+        if left <= 0:
+            return False
+
+
+def _milliseconds(seconds: float) -> int | None:
+    # A day at most, because poll counts milliseconds in 32 bits; the caller asks again.
+    return None if seconds == math.inf else math.ceil(min(max(seconds, 0.0), 86_400.0) * 1000)
+
+
+def _drain(pipes: Mapping[int, _Tail]) -> None:
+    """Take what the child left in the pipes: a pipe's capacity at most, whoever else still writes."""
+    for pipe, tail in pipes.items():
+        for _ in range(_PIPE_READS):
+            if not tail.take(pipe):
+                break
+
+
+class _End:
+    """The end of a child: a descriptor that becomes readable then, and what the child leaves behind."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._thread: threading.Thread | None = None
+        try:
+            self.descriptor = os.pidfd_open(pid)
+        except (AttributeError, OSError):  # not Linux, or a sandbox without the call
+            self.descriptor, write = os.pipe()
+            self._thread = threading.Thread(target=self._wait, args=(write,), daemon=True)
+            self._thread.start()
+
+    def _wait(self, write: int) -> None:
+        self._left = os.wait4(self._pid, 0)[1:]
+        os.close(write)
+
+    def reap(self) -> tuple[int, resource.struct_rusage]:
+        if self._thread is None:
+            left = os.wait4(self._pid, 0)[1:]
+        else:
+            self._thread.join()
+            left = self._left
+        os.close(self.descriptor)
+        return left
+
+
+def shell_startup(shell: str = SHELL, runs: int = 31) -> Startup:
+    """Measure what starting a shell costs, as the medians over several empty commands.
+
+    Parameters
+    ----------
+    shell
+        The shell that commands will run through.
+    runs
+        How many; 31 take some 50 ms and give the median to a few percent.
+
+    Examples
+    --------
+    >>> shell_startup(runs=5).wall > 0
+    True
+    """
+    check_count("runs", runs)
+    empty = Command(":", shell=shell)
+    found = [measure(empty) for _ in range(runs)]
+    median = statistics.median
+    return Startup(median(m.wall for m in found), median(m.user for m in found), median(m.system for m in found))
+
+
+def run_hook(command: Command, stage: str) -> None:
+    """Run a setup, prepare, conclude or cleanup command to its end, outside all measurement.
+
+    It may leave processes behind, such as a server that the arms talk to.
+
+    Examples
+    --------
+    >>> run_hook(Command("test -e /nowhere"), "setup")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.CommandFailed: setup 'test -e /nowhere' ended with exit code 1; ...
+    """
+    null = subprocess.DEVNULL
+    # A file and not a pipe: what stays behind may go on writing to it without harm.
+    with tempfile.TemporaryFile() as errors:
+        process = _spawn(command, {"stdin": null, "stdout": null, "stderr": errors})
+        _attend(process, (_Tail(), _Tail()), math.inf)
+        if process.returncode != 0:
+            errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL))
+            raise _failure(command, stage, process.returncode, errors.read().decode(errors="replace"))
+
+
+def command_source(
+    commands: Sequence[Command],
+    metric: str = "wall",
+    *,
+    conditions: Conditions | None = None,
+    prepare: Mapping[str, Command] | None = None,
+    conclude: Mapping[str, Command] | None = None,
+    listen: Callable[[str, Measurement], None] | None = None,
+) -> Source:
+    """Return the source that runs the command named like the arm.
+
+    Parameters
+    ----------
+    commands, metric, conditions
+        As for `measure`; the arms are the commands' names.
+    prepare, conclude
+        By arm, what to run before and after each measured run.
+    listen
+        Called with the arm and the measurement before the reading is returned.
+
+    Examples
+    --------
+    >>> command_source([Command("echo 3", name="three")], "stdout")("three")
+    3.0
+    """
+    by_name = {command.name: command for command in commands}
+    before, after = prepare or {}, conclude or {}
+
+    def source(arm: str) -> float:
+        if arm in before:
+            run_hook(before[arm], "prepare")
+        measurement = measure(by_name[arm], metric, conditions)
+        if arm in after:
+            run_hook(after[arm], "conclude")
+        if listen:
+            listen(arm, measurement)
+        return measurement.value
+
+    return source
+
+
+def warm_up(source: Source, arms: Sequence[str], runs: int) -> None:
+    """Pull every arm some times in turn and forget the readings, so that caches are warm.
+
+    Examples
+    --------
+    >>> warm_up(command_source([Command("true")]), ["true"], 2)
+    """
+    for _ in range(check_count("runs", runs, least=0)):
+        for arm in arms:
+            source(arm)
+
+
+def frame_source(
+    frame: Mapping[str, Sequence[float]],
+    arms: Sequence[str],
+    rng: np.random.Generator | None = None,
+) -> Source:
+    """Return the source that reads from columns of numbers, one per arm.
+
+    With a generator it draws with replacement. Each arm has a stream of its own, so the n-th pull of an arm
+    is the same draw however the arms are interleaved (audit 1.m). Without one it reads every column once in
+    order, and raises EOFError when a column has ended. It may be called from several threads; it cannot be
+    pickled, because copies in several processes would repeat the same readings.
+
+    Parameters
+    ----------
+    frame
+        Anything with ``frame[arm]``: a dict of lists, a pandas or polars frame.
+    arms
+        The columns to read.
+    rng
+        Where the draws come from; None reads in order.
+
+    Examples
+    --------
+    >>> source = frame_source({"A": [1, 2], "B": [5, 6]}, ["A", "B"])
+    >>> source("A"), source("B"), source("A")
+    (1.0, 5.0, 2.0)
+    """
+    columns = {arm: _column(frame, arm) for arm in arms}
+    streams = dict(zip(arms, rng.spawn(len(arms)), strict=True)) if rng else {}
+    places = {arm: iter(range(column.size)) for arm, column in columns.items()}
+    lock = threading.Lock()
+
+    def source(arm: str) -> float:
+        column = columns[arm]
+        with lock:
+            place = streams[arm].integers(column.size) if streams else next(places[arm], None)
+        if place is None:
+            msg = f"frame has no more than {column.size} readings of arm {arm!r}; stop there, or pass rng"
+            raise EOFError(msg)
+        return float(column[place])
+
+    return source
+
+
+def _column(frame: Mapping[str, Sequence[float]], arm: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    values = list(frame[arm])
+    for row, value in enumerate(values):
+        if isinstance(value, str | bytes):
+            msg = f"frame must hold numbers, but row {row} of column {arm!r} is {value!r}"
+            raise InvalidArgument(msg)
+    if not values:
+        msg = f"frame must hold at least one reading of arm {arm!r}, but column {arm!r} is empty"
+        raise InvalidArgument(msg)
+    return np.asarray(values, dtype=np.float64)
+
+
+def machine() -> dict[str, str | int]:
+    """Return what a reader of an export should know of the machine, and nothing of whose it is.
+
+    Examples
+    --------
+    >>> sorted(machine())
+    ['architecture', 'cpus', 'processor', 'python', 'release', 'system', 'truearm']
+    """
+    return {
+        "system": platform.system(),
+        "release": platform.release(),
+        "architecture": platform.machine(),
+        "processor": _processor(),
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "python": platform.python_version(),
+        "truearm": metadata.version("truearm"),
+    }
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        if found:
+            return neutralized(found[1])
+    return platform.processor()

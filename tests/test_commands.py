@@ -1,0 +1,220 @@
+import pickle
+import shlex
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from truearm.commands import Command, bind, expand, listed, neutralized, scanned
+from truearm.errors import InvalidArgument
+
+VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
+TEMPLATES = ["echo {x}", "echo '{x}'", 'echo "{x}"', "echo a{x}b", """echo 'a{x}' "b{x}c" d"""]
+WITHOUT_SHELL = [
+    "true",
+    "gzip -k -f file",
+    "grep 'a|b;c' file",
+    'grep "a > b" file',
+    r"find . -name \*.py",
+    "echo a#b a~b a=b {a,b} ! %d",
+    "dd if=/dev/zero of=file bs=1M",
+    "awk '{print $1}' file",
+]
+WITH_SHELL = [
+    "cat a | wc",
+    "cat < a",
+    "cat a > b",
+    "make && make test",
+    "a; b",
+    "sleep 1 &",
+    "ls *.py",
+    "ls ?.py",
+    "ls [ab].py",
+    "echo $HOME",
+    'echo "$HOME"',
+    r'echo "\$HOME"',
+    "echo `date`",
+    'echo "`date`"',
+    "(true)",
+    "ls ~/x",
+    "true # comment",
+    "CC=gcc make",
+    "cd /tmp",
+    "! true",
+    "if true; then true; fi",
+    "true\nfalse",
+    "echo a\\\nb",
+]
+
+
+@pytest.mark.parametrize("line", WITHOUT_SHELL)
+def test_plain_lines_run_without_a_shell(line):
+    assert Command(line).shell is None
+
+
+@pytest.mark.parametrize("line", WITH_SHELL)
+def test_shell_syntax_runs_through_a_shell(line):
+    assert Command(line).argv == ("/bin/sh", "-c", line)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("ab \"'\\#~={}!$*|", max_size=12))
+def test_without_a_shell_the_words_are_those_a_shell_would_make(line):
+    try:
+        command = Command("echo " + line)
+    except InvalidArgument:
+        return
+    if command.shell is None:
+        script = 'echo() { printf "%s\\0" "$@"; }; ' + command.text
+        words = subprocess.run(["/bin/sh", "-c", script], capture_output=True, check=True).stdout
+        assert words.decode() == "".join(f"{word}\0" for word in command.argv[1:]) or command.argv == ("echo",)
+
+
+@pytest.mark.parametrize(("shell", "expected"), [("none", None), (None, None), ("/bin/bash", "/bin/bash")])
+def test_the_user_may_decide_about_the_shell(shell, expected):
+    assert Command("echo $HOME", shell=shell).shell == expected
+
+
+def test_a_shell_may_have_options():
+    assert Command("true", shell="bash --norc").argv == ("bash", "--norc", "-c", "true")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "a\0b", "echo 'open", "''x\"", "\\"])
+def test_lines_that_are_no_command(text):
+    with pytest.raises(InvalidArgument, match="command"):
+        Command(text)
+
+
+def test_a_command_is_named_after_its_text_and_survives_a_pickle():
+    command = Command("sort data", env={"LC_ALL": "C"})
+    assert command.name == "sort data"
+    assert pickle.loads(pickle.dumps(command)) == command
+    assert len({command, Command("sort data", env={"LC_ALL": "C"})}) == 1
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@given(value=VALUES)
+def test_a_value_stays_inside_its_word_without_a_shell(template, value):
+    expected = tuple(word.replace("{x}", value) for word in shlex.split(template))
+    assert bind(template, {"x": value}).argv == expected
+
+
+@pytest.mark.parametrize("template", [t + ";" for t in TEMPLATES])
+@settings(max_examples=25, deadline=None)
+@given(value=VALUES)
+def test_a_value_stays_inside_its_word_in_a_shell(template, value):
+    line = bind(template, {"x": value}).text.replace("echo", "printf '%s\\0'", 1)
+    found = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=True).stdout.decode()
+    words = shlex.split(template.rstrip(";"))[1:]
+    assert found == "".join(word.replace("{x}", value) + "\0" for word in words)
+
+
+def test_the_template_alone_decides_about_the_shell():
+    assert {c.shell for c in expand("echo {x}", {"x": ("a", "b|c", "$d")})} == {None}
+
+
+@pytest.mark.parametrize(
+    "template", ['echo "$(echo "{x}")"', "echo `echo {x}`", "cat <<E\n{x}\nE", "true # it's\necho {x}"]
+)
+def test_a_value_that_cannot_be_quoted_is_refused_and_a_plain_one_is_not(template):
+    assert bind(template, {"x": "plain-1.5"}).text == template.replace("{x}", "plain-1.5")
+    with pytest.raises(InvalidArgument, match="cannot be quoted"):
+        bind(template, {"x": "a; rm b"})
+
+
+def test_escaped_placeholders_and_shell_variables_are_left_alone():
+    assert bind(r"echo \{x} ${x} {y}", {"x": "1"}).text == r"echo \{x} ${x} {y}"
+
+
+def test_a_value_is_not_searched_for_placeholders():
+    assert bind("echo {a} {b}", {"a": "{b}", "b": "2"}).argv == ("echo", "{b}", "2")
+
+
+def test_expand_makes_the_product_and_names_it():
+    names = [c.name for c in expand("cc {o} f", {"o": ("-O1", "-O2"), "n": ("1", "2")})]
+    assert names == ["cc -O1 f (n = 1)", "cc -O1 f (n = 2)", "cc -O2 f (n = 1)", "cc -O2 f (n = 2)"]
+
+
+def test_expand_fills_a_name_of_the_users_own():
+    commands = expand("sleep {t}", {"t": ("1", "2")}, name="nap of {t}", env={"A": "b"}, cwd="/")
+    assert [(c.name, c.text, c.parameters) for c in commands] == [
+        ("nap of 1", "sleep 1", {"t": "1"}),
+        ("nap of 2", "sleep 2", {"t": "2"}),
+    ]
+    assert commands[0].env == {"A": "b"}
+    assert commands[0].cwd == "/"
+
+
+@pytest.mark.parametrize("values", [(), "abc"])
+def test_expand_wants_lists(values):
+    with pytest.raises(InvalidArgument, match="list of values"):
+        expand("echo {x}", {"x": values})
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("", ("",)),
+        ("a,b,c", ("a", "b", "c")),
+        (r"a\,b,c", ("a,b", "c")),
+        (r"\\,x", ("\\", "x")),
+        (r"\n,", (r"\n", "")),
+    ],
+)
+def test_lists_are_split_at_commas(text, values):
+    assert listed(text) == values
+
+
+@given(st.lists(VALUES, min_size=1))
+def test_lists_come_back_after_escaping(values):
+    assert listed(",".join(v.replace("\\", "\\\\").replace(",", "\\,") for v in values)) == tuple(values)
+
+
+@pytest.mark.parametrize(
+    ("ends", "values"),
+    [
+        (("1", "3"), ("1", "2", "3")),
+        (("0", "10", "5"), ("0", "5", "10")),
+        (("0", "0.3", "0.1"), ("0", "0.1", "0.2", "0.3")),
+        (("-1", "1"), ("-1", "0", "1")),
+        (("100", "100"), ("100",)),
+        (("1", "4", "2"), ("1", "3")),
+    ],
+)
+def test_scans_are_exact_decimals(ends, values):
+    assert scanned(*ends) == values
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        ("3", "1"),
+        ("0.5", "1"),
+        ("1", "1.5"),
+        ("1", "2", "0"),
+        ("1", "x"),
+        ("1", "inf"),
+        ("0", "1e9"),
+        ("nan", "1"),
+    ],
+)
+def test_scans_that_have_no_meaning(ends):
+    with pytest.raises(InvalidArgument, match="scan"):
+        scanned(*ends)
+
+
+def test_neutralized_text_holds_nothing_a_terminal_obeys():
+    hostile = "a\x1b[2J\x07\x9b31m\r\n\u202egnp\u2028\udc80\x7f"
+    assert neutralized(hostile) == r"a\x1b[2J\x07\x9b31m\x0d\x0a\u202egnp\u2028\udc80\x7f"
+
+
+@given(st.text())
+def test_neutralized_text_is_printable_and_stays_what_it_was_made(text):
+    once = neutralized(text)
+    assert neutralized(once) == once
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in once)
+
+
+def test_neutralized_output_may_keep_its_lines():
+    assert neutralized("é 日本 a\n\tb\x1b", lines=True) == "é 日本 a\n\tb\\x1b"

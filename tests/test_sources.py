@@ -1,0 +1,406 @@
+import math
+import os
+import pickle
+import resource
+import shutil
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truearm.commands import Command, bind
+from truearm.errors import CommandFailed, InvalidArgument
+from truearm.sources import (
+    Conditions,
+    Measurement,
+    Startup,
+    command_source,
+    frame_source,
+    machine,
+    measure,
+    run_hook,
+    shell_startup,
+    warm_up,
+)
+
+MEGABYTE = 1 << 20
+
+
+def python(code, **options):
+    """Run a line of Python as a command without a shell."""
+    return bind(f"'{sys.executable}' -I -S -c {{code}}", {"code": code}, name="python {code}", **options)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def open_descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def wait_until(condition, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_wall_time_is_that_of_the_command():
+    assert 0.2 <= measure(Command("sleep 0.2")).value < 0.35
+
+
+def test_sleeping_is_no_processor_time():
+    run = measure(Command("sleep 0.2"), "cpu")
+    assert run.value == run.user + run.system < 0.05
+
+
+def test_processor_time_is_that_of_the_command():
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    assert 0.28 <= measure(python(burn), "cpu").value < 0.6
+
+
+@pytest.mark.parametrize("megabytes", [20, 60])
+def test_peak_memory_is_that_of_the_command(megabytes):
+    run = measure(python(f"x = b'x' * {megabytes * MEGABYTE}"), "memory")
+    assert megabytes <= run.value / MEGABYTE < megabytes + 15
+    assert run.peak_memory == run.value
+
+
+def test_peak_memory_is_not_that_of_this_process():
+    ballast = np.ones(5 * MEGABYTE)
+    assert measure(Command("true"), "memory").value < 8 * MEGABYTE < ballast.nbytes
+
+
+def test_peak_memory_is_left_out_where_it_would_be_that_of_this_process():
+    assert measure(Command("true")).peak_memory is None
+    more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + 20 * MEGABYTE
+    assert measure(python(f"x = b'x' * {more}")).peak_memory >= more
+
+
+def test_memory_runs_see_the_time_and_the_code_of_the_command():
+    run = measure(Command("sleep 0.2; exit 3"), "memory", Conditions(ignore_failure=True))
+    assert 0.2 <= run.wall < 0.3
+    assert run.exit_code == 3
+    assert math.isnan(run.value)
+
+
+def test_a_pipe_that_closes_ends_the_command_also_under_the_launcher():
+    line = "yes | head -n 1; yes > /dev/full"
+    assert measure(Command("yes | head -n 1"), "memory", Conditions(timeout=5)).exit_code == 0
+    assert measure(Command(line), "memory", Conditions(timeout=5, ignore_failure=True)).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("printed", "value"),
+    [
+        ("0.25", 0.25),
+        ("epoch 1\naccuracy: 0.93\n\n", 0.93),
+        ("loss=-1.5e-3", -0.0015),
+        ("took 12 s.", 12.0),
+        ("93%", 93.0),
+        (".5", 0.5),
+        ("inf", math.inf),
+        ("x" * 100_000 + "\n7", 7.0),
+    ],
+)
+def test_the_number_on_the_last_line(printed, value):
+    assert measure(python(f"print({printed!r})"), "stdout").value == value
+
+
+@pytest.mark.parametrize("printed", ["", "no number", "1 2", "1,234", "10ms", "v1.2", "1\nnone", "1" * 9000])
+def test_a_last_line_without_one_number_is_a_failure(printed):
+    command = python(f"print({printed!r})")
+    with pytest.raises(CommandFailed, match="must print one number"):
+        measure(command, "stdout")
+    assert math.isnan(measure(command, "stdout", Conditions(ignore_failure=True)).value)
+
+
+def test_a_printed_nan_is_a_contaminated_reading_and_no_failure():
+    assert math.isnan(measure(Command("echo nan"), "stdout").value)
+
+
+def test_a_failed_command_says_what_it_said():
+    with pytest.raises(CommandFailed, match=r"exit code 7[^\0]*out of \\x1b\[31mcheese") as caught:
+        measure(Command(r"printf 'out of \033[31mcheese' >&2; exit 7"))
+    assert (caught.value.exit_code, caught.value.stderr_tail) == (7, "out of \x1b[31mcheese")
+
+
+def test_a_command_ended_by_a_signal_says_so():
+    with pytest.raises(CommandFailed, match="signal 15") as caught:
+        measure(Command("kill $$"))
+    assert caught.value.exit_code == -signal.SIGTERM
+
+
+def test_a_failure_may_count_as_contaminated():
+    run = measure(Command("false"), "wall", Conditions(ignore_failure=True))
+    assert math.isnan(run.value)
+    assert run.exit_code == 1
+    assert run.wall > 0
+
+
+def test_a_failure_survives_a_pickle():
+    with pytest.raises(CommandFailed) as caught:
+        measure(Command("echo why >&2; exit 2"))
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (str(copy), vars(copy)) == (str(caught.value), vars(caught.value))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Command("no-such-program-here -x"),
+        Command("./no-such-program-here"),
+        Command("true", cwd="/no/such/directory"),
+        Command("true", shell="/no/such/shell"),
+    ],
+)
+def test_a_command_that_cannot_start_is_an_error_even_if_failures_are_ignored(command):
+    with pytest.raises(InvalidArgument, match=r"command .*true|no-such-program-here"):
+        measure(command, "wall", Conditions(ignore_failure=True))
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"), [("wall", math.inf), ("cpu", math.inf), ("memory", math.inf), ("stdout", math.nan)]
+)
+def test_a_time_out_is_censored_or_contaminated(metric, value):
+    run = measure(Command("echo 1; sleep 20"), metric, Conditions(timeout=0.2))
+    assert run.timed_out
+    assert run.value == value or math.isnan(run.value) == math.isnan(value)
+    assert 0.2 <= run.wall < 2
+
+
+@pytest.mark.parametrize("metric", ["wall", "memory"])
+def test_a_time_out_leaves_no_orphans(tmp_path, metric):
+    line = f"sleep 60 & echo $! > '{tmp_path}/pid'; (trap '' TERM; sleep 60); wait"
+    assert measure(Command(line), metric, Conditions(timeout=0.3)).timed_out
+    pid = int((tmp_path / "pid").read_text())
+    assert wait_until(lambda: not alive(pid))
+
+
+def test_a_time_out_stops_a_command_that_never_stops_writing():
+    started = time.monotonic()
+    run = measure(Command("yes"), "wall", Conditions(timeout=0.3, output="pipe"))
+    assert run.timed_out
+    assert run.stdout_tail.endswith("y\ny\n") or run.stdout_tail.endswith("y")
+    assert time.monotonic() - started < 3
+
+
+def test_a_run_inside_its_time_is_untouched_by_the_time_out():
+    run = measure(Command("sleep 0.05"), "wall", Conditions(timeout=10))
+    assert not run.timed_out
+    assert 0.05 <= run.value < 1
+
+
+def test_an_interrupt_kills_the_command_and_goes_on(tmp_path):
+    line = f"echo $$ > '{tmp_path}/pid'; sleep 60"
+    interrupt = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        measure(Command(line))
+    interrupt.join()
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_much_output_neither_blocks_nor_fills_memory():
+    code = "import sys; [f.write('x' * 1000 + chr(10)) for _ in range(3000) for f in (sys.stdout, sys.stderr)]"
+    run = measure(python(code), "wall", Conditions(output="pipe", timeout=20))
+    assert not run.timed_out
+    assert len(run.stdout_tail) == len(run.stderr_tail) == 8192
+
+
+def test_a_process_left_behind_does_not_hold_up_the_reading():
+    assert measure(Command("sleep 3 & echo 5"), "stdout", Conditions(timeout=10)).wall < 2
+
+
+def test_output_is_thrown_away_unless_wanted(capfd):
+    run = measure(Command("echo a; echo b >&2"))
+    assert (run.stdout_tail, run.stderr_tail) == ("", "b\n")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_output_may_be_inherited(capfd):
+    measure(Command("echo a; echo b >&2"), "wall", Conditions(output="inherit"))
+    assert capfd.readouterr() == ("a\n", "b\n")
+
+
+def test_output_and_input_may_be_files(tmp_path):
+    (tmp_path / "in").write_text("salt\n")
+    conditions = Conditions(input=str(tmp_path / "in"), output=str(tmp_path / "out"))
+    for _ in range(2):
+        measure(Command("cat"), "wall", conditions)
+    assert (tmp_path / "out").read_text() == "salt\n"
+
+
+def test_input_is_empty_unless_given():
+    assert measure(Command("wc -c"), "stdout").value == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"timeout": 0}, {"timeout": math.inf}, {"input": "/no/such/file"}, {"output": "/no/such/directory/file"}],
+)
+def test_conditions_are_checked_at_birth(options):
+    with pytest.raises(InvalidArgument, match=next(iter(options))):
+        Conditions(**options)
+
+
+def test_metric_and_output_are_checked():
+    with pytest.raises(InvalidArgument, match="metric"):
+        measure(Command("true"), "speed")
+    with pytest.raises(InvalidArgument, match="output"):
+        measure(Command("echo 1"), "stdout", Conditions(output="inherit"))
+
+
+def test_environment_and_directory(tmp_path):
+    command = Command('echo "$NUMBER"; pwd', env={"NUMBER": "42"}, cwd=str(tmp_path))
+    run = measure(command, "wall", Conditions(output="pipe"))
+    assert run.stdout_tail == f"42\n{tmp_path.resolve()}\n"
+
+
+def test_a_relative_program_is_found_from_the_directory_of_the_command(tmp_path):
+    shutil.copy("/bin/true", tmp_path / "mine")
+    assert measure(Command("./mine", cwd=str(tmp_path))).exit_code == 0
+    assert measure(Command("mine", env={"PATH": str(tmp_path)})).exit_code == 0
+
+
+def test_commands_hold_no_terminal():
+    code = "import os; print(int(os.getsid(0) == os.getpid()))"
+    assert measure(python(code), "stdout").value == 1
+
+
+def test_no_descriptor_is_left_open():
+    for metric in ("wall", "memory", "stdout"):
+        measure(Command("echo 1"), metric)
+    before = open_descriptors()
+    for metric in ("wall", "memory", "stdout", "wall"):
+        measure(Command("echo 1; exit 0"), metric, Conditions(timeout=5, output="pipe"))
+    assert open_descriptors() == before
+
+
+def test_the_command_inherits_nothing_but_its_streams():
+    code = "import os; print(len([f for f in os.listdir('/proc/self/fd') if int(f) > 2]))"
+    run = measure(python(code), "memory", Conditions(output="pipe"))
+    assert run.stdout_tail.strip() == "1"  # the listing itself
+
+
+def test_without_pidfd_a_thread_waits(monkeypatch):
+    monkeypatch.delattr(os, "pidfd_open")
+    assert 0.1 <= measure(Command("sleep 0.1")).value < 0.3
+    assert measure(Command("sleep 9"), "wall", Conditions(timeout=0.1)).timed_out
+    assert measure(Command("echo 4"), "stdout").value == 4
+
+
+def test_shell_start_up_is_subtracted_only_from_what_runs_through_a_shell():
+    rules = Conditions(startup=Startup(0.1, 0.1, 0.1))
+    assert 0.1 <= measure(Command("sleep 0.2; :"), "wall", rules).value < 0.2
+    assert measure(Command("sleep 0.2"), "wall", rules).value >= 0.2
+    run = measure(Command(": ;"), "cpu", rules)
+    assert (run.value, run.wall, run.user, run.system) == (0, 0, 0, 0)
+
+
+def test_shell_start_up_is_that_of_an_empty_command():
+    startup = shell_startup("/bin/sh", runs=21)
+    again = [measure(Command(":", shell="/bin/sh")).wall for _ in range(21)]
+    assert 0.4 < startup.wall / np.median(again) < 2.5
+
+
+def test_details_are_plain_values_beside_the_reading():
+    run = measure(Command("true"))
+    assert list(run.details()) == ["wall", "user", "system", "peak_memory", "exit_code", "timed_out"]
+    assert isinstance(run, Measurement)
+
+
+def test_a_hook_runs_to_its_end_and_may_leave_a_server_behind(tmp_path):
+    line = f"(sleep 0.3; echo up >&2; echo done > '{tmp_path}/log') & true"
+    run_hook(Command(line), "setup")
+    assert not (tmp_path / "log").exists()
+    assert wait_until((tmp_path / "log").exists)
+
+
+def test_a_failed_hook_names_its_stage():
+    with pytest.raises(CommandFailed, match=r"prepare 'ls /nowhere' ended with exit code 2[^\0]*No such file"):
+        run_hook(Command("ls /nowhere"), "prepare")
+
+
+def test_hooks_frame_every_run_of_their_arm(tmp_path):
+    log = tmp_path / "log"
+    word = {w: Command(f"echo {w} >> '{log}'", name="A") for w in ("before", "run", "after")}
+    seen = []
+    source = command_source(
+        [word["run"], Command("true", name="B")],
+        prepare={"A": word["before"]},
+        conclude={"A": word["after"]},
+        listen=lambda arm, run: seen.append((arm, run.value)),
+    )
+    readings = [source(arm) for arm in ("A", "B", "A")]
+    assert log.read_text().split() == ["before", "run", "after"] * 2
+    assert seen == list(zip(("A", "B", "A"), readings, strict=True))
+
+
+def test_warm_up_pulls_in_turn():
+    pulled = []
+    warm_up(lambda arm: pulled.append(arm) or 0.0, ["A", "B"], 2)
+    assert pulled == ["A", "B", "A", "B"]
+
+
+def test_measurements_may_run_in_several_threads():
+    with ThreadPoolExecutor(4) as pool:
+        runs = list(pool.map(lambda n: measure(Command(f"echo {n}"), "stdout").value, range(40)))
+    assert runs == list(range(40))
+
+
+def test_a_frame_in_order_ends():
+    source = frame_source({"A": [1.0, math.inf], "B": [3]}, ["A", "B"])
+    assert [source("A"), source("B"), source("A")] == [1.0, 3.0, math.inf]
+    with pytest.raises(EOFError, match="no more than 1 readings of arm 'B'"):
+        source("B")
+
+
+@given(st.permutations(["A"] * 5 + ["B"] * 5), st.integers(0, 1000))
+def test_the_nth_pull_of_an_arm_is_its_nth_draw_in_any_order(order, seed):
+    frame = {"A": np.arange(100.0), "B": np.arange(100.0, 200.0)}
+    drawn = {"A": [], "B": []}
+    source = frame_source(frame, ["A", "B"], np.random.default_rng(seed))
+    for arm in order:
+        drawn[arm].append(source(arm))
+    straight = frame_source(frame, ["A", "B"], np.random.default_rng(seed))
+    assert drawn == {arm: [straight(arm) for _ in range(5)] for arm in ("A", "B")}
+
+
+def test_draws_with_replacement_are_uniform():
+    source = frame_source({"A": range(10)}, ["A"], np.random.default_rng(5))
+    counts = np.bincount([int(source("A")) for _ in range(10_000)], minlength=10)
+    # 10 cells of mean 1000 and standard deviation 30: outside 5 deviations in fewer than 1 of 10^5 seeds
+    assert np.all(np.abs(counts - 1000) < 150)
+
+
+def test_a_frame_may_hold_missing_values_and_no_text():
+    assert math.isnan(frame_source({"A": [None, 1]}, ["A"])("A"))
+    with pytest.raises(InvalidArgument, match="row 1 of column 'A' is '7'"):
+        frame_source({"A": [1, "7"]}, ["A"])
+    with pytest.raises(InvalidArgument, match="column 'A' is empty"):
+        frame_source({"A": []}, ["A"])
+
+
+def test_a_frame_is_not_pickled():
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(frame_source({"A": [1]}, ["A"]))
+
+
+def test_the_machine_is_described_without_its_owner():
+    told = str(machine())
+    secrets = {os.uname().nodename + "/", str(Path.home()), str(Path.cwd())}
+    assert not [secret for secret in secrets if secret in told]
+    assert machine()["cpus"] >= 1
