@@ -4,6 +4,7 @@ TruearmError
 ├── InvalidArgument   (also ValueError)    a value outside its domain; nothing was computed
 │   └── OutOfReach                         a theorem's condition fails; the message says what would satisfy it
 ├── ProtocolError     (also RuntimeError)  ask and tell used in an order that has no meaning; nothing changed
+├── ArmFailed         (also RuntimeError)  a pull raised; carries what was known up to then
 ├── CommandFailed     (also RuntimeError)  a user's command ended badly; carries its exit code and last words
 └── VerificationError (also ValueError)    a certificate and the readings do not belong together
 
@@ -25,6 +26,21 @@ class OutOfReach(InvalidArgument):
 
 class ProtocolError(TruearmError, RuntimeError):
     """Ask and tell used in an order that has no meaning; nothing changed."""
+
+
+class ArmFailed(TruearmError, RuntimeError):
+    """A pull raised an exception, which is the cause of this one.
+
+    Attributes
+    ----------
+    arm, result
+        The arm that failed, and the result as far as it was known: nothing told before is lost.
+    """
+
+    def __init__(self, message: str, *, arm: str = "", result: object = None) -> None:
+        super().__init__(message)
+        self.arm = arm
+        self.result = result
 
 
 class CommandFailed(TruearmError, RuntimeError):

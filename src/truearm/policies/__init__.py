@@ -4,7 +4,8 @@
 new state. Readings are oriented: bigger is better. The rules live in the siblings, which never import each other.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -68,6 +69,8 @@ class Standing(NamedTuple):
     alive: tuple[str, ...]
     against: Mapping[str, float]
     log_threshold: float
+    so_far: Verdict | None = None
+    """The verdict if it all ended now, with the claims made up to now."""
 
 
 def by_name(name: str) -> "Policy[Any]":
@@ -83,18 +86,12 @@ def by_name(name: str) -> "Policy[Any]":
     truearm.errors.InvalidArgument: policy must be one of 'elimination', 'lucb', 'toptwo', 'uniform' or a policy
     object, but got 'best'
     """
-    makers = _makers()
-    if name not in makers:
-        names = ", ".join(repr(known) for known in sorted(makers))
+    if name not in _CLASSES:
+        names = ", ".join(repr(known) for known in sorted(_CLASSES))
         msg = f"policy must be one of {names} or a policy object, but got {name!r}"
         raise InvalidArgument(msg)
-    return makers[name]()
+    policy: Policy[Any] = getattr(import_module(f"truearm.policies.{name}"), _CLASSES[name])()
+    return policy
 
 
-def _makers() -> dict[str, Callable[[], "Policy[Any]"]]:
-    from truearm.policies.elimination import Elimination
-    from truearm.policies.lucb import Lucb
-    from truearm.policies.toptwo import TopTwo
-    from truearm.policies.uniform import Uniform
-
-    return {"elimination": Elimination, "lucb": Lucb, "toptwo": TopTwo, "uniform": Uniform}
+_CLASSES = {"elimination": "Elimination", "lucb": "Lucb", "toptwo": "TopTwo", "uniform": "Uniform"}

@@ -121,7 +121,8 @@ class TopTwo:
         done = {claim.arm: claim.log_evidence for claim in state.claims}
         against_each = {arm: done.get(arm, e) for arm, e in zip(arms, state.log_evidence, strict=True)}
         leader = arms[state.leader] if any(s.values.size for s in state.samples) else None
-        return Standing(leader, tuple(arms[i] for i in state.alive), against_each, state.log_threshold)
+        so_far = _verdict(state, Status.EXHAUSTED, None)
+        return Standing(leader, so_far.candidates, against_each, state.log_threshold, so_far)
 
 
 def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
@@ -149,7 +150,8 @@ def _decided(state: State) -> State:
     if short:
         return replace(state, decision=short)
     leader = best_looking(state.samples, state.alive, state.problem.level)
-    leader = state.alive[0] if leader is None else leader
+    if leader is None:  # no reading of any arm has a value: nothing to decide by
+        return replace(state, decision=dict.fromkeys((state.problem.arms[i] for i in state.alive), 1))
     entries = state.entries
     if all(entry.arm != leader for entry in entries):
         entries = (*entries, Entry(leader, state.samples[leader]))
@@ -177,7 +179,12 @@ def _stopped(state: State, status: Status | None = None) -> State:
         status = Status.SEPARATED if state.problem.contamination is None else Status.CERTIFIED
     decided = status is not Status.INDISTINGUISHABLE
     best = arms[state.alive[0] if len(state.alive) == 1 else state.leader] if decided else None
-    verdict = Verdict(
+    return replace(state, decision=_verdict(state, status, best))
+
+
+def _verdict(state: State, status: Status, best: str | None) -> Verdict:
+    arms = state.problem.arms
+    return Verdict(
         status=status,
         best=best,
         candidates=(best,) if best is not None else tuple(arms[i] for i in state.alive),
@@ -185,7 +192,6 @@ def _stopped(state: State, status: Status | None = None) -> State:
         entries=tuple(Entered(arms[entry.arm], entry.before.n) for entry in state.entries),
         claims=state.claims,
     )
-    return replace(state, decision=verdict)
 
 
 def _tested(state: State) -> State:

@@ -1,0 +1,353 @@
+"""The one loop: ask, pull, log, tell, until the study is done or a budget is spent.
+
+Pulls may run on any `concurrent.futures.Executor`. Readings that come back first are not a fair sample, because a
+slow reading may be slow for being large; that is why a study counts pulls that are out at their worst, and why
+nothing here drops, retries or reorders a pull (docs/parallel.md).
+"""
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
+from truearm.policies import Policy
+from truearm.problem import Contamination, Pull, Reading, Regularity, Tolerance, check_count, check_positive
+from truearm.result import Result
+from truearm.study import Study
+
+if TYPE_CHECKING:
+    from truearm.store import Store
+
+Source = Callable[[str], float]
+OnError = Literal["stop", "contaminated"]
+
+
+def find_best(
+    arms: Mapping[str, Callable[[], float]],
+    *,
+    delta: float = 0.05,
+    contamination: float | Contamination | None = 0.05,
+    tolerance: float | str | Tolerance = 0.0,
+    quantile: float = 0.5,
+    goal: str = "max",
+    policy: "str | Policy[Any]" = "toptwo",
+    max_pulls: int = 1_000_000,
+    max_seconds: float | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    store: "str | Path | Store | None" = None,
+    progress: bool = True,
+    on_error: OnError = "stop",
+    regularity: Regularity | None = None,
+    dependent_arms: bool = False,
+    seed: int | None = None,
+) -> Result:
+    """Pull arms until it is known which has the best true median, and return what is known.
+
+    Parameters
+    ----------
+    arms
+        For each arm a function without arguments that returns one reading. Successive calls must be fresh,
+        independent draws of that arm (docs/assumptions.md).
+    delta, contamination, tolerance, quantile, goal, policy, max_pulls, regularity, dependent_arms, seed
+        As in `Study`.
+    max_seconds
+        Budget of time; what is known then is returned as `exhausted`. Pulls in progress are not interrupted.
+    executor, workers
+        Where pulls run, and how many at once; the executor's own number of workers if it tells.
+    store
+        A file (or `Store`) in which every reading is logged before it is believed. A log that exists is
+        continued; pulls that were out when it broke off count as contaminated.
+    progress
+        Show a bar on a terminal; nothing is shown in a pipe.
+    on_error
+        What an exception in an arm does: "stop" raises `ArmFailed` with the result so far; "contaminated" counts
+        the reading as bad. A `TimeoutError` is neither: it is a right-censored reading, plus infinity.
+
+    Examples
+    --------
+    >>> import random
+    >>> draw = random.Random(3)
+    >>> result = find_best({"A": lambda: draw.gauss(0, 1), "B": lambda: draw.gauss(2, 1)})
+    >>> result.best, result.status.value
+    ('B', 'certified')
+    """
+    sources = dict(arms)
+    for name, source in sources.items():
+        if not callable(source):
+            msg = f"arms[{name!r}] must be a function without arguments, but got {source!r}"
+            raise InvalidArgument(msg)
+    study = Study(
+        list(sources),
+        delta=delta,
+        contamination=contamination,
+        tolerance=tolerance,
+        quantile=quantile,
+        goal=goal,
+        policy=policy,
+        max_pulls=max_pulls,
+        regularity=regularity,
+        dependent_arms=dependent_arms,
+        seed=seed,
+    )
+    with _opened(store) as log:
+        return run(
+            study if log is None else _continued(study, log),
+            lambda arm: sources[arm],
+            max_seconds=max_seconds,
+            executor=executor,
+            workers=workers,
+            store=log,
+            progress=progress,
+            on_error=on_error,
+        )
+
+
+def run(
+    study: Study,
+    source: Callable[[str], Callable[[], float]],
+    *,
+    max_seconds: float | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    store: "Store | None" = None,
+    progress: bool = False,
+    on_error: OnError = "stop",
+) -> Result:
+    """Drive a study to its end with `source(arm)`, a function per arm, and return its result.
+
+    An interrupt from the keyboard ends the study with what is known so far. Parameters as in `find_best`.
+
+    Examples
+    --------
+    >>> result = run(Study(["A", "B"], max_pulls=20), lambda arm: lambda: 1.0)
+    >>> result.status.value, result.total
+    ('exhausted', 20)
+    """
+    if on_error not in ("stop", "contaminated"):
+        msg = f"on_error must be 'stop' or 'contaminated', but got {on_error!r}"
+        raise InvalidArgument(msg)
+    deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
+    log = _Log(study, store)
+    with _bar(study, shown=progress) as show:
+        try:
+            if executor is None:
+                _one_by_one(study, source, log, deadline=deadline, on_error=on_error, show=show)
+            else:
+                places = _workers(executor, workers)
+                _in_parallel(study, source, log, executor, places, deadline=deadline, on_error=on_error, show=show)
+        except KeyboardInterrupt:
+            study.stop()
+    result = study.result
+    assert result is not None
+    return result
+
+
+class _Log:
+    """Writes what happens to the store, if there is one, before the study believes it."""
+
+    def __init__(self, study: Study, store: "Store | None") -> None:
+        self.study, self.store = study, store
+
+    def ask(self, n: int) -> list[Pull]:
+        pulls = self.study.ask(n)
+        if self.store is not None and pulls:
+            from truearm.store import Issued
+
+            self.store.append(Issued(p.ticket, p.arm, self.study.draw(p)) for p in pulls)
+        return pulls
+
+    def tell(self, pull: Pull, value: float) -> None:
+        number = float(value)
+        if self.store is not None:
+            self.store.append([Reading(pull.ticket, pull.arm, number)])
+        self.study.tell(pull, number)
+
+    def release(self, pull: Pull) -> None:
+        if self.store is not None:
+            from truearm.store import Released
+
+            self.store.append([Released(pull.ticket, pull.arm)])
+        self.study.release(pull)
+
+
+def _one_by_one(
+    study: Study,
+    source: Callable[[str], Callable[[], float]],
+    log: _Log,
+    *,
+    deadline: float,
+    on_error: OnError,
+    show: Callable[[], None],
+) -> None:
+    while not study.done:
+        if time.monotonic() >= deadline:
+            study.stop()
+            return
+        for pull in log.ask(1):
+            log.tell(pull, _reading(source(pull.arm), pull.arm, study, on_error))
+        show()
+
+
+def _in_parallel(
+    study: Study,
+    source: Callable[[str], Callable[[], float]],
+    log: _Log,
+    executor: Executor,
+    workers: int,
+    *,
+    deadline: float,
+    on_error: OnError,
+    show: Callable[[], None],
+) -> None:
+    out: dict[Future[float], Pull] = {}
+    try:
+        while not study.done:
+            for pull in log.ask(workers - len(out)) if len(out) < workers else ():
+                # the ticket makes each call unique to executors that would remember equal ones (Dask)
+                out[executor.submit(_call, source(pull.arm), pull.ticket)] = pull
+            left = deadline - time.monotonic()
+            arrived, _ = wait(out, timeout=None if left == math.inf else max(left, 0), return_when=FIRST_COMPLETED)
+            if not arrived:
+                study.stop()
+                return
+            for future in sorted(arrived, key=lambda f: out[f].ticket):
+                pull = out.pop(future)
+                log.tell(pull, _reading(future.result, pull.arm, study, on_error))
+            show()
+    finally:
+        for future in out:
+            future.cancel()
+
+
+def _call(pull: Callable[[], float], _ticket: int) -> float:
+    return float(pull())
+
+
+def _reading(pull: Callable[[], float], arm: str, study: Study, on_error: OnError) -> float:
+    """Return one reading; a time-out is right-censored, another failure stops or counts as contaminated."""
+    try:
+        return float(pull())
+    except TimeoutError:
+        return math.inf
+    except Exception as error:
+        if on_error == "contaminated":
+            return math.nan
+        study.stop()
+        msg = (
+            f"arm {arm!r} failed: {error!r}; the result so far is in this error's `result`. "
+            "Use on_error='contaminated' to count such readings as bad and go on"
+        )
+        raise ArmFailed(msg, arm=arm, result=study.result) from error
+
+
+def _workers(executor: Executor, workers: int | None) -> int:
+    if workers is not None:
+        return check_count("workers", workers)
+    return int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)
+
+
+@contextmanager
+def _opened(store: "str | Path | Store | None") -> "Iterator[Store | None]":
+    if store is None or not isinstance(store, str | Path):
+        yield store
+        return
+    from truearm.store import Store
+
+    with Store(store) as opened:
+        yield opened
+
+
+def _continued(study: Study, store: "Store") -> Study:
+    """Return the study after the events of its log, or start a log for it."""
+    definition = study.to_dict()
+    meaning = {key: definition[key] for key in ("problem", "policy", "seed")}
+    if not store.created:
+        store.create(meaning)
+        return study
+    if store.definition != meaning:
+        msg = f"the log {store.path} belongs to another study; use another file, or the definition it began with"
+        raise ProtocolError(msg)
+    return replay(study, store)
+
+
+def replay(study: Study, store: "Store") -> Study:
+    """Give a fresh study the events of its log; pulls that were out when it broke off count as contaminated.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truearm.store import Issued, Store
+    >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "run.db") as store:
+    ...     store.create({})
+    ...     _ = store.append([Issued(0, "A", 0), Reading(0, "A", 2.5), Issued(1, "B", 0)])
+    ...     replay(Study(["A", "B"]), store).readings
+    {'A': [2.5], 'B': [nan]}
+    """
+    from truearm.store import Issued, Released
+
+    out: dict[int, Pull] = {}
+    issued: list[Pull] = []
+
+    def hand_out() -> None:
+        if issued and study.ask(len(issued)) != issued:
+            msg = f"the log {store.path} does not follow from its definition; it was written by another version"
+            raise ProtocolError(msg)
+        out.update((pull.ticket, pull) for pull in issued)
+        issued.clear()
+
+    for _, event in store.events():
+        if isinstance(event, Issued):
+            issued.append(Pull(event.ticket, event.arm))
+            continue
+        hand_out()
+        if isinstance(event, Reading):
+            study.tell(out.pop(event.ticket), event.value)
+        elif isinstance(event, Released):
+            study.release(out.pop(event.ticket))
+    hand_out()
+    log = _Log(study, store)
+    for pull in out.values():
+        log.tell(pull, math.nan)
+    return study
+
+
+@contextmanager
+def _bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
+    """Yield a function that redraws a progress bar on a terminal and does nothing elsewhere."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=1.0)
+        drawn = 0.0
+
+        def show() -> None:
+            nonlocal drawn
+            if time.monotonic() - drawn < 0.1:
+                return
+            drawn = time.monotonic()
+            standing = study.standing
+            rivals = [standing.against[arm] for arm in standing.alive if arm != standing.leader]
+            least = min(rivals, default=0.0) / standing.log_threshold if standing.log_threshold > 0 else 0.0
+            leader = escape(standing.leader or "nobody")
+            text = f"{leader} leads, {len(standing.alive)} left, {study.pulls:,} pulls"
+            bar.update(task, completed=min(1.0, max(0.0, least)), description=text)
+
+        yield show

@@ -1,0 +1,525 @@
+"""The one mutable object a user holds: who was asked, who answered, and what that means so far.
+
+A study joins a policy, which is pure, to a world in which pulls are out at the same time and come back late. The
+n-th pull of an arm, in order of issue, is the n-th draw of that arm: each arm has a tape, and a ticket is a place
+on it. Decisions happen at two moments only, so that replaying the log repeats them: in `tell` when nothing is out
+any more, and in `ask(n)` when more pulls are wanted than the open batch holds.
+"""
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truearm import policies
+from truearm.certificate import Status, Verdict
+from truearm.errors import InvalidArgument, ProtocolError
+from truearm.policies import Policy, Standing, Told
+from truearm.problem import Contamination, Problem, Pull, Regularity, Tolerance, check_arms, check_count
+from truearm.result import Result, certify, problem_from_dict, problem_to_dict
+from truearm.sample import as_readings
+
+Floats = NDArray[np.float64]
+
+
+class _Tape:
+    """One arm's pulls in order of issue: what they said, and which are still out."""
+
+    def __init__(self) -> None:
+        self.values: Floats = np.empty(64)
+        self.told = np.zeros(64, dtype=bool)
+        self.tickets = array("q")
+        self.issued = 0
+        self.prefix = 0  # all pulls before this one are told
+        self.fed = 0  # all pulls before this one went to a patient policy
+        self.released: list[int] = []  # places whose pull never began
+        self.fresh: list[int] = []  # told since an impatient policy last looked
+
+    def grow(self, count: int) -> None:
+        """Make room for `count` more pulls."""
+        needed = self.issued + count
+        if needed > self.values.size:
+            size = max(needed, 2 * self.values.size)
+            self.values = np.concatenate((self.values, np.empty(size - self.values.size)))
+            self.told = np.concatenate((self.told, np.zeros(size - self.told.size, dtype=bool)))
+
+    def advance(self) -> None:
+        """Move the prefix past everything told without a gap."""
+        told = self.told[self.prefix : self.issued]
+        gap = int(np.argmin(told)) if told.size else 0
+        self.prefix = self.issued if told.size and told[gap] else self.prefix + gap
+
+
+class Study:
+    """Ask which arms to pull, tell what they said, until it is known which is best.
+
+    Parameters
+    ----------
+    arms
+        Names of the arms. Of arms that tie exactly the first listed counts as best.
+    delta
+        Error probability of the decision.
+    contamination
+        Bound on the fraction of bad readings: a number, a `Contamination`, or None for the paper's promise that
+        the contamination does not reverse the order.
+    tolerance
+        Also accept an arm within this distance of the best: a number, or a ratio such as "2%".
+    quantile, goal
+        What is compared: the median by default, larger or ("min") smaller is better.
+    policy
+        "toptwo", "elimination", "uniform", "lucb", or a policy object.
+    max_pulls
+        Budget of pulls in all; a million is minutes of work for the fastest arm and enough for gaps of 1 %.
+    seed
+        Shuffle the pulls inside a batch, reproducibly; None interleaves them evenly.
+
+    Examples
+    --------
+    >>> import random
+    >>> draw = random.Random(1)
+    >>> study = Study(["A", "B"], contamination=0.05)
+    >>> while pulls := study.ask():
+    ...     for pull in pulls:
+    ...         study.tell(pull, draw.gauss(10 if pull.arm == "A" else 8, 1))
+    >>> study.result.best, study.result.status.value
+    ('A', 'certified')
+    """
+
+    def __init__(
+        self,
+        arms: Sequence[str],
+        *,
+        delta: float = 0.05,
+        contamination: float | Contamination | None = 0.05,
+        tolerance: float | str | Tolerance = 0.0,
+        quantile: float = 0.5,
+        goal: str = "max",
+        policy: "str | Policy[Any]" = "toptwo",
+        max_pulls: int = 1_000_000,
+        regularity: Regularity | None = None,
+        dependent_arms: bool = False,
+        seed: int | None = None,
+    ) -> None:
+        self.problem = Problem(
+            arms=check_arms(arms),
+            delta=delta,
+            contamination=Contamination.of(contamination),
+            tolerance=Tolerance.of(tolerance),
+            quantile=quantile,
+            goal=goal,
+            regularity=regularity,
+            dependent_arms=dependent_arms,
+        )
+        self.policy: Policy[Any] = policies.by_name(policy) if isinstance(policy, str) else policy
+        self._policy_name = policy if isinstance(policy, str) else None
+        self.max_pulls = check_count("max_pulls", max_pulls, least=0)
+        self.seed = seed
+        self._rng = None if seed is None else np.random.default_rng(seed)
+        self._place = {arm: i for i, arm in enumerate(self.problem.arms)}
+        self._tapes = [_Tape() for _ in self.problem.arms]
+        self._slots = (array("i"), array("q"))  # per ticket: arm and place on its tape, -1 when released
+        self._log = (array("q"), array("d"))  # tickets and values in order of arrival
+        self._asks: list[tuple[int, int, bool]] = []  # (tells before, pulls asked for, as counts)
+        self._releases: list[tuple[int, int, int]] = []  # (tells before, asks before, ticket)
+        self._out = 0
+        self._wanted: list[int] = [0] * len(self._tapes)
+        self._order: list[int] = []  # the open batch as single pulls, last first; made when first needed
+        self._verdict: Verdict | None = None
+        self._final: dict[str, Any] | None = None
+        self._result: Result | None = None
+        self._state = self.policy.start(self.problem)
+        self._follow()
+
+    def __repr__(self) -> str:
+        return f"Study({list(self.problem.arms)!r}, pulls={self.pulls}, done={self.done})"
+
+    @property
+    def done(self) -> bool:
+        """Whether it is decided; pulls that are still out may be told or forgotten."""
+        return self._verdict is not None
+
+    @property
+    def pulls(self) -> int:
+        """How many pulls were handed out."""
+        return len(self._slots[0]) - len(self._releases)
+
+    @property
+    def in_flight(self) -> int:
+        """How many pulls are out."""
+        return self._out
+
+    @property
+    def standing(self) -> Standing:
+        """Where the decision stands: for a person who watches, with no guarantee of its own."""
+        return self.policy.standing(self._state)
+
+    @property
+    def readings(self) -> dict[str, list[float | None]]:
+        """Per arm the readings in order of pull, None for a pull not told; as of the decision once done."""
+        return self._final if self._final is not None else self._snapshot()
+
+    @property
+    def result(self) -> Result | None:
+        """The result once done, None before."""
+        if self._result is None and self._verdict is not None:
+            self._result = certify(self.problem, self.readings, self._verdict)
+        return self._result
+
+    def ask(self, n: int | None = None) -> list[Pull]:
+        """Return new pulls: the open batch, or exactly n to keep n workers busy.
+
+        Without n the list is empty when the study is done or while all wanted pulls are out. With n it is shorter
+        only when the study is done or the budget of pulls is spent. No ticket is handed out twice.
+        """
+        if n is not None:
+            check_count("n", n)
+        chosen: list[int] = []
+        was_done = self.done
+        while not self.done and (n is None or len(chosen) < n):
+            if not any(self._wanted) and not self._refilled(forced=n is not None, chosen=len(chosen)):
+                break
+            chosen += self._taken(None if n is None else n - len(chosen))
+            if n is None:
+                break
+        if chosen or self.done != was_done:
+            self._asks.append((len(self._log[0]), len(chosen) if n is None else n, False))
+        return [Pull(self._issued(arm), self.problem.arms[arm]) for arm in chosen]
+
+    def ask_counts(self) -> dict[str, int]:
+        """Return the open batch as numbers of pulls, to be answered by `tell_arrays`; {} when there is none."""
+        if self.done or not any(self._wanted):
+            return {}
+        counts = {arm: n for arm, n in zip(self.problem.arms, self._wanted, strict=True) if n}
+        self._asks.append((len(self._log[0]), sum(counts.values()), True))
+        for i, n in enumerate(self._wanted):
+            self._issue_many(i, n)
+        self._wanted, self._order = [0] * len(self._tapes), []
+        return counts
+
+    def tell(self, pull: Pull | int, value: float) -> None:
+        """Record what a pull said: any number; NaN for a reading that went wrong, infinities are ordinary.
+
+        The same value again is ignored; another one is an error that changes nothing.
+        """
+        ticket = pull.ticket if isinstance(pull, Pull) else pull
+        arm, place = self._slot(ticket)
+        tape = self._tapes[arm]
+        number = self._number(value, arm, ticket)
+        if tape.told[place]:
+            self._repeated(ticket, number, float(tape.values[place]), self.problem.arms[arm])
+            return
+        self._log[0].append(ticket)
+        self._log[1].append(number)
+        tape.values[place] = number
+        tape.told[place] = True
+        tape.fresh.append(place)
+        self._out -= 1
+        if self._out == 0 and not any(self._wanted):
+            self._decide()
+
+    def tell_arrays(self, readings: Mapping[str, ArrayLike]) -> None:
+        """Record readings of several arms at once, each in order of issue, as `ask_counts` wanted them."""
+        checked = []
+        for arm, values in readings.items():
+            if arm not in self._place:
+                msg = f"readings has the unknown arm {arm!r}; the arms are {', '.join(self.problem.arms)}"
+                raise InvalidArgument(msg)
+            tape, numbers = self._tapes[self._place[arm]], as_readings(values, arm)
+            places = np.flatnonzero(~tape.told[tape.prefix : tape.issued]) + tape.prefix
+            places = np.setdiff1d(places, tape.released) if tape.released else places
+            if numbers.size > places.size:
+                msg = f"{numbers.size} readings of {arm!r} were told, but only {places.size} pulls of it are out"
+                raise ProtocolError(msg)
+            checked.append((tape, places[: numbers.size], numbers))
+        for tape, places, numbers in checked:
+            tape.values[places] = numbers
+            tape.told[places] = True
+            tape.fresh.extend(places.tolist())
+            tape.advance()
+            self._log[0].extend(np.frombuffer(tape.tickets, dtype=np.int64)[places].tolist())
+            self._log[1].extend(numbers.tolist())
+            self._out -= numbers.size
+        if self._out == 0 and not any(self._wanted):
+            self._decide()
+
+    def release(self, pull: Pull | int) -> None:
+        """Take back a pull that never began; its place on the tape goes out again under a new ticket.
+
+        A pull that began and was lost, killed or timed out is not released but told as NaN or as an infinity:
+        that it was lost may be due to what it would have said.
+        """
+        ticket = pull.ticket if isinstance(pull, Pull) else pull
+        arm, place = self._slot(ticket)
+        if self._tapes[arm].told[place]:
+            msg = f"ticket {ticket} of {self.problem.arms[arm]!r} is told already; release what never began"
+            raise ProtocolError(msg)
+        self._releases.append((len(self._log[0]), len(self._asks), ticket))
+        self._slots[1][ticket] = -1
+        self._tapes[arm].released.append(place)
+        self._out -= 1
+        if not self.done:
+            self._wanted[arm] += 1
+            self._order = []
+
+    def draw(self, pull: Pull | int) -> int:
+        """Return which draw of its arm a pull is, counted from 0 in order of issue."""
+        return self._slot(pull.ticket if isinstance(pull, Pull) else pull)[1]
+
+    def stop(self) -> None:
+        """End the study here with what is known so far: its result is `exhausted` unless it was done before."""
+        if self._verdict is None:
+            self._finish(self._interrupted())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as plain values: its definition and its log. `from_dict` replays them.
+
+        Examples
+        --------
+        >>> study = Study(["A", "B"])
+        >>> study.tell(study.ask(1)[0], 2.5)
+        >>> Study.from_dict(study.to_dict()).readings
+        {'A': [2.5], 'B': []}
+        """
+        if self._policy_name is None:
+            msg = "a study with a policy object of your own cannot be written as plain values; pickle it instead"
+            raise InvalidArgument(msg)
+        return {
+            "problem": problem_to_dict(self.problem),
+            "policy": self._policy_name,
+            "max_pulls": self.max_pulls,
+            "seed": self.seed,
+            "asks": [list(ask) for ask in self._asks],
+            "releases": [list(release) for release in self._releases],
+            "tickets": list(self._log[0]),
+            "values": [value if math.isfinite(value) else str(value) for value in self._log[1]],
+            "stopped": self._verdict is not None and self._verdict.status is Status.EXHAUSTED,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Study":
+        """Return the study that `to_dict` described, by replaying its log."""
+        problem = problem_from_dict(data["problem"])
+        fields = ("delta", "contamination", "tolerance", "quantile", "goal", "regularity", "dependent_arms")
+        study = cls(
+            problem.arms,
+            policy=data["policy"],
+            max_pulls=data["max_pulls"],
+            seed=data["seed"],
+            **{name: getattr(problem, name) for name in fields},
+        )
+        study._replay(data)
+        return study
+
+    def _replay(self, data: Mapping[str, Any]) -> None:
+        tells = zip(data["tickets"], map(float, data["values"]), strict=True)
+        releases = list(data["releases"])
+
+        def catch_up(told: int, asks: int) -> None:
+            while releases and releases[0][1] == asks and releases[0][0] <= told:
+                while len(self._log[0]) < releases[0][0]:
+                    self.tell(*next(tells))
+                self.release(releases.pop(0)[2])
+            while len(self._log[0]) < told:
+                self.tell(*next(tells))
+
+        for number, (told, count, bulk) in enumerate(data["asks"]):
+            catch_up(told, number)
+            if bulk:
+                self.ask_counts()
+            else:
+                self.ask(count)
+        catch_up(len(data["tickets"]), len(data["asks"]))
+        if data["stopped"]:
+            self.stop()
+
+    def _snapshot(self) -> dict[str, list[float | None]]:
+        tapes: dict[str, list[float | None]] = {}
+        for arm, tape in zip(self.problem.arms, self._tapes, strict=True):
+            values: list[float | None] = tape.values[: tape.issued].tolist()
+            for place in np.flatnonzero(~tape.told[: tape.issued]):
+                values[place] = None
+            tapes[arm] = values
+        return tapes
+
+    def _slot(self, ticket: int) -> tuple[int, int]:
+        if (
+            isinstance(ticket, bool)
+            or not isinstance(ticket, int | np.integer)
+            or not 0 <= ticket < len(self._slots[0])
+        ):
+            msg = f"ticket {ticket!r} was never handed out; tell the pulls that ask returned"
+            raise ProtocolError(msg)
+        arm, place = self._slots[0][ticket], self._slots[1][ticket]
+        if place < 0:
+            msg = f"ticket {ticket} of {self.problem.arms[arm]!r} was released; its place has a new ticket"
+            raise ProtocolError(msg)
+        return arm, place
+
+    def _number(self, value: object, arm: int, ticket: int) -> float:
+        if type(value) is float:
+            return value
+        try:
+            if isinstance(value, str | bytes):
+                raise TypeError
+            return float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            name = self.problem.arms[arm]
+            msg = (
+                f"value of ticket {ticket} ({name!r}) must be a number, but got {value!r}; "
+                "tell nan for a reading that went wrong"
+            )
+            raise InvalidArgument(msg) from None
+
+    def _repeated(self, ticket: int, value: float, known: float, arm: str) -> None:
+        if value == known or (math.isnan(value) and math.isnan(known)):
+            return
+        msg = f"ticket {ticket} of {arm!r} was told as {known!r} and now as {value!r}; the first value is kept"
+        raise ProtocolError(msg)
+
+    def _issued(self, arm: int) -> int:
+        """Hand out one pull of an arm and return its ticket."""
+        tape, ticket = self._tapes[arm], len(self._slots[0])
+        if tape.released:
+            place = tape.released.pop(0)
+            tape.tickets[place] = ticket
+        else:
+            tape.grow(1)
+            place = tape.issued
+            tape.issued += 1
+            tape.tickets.append(ticket)
+        self._slots[0].append(arm)
+        self._slots[1].append(place)
+        self._out += 1
+        return ticket
+
+    def _issue_many(self, arm: int, count: int) -> None:
+        tape = self._tapes[arm]
+        while tape.released and count:
+            self._issued(arm)
+            count -= 1
+        tape.grow(count)
+        first = len(self._slots[0])
+        self._slots[0].extend(repeat(arm, count))
+        self._slots[1].extend(range(tape.issued, tape.issued + count))
+        tape.tickets.extend(range(first, first + count))
+        tape.issued += count
+        self._out += count
+
+    def _refilled(self, *, forced: bool, chosen: int) -> bool:
+        """Open a new batch; forced by idle workers, also while pulls are out. Tell whether there is one."""
+        if self._out + chosen == 0 or not forced:
+            return False  # tell has decided already
+        self._decide(chosen)
+        answer = self.policy.ask(self._state)
+        if not isinstance(answer, Verdict) and not any(self._wanted):
+            self._want(answer, chosen)  # the same batch again keeps workers busy
+        return any(self._wanted)
+
+    def _taken(self, n: int | None) -> list[int]:
+        """Take up to n pulls from the open batch, evenly interleaved or shuffled."""
+        if not self._order:
+            arms = np.repeat(np.arange(len(self._wanted)), self._wanted)
+            if self._rng is not None:
+                order = self._rng.permutation(arms)
+            else:
+                phase = np.concatenate([(np.arange(w) + 0.5) / w for w in self._wanted if w])
+                order = arms[np.argsort(phase, kind="stable")]
+            self._order = order[::-1].tolist()
+        count = len(self._order) if n is None else min(n, len(self._order))
+        taken = [self._order.pop() for _ in range(count)]
+        for arm in taken:
+            self._wanted[arm] -= 1
+        return taken
+
+    def _want(self, batch: Mapping[str, int], ahead: int = 0) -> None:
+        """Open a batch, cut to the budget of pulls."""
+        left = self.max_pulls - self.pulls - ahead
+        wanted = [batch.get(arm, 0) for arm in self.problem.arms]
+        total = sum(wanted)
+        if total > left:
+            asked = [i for i, n in enumerate(wanted) if n]
+            wanted = [n * left // total for n in wanted]
+            for j in range(left - sum(wanted)):
+                wanted[asked[j % len(asked)]] += 1
+        self._wanted, self._order = wanted, []
+
+    def _decide(self, ahead: int = 0) -> None:
+        """Give the policy what it can use, and follow its answer."""
+        if self.done:
+            return
+        told = self._ready()
+        while told:
+            self._state = self.policy.tell(self._state, told, {a: t.issued for a, t in self._named_tapes()})
+            if isinstance(self.policy.ask(self._state), Verdict) or not self.policy.patient:
+                break
+            told = self._ready()
+        self._follow(ahead)
+
+    def _follow(self, ahead: int = 0) -> None:
+        answer = self.policy.ask(self._state)
+        if isinstance(answer, Verdict):
+            self._finish(answer)
+            return
+        if self.policy.patient:
+            answer = {
+                arm: missing
+                for arm, tape in self._named_tapes()
+                if (missing := tape.fed + answer.get(arm, 0) - tape.issued) > 0
+            }
+        elif self._out:
+            return  # workers are idle: `_refilled` opens the batch
+        self._want(answer, ahead)
+        if self._out + ahead == 0 and not any(self._wanted):
+            self._finish(self._interrupted())
+
+    def _named_tapes(self) -> list[tuple[str, _Tape]]:
+        return list(zip(self.problem.arms, self._tapes, strict=True))
+
+    def _ready(self) -> dict[str, Told]:
+        return self._whole_batch() if self.policy.patient else self._fresh()
+
+    def _fresh(self) -> dict[str, Told]:
+        """Return everything told since the policy last looked, oriented."""
+        told = {}
+        for arm, tape in self._named_tapes():
+            if tape.fresh:
+                places = np.array(tape.fresh, dtype=np.intp)
+                told[arm] = Told(places, self.problem.sign * tape.values[places])
+                tape.fresh = []
+        return told
+
+    def _whole_batch(self) -> dict[str, Told]:
+        """Return exactly the batch a patient policy asked for, or nothing while a part of it is out."""
+        batch = self.policy.ask(self._state)
+        if isinstance(batch, Verdict):
+            return {}
+        for arm, tape in self._named_tapes():
+            tape.fresh = []
+            tape.advance()
+            if tape.prefix < tape.fed + batch.get(arm, 0):
+                return {}
+        told = {}
+        for arm, count in batch.items():
+            tape = self._tapes[self._place[arm]]
+            places = np.arange(tape.fed, tape.fed + count)
+            told[arm] = Told(places, self.problem.sign * tape.values[places])
+            tape.fed += count
+        return told
+
+    def _interrupted(self) -> Verdict:
+        if not self.policy.patient and (told := self._fresh()):
+            self._state = self.policy.tell(self._state, told, {a: t.issued for a, t in self._named_tapes()})
+            answer = self.policy.ask(self._state)
+            if isinstance(answer, Verdict):
+                return answer
+        standing = self.standing
+        return standing.so_far or Verdict(status=Status.EXHAUSTED, candidates=standing.alive)
+
+    def _finish(self, verdict: Verdict) -> None:
+        self._verdict = verdict
+        self._final = self._snapshot()
+        self._wanted, self._order = [0] * len(self._tapes), []
