@@ -1,13 +1,41 @@
-"""Signs in the readings that the promises do not hold."""
+"""Signs in the readings that the promises do not hold. They are told, never acted upon.
 
+An alarm changes no decision and no reading. Those that rest on chance cry wrongly, over all arms together,
+with probability at most `FALSE_ALARM` per kind: "missing", "outliers" and "drift" however often one looks
+(e-values and ranks that hold at all times, audit 2.C), "units" at any one look. docs/assumptions.md derives
+the four bounds. "ties" and "contradiction" are plain facts about the readings.
+"""
+
+import math
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from truearm.certificate import Tapes
-from truearm.problem import Problem
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc
+
+from truearm.bounds import sequential_quantile_ranks
+from truearm.certificate import Tapes, sample_of
+from truearm.evidence import Levels, pair
+from truearm.mixture import log_mixture
+from truearm.problem import Contamination, Problem
+from truearm.sample import Sample, spread
+from truearm.wording import count, name_of, number, percent, quantile_name
+
+FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
+FAR = 10 * 1.4826  # in MADs: ten standard deviations if the readings are normal
+CAUCHY_TAIL = 2 / math.pi * math.atan(1 / FAR)  # share of a Cauchy law beyond FAR of its MADs: 4.3 %
+UNITS = {1000.0: "1,000 times", 60.0: "60 times", 1 / 60: "1/60 of", 1 / 1000: "1/1,000 of"}
+TIED_SHARE = 0.1  # of the readings; below it a tie moves the ranks less than the default contamination does
+_LEAST_TIED = 10  # readings; fewer equal ones say little about the instrument
+_LEAST_SPLIT = 32  # readings in the earlier part; with fewer a drift cannot reach the evidence it needs
+_UNDECLARED = Contamination(0.05)  # contamination=None declares no share: judge by the default one
+
+Floats = NDArray[np.float64]
 
 
 class Alarm(NamedTuple):
-    """Something in the readings that does not fit the promises.
+    """Something in the readings that does not fit the promises, in one sentence with what to do.
 
     Examples
     --------
@@ -16,10 +44,209 @@ class Alarm(NamedTuple):
     """
 
     kind: str
+    """One of "missing", "contradiction", "outliers", "units", "ties", "drift"."""
     arm: str
     message: str
 
 
 def find(problem: Problem, tapes: Tapes) -> tuple[Alarm, ...]:
-    """Return the alarms."""
-    return ()
+    """Return the alarms, arm by arm.
+
+    Parameters
+    ----------
+    tapes
+        Per arm the readings in order of pull, in the user's units; None for a pull never told.
+
+    Examples
+    --------
+    >>> readings = 1 + np.arange(400) * 0.618 % 1
+    >>> readings[::50] *= 1000
+    >>> for alarm in find(Problem(arms=("A",)), {"A": readings}):
+    ...     print(alarm.kind, "|", alarm.message)
+    units | 7 readings of A (1.75 %) lie near 1,000 times its median and hardly any beside them: if this is
+    a mistake of units, correct it at the source; nothing was changed here.
+    >>> find(Problem(arms=("A",)), {"A": readings[readings < 10]})
+    ()
+    """
+    return tuple(alarm for arm in problem.arms for alarm in _of_arm(problem, tapes, arm))
+
+
+def _of_arm(problem: Problem, tapes: Tapes, arm: str) -> Iterator[Alarm]:
+    tape = tapes.get(arm, ())
+    sample = sample_of(tape, len(tape), problem.sign)
+    if not sample.values.size + sample.missing:
+        return
+    signs: dict[str, Callable[[], str | None]] = {
+        "missing": lambda: _missing(problem, sample),
+        "contradiction": lambda: _contradiction(problem, sample),
+        "outliers": lambda: _outliers(problem, sample),
+        "units": lambda: _units(problem, sample),
+        "ties": lambda: _ties(problem, sample),
+        "drift": lambda: _drift(problem, tapes, arm),
+    }
+    for kind, sign in signs.items():
+        if (message := sign()) is not None:
+            yield Alarm(kind, arm, message.format(arm=name_of(arm)))
+
+
+def _share(problem: Problem) -> float:
+    return FALSE_ALARM / len(problem.arms)
+
+
+def _declared(problem: Problem) -> Contamination:
+    return problem.contamination or _UNDECLARED
+
+
+def _declaration(problem: Problem) -> str:
+    if problem.contamination is None:
+        return f"none was declared, and this is judged by {percent(_UNDECLARED.eps)}"
+    return f"{percent(problem.contamination.eps)} contamination was declared"
+
+
+def _exceeds(bad: int, n: int, allowed: float, log_bar: float) -> bool:
+    """Tell whether so many bad among n readings contradict a chance of at most `allowed` for each."""
+    if allowed <= 0:
+        return bad > 0
+    return bool(log_mixture(n - bad, n, 1 - allowed) >= log_bar)  # audit 2.C, Ville
+
+
+def _missing(problem: Problem, sample: Sample) -> str | None:
+    n, log_bar = sample.n, -math.log(_share(problem))
+    if not _exceeds(sample.missing, n, _declared(problem).eps, log_bar):
+        return None
+    return (
+        f"{count(sample.missing)} of {count(n)} readings of {{arm}} ({percent(sample.missing / n)}) are missing"
+        f", more than chance explains when {_declaration(problem)}: find out why they fail, or declare more "
+        "contamination."
+    )
+
+
+def _known(sample: Sample) -> Sample:
+    """Return the sample without its missing readings, which have an alarm of their own (evidence T8)."""
+    return Sample(sample.values, 0, sample.pending)
+
+
+def _contradiction(problem: Problem, sample: Sample) -> str | None:
+    c = problem.contamination or Contamination(0.0)
+    share = problem.delta / len(problem.arms)  # the level of the intervals in a result
+    low, high = sample.between(sequential_quantile_ranks(sample.n, problem.level, share, c.eps, c.adversary))
+    if low <= high:
+        return None
+    return (
+        f"no true {quantile_name(problem.quantile)} of {{arm}} fits its readings when {_declaration(problem)}, "
+        f"because {count(sample.missing)} of {count(sample.n)} are missing: distrust every statement about "
+        "{arm}, and declare more contamination."
+    )
+
+
+def _outliers(problem: Problem, sample: Sample) -> str | None:
+    """Judge the share far from the median against eps and, for heavy tails, a Cauchy law's own share.
+
+    Infinities on the bad side are left out: they are what a time-out leaves.
+    """
+    known = _known(sample)
+    share = _share(problem) / 2  # half for the limits, half for the count beyond them
+    ranks = sequential_quantile_ranks(known.n, 0.5, share / 2, 0.0, "oblivious")
+    center, reach = known.between(ranks), FAR * spread(known, ranks).high
+    if not 0 < reach < math.inf:
+        return None
+    finite = known.values[known.values > -math.inf]
+    far = int(np.count_nonzero((finite > center.high + reach) | (finite < center.low - reach)))
+    eps = _declared(problem).eps
+    allowed = eps + (1 - eps) * CAUCHY_TAIL  # docs/assumptions.md
+    if not _exceeds(far, known.n, allowed, -math.log(share)):
+        return None
+    return (
+        f"{count(far)} of {count(known.n)} readings of {{arm}} ({percent(far / known.n)}) lie more than ten "
+        f"robust standard deviations from its median, and {_declaration(problem)}: look at them, and declare "
+        "more contamination unless they are true readings with very heavy tails."
+    )
+
+
+def _units(problem: Problem, sample: Sample) -> str | None:
+    """Look for a cluster at a factor of the median that smooth tails do not make."""
+    middle = _log_middle(sample.values)
+    if middle is None:
+        return None
+    logs, low, high = middle
+    mirrored = -logs[::-1], -high, -low
+    for factor, words in UNITS.items():
+        above = (logs, low, high) if factor > 1 else mirrored
+        found = _cluster(*above, shift=abs(math.log(factor)), share=_share(problem) / len(UNITS))
+        if found:
+            return (
+                f"{count(found)} readings of {{arm}} ({percent(found / sample.n)}) lie near {words} its median "
+                "and hardly any beside them: if this is a mistake of units, correct it at the source; nothing "
+                "was changed here."
+            )
+    return None
+
+
+def _log_middle(values: Floats) -> tuple[Floats, float, float] | None:
+    """Return the sorted logs of sizes and the ends of their middle 80 %, None where ratios mean nothing."""
+    if not values.size:
+        return None
+    sizes = values if values[values.size // 2] > 0 else -values[::-1]
+    low, center, high = (float(sizes[int(level * (sizes.size - 1))]) for level in (0.1, 0.5, 0.9))
+    if not 0 < low <= high < math.inf:
+        return None
+    least = math.log(1.1) / 2  # a window at least 10 % wide, for readings that hardly vary
+    low, center, high = math.log(low), math.log(center), math.log(high)
+    return np.log(sizes[sizes > 0]), min(low, center - least), max(high, center + least)
+
+
+def _cluster(logs: Floats, low: float, high: float, *, shift: float, share: float) -> int:
+    """Return how many logs lie in the middle moved by `shift`, 0 if smooth tails explain them.
+
+    Null: beyond the middle 80 % the density of the logs falls. The order statistics up to the end of the
+    middle fix all windows, and the readings beyond are independent draws given them, so that the count in the
+    window is at most binomial (docs/assumptions.md).
+    """
+    width = high - low
+    if shift < 3 * width:
+        return 0  # readings vary too much for a factor to stand out
+    edges = high + np.array([width, shift - 2 * width, shift - width, shift, shift + width])
+    ahead, before, inside, after = np.diff(np.searchsorted(logs, edges, side="right")).tolist()
+    if inside <= 3 * max(before, after):  # broad contamination is not a cluster
+        return 0
+    chance = width / (shift - width)  # of the window, in the stretch that begins one width beyond the middle
+    tail = betainc(inside, ahead + before + 1, chance)  # P(Bin(inside + ahead + before, chance) >= inside)
+    return int(inside) if tail <= share else 0
+
+
+def _ties(problem: Problem, sample: Sample) -> str | None:
+    at = sample.quantile(problem.level)
+    first, last = (int(np.searchsorted(sample.values, at, side=side)) for side in ("left", "right"))
+    tied = last - first
+    if tied < max(_LEAST_TIED, TIED_SHARE * sample.n):
+        return None
+    return (
+        f"{count(tied)} of {count(sample.n)} readings of {{arm}} ({percent(tied / sample.n)}) equal its "
+        f"{quantile_name(problem.quantile)} {number(problem.sign * at)}: arms that share this value cannot be "
+        "told apart, so record more digits if the instrument has them."
+    )
+
+
+def _drift(problem: Problem, tapes: Tapes, arm: str) -> str | None:
+    """Judge whether the true quantile moved between earlier and later pulls, at the declared eps.
+
+    The split is the largest power of two in the first half, so that few splits share the error probability.
+    """
+    tape = tapes[arm]
+    n = len(tape)
+    split = 1 << max(0, (n // 2).bit_length() - 1)
+    levels = Levels.of(problem.level, problem.contamination)
+    if split < _LEAST_SPLIT or min(levels) <= 0:
+        return None
+    earlier, later = (_known(sample_of(p, len(p), problem.sign)) for p in (tape[:split], tape[split:]))
+    power = split.bit_length() - _LEAST_SPLIT.bit_length() + 1
+    log_bar = math.log(2 * power * (power + 1) / _share(problem))  # sum of 1/(m (m+1)) is 1; both directions
+    moves = ((later, earlier), (earlier, later))
+    if all(pair(better, worse, levels, closed=True).log_value < log_bar for better, worse in moves):
+        return None
+    then, now = (number(problem.sign * part.quantile(problem.level)) for part in (earlier, later))
+    return (
+        f"the {quantile_name(problem.quantile)} of {{arm}} drifts: {then} in its first {count(split)} pulls, "
+        f"{now} in the {count(n - split)} after them: give readings in order of pull, interleave the arms, and "
+        "keep conditions the same."
+    )
