@@ -38,6 +38,7 @@ from truearm.errors import CommandFailed, InvalidArgument
 from truearm.problem import check_count, check_positive
 
 Source = Callable[[str], float]
+_Times = tuple[float, float, float]  # wall, user, system
 
 METRICS = ("wall", "cpu", "memory", "stdout")
 
@@ -239,7 +240,7 @@ class _Tail:
 
 
 class _Run(NamedTuple):
-    times: tuple[float, float, float]
+    times: _Times
     peak_memory: int | None
     exit_code: int
     timed_out: bool
@@ -368,9 +369,7 @@ class _Launcher:
     def argv(self, program: str, words: Sequence[str]) -> tuple[str, ...]:
         return (sys.executable, "-I", "-S", "-c", _LAUNCHER, str(self._write), program, *words)
 
-    def report(
-        self, times: tuple[float, float, float], exit_code: int
-    ) -> tuple[tuple[float, float, float], int | None, int]:
+    def report(self, times: _Times, exit_code: int) -> tuple[_Times, int | None, int]:
         os.set_blocking(self._read, False)
         try:
             wall, user, system, peak, code = ast.literal_eval(os.read(self._read, 4096).decode())
@@ -490,8 +489,7 @@ def shell_startup(shell: str = SHELL, runs: int = 31) -> Startup:
     check_count("runs", runs)
     empty = Command(":", shell=shell)
     found = [measure(empty) for _ in range(runs)]
-    median = statistics.median
-    return Startup(median(m.wall for m in found), median(m.user for m in found), median(m.system for m in found))
+    return Startup(*(statistics.median(getattr(m, name) for m in found) for name in Startup._fields))
 
 
 def run_hook(command: Command, stage: str) -> None:

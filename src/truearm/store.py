@@ -1,0 +1,369 @@
+"""The append-only log of a study: a SQLite file in which every acknowledged event stays.
+
+What was appended is on the disk when `append` returns, in the order of positions; nothing is ever changed or
+removed, so replaying the log is restoring the study. Every write takes the lock at its start (BEGIN
+IMMEDIATE): writers then wait for each other, where a lock taken halfway could only fail.
+
+The file is told from other files by SQLite's application id, and from other generations of itself by the user
+version. Both are read from the file's first hundred bytes before SQLite opens it, so that opening a wrong file
+changes nothing, and they are written before the write-ahead log is switched on, so that they are always there.
+"""
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from truearm.errors import InvalidArgument, ProtocolError
+from truearm.problem import Reading, check_positive
+
+SCHEMA = 1
+APPLICATION = 0x74724172  # "trAr" in the header of the file
+
+_MAGIC = b"SQLite format 3\0"
+_CHUNK = 10_000  # rows read at a time, so that a slow reader holds no lock
+_TABLES = (
+    "CREATE TABLE study (definition TEXT NOT NULL)",
+    "CREATE TABLE event (position INTEGER PRIMARY KEY, kind TEXT NOT NULL, "
+    "ticket INTEGER, arm TEXT, draw INTEGER, value TEXT, note TEXT)",
+    "CREATE UNIQUE INDEX told_once ON event (ticket) WHERE kind = 'told'",
+    "CREATE TRIGGER no_update BEFORE UPDATE ON event BEGIN SELECT RAISE (ABORT, 'the log only grows'); END",
+    "CREATE TRIGGER no_delete BEFORE DELETE ON event BEGIN SELECT RAISE (ABORT, 'the log only grows'); END",
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {SCHEMA}",
+)
+_Row = tuple[str, int | None, str | None, int | None, str | None, str | None]
+
+
+class Issued(NamedTuple):
+    """A pull was handed out; `draw` says the how many-th of its arm it is, from 0 (audit 1.m).
+
+    Examples
+    --------
+    >>> Issued(ticket=17, arm="B", draw=4).draw
+    4
+    """
+
+    ticket: int
+    arm: str
+    draw: int
+
+
+class Released(NamedTuple):
+    """A pull that was handed out never began; its draw goes out again under a new ticket.
+
+    Examples
+    --------
+    >>> Released(ticket=17, arm="B").ticket
+    17
+    """
+
+    ticket: int
+    arm: str
+
+
+class Note(NamedTuple):
+    """Anything worth keeping beside a reading, as JSON: how it was measured, who told it.
+
+    Examples
+    --------
+    >>> Note({"exit_code": 0}, ticket=17).content
+    {'exit_code': 0}
+    """
+
+    content: Mapping[str, Any]
+    ticket: int | None = None
+
+
+Event = Issued | Reading | Released | Note
+
+
+class Entry(NamedTuple):
+    """An event and its position in the log, counted from 1.
+
+    Examples
+    --------
+    >>> Entry(1, Reading(17, "B", 0.25)).event.value
+    0.25
+    """
+
+    position: int
+    event: Event
+
+
+class Store:
+    """The log of one study in one file; made by `create`, continued by `append`, read by `events`.
+
+    Several processes may hold a store on the same file. Within a process one store is enough: its methods may
+    be called from any thread.
+
+    Parameters
+    ----------
+    path
+        The file. It is made by `create`, not before.
+    patience
+        Seconds to wait for other writers; a minute is far more than any of their commits takes.
+
+    Raises
+    ------
+    InvalidArgument
+        If the file holds something else, or was written by a newer truearm; the file is left as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Store(Path(folder.name) / "run.db") as store:
+    ...     store.create({"arms": ["A", "B"]})
+    ...     store.append([Issued(0, "A", 0), Reading(0, "A", 0.25)])
+    ...     [entry.position for entry in store.events()], store.definition
+    2
+    ([1, 2], {'arms': ['A', 'B']})
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | Path, patience: float = 60.0) -> None:
+        self.path = Path(path).absolute()
+        self._patience = check_positive("patience", patience)
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._created = False
+        if _is_log(self.path):
+            self._connect()
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file. What was acknowledged is in it anyway."""
+        with self._lock:
+            if self._connection:
+                self._connection.close()
+            self._connection = None
+
+    @property
+    def created(self) -> bool:
+        """Whether the file holds a study."""
+        with self._lock:
+            if self._connection is None and _is_log(self.path):
+                self._connect()
+            if not self._created and self._connection:
+                self._created = _has_study(self._connection)
+            return self._created
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What `create` was given."""
+        with self._lock:
+            row = self._opened().execute("SELECT definition FROM study").fetchone()
+        definition: dict[str, Any] = json.loads(row[0])
+        return definition
+
+    def create(self, definition: Mapping[str, Any]) -> None:
+        """Make the file, or find in it the same study; several processes may do so at once.
+
+        Raises
+        ------
+        ProtocolError
+            If the file holds a study with another definition.
+        """
+        text = _json("definition", definition)
+        with self._lock:
+            _is_log(self.path)  # a wrong file may have come since
+            connection = self._connect()
+            _write_definition(connection, text)
+            _switch_on_log(connection, self._patience)
+        if self.definition != json.loads(text):
+            msg = f"{self.path} already holds another study; continue that one, or choose another file"
+            raise ProtocolError(msg)
+
+    def append(self, events: Iterable[Event]) -> int:
+        """Write events, all or none, and return the position of the last once they are on the disk.
+
+        Raises
+        ------
+        ProtocolError
+            If a ticket would be told twice; nothing is written.
+        """
+        rows = [_row(event) for event in events]
+        with self._lock:
+            connection = self._opened()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                connection.executemany(
+                    "INSERT INTO event (kind, ticket, arm, draw, value, note) VALUES (?, ?, ?, ?, ?, ?)", rows
+                )
+                last = connection.execute("SELECT coalesce(max(position), 0) FROM event").fetchone()[0]
+                connection.execute("COMMIT")
+            except BaseException as error:
+                _roll_back(connection)
+                if isinstance(error, sqlite3.IntegrityError):
+                    msg = f"a ticket can be told once, but one of {_tickets(rows)} has been told; tell new ones"
+                    raise ProtocolError(msg) from None
+                raise
+            return int(last)
+
+    def events(self, since: int = 0) -> Iterator[Entry]:
+        """Iterate over the events after position `since`, with those appended meanwhile."""
+        query = (
+            "SELECT position, kind, ticket, arm, draw, value, note FROM event "
+            "WHERE position > ? ORDER BY position LIMIT ?"
+        )
+        while True:
+            with self._lock:
+                rows = self._opened().execute(query, (since, _CHUNK)).fetchall()
+            yield from map(_entry, rows)
+            if len(rows) < _CHUNK:
+                return
+            since = rows[-1][0]
+
+    def _opened(self) -> sqlite3.Connection:
+        if not self.created:
+            msg = f"{self.path} holds no study yet; call create(definition) first"
+            raise ProtocolError(msg)
+        return self._connect()
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = sqlite3.connect(
+                self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA synchronous = FULL")
+            if _has_study(self._connection):
+                _switch_on_log(self._connection, self._patience)
+        return self._connection
+
+
+def _is_log(path: Path) -> bool:
+    """Return whether the file is one of ours, False if there is nothing yet, or raise."""
+    if not path.parent.is_dir() or path.is_dir():
+        msg = f"{path} cannot be a file; choose a file in an existing directory"
+        raise InvalidArgument(msg)
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        head = file.read(100)
+    if not head:
+        return False
+    application, version = (int.from_bytes(head[at : at + 4], "big") for at in (68, 60))
+    if not head.startswith(_MAGIC) or application != APPLICATION:
+        msg = f"{path} is no truearm log, and was left as it is; choose another file"
+        raise InvalidArgument(msg)
+    if version > SCHEMA:
+        msg = f"{path} is a log of schema {version}, and this truearm reads up to {SCHEMA}; install a newer one"
+        raise InvalidArgument(msg)
+    return True
+
+
+def _has_study(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'study'").fetchone()[0])
+
+
+def _write_definition(connection: sqlite3.Connection, text: str) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not _has_study(connection):
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute("INSERT INTO study (definition) VALUES (?)", (text,))
+        connection.execute("COMMIT")
+    except BaseException:
+        _roll_back(connection)
+        raise
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _switch_on_log(connection: sqlite3.Connection, patience: float) -> None:
+    # This one statement does not wait for other connections by itself.
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
+                return
+        except sqlite3.OperationalError:
+            if time.monotonic() >= deadline:
+                raise
+        if time.monotonic() >= deadline:
+            msg = "the file system of the log has no write-ahead log; choose a local directory"
+            raise InvalidArgument(msg)
+        time.sleep(0.005)
+
+
+def _row(event: Event) -> _Row:
+    match event:
+        case Issued():
+            return "issued", event.ticket, _text("arm", event.arm), event.draw, None, None
+        case Reading():
+            # As text, because SQLite has no NaN and no negative zero; repr comes back as the same float.
+            return "told", event.ticket, _text("arm", event.arm), None, repr(float(event.value)), None
+        case Released():
+            return "released", event.ticket, _text("arm", event.arm), None, None, None
+        case Note():
+            return "note", event.ticket, None, None, None, _json("note", event.content)
+    msg = f"append takes a list of Issued, Reading, Released and Note, but got {event!r} in it"
+    raise InvalidArgument(msg)
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    position, kind, ticket, arm, draw, value, note = row
+    match kind:
+        case "issued":
+            return Entry(position, Issued(ticket, arm, draw))
+        case "told":
+            return Entry(position, Reading(ticket, arm, float(value)))
+        case "released":
+            return Entry(position, Released(ticket, arm))
+    return Entry(position, Note(json.loads(note), ticket))
+
+
+def _tickets(rows: Iterable[_Row]) -> str:
+    told = [str(row[1]) for row in rows if row[0] == "told"]
+    return ", ".join(told[:5]) + (", ..." if len(told) > 5 else "")
+
+
+def _text(name: str, text: str) -> str:
+    # PostgreSQL, the other home of this log, has no place for NUL in text; no file has one for half a character.
+    if "\0" in text or not _is_encodable(text):
+        msg = f"{name} must be text without NUL characters and stray bytes, but got {text!r}; remove them"
+        raise InvalidArgument(msg)
+    return text
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _json(name: str, value: Mapping[str, Any]) -> str:
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        msg = f"{name} must be a dict of plain JSON values, but: {error}"
+        raise InvalidArgument(msg) from None
+    _check_strings(name, json.loads(text))
+    return text
+
+
+def _check_strings(name: str, value: object) -> None:
+    if isinstance(value, str):
+        _text(name, value)
+    elif isinstance(value, list):
+        for item in value:
+            _check_strings(name, item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check_strings(name, key)
+            _check_strings(name, item)

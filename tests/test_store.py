@@ -1,0 +1,352 @@
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from truearm.errors import InvalidArgument, ProtocolError
+from truearm.problem import Reading
+from truearm.store import APPLICATION, SCHEMA, Issued, Note, Released, Store
+
+DEFINITION = {"arms": ["A", "B"], "delta": 0.05, "nested": {"goal": "min", "none": None}}
+
+# Appends batches of changing size and prints, after each, the last position acknowledged and a check value.
+WRITER = """
+import sys
+from truearm.problem import Reading
+from truearm.store import Store
+print(0, flush=True)
+with Store(sys.argv[1]) as store:
+    store.create({"arms": ["A"]})
+    at = store.append([])
+    while True:
+        size = 1 + at % 3
+        store.append([Reading(at + i, "A", (at + i) / 7) for i in range(1, size + 1)])
+        at += size
+        print(at, flush=True)
+"""
+
+# One of several writers at once: its own tickets, nothing printed but errors.
+RIVAL = """
+import sys
+from truearm.problem import Reading
+from truearm.store import Store
+path, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+with Store(path) as store:
+    store.create({"arms": ["A"]})
+    for i in range(count):
+        store.append([Reading(number * count + i, "A", i)])
+"""
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "run.db") as made:
+        made.create(DEFINITION)
+        yield made
+
+
+def events(store, since=0):
+    return [entry.event for entry in store.events(since)]
+
+
+def snapshot(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def start(code, *words):
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_a_study_comes_back_as_it_was_written(store):
+    written = [Issued(0, "A", 0), Reading(0, "A", 0.1), Note({"wall": 0.1, "é": [1, None]}, 0), Released(1, "B")]
+    assert store.append(written) == 4
+    store.close()
+    with Store(store.path) as again:
+        assert events(again) == written
+        assert again.definition == DEFINITION
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@given(values=st.lists(st.floats(), min_size=1, max_size=20))
+def test_every_float_comes_back_exactly(store, values):
+    at = store.append([])
+    store.append([Reading(at + i, "A", value) for i, value in enumerate(values, start=1)])
+    found = [event.value for event in events(store, at)]
+    for value, back in zip(values, found, strict=True):
+        assert struct.pack(">d", value) == struct.pack(">d", back) or (math.isnan(value) and math.isnan(back))
+
+
+def test_special_values_come_back(store):
+    store.append([Reading(i, "A", v) for i, v in enumerate([math.inf, -math.inf, -0.0, 5e-324, math.nan])])
+    assert [repr(event.value) for event in events(store)] == ["inf", "-inf", "-0.0", "5e-324", "nan"]
+
+
+def test_positions_count_from_one_and_since_goes_on_after_them(store):
+    assert store.append([]) == 0
+    assert store.append([Note({"n": 1}), Note({"n": 2})]) == 2
+    assert [entry.position for entry in store.events(1)] == [2]
+    assert list(store.events(2)) == []
+
+
+def test_a_long_log_is_read_in_pieces_with_what_arrives_meanwhile(store):
+    store.append([Reading(i, "A", i) for i in range(25_000)])
+    reader = store.events()
+    next(reader)
+    store.append([Reading(25_000, "A", 0.5)])
+    assert [entry.position for entry in reader] == list(range(2, 25_002))
+
+
+def test_a_batch_is_written_whole_or_not_at_all(store):
+    store.append([Reading(1, "A", 1.0)])
+    with pytest.raises(ProtocolError, match="one of 2, 1 has been told"):
+        store.append([Issued(2, "A", 1), Reading(2, "A", 2.0), Reading(1, "A", 9.0)])
+    assert events(store) == [Reading(1, "A", 1.0)]
+    assert store.append([Reading(2, "A", 2.0)]) == 2
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Reading(1, "a\0b", 1.0),
+        Issued(1, "\0", 0),
+        Released(1, "a\udc80"),
+        Note({"k": ["a\0"]}),
+        Note({"a\0": 1}),
+        Note({"k": math.nan}),
+        Note({"k": {1, 2}}),
+        Reading(1, "A", 1.0).value,
+    ],
+)
+def test_what_cannot_be_kept_is_refused_and_changes_nothing(store, event):
+    with pytest.raises(InvalidArgument):
+        store.append([Note({"good": True}), event])
+    assert events(store) == []
+
+
+def test_a_single_event_instead_of_a_list_is_told_so(store):
+    with pytest.raises(InvalidArgument, match="append takes a list"):
+        store.append(Reading(1, "A", 1.0))
+
+
+def test_the_definition_is_checked_for_nul(tmp_path):
+    with pytest.raises(InvalidArgument, match="NUL"):
+        Store(tmp_path / "run.db").create({"arms": ["a\0"]})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_on_the_disk_before_create(tmp_path):
+    with Store(tmp_path / "run.db") as store:
+        assert not store.created
+        for use in (lambda: store.append([]), lambda: store.definition, lambda: list(store.events())):
+            with pytest.raises(ProtocolError, match="create"):
+                use()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_create_finds_the_same_study_and_refuses_another(store):
+    store.append([Note({})])
+    store.create(json.loads(json.dumps(DEFINITION)))
+    with pytest.raises(ProtocolError, match="another study"):
+        store.create({"arms": ["C"]})
+    assert store.definition == DEFINITION
+    assert len(events(store)) == 1
+
+
+def test_an_empty_file_may_become_a_log(tmp_path):
+    (tmp_path / "run.db").touch()
+    with Store(tmp_path / "run.db") as store:
+        store.create(DEFINITION)
+        assert store.created
+
+
+def test_a_store_sees_what_another_created(tmp_path):
+    with Store(tmp_path / "run.db") as early, Store(tmp_path / "run.db") as other:
+        other.create(DEFINITION)
+        other.append([Note({"n": 1})])
+        assert early.definition == DEFINITION
+        assert events(early) == [Note({"n": 1})]
+
+
+def foreign_database(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: path.write_text("arm,value\nA,1\n"),
+        lambda path: path.write_bytes(b"SQLite format 3\0"),
+        lambda path: path.write_bytes(os.urandom(5000)),
+        foreign_database,
+    ],
+)
+def test_a_file_of_others_is_refused_and_left_alone(tmp_path, make):
+    make(tmp_path / "run.db")
+    before = snapshot(tmp_path)
+    with pytest.raises(InvalidArgument, match="no truearm log"):
+        Store(tmp_path / "run.db")
+    assert snapshot(tmp_path) == before
+
+
+def test_a_file_of_others_that_came_meanwhile_is_left_alone(tmp_path):
+    store = Store(tmp_path / "run.db")
+    foreign_database(store.path)
+    before = snapshot(tmp_path)
+    with pytest.raises(InvalidArgument, match="no truearm log"):
+        store.create(DEFINITION)
+    assert snapshot(tmp_path) == before
+
+
+def test_a_log_of_a_newer_truearm_is_refused_and_left_alone(store):
+    store.close()
+    connection = sqlite3.connect(store.path)
+    connection.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+    connection.close()
+    before = snapshot(store.path.parent)
+    with pytest.raises(InvalidArgument, match=f"schema {SCHEMA + 1}.*newer"):
+        Store(store.path)
+    assert snapshot(store.path.parent) == before
+
+
+def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(InvalidArgument, match="directory"):
+        Store(tmp_path / "no" / "run.db")
+    with pytest.raises(InvalidArgument, match="cannot be a file"):
+        Store(tmp_path)
+
+
+def test_the_file_says_what_it_is_also_without_its_log(store):
+    store.append([Note({})])
+    assert store.path.read_bytes()[68:72] == APPLICATION.to_bytes(4, "big")
+
+
+def test_the_log_is_written_ahead_and_synchronized_at_every_commit(store):
+    pragma = store._connect().execute
+    assert pragma("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert pragma("PRAGMA synchronous").fetchone() == (2,)
+
+
+@pytest.mark.parametrize("statement", ["UPDATE event SET value = '1'", "DELETE FROM event"])
+def test_the_log_only_grows(store, statement):
+    store.append([Reading(1, "A", 0.5)])
+    with pytest.raises(sqlite3.IntegrityError, match="only grows"):
+        store._connect().execute(statement)
+
+
+def test_threads_may_share_a_store(store):
+    with ThreadPoolExecutor(8) as pool:
+        positions = list(pool.map(lambda i: store.append([Reading(i, "A", i)]), range(200)))
+    assert sorted(positions) == list(range(1, 201))
+
+
+def test_a_writer_waits_for_another(store):
+    other = sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.3, lambda: other.execute("COMMIT"))
+    release.start()
+    assert store.append([Note({})]) == 1
+    release.join()
+    other.close()
+
+
+def test_patience_ends(store):
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with Store(store.path, patience=0.1) as hasty, pytest.raises(sqlite3.OperationalError, match="locked"):
+        hasty.append([Note({})])
+    other.close()
+
+
+def test_four_processes_write_one_fresh_file(tmp_path):
+    count = 50
+    writers = [start(RIVAL, tmp_path / "run.db", number, count) for number in range(4)]
+    complaints = [writer.communicate(timeout=120)[1] for writer in writers]
+    assert complaints == [""] * 4
+    with Store(tmp_path / "run.db") as store:
+        assert sorted(event.ticket for event in events(store)) == list(range(4 * count))
+
+
+def kill_while_writing(path, delay):
+    """Kill a writer some time after it is about to open the file; return the last position it said was safe."""
+    writer = start(WRITER, path)
+    first = writer.stdout.readline()
+    time.sleep(delay)
+    writer.send_signal(signal.SIGKILL)
+    said, complaint = writer.communicate(timeout=60)
+    assert (writer.returncode, complaint) == (-signal.SIGKILL, "")
+    return int([line for line in (first + said).splitlines(keepends=True) if line.endswith("\n")][-1])
+
+
+def check_log(path, acknowledged):
+    with Store(path) as store:
+        readings = events(store)
+        assert store._connect().execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert acknowledged <= len(readings) <= acknowledged + 3  # a batch of at most 3 may be on the disk unsaid
+    assert readings == [Reading(n, "A", n / 7) for n in range(1, len(readings) + 1)]
+
+
+def kill_repeatedly(path, times, seed):
+    rng, safe = random.Random(seed), 0
+    for _ in range(times):
+        safe = max(safe, kill_while_writing(path, rng.uniform(0, 0.1)))
+        check_created(path, safe)
+    return safe
+
+
+def check_created(path, safe):
+    with Store(path) as store:
+        created = store.created
+    if created:
+        check_log(path, safe)
+    else:
+        assert safe == 0
+
+
+def test_kills_lose_nothing_acknowledged(tmp_path):
+    assert kill_repeatedly(tmp_path / "run.db", 8, seed=1) > 0
+
+
+@pytest.mark.slow
+def test_fifty_kills_lose_nothing_acknowledged(tmp_path):
+    assert kill_repeatedly(tmp_path / "run.db", 50, seed=2) > 500
+
+
+@pytest.mark.slow
+def test_kills_during_creation_leave_a_file_that_can_be_used(tmp_path):
+    rng = random.Random(3)
+    for number in range(40):
+        kill_while_writing(tmp_path / f"{number}.db", rng.uniform(0, 0.02))
+        with Store(tmp_path / f"{number}.db") as store:
+            store.create({"arms": ["A"]})
+            at = store.append([])
+            assert store.append([Note({})]) == at + 1
+
+
+def test_the_log_survives_a_torn_end(store, tmp_path):
+    store.append([Reading(1, "A", 1.0), Reading(2, "A", 2.0)])
+    torn = tmp_path / "torn.db"
+    shutil.copy(store.path, torn)
+    ahead = store.path.with_name("run.db-wal").read_bytes()
+    for extra in (b"", os.urandom(100), ahead[32:3000], os.urandom(9000)):
+        torn.with_name("torn.db-wal").write_bytes(ahead + extra)
+        with Store(torn) as found:
+            assert events(found) == [Reading(1, "A", 1.0), Reading(2, "A", 2.0)]
+        shutil.copy(store.path, torn)
