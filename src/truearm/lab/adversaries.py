@@ -1,0 +1,451 @@
+"""Attacks: who spoils readings, with what power, and what the spoiled readings look like.
+
+Readings come on tapes: the n-th pull of arm i shows X_{i,n}, whatever else was pulled before (audit 1.m). A
+tape joins the true readings Y, the marks D of the bad ones and their values Z: X = Y where D = 0, Z where
+D = 1. Oblivious and prescient attacks strike independently of Y; a prescient one chooses Z after seeing all
+of Y and D; a malicious one also chooses which readings to strike. Each attack here keeps its contract.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truearm.errors import InvalidArgument
+from truearm.families import Array, Law, Numbers, gaussian
+from truearm.problem import Adversary, Contamination, check_adversary, check_eps
+
+if TYPE_CHECKING:
+    from truearm.lab.arms import Instance
+
+Marks: TypeAlias = NDArray[np.bool_]
+Bad: TypeAlias = float | Law  # what a bad reading is: always this value, or drawn from this law
+Spoils: TypeAlias = Literal["any", "top", "bottom"]
+
+
+class Tape(NamedTuple):
+    """What the pulls of one arm show, and the truth behind it.
+
+    Examples
+    --------
+    >>> tape = oblivious(0.4, math.inf).tape(np.random.default_rng(0), gaussian(), 0, 4)
+    >>> bool(np.all(tape.readings[~tape.bad] == tape.truth[~tape.bad]))
+    True
+    """
+
+    readings: Array
+    truth: Array
+    bad: Marks
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The law of the readings of an arm under a stationary attack.
+
+    Parameters
+    ----------
+    clean
+        The law of the true readings.
+    eps
+        The fraction of them that is replaced.
+    bad
+        The value, possibly infinite, or the law of what replaces them.
+    spoils
+        Which true readings are replaced: any, or the highest, or the lowest.
+
+    Examples
+    --------
+    >>> Observed(gaussian(), 0.1, -math.inf).cdf(0.0)
+    0.55
+    """
+
+    clean: Law
+    eps: float = 0.0
+    bad: Bad = math.inf
+    spoils: Spoils = "any"
+
+    def cdf(self, x: Numbers) -> Numbers:
+        """Return P(X <= x)."""
+        beyond = self.bad.cdf(x) if isinstance(self.bad, Law) else _as_like(x, np.greater_equal(x, self.bad))
+        return self._kept(self.clean.cdf(x)) + self.eps * beyond
+
+    def cdf_left(self, x: Numbers) -> Numbers:
+        """Return P(X < x)."""
+        beyond = self.bad.cdf_left(x) if isinstance(self.bad, Law) else _as_like(x, np.greater(x, self.bad))
+        return self._kept(self.clean.cdf_left(x)) + self.eps * beyond
+
+    def _kept(self, level: Numbers) -> Numbers:
+        if self.spoils == "top":
+            return _as_like(level, np.minimum(level, 1 - self.eps))
+        if self.spoils == "bottom":
+            return _as_like(level, np.maximum(level - self.eps, 0.0))
+        return (1 - self.eps) * level
+
+
+def _as_like(x: Numbers, values: ArrayLike) -> Numbers:
+    array = np.asarray(values, dtype=float)
+    return float(array) if np.ndim(x) == 0 else array  # type: ignore[return-value]
+
+
+class Attack(ABC):
+    """Where bad readings come from; subclass it, or hand a function to `Drifting` or `Prescient`.
+
+    An attack keeps the contract of its `power`: every reading is bad with chance eps, independently of the
+    other places of its tape, and independently of the true reading unless the attack is malicious.
+
+    Examples
+    --------
+    >>> def freeze(law, truth, bad, arm):
+    ...     return np.full(truth.size, truth.max())
+    >>> Prescient(0.1, freeze).tape(np.random.default_rng(0), gaussian(), 0, 100).readings.max() < 4
+    np.True_
+    """
+
+    eps: float
+    power: Adversary
+
+    @abstractmethod
+    def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:
+        """Return the next n readings of one arm, places start to start + n - 1 of its tape.
+
+        The true readings and the marks come from streams of their own, so two attacks with the same eps and
+        seed spoil the same true readings.
+        """
+
+    def tapes(self, rng: np.random.Generator, laws: Sequence[Law], n: int) -> tuple[Tape, ...]:
+        """Return a tape for each arm; an attack that sees all arms at once overrides this."""
+        return tuple(self.tape(child, law, arm, n) for arm, (law, child) in _by_arm(laws, rng))
+
+    def observed(self, law: Law, arm: int) -> Observed:
+        """Return the law of the readings of an arm, which only stationary attacks have."""
+        kind = type(self).__name__
+        msg = f"{kind} is not stationary: the readings of arm {arm}, truly {law!r}, have no single law"
+        raise InvalidArgument(msg)
+
+    @property
+    def contamination(self) -> Contamination:
+        """What a user who knew of this attack would declare."""
+        return Contamination(self.eps, self.power)
+
+
+def _by_arm(laws: Sequence[Law], rng: np.random.Generator) -> enumerate[tuple[Law, np.random.Generator]]:
+    return enumerate(zip(laws, rng.spawn(len(laws)), strict=True))
+
+
+def _struck(rng: np.random.Generator, law: Law, n: int, eps: float) -> tuple[Array, Marks]:
+    """Return true readings and marks that are independent of them."""
+    for_truth, for_marks = rng.spawn(2)
+    return law.sample(for_truth, n), for_marks.random(n) < eps
+
+
+def _joined(truth: Array, bad: Marks, values: ArrayLike) -> Tape:
+    return Tape(np.where(bad, values, truth), truth, bad)
+
+
+def inner_levels(rng: np.random.Generator, law: Law, truth: Array) -> Array:
+    """Return uniform levels of true readings, nondecreasing in them; atoms are split at random.
+
+    With it a malicious attack marks exactly the fraction of readings that it may.
+
+    Examples
+    --------
+    >>> levels = inner_levels(np.random.default_rng(1), gaussian(), np.array([-1.0, 0.0, 1.0]))
+    >>> levels.round(3).tolist()
+    [0.159, 0.5, 0.841]
+    """
+    below, upto = law.cdf_left(truth), law.cdf(truth)
+    return below + rng.random(truth.size) * (upto - below)
+
+
+@dataclass(frozen=True)
+class Stationary(Attack):
+    """An attack that is the same at every pull.
+
+    Parameters
+    ----------
+    eps
+        The fraction of readings it spoils.
+    bad
+        What bad readings are: a value, a law, or a tuple with one of these for each arm.
+    spoils
+        Which true readings it strikes; "top" and "bottom" need a malicious attack. One, or one for each arm.
+    power
+        The power it declares.
+
+    Examples
+    --------
+    >>> attack = Stationary(0.1, (-math.inf, math.inf))
+    >>> attack.observed(gaussian(), 1).cdf(0.0)
+    0.45
+    """
+
+    eps: float
+    bad: Bad | tuple[Bad, ...]
+    spoils: Spoils | tuple[Spoils, ...] = "any"
+    power: Adversary = Adversary.OBLIVIOUS
+
+    def __post_init__(self) -> None:
+        check_eps(self.eps)
+        sides = self.spoils if isinstance(self.spoils, tuple) else (self.spoils,)
+        if any(side not in ("any", "top", "bottom") for side in sides):
+            msg = f"spoils must be 'any', 'top' or 'bottom', but got {self.spoils!r}"
+            raise InvalidArgument(msg)
+        if self.power is not Adversary.MALICIOUS and any(side != "any" for side in sides):
+            msg = f"spoils={self.spoils!r} looks at the true readings; that needs power='malicious'"
+            raise InvalidArgument(msg)
+
+    def observed(self, law: Law, arm: int) -> Observed:
+        """Return the law of the readings of an arm."""
+        bad = self.bad[arm] if isinstance(self.bad, tuple) else self.bad
+        spoils: Spoils = self.spoils[arm] if isinstance(self.spoils, tuple) else self.spoils
+        return Observed(law, self.eps, bad, spoils)
+
+    def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
+        """Return the next n readings of one arm."""
+        seen = self.observed(law, arm)
+        for_tape, for_values, for_ties = rng.spawn(3)
+        truth, bad = _struck(for_tape, law, n, self.eps)
+        if seen.spoils == "top":
+            bad = inner_levels(for_ties, law, truth) > 1 - self.eps
+        elif seen.spoils == "bottom":
+            bad = inner_levels(for_ties, law, truth) < self.eps
+        values = seen.bad.sample(for_values, n) if isinstance(seen.bad, Law) else seen.bad
+        return _joined(truth, bad, values)
+
+
+@dataclass(frozen=True)
+class Mixture(Attack):
+    """An oblivious attack whose bad readings come from one of several laws, chosen anew each time.
+
+    Examples
+    --------
+    >>> attack = Mixture(0.2, (gaussian(-50.0), gaussian(50.0)), (0.5, 0.5))
+    >>> tape = attack.tape(np.random.default_rng(0), gaussian(), 0, 1000)
+    >>> bool(tape.readings.min() < -40 and tape.readings.max() > 40)
+    True
+    """
+
+    eps: float
+    laws: tuple[Law, ...]
+    weights: tuple[float, ...]
+    power: Adversary = Adversary.OBLIVIOUS
+
+    def __post_init__(self) -> None:
+        check_eps(self.eps)
+        if len(self.laws) != len(self.weights) or not math.isclose(sum(self.weights), 1):
+            msg = f"weights must sum to 1, one for each of {len(self.laws)} laws, but got {self.weights!r}"
+            raise InvalidArgument(msg)
+
+    def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
+        """Return the next n readings of one arm."""
+        for_tape, for_choice, *for_values = rng.spawn(2 + len(self.laws))
+        choice = for_choice.choice(len(self.laws), size=n, p=self.weights)
+        values = np.stack([law.sample(child, n) for law, child in zip(self.laws, for_values, strict=True)])
+        return _joined(*_struck(for_tape, law, n, self.eps), values[choice, np.arange(n)])
+
+
+@dataclass(frozen=True)
+class Drifting(Attack):
+    """An oblivious attack that changes with time but looks at nothing.
+
+    Parameters
+    ----------
+    path
+        Called with the places on the tape, counted from 0, and the arm; gives the values of bad readings.
+
+    Examples
+    --------
+    >>> attack = Drifting(0.1, lambda place, arm: np.where(place % 1000 < 500, -9.0, 9.0))
+    >>> tape = attack.tape(np.random.default_rng(0), gaussian(), 0, 1000)
+    >>> sorted(set(tape.readings[tape.bad].tolist()))
+    [-9.0, 9.0]
+    """
+
+    eps: float
+    path: Callable[[NDArray[np.int64], int], ArrayLike]
+    power: Adversary = Adversary.OBLIVIOUS
+
+    def __post_init__(self) -> None:
+        check_eps(self.eps)
+
+    def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:
+        """Return the next n readings of one arm."""
+        values = self.path(np.arange(start, start + n), arm)
+        return _joined(*_struck(rng.spawn(1)[0], law, n, self.eps), values)
+
+
+@dataclass(frozen=True)
+class Prescient(Attack):
+    """An attack that sees the whole tape, past and future, before it chooses the bad values.
+
+    Parameters
+    ----------
+    choose
+        Called with the law, the true readings, the marks and the arm; gives a value for every place.
+
+    Examples
+    --------
+    >>> attack = Prescient(0.1, amplified)
+    >>> attack.power.value
+    'prescient'
+    """
+
+    eps: float
+    choose: Callable[[Law, Array, Marks, int], ArrayLike]
+    power: Adversary = Adversary.PRESCIENT
+
+    def __post_init__(self) -> None:
+        check_eps(self.eps)
+
+    def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
+        """Return the next n readings of one arm; the attack sees these n and no more."""
+        truth, bad = _struck(rng.spawn(1)[0], law, n, self.eps)
+        return _joined(truth, bad, self.choose(law, truth, bad, arm))
+
+
+def amplified(law: Law, truth: Array, bad: Marks, arm: int) -> Array:  # noqa: ARG001
+    """Push every bad reading to the side where chance has already put most of the good ones.
+
+    It makes two-sided intervals miss nearly twice as often as a constant attack can (audit 2.A).
+
+    Examples
+    --------
+    >>> amplified(gaussian(), np.array([1.0, 2.0, -1.0]), np.array([False, False, False]), 0).tolist()
+    [inf, inf, inf]
+    """
+    good = truth[~bad]
+    above = np.count_nonzero(good > law.median) >= np.count_nonzero(good < law.median)
+    return np.full(truth.size, math.inf if above else -math.inf)
+
+
+@dataclass(frozen=True)
+class Steering(Attack):
+    """A clairvoyant attack that sees the tapes of all arms and plays on adaptive sampling.
+
+    The rival whose good readings will flatter it most is praised up to that place and slandered from there
+    on, so that a sampler which turns away from bad arms leaves it at its peak (evidence T4). The best arm and
+    the other rivals are slandered throughout.
+
+    Examples
+    --------
+    >>> first, second = Steering(0.1, best=0).tapes(np.random.default_rng(0), [gaussian(), gaussian()], 500)
+    >>> bool(np.all(np.isneginf(first.readings[first.bad])))
+    True
+    """
+
+    eps: float
+    best: int
+    power: Adversary = Adversary.PRESCIENT
+
+    def __post_init__(self) -> None:
+        check_eps(self.eps)
+
+    def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
+        """Return the next n readings of one arm, as if no other rival were more flattered."""
+        tape = _joined(*_struck(rng.spawn(1)[0], law, n, self.eps), -math.inf)
+        return tape if arm == self.best else _praised(tape, _peak(tape, law)[1])
+
+    def tapes(self, rng: np.random.Generator, laws: Sequence[Law], n: int) -> tuple[Tape, ...]:
+        """Return the tapes of all arms, of which the attack sees all n places in advance."""
+        drawn = [
+            _joined(*_struck(child.spawn(1)[0], law, n, self.eps), -math.inf)
+            for _, (law, child) in _by_arm(laws, rng)
+        ]
+        peaks = {arm: _peak(drawn[arm], laws[arm]) for arm in range(len(laws)) if arm != self.best}
+        champion = max(peaks, key=lambda arm: peaks[arm][0], default=self.best)
+        if champion != self.best:
+            drawn[champion] = _praised(drawn[champion], peaks[champion][1])
+        return tuple(drawn)
+
+
+def _peak(tape: Tape, law: Law) -> tuple[float, int]:
+    """Return how far, and up to which place, good readings and praise can lift a tape above its median."""
+    place = np.arange(1, tape.truth.size + 1)
+    lift = (np.cumsum(tape.bad | (tape.truth >= law.median)) - place / 2) / np.sqrt(place)
+    top = int(np.argmax(lift)) if place.size else -1
+    return (float(lift[top]), top + 1) if place.size else (0.0, 0)
+
+
+def _praised(tape: Tape, until: int) -> Tape:
+    values = np.where(np.arange(tape.truth.size) < until, math.inf, -math.inf)
+    return _joined(tape.truth, tape.bad, values)
+
+
+def oblivious(eps: float, bad: Bad | tuple[Bad, ...]) -> Stationary:
+    """Return the oblivious attack with these bad readings: a value, a law, or one of them for each arm.
+
+    Examples
+    --------
+    >>> oblivious(0.1, 1e6).contamination
+    Contamination(eps=0.1, adversary=<Adversary.OBLIVIOUS: 'oblivious'>, causal=None)
+    """
+    return Stationary(eps, bad)
+
+
+def malicious(eps: float, spoils: Spoils | tuple[Spoils, ...], bad: Bad | tuple[Bad, ...]) -> Stationary:
+    """Return the malicious attack that replaces the highest or the lowest true readings.
+
+    Examples
+    --------
+    >>> malicious(0.1, "top", -math.inf).observed(gaussian(), 0).cdf(0.0)
+    0.6
+    """
+    return Stationary(eps, bad, spoils, Adversary.MALICIOUS)
+
+
+def benign(instance: "Instance", eps: float) -> Stationary:
+    """Return the oblivious attack whose bad readings are normal around each median, ten units wide.
+
+    Examples
+    --------
+    >>> from truearm.lab.arms import instance
+    >>> benign(instance("G2"), 0.1).bad[1].m1
+    Interval(low=-0.5, high=-0.5)
+    """
+    return oblivious(eps, tuple(gaussian(law.median, 10.0) for law in instance.arms))  # evidence section 5
+
+
+def worst(instance: "Instance", eps: float, adversary: str = "oblivious") -> Stationary:
+    """Return the attack that makes an instance hardest: the best arm is pushed down, all others up.
+
+    For given allocations no attack of that power leaves less evidence for the best arm (audit 2.B): it
+    lowers every reading it may of the best arm below all cuts and raises those of the others above.
+
+    Examples
+    --------
+    >>> from truearm.lab.arms import instance
+    >>> worst(instance("G2"), 0.05).bad
+    (-inf, inf)
+    """
+    power = check_adversary(adversary)
+    is_best = [arm == instance.best for arm in range(len(instance.arms))]
+    bad = tuple(-math.inf if best else math.inf for best in is_best)
+    if power is not Adversary.MALICIOUS:
+        return Stationary(eps, bad, "any", power)
+    sides: tuple[Spoils, ...] = tuple("top" if best else "bottom" for best in is_best)
+    return Stationary(eps, bad, sides, power)
+
+
+def steered_by_parity(rng: np.random.Generator, law: Law, eps: float, steps: int) -> Tape:
+    """Return what arm 1 of 2 shows when readings are indexed by global time instead of by tapes.
+
+    The learner pulls next the arm that the parity of its last reading names. At a bad step the attack names
+    arm 1 only if the next step is bad there or the next true reading is above the median. The share of
+    readings at or below the median then falls under (1 - eps)/2, and no bound holds (audit 1.m).
+
+    Examples
+    --------
+    >>> tape = steered_by_parity(np.random.default_rng(0), gaussian(), 0.1, 100_000)
+    >>> bool(np.mean(tape.readings <= 0.0) < 0.42)
+    True
+    """
+    for_tape, for_parity = rng.spawn(2)
+    truth, bad = _struck(for_tape, law, steps, check_eps(eps))  # one mark per time, shared by the arms
+    fair = for_parity.random(steps - 1) < 0.5
+    named = np.where(bad[:-1], bad[1:] | (truth[1:] > law.median), fair)
+    shown = np.flatnonzero(named) + 1
+    return _joined(truth[shown], bad[shown], math.inf)

@@ -1,0 +1,316 @@
+"""Instances: sets of arms whose truth is known, by name or by construction.
+
+Inside the lab bigger is better, as everywhere below the surface. An instance may carry the attack that
+belongs to it, as the constructions of the paper do.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from truearm import families
+from truearm.bounds import Constants
+from truearm.errors import InvalidArgument
+from truearm.families import Law
+from truearm.lab.adversaries import Attack, Bad, Stationary
+from truearm.lower_bounds import lifting
+from truearm.problem import Adversary, check_adversary, check_count, check_eps, check_positive, check_quantile
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Arms with known laws, the quantile by which they are ranked, and the attack that comes with them.
+
+    Parameters
+    ----------
+    arms
+        Laws of `truearm.families`; frozen `scipy.stats` laws are taken too.
+    quantile
+        The arms are ranked by this quantile, the midpoint of its set where it is not unique.
+    attack
+        The attack that belongs to the instance, if any.
+
+    Examples
+    --------
+    >>> two = Instance("two", (families.gaussian(1.0), families.gaussian(0.0)))
+    >>> two.best, two.gaps
+    (0, (0.0, 1.0))
+    """
+
+    name: str
+    arms: tuple[Law, ...]
+    quantile: float = 0.5
+    attack: Attack | None = None
+
+    def __post_init__(self) -> None:
+        check_quantile(self.quantile)
+        object.__setattr__(self, "arms", tuple(families.of(law) for law in self.arms))
+        check_count("the number of arms", len(self.arms), 1)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The true quantile of each arm."""
+        ends = [(law.ppf_left(self.quantile), law.ppf_right(self.quantile)) for law in self.arms]
+        return tuple(low + (high - low) / 2 for low, high in ends)
+
+    @property
+    def best(self) -> int:
+        """The arm with the largest true quantile, the first of them where they tie."""
+        return int(np.argmax(self.values))
+
+    @property
+    def gaps(self) -> tuple[float, ...]:
+        """How far the true quantile of each arm is below the largest."""
+        values = self.values
+        return tuple(max(values) - value for value in values)
+
+    def good(self, tolerance: float = 0.0) -> tuple[int, ...]:
+        """Return the arms within the tolerance of the best.
+
+        Examples
+        --------
+        >>> instance("G5").good(0.5)
+        (0, 1, 2, 3, 4)
+        """
+        return tuple(arm for arm, gap in enumerate(self.gaps) if gap <= tolerance)
+
+
+def translations(law: Law, gaps: Sequence[float], *, name: str = "translations") -> Instance:
+    """Return one law as the best arm and its translations by the gaps below it as the others.
+
+    Examples
+    --------
+    >>> translations(families.uniform(-1.0, 1.0), [0.5, 1.0]).values
+    (0.0, -0.5, -1.0)
+    """
+    return Instance(name, (law, *(law.affine(1.0, -gap) for gap in gaps)))
+
+
+def confounded(eps: float) -> Instance:
+    """Return two uniform arms 2U apart that contamination makes indistinguishable (audit 1.j).
+
+    True readings are uniform on [-1, 1] plus c and minus c, c = eps/(1 - eps); all observed readings are
+    uniform on [-1 - c, 1 + c].
+
+    Examples
+    --------
+    >>> pair = confounded(0.1)
+    >>> [round(pair.attack.observed(law, arm).cdf(0.3), 6) for arm, law in enumerate(pair.arms)]
+    [0.635, 0.635]
+    """
+    c = check_eps(eps) / (1 - eps)
+    return Instance(
+        "confounded",
+        (families.uniform(-1 + c, 1 + c), families.uniform(-1 - c, 1 - c)),
+        attack=Stationary(eps, (families.uniform(-1 - c, -1 + c), families.uniform(1 - c, 1 + c))),
+    )
+
+
+def extreme_shift(eps: float, length: float = 1.0) -> Instance:
+    """Return the uniform law whose contaminated median is off by exactly the bias U (Remark 11).
+
+    Examples
+    --------
+    >>> alone = extreme_shift(0.2, 4.0)
+    >>> alone.attack.observed(alone.arms[0], 0).cdf(2.5)
+    0.5
+    """
+    check_eps(eps)
+    high = check_positive("length", length) / (1 - eps)
+    if eps == 0:
+        return Instance("extreme shift", (families.uniform(0.0, length),))
+    attack = Stationary(eps, families.uniform(length, high))
+    return Instance("extreme shift", (families.uniform(0.0, length),), attack=attack)
+
+
+def malicious_extreme(eps: float, slack: float, value: float = 1.0) -> Instance:
+    """Return the two-point law on which a malicious attack moves the sample median to `value` (Lemma 8).
+
+    Readings equal to `value` have chance 1/2 + slack, so n readings have a median below it with chance at
+    most exp(-2 n slack^2).
+
+    Parameters
+    ----------
+    slack
+        The a of audit 1.c, in [0, eps).
+
+    Examples
+    --------
+    >>> alone = malicious_extreme(0.2, 0.05)
+    >>> alone.values, round(alone.attack.observed(alone.arms[0], 0).cdf_left(1.0), 6)
+    ((0.0,), 0.45)
+    """
+    if not 0 <= slack < check_eps(eps):
+        msg = f"slack must be in [0, eps) = [0, {eps!r}), but got {slack!r}"
+        raise InvalidArgument(msg)
+    law = families.discrete([0.0, value], [0.5 + eps - slack, 0.5 - eps + slack])  # audit 1.c
+    attack = Stationary(eps, value, "bottom", Adversary.MALICIOUS)
+    return Instance("malicious extreme", (law,), attack=attack)
+
+
+def lifted(
+    parameters: Sequence[float],
+    eps: float,
+    adversary: str = "oblivious",
+    *,
+    constants: Constants = "sharp",
+) -> Instance:
+    """Return the instance behind the paper's lower bounds: readings are smoothed Bernoulli, medians are not.
+
+    Parameters
+    ----------
+    parameters
+        The smoothed Bernoulli parameter of every arm's readings; the first must be the largest.
+    constants
+        "paper" for the lifting as printed, "sharp" for the repaired one (audit 1.h).
+
+    Examples
+    --------
+    >>> pair = lifted([0.6, 0.45], 0.05)
+    >>> [round(value, 6) for value in pair.values]
+    [0.566667, 0.45]
+    """
+    if not parameters or max(parameters) > parameters[0]:
+        msg = f"parameters must begin with the largest, but got {list(parameters)!r}"
+        raise InvalidArgument(msg)
+    power = check_adversary(adversary)
+    lifts = [lifting(p, eps, adversary, best=arm == 0, constants=constants) for arm, p in enumerate(parameters)]
+    laws = [
+        families.piecewise(
+            atoms=[(0.0, lift.clean.zero), (1.0, lift.clean.one)], bars=[(0.0, 1.0, lift.clean.uniform)]
+        )
+        for lift in lifts
+    ]
+    bad: tuple[Bad, ...] = tuple(float(lift.target) for lift in lifts)
+    spoils = tuple("top" if lift.target == 0 else "bottom" for lift in lifts)
+    malicious = power is Adversary.MALICIOUS
+    attack = Stationary(eps, bad, spoils if malicious else "any", power)  # type: ignore[arg-type]
+    return Instance(f"lifted, {constants}", tuple(laws), attack=attack)
+
+
+def howard_ramdas(
+    kind: Literal["uniform", "cauchy", "normal_spread"],
+    quantile: float = 0.5,
+    *,
+    k: int = 10,
+    slack: float = 0.025,
+) -> Instance:
+    """Return the arms of Howard and Ramdas's Figures 5 and 6.
+
+    Arm 0 is moved up by twice the slack in quantile levels, or has twice the spread of the others; then it is
+    the best only for quantiles above the median.
+
+    Examples
+    --------
+    >>> howard_ramdas("uniform").arms[0].m1
+    Interval(low=0.55, high=0.55)
+    """
+    p = check_quantile(quantile)
+    if kind == "uniform":
+        first, rest = families.uniform(2 * slack, 1 + 2 * slack), families.uniform(0.0, 1.0)
+    elif kind == "cauchy":
+        rest = families.cauchy()
+        first = rest.affine(1.0, 2 * (rest.ppf_left(p + slack) - rest.ppf_left(p)))
+    elif kind == "normal_spread":
+        first, rest = families.gaussian(0.0, 2.0), families.gaussian(0.0, 1.0)
+    else:
+        msg = f"kind must be 'uniform', 'cauchy' or 'normal_spread', but got {kind!r}"
+        raise InvalidArgument(msg)
+    arms = (first, *[rest] * (check_count("k", k, 2) - 1))
+    return Instance(f"Howard-Ramdas {kind} {p:g}", arms, p)
+
+
+def schreuder(k: int, *, contaminated: bool = True) -> Instance:
+    """Return the arms of Schreuder, Brunel and Dalalyan: normal, one tenth Cauchy when contaminated.
+
+    The medians are 1 and 1 - (j/k)^0.3 for j = 1, ..., k - 1; the noise has standard deviation 1/2.
+
+    Examples
+    --------
+    >>> [round(value, 3) for value in schreuder(4).values]
+    [1.0, 0.34, 0.188, 0.083]
+    """
+    centers = [1.0, *(1 - (j / check_count("k", k, 2)) ** 0.3 for j in range(1, k))]
+    arms = tuple(families.gaussian(center, 0.5) for center in centers)
+    attack = Stationary(0.1, tuple(families.cauchy(center) for center in centers)) if contaminated else None
+    return Instance(f"Schreuder {k}", arms, attack=attack)
+
+
+def empirical(samples: dict[str, Sequence[float]], *, name: str = "empirical", quantile: float = 0.5) -> Instance:
+    """Return arms that draw from given readings with replacement.
+
+    Examples
+    --------
+    >>> empirical({"A": [1.0, 2.0, 3.0], "B": [0.0, 1.0, 5.0]}).values
+    (2.0, 1.0)
+    """
+    return Instance(name, tuple(families.empirical(sample) for sample in samples.values()), quantile)
+
+
+def _gaussians(gaps: Sequence[float]) -> tuple[Law, ...]:
+    return (families.gaussian(), *(families.gaussian(-gap) for gap in gaps))
+
+
+def _cauchys(gaps: Sequence[float]) -> tuple[Law, ...]:
+    return (families.cauchy(), *(families.cauchy(-gap) for gap in gaps))
+
+
+def _lognormals(gaps: Sequence[float]) -> tuple[Law, ...]:
+    return (families.lognormal(), *(families.lognormal(-gap) for gap in gaps))
+
+
+def _binomials(chances: Sequence[float]) -> tuple[Law, ...]:
+    return tuple(
+        families.discrete(range(5), [math.comb(4, s) * p**s * (1 - p) ** (4 - s) for s in range(5)])
+        for p in chances
+    )
+
+
+def _spread(first: float, last: float, count: int) -> list[float]:
+    return [float(value) for value in np.linspace(first, last, count)]
+
+
+# evidence section 5: G normal, C Cauchy, LN lognormal by gaps of location, D Binomial(4, p); arm 0 is best
+_NAMED: dict[str, Callable[[], tuple[Law, ...]]] = {
+    name: partial(make, numbers)
+    for name, make, numbers in (
+        ("G2", _gaussians, [0.5]),
+        ("G2s", _gaussians, [0.1]),
+        ("C2", _cauchys, [0.6]),
+        ("LN2", _lognormals, [0.5]),
+        ("D2", _binomials, [0.75, 0.5]),
+        ("G5", _gaussians, [0.5] * 4),
+        ("G5s", _gaussians, [0.2] * 4),
+        ("G5w", _gaussians, [1.0] * 4),
+        ("C5", _cauchys, [1.0] * 4),
+        ("LN5", _lognormals, [0.6] * 4),
+        ("D5", _binomials, [0.75] + [0.5] * 4),
+        ("G10", _gaussians, [0.7] * 9),
+        ("G10lin", _gaussians, _spread(0.5, 2.3, 9)),
+        ("C10lin", _cauchys, _spread(0.8, 4.0, 9)),
+        ("LN10lin", _lognormals, _spread(0.5, 2.3, 9)),
+        ("D10lin", _binomials, [0.75, *_spread(0.6, 0.2, 9)]),
+        ("G50", _gaussians, [1.0] * 49),
+        ("G50lin", _gaussians, _spread(0.6, 4.0, 49)),
+        ("C50", _cauchys, [1.5] * 49),
+    )
+}
+INSTANCES: tuple[str, ...] = tuple(_NAMED)
+
+
+def instance(name: str) -> Instance:
+    """Return an instance of the standard set by its name, one of `INSTANCES`.
+
+    Examples
+    --------
+    >>> len(instance("G10lin").arms), instance("G10lin").best
+    (10, 0)
+    """
+    if name not in _NAMED:
+        msg = f"instance must be one of {', '.join(INSTANCES)}, but got {name!r}"
+        raise InvalidArgument(msg)
+    return Instance(name, _NAMED[name]())

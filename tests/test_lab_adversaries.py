@@ -1,0 +1,205 @@
+"""Attacks: each keeps the contract of its power, and shows the law it says it shows."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from truearm import families, lab
+from truearm.errors import InvalidArgument
+from truearm.problem import Adversary
+
+EPS, N = 0.1, 20_000
+FALSE_ALARM = 1e-4  # of each statistical test in this file
+PAIR = lab.instance("G2")
+TIES = lab.instance("D2")
+
+
+def _square_wave(place, arm):
+    return np.where((place // 50 + arm) % 2 == 0, -5.0, 5.0)
+
+
+def _last_good(_law, truth, bad, _arm):
+    return np.full(truth.size, truth[~bad][-1])
+
+
+HONEST = {
+    "constant": lab.oblivious(EPS, -math.inf),
+    "law": lab.oblivious(EPS, families.cauchy(3.0)),
+    "mixture": lab.Mixture(EPS, (families.gaussian(-9), families.gaussian(9)), (0.3, 0.7)),
+    "drifting": lab.Drifting(EPS, _square_wave),
+    "benign": lab.benign(PAIR, EPS),
+    "worst": lab.worst(PAIR, EPS),
+    "worst prescient": lab.worst(PAIR, EPS, "prescient"),
+    "amplified": lab.Prescient(EPS, lab.amplified),
+    "last good": lab.Prescient(EPS, _last_good),
+    "steering": lab.Steering(EPS, best=0),
+}
+MALICIOUS = {
+    "worst malicious": lab.worst(PAIR, EPS, "malicious"),
+    "top": lab.malicious(EPS, "top", families.gaussian(-3.0)),
+    "bottom": lab.malicious(EPS, "bottom", 7.0),
+}
+ATTACKS = HONEST | MALICIOUS
+LAWS = {"normal": families.gaussian(), "ties": TIES.arms[0]}
+
+
+def _independent(first, second):
+    table = np.histogram2d(first, second, bins=2, range=[[-0.5, 1.5]] * 2)[0]
+    return stats.chi2_contingency(table).pvalue > FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_marks_and_true_readings_have_their_laws(attack, law):
+    tape = attack.tape(np.random.default_rng(1), law, 0, N)
+    assert stats.binomtest(int(tape.bad.sum()), N, EPS).pvalue > FALSE_ALARM
+    middle = int(np.sum(tape.truth <= 3.0))
+    assert stats.binomtest(middle, N, law.cdf(3.0)).pvalue > FALSE_ALARM
+    np.testing.assert_array_equal(tape.readings[~tape.bad], tape.truth[~tape.bad])
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("arm", [0, 1])
+@pytest.mark.parametrize("attack", HONEST.values(), ids=HONEST)
+def test_honest_marks_are_independent_of_true_readings(attack, arm):
+    tape = attack.tape(np.random.default_rng(2), families.gaussian(), arm, N)
+    for cut in (-1.0, 0.0, 1.5):
+        assert _independent(tape.bad, tape.truth > cut)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_places_of_a_tape_are_independent(attack):
+    tape = attack.tape(np.random.default_rng(3), families.gaussian(), 0, N)
+    high = tape.truth > 0
+    assert _independent(tape.bad[:-1], tape.bad[1:])
+    assert _independent(high[:-1], high[1:])
+    assert _independent(high[:-1], tape.bad[1:])
+    assert _independent(tape.bad[:-1], high[1:])
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("side", ["top", "bottom"])
+def test_malicious_marks_fall_on_the_extreme_readings(side):
+    tape = lab.malicious(EPS, side, 0.0).tape(np.random.default_rng(4), TIES.arms[0], 0, N)
+    sign = 1 if side == "top" else -1
+    assert np.min(sign * tape.truth[tape.bad]) >= np.quantile(sign * tape.truth, 1 - EPS) - 1
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("name", ["constant", "law", "benign", "worst", "worst malicious", "top", "bottom"])
+def test_readings_follow_the_observed_law(name, law):
+    attack = ATTACKS[name]
+    seen, readings = attack.observed(law, 1), attack.tape(np.random.default_rng(5), law, 1, N).readings
+    for x in (-2.0, 0.0, 1.0, 2.5, 3.0):
+        count = int(np.sum(readings <= x))
+        assert stats.binomtest(count, N, min(max(seen.cdf(x), 0), 1)).pvalue > FALSE_ALARM
+        count = int(np.sum(readings < x))
+        assert stats.binomtest(count, N, min(max(seen.cdf_left(x), 0), 1)).pvalue > FALSE_ALARM
+
+
+def test_worst_pushes_the_observed_laws_to_the_ends_of_what_the_power_allows():
+    law = families.gaussian()
+    for power, kept, lost in (("oblivious", 0.9 * 0.5 + 0.1, 0.9 * 0.5), ("malicious", 0.6, 0.4)):
+        attack = lab.worst(PAIR, EPS, power)
+        found = attack.observed(law, 0).cdf(0.0), attack.observed(law, 1).cdf(0.0)
+        assert found == pytest.approx((kept, lost))  # audit 2.A
+
+
+def test_attacks_with_one_seed_spoil_the_same_true_readings():
+    tapes = [attack.tape(np.random.default_rng(6), families.gaussian(), 0, 500) for attack in HONEST.values()]
+    for tape in tapes[1:]:
+        np.testing.assert_array_equal(tape.truth, tapes[0].truth)
+        np.testing.assert_array_equal(tape.bad, tapes[0].bad)
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_tapes_of_all_arms_are_reproducible_and_different(attack):
+    first, again = (attack.tapes(np.random.default_rng(7), PAIR.arms, 300) for _ in range(2))
+    for tape, copy in zip(first, again, strict=True):
+        np.testing.assert_array_equal(tape.readings, copy.readings)
+    assert np.mean(first[0].truth == first[1].truth) == 0
+
+
+def test_successive_calls_continue_the_tape_with_fresh_readings():
+    attack, rng = lab.Drifting(EPS, _square_wave), np.random.default_rng(8)
+    first = attack.tape(rng, families.gaussian(), 0, 50)
+    second = attack.tape(rng, families.gaussian(), 0, 50, start=50)
+    assert np.mean(first.truth == second.truth) == 0
+    assert set(first.readings[first.bad]) | {-5.0} == {-5.0}
+    assert set(second.readings[second.bad]) | {5.0} == {5.0}
+
+
+def test_amplified_follows_the_side_of_the_good_readings():
+    rng = np.random.default_rng(9)
+    for _ in range(20):
+        tape = lab.Prescient(0.3, lab.amplified).tape(rng, families.gaussian(), 0, 31)
+        good = tape.truth[~tape.bad]
+        assert np.all(tape.readings[tape.bad] > 0) == (np.sum(good > 0) >= np.sum(good < 0))
+
+
+@pytest.mark.statistical
+def test_a_prescient_attack_doubles_the_two_sided_error_of_a_constant_one():  # audit 2.A
+    rng, law, misses = np.random.default_rng(10), families.gaussian(), []
+    for attack in (lab.oblivious(EPS, math.inf), lab.Prescient(EPS, lab.amplified)):
+        below = [np.mean(attack.tape(rng, law, 0, 51).readings <= 0) for _ in range(4000)]
+        misses.append(np.mean(np.abs(np.asarray(below) - 0.5) > 0.16))
+    assert misses[1] > 1.5 * misses[0] > 0
+
+
+def test_steering_praises_one_rival_up_to_its_peak():
+    laws = [families.gaussian()] * 4
+    tapes = lab.Steering(0.2, best=2).tapes(np.random.default_rng(11), laws, 400)
+    praised = [arm for arm, tape in enumerate(tapes) if np.any(np.isposinf(tape.readings))]
+    assert len(praised) == 1
+    assert praised != [2]
+    values = tapes[praised[0]].readings[tapes[praised[0]].bad]
+    assert np.all(np.diff(np.sign(values)) <= 0)  # praise first, slander after
+
+
+def test_steering_alone_has_nobody_to_praise():
+    (tape,) = lab.Steering(0.2, best=0).tapes(np.random.default_rng(12), [families.gaussian()], 30)
+    assert np.all(np.isneginf(tape.readings[tape.bad]))
+
+
+@pytest.mark.statistical
+def test_global_time_lets_an_attack_steer_the_sample():  # audit 1.m
+    tape = lab.steered_by_parity(np.random.default_rng(13), families.gaussian(), EPS, 200_000)
+    below, n = int(np.sum(tape.readings <= 0)), tape.readings.size
+    expected = (0.9 * 0.5 * 0.45) / (0.9 * 0.5 + 0.1 * 0.55)
+    assert stats.binomtest(below, n, expected).pvalue > FALSE_ALARM
+    assert stats.binomtest(below, n, (1 - EPS) / 2).pvalue < 1e-20
+
+
+def test_attacks_declare_their_power():
+    assert {attack.power for attack in MALICIOUS.values()} == {Adversary.MALICIOUS}
+    assert ATTACKS["amplified"].contamination.clairvoyant
+    assert not ATTACKS["drifting"].contamination.clairvoyant
+    assert ATTACKS["worst malicious"].contamination.adversary is Adversary.MALICIOUS
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_attacks_survive_a_pickle(attack):
+    again = pickle.loads(pickle.dumps(attack))
+    one, two = (a.tape(np.random.default_rng(0), families.gaussian(), 1, 64) for a in (attack, again))
+    np.testing.assert_array_equal(one.readings, two.readings)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: lab.oblivious(0.6, 0.0), "eps must be in"),
+        (lambda: lab.Stationary(0.1, 0.0, "top"), "needs power='malicious'"),
+        (lambda: lab.malicious(0.1, "upper", 0.0), "spoils must be"),
+        (lambda: lab.Mixture(0.1, (families.gaussian(),), (0.5,)), "sum to 1"),
+        (lambda: lab.Drifting(0.1, _square_wave).observed(families.gaussian(), 0), "not stationary"),
+    ],
+)
+def test_values_outside_the_domain_are_refused(call, words):
+    with pytest.raises(InvalidArgument, match=words):
+        call()

@@ -1,0 +1,280 @@
+"""Limits: the vectors, the published tables, and an independent solver."""
+
+import itertools
+import json
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from truearm import families, lab
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.evidence import Levels
+from truearm.lab import limits
+from truearm.problem import Contamination
+
+FOLDER = Path(__file__).parent / "vectors"
+VECTORS = {
+    vector["id"]: vector
+    for name in ("vectors", "evidence_vectors")
+    for vector in json.loads((FOLDER / f"{name}.json").read_text())["vectors"]
+}
+# evidence.md table 5.2: pulls at delta = .05, eps = .05 worst, separated
+TABLE = {
+    "G2": 279, "G2s": math.inf, "C2": 332, "LN2": 279, "D2": 35, "G5": 631, "G5s": 18097, "G5w": 121, "C5": 231,
+    "LN5": 394, "D5": 58, "G10": 487, "G10lin": 380, "C10lin": 268, "LN10lin": 380, "D10lin": 95, "G50": 930,
+    "G50lin": 625, "C50": 985,
+}  # fmt: skip
+# prior_work.md 3.2: eps, gap, pulls with the shape known, certified, separated
+KNOWN = [
+    (0.0, 1.0, 21.2, 35.2, 35.2),
+    (0.01, 1.0, 26.8, 40.1, 38.0),
+    (0.05, 1.0, 57.7, 74.4, 52.9),
+    (0.05, 0.5, 600, 687, 279),
+    (0.10, 1.0, 202, 248, 87.7),
+    (0.10, 0.5, math.inf, math.inf, 878),
+]
+HALF = Levels(0.5, 0.5)
+
+
+def _pair(gap):
+    return lab.translations(families.gaussian(), [gap])
+
+
+def test_two_gaussian_arms_match_the_vector():
+    one = lab.instance("G2")
+    attack = lab.worst(one, 0.05)
+    found = [lab.limit(one), lab.limit(one, attack), lab.limit(one, attack, contamination=0.05)]
+    expected = VECTORS["fs-Tstar-2"]["expected"]
+    assert [*(one.time for one in found), found[0].pulls(0.05)] == pytest.approx(expected, rel=1e-12)
+
+
+def test_five_and_fifty_arms_match_the_vector():
+    five, fifty = lab.instance("G5"), lab.instance("G50")
+    attack = lab.worst(five, 0.05)
+    found = [
+        lab.limit(five, attack),
+        lab.limit(five, attack, contamination=0.05),
+        lab.limit(fifty, lab.worst(fifty, 0.05)),
+    ]
+    expected = VECTORS["fs-Tstar-5"]["expected"]
+    assert [one.time for one in found] == pytest.approx(expected[0::2], rel=1e-12)
+    assert [one.weights[0] for one in found] == pytest.approx(expected[1::2], rel=1e-6)
+
+
+@pytest.mark.parametrize("name", lab.INSTANCES)
+def test_named_instances_match_the_table(name):
+    one = lab.instance(name)
+    assert lab.limit(one, lab.worst(one, 0.05)).pulls(0.05) == pytest.approx(TABLE[name], abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("means", "weights", "expected"),
+    [
+        ([0.5, 0.45, 0.43, 0.4], [0.417, 0.390, 0.136, 0.057], 989.8),
+        ([0.3, 0.21, 0.2, 0.19, 0.18], [0.336, 0.251, 0.177, 0.132, 0.104], 326.6),
+    ],
+)
+def test_bernoulli_means_match_garivier_and_kaufmann(means, weights, expected):
+    found = lab.bernoulli_limit(means)
+    assert found.weights == pytest.approx(weights, abs=6e-4)
+    assert found.time == pytest.approx(expected, abs=0.05)
+
+
+@pytest.mark.parametrize(("gap", "eps", "expected"), [(1, 0.05, (121, 170, 256)), (0.5, 0.05, (631, 1550, 8362))])
+def test_five_gaussian_arms_match_prior_work(gap, eps, expected):
+    one = lab.translations(families.gaussian(), [gap] * 4)
+    modes = (None, eps, Contamination(eps, "malicious"))
+    found = [lab.limit(one, lab.worst(one, eps), contamination=mode).pulls(0.05) for mode in modes]
+    assert found == pytest.approx(expected, abs=0.6)
+
+
+@pytest.mark.parametrize(("eps", "gap", "known", "certified", "separated"), KNOWN)
+def test_known_shape_matches_prior_work(eps, gap, known, certified, separated):
+    one = _pair(gap)
+    attack = lab.worst(one, eps)
+    assert lab.known_shape_limit(one, eps).pulls(0.05) == pytest.approx(known, rel=3e-3)
+    assert lab.limit(one, attack, contamination=eps).pulls(0.05) == pytest.approx(certified, rel=3e-3)
+    assert lab.limit(one, attack).pulls(0.05) == pytest.approx(separated, rel=3e-3)
+
+
+def test_known_shape_of_many_arms_meets_in_one_point():
+    one = lab.translations(families.gaussian(0.0, 2.0), [2.0] * 4)
+    found = lab.known_shape_limit(one, 0.0)
+    x = 1 / 3  # 1/d(0, x) = 4/d(1, x) in units of the scale, d = distance^2/2
+    assert found.time == pytest.approx(2 / x**2)
+
+
+@pytest.mark.parametrize("shape", [families.Gaussian(), families.Laplace(), families.Logistic()])
+@pytest.mark.parametrize("eps", [0.0, 0.05])
+def test_least_favorable_divergence_agrees_with_direct_integration(shape, eps):
+    z = np.linspace(-30, 30, 600_001)
+    first, second = (1 - eps) * shape.pdf(z + 0.6), (1 - eps) * shape.pdf(z - 0.6)
+    ratio = second / np.maximum(first, 1e-320)
+
+    def clipped(c):
+        return np.trapezoid(np.where(ratio < c, first, second / c), z) - 1
+
+    c = optimize.brentq(clipped, 1.0, 3.3) if eps else np.inf
+    low, high = np.where(ratio < c, first, second / c), np.where(ratio > 1 / c, second, first / c)
+    inner = (low > 1e-200) & (high > 1e-200)
+    direct = np.trapezoid(np.where(inner, low * np.log(low.clip(1e-200) / high.clip(1e-200)), 0), z)
+    assert lab.least_favorable_kl(1.2, eps, shape) == pytest.approx(direct, rel=1e-5)
+
+
+def test_indistinguishable_places_have_no_divergence():
+    edge = 2 * stats.norm.ppf(0.5 + 0.5 * 0.1 / 0.9)  # prior work 3.2
+    assert lab.least_favorable_kl(edge * 0.999, 0.1, families.Gaussian()) == 0
+    assert lab.least_favorable_kl(edge * 1.001, 0.1, families.Gaussian()) > 0
+
+
+def _by_linear_programming(laws, x):
+    """The limit over given cuts, right closed: maximize y subject to w_1 d_1 + w_j d_j >= y at every cut."""
+    k, rows = len(laws), []
+    for j, cut in itertools.product(range(1, k), x):
+        row = np.zeros(k + 1)
+        lower, upper = min(laws[0].cdf(cut), 0.5), min(1 - laws[j].cdf(cut), 0.5)
+        row[0], row[j] = (-stats.entropy([mass, 1 - mass], [0.5, 0.5]) for mass in (lower, upper))
+        row[k] = 1
+        rows.append(row)
+    goal, total = -np.eye(k + 1)[k], np.append(np.ones(k), 0)[None, :]
+    found = optimize.linprog(goal, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=total, b_eq=[1])
+    return -1 / found.fun
+
+
+@pytest.mark.parametrize("name", ["D2", "D5", "D10lin"])
+def test_laws_with_atoms_agree_with_linear_programming(name):
+    one = lab.instance(name)
+    assert lab.limit(one).time == pytest.approx(_by_linear_programming(one.arms, range(-1, 5)), rel=1e-8)
+
+
+@pytest.mark.parametrize("gaps", [[2.0], [0.4, 1.5, 3.0]])
+@pytest.mark.parametrize("law", [families.gaussian(), families.cauchy(), families.laplace()])
+def test_laws_without_atoms_agree_with_linear_programming(law, gaps):
+    one = lab.translations(law, gaps)
+    x = np.linspace(-max(gaps), 0, 1500)
+    assert lab.limit(one).time == pytest.approx(_by_linear_programming(one.arms, x), rel=1e-5)
+
+
+gaps = st.lists(st.floats(0.2, 3.0), min_size=1, max_size=4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(gaps, st.sampled_from([families.gaussian(), families.cauchy(), families.laplace()]))
+def test_the_optimal_shares_balance_the_rivals(gaps, law):
+    one = lab.translations(law, gaps)
+    found, x = lab.limit(one), np.linspace(-max(gaps), 0, 50_001)
+    own = found.weights[0] * limits._cost(one.arms[0].cdf(x), 0.5)
+    for arm in range(1, len(one.arms)):
+        cheapest = np.min(own + found.weights[arm] * limits._cost(1 - one.arms[arm].cdf(x), 0.5))
+        assert cheapest * found.time == pytest.approx(1, rel=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(gaps, st.floats(0.0, 0.04), st.floats(0.041, 0.1))
+def test_limits_grow_with_contamination_and_with_power(gaps, eps, more):
+    one = lab.translations(families.gaussian(), gaps)
+    times = [lab.limit(one, lab.worst(one, e)).time for e in (eps, more)]
+    assert times[0] <= times[1] * (1 + 1e-9)
+    certified = lab.limit(one, lab.worst(one, more), contamination=more).time
+    assert times[1] <= certified * (1 + 1e-9)
+    assert lab.limit(one, lab.worst(one, more, "malicious")).time >= times[1] * (1 - 1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(gaps, st.floats(0.2, 5), st.floats(-3, 3))
+def test_limits_do_not_depend_on_the_units(gaps, a, b):
+    one = lab.translations(families.gaussian(), gaps)
+    other = lab.Instance("moved", tuple(law.affine(a, b) for law in one.arms))
+    logs = lab.Instance("logs", tuple(families.lognormal(value, 1.0) for value in one.values))
+    assert lab.limit(other).time == pytest.approx(lab.limit(one).time, rel=1e-9)
+    assert lab.limit(logs).time == pytest.approx(lab.limit(one).time, rel=1e-9)
+
+
+def test_arms_that_contamination_confounds_have_no_limit():
+    for contamination in (None, 0.1):
+        assert lab.limit(lab.confounded(0.1), contamination=contamination).time == math.inf
+    assert lab.limit(lab.translations(families.gaussian(), [0.0])).pulls(0.05) == math.inf
+    assert math.isnan(lab.limit(_pair(0.1), lab.worst(_pair(0.1), 0.2)).weights[0])
+
+
+def test_levels_without_mass_have_no_limit():
+    two = [families.gaussian(9.0), families.gaussian(0.0)]
+    assert lab.characteristic_time(two, Levels(0.5, 0.0)).time == math.inf
+    buried = [lab.Observed(two[0], 0.3, -math.inf), lab.Observed(two[1])]
+    assert lab.characteristic_time(buried, Levels(0.2, 0.2)).time == math.inf
+
+
+def test_a_lone_arm_needs_no_pulls():
+    assert lab.limit(lab.Instance("one", (families.gaussian(),))).pulls(0.05) == 0
+
+
+def test_the_limit_of_an_instance_uses_its_own_attack():
+    one = lab.schreuder(4)
+    assert lab.limit(one).time > lab.limit(lab.schreuder(4, contaminated=False)).time
+    assert lab.limit(one).time == lab.limit(one, one.attack).time
+
+
+def test_a_tolerance_shifts_the_rivals():
+    one = _pair(0.5)
+    found = lab.limit(one, tolerance=0.2)
+    assert found.time == pytest.approx(lab.limit(_pair(0.7)).time, rel=1e-9)
+    assert found.pulls(0.05) == pytest.approx(lab.limit(_pair(0.7)).pulls(0.05), rel=1e-9)
+
+
+def test_several_right_answers_weaken_the_bound_as_proved():
+    found = lab.limit(_pair(0.1), tolerance=0.4)  # both arms are right
+    assert (found.answers, found.answer) == (2, 0)
+    assert found.time == pytest.approx(lab.limit(_pair(0.5)).time, rel=1e-9)
+    assert found.pulls(0.05) == pytest.approx(found.time * limits.kl(0.475, 0.05))
+
+
+def test_a_tolerance_that_settles_nothing_leaves_the_limit_infinite():
+    one = _pair(0.1)
+    assert lab.limit(one, lab.worst(one, 0.1), contamination=0.1, tolerance=0.1).time == math.inf
+
+
+def test_the_minimax_form_is_theorem_16_in_units_of_the_lifting():
+    vector = VECTORS["lb-repaired"]
+    p = [0.6, *(0.6 - 3 * gap for gap in vector["inputs"]["effective_gaps"])]
+    found = lab.minimax_pulls(lab.lifted(p, 0.05), 0.05, vector["inputs"]["delta"], tolerance=0.02)
+    assert found == pytest.approx(vector["expected"])
+    with pytest.raises(OutOfReach, match="7/45"):
+        lab.minimax_pulls(_pair(1.0), 0.05, 0.05)
+
+
+def test_the_bound_is_exact_for_tiny_gaps_and_tiny_delta():
+    gap = 1e-6
+    found = lab.limit(_pair(gap))
+    assert found.time == pytest.approx(math.pi / (gap / 2) ** 2, rel=1e-6)  # kl ~ 2 (phi(0) gap/2)^2
+    assert found.pulls(1e-300) == pytest.approx(found.time * 300 * math.log(10), rel=1e-12)
+
+
+def test_fifty_different_arms_take_less_than_a_second():
+    one = lab.instance("G50lin")
+    start = time.process_time()
+    lab.limit(one, lab.worst(one, 0.05))
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: lab.limit(_pair(1.0), tolerance="2%"), "absolute"),
+        (lambda: lab.limit(_pair(1.0), lab.Steering(0.1, best=0)), "not stationary"),
+        (lambda: lab.bernoulli_limit([0.5, 1.0]), "means must be"),
+        (lambda: lab.known_shape_limit(lab.instance("D2"), 0.1), "normal, Laplace or logistic"),
+        (lambda: lab.known_shape_limit(lab.instance("C2"), 0.1), "normal, Laplace or logistic"),
+        (lambda: lab.least_favorable_kl(1.0, 0.1, families.Cauchy()), "shape must be"),
+        (lambda: lab.minimax_pulls(_pair(1.0), None, 0.05), "contamination must be"),
+        (lambda: lab.limit(_pair(1.0)).pulls(0.0), "delta must be"),
+    ],
+)
+def test_values_outside_the_domain_are_refused(call, words):
+    with pytest.raises(InvalidArgument, match=words):
+        call()
