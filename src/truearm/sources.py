@@ -286,8 +286,9 @@ def _execute(command: Command, metric: str, rules: Conditions) -> _Run:
     with ExitStack() as stack:
         streams = _streams(stack, metric, rules)
         launcher = stack.enter_context(_Launcher()) if metric == "memory" else None
+        options = _prepared(command, streams, launcher)
         started = time.perf_counter()
-        process = _spawn(command, streams, launcher)
+        process = _started(command, options)
         deadline = math.inf if rules.timeout is None else started + rules.timeout
         timed_out, usage = _attend(process, (stdout, stderr), deadline)
         wall = time.perf_counter() - started
@@ -316,26 +317,27 @@ def _opened(stack: ExitStack, path: str, flags: int) -> int:
     return descriptor
 
 
-def _spawn(
-    command: Command, streams: Mapping[str, Any], launcher: "_Launcher | None" = None
-) -> subprocess.Popen[bytes]:
+def _prepared(command: Command, streams: Mapping[str, Any], launcher: "_Launcher | None" = None) -> dict[str, Any]:
+    """Return the arguments of Popen: all that can be done before the clock runs."""
     env = {**os.environ, **command.env}
-    argv = command.argv
-    program = _program(argv[0], command, env)
-    wrap = launcher.argv(program, argv) if launcher else argv
+    program = _program(command.argv[0], command, env)
+    return {
+        "args": launcher.argv(program, command.argv) if launcher else command.argv,
+        "executable": None if launcher else program,
+        "env": env,
+        "cwd": command.cwd,
+        "bufsize": 0,
+        # A group of its own, so that a time-out reaches the children's children, and no terminal, because
+        # a program that asked the terminal from a group in the background would be stopped for good.
+        "start_new_session": True,
+        "pass_fds": launcher.inherited if launcher else (),
+        **streams,
+    }
+
+
+def _started(command: Command, options: Mapping[str, Any]) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
-            wrap,
-            executable=wrap[0] if launcher else program,
-            env=env,
-            cwd=command.cwd,
-            bufsize=0,
-            # A group of its own, so that a time-out reaches the children's children, and no terminal, because
-            # a program that asked the terminal from a group in the background would be stopped for good.
-            start_new_session=True,
-            pass_fds=launcher.inherited if launcher else (),
-            **streams,
-        )
+        return subprocess.Popen(**options)
     except OSError as error:
         msg = (
             f"command {neutralized(command.text)!r} cannot be started: {error.strerror}; "
@@ -507,7 +509,8 @@ def run_hook(command: Command, stage: str) -> None:
     null = subprocess.DEVNULL
     # A file and not a pipe: what stays behind may go on writing to it without harm.
     with tempfile.TemporaryFile() as errors:
-        process = _spawn(command, {"stdin": null, "stdout": null, "stderr": errors})
+        options = _prepared(command, {"stdin": null, "stdout": null, "stderr": errors})
+        process = _started(command, options)
         _attend(process, (_Tail(), _Tail()), math.inf)
         if process.returncode != 0:
             errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL))
