@@ -1,0 +1,347 @@
+"""Pull the arm of largest lower limit and the rival of largest upper limit until the two do not overlap: QLUCB.
+
+Howard and Ramdas (2022), with limits that are order statistics and hold at all times at once. Where theirs are
+about the law of the readings, these are about the law of the true readings (certified), by the trusted masses of
+audit 2.A: the count of readings at or below a true quantile dominates a binomial process whose success
+probability is the trusted mass (audit 2.C), and a lower limit needs nothing else. All is said in lower ranks:
+the upper limit of a q-quantile is the mirrored lower limit of a (1-q)-quantile.
+
+A NaN is a contaminated reading and counts as the worst one: valid for either limit, and consistent between them.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import zeta
+
+from truearm import bounds
+from truearm.bounds import Counts, Numbers
+from truearm.certificate import Bound, Exclusion, Status, Verdict
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.evidence import Levels
+from truearm.mixture import Prior, log_mixture
+from truearm.policies import Batch, Standing, Told
+from truearm.problem import Problem, check_count, check_quantile
+from truearm.sample import EMPTY, Sample
+
+Form = Literal["beta-binomial", "stitched", "dkw"]
+
+_BLOCK = 512  # ranks of so many consecutive counts are found at once when every count is looked at
+_ETA, _S = 2.04, 1.4  # epochs and exponent of the stitched bound, as published: prior_work 1.1 (b)
+
+
+def concentration(alpha: float, t_opt: int) -> float:
+    """Return the concentration of the beta prior whose bound is tightest near `t_opt` readings.
+
+    Examples
+    --------
+    >>> round(concentration(0.005, 1000), 4)
+    85.7021
+    """
+    log = 2 * math.log(1 / (2 * _check_share(alpha)))
+    return max(t_opt / (log + math.log1p(log)) - 1, 1e-3)  # prior_work 1.1 (a): r / (p (1 - p))
+
+
+def _check_share(alpha: float) -> float:
+    if not 0 < alpha < 0.5:
+        msg = f"alpha must be in (0, 0.5), but got {alpha!r}; it is the error probability of one limit"
+        raise InvalidArgument(msg)
+    return alpha
+
+
+def _check_form(form: str) -> None:
+    if form not in get_args(Form):
+        msg = f"radius must be 'beta-binomial', 'stitched' or 'dkw', but got {form!r}"
+        raise InvalidArgument(msg)
+
+
+def quantile_radius(n: int, p: float, alpha: float, *, form: Form = "beta-binomial", t_opt: int = 1000) -> float:
+    """Return how far above p the fraction of readings up to a p-quantile may be, at all n at once.
+
+    One-sided, except "dkw", which holds for both sides.
+
+    Parameters
+    ----------
+    form
+        "beta-binomial" (Howard and Ramdas, Theorem 1b), "stitched" (Theorem 1a) or "dkw" (union over n).
+    t_opt
+        Where the first two are tightest.
+
+    Examples
+    --------
+    >>> round(quantile_radius(100, 0.5, 0.05, t_opt=10), 6)
+    0.159931
+    >>> round(quantile_radius(100, 0.9, 0.05, form="stitched", t_opt=10), 6)
+    0.088804
+    >>> round(quantile_radius(100, 0.5, 0.05, form="dkw"), 6)
+    0.258814
+    """
+    _check_form(form)
+    check_quantile(p, "p")
+    check_count("n", n)
+    if form != "beta-binomial":
+        return float(_plain_radius(n, p, _check_share(alpha), form, t_opt))
+    prior, bar = Prior((concentration(alpha, t_opt),), (1.0,)), math.log(1 / alpha)
+    low, high = 0.0, 1 - p  # a fraction cannot exceed 1
+    if log_mixture(0.0, n, 1 - p, prior) < bar:
+        return high
+    while high - low > 1e-13:
+        middle = (low + high) / 2
+        reached = log_mixture(n * (1 - p - middle), n, 1 - p, prior) >= bar
+        low, high = (low, middle) if reached else (middle, high)
+    return high
+
+
+def _plain_radius(n: Numbers, p: float, alpha: float, form: Form, t_opt: int) -> Numbers:
+    if form == "dkw":
+        return np.sqrt(np.log(np.pi**2 / 3 / alpha * np.square(n / 1.0)) / (2 * n))  # prior_work 1.1 (e)
+    least = p * (1 - p) * t_opt
+    variance = np.maximum(p * (1 - p) * n, least)
+    level = _S * np.log(np.log(_ETA * variance / least)) + math.log(zeta(_S) / math.log(_ETA) ** _S / alpha)
+    linear = (math.sqrt(_ETA) + 1) / 2 * (1 - 2 * p) / 3 * level
+    root = (_ETA**0.25 + _ETA**-0.25) ** 2 / 2 * variance * level
+    radius: Numbers = (np.sqrt(root + linear**2) + linear) / n  # prior_work 1.1 (b)
+    return radius
+
+
+def limit_rank(
+    n: int | Counts, p0: float, alpha: float, *, form: Form = "beta-binomial", t_opt: int = 1000
+) -> int | Counts:
+    """Return the rank of a lower limit that holds at all n at once, where p0 is the trusted mass; 0 means none.
+
+    `n` is a number or an array of numbers.
+
+    Examples
+    --------
+    >>> [int(limit_rank(1000, 0.5, 0.005, form=form)) for form in ("beta-binomial", "stitched", "dkw")]
+    [444, 443, 400]
+    """
+    if form == "beta-binomial":
+        return bounds.sequential_rank(n, p0, alpha, Prior((concentration(alpha, t_opt),), (1.0,)))
+    if p0 <= 0:
+        return 0 * n
+    counts = np.maximum(n, 1)
+    below = counts * (p0 - _plain_radius(counts, 1 - p0, alpha, form, t_opt))  # reflected: prior_work 1.1
+    ranks = np.where(below > 0, np.floor(below) + 1, 0).astype(np.int64)
+    return ranks if np.ndim(n) else int(ranks)
+
+
+@lru_cache(maxsize=8192)
+def _rank(n: int, p0: float, alpha: float, form: Form, t_opt: int) -> int:
+    return int(limit_rank(n, p0, alpha, form=form, t_opt=t_opt))
+
+
+@lru_cache(maxsize=1024)
+def _ranks(block: int, p0: float, alpha: float, form: Form, t_opt: int) -> NDArray[np.int64]:
+    counts = np.arange(block * _BLOCK, (block + 1) * _BLOCK)
+    found: NDArray[np.int64] = np.asarray(limit_rank(counts, p0, alpha, form=form, t_opt=t_opt))
+    found.flags.writeable = False
+    return found
+
+
+class Limits(NamedTuple):
+    """The two confidence limits of an arm, and their ranks among its readings that have a value.
+
+    Examples
+    --------
+    >>> Limits(0, 2, -float("inf"), 3.5).high
+    3.5
+    """
+
+    low_rank: int
+    high_rank: int
+    low: float
+    high: float
+
+
+UNKNOWN = Limits(0, 1, -math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """What the next step needs."""
+
+    problem: Problem
+    levels: Levels
+    """Trusted masses below the quantile plus slack, and above the quantile."""
+    samples: tuple[Sample, ...]
+    limits: tuple[Limits, ...]
+    leader_next: bool
+    decision: Batch | Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Lucb:
+    """QLUCB: any quantile, certified under a declared contamination, without evidence summed over arms.
+
+    Each of k one-sided limits fails ever with probability at most delta/k: the upper one of the best arm, the
+    lower ones of the others. On no failure the answer's quantile is at least that of every arm. With a
+    `Contamination` the limits are about true readings and the end is `certified`; with None they are about the
+    readings as they come, and the end is `separated`: right if all effective gaps are positive (audit 2.B).
+    Valid against all three adversaries, also clairvoyant ones, and for dependent arms. It goes on for ever where
+    arms cannot be told apart.
+
+    Parameters
+    ----------
+    radius
+        "beta-binomial", "stitched" or "dkw"; see `quantile_radius`.
+    slack
+        Accept an arm whose (q + slack)-quantile is at least every q-quantile; the end is then `tolerable`.
+    growth
+        Fraction of an arm's readings that is pulled at a time; 0 is one pull of the rival and of the leader in
+        turn, as published. A fiftieth costs a percent of the pulls and saves most of the decisions.
+    t_opt
+        Number of readings for which the limits are tightest; 1000 as published.
+
+    Examples
+    --------
+    >>> policy = Lucb()
+    >>> state = policy.start(Problem(arms=("A", "B"), contamination=0.1))
+    >>> batch = policy.ask(state)
+    >>> batch
+    {'A': 35, 'B': 35}
+    >>> told = {arm: Told(np.arange(35), np.full(35, value)) for arm, value in (("A", 9.0), ("B", 0.0))}
+    >>> verdict = policy.ask(policy.tell(state, told, batch))
+    >>> verdict.status.value, verdict.best
+    ('certified', 'A')
+    """
+
+    radius: Form = "beta-binomial"
+    slack: float = 0.0
+    growth: float = 0.02
+    t_opt: int = 1000
+    patient: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_form(self.radius)
+        check_count("t_opt", self.t_opt)
+        for name in ("slack", "growth"):
+            if not 0 <= getattr(self, name) < 1:
+                msg = f"{name} must be in [0, 1), but got {getattr(self, name)!r}"
+                raise InvalidArgument(msg)
+
+    def start(self, problem: Problem) -> State:
+        """Return the state before the first pull."""
+        if problem.tolerance.relative:
+            msg = (
+                f"policy 'lucb' takes tolerances in units of the readings, but got the relative one "
+                f"{problem.tolerance.amount!r}; give a number, or use policy 'toptwo'"
+            )
+            raise OutOfReach(msg)
+        if problem.level + self.slack >= 1:
+            msg = f"slack must be below 1 - q = {1 - problem.level:.6g}, but got {self.slack!r}"
+            raise OutOfReach(msg)
+        k = len(problem.arms)
+        levels = Levels(
+            Levels.of(problem.level + self.slack, problem.contamination).low,
+            Levels.of(problem.level, problem.contamination).high,
+        )  # audit 2.A
+        state = State(problem, levels, (EMPTY,) * k, (UNKNOWN,) * k, leader_next=False, decision={})
+        if k == 1:
+            return replace(state, decision=_decided(state, 0, self._status(problem)))
+        if min(levels) <= 0:  # evidence section 11: nothing can be certified
+            verdict = Verdict(status=Status.INDISTINGUISHABLE, candidates=problem.arms)
+            return replace(state, decision=verdict)
+        return replace(state, decision=dict.fromkeys(problem.arms, self._first(state)))
+
+    def ask(self, state: State) -> Batch | Verdict:
+        """Return the next batch or the verdict; it was decided when the last readings came in."""
+        return state.decision
+
+    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:  # noqa: ARG002
+        """Return the state after more readings, with the next decision made."""
+        samples, limits = list(state.samples), list(state.limits)
+        for arm, new in told.items():
+            i = state.problem.arms.index(arm)
+            samples[i] = samples[i].merged(new.values)
+            limits[i] = self._limits(state, samples[i])
+        state = replace(state, samples=tuple(samples), limits=tuple(limits))
+        leader, rival = _pair(state)
+        status = self._reached(state, leader, rival)
+        if status is not None:
+            return replace(state, decision=_decided(state, leader, status))
+        batch = self._batch(state, leader, rival)
+        return replace(state, leader_next=not state.leader_next, decision=batch)
+
+    def standing(self, state: State) -> Standing:
+        """Return the leader; all arms stay in until the end, and limits decide without evidence."""
+        arms = state.problem.arms
+        leader = arms[_pair(state)[0]] if any(s.values.size for s in state.samples) else None
+        return Standing(leader, arms, {}, math.inf, Verdict(status=Status.EXHAUSTED, candidates=arms))
+
+    def _status(self, problem: Problem) -> Status:
+        if self.slack:
+            return Status.TOLERABLE
+        return Status.SEPARATED if problem.contamination is None else Status.CERTIFIED
+
+    def _reached(self, state: State, leader: int, rival: int) -> Status | None:
+        """Return how the run ends if it does now."""
+        low, high = state.limits[leader].low, state.limits[rival].high
+        if low == -math.inf:
+            return None  # nothing is known in favor of the leader
+        status = self._status(state.problem)
+        # a tie separates nothing (audit 2.B, strict), but an equal true quantile is as good
+        if low > high or (low == high and status is not Status.SEPARATED):
+            return status
+        amount = state.problem.tolerance.amount
+        return Status.TOLERABLE if amount and low >= high - amount else None  # audit 2.A, 2.B (v)
+
+    def _batch(self, state: State, leader: int, rival: int) -> Batch:
+        arms = state.problem.arms
+        if not self.growth:
+            return {arms[leader if state.leader_next else rival]: 1}  # prior_work 1.2
+        return {arms[i]: max(1, int(self.growth * state.samples[i].n)) for i in sorted((leader, rival))}
+
+    def _limits(self, state: State, sample: Sample) -> Limits:
+        low, high = (self._rank(state, sample.n, p0) for p0 in state.levels)
+        ranks = low - sample.missing, sample.n + 1 - high - sample.missing  # NaN is the worst reading
+        return Limits(*ranks, sample.at(ranks[0]), sample.at(ranks[1]))
+
+    def _rank(self, state: State, n: int, p0: float) -> int:
+        share = state.problem.delta / len(state.problem.arms)
+        if self.growth:
+            return _rank(n, p0, share, self.radius, self.t_opt)
+        return int(_ranks(n // _BLOCK, p0, share, self.radius, self.t_opt)[n % _BLOCK])
+
+    def _first(self, state: State) -> int:
+        """Return the first batch per arm: before an arm has an upper limit nothing can end."""
+        if not self.growth:
+            return 1
+        low, high = 0, 1
+        while self._rank(state, high, state.levels.high) < 1:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            short = self._rank(state, middle, state.levels.high) < 1
+            low, high = (middle, high) if short else (low, middle)
+        return high
+
+
+def _pair(state: State) -> tuple[int, int]:
+    """Return the arm of largest lower limit and, of the others, the one of largest upper limit."""
+    lows = [limit.low for limit in state.limits]
+    leader = lows.index(max(lows))
+    highs = [-math.inf if i == leader else limit.high for i, limit in enumerate(state.limits)]
+    rival = highs.index(max(highs))
+    return leader, rival if rival != leader else int(leader == 0)
+
+
+def _decided(state: State, leader: int, status: Status) -> Verdict:
+    """Return the verdict with every other arm's upper limit below the leader's lower one, less the tolerance."""
+    arms, head = state.problem.arms, state.limits[leader]
+    lower = Bound(arms[leader], state.samples[leader].n, head.low, rank=head.low_rank)
+    exclusions = tuple(
+        Exclusion(arm, _upper(state, i, head.low), lower) for i, arm in enumerate(arms) if i != leader
+    )
+    return Verdict(status=status, best=arms[leader], candidates=(arms[leader],), exclusions=exclusions)
+
+
+def _upper(state: State, arm: int, low: float) -> Bound:
+    limit, n = state.limits[arm], state.samples[arm].n
+    less = -state.problem.tolerance.amount if limit.high > low else 0.0
+    return Bound(state.problem.arms[arm], n, limit.high + less, rank=limit.high_rank, radius=less)

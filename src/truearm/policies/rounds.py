@@ -1,0 +1,282 @@
+"""Rounds of estimates with a radius: what Algorithms 1, 2 and 3 of the paper share.
+
+In round r every arm left has an estimate whose error is at most its bias plus a radius, except with the
+probability spent on that round. An arm whose upper end, estimate plus radius, is below the lower end of the
+best-looking arm is excluded. If all effective gaps are positive the best arm stays (Theorem 3). This is no
+policy of its own: it knows neither where estimates and radii come from nor how many pulls a round takes.
+
+A NaN is a contaminated reading. Medians leave it out and still count its pull in n: the result lies between the
+medians with all NaN replaced by -inf and by +inf, and both are within the radius on the same event (audit 2.0).
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.certificate import Bound, Exclusion, Status, Verdict
+from truearm.errors import OutOfReach
+from truearm.policies import Batch, Standing, Told
+from truearm.problem import Problem, Regularity
+
+Floats = NDArray[np.float64]
+
+
+class Dated(NamedTuple):
+    """One end of an interval, and the pulls it rests on.
+
+    Examples
+    --------
+    >>> Dated(2.0, 0.5, 100).value
+    2.5
+    """
+
+    estimate: float
+    radius: float
+    """Added to the estimate; negative for a lower end."""
+    n: int
+
+    @property
+    def value(self) -> float:
+        """The end itself."""
+        return self.estimate + self.radius
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """What the next round needs."""
+
+    problem: Problem
+    round: int
+    readings: tuple[Floats, ...]
+    """Per arm, sorted, NaN last."""
+    alive: tuple[int, ...]
+    uppers: tuple[Dated, ...]
+    """Per arm the least upper end of all rounds."""
+    lowers: tuple[Dated, ...]
+    """Per arm the greatest lower end of all rounds."""
+    leader: int | None
+    exclusions: tuple[Exclusion, ...]
+    decision: Batch | Verdict
+
+
+def check_problem(problem: Problem, policy: str) -> Regularity:
+    """Return the regularity that the paper's own algorithms need, or say what is missing.
+
+    Examples
+    --------
+    >>> check_problem(Problem(arms=("A", "B")), "uniform")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.OutOfReach: policy 'uniform' needs regularity, which bounds how flat the arms' distributions may
+    be around their medians; give Regularity(B=..., m2=..., reach=...), or use policy 'toptwo', which needs none
+    """
+    if problem.quantile != 0.5:
+        msg = (
+            f"policy {policy!r} compares medians, but quantile is {problem.quantile!r}; "
+            "use policy 'toptwo' or 'lucb' for other quantiles"
+        )
+        raise OutOfReach(msg)
+    check_absolute(problem, policy)
+    if problem.regularity is None:
+        msg = (
+            f"policy {policy!r} needs regularity, which bounds how flat the arms' distributions may be around "
+            "their medians; give Regularity(B=..., m2=..., reach=...), or use policy 'toptwo', which needs none"
+        )
+        raise OutOfReach(msg)
+    return problem.regularity
+
+
+def check_absolute(problem: Problem, policy: str) -> None:
+    """Refuse a relative tolerance.
+
+    Examples
+    --------
+    >>> check_absolute(Problem(arms=("A", "B"), tolerance="2%"), "uniform")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.OutOfReach: policy 'uniform' takes tolerances in units of the readings, but got the relative one
+    0.02; give a number, or use policy 'toptwo'
+    """
+    if problem.tolerance.relative:
+        msg = (
+            f"policy {policy!r} takes tolerances in units of the readings, but got the relative one "
+            f"{problem.tolerance.amount!r}; give a number, or use policy 'toptwo'"
+        )
+        raise OutOfReach(msg)
+
+
+def median(values: Floats) -> float:
+    """Return the averaged median of sorted readings, NaN last and left out; -inf if there is no other.
+
+    Examples
+    --------
+    >>> median(np.array([1.0, 2.0, 4.0, np.nan])), median(np.array([np.nan]))
+    (2.0, -inf)
+    """
+    n = int(values.searchsorted(np.nan))
+    if n == 0:
+        return -math.inf
+    low, high = float(values[(n - 1) // 2]), float(values[n // 2])
+    return low if low in (high, -math.inf) else low / 2 + high / 2  # as sample.moments
+
+
+def opened(problem: Problem, first: int) -> State:
+    """Return the state before the first round, which takes `first` pulls of every arm.
+
+    Examples
+    --------
+    >>> opened(Problem(arms=("A", "B")), 10).decision
+    {'A': 10, 'B': 10}
+    """
+    k = len(problem.arms)
+    return State(
+        problem=problem,
+        round=0,
+        readings=(np.empty(0),) * k,
+        alive=tuple(range(k)),
+        uppers=(Dated(math.inf, 0.0, 0),) * k,
+        lowers=(Dated(-math.inf, 0.0, 0),) * k,
+        leader=None,
+        exclusions=(),
+        decision=dict.fromkeys(problem.arms, first),
+    )
+
+
+def merged(state: State, told: Mapping[str, Told]) -> State:
+    """Return the state with a round's readings sorted in.
+
+    Examples
+    --------
+    >>> state = opened(Problem(arms=("A",)), 2)
+    >>> merged(state, {"A": Told(np.arange(2), np.array([2.0, 1.0]))}).readings
+    (array([1., 2.]),)
+    """
+    readings = list(state.readings)
+    for i, arm in enumerate(state.problem.arms):
+        if arm in told:
+            both = np.concatenate((readings[i], np.sort(told[arm].values)))
+            both.sort(kind="stable")  # merges two sorted runs in linear time
+            both.flags.writeable = False
+            readings[i] = both
+    return replace(state, round=state.round + 1, readings=tuple(readings))
+
+
+def judged(
+    state: State, estimator: Callable[[Floats], float], radius: float, *, recomputable: bool = True
+) -> State:
+    """Return the state after a round is judged: arms are excluded whose intervals lie below the leader's.
+
+    Examples
+    --------
+    >>> state = opened(Problem(arms=("A", "B")), 1)
+    >>> told = {"A": Told(np.arange(1), np.array([5.0])), "B": Told(np.arange(1), np.array([2.0]))}
+    >>> judged(merged(state, told), median, 1.0).alive
+    (0,)
+    """
+    values = {i: estimator(state.readings[i]) for i in state.alive}
+    estimates = {i: -math.inf if math.isnan(value) else value for i, value in values.items()}
+    leader = max(state.alive, key=lambda i: estimates[i])
+    n = state.readings[leader].size
+    uppers, lowers = list(state.uppers), list(state.lowers)
+    for i, estimate in estimates.items():
+        uppers[i] = min(uppers[i], Dated(estimate, radius, n), key=lambda end: end.value)
+        lowers[i] = max(lowers[i], Dated(estimate, -radius, n), key=lambda end: end.value)
+    best = Dated(estimates[leader], -radius, n)
+    gone = [i for i in state.alive if estimates[i] + radius < best.value]  # Alg. 2, Alg. 3
+    exclusions = [
+        Exclusion(
+            state.problem.arms[i],
+            _bound(state, i, Dated(estimates[i], radius, n), recomputable=recomputable),
+            _bound(state, leader, best, recomputable=recomputable),
+        )
+        for i in gone
+    ]
+    return replace(
+        state,
+        alive=tuple(i for i in state.alive if i not in gone),
+        uppers=tuple(uppers),
+        lowers=tuple(lowers),
+        leader=leader if estimates[leader] > -math.inf else None,
+        exclusions=state.exclusions + tuple(exclusions),
+    )
+
+
+def _bound(state: State, arm: int, end: Dated, *, recomputable: bool) -> Bound:
+    return Bound(state.problem.arms[arm], end.n, end.value, radius=end.radius, recomputable=recomputable)
+
+
+def separated(state: State) -> State:
+    """Return the state stopped with the one arm left.
+
+    Examples
+    --------
+    >>> separated(opened(Problem(arms=("A",)), 1)).decision.status.value
+    'separated'
+    """
+    best = state.problem.arms[state.alive[0]]
+    verdict = Verdict(status=Status.SEPARATED, best=best, candidates=(best,), exclusions=state.exclusions)
+    return replace(state, decision=verdict)
+
+
+def tolerable(state: State, *, recomputable: bool = True) -> State | None:
+    """Return the state stopped because no arm can have the leader behind it by more than the tolerance, or None.
+
+    The effective gap of the leader is at most the largest upper end of another arm, excluded ones included, less
+    the leader's lower end, whether or not gaps are positive (audit 1.l). Each exclusion of the verdict says that
+    an upper end less the tolerance is not above that lower end.
+
+    Examples
+    --------
+    >>> state = opened(Problem(arms=("A", "B"), tolerance=3.0), 1)
+    >>> told = {"A": Told(np.arange(1), np.array([5.0])), "B": Told(np.arange(1), np.array([4.5]))}
+    >>> tolerable(judged(merged(state, told), median, 1.0)).decision.best
+    'A'
+    """
+    amount, leader = state.problem.tolerance.amount, state.leader
+    if not amount or leader is None:
+        return None
+    lower = state.lowers[leader]
+    rivals = [(i, end._replace(radius=end.radius - amount)) for i, end in enumerate(state.uppers) if i != leader]
+    if any(upper.value > lower.value for _, upper in rivals):
+        return None
+    best = state.problem.arms[leader]
+    exclusions = tuple(
+        Exclusion(
+            state.problem.arms[i],
+            _bound(state, i, upper, recomputable=recomputable),
+            _bound(state, leader, lower, recomputable=recomputable),
+        )
+        for i, upper in rivals
+    )
+    verdict = Verdict(status=Status.TOLERABLE, best=best, candidates=(best,), exclusions=exclusions)
+    return replace(state, decision=verdict)
+
+
+def continued(state: State, total: int) -> State:
+    """Return the state with a batch that brings every arm left to `total` pulls.
+
+    Examples
+    --------
+    >>> continued(opened(Problem(arms=("A", "B")), 1), 7).decision
+    {'A': 7, 'B': 7}
+    """
+    arms = state.problem.arms
+    return replace(state, decision={arms[i]: total - state.readings[i].size for i in state.alive})
+
+
+def standing(state: State) -> Standing:
+    """Return the leader and the arms left; bounds decide here, so there is no evidence to show.
+
+    Examples
+    --------
+    >>> standing(opened(Problem(arms=("A", "B")), 1)).alive
+    ('A', 'B')
+    """
+    arms = state.problem.arms
+    alive = tuple(arms[i] for i in state.alive)
+    so_far = Verdict(status=Status.EXHAUSTED, candidates=alive, exclusions=state.exclusions)
+    return Standing(None if state.leader is None else arms[state.leader], alive, {}, math.inf, so_far)
