@@ -57,8 +57,8 @@ def _step(quantum: float) -> Decimal:
     return Decimal(1).scaleb(math.floor(math.log10(quantum) + 1e-9))
 
 
-def percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
-    """Return a share in percent, with three digits that count.
+def percent(share: float, rounding: str = ROUND_HALF_EVEN, digits: int = 3) -> str:
+    """Return a share in percent, with so many digits that count.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
     hundred = 100 * Decimal(repr(float(share)))
     if not hundred:
         return "0 %"
-    step = Decimal(1).scaleb(hundred.adjusted() - 2)
+    step = Decimal(1).scaleb(hundred.adjusted() - digits + 1)
     text = f"{hundred.quantize(step, rounding):f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"
 
@@ -178,28 +178,27 @@ def _alarmed(result: "Result") -> list[str]:
 def _only_arm(result: "Result") -> list[str]:
     arm, problem = result.arms[0], result.problem
     name = quantile_name(problem.quantile)
-    sure = "" if arm.low > arm.high else f", with error probability {percent(problem.delta)}"
+    bound = arm.low <= arm.high and arm.high - arm.low < math.inf
+    sure = f" (error probability {percent(problem.delta)})" if bound else ""
     return [f"{name_of(arm.name)} is the only arm: its observed {name} is {_standing(result, arm)}{sure}."]
 
 
 def _standing(result: "Result", arm: "Arm") -> str:
     """Return the observed quantile and where the true one lies."""
-    problem = result.problem
-    low, high = interval_ends(arm.low, arm.high)
-    true = "the observed one settles" if problem.contamination is None else f"true {_quantile(problem)}"
     if arm.low > arm.high:
         return f"{number(arm.median)}, but the readings contradict the declared contamination"
-    if math.isinf(arm.low) and math.isinf(arm.high):
-        return f"{number(arm.median)}, too few readings to bound it"
-    if math.isinf(arm.high):
-        return f"{number(arm.median)}, {true} at least {low}"
-    if math.isinf(arm.low):
-        return f"{number(arm.median)}, {true} at most {high}"
-    return f"{number(arm.median)}, {true} between {low} and {high}"
-
-
-def _quantile(problem: Problem) -> str:
-    return quantile_name(problem.quantile)
+    low, high = interval_ends(arm.low, arm.high)
+    match math.isinf(arm.low), math.isinf(arm.high):
+        case True, True:
+            return f"{number(arm.median)}, too few readings to bound the true one"
+        case True, False:
+            where = f"at most {high}"
+        case False, True:
+            where = f"at least {low}"
+        case _:
+            where = f"between {low} and {high}"
+    clean = " if no reading is bad" if result.problem.contamination is None else ""
+    return f"{number(arm.median)}, true {quantile_name(result.problem.quantile)} {where}{clean}"
 
 
 def interval_ends(low: float, high: float) -> tuple[str, str]:
@@ -221,16 +220,16 @@ def _leader_arm(result: "Result") -> "Arm | None":
     return next((arm for arm in result.arms if arm.name == result.leader), None)
 
 
-def _bad(contamination: Contamination, share: str | None = None) -> str:
+def _bad(contamination: Contamination) -> str:
     """Return the promise about bad readings: how many, and whose."""
-    share = share or percent(contamination.eps)
     if contamination.eps == 0:
         return "as long as no reading is bad"
     worst = {
         Adversary.OBLIVIOUS: "",
-        Adversary.PRESCIENT: ", even if whoever makes them sees all true readings",
+        Adversary.PRESCIENT: ", even if whoever makes them sees the true readings",
         Adversary.MALICIOUS: ", even if an adversary chooses which",
     }
+    share = percent(contamination.eps)
     return f"as long as at most {share} of the readings are bad{worst[contamination.adversary]}"
 
 
@@ -263,7 +262,7 @@ def _others(result: "Result", declared: Contamination) -> str:
 
 
 def _amount(amount: float, *, relative: bool) -> str:
-    return percent(amount, ROUND_CEILING) if relative else number(amount, rounding=ROUND_CEILING)
+    return percent(amount, ROUND_CEILING) if relative else number(amount, amount / 10, ROUND_CEILING)
 
 
 def _distance(result: "Result") -> str:
@@ -306,7 +305,7 @@ def _separated(result: "Result") -> list[str]:
 
 def _certified_besides(result: "Result") -> str:
     point, estimate = result.breakdown.oblivious, result.breakdown_estimate.oblivious
-    near = percent(estimate) if estimate else ""
+    near = percent(estimate, digits=2) if estimate else ""
     tail = f"; with endless readings like these it would end near {near} (an estimate)" if near else ""
     if not point:
         return f"Without that promise it is not certified for any share of bad readings{tail}."
@@ -338,9 +337,9 @@ def _best_looking(result: "Result") -> str:
     arm = _leader_arm(result)
     if arm is None:
         return ""
-    sure = f"{_distance(result)}, with error probability {percent(result.problem.delta)}"
-    sure = _distance(result) if math.isinf(result.tolerance) else sure
-    return f"{name_of(arm.name)} looks best ({_quantile(result.problem)} {_standing(result, arm)}): {sure}."
+    sure = "" if math.isinf(result.tolerance) else f", with error probability {percent(result.problem.delta)}"
+    observed = f"{quantile_name(result.problem.quantile)} {_standing(result, arm)}"
+    return f"{name_of(arm.name)} looks best ({observed}): {_distance(result)}{sure}."
 
 
 def _decided_at(result: "Result", declared: Contamination) -> str:
@@ -353,7 +352,7 @@ def _decided_at(result: "Result", declared: Contamination) -> str:
             f"{who} would be certified as best if at most {percent(point, ROUND_FLOOR)} of the readings were bad."
         )
     if estimate and estimate < declared.eps:
-        return f"Endless readings like these would decide below about {percent(estimate)} (an estimate)."
+        return f"Endless readings like these would decide below about {percent(estimate, digits=2)} (an estimate)."
     return ""
 
 
@@ -455,13 +454,14 @@ def _on_status(problem: Problem, verdict: Verdict) -> Iterable[str]:
 
 _STYLE = """<style>
 .truearm{font:14px/1.45 system-ui,sans-serif;color:inherit;max-width:62em}
-.truearm table{border-collapse:collapse;margin:.6em 0}
+.truearm table{border-collapse:collapse;margin:.6em 0;font:inherit}
 .truearm th,.truearm td{padding:.2em .7em;text-align:right;border-bottom:1px solid rgba(128,128,128,.35);
 white-space:nowrap;background:none;color:inherit}
-.truearm th:first-child,.truearm td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere}
+.truearm th:first-child,.truearm td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere;
+min-width:7em}
 .truearm .best td:first-child{font-weight:600}
 .truearm .out{opacity:.6}
-.truearm svg{vertical-align:middle;color:#2f7dc4}
+.truearm svg{vertical-align:middle;color:#4a90d9}
 .truearm .alarm{border-left:3px solid #d08000;padding-left:.6em}
 .truearm .note{opacity:.75;font-size:12px}
 </style>"""
@@ -493,7 +493,7 @@ def html(result: "Result") -> str:
 
 
 _LEGEND = (
-    "Dot: observed. Thick bar: what contamination alone leaves open, whatever the number of readings (an "
+    "Tick: observed. Thick bar: what contamination alone leaves open, whatever the number of readings (an "
     "estimate). Thin line: what more readings would remove. Grayed: excluded."
 )
 
@@ -506,14 +506,16 @@ def _without_alarms(result: "Result") -> str:
 
 def _titles(problem: Problem) -> tuple[str, ...]:
     name = quantile_name(problem.quantile)
-    whose = "observed" if problem.contamination is None else "true"
-    return ("arm", "pulls", f"observed {name}", f"{whose} {name} at least", "at most", "MAD", "")
+    where = "if none is bad" if problem.contamination is None else f"true {name}"
+    return ("arm", "pulls", f"observed {name}", where, "MAD", "")
 
 
 def _row(result: "Result", arm: "Arm", span: tuple[float, float]) -> str:
-    low, high = interval_ends(arm.low, arm.high) if arm.low <= arm.high else ("contradictory",) * 2
     kind = "best" if arm.name == result.best else "" if arm.name in result.candidates else "out"
-    texts = (name_of(arm.name), count(arm.n), *map(_short, (number(arm.median), low, high, number(arm.mad))))
+    where = "contradictory"
+    if arm.low <= arm.high:
+        where = " to ".join(map(_short, interval_ends(arm.low, arm.high)))
+    texts = (name_of(arm.name), count(arm.n), _short(number(arm.median)), where, _short(number(arm.mad)))
     cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
     return f'<tr class="{kind}">{cells}<td>{_picture(arm, span)}</td></tr>'
 
@@ -538,15 +540,15 @@ def _span(result: "Result") -> tuple[float, float]:
 
 
 def _picture(arm: "Arm", span: tuple[float, float]) -> str:
-    """Return the interval of one arm: a thin line, the contamination part thick, the observed value a dot."""
+    """Return the interval of one arm: a thin line, the contamination part thick, the observed value a tick."""
     if math.isnan(arm.median) or arm.low > arm.high:
         return ""
     half = _HEIGHT / 2
     left, right = _at(arm.low, span), _at(arm.high, span)
     inner = sorted(min(max(_at(x, span), left), right) for x in (arm.contamination_low, arm.contamination_high))
-    dot = (
-        f'<circle cx="{_at(arm.median, span):.1f}" cy="{half}" r="3.5" fill="currentColor" '
-        'stroke="#fff" stroke-width="1"/>'
+    tick = (
+        f'<line x1="{_at(arm.median, span):.1f}" x2="{_at(arm.median, span):.1f}" y1="1" y2="{_HEIGHT - 1}" '
+        'stroke="currentColor" stroke-width="2"/>'
         if math.isfinite(arm.median)
         else ""
     )
@@ -556,7 +558,7 @@ def _picture(arm: "Arm", span: tuple[float, float]) -> str:
         f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{half}" y2="{half}" stroke="currentColor" '
         'stroke-width="1.5"/>'
         f'<rect x="{inner[0]:.1f}" y="{half - 4}" width="{inner[1] - inner[0]:.1f}" height="8" rx="2" '
-        f'fill="currentColor" fill-opacity=".45"/>{dot}</svg>'
+        f'fill="currentColor" fill-opacity=".5"/>{tick}</svg>'
     )
 
 
