@@ -18,7 +18,7 @@ from truearm.errors import InvalidArgument
 
 Floats = NDArray[np.float64]
 
-_TINY = 1e-280  # below this the incomplete beta function has lost digits to underflow
+_TINY = 1e-200  # scipy's incomplete beta function loses digits to underflow from about 1e-260 on
 _ACCURACY = 1e-13  # a relative step this small ends the continued fraction, above its rounding noise
 
 
@@ -35,9 +35,7 @@ class Prior(NamedTuple):
     weights: tuple[float, ...]
 
 
-DEFAULT_PRIOR = Prior(
-    (16.0, 512.0), (0.6, 0.4)
-)  # evidence section 6: near the best single c from 10 to 1e6 draws
+DEFAULT_PRIOR = Prior((16.0, 512.0), (0.6, 0.4))  # evidence section 6: near the best single c from 10 to 1e6 draws
 
 
 def log_mixture(successes: ArrayLike, n: ArrayLike, p0: float, prior: Prior = DEFAULT_PRIOR) -> Floats:

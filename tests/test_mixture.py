@@ -1,0 +1,157 @@
+import json
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from truearm.errors import InvalidArgument
+from truearm.mixture import DEFAULT_PRIOR, Prior, log_mixture
+
+HERE = Path(__file__).parent / "vectors"
+VECTORS = {
+    v["id"]: v
+    for name in ("vectors.json", "evidence_vectors.json")
+    for v in json.loads((HERE / name).read_text())["vectors"]
+}
+
+levels = st.floats(0.001, 0.999)
+sizes = st.integers(0, 3000)
+
+
+def vector(name):
+    return VECTORS[name]["inputs"], VECTORS[name]["expected"]
+
+
+def test_one_component_of_the_vector():
+    inputs, expected = vector("fs-logM")
+    found = log_mixture(inputs["s"], inputs["n"], inputs["p0"], Prior((inputs["c"],), (1.0,)))
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_two_components_of_the_vector():
+    inputs, expected = vector("fs-logM-mix")
+    prior = Prior(tuple(inputs["cs"]), tuple(inputs["ws"]))
+    assert log_mixture(inputs["s"], inputs["n"], inputs["p0"], prior) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_time_uniform_mixture_of_the_vector():
+    inputs, expected = vector("tu-mixture")
+    n, s = np.transpose(inputs["cases"])
+    found = log_mixture(s, n, inputs["p0"], Prior((float(inputs["conc"]),), (1.0,)))
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+def partial_beta(a, b, x):
+    """Integrate t^(a-1) (1-t)^(b-1) over (0, x): a series of positive terms, from the nearer end."""
+    if x > (a + 1) / (a + b + 2):
+        return mpmath.beta(a, b) - partial_beta(b, a, 1 - x)
+    term, total, k = mpmath.mpf(1), mpmath.mpf(1), 0
+    while term > total * mpmath.mpf(10) ** -40:
+        term *= x * (a + b + k) / (a + 1 + k)
+        total, k = total + term, k + 1
+    return x**a * (1 - x) ** b / a * total
+
+
+def exact(s, n, p0):
+    with mpmath.workdps(60):
+        p = mpmath.mpf(p0)
+        terms = [
+            w * partial_beta(c * p + s, c * (1 - p) + n - s, p) / partial_beta(c * p, c * (1 - p), p)
+            for c, w in zip(*DEFAULT_PRIOR, strict=True)
+        ]
+        return float(mpmath.log(sum(terms)) - s * mpmath.log(p) - (n - s) * mpmath.log(1 - p))
+
+
+@pytest.mark.parametrize(
+    ("n", "p0", "deviations"),  # in standard deviations; the incomplete beta function underflows near 37
+    [(n, p0, (-8, -3, 0, 2, 36, 38, 1e9)) for n in (1, 10, 1000) for p0 in (1e-4, 0.3, 0.45, 0.5, 0.95)]
+    + [(10**6, 0.45, (-3, 1, 36, 38, 1e9)), (10**6, 0.95, (-3, 36, 1e9))],
+)
+def test_sixty_digits_agree(n, p0, deviations):
+    s = np.clip(np.rint(n * p0 + np.array(deviations) * np.sqrt(n * p0 * (1 - p0))), 0, n).astype(int)
+    wanted = np.array([exact(int(count), n, p0) for count in s])
+    # log M is a difference of terms of size n: that many rounding errors
+    assert log_mixture(s, n, p0) == pytest.approx(wanted, abs=1e-11 + 1e-14 * n)
+
+
+def test_digits_near_underflow_agree():
+    s = np.arange(551, 564)  # scipy's incomplete beta function is wrong in the third digit here
+    wanted = [exact(int(count), 574, 0.265625) for count in s]
+    assert log_mixture(s, 574, 0.265625) == pytest.approx(wanted, abs=1e-11)
+
+
+@settings(max_examples=200, deadline=None)
+@given(sizes, levels)
+def test_it_falls_with_every_success(n, p0):
+    assert np.all(np.diff(log_mixture(np.arange(n + 1), n, p0)) < 0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(sizes, levels)
+def test_a_failure_never_lowers_and_a_success_never_raises_it(n, p0):
+    s = np.arange(n + 1)
+    now = log_mixture(s, n, p0)
+    noise = 1e-9
+    assert np.all(log_mixture(s, n + 1, p0) >= now - noise)
+    assert np.all(log_mixture(s + 1, n + 1, p0) <= now + noise)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 500), levels)
+def test_it_is_a_martingale_at_its_level_and_starts_at_one(n, p0):
+    s = np.arange(n + 1)
+    next_up, next_stay = log_mixture(s + 1, n + 1, p0), log_mixture(s, n + 1, p0)
+    mean = np.logaddexp(np.log(p0) + next_up, np.log1p(-p0) + next_stay)
+    assert mean == pytest.approx(log_mixture(s, n, p0), abs=1e-9)
+    assert float(log_mixture(0, 0, p0)) == pytest.approx(0.0, abs=1e-12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 300), levels, st.floats(0.0, 1.0))
+def test_above_its_level_it_falls_on_average(n, p0, above):
+    p = p0 + (1 - p0) * above
+    s = np.arange(n + 1)
+    up, stay = np.exp(log_mixture(s + 1, n + 1, p0)), np.exp(log_mixture(s, n + 1, p0))
+    assert np.all(p * up + (1 - p) * stay <= np.exp(log_mixture(s, n, p0)) * (1 + 1e-9))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 2000), st.floats(0.02, 0.98), st.floats(0.001, 0.999), st.data())
+def test_where_it_is_evidence_it_falls_with_a_lower_level(n, p0, factor, data):
+    s = data.draw(st.integers(0, n))
+    higher, lower = (float(log_mixture(s, n, p)) for p in (p0, p0 * factor))
+    assert lower <= max(higher, 0.0) + 1e-9  # evidence T6: bisection finds the breakdown point
+
+
+def test_it_broadcasts_like_numpy():
+    found = log_mixture(np.arange(3)[:, None], np.array([10, 20]), 0.5)
+    assert found.shape == (3, 2)
+    assert found[2, 1] == log_mixture(2, 20, 0.5)
+    assert log_mixture(1, 2, 0.5).shape == ()
+    assert log_mixture([], [], 0.5).shape == (0,)
+
+
+def test_infinite_evidence_never_appears():
+    n = 10**7
+    values = log_mixture([0, 1, n // 2, n - 1, n], n, 0.5)
+    assert np.all(np.isfinite(values))
+    assert np.all(np.diff(values) < 0)
+
+
+@pytest.mark.parametrize("p0", [0.0, -0.2])
+def test_a_level_that_promises_nothing_yields_nothing(p0):
+    assert log_mixture([0, 5], 10, p0).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("p0", [1.0, 1.5, np.nan])
+def test_a_certain_success_is_refused(p0):
+    with pytest.raises(InvalidArgument, match=r"p0 must be below 1, but got .*; a certain success"):
+        log_mixture(0, 10, p0)
+
+
+def test_the_default_prior_is_the_recommended_one():
+    assert Prior((16.0, 512.0), (0.6, 0.4)) == DEFAULT_PRIOR
+    assert sum(DEFAULT_PRIOR.weights) == 1.0
