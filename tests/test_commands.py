@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truearm.commands import Command, bind, expand, listed, neutralized, scanned
+from truearm.commands import Command, bind, expand, listed, needs_shell, neutralized, scanned
 from truearm.errors import InvalidArgument
 
 VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -84,6 +84,11 @@ def test_a_shell_may_have_options():
 def test_lines_that_are_no_command(text):
     with pytest.raises(InvalidArgument, match="command"):
         Command(text)
+
+
+def test_a_blank_line_needs_neither():
+    with pytest.raises(InvalidArgument, match="must name a program"):
+        needs_shell(" ")
 
 
 def test_a_command_is_named_after_its_text_and_survives_a_pickle():

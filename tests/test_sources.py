@@ -97,6 +97,12 @@ def test_memory_runs_see_the_time_and_the_code_of_the_command():
     assert math.isnan(run.value)
 
 
+def test_a_command_that_kills_its_own_group_is_a_failure_also_under_the_launcher():
+    run = measure(Command("kill -9 0"), "memory", Conditions(ignore_failure=True, timeout=5))
+    assert (run.exit_code, run.peak_memory, run.timed_out) == (-9, None, False)
+    assert math.isnan(run.value)
+
+
 def test_a_pipe_that_closes_ends_the_command_also_under_the_launcher():
     line = "yes | head -n 1; yes > /dev/full"
     assert measure(Command("yes | head -n 1"), "memory", Conditions(timeout=5)).exit_code == 0

@@ -269,10 +269,9 @@ def _failure(command: Command, stage: str, exit_code: int, stderr: str) -> Comma
     how = f"exit code {exit_code}"
     if exit_code < 0:
         how = f"signal {-exit_code} ({signal.strsignal(-exit_code) or 'unknown'})"
+    remedy = "mend it" if stage != "command" else "mend it, or let failures count as contaminated"
     words = neutralized(stderr.strip(), lines=True)
-    msg = (
-        f"{stage} {neutralized(command.text)!r} ended with {how}; mend it, or let failures count as contaminated\n"
-    )
+    msg = f"{stage} {neutralized(command.text)!r} ended with {how}; {remedy}\n"
     return CommandFailed(
         msg + (words or "(nothing on its standard error)"),
         command=command.text,
