@@ -10,6 +10,7 @@ A pull that is out counts at its worst (docs/parallel.md), so that readings may 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ Floats = NDArray[np.float64]
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
 SHARES = (0.05, 0.65)  # limits of the leader's share of a batch; evidence section 4
+STALE = 1.1  # growth of a pair of arms after which the cut between them is looked for again
 FUTILITY = 1.05  # growth of the pulls between two checks that more of them could help at all
 
 
@@ -56,6 +58,8 @@ class State:
     """For each arm the cut at which the evidence against it was last least."""
     log_evidence: tuple[float, ...]
     """For each arm the evidence against it at that cut: an upper bound of it."""
+    minimized: tuple[float, ...]
+    """For each arm how many pulls it and its leader had when its cut was found."""
     carries: tuple[tuple[int, float], ...]
     """For each challenger its last leader and the fraction of a pull still owed to that one."""
     leader: int
@@ -100,6 +104,7 @@ class TopTwo:
             claims=(),
             cuts=(math.nan,) * k,
             log_evidence=(0.0,) * k,
+            minimized=(0.0,) * k,
             carries=((-1, 0.0),) * k,
             leader=0,
             next_futility=START * k,
@@ -143,24 +148,27 @@ def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -
 
 
 def _decided(state: State) -> State:
-    """Return the state with arms rejected as the evidence demands and the next batch or verdict chosen."""
-    short = {arm: START - s.n for arm, s in zip(state.problem.arms, state.samples, strict=True) if s.n < START}
+    """Return the state with the next batch or the verdict chosen."""
+    arms = state.problem.arms
     if len(state.alive) == 1 or min(state.levels) <= 0:
         return _stopped(state)
-    if short:
+    if short := {arm: START - s.n for arm, s in zip(arms, state.samples, strict=True) if s.n < START}:
         return replace(state, decision=short)
     leader = best_looking(state.samples, state.alive, state.problem.level)
     if leader is None:  # no reading of any arm has a value: nothing to decide by
-        return replace(state, decision=dict.fromkeys((state.problem.arms[i] for i in state.alive), 1))
+        return replace(state, decision=dict.fromkeys((arms[i] for i in state.alive), 1))
     entries = state.entries
     if all(entry.arm != leader for entry in entries):
         entries = (*entries, Entry(leader, state.samples[leader]))
     state = _tested(replace(state, leader=leader, entries=entries))
-    if len(state.alive) == 1:
-        return _stopped(state)
+    return _stopped(state) if len(state.alive) == 1 else _challenged(state)
+
+
+def _challenged(state: State) -> State:
+    """Return the state after looking at the strongest challenger: tolerable, hopeless, or worth a batch."""
     challenger = _challenger(state)
-    found = _exactly(state, challenger)
-    state = _remembered(state, challenger, found)
+    if _pair_size(state, challenger) >= STALE * state.minimized[challenger]:
+        state = _remembered(state, challenger, _exactly(state, challenger))
     if state.problem.tolerance and (claims := _tolerable(state, challenger)):
         return _stopped(replace(state, claims=state.claims + claims), Status.TOLERABLE)
     pulls = sum(s.n for s in state.samples)
@@ -168,7 +176,7 @@ def _decided(state: State) -> State:
         state = replace(state, next_futility=FUTILITY * pulls)
         if _futile(state):
             return _stopped(state, Status.INDISTINGUISHABLE)
-    return _batched(state, challenger, found)
+    return _batched(state, challenger)
 
 
 def _stopped(state: State, status: Status | None = None) -> State:
@@ -197,10 +205,12 @@ def _verdict(state: State, status: Status, best: str | None) -> Verdict:
 def _tested(state: State) -> State:
     """Return the state after rejecting every arm the evidence against which suffices at all cuts."""
     rivals = [i for i in state.alive if i != state.leader]
-    values = dict(zip(rivals, _at_cuts(state, rivals), strict=True))
+    values = list(state.log_evidence)
+    for i, value in zip(rivals, _at_cuts(state, rivals).tolist(), strict=True):
+        values[i] = value
+    state = replace(state, log_evidence=tuple(values))
     for i in rivals:
         if values[i] < state.log_threshold:
-            state = _remembered(state, i, Evidence(values[i], -1))
             continue
         found = _exactly(state, i)
         state = _remembered(state, i, found)
@@ -231,14 +241,23 @@ def _exactly(state: State, judged: int) -> Evidence:
 
 
 def _remembered(state: State, arm: int, found: Evidence) -> State:
-    """Return the state with the evidence against an arm and, where a new rank was found, its cut."""
-    values = list(state.log_evidence)
-    values[arm] = found.log_value
-    if found.rank < 0:
-        return replace(state, log_evidence=tuple(values))
-    cuts, own = list(state.cuts), state.samples[arm].values
-    cuts[arm] = float(own[found.rank]) if found.rank < own.size else math.inf
-    return replace(state, log_evidence=tuple(values), cuts=tuple(cuts))
+    """Return the state with the least evidence against an arm and the cut at which it was found."""
+    own = state.samples[arm].values
+    cut = float(own[found.rank]) if found.rank < own.size else math.inf
+    return replace(
+        state,
+        log_evidence=_put(state.log_evidence, arm, found.log_value),
+        cuts=_put(state.cuts, arm, cut),
+        minimized=_put(state.minimized, arm, _pair_size(state, arm)),
+    )
+
+
+def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
+    return (*values[:i], value, *values[i + 1 :])
+
+
+def _pair_size(state: State, arm: int) -> float:
+    return state.samples[state.leader].n + state.samples[arm].n
 
 
 def _at_cuts(state: State, rivals: Sequence[int]) -> Floats:
@@ -259,13 +278,16 @@ def _at_cuts(state: State, rivals: Sequence[int]) -> Floats:
         counts += [whole, whole - early]
         sizes += [[sample.n], [sample.n - entry.before.n]]
     bets = log_mixture(counts, sizes, state.levels.low)
-    shares, cash = _log_shares(len(state.samples), [entry.arm for entry in entries], which, state.rule)
+    entered = tuple(entry.arm for entry in entries)
+    shares, cash = _log_shares(len(state.samples), entered, tuple(rivals), state.rule)
     rivals_part = np.logaddexp(np.logaddexp.reduce(bets + shares, axis=0), cash)
     return np.where(np.isnan(cuts), np.inf, mine + rivals_part)
 
 
-def _log_shares(k: int, entered: Sequence[int], which: NDArray[np.intp], rule: Rule) -> tuple[Floats, Floats]:
+@lru_cache(maxsize=256)
+def _log_shares(k: int, entered: tuple[int, ...], rivals: tuple[int, ...], rule: Rule) -> tuple[Floats, Floats]:
     """Return the log-shares of each entered arm's whole and later readings, against each arm, and the cash."""
+    which = np.array(rivals)
     with np.errstate(divide="ignore"):
         if rule != "pooled":
             return np.log([[1.0], [0.0]]) + np.zeros(which.size), np.full(which.size, -np.inf)
@@ -317,13 +339,13 @@ def _futile(state: State) -> bool:
     )
 
 
-def _batched(state: State, challenger: int, found: Evidence) -> State:
+def _batched(state: State, challenger: int) -> State:
     """Return the state with the next batch, split by what each arm's pulls add at the least convincing cut."""
     leader = state.leader
     head, rival = state.samples[leader], state.samples[challenger]
     cut = state.cuts[challenger]
     below = float(head.below(cut, closed=leader > challenger)) / head.n
-    above = (rival.values.size - found.rank + rival.pending) / rival.n
+    above = (rival.n - rival.missing - float(np.searchsorted(rival.values, cut))) / rival.n
     gains = head.n * _divergence(below, state.levels.low), rival.n * _divergence(above, state.levels.high)
     share = 0.5 if sum(gains) == 0 else gains[0] / sum(gains)
     share = min(max(share, SHARES[0]), SHARES[1])
