@@ -5,7 +5,7 @@ replaced by anything, so it takes the side that helps. A pending pull is asked a
 side that hurts, because what it will say may be why it is late. Infinities are ordinary readings.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -37,24 +37,34 @@ def as_readings(readings: ArrayLike, name: str = "x") -> Floats:
     if isinstance(readings, np.ndarray) and readings.dtype == np.float64:
         array = readings
     else:
-        items = np.asarray(readings)
-        if items.dtype.kind not in "biuf":
-            array = np.array([_as_reading(f"{name}[{i}]", value) for i, value in enumerate(readings)])  # type: ignore[arg-type]
-        else:
-            array = items.astype(np.float64)
+        array = _converted(readings, name)
     if array.ndim != 1:
-        msg = (
-            f"{name} must be one-dimensional, but has shape {array.shape}; pass one arm's readings at a time"
-        )
+        msg = f"{name} must be one-dimensional, but has shape {array.shape}; pass one arm's readings at a time"
         raise InvalidArgument(msg)
     return array
 
 
-def _as_reading(name: str, value: object) -> float:
-    if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
-        msg = f"{name} must be a number, but got {value!r}; use nan for a reading that went wrong"
+def _converted(readings: ArrayLike, name: str) -> Floats:
+    try:
+        items = np.asarray(readings)
+    except ValueError:  # rows of different lengths
+        items = np.empty(0, dtype=object)
+    if items.dtype.kind in "biuf":
+        return items.astype(np.float64)
+    if not isinstance(readings, Iterable):
+        msg = f"{name} must be a list of readings, but got {readings!r}"
         raise InvalidArgument(msg)
-    return float(value)
+    return np.array([_as_reading(f"{name}[{i}]", value) for i, value in enumerate(readings)])
+
+
+def _as_reading(name: str, value: object) -> float:
+    if not isinstance(value, str | bytes) and hasattr(value, "__float__"):
+        try:
+            return float(value)
+        except TypeError:  # a date, or an array inside the list
+            pass
+    msg = f"{name} must be a number, but got {value!r}; use nan for a reading that went wrong"
+    raise InvalidArgument(msg)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,11 +171,7 @@ class Identification(NamedTuple):
     @property
     def sampling_width(self) -> float:
         """The part of the width that more readings remove."""
-        return (
-            max(0.0, self.interval.width - self.contamination_width)
-            if self.interval.width < np.inf
-            else np.inf
-        )
+        return max(0.0, self.interval.width - self.contamination_width) if self.interval.width < np.inf else np.inf
 
 
 def _eps_of(contamination: float | Contamination | None) -> tuple[float, Adversary]:
@@ -173,19 +179,32 @@ def _eps_of(contamination: float | Contamination | None) -> tuple[float, Adversa
     return (0.0, Adversary.OBLIVIOUS) if declared is None else (declared.eps, declared.adversary)
 
 
-def _ranks(
-    n: int, quantile: float, delta: float, *, contamination: float | Contamination | None, design: str
-) -> tuple[int, int]:
-    eps, adversary = _eps_of(contamination)
-    if design == "fixed":
-        return bounds.quantile_ranks(n, quantile, delta, eps, adversary)
+def check_design(design: str) -> Design:
+    """Return the design of that name.
+
+    Examples
+    --------
+    >>> check_design("fixed")
+    'fixed'
+    """
     if design == "sequential":
-        return bounds.sequential_quantile_ranks(n, quantile, delta, eps, adversary)
+        return "sequential"
+    if design == "fixed":
+        return "fixed"
     msg = (
         f"design must be 'sequential' or 'fixed', but got {design!r}; "
         "'fixed' is for a number of readings that was chosen before the first of them"
     )
     raise InvalidArgument(msg)
+
+
+def _ranks(
+    n: int, quantile: float, delta: float, *, contamination: float | Contamination | None, design: str
+) -> tuple[int, int]:
+    eps, adversary = _eps_of(contamination)
+    if check_design(design) == "fixed":
+        return bounds.quantile_ranks(n, quantile, delta, eps, adversary)
+    return bounds.sequential_quantile_ranks(n, quantile, delta, eps, adversary)
 
 
 def _partly_sorted(readings: Floats, ranks: list[int]) -> Sample:
@@ -333,8 +352,8 @@ def _least_distance(values: Floats, rank: int, center: Interval) -> float:
     if rank > values.size or center.low > center.high:
         return np.inf
     a, b = _windows(values, rank)
-    with np.errstate(invalid="ignore"):
-        middle = np.clip((a + b) / 2, center.low, center.high)  # audit 2.D
+    with np.errstate(invalid="ignore", over="ignore"):
+        middle = np.clip(a / 2 + b / 2, center.low, center.high)  # audit 2.D
         farthest = np.maximum(middle - a, b - middle)
     return float(np.min(np.where(np.isnan(farthest), np.inf, farthest)))
 
@@ -346,10 +365,10 @@ def _largest_distance(values: Floats, rank: int, center: Interval) -> float:
     if rank > values.size or center.low == -np.inf or center.high == np.inf:
         return np.inf
     a, b = _windows(values, rank)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         ends = [float(np.min(np.maximum(c - a, b - c))) for c in center]
-        turns = (a[:-1] + b[1:]) / 2  # audit 2.D: where one window's right arm meets the next one's left arm
-        heights = ((b[1:] - a[:-1]) / 2)[(turns > center.low) & (turns < center.high)]
+        turns = a[:-1] / 2 + b[1:] / 2  # audit 2.D: where the arms of two neighboring windows meet
+        heights = (b[1:] / 2 - a[:-1] / 2)[(turns > center.low) & (turns < center.high)]
     return max(*ends, float(heights.max()) if heights.size else 0.0)
 
 
@@ -380,9 +399,14 @@ def moments(x: ArrayLike) -> Moments:
     if not known.size:
         return Moments(np.nan, np.nan, np.nan)
     m1 = _middle(known)
-    distances = np.abs(known - m1)
+    distances = _distances(known, m1)
     m2 = _middle(distances)
-    return Moments(m1, m2, _middle(np.abs(distances - m2)))
+    return Moments(m1, m2, _middle(_distances(distances, m2)))
+
+
+def _distances(x: Floats, center: float) -> Floats:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(x == center, 0.0, np.abs(x - center))  # an infinity is at no distance from itself
 
 
 def _middle(x: Floats) -> float:
@@ -390,7 +414,7 @@ def _middle(x: Floats) -> float:
     lower, upper = (x.size - 1) // 2, x.size // 2
     part = np.partition(x, (lower, upper))
     low, high = float(part[lower]), float(part[upper])
-    return low if low in (high, -np.inf) else low + (high - low) / 2
+    return low if low in (high, -np.inf) else low / 2 + high / 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -459,12 +483,11 @@ def quality_of(
     0.0
     """
     eps, adversary = _eps_of(contamination)
+    check_design(design)
     if not sample.n:
         return QualityCurve(sample.values, np.zeros(1))
     radius = (bounds.sequential_dkw_radius if design == "sequential" else bounds.dkw_radius)(
         sample.n, min(delta, 0.5)
     )
     below = (np.arange(sample.values.size + 1) + sample.pending) / sample.n
-    return QualityCurve(
-        sample.values, np.clip(bounds.survival_floor(below, radius, eps, adversary), 0.0, 1.0)
-    )
+    return QualityCurve(sample.values, np.clip(bounds.survival_floor(below, radius, eps, adversary), 0.0, 1.0))

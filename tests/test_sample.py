@@ -1,0 +1,429 @@
+import json
+import math
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from truearm.errors import InvalidArgument
+from truearm.problem import Contamination
+from truearm.sample import (
+    EMPTY,
+    Moments,
+    Sample,
+    as_readings,
+    identification,
+    mad_interval,
+    median_interval,
+    moments,
+    quality_curve,
+    quality_of,
+    quantile_interval,
+    spread,
+)
+
+INF, NAN = math.inf, math.nan
+DESIGNS = ("fixed", "sequential")
+VECTORS = {
+    v["id"]: v for v in json.loads((Path(__file__).parent / "vectors" / "vectors.json").read_text())["vectors"]
+}
+
+finite = st.one_of(st.integers(-5, 5).map(float), st.floats(-100, 100))
+readings = st.lists(finite, min_size=0, max_size=80)
+wild = st.lists(st.one_of(finite, st.sampled_from([INF, -INF, NAN])), min_size=0, max_size=80)
+declared = st.builds(Contamination, st.floats(0, 0.45), st.sampled_from(["oblivious", "prescient", "malicious"]))
+designs = st.sampled_from(DESIGNS)
+deltas = st.floats(0.001, 0.5)
+
+
+def vector(name):
+    return VECTORS[name]["inputs"], VECTORS[name]["expected"]
+
+
+def contains(outer, inner):
+    return outer.low <= inner.low and inner.high <= outer.high
+
+
+@pytest.mark.parametrize("name", [name for name in VECTORS if name.startswith("ranks-A")])
+def test_intervals_use_the_ranks_of_the_vector(name):
+    inputs, expected = vector(name)
+    n, rng = inputs["n"], np.random.default_rng(0)
+    found = quantile_interval(
+        rng.permutation(np.arange(1.0, n + 1)),
+        quantile=inputs["q"],
+        delta=inputs["delta"],
+        contamination=Contamination(inputs["eps"], inputs["adversary"]),
+        design="fixed",
+    )
+    assert found == (expected["l"] or -INF, expected["u"] if expected["u"] <= n else INF)
+
+
+def test_moments_of_the_vector():
+    inputs, expected = vector("empirical")
+    assert moments(inputs["x_odd"])[:2] == (expected["med_odd"], expected["mad_odd"])
+    assert moments(inputs["x_even"])[:2] == (expected["med_even"], expected["mad_even"])
+
+
+@pytest.mark.parametrize("adversary", ["prescient", "malicious"])
+def test_quality_of_the_vector(adversary):
+    inputs, expected = vector("dkw")
+    x = np.repeat([0.0, 1.0], [100, 400])
+    curve = quality_curve(
+        x,
+        delta=inputs["delta"],
+        contamination=Contamination(inputs["eps"], adversary),
+        arms=inputs["k"],
+        design="fixed",
+    )
+    assert curve(1.0) == pytest.approx(expected[adversary], rel=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(readings, st.floats(0.05, 0.95), deltas)
+def test_without_contamination_it_is_the_classical_binomial_interval(x, q, delta):
+    n, sorted_x = len(x), np.sort(x)
+    # the classical ranks by their definition, not by the library's search
+    low = max((r for r in range(1, n + 1) if binom.cdf(r - 1, n, q) <= delta / 2 * (1 - 1e-9)), default=0)
+    high = min((r for r in range(1, n + 1) if binom.sf(r - 1, n, q) <= delta / 2 * (1 - 1e-9)), default=n + 1)
+    wanted = (sorted_x[low - 1] if low else -INF, sorted_x[high - 1] if high <= n else INF)
+    assert quantile_interval(x, quantile=q, delta=delta, contamination=None, design="fixed") == wanted
+    assert quantile_interval(x, quantile=q, delta=delta, contamination=0.0, design="fixed") == wanted
+
+
+@settings(max_examples=100, deadline=None)
+@given(readings, st.floats(0.05, 0.95), deltas, declared)
+def test_the_sequential_interval_contains_the_fixed_one(x, q, delta, contamination):
+    both = [quantile_interval(x, quantile=q, delta=delta, contamination=contamination, design=d) for d in DESIGNS]
+    assert contains(both[1], both[0])
+
+
+@settings(max_examples=100, deadline=None)
+@given(readings, st.floats(0, 0.45), deltas, designs)
+def test_a_stronger_adversary_or_more_of_it_widens_the_interval(x, eps, delta, design):
+    chain = [
+        median_interval(x, delta=delta, contamination=c, design=design)
+        for c in (eps / 2, eps, Contamination(eps, "malicious"))
+    ]
+    assert (
+        median_interval(x, delta=delta, contamination=Contamination(eps, "prescient"), design=design) == chain[1]
+    )
+    assert contains(chain[1], chain[0])
+    assert contains(chain[2], chain[1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(readings, deltas, declared, designs)
+def test_a_smaller_delta_widens_every_interval(x, delta, contamination, design):
+    for interval in (median_interval, mad_interval):
+        wide, narrow = (
+            interval(x, delta=d, contamination=contamination, design=design) for d in (delta / 3, delta)
+        )
+        assert contains(wide, narrow)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(-1000, 1000), max_size=80), st.sampled_from([-4, -1, 0.5, 8]), declared, designs)
+def test_intervals_follow_affine_maps(x, scale, contamination, design):
+    x = np.array(x, dtype=float)
+    old = median_interval(x, contamination=contamination, design=design)
+    new = median_interval(scale * x + 16, contamination=contamination, design=design)
+    assert new == tuple(sorted(scale * end + 16 for end in old))
+    old_spread = mad_interval(x, contamination=contamination, design=design)
+    new_spread = mad_interval(scale * x + 16, contamination=contamination, design=design)
+    assert new_spread == tuple(abs(scale) * end for end in old_spread)
+
+
+@settings(max_examples=100, deadline=None)
+@given(wild, st.floats(0.05, 0.95), declared, designs)
+def test_flipping_the_readings_flips_the_quantile(x, q, contamination, design):
+    x = np.array(x, dtype=float)
+    one = quantile_interval(x, quantile=q, contamination=contamination, design=design)
+    two = quantile_interval(-x, quantile=1 - q, contamination=contamination, design=design)
+    assert one == (-two.high, -two.low)
+
+
+@settings(max_examples=100, deadline=None)
+@given(wild, declared, designs)
+def test_partial_sorting_gives_what_sorting_gives(x, contamination, design):
+    sample = Sample.of(x)
+    plain = [v for v in x if not math.isnan(v)]
+    assert sample.values.tolist() == sorted(plain)
+    assert (sample.n, sample.missing) == (len(x), len(x) - len(plain))
+    found = identification(x, contamination=contamination, design=design)
+    assert found.interval == median_interval(x, contamination=contamination, design=design)
+    assert found.estimate == sample.quantile(0.5) or math.isnan(found.estimate)
+
+
+@settings(max_examples=100, deadline=None)
+@given(wild, deltas, designs, st.sampled_from(["oblivious", "malicious"]))
+def test_a_missing_reading_takes_the_side_that_helps(x, delta, design, adversary):
+    how = {"delta": delta, "contamination": Contamination(0.2, adversary), "design": design}
+    filled = [[side if math.isnan(v) else v for v in x] for side in (INF, -INF)]
+    found = median_interval(x, **how)
+    assert found == (median_interval(filled[0], **how).low, median_interval(filled[1], **how).high)
+
+
+@settings(max_examples=100, deadline=None)
+@given(readings, st.integers(1, 10), st.data())
+def test_a_pending_pull_takes_the_side_that_hurts(x, pending, data):
+    n = len(x) + pending
+    ranks = (data.draw(st.integers(0, n // 2)), data.draw(st.integers(n // 2 + 1, n + 1)))
+    waiting = Sample.of(x).merged([], pending=pending)
+    for told in ([-200.0] * pending, [200.0] * pending, [0.0] * pending):
+        later = waiting.merged(told)
+        assert later.pending == 0
+        assert contains(waiting.between(ranks), later.between(ranks))
+        assert contains(spread(waiting, ranks), spread(later, ranks))
+
+
+def test_more_missing_readings_than_eps_allows_contradict_it():
+    x = [1.0] * 20 + [NAN] * 80
+    for interval in (median_interval, mad_interval):
+        found = interval(x, contamination=0.1, design="fixed")
+        assert found.low > found.high
+        assert found.width < 0
+    assert identification(x, contamination=0.1).sampling_width >= 0
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("x", [[], [7.0], [NAN], [INF]])
+def test_hardly_any_readings_bound_nothing(x, design):
+    assert median_interval(x, design=design) == (-INF, INF)
+    assert mad_interval(x, design=design) == (0.0, INF)
+    assert quality_curve(x, design=design)(7.0) == 0.0
+    assert quality_curve(x, design=design).reached(0.5) == -INF
+
+
+def test_an_empty_sample_has_no_quantile():
+    assert math.isnan(EMPTY.quantile(0.5))
+    assert math.isnan(identification([]).estimate)
+    assert all(math.isnan(m) for m in moments([NAN]))
+
+
+def test_discrete_readings_give_closed_intervals():
+    x = np.repeat([1.0, 2.0], 50)
+    assert median_interval(x, contamination=None, design="fixed") == (1.0, 2.0)
+    assert median_interval(np.ones(100), contamination=0.1, design="fixed") == (1.0, 1.0)
+    assert mad_interval(np.ones(1000), contamination=0.1) == (0.0, 0.0)
+
+
+def brute_force(x, ranks, center):
+    """Try centers on a grid that holds every kink of |X - c|_(r): all midpoints of two readings."""
+    sums = np.add.outer(x, x).ravel() / 2
+    kinks = np.clip(sums, center.low, center.high)
+    ranked = np.sort(np.abs(x[None, :] - np.unique(kinks)[:, None]), axis=1)
+    return ranked[:, ranks[0] - 1].min(), ranked[:, ranks[1] - 1].max()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(finite, min_size=1, max_size=25), st.data())
+def test_the_spread_is_the_extreme_over_all_centers(x, data):
+    n = len(x)
+    ranks = data.draw(st.integers(1, (n + 1) // 2)), data.draw(st.integers((n + 1) // 2, n))
+    sample = Sample.of(x)
+    found = spread(sample, ranks)
+    assert found == pytest.approx(brute_force(sample.values, ranks, sample.between(ranks)), abs=1e-9)
+
+
+@settings(max_examples=200, deadline=None)
+@given(wild, declared, designs)
+def test_infinite_readings_never_turn_into_nan(x, contamination, design):
+    found = mad_interval(x, contamination=contamination, design=design)
+    assert not any(map(math.isnan, found))
+    assert not any(map(math.isnan, median_interval(x, contamination=contamination, design=design)))
+
+
+def test_the_largest_floats_do_not_overflow():
+    x = [-1.7e308] * 50 + [1.5e308] * 51
+    assert mad_interval(x, contamination=None, design="fixed") == (0.0, INF)
+    assert mad_interval(np.linspace(1.5e308, 1.7e308, 101), contamination=None).high < 1e307
+    assert moments([-1.7e308, 1.7e308]) == Moments(0.0, 1.7e308, 0.0)
+
+
+def test_moments_of_infinite_readings_are_no_nan():
+    assert moments([1.0, INF, INF]) == Moments(INF, 0.0, 0.0)
+    assert moments([1.0, 2.0, INF]) == Moments(2.0, 1.0, 1.0)
+    assert moments([-INF, INF]).m1 == -INF
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(finite, min_size=1, max_size=60))
+def test_moments_are_the_averaged_medians(x):
+    m1 = np.median(x)
+    m2 = np.median(np.abs(x - m1))
+    wanted = (m1, m2, np.median(np.abs(np.abs(x - m1) - m2)))
+    assert moments(x) == pytest.approx(wanted, abs=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(finite, min_size=1, max_size=200), st.floats(0.05, 0.95), declared, designs)
+def test_the_parts_of_the_identification_add_up(x, q, contamination, design):
+    found = identification(x, quantile=q, contamination=contamination, design=design)
+    assert contains(found.interval, found.contamination)
+    if found.interval.width < INF:
+        parts = found.contamination_width + found.sampling_width
+        assert parts == pytest.approx(found.interval.width, abs=1e-9)
+    if contamination.eps == 0:
+        assert found.contamination.low <= found.estimate <= found.contamination.high
+
+
+def test_the_contamination_part_is_the_identified_set():
+    x = np.random.default_rng(1).permutation(np.arange(1.0, 1001))
+    assert identification(x, contamination=0.1).contamination == (450.0, 551.0)
+    assert identification(x, contamination=Contamination(0.1, "malicious")).contamination == (400.0, 601.0)
+    assert identification(x, quantile=0.3, contamination=0.1).contamination == (270.0, 371.0)
+    assert identification(x, quantile=0.1, contamination=Contamination(0.2, "malicious")).contamination.low == -INF
+
+
+def test_more_readings_shrink_only_the_sampling_part():
+    few, many = (identification(np.linspace(0, 1, n), contamination=0.1) for n in (1000, 100_000))
+    assert many.sampling_width < few.sampling_width / 5
+    assert many.contamination_width == pytest.approx(few.contamination_width, abs=0.005)
+
+
+@settings(max_examples=100, deadline=None)
+@given(wild, st.floats(-100, 100), declared, designs)
+def test_the_quality_curve_counts_readings_strictly_below(x, at, contamination, design):
+    curve = quality_curve(x, contamination=contamination, design=design)
+    points = sorted({at, *(v for v in x if not math.isnan(v))})
+    heights = [curve(p) for p in points]
+    assert all(a >= b for a, b in pairwise(heights))
+    assert all(0.0 <= h <= 1.0 for h in heights)
+    below = sum(v < at for v in x)
+    assert curve(at) == curve.bounds[below]
+
+
+@settings(max_examples=100, deadline=None)
+@given(wild, st.floats(0.01, 0.99), declared, designs)
+def test_reached_is_the_largest_reading_with_that_share(x, share, contamination, design):
+    curve = quality_curve(x, contamination=contamination, design=design)
+    good = [v for v in x if not math.isnan(v) and curve(v) >= share]
+    assert curve.reached(share) == max(good, default=-INF)
+
+
+def test_quality_at_a_tie_includes_the_tie():
+    curve = quality_curve(np.repeat([1.0, 2.0], [200, 800]), contamination=None, design="fixed")
+    assert curve(2.0) == pytest.approx(0.8 - math.sqrt(math.log(20) / 2000))
+    assert curve(1.0) == curve(-5.0) > curve(2.0) > curve(2.0000001) == 0.0
+    assert curve.reached(0.7) == 2.0
+
+
+def test_quality_counts_missing_readings_as_high_and_pending_ones_as_low():
+    ten, missing = Sample.of(np.arange(10.0)), Sample.of([*np.arange(10.0), *[NAN] * 90])
+    pending = ten.merged([], pending=90)
+    bounds = [quality_of(s, 0.05, contamination=None, design="fixed").bounds[0] for s in (missing, pending)]
+    assert bounds == [pytest.approx(1 - math.sqrt(math.log(20) / 200)), 0.0]
+
+
+def test_arms_share_the_delta_of_the_quality_curve():
+    x = np.arange(500)
+    assert quality_curve(x, delta=0.1, arms=10)(50) == quality_curve(x, delta=0.01)(50)
+    assert quality_curve(x, delta=0.9, design="fixed")(50) == quality_curve(x, delta=0.5, design="fixed")(50)
+
+
+def test_merging_is_sorting_all_at_once():
+    rng = np.random.default_rng(2)
+    parts = [rng.normal(size=n) for n in (5, 0, 100, 1)]
+    sample = EMPTY
+    for part in parts:
+        sample = sample.merged(part, pending=3)
+    assert sample.values.tolist() == np.sort(np.concatenate(parts)).tolist()
+    assert (sample.n, sample.pending) == (109, 3)
+    assert sample.merged([NAN, 0.0]).n == 108
+
+
+def test_counts_at_a_cut():
+    sample = Sample.of([1, 2, 2, 3, NAN]).merged([], pending=1)
+    assert sample.below([0, 2, 9]).tolist() == [1, 2, 5]
+    assert sample.below([0, 2, 9], closed=True).tolist() == [1, 4, 5]
+    assert sample.below(2) == 2
+
+
+def test_ranks_outside_are_infinities():
+    sample = Sample.of([5.0, 6.0])
+    assert [sample.at(r) for r in (-1, 0, 1, 2, 3)] == [-INF, -INF, 5.0, 6.0, INF]
+
+
+def test_a_quantile_is_the_left_one():
+    sample = Sample.of(range(1, 11))
+    assert [sample.quantile(q) for q in (0.01, 0.1, 0.3, 0.31, 0.5, 1.0)] == [1, 1, 3, 4, 5, 10]
+
+
+def test_inputs_stay_as_they_are():
+    x = np.random.default_rng(3).normal(size=501)
+    x[7] = NAN
+    before = x.copy()
+    x.flags.writeable = False
+    for call in (median_interval, mad_interval, identification, quality_curve, moments, Sample.of):
+        call(x)
+    np.testing.assert_array_equal(x, before)
+    with pytest.raises(ValueError, match="read-only"):
+        Sample.of(x).values[0] = 0.0
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        list(range(100)),
+        tuple(range(100)),
+        range(100),
+        np.arange(100, dtype=np.uint8),
+        np.arange(100, dtype=np.float32),
+        np.arange(200, dtype=float)[::2] / 2,
+        [Fraction(i) for i in range(100)],
+    ],
+)
+def test_readings_of_every_kind_are_the_same_readings(x):
+    assert median_interval(x) == median_interval(np.arange(100.0))
+    assert mad_interval(x) == mad_interval(np.arange(100.0))
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        ([1, "two"], r"x\[1\] must be a number, but got 'two'; use nan"),
+        ([1, None], r"x\[1\] must be a number, but got None"),
+        ([1j], r"x\[0\] must be a number"),
+        ([[1, 2], [3]], r"x\[0\] must be a number, but got \[1, 2\]"),
+        (np.array(["2026-01-01"], dtype="M8[D]"), r"x\[0\] must be a number"),
+        ([[1.0, 2.0]], r"one-dimensional, but has shape \(1, 2\); pass one arm's"),
+        (3.0, "one-dimensional"),
+        (None, "list of readings, but got None"),
+        ("123", r"x\[0\] must be a number, but got '1'"),
+    ],
+)
+def test_readings_that_are_none_are_named(x, words):
+    for call in (median_interval, mad_interval, quality_curve, moments):
+        with pytest.raises(InvalidArgument, match=words):
+            call(x)
+
+
+def test_the_name_of_the_readings_is_the_callers():
+    with pytest.raises(InvalidArgument, match=r"^y\[0\]"):
+        as_readings(["?"], "y")
+
+
+@pytest.mark.parametrize("call", [median_interval, mad_interval, quality_curve, identification])
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ({"delta": 0}, "delta must be in"),
+        ({"contamination": 0.5}, "eps must be in"),
+        ({"design": "online"}, "design must be 'sequential' or 'fixed', but got 'online'; 'fixed' is for"),
+    ],
+)
+def test_bad_arguments_are_named(call, argument, words):
+    with pytest.raises(InvalidArgument, match=words):
+        call([1.0, 2.0], **argument)
+
+
+def test_other_bad_arguments_are_named():
+    with pytest.raises(InvalidArgument, match="quantile must be in"):
+        quantile_interval([1.0], quantile=95)
+    with pytest.raises(InvalidArgument, match="arms must be an integer not less than 1, but got 0"):
+        quality_curve([1.0], arms=0)
