@@ -250,10 +250,23 @@ def certificate_to_dict(certificate: Certificate) -> dict[str, Any]:
         "entries": [entry._asdict() for entry in certificate.entries],
         "claims": [{**claim._asdict(), "counts": list(claim.counts)} for claim in certificate.claims],
         "exclusions": [
-            {"arm": e.arm, "upper": e.upper._asdict(), "lower": e.lower._asdict()} for e in certificate.exclusions
+            {"arm": e.arm, "upper": _bound_to_dict(e.upper), "lower": _bound_to_dict(e.lower)}
+            for e in certificate.exclusions
         ],
         "digest": certificate.digest,
     }
+
+
+def _bound_to_dict(bound: Bound) -> dict[str, Any]:
+    """Return a bound as plain values; its infinities become strings, because they decide and JSON has none."""
+    return {
+        key: repr(value) if isinstance(value, float) and math.isinf(value) else value
+        for key, value in bound._asdict().items()
+    }
+
+
+def _bound_from_dict(data: Mapping[str, Any]) -> Bound:
+    return Bound(**{**data, "value": float(data["value"]), "radius": float(data["radius"])})
 
 
 def certificate_from_dict(data: Mapping[str, Any]) -> Certificate:
@@ -272,7 +285,8 @@ def certificate_from_dict(data: Mapping[str, Any]) -> Certificate:
         entries=tuple(Entered(**entry) for entry in data["entries"]),
         claims=tuple(Claim(**{**claim, "counts": tuple(claim["counts"])}) for claim in data["claims"]),
         exclusions=tuple(
-            Exclusion(e["arm"], Bound(**e["upper"]), Bound(**e["lower"])) for e in data["exclusions"]
+            Exclusion(e["arm"], _bound_from_dict(e["upper"]), _bound_from_dict(e["lower"]))
+            for e in data["exclusions"]
         ),
         digest=data["digest"],
     )
