@@ -45,16 +45,17 @@ def number(x: float, quantum: float | None = None, rounding: str = ROUND_HALF_EV
         return "unknown"
     if math.isinf(x):
         return "infinity" if x > 0 else "minus infinity"
-    size = abs(x)
-    if size and not 1e-6 <= size < 1e12:
-        return f"{float(Decimal(repr(float(x))).quantize(_step(size / 1e3), rounding)):.4g}"
-    step = _step(quantum or size / 1e3) if size or quantum else Decimal(1)
-    text = f"{Decimal(repr(float(x))).quantize(min(step, Decimal(1)), rounding):,f}"
+    exact = Decimal(repr(float(x) + 0.0))  # no minus zero
+    if x and not 1e-6 <= abs(x) < 1e12:
+        return f"{float(exact.quantize(_step(exact, 4), rounding)):.4g}"
+    step = _step(exact, 4) if quantum is None else _step(Decimal(repr(float(quantum))), 1)
+    text = f"{exact.quantize(min(step, Decimal(1)), rounding):,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _step(quantum: float) -> Decimal:
-    return Decimal(1).scaleb(math.floor(math.log10(quantum) + 1e-9))
+def _step(x: Decimal, digits: int) -> Decimal:
+    """Return the unit of the last of so many digits of x that count."""
+    return Decimal(1).scaleb(x.adjusted() - digits + 1)
 
 
 def percent(share: float, rounding: str = ROUND_HALF_EVEN, digits: int = 3) -> str:
@@ -68,8 +69,7 @@ def percent(share: float, rounding: str = ROUND_HALF_EVEN, digits: int = 3) -> s
     hundred = 100 * Decimal(repr(float(share)))
     if not hundred:
         return "0 %"
-    step = Decimal(1).scaleb(hundred.adjusted() - digits + 1)
-    text = f"{hundred.quantize(step, rounding):f}"
+    text = f"{hundred.quantize(_step(hundred, digits), rounding):f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"
 
 
@@ -465,6 +465,7 @@ min-width:7em}
 .truearm .alarm{border-left:3px solid #d08000;padding-left:.6em}
 .truearm .note{opacity:.75;font-size:12px}
 </style>"""
+_HUGE = math.nextafter(math.inf, 0.0)
 _WIDTH, _HEIGHT = 260, 18  # pixels of one arm's picture
 
 
@@ -536,7 +537,7 @@ def _span(result: "Result") -> tuple[float, float]:
         return 0.0, 1.0
     low, high = min(shown), max(shown)
     room = (high / 2 - low / 2) / 10 or abs(low) / 10 or 1.0  # halves, so that huge readings do not overflow
-    return low - room, high + room
+    return max(low - room, -_HUGE), min(high + room, _HUGE)
 
 
 def _picture(arm: "Arm", span: tuple[float, float]) -> str:

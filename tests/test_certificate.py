@@ -1,0 +1,196 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from truearm.certificate import (
+    Bound,
+    Certificate,
+    Claim,
+    Entered,
+    Exclusion,
+    digest,
+    sample_of,
+)
+from truearm.errors import VerificationError
+from truearm.evidence import Levels
+from truearm.problem import Contamination, Problem
+from truearm.sample import Sample, moments
+
+RNG = np.random.default_rng(7)
+TAPES = {"A": RNG.normal(2, 1, 150), "B": RNG.normal(0, 1, 120), "C": RNG.normal(-1, 1, 60)}
+COUNTS = {"B": (130, 110, 50), "C": (60, 50, 40)}  # the dates of the claims: earlier than the end
+
+
+def certificate_of(tapes=TAPES, rule="pooled", *, sign=1, **promises):
+    problem = Problem(arms=("A", "B", "C"), goal="max" if sign > 0 else "min", **promises)
+    claims = tuple(Claim(arm, "A", counts, 1, 0.0) for arm, counts in COUNTS.items())
+    draft = Certificate(
+        problem=problem,
+        rule=rule,
+        best="A",
+        entries=(Entered("A", 5),) if rule == "pooled" else (),
+        claims=claims,
+        digest=digest(problem, tapes),
+    )
+    dated = tuple(claim._replace(log_evidence=draft.evidence(claim, tapes)(None)) for claim in claims)
+    return replace(draft, claims=dated)
+
+
+@pytest.mark.parametrize("rule", ["pooled", "causal", "clairvoyant", "dependent"])
+def test_a_certificate_is_recomputed_from_the_readings(rule):
+    assert certificate_of(rule=rule).verify(TAPES) is True
+
+
+def test_the_same_decision_holds_for_negated_readings_and_goal_min():
+    negated = {arm: -tape for arm, tape in TAPES.items()}
+    mirrored = certificate_of(negated, sign=-1)
+    assert mirrored.verify(negated)
+    assert [c.log_evidence for c in mirrored.claims] == [c.log_evidence for c in certificate_of().claims]
+
+
+@given(st.sampled_from("ABC"), st.data())
+def test_one_changed_reading_fails(arm, data):
+    at = data.draw(st.integers(0, TAPES[arm].size - 1))
+    changed = TAPES[arm].copy()
+    changed[at] = data.draw(st.floats().filter(lambda x: x != changed[at]))
+    with pytest.raises(VerificationError, match="digest differs"):
+        certificate_of().verify({**TAPES, arm: changed})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tape: tape[:-1],
+        lambda tape: tape[1:],
+        lambda tape: tape[::-1],
+        lambda tape: np.append(tape, 0.0),
+        lambda tape: [*tape[:-1], None],
+        lambda _tape: [],
+    ],
+    ids=["last removed", "first removed", "reordered", "one more", "one untold", "none"],
+)
+@pytest.mark.parametrize("arm", ["A", "B", "C"])
+def test_removed_reordered_and_untold_readings_fail(arm, change):
+    with pytest.raises(VerificationError, match="digest differs"):
+        certificate_of().verify({**TAPES, arm: change(TAPES[arm])})
+
+
+def test_readings_moved_from_one_arm_to_the_next_fail():
+    moved = {**TAPES, "A": TAPES["A"][:-1], "B": np.append(TAPES["A"][-1], TAPES["B"])}
+    with pytest.raises(VerificationError):
+        certificate_of().verify(moved)
+
+
+def test_lists_arrays_and_integers_of_the_same_value_have_one_digest():
+    problem = Problem(arms=("A",))
+    forms = ([1, 2, None], [1.0, np.float64(2), None], (True, 2, None))
+    assert len({digest(problem, {"A": form}) for form in forms}) == 1
+
+
+@given(st.lists(st.floats(), max_size=20))
+def test_a_digest_knows_numbers_not_bit_patterns(tape):
+    problem = Problem(arms=("A",))
+    other = [-math.nan if math.isnan(x) else (0.0 if x == 0 else x) for x in tape]
+    assert digest(problem, {"A": tape}) == digest(problem, {"A": np.array(other)})
+
+
+def test_nan_zero_and_untold_are_three_different_things():
+    problem = Problem(arms=("A",))
+    assert len({digest(problem, {"A": [x]}) for x in (math.nan, 0.0, None)}) == 3
+
+
+def test_evidence_that_falls_short_fails():
+    weak = {"A": TAPES["A"][:6], "B": TAPES["B"][:6], "C": TAPES["C"][:6]}
+    claimed = replace(certificate_of(), digest=digest(certificate_of().problem, weak))
+    with pytest.raises(VerificationError, match=r"evidence against 'B' is .*, short of the 2\.99"):
+        claimed.verify(weak)
+
+
+def test_promises_made_harsher_afterwards_fail():
+    harsher = Problem(arms=("A", "B", "C"), contamination=Contamination(0.45, "malicious"))
+    forged = replace(certificate_of(contamination=0.05), problem=harsher)
+    with pytest.raises(VerificationError, match="short of"):
+        forged.verify(TAPES)
+
+
+def test_a_claim_without_a_rule_has_no_threshold_and_fails():
+    forged = replace(certificate_of(), rule=None)
+    assert forged.log_threshold is None
+    with pytest.raises(VerificationError, match="short of"):
+        forged.verify(TAPES)
+
+
+def test_a_claim_rests_on_its_own_date():
+    certificate = certificate_of()
+    later = {arm: np.append(tape, [50.0] * 40) for arm, tape in TAPES.items()}
+    for claim in certificate.claims:
+        assert certificate.evidence(claim, later)(None) == claim.log_evidence
+
+
+def test_evidence_of_a_claim_falls_with_contamination():
+    certificate = certificate_of()
+    at = certificate.evidence(certificate.claims[0], TAPES)
+    values = [at(Levels.of(0.5, Contamination(eps))) for eps in (0.0, 0.05, 0.1, 0.2)]
+    assert values == sorted(values, reverse=True)
+    assert at(None) == values[1]
+
+
+def test_a_tolerant_claim_is_checked_against_the_tolerance():
+    problem = Problem(arms=("A", "B", "C"), tolerance=4.0)
+    claims = tuple(Claim(arm, "B", (150, 120, 60), 1, 0.0, tolerant=True) for arm in "AC")
+    entries = (Entered("B", 0),)
+    tolerant = Certificate(
+        problem=problem, rule="pooled", best="B", entries=entries, claims=claims, digest=digest(problem, TAPES)
+    )
+    assert tolerant.verify(TAPES)
+    with pytest.raises(VerificationError, match="short of"):
+        replace(tolerant, problem=Problem(arms=("A", "B", "C"), tolerance=1.0)).verify(TAPES)
+
+
+def ranked(arm, n, rank, sign=1):
+    return Bound(arm, n, Sample.of(sign * TAPES[arm][:n]).at(rank), rank=rank)
+
+
+def excluding(*exclusions, sign=1):
+    problem = Problem(arms=("A", "B", "C"), goal="max" if sign > 0 else "min")
+    return Certificate(problem=problem, rule=None, best="A", exclusions=exclusions, digest=digest(problem, TAPES))
+
+
+def test_exclusions_by_ranks_and_by_radii_are_recomputed():
+    by_rank = Exclusion("B", ranked("B", 100, 70), ranked("A", 100, 30))
+    radius = 0.2
+    upper = Bound("C", 50, moments(TAPES["C"][:50]).m1 + radius, radius=radius)
+    lower = Bound("A", 50, moments(TAPES["A"][:50]).m1 - radius, radius=-radius)
+    assert excluding(by_rank, Exclusion("C", upper, lower)).verify(TAPES)
+
+
+def test_exclusions_hold_in_the_oriented_scale():
+    assert excluding(Exclusion("A", ranked("A", 100, 70, -1), ranked("C", 60, 20, -1)), sign=-1).verify(TAPES)
+
+
+@pytest.mark.parametrize(
+    ("upper", "lower", "complaint"),
+    [
+        (ranked("B", 100, 70)._replace(value=-9.0), ranked("A", 100, 30), "a bound of 'B' is"),
+        (ranked("B", 100, 70), ranked("A", 100, 30)._replace(rank=31), "a bound of 'A' is"),
+        (ranked("A", 100, 70), ranked("B", 100, 30), "do not exclude"),
+    ],
+)
+def test_bounds_that_are_forged_or_do_not_exclude_fail(upper, lower, complaint):
+    with pytest.raises(VerificationError, match=complaint):
+        excluding(Exclusion("B", upper, lower)).verify(TAPES)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.one_of(st.none(), st.floats()), max_size=30), st.integers(0, 30), st.sampled_from([1.0, -1.0]))
+def test_a_sample_of_a_tape_accounts_for_every_pull(tape, n, sign):
+    head = tape[:n]
+    sample = sample_of(tape, len(head), sign)
+    assert sample.n == len(head)
+    assert sample.pending == head.count(None)
+    assert sample.missing == sum(x is not None and math.isnan(x) for x in head)
+    assert sample.values.tolist() == sorted(sign * x for x in head if x is not None and not math.isnan(x))

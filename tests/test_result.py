@@ -1,0 +1,313 @@
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from truearm.certificate import Bound, Certificate, Claim, Entered, Exclusion, Status, Verdict, digest
+from truearm.errors import VerificationError
+from truearm.evidence import Levels, breakdown, pair, shifted
+from truearm.problem import Contamination, Problem, Regularity, Tolerance
+from truearm.result import Quality, Result, best_looking, certify, describe, problem_from_dict, problem_to_dict
+from truearm.sample import Sample, mad_interval, quality_curve, quantile_interval
+
+RNG = np.random.default_rng(11)
+TAPES = {"A": RNG.normal(2, 1, 300), "B": RNG.normal(1, 1, 300)}
+KEYS = {
+    *(
+        "status",
+        "best",
+        "candidates",
+        "pulls",
+        "breakdown",
+        "breakdown_estimate",
+        "arms",
+        "delta",
+        "contamination",
+    ),
+    *("quantile", "goal", "alarms", "assumptions", "certificate", "schema"),
+}  # product.md section 1
+ARM_KEYS = {"name", "n", "median", "low", "high", "mad", "mad_low", "mad_high"}
+
+
+def decided(tapes=TAPES, best="A", *, status=Status.CERTIFIED, design="sequential", **promises):
+    problem = Problem(arms=tuple(tapes), **promises)
+    return certify(problem, tapes, Verdict(status=status, best=best, candidates=(best,)), design=design)
+
+
+def undecided(tapes=TAPES, status=Status.EXHAUSTED, **promises):
+    problem = Problem(arms=tuple(tapes), **promises)
+    return certify(problem, tapes, Verdict(status=status, candidates=problem.arms))
+
+
+def with_claims(tapes, counts, **promises):
+    """Return a certified result whose rivals were rejected at the given counts."""
+    problem = Problem(arms=tuple(tapes), **promises)
+    best, *rivals = problem.arms
+    entries = (Entered(best, 0),)
+    claims = tuple(Claim(arm, best, counts, 1, 0.0) for arm in rivals)
+    draft = Certificate(problem=problem, rule="pooled", best=best, entries=entries, claims=claims, digest="")
+    claims = tuple(c._replace(log_evidence=draft.evidence(c, tapes)(None)) for c in claims)
+    verdict = Verdict(
+        status=Status.CERTIFIED, best=best, candidates=(best,), rule="pooled", entries=entries, claims=claims
+    )
+    return certify(problem, tapes, verdict)
+
+
+def through_json(result):
+    return Result.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+
+
+def same(one, other):
+    return repr(one) == repr(other)  # NaN is not equal to itself
+
+
+def test_every_promised_key_is_there():
+    data = decided().to_dict()
+    assert set(data) >= KEYS
+    assert set(data["pulls"]) == {"total", "arms"}
+    assert set(data["breakdown"]) == set(data["breakdown_estimate"]) == {"oblivious", "prescient", "malicious"}
+    assert set(data["arms"][0]) >= ARM_KEYS
+
+
+@pytest.mark.parametrize(
+    "promises",
+    [
+        {},
+        {"contamination": None, "status": Status.SEPARATED},
+        {"contamination": Contamination(0.02, "malicious", causal=True), "goal": "min", "best": "B"},
+        {"tolerance": "5%", "quantile": 0.9, "dependent_arms": True},
+        {"regularity": Regularity(B=4.7, m2=0.7, reach=0.25), "design": "fixed"},
+    ],
+)
+def test_a_result_goes_to_json_and_comes_back(promises):
+    result = decided(**promises)
+    assert same(through_json(result), result)
+    assert str(through_json(result)) == str(result)
+
+
+tape = st.lists(st.one_of(st.none(), st.floats(), st.integers(-3, 3).map(float)), max_size=25)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(tape, min_size=1, max_size=3), st.sampled_from(list(Status)), st.sampled_from([None, 0.0, 0.1]))
+def test_any_readings_go_to_strict_json_and_keep_their_dictionary(tapes, status, eps):
+    result = undecided(dict(zip("ABC", tapes, strict=False)), status, contamination=eps)
+    data = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert Result.from_dict(data).to_dict() == data
+
+
+def test_claims_and_exclusions_survive_json_and_still_verify():
+    result = with_claims(TAPES, (200, 150))
+    again = through_json(result).certificate
+    assert again == result.certificate
+    assert again.verify(TAPES)
+    with pytest.raises(VerificationError):
+        again.verify({**TAPES, "B": TAPES["B"] + 1e-9})
+
+
+def test_exclusions_are_kept():
+    problem = Problem(arms=("A", "B"))
+    exclusion = Exclusion("B", Bound("B", 4, -math.inf, rank=0), Bound("A", 4, -0.5, radius=-2.0))
+    verdict = Verdict(status=Status.SEPARATED, best="A", candidates=("A",), exclusions=(exclusion,))
+    assert through_json(certify(problem, TAPES, verdict)).certificate.exclusions == (exclusion,)
+
+
+def test_a_result_survives_a_pickle():
+    assert same(pickle.loads(pickle.dumps(decided())), decided())
+
+
+def test_problems_go_through_dictionaries():
+    problem = Problem(arms=("A", "B"), contamination=None, tolerance="2%", goal="min")
+    assert problem_from_dict(json.loads(json.dumps(problem_to_dict(problem)))) == problem
+
+
+def test_the_digest_is_that_of_the_readings():
+    result = decided()
+    assert result.certificate.digest == digest(result.problem, TAPES)
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.9])
+@pytest.mark.parametrize("design", ["sequential", "fixed"])
+def test_intervals_are_those_of_the_sample_module_at_a_share_of_delta(quantile, design):
+    result = decided(quantile=quantile, design=design)
+    share = {"delta": 0.05 / 2, "contamination": 0.05, "design": design}
+    for arm in result.arms:
+        assert (arm.low, arm.high) == quantile_interval(TAPES[arm.name], quantile=quantile, **share)
+        assert (arm.mad_low, arm.mad_high) == mad_interval(TAPES[arm.name], **share)
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.9])
+def test_goal_min_is_goal_max_of_the_negated_readings_in_the_users_units(quantile):
+    negated = {arm: -tape for arm, tape in TAPES.items()}
+    small, large = decided(negated, goal="min", quantile=1 - quantile), decided(quantile=quantile)
+    assert small.breakdown == pytest.approx(large.breakdown)
+    for one, other in zip(small.arms, large.arms, strict=True):
+        assert one.median == -other.median
+        assert (one.low, one.high) == (-other.high, -other.low)
+        assert (one.contamination_low, one.contamination_high) == (
+            -other.contamination_high,
+            -other.contamination_low,
+        )
+        assert one.mad == other.mad
+
+
+def test_goal_min_intervals_contain_the_true_median_in_the_users_units():
+    arm = decided(goal="min", best="B").arms[0]
+    assert arm.low < arm.contamination_low < arm.median < arm.contamination_high < arm.high
+    assert arm.low < 2 < arm.high
+
+
+@pytest.mark.statistical
+def test_all_intervals_hold_together():
+    # 5 % of each arm sits far above; delta = 0.2 for two arms together. Fails by chance below 1e-4.
+    rng, misses = np.random.default_rng(5), 0
+    for _ in range(200):
+        tapes = {arm: np.where(rng.random(80) < 0.05, 99.0, rng.normal(0, 1, 80)) for arm in "AB"}
+        arms = (
+            describe(a, Sample.of(t), Problem(arms=("A", "B"), delta=0.2), design="fixed")
+            for a, t in tapes.items()
+        )
+        misses += not all(arm.low <= 0 <= arm.high for arm in arms)
+    assert binomtest(misses, 200, 0.2, alternative="greater").pvalue > 1e-4
+
+
+def test_pending_pulls_count_and_only_widen():
+    few = decided()
+    pending = decided({"A": [*TAPES["A"], *[None] * 20], "B": TAPES["B"]})
+    assert pending.pulls == {"A": 320, "B": 300}
+    assert pending.arms[0].low <= few.arms[0].low
+    assert pending.arms[0].high >= few.arms[0].high
+    assert pending.breakdown.oblivious < few.breakdown.oblivious
+
+
+def test_an_arm_without_readings_is_described_as_unknown():
+    result = undecided({"A": TAPES["A"], "B": []})
+    arm = result.arms[1]
+    assert math.isnan(arm.median)
+    assert (arm.low, arm.high, arm.n) == (-math.inf, math.inf, 0)
+    assert result.leader == "A"
+
+
+def test_nothing_at_all_has_no_leader_and_bounds_nothing():
+    result = undecided({"A": [], "B": [None]})
+    assert result.leader is None
+    assert result.tolerance == math.inf
+    assert result.quality == ()
+    assert result.breakdown == result.breakdown_estimate == (None, None, None)
+
+
+def test_a_single_arm_is_best_whatever_happens():
+    result = decided({"A": TAPES["A"]})
+    assert result.tolerance == 0
+    assert result.breakdown_estimate.oblivious == 1.0
+
+
+def test_breakdown_of_two_arms_is_that_of_the_pair():
+    result = decided()
+    assert result.breakdown == pytest.approx(breakdown(TAPES["A"], TAPES["B"]), abs=1e-6)
+
+
+def test_breakdown_falls_with_the_power_of_the_adversary():
+    points = decided().breakdown
+    assert points.oblivious > points.prescient > points.malicious > 0
+    assert points.malicious == pytest.approx(points.prescient / 2, abs=1e-6)  # evidence T6, a median
+    assert decided().breakdown_estimate.oblivious > points.oblivious
+
+
+def test_a_causal_promise_lowers_the_threshold_of_stronger_adversaries():
+    causal = decided(contamination=Contamination(0.02, "malicious", causal=True))
+    assert causal.breakdown.prescient == pytest.approx(causal.breakdown.oblivious, abs=1e-6)
+
+
+def test_a_dated_claim_stands_though_later_readings_weaken_it():
+    late = {"A": np.append(TAPES["A"], [-9.0] * 80), "B": np.append(TAPES["B"], [9.0] * 80)}
+    early, both = with_claims(TAPES, (300, 300)), with_claims(late, (300, 300))
+    assert decided(late).breakdown.oblivious is None
+    assert both.breakdown.oblivious == pytest.approx(early.breakdown.oblivious, abs=1e-6)
+    assert both.certificate.verify(late)
+    assert both.tolerance == 0
+
+
+def test_the_breakdown_point_is_where_the_claim_meets_its_threshold():
+    result = with_claims(TAPES, (300, 300))
+    (claim,), certificate = result.certificate.claims, result.certificate
+    at = certificate.evidence(claim, TAPES)
+    point = result.breakdown.oblivious
+    assert at(Levels.of(0.5, Contamination(point))) >= certificate.log_threshold
+    assert at(Levels.of(0.5, Contamination(point + 1e-5))) < certificate.log_threshold
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_the_certified_tolerance_is_reached_and_not_more(relative):
+    tapes = {"A": TAPES["A"] + 20, "B": TAPES["B"] + 20}
+    result = certify(
+        Problem(arms=("A", "B"), tolerance=Tolerance(0.0, relative=relative)),
+        tapes,
+        Verdict(status=Status.EXHAUSTED, candidates=("B",)),
+    )
+    samples, levels = {a: Sample.of(t) for a, t in tapes.items()}, Levels(0.475, 0.475)
+    reach = {
+        f: pair(samples["B"], shifted(samples["A"], Tolerance(f * result.tolerance, relative=relative)), levels)
+        for f in (0.999, 1.0)
+    }
+    assert reach[1.0].log_value >= math.log(20) > reach[0.999].log_value
+
+
+def test_the_quality_curve_pays_for_the_selection():
+    result = decided()
+    curve = quality_curve(TAPES["A"], delta=0.05, contamination=0.05, arms=2)
+    assert result.quality
+    for point in result.quality:
+        assert point.x == curve.reached(point.share)
+    assert quality_curve(TAPES["A"]).reached(0.5) >= curve.reached(0.5)
+
+
+def test_the_quality_curve_falls_in_the_users_direction():
+    up, down = decided().quality, decided(goal="min", best="B").quality
+    assert [p.share for p in up] == sorted(p.share for p in up)
+    assert [p.x for p in up] == sorted((p.x for p in up), reverse=True)
+    assert [p.x for p in down] == sorted(p.x for p in down)
+    assert all(isinstance(point, Quality) and math.isfinite(point.x) for point in up + down)
+
+
+@pytest.mark.statistical
+def test_the_quality_curve_holds_for_the_arm_that_looks_best():
+    # true P(Y >= x) of a standard normal; five equal arms, so that the selected one is a lucky draw
+    from scipy.stats import norm
+
+    rng, misses = np.random.default_rng(3), 0
+    for _ in range(60):
+        tapes = {arm: rng.normal(0, 1, 60) for arm in "ABCDE"}
+        result = certify(
+            Problem(arms=tuple("ABCDE"), delta=0.2, contamination=0.0),
+            tapes,
+            Verdict(status=Status.EXHAUSTED, candidates=tuple("ABCDE")),
+            design="fixed",
+        )
+        misses += any(norm.sf(point.x) < point.share for point in result.quality)
+    assert binomtest(misses, 60, 0.2, alternative="greater").pvalue > 1e-4
+
+
+def test_the_leader_among_ties_has_fewest_readings_below():
+    tied = [Sample.of([0.0, 1.0, 1.0]), Sample.of([1.0, 1.0, 2.0]), Sample.of([1.0, 1.0, 2.0])]
+    assert best_looking(tied, [0, 1, 2], 0.5) == 1
+    assert best_looking(tied, [], 0.5) is None
+
+
+def test_alarms_and_assumptions_travel_with_the_result():
+    result = undecided({"A": [1.0] * 50, "B": TAPES["B"]})
+    assert [alarm.kind for alarm in result.alarms] == ["ties"]
+    assert result.to_dict()["alarms"][0]["arm"] == "A"
+    assert through_json(result).assumptions == result.assumptions
+
+
+def test_readings_are_not_touched():
+    tapes = {arm: tape.copy() for arm, tape in TAPES.items()}
+    for array in tapes.values():
+        array.flags.writeable = False
+    assert same(decided(tapes), decided())
