@@ -1,0 +1,99 @@
+"""Options that several verbs share: words become typed values here, checked by the vocabulary itself."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from truearm.errors import InvalidArgument
+from truearm.problem import Contamination, Tolerance, check_delta, check_quantile
+
+
+class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
+    """A value that a checker of the vocabulary reads; its refusal becomes a usage error."""
+
+    def __init__(self, name: str, check: Callable[[str], Any], kind: type | tuple[type, ...]) -> None:
+        self.name = name
+        self._check, self._kind = check, kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        if isinstance(value, self._kind):
+            return value
+        try:
+            return self._check(value)
+        except InvalidArgument as error:
+            self.fail(str(error), param, ctx)
+
+
+def fraction(text: str) -> float:
+    """Return a fraction written as 0.05 or as 5%.
+
+    Examples
+    --------
+    >>> fraction("0.05"), fraction("5%")
+    (0.05, 0.05)
+    """
+    stripped = text.strip()
+    try:
+        if stripped.endswith("%"):
+            return float(stripped.removesuffix("%")) / 100
+        return float(stripped)
+    except ValueError:
+        msg = f"a fraction is written like 0.05 or 5%, but got {text!r}"
+        raise InvalidArgument(msg) from None
+
+
+def read_contamination(text: str) -> Contamination | None:
+    """Return the contamination that EPS, EPS:ADVERSARY or none says.
+
+    Examples
+    --------
+    >>> read_contamination("2%:malicious").eps, read_contamination("none")
+    (0.02, None)
+    """
+    if text.strip().lower() == "none":
+        return None
+    eps, colon, adversary = text.partition(":")
+    words = adversary.strip().lower()
+    return Contamination(fraction(eps), words) if colon else Contamination(fraction(eps))  # type: ignore[arg-type]
+
+
+CONTAMINATION = _Checked("EPS[:ADVERSARY]", read_contamination, Contamination)
+TOLERANCE = _Checked("TOLERANCE", Tolerance.of, Tolerance)
+DELTA = _Checked("DELTA", lambda text: check_delta(fraction(text)), float)
+QUANTILE = _Checked("QUANTILE", lambda text: check_quantile(fraction(text)), float)
+
+contamination_option = click.option(
+    "--contamination",
+    type=CONTAMINATION,
+    default="0.05",
+    show_default=True,
+    help="At most this fraction of the readings may be bad: 0.05 or 5%, with :prescient or :malicious for "
+    "stronger adversaries than an oblivious one; 'none' asks for the observed order instead.",
+)
+delta_option = click.option(
+    "--delta", type=DELTA, default="0.05", show_default=True, help="Error probability of the decision."
+)
+tolerance_option = click.option(
+    "--tolerance",
+    type=TOLERANCE,
+    default="0",
+    show_default=True,
+    help="Also accept an arm that is provably within this of the best: 2% is relative, 0.1 is in units of the "
+    "readings.",
+)
+quantile_option = click.option(
+    "--quantile",
+    type=QUANTILE,
+    default="0.5",
+    show_default=True,
+    help="What is compared: 0.5 is the median, 0.95 the 95th percentile.",
+)
+goal_option = click.option(
+    "--goal",
+    type=click.Choice(["max", "min"]),
+    default="max",
+    show_default=True,
+    help="Whether larger or smaller readings are better.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
