@@ -1,1 +1,79 @@
 """Find the best of several arms from readings some of which are wrong, and say how sure you are."""
+
+from importlib import import_module
+from typing import Any
+
+from truearm import bounds, evidence, families, lower_bounds
+from truearm.certificate import Certificate, Status
+from truearm.errors import (
+    ArmFailed,
+    InvalidArgument,
+    OutOfReach,
+    ProtocolError,
+    TruearmError,
+    VerificationError,
+)
+from truearm.evidence import breakdown, is_better
+from truearm.policies.partial import PartialIdentification
+from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity, Tolerance
+from truearm.result import Result
+from truearm.run import find_best
+from truearm.sample import (
+    identification,
+    mad_interval,
+    median_interval,
+    moments,
+    quality_curve,
+    quantile_interval,
+)
+from truearm.study import Study
+
+__version__ = "0.1.0"
+
+_LATER = {"lab": "truearm.lab", "analyze": "truearm.analysis", "plan": "truearm.planning"}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module or a function
+    """Import the heavier rooms when they are first entered."""
+    if name not in _LATER:
+        msg = f"module 'truearm' has no attribute {name!r}"
+        raise AttributeError(msg)
+    module = import_module(_LATER[name])
+    return module if name == "lab" else getattr(module, name)
+
+
+__all__ = [
+    "Adversary",
+    "ArmFailed",
+    "Certificate",
+    "Contamination",
+    "Interval",
+    "InvalidArgument",
+    "OutOfReach",
+    "PartialIdentification",
+    "ProtocolError",
+    "Pull",
+    "Regularity",
+    "Result",
+    "Status",
+    "Study",
+    "Tolerance",
+    "TruearmError",
+    "VerificationError",
+    "analyze",
+    "bounds",
+    "breakdown",
+    "evidence",
+    "families",
+    "find_best",
+    "identification",
+    "is_better",
+    "lab",
+    "lower_bounds",
+    "mad_interval",
+    "median_interval",
+    "moments",
+    "plan",
+    "quality_curve",
+    "quantile_interval",
+]

@@ -1,0 +1,51 @@
+"""The command line: words in, words out. Each verb is a file beside this one and is loaded when it is called."""
+
+from importlib import import_module
+
+import click
+
+from truearm import __version__
+from truearm.errors import TruearmError
+
+_VERBS = {
+    "race": "race",
+    "analyze": "analyze",
+    "plan": "plan",
+    "simulate": "simulate",
+    "next": "studies",
+    "tell": "studies",
+    "status": "studies",
+    "report": "studies",
+}
+
+
+class _Verbs(click.Group):
+    """A group that imports a verb only when it is named, so that the first answer comes quickly."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(_VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _VERBS:
+            return None
+        command: click.Command = getattr(import_module(f"truearm.cli.{_VERBS[cmd_name]}"), f"{cmd_name}_command")
+        return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Show the project's own errors as a message and end with exit code 2."""
+        try:
+            return super().invoke(ctx)
+        except TruearmError as error:
+            raise click.UsageError(str(error)) from error
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="truearm")
+def main() -> None:
+    """Find the best of several arms from readings some of which are wrong, and say how sure you are.
+
+    \b
+    truearm race 'gzip -kf data' 'xz -kf data'        which command is fastest?
+    truearm analyze data.csv --arm variant --value ms  which group is best?
+    truearm plan --arms 5 --gap 0.5 --family gaussian  how many readings will it take?
+    """
