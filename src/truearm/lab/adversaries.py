@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.families import Array, Law, Numbers, gaussian
+from truearm.families import Law, Numbers, gaussian
 from truearm.problem import Adversary, Contamination, check_adversary, check_eps
+from truearm.shapes import Array
 
 if TYPE_CHECKING:
     from truearm.lab.arms import Instance
@@ -112,8 +113,8 @@ class Attack(ABC):
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:
         """Return the next n readings of one arm, places start to start + n - 1 of its tape.
 
-        The true readings and the marks come from streams of their own, so two attacks with the same eps and
-        seed spoil the same true readings.
+        The true readings and the marks come from rng itself, all else from children of it, so two attacks
+        with the same eps and seed spoil the same true readings.
         """
 
     def tapes(self, rng: np.random.Generator, laws: Sequence[Law], n: int) -> tuple[Tape, ...]:
@@ -138,8 +139,7 @@ def _by_arm(laws: Sequence[Law], rng: np.random.Generator) -> enumerate[tuple[La
 
 def _struck(rng: np.random.Generator, law: Law, n: int, eps: float) -> tuple[Array, Marks]:
     """Return true readings and marks that are independent of them."""
-    for_truth, for_marks = rng.spawn(2)
-    return law.sample(for_truth, n), for_marks.random(n) < eps
+    return law.sample(rng, n), rng.random(n) < eps
 
 
 def _joined(truth: Array, bad: Marks, values: ArrayLike) -> Tape:
@@ -207,13 +207,12 @@ class Stationary(Attack):
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
         """Return the next n readings of one arm."""
         seen = self.observed(law, arm)
-        for_tape, for_values, for_ties = rng.spawn(3)
-        truth, bad = _struck(for_tape, law, n, self.eps)
+        truth, bad = _struck(rng, law, n, self.eps)
         if seen.spoils == "top":
-            bad = inner_levels(for_ties, law, truth) > 1 - self.eps
+            bad = inner_levels(rng.spawn(1)[0], law, truth) > 1 - self.eps
         elif seen.spoils == "bottom":
-            bad = inner_levels(for_ties, law, truth) < self.eps
-        values = seen.bad.sample(for_values, n) if isinstance(seen.bad, Law) else seen.bad
+            bad = inner_levels(rng.spawn(1)[0], law, truth) < self.eps
+        values = seen.bad.sample(rng.spawn(1)[0], n) if isinstance(seen.bad, Law) else seen.bad
         return _joined(truth, bad, values)
 
 
@@ -242,10 +241,10 @@ class Mixture(Attack):
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
         """Return the next n readings of one arm."""
-        for_tape, for_choice, *for_values = rng.spawn(2 + len(self.laws))
+        for_choice, *for_values = rng.spawn(1 + len(self.laws))
         choice = for_choice.choice(len(self.laws), size=n, p=self.weights)
         values = np.stack([law.sample(child, n) for law, child in zip(self.laws, for_values, strict=True)])
-        return _joined(*_struck(for_tape, law, n, self.eps), values[choice, np.arange(n)])
+        return _joined(*_struck(rng, law, n, self.eps), values[choice, np.arange(n)])
 
 
 @dataclass(frozen=True)
@@ -275,7 +274,7 @@ class Drifting(Attack):
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:
         """Return the next n readings of one arm."""
         values = self.path(np.arange(start, start + n), arm)
-        return _joined(*_struck(rng.spawn(1)[0], law, n, self.eps), values)
+        return _joined(*_struck(rng, law, n, self.eps), values)
 
 
 @dataclass(frozen=True)
@@ -303,7 +302,7 @@ class Prescient(Attack):
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
         """Return the next n readings of one arm; the attack sees these n and no more."""
-        truth, bad = _struck(rng.spawn(1)[0], law, n, self.eps)
+        truth, bad = _struck(rng, law, n, self.eps)
         return _joined(truth, bad, self.choose(law, truth, bad, arm))
 
 
@@ -346,15 +345,12 @@ class Steering(Attack):
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
         """Return the next n readings of one arm, as if no other rival were more flattered."""
-        tape = _joined(*_struck(rng.spawn(1)[0], law, n, self.eps), -math.inf)
+        tape = _joined(*_struck(rng, law, n, self.eps), -math.inf)
         return tape if arm == self.best else _praised(tape, _peak(tape, law)[1])
 
     def tapes(self, rng: np.random.Generator, laws: Sequence[Law], n: int) -> tuple[Tape, ...]:
         """Return the tapes of all arms, of which the attack sees all n places in advance."""
-        drawn = [
-            _joined(*_struck(child.spawn(1)[0], law, n, self.eps), -math.inf)
-            for _, (law, child) in _by_arm(laws, rng)
-        ]
+        drawn = [_joined(*_struck(child, law, n, self.eps), -math.inf) for _, (law, child) in _by_arm(laws, rng)]
         peaks = {arm: _peak(drawn[arm], laws[arm]) for arm in range(len(laws)) if arm != self.best}
         champion = max(peaks, key=lambda arm: peaks[arm][0], default=self.best)
         if champion != self.best:
@@ -443,9 +439,8 @@ def steered_by_parity(rng: np.random.Generator, law: Law, eps: float, steps: int
     >>> bool(np.mean(tape.readings <= 0.0) < 0.42)
     True
     """
-    for_tape, for_parity = rng.spawn(2)
-    truth, bad = _struck(for_tape, law, steps, check_eps(eps))  # one mark per time, shared by the arms
-    fair = for_parity.random(steps - 1) < 0.5
+    truth, bad = _struck(rng, law, steps, check_eps(eps))  # one mark per time, shared by the arms
+    fair = rng.random(steps - 1) < 0.5
     named = np.where(bad[:-1], bad[1:] | (truth[1:] > law.median), fair)
     shown = np.flatnonzero(named) + 1
     return _joined(truth[shown], bad[shown], math.inf)

@@ -12,7 +12,7 @@ and the expected number of pulls is at least T kl(delta, 1 - delta) (evidence se
 Write d_1 and d_j for the two costs and r_j = w_j/w_1. The least r_j that gives every cut of rival j the cost
 y is r_j(y) = max over cuts of (y - d_1)/d_j, convex in y, and T = min over y of (1 + sum r_j(y))/y. The
 minimum is where the sum of d_1/d_j over the maximizing cuts passes 1, which bisection finds; cuts are added
-around the maximizing ones until the shares settle.
+around the maximizing ones until these are known well enough.
 """
 
 import math
@@ -28,19 +28,19 @@ from scipy.special import xlog1py
 from truearm.bounds import shift
 from truearm.errors import InvalidArgument
 from truearm.evidence import Levels
-from truearm.families import Array, Gaussian, Laplace, Law, Located, Logistic, Piecewise, Shape
+from truearm.families import Law, Located, Piecewise
 from truearm.lab.adversaries import Attack, Observed
 from truearm.lab.arms import Instance
 from truearm.lower_bounds import contaminated_lower_bound, lifting
 from truearm.problem import Contamination, Tolerance, check_delta, check_eps, check_reach
+from truearm.shapes import SAME_LEVEL, Array, Gaussian, Laplace, Logistic, Shape, first_true
 
 Costs: TypeAlias = Callable[[int, Array], tuple[Array, Array]]  # rival, cuts -> d_1, d_j
 
 _FIRST = 129  # first cuts: so many evenly in value, and as many evenly in the level of each law
-_ADDED = 15  # cuts added around the maximizing one in a round; the spacing shrinks by 8
-_ROUNDS = 10
-_SETTLED = 1e-7  # relative change of the shares; T changes by its square
-_SAME_LEVEL = 1e-12  # levels nearer than this are equal, as in truearm.families
+_ADDED = 31  # cuts added around a maximizing one in a round; the spacing shrinks by 8
+_ROUNDS = 12
+_SETTLED = 1e-7  # of the range of the cuts; the shares are then as exact, and T to the square of it
 _TAIL = 1e-13  # cuts beyond these quantiles of every law are not searched
 _FAR = 40.0  # in units of scale; the tails of all known shapes are below e^-40 there
 
@@ -209,7 +209,7 @@ def characteristic_time(
     if _mass(leader, -math.inf) >= levels.low or any(_mass(law, math.inf) >= levels.high for law in others):
         return never  # also when a level is 0 or less
     high = _last_cut(leader, levels.low)
-    if any(other.cdf(high) <= 1 - levels.high + _SAME_LEVEL for other in others):
+    if any(other.cdf(high) <= 1 - levels.high + SAME_LEVEL for other in others):
         return never  # at this cut both masses are large enough: evidence section 8
     cuts = [_cuts(leader, other, _first_cut(other, levels.high), high) for other in others]
 
@@ -246,20 +246,12 @@ def _ends(law: Observed) -> tuple[float, float]:
 
 def _last_cut(law: Observed, level: float) -> float:
     """Return the lowest x with P(X <= x) >= level, to the last bit."""
-    return _first(lambda x: law.cdf(x) >= level, *_ends(law))
+    return first_true(lambda x: law.cdf(x) >= level, *_ends(law))
 
 
 def _first_cut(law: Observed, level: float) -> float:
     """Return the lowest x with P(X > x) < level, to the last bit."""
-    return _first(lambda x: 1 - law.cdf(x) < level, *_ends(law))
-
-
-def _first(holds: Callable[[float], bool], low: float, high: float) -> float:
-    if holds(low):
-        return low
-    while low < (middle := low + (high - low) / 2) < high:
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return first_true(lambda x: 1 - law.cdf(x) < level, *_ends(law))
 
 
 def _cuts(leader: Observed, other: Observed, low: float, high: float) -> Array:
@@ -296,23 +288,23 @@ def _solved(costs: Costs, cuts: Sequence[Array]) -> tuple[float, Array]:
     """Return T and the ratios of the rivals' shares to that of the best arm."""
     width = max(row.size for row in cuts)
     table = _Table.of(costs, np.stack([np.pad(row, (0, width - row.size), mode="edge") for row in cuts]))
-    time, ratios, active = _balanced(table)
+    found = _balanced(table)
     for _ in range(_ROUNDS):
-        near = np.concatenate([_around(table.cuts, side) for side in active], axis=1)
-        table = table.joined(_Table.of(costs, near))
-        before, last = ratios, time
-        time, ratios, active = _balanced(table)
-        if abs(time - last) <= _SETTLED**2 * time and np.all(np.abs(ratios - before) <= _SETTLED * ratios):
+        near = [_around(table.cuts, side) for side in found[2]]
+        if all(np.all(np.ptp(new, axis=1) <= _SETTLED * np.ptp(table.cuts, axis=1)) for new in near):
             break
-    return time, ratios
+        table = table.joined(_Table.of(costs, np.concatenate(near, axis=1)))
+        found = _balanced(table)
+    return found[0], found[1]
 
 
 def _around(cuts: Array, active: NDArray[np.intp]) -> Array:
-    """Return new cuts between the neighbors of the active cut of each row."""
-    center = np.take_along_axis(cuts, active[:, None], axis=1)
-    low = np.max(np.where(cuts < center, cuts, -math.inf), axis=1, keepdims=True)
-    high = np.min(np.where(cuts > center, cuts, math.inf), axis=1, keepdims=True)
-    low, high = np.where(np.isfinite(low), low, center), np.where(np.isfinite(high), high, center)
+    """Return new cuts between the second neighbors of the active cut of each row; first ones may coincide."""
+    first, last = cuts.min(axis=1, keepdims=True), cuts.max(axis=1, keepdims=True)
+    low = high = np.take_along_axis(cuts, active[:, None], axis=1)
+    for _ in range(2):
+        low = np.max(np.where(cuts < low, cuts, first), axis=1, keepdims=True)
+        high = np.min(np.where(cuts > high, cuts, last), axis=1, keepdims=True)
     share = np.arange(1, _ADDED + 1) / (_ADDED + 1)
     return low + (high - low) * share
 
@@ -394,7 +386,7 @@ def known_shape_limit(instance: Instance, eps: float) -> Limit:
         each = times(x)
         return bool(each[best] >= np.sum(each[rivals]))
 
-    x = _first(rivals_lose, float(np.max(places[rivals])), float(places[best]))
+    x = first_true(rivals_lose, float(np.max(places[rivals])), float(places[best]))
     each = times(x)
     time = min(float(each[best]), float(np.sum(each[rivals])))
     if not time < math.inf:
@@ -444,7 +436,7 @@ def least_favorable_kl(distance: float, eps: float, shape: Shape) -> float:
 
     if mass(0.0) <= 1:
         return 0.0  # 2 F(half) (1 - eps) <= 1: prior work 3.2
-    clip = _first(lambda z: mass(z) <= 1, 0.0, half + _FAR) if eps > 0 else half + _FAR
+    clip = first_true(lambda z: mass(z) <= 1, 0.0, half + _FAR) if eps > 0 else half + _FAR
     edges = np.unique(np.clip([-clip, -half, 0.0, half, clip], -clip, clip))
     z, weight = _nodes(edges)
     inner = -float(np.sum(weight * log_ratio(z) * np.exp(_log_density(shape, z + half))))
