@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from truearm import families, lab
+from truearm import bounds, families, lab
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary
 
@@ -109,6 +109,15 @@ def test_worst_pushes_the_observed_laws_to_the_ends_of_what_the_power_allows():
         attack = lab.worst(PAIR, EPS, power)
         found = attack.observed(law, 0).cdf(0.0), attack.observed(law, 1).cdf(0.0)
         assert found == pytest.approx((kept, lost))  # audit 2.A
+
+
+@pytest.mark.parametrize("power", ["oblivious", "prescient", "malicious"])
+@pytest.mark.parametrize("law", [families.gaussian(), families.cauchy(2.0, 3.0), families.uniform()])
+def test_worst_moves_medians_as_far_as_lemma_1_says(law, power):
+    ends = bounds.extreme_medians(law, EPS, power)
+    attack = lab.worst(PAIR, EPS, power)
+    assert attack.observed(law, 0).cdf(ends.low) == pytest.approx(0.5)
+    assert attack.observed(law, 1).cdf(ends.high) == pytest.approx(0.5)
 
 
 def test_attacks_with_one_seed_spoil_the_same_true_readings():

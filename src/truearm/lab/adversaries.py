@@ -408,8 +408,8 @@ def benign(instance: "Instance", eps: float) -> Stationary:
 def worst(instance: "Instance", eps: float, adversary: str = "oblivious") -> Stationary:
     """Return the attack that makes an instance hardest: the best arm is pushed down, all others up.
 
-    For given allocations no attack of that power leaves less evidence for the best arm (audit 2.B): it
-    lowers every reading it may of the best arm below all cuts and raises those of the others above.
+    At every cut it gives the best arm the largest chance below, and the others the largest chance above,
+    that the power allows (audit 2.A), so it moves each median as far as contamination can.
 
     Examples
     --------
