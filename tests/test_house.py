@@ -1,0 +1,83 @@
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import truearm
+
+ROOT = Path(__file__).parent.parent
+PURE = {"problem", "mixture", "bounds", "lower_bounds", "families", "sample", "evidence", "certificate"} | {
+    "result",
+    "alarms",
+    "wording",
+}
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(truearm.__path__, "truearm.")
+    if not module.name.startswith("truearm.cli") and not module.name.endswith("__main__")
+)
+
+
+def test_all_is_sorted_and_true():
+    assert truearm.__all__ == sorted(truearm.__all__)
+    for name in truearm.__all__:
+        assert getattr(truearm, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        truearm.nothing  # noqa: B018 - the access is the test
+
+
+def test_importing_truearm_stays_light():
+    heavy = ["scipy.stats", "scipy.optimize", "pandas", "numba", "matplotlib", "duckdb", "asyncio", "sqlite3"]
+    heavy += ["http.server", "rich", "click", "narwhals", "distributed", "truearm.lab"]
+    code = f"import sys, truearm; print([m for m in {heavy!r} if m in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "[]"
+
+
+def public(module):
+    for name, thing in vars(module).items():
+        if name.startswith("_") or getattr(thing, "__module__", None) != module.__name__:
+            continue
+        if inspect.isfunction(thing) or (inspect.isclass(thing) and not issubclass(thing, Exception)):
+            yield name, thing
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_function_has_an_example_that_runs(name):
+    module = importlib.import_module(name)
+    bare = [n for n, thing in public(module) if inspect.isfunction(thing) and ">>>" not in (thing.__doc__ or "")]
+    assert bare == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_says_what_lives_in_it(name):
+    assert importlib.import_module(name).__doc__
+
+
+@pytest.mark.parametrize("name", [*sorted(PURE), "policies"])
+def test_no_entropy_on_the_pure_floors(name):
+    paths = [ROOT / "src/truearm" / f"{name}.py", *(ROOT / "src/truearm" / name).glob("*.py")]
+    for path in paths:
+        text = path.read_text() if path.exists() else ""
+        assert "np.random.default_rng(" not in re.sub(r'"""(.|\n)*?"""', "", text)
+
+
+def test_the_version_is_the_projects():
+    assert f'version = "{truearm.__version__}"' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_no_address_of_a_registry_or_of_this_machine_is_committed():
+    words = re.compile(r"pypi\.org|registry\.npmjs|files\.pythonhosted|deb\.debian|/" + "work/")
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in tracked.split():
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".toml", ".yml", ".cfg", ""} and path.is_file():
+            assert not words.search(path.read_text(errors="ignore").replace(words.pattern, "")), name
