@@ -207,7 +207,7 @@ def _cluster(logs: Floats, low: float, high: float, *, shift: float, share: floa
         return 0  # readings vary too much for a factor to stand out
     edges = high + np.array([width, shift - 2 * width, shift - width, shift, shift + width])
     ahead, before, inside, after = np.diff(np.searchsorted(logs, edges, side="right")).tolist()
-    if inside <= 3 * max(before, after):  # broad contamination is not a cluster
+    if inside < 2 * max(before, after, 1):  # broad contamination is not a cluster, nor is one reading
         return 0
     chance = width / (shift - width)  # of the window, in the stretch that begins one width beyond the middle
     tail = betainc(inside, ahead + before + 1, chance)  # P(Bin(inside + ahead + before, chance) >= inside)
@@ -230,11 +230,11 @@ def _ties(problem: Problem, sample: Sample) -> str | None:
 def _drift(problem: Problem, tapes: Tapes, arm: str) -> str | None:
     """Judge whether the true quantile moved between earlier and later pulls, at the declared eps.
 
-    The split is the largest power of two in the first half, so that few splits share the error probability.
+    The split is a power of two in the middle third, so that few splits share the error probability.
     """
     tape = tapes[arm]
     n = len(tape)
-    split = 1 << max(0, (n // 2).bit_length() - 1)
+    split = 1 << max(0, (2 * n // 3).bit_length() - 1)
     levels = Levels.of(problem.level, problem.contamination)
     if split < _LEAST_SPLIT or min(levels) <= 0:
         return None
