@@ -68,7 +68,9 @@ class Bound(NamedTuple):
     value: float
     rank: int | None = None
     radius: float = 0.0
-    """Added to the averaged median when there is no rank."""
+    """Added to the order statistic, or to the averaged median when there is no rank."""
+    recomputable: bool = True
+    """False for an estimator of the user's own: `verify` then takes the value on trust."""
 
 
 class Exclusion(NamedTuple):
@@ -134,11 +136,7 @@ def sample_of(tape: Sequence[float | None] | Floats, n: int, sign: float) -> Sam
     Sample(values=array([-3., -1.]), missing=0, pending=1)
     """
     head = tape[:n]
-    told = (
-        head
-        if isinstance(head, np.ndarray)
-        else np.array([v for v in head if v is not None], dtype=np.float64)
-    )
+    told = head if isinstance(head, np.ndarray) else np.array([v for v in head if v is not None], dtype=np.float64)
     return Sample.of(sign * told).merged([], pending=n - told.size)
 
 
@@ -208,8 +206,7 @@ class Certificate:
             return sample_of(readings.get(arm, ()), n, problem.sign)
 
         samples = [
-            head(arm, n) if arm in involved else EMPTY
-            for arm, n in zip(problem.arms, claim.counts, strict=True)
+            head(arm, n) if arm in involved else EMPTY for arm, n in zip(problem.arms, claim.counts, strict=True)
         ]
         entries = [Entry(problem.arms.index(e.arm), head(e.arm, e.since)) for e in entered]
         judged, leader = problem.arms.index(claim.arm), problem.arms.index(claim.leader)
@@ -235,10 +232,16 @@ class Certificate:
     def _check_exclusion(self, exclusion: Exclusion, readings: Tapes) -> None:
         for bound in (exclusion.upper, exclusion.lower):
             tape = np.asarray(readings[bound.arm][: bound.n], dtype=np.float64) * self.problem.sign
-            value = moments(tape).m1 + bound.radius if bound.rank is None else Sample.of(tape).at(bound.rank)
+            value = _middle(tape) if bound.rank is None else Sample.of(tape).at(bound.rank)
+            value = value + bound.radius if bound.recomputable else bound.value
             if value != bound.value and not math.isclose(value, bound.value, rel_tol=1e-9):
                 msg = f"a bound of {bound.arm!r} is {value:.6g}, but the certificate says {bound.value:.6g}"
                 raise VerificationError(msg)
         if not exclusion.upper.value <= exclusion.lower.value:
             msg = f"the bounds given do not exclude {exclusion.arm!r}"
             raise VerificationError(msg)
+
+
+def _middle(tape: Floats) -> float:
+    middle = moments(tape).m1
+    return -math.inf if math.isnan(middle) else middle  # an arm without a single value looks worst

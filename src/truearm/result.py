@@ -502,5 +502,6 @@ def _tolerance(
         )
         if worst == math.inf:
             break
-    # the pooled rule needs less than pairs do: what it certified stands
-    return min(worst, problem.tolerance.amount) if verdict.status is Status.TOLERABLE else worst
+    # the pooled rule needs less than pairs do: what it certified stands; bounds speak of effective gaps (E3)
+    by_evidence = verdict.status is Status.TOLERABLE and verdict.rule is not None
+    return min(worst, problem.tolerance.amount) if by_evidence else worst

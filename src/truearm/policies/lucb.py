@@ -193,8 +193,8 @@ class Lucb:
     slack
         Accept an arm whose (q + slack)-quantile is at least every q-quantile; the end is then `tolerable`.
     growth
-        Fraction of an arm's readings that is pulled at a time; 0 is one pull of the rival and of the leader in
-        turn, as published. A fiftieth costs a percent of the pulls and saves most of the decisions.
+        Fraction of the readings there are that leader and rival are pulled at a time; 0 is one pull of either
+        in turn, as published.
     t_opt
         Number of readings for which the limits are tightest; 1000 as published.
 
@@ -295,7 +295,9 @@ class Lucb:
         arms = state.problem.arms
         if not self.growth:
             return {arms[leader if state.leader_next else rival]: 1}  # prior_work 1.2
-        return {arms[i]: max(1, int(self.growth * state.samples[i].n)) for i in sorted((leader, rival))}
+        # equal numbers: a fraction of its own count would let a steady leader run away from its rivals
+        size = max(1, int(self.growth * min(state.samples[leader].n, state.samples[rival].n)))
+        return {arms[i]: size for i in sorted((leader, rival))}
 
     def _limits(self, state: State, sample: Sample) -> Limits:
         low, high = (self._rank(state, sample.n, p0) for p0 in state.levels)
