@@ -109,8 +109,8 @@ class Sample:
         known = new[~np.isnan(new)]
         values = self.values
         if known.size:
-            # a stable sort merges two sorted runs in linear time
-            values = np.sort(np.concatenate((values, np.sort(known))), kind="stable")
+            values = np.concatenate((values, np.sort(known)))
+            values.sort(kind="stable")  # merges two sorted runs in linear time
             values.flags.writeable = False
         return Sample(values, self.missing + new.size - known.size, pending)
 
@@ -137,8 +137,7 @@ class Sample:
 
     def below(self, cuts: ArrayLike, *, closed: bool = False) -> Ints:
         """Return how many readings lie below each cut, at it too when closed; pending pulls count."""
-        side: Literal["left", "right"] = "right" if closed else "left"
-        return np.asarray(np.searchsorted(self.values, cuts, side=side)) + self.pending
+        return self.values.searchsorted(cuts, "right" if closed else "left") + self.pending
 
 
 EMPTY = Sample(np.empty(0))

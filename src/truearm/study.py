@@ -9,7 +9,6 @@ any more, and in `ask(n)` when more pulls are wanted than the open batch holds.
 import math
 from array import array
 from collections.abc import Mapping, Sequence
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,8 @@ class _Tape:
         self.prefix = 0  # all pulls before this one are told
         self.fed = 0  # all pulls before this one went to a patient policy
         self.released: list[int] = []  # places whose pull never began
-        self.fresh: list[int] = []  # told since an impatient policy last looked
+        self.fresh: list[int] = []  # told one by one since an impatient policy last looked
+        self.chunks: list[NDArray[np.intp]] = []  # told as arrays since then
 
     def grow(self, count: int) -> None:
         """Make room for `count` more pulls."""
@@ -196,7 +196,8 @@ class Study:
         counts = {arm: n for arm, n in zip(self.problem.arms, self._wanted, strict=True) if n}
         self._asks.append((len(self._log[0]), sum(counts.values()), True))
         for i, n in enumerate(self._wanted):
-            self._issue_many(i, n)
+            if n:
+                self._issue_many(i, n)
         self._wanted, self._order = [0] * len(self._tapes), []
         return counts
 
@@ -238,10 +239,10 @@ class Study:
         for tape, places, numbers in checked:
             tape.values[places] = numbers
             tape.told[places] = True
-            tape.fresh.extend(places.tolist())
+            tape.chunks.append(places)
             tape.advance()
-            self._log[0].extend(np.frombuffer(tape.tickets, dtype=np.int64)[places].tolist())
-            self._log[1].extend(numbers.tolist())
+            self._log[0].frombytes(np.frombuffer(tape.tickets, dtype=np.int64)[places].tobytes())
+            self._log[1].frombytes(numbers.tobytes())
             self._out -= numbers.size
         if self._out == 0 and not any(self._wanted):
             self._decide()
@@ -403,9 +404,9 @@ class Study:
             count -= 1
         tape.grow(count)
         first = len(self._slots[0])
-        self._slots[0].extend(repeat(arm, count))
-        self._slots[1].extend(range(tape.issued, tape.issued + count))
-        tape.tickets.extend(range(first, first + count))
+        self._slots[0].frombytes(np.full(count, arm, dtype=np.int32).tobytes())
+        self._slots[1].frombytes(np.arange(tape.issued, tape.issued + count).tobytes())
+        tape.tickets.frombytes(np.arange(first, first + count).tobytes())
         tape.issued += count
         self._out += count
 
@@ -486,10 +487,10 @@ class Study:
         """Return everything told since the policy last looked, oriented."""
         told = {}
         for arm, tape in self._named_tapes():
-            if tape.fresh:
-                places = np.array(tape.fresh, dtype=np.intp)
+            if tape.fresh or tape.chunks:
+                places = np.concatenate((np.array(tape.fresh, dtype=np.intp), *tape.chunks))
                 told[arm] = Told(places, self.problem.sign * tape.values[places])
-                tape.fresh = []
+                tape.fresh, tape.chunks = [], []
         return told
 
     def _whole_batch(self) -> dict[str, Told]:
@@ -498,7 +499,7 @@ class Study:
         if isinstance(batch, Verdict):
             return {}
         for arm, tape in self._named_tapes():
-            tape.fresh = []
+            tape.fresh, tape.chunks = [], []
             tape.advance()
             if tape.prefix < tape.fed + batch.get(arm, 0):
                 return {}
