@@ -119,10 +119,16 @@ def run(
     store: "Store | None" = None,
     progress: bool = False,
     on_error: OnError = "stop",
+    watch: Callable[[], bool] | None = None,
 ) -> Result:
     """Drive a study to its end with `source(arm)`, a function per arm, and return its result.
 
     An interrupt from the keyboard ends the study with what is known so far. Parameters as in `find_best`.
+
+    Parameters
+    ----------
+    watch
+        Called after readings came in; a true answer ends the study with what is known so far.
 
     Examples
     --------
@@ -136,12 +142,18 @@ def run(
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
     log = _Log(study, store)
     with _bar(study, shown=progress) as show:
+
+        def look() -> None:
+            show()
+            if watch is not None and watch():
+                study.stop()
+
         try:
             if executor is None:
-                _one_by_one(study, source, log, deadline=deadline, on_error=on_error, show=show)
+                _one_by_one(study, source, log, deadline=deadline, on_error=on_error, show=look)
             else:
                 places = _workers(executor, workers)
-                _in_parallel(study, source, log, executor, places, deadline=deadline, on_error=on_error, show=show)
+                _in_parallel(study, source, log, executor, places, deadline=deadline, on_error=on_error, show=look)
         except KeyboardInterrupt:
             study.stop()
     result = study.result
@@ -277,8 +289,13 @@ def _continued(study: Study, store: "Store") -> Study:
     return replay(study, store)
 
 
-def replay(study: Study, store: "Store") -> Study:
+def replay(study: Study, store: "Store", *, broke_off: bool = True) -> Study:
     """Give a fresh study the events of its log; pulls that were out when it broke off count as contaminated.
+
+    Parameters
+    ----------
+    broke_off
+        False if those who took pulls may still tell them: such pulls stay out.
 
     Examples
     --------
@@ -313,7 +330,7 @@ def replay(study: Study, store: "Store") -> Study:
             study.release(out.pop(event.ticket))
     hand_out()
     log = _Log(study, store)
-    for pull in out.values():
+    for pull in out.values() if broke_off else ():
         log.tell(pull, math.nan)
     return study
 
