@@ -30,7 +30,7 @@ from truearm.evidence import (
 )
 from truearm.mixture import log_mixture
 from truearm.policies import Batch, Standing, Told
-from truearm.problem import Problem
+from truearm.problem import Problem, check_count
 from truearm.sample import EMPTY, Sample
 
 Floats = NDArray[np.float64]
@@ -63,6 +63,7 @@ class State:
     carries: tuple[tuple[int, float], ...]
     """For each challenger its last leader and the fraction of a pull still owed to that one."""
     leader: int
+    first: int
     next_futility: float
     decision: Batch | Verdict
 
@@ -70,6 +71,11 @@ class State:
 @dataclass(frozen=True, slots=True)
 class TopTwo:
     """The default policy: certified, separated, tolerable or indistinguishable, as early as evidence allows.
+
+    Parameters
+    ----------
+    first
+        Pulls of every arm before the first decision.
 
     Examples
     --------
@@ -87,6 +93,10 @@ class TopTwo:
     """
 
     patient: bool = False
+    first: int = START
+
+    def __post_init__(self) -> None:
+        check_count("first", self.first)
 
     def start(self, problem: Problem) -> State:
         """Return the state before the first pull."""
@@ -107,7 +117,8 @@ class TopTwo:
             minimized=(0.0,) * k,
             carries=((-1, 0.0),) * k,
             leader=0,
-            next_futility=START * k,
+            first=self.first,
+            next_futility=self.first * k,
             decision={},
         )
         return _decided(state)
@@ -152,7 +163,7 @@ def _decided(state: State) -> State:
     arms = state.problem.arms
     if len(state.alive) == 1 or min(state.levels) <= 0:
         return _stopped(state)
-    if short := {arm: START - s.n for arm, s in zip(arms, state.samples, strict=True) if s.n < START}:
+    if short := {arm: state.first - s.n for arm, s in zip(arms, state.samples, strict=True) if s.n < state.first}:
         return replace(state, decision=short)
     leader = best_looking(state.samples, state.alive, state.problem.level)
     if leader is None:  # no reading of any arm has a value: nothing to decide by
