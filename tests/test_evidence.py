@@ -66,8 +66,7 @@ def test_pair_evidence_with_a_tolerance_of_the_vector():
     inputs, expected = vector("fs-E-alpha")
     i, j = samples(inputs, "xi", "xj")
     found = [
-        pair(i, j.mapped(lambda v, a=a: v - a), Levels(0.5, 0.5), prior=SIXTEEN).log_value
-        for a in inputs["alpha"]
+        pair(i, j.mapped(lambda v, a=a: v - a), Levels(0.5, 0.5), prior=SIXTEEN).log_value for a in inputs["alpha"]
     ]
     assert found == close(expected)
 
@@ -135,8 +134,7 @@ def test_certified_tolerance_of_the_vector():
         return pair(better, worse, levels, prior=SIXTEEN)
 
     found = [
-        certified_tolerance(x, y, limit, levels=Levels(0.5, 0.5), evidence=measure)
-        for x, y in ((b, a), (a, b))
+        certified_tolerance(x, y, limit, levels=Levels(0.5, 0.5), evidence=measure) for x, y in ((b, a), (a, b))
     ]
     assert found == close(expected)
 
@@ -314,6 +312,45 @@ def test_certified_relative_tolerance_turns_there_too():
     assert [bool(f) for f in found] == [False, True]
 
 
+@pytest.mark.parametrize("wild", [1e6, 1e12, 1e15, 1.7e308, math.inf])
+@pytest.mark.parametrize("relative", [False, True])
+def test_one_wild_reading_leaves_the_certified_tolerance_alone(wild, relative):
+    rng = np.random.default_rng(6)
+    x, y = np.sort(rng.lognormal(0, 1, 400)), np.sort(rng.lognormal(0.1, 1, 400))
+    attacked = np.append(y[:-1], wild)
+    found = [
+        certified_tolerance(Sample.of(x), Sample.of(v), math.log(20), levels=Levels(0.5, 0.5), relative=relative)
+        for v in (y, attacked)
+    ]
+    assert found[1] == pytest.approx(found[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("design", ["sequential", "fixed"])
+@pytest.mark.parametrize("tolerance", [0.0, "2%"])
+def test_an_arm_that_always_fails_is_not_better(design, tolerance):
+    failing, fine = [math.nan] * 200, np.arange(1.0, 201.0)
+    for x, y in ((failing, fine), (fine, failing), (failing, failing)):
+        found = is_better(x, y, design=design, tolerance=tolerance)
+        assert not found
+        assert found.breakdown == Breakdown(None, None, None)
+
+
+def test_a_few_missing_readings_leave_the_comparison_alone():
+    x, y = np.arange(50.0, 150.0), np.arange(100.0)
+    holed = [*x[:-3], math.nan, math.nan, math.nan]
+    assert is_better(holed, y).log_evidence == is_better([*x[:-3], 1e9, 1e9, 1e9], y).log_evidence
+
+
+def test_breakdown_of_dependent_arms_pays_their_threshold():
+    x, y = np.arange(60.0, 260.0), np.arange(0.0, 200.0)
+    together, apart = (breakdown(x, y, dependent_arms=flag) for flag in (True, False))
+    assert is_better(x, y, dependent_arms=True).breakdown == together
+    assert together.oblivious < apart.prescient < apart.oblivious
+    assert together.oblivious == together.prescient
+    with pytest.raises(OutOfReach, match="sequential"):
+        breakdown(x, y, design="fixed", dependent_arms=True)
+
+
 def test_tolerance_beyond_reach_is_infinite():
     assert certified_tolerance(Sample.of([1.0]), Sample.of([2.0]), 3.0, levels=Levels(0.5, 0.5)) == math.inf
 
@@ -348,8 +385,7 @@ def test_dependent_arms_have_no_fixed_design():
 def test_p_values_follow_the_rule():
     x, y = np.arange(50.0, 150.0), np.arange(0.0, 100.0)
     values = [
-        is_better(x, y, contamination=Contamination(0.0, "prescient", causal)).p_value
-        for causal in (True, None)
+        is_better(x, y, contamination=Contamination(0.0, "prescient", causal)).p_value for causal in (True, None)
     ]
     values.append(is_better(x, y, contamination=0.0, dependent_arms=True).p_value)
     assert all(a < b for a, b in pairwise(values))

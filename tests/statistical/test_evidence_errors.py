@@ -1,0 +1,262 @@
+"""Evidence T1-T7: how often a wrong order is ever certified, under the worst attack for each statement.
+
+The claim is always "arm i is better than arm j", and always wrong. The attack lifts i's bad readings to +inf
+and sinks j's to -inf. Two-point arms leave a single cut that matters, so that nothing is lost to the minimum.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from truearm.evidence import (
+    Levels,
+    Stake,
+    breakdown_point,
+    certified_tolerance,
+    fixed_pair,
+    is_better,
+    pair,
+    pooled,
+    portfolio,
+    threshold,
+)
+from truearm.mixture import log_mixture
+from truearm.problem import Adversary, Contamination
+from truearm.sample import Sample
+
+from .promise import broken, kept, log_e_values
+
+pytestmark = pytest.mark.statistical
+INF = math.inf
+DELTA, EPS = 0.1, 0.1
+CAUSAL = math.log(threshold(2, DELTA, "causal"))
+
+
+def oblivious(rng, draw, side):
+    y = draw(rng)
+    return np.where(rng.random(y.size) < EPS, side, y)
+
+
+def malicious(rng, draw, side):
+    """Spoil the readings that speak against the claim, those beyond the median at zero, as far as eps goes."""
+    y = draw(rng)
+    return np.where((y * side < 0) & (rng.random(y.size) < 2 * EPS), side, y)
+
+
+def changing(rng, draw, side):
+    """Attack in half of the batches with all of eps, and do the opposite in the others."""
+    return oblivious(rng, draw, side if rng.random() < 0.5 else -side)
+
+
+def ever_certified(rng, draws, measure, *, least=CAUSAL, horizon=150):
+    """Look again and again, always pulling the arm with less to show for the claim."""
+    samples = [Sample.of(draw(rng, 8)) for draw in draws]
+    while min(s.n for s in samples) < horizon:
+        if measure(*samples) >= least:
+            return True
+        better, worse = samples
+        shares = [float(np.mean(better.values <= 0)), float(np.mean(worse.values >= 0))]
+        turn = int(shares[1] > shares[0]) if max(s.n for s in samples) < 2 * horizon else int(better.n > worse.n)
+        samples[turn] = samples[turn].merged(draws[turn](rng, 1 + samples[turn].n // 5))
+    return False
+
+
+def attacked(attack, mean, side):
+    return lambda rng, n: attack(rng, lambda r: r.normal(mean, 1, n), side)
+
+
+@pytest.mark.parametrize("runs", [100, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("attack", "adversary"),
+    [(oblivious, "oblivious"), (changing, "oblivious"), (malicious, "malicious")],
+)
+def test_equal_medians_are_ever_ordered_this_seldom(runs, attack, adversary):
+    rng = np.random.default_rng(11)
+    levels = Levels.of(0.5, Contamination(EPS, adversary))
+    draws = [attacked(attack, 0.0, INF), attacked(attack, 0.0, -INF)]
+    failures = [ever_certified(rng, draws, lambda a, b: pair(a, b, levels).log_value) for _ in range(runs)]
+    assert kept(failures, DELTA)
+
+
+@pytest.mark.parametrize("runs", [100, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("attack", "reach"),
+    [(oblivious, norm.ppf(0.5 / (1 - EPS))), (malicious, norm.ppf(0.5 + EPS))],
+)
+def test_a_zero_effective_gap_is_ever_decided_this_seldom(runs, attack, reach):
+    rng = np.random.default_rng(12)
+    draws = [
+        lambda r, n: shifted_attack(r, n, attack, -reach, INF),
+        lambda r, n: shifted_attack(r, n, attack, reach, -INF),
+    ]
+    failures = [
+        ever_certified(rng, draws, lambda a, b: pair(a, b, Levels(0.5, 0.5)).log_value) for _ in range(runs)
+    ]
+    assert kept(failures, DELTA)
+
+
+def shifted_attack(rng, n, attack, mean, side):
+    if attack is oblivious:
+        return oblivious(rng, lambda r: r.normal(mean, 1, n), side)
+    y = rng.normal(mean, 1, n)
+    wrong_side = y * side < 0  # 1/2 + eps of the readings, eps of all are spoiled
+    return np.where(wrong_side & (rng.random(n) < EPS / (0.5 + EPS)), side, y)
+
+
+def steered_products(rng, runs, p, *, steps):
+    """Return the running maximum of the product at the null cut, pulling whichever arm has shown less."""
+    counts, pulls = np.zeros((runs, 2)), np.zeros((runs, 2))
+    logs, best, rows = np.zeros((runs, 2)), np.zeros(runs), np.arange(runs)
+    for _ in range(steps):
+        turn = np.argmin(logs, axis=1)
+        counts[rows, turn] += rng.random(runs) < p
+        pulls[rows, turn] += 1
+        logs[rows, turn] = log_mixture(counts[rows, turn], pulls[rows, turn], p)
+        best = np.maximum(best, logs.sum(axis=1))
+    return best
+
+
+@pytest.mark.parametrize(("runs", "steps"), [(3000, 250), pytest.param(20_000, 2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("p", [0.5, 0.45, 0.4])
+def test_the_product_at_the_null_cut_under_adaptive_steering(runs, steps, p):
+    best = steered_products(np.random.default_rng(13), runs, p, steps=steps)
+    assert kept(best >= CAUSAL, DELTA)
+
+
+def two_point(share, values=(-1.0, 1.0)):
+    return lambda rng, n: np.where(rng.random(n) < share, *values)
+
+
+@pytest.mark.parametrize("runs", [100, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [0.5, 0.45])
+def test_heavy_ties_of_the_worst_kind(runs, share):
+    # true medians: all of [-1, 1] for both; take -1 for i, which lies in L = {-1}, and 1 for j, in U = {1}
+    rng = np.random.default_rng(14)
+    draws = [two_point(share), two_point(1 - share)]
+    levels = Levels(share, share)
+    failures = [
+        ever_certified(rng, draws, lambda a, b: pair(a, b, levels).log_value, horizon=200) for _ in range(runs)
+    ]
+    assert kept(failures, DELTA)
+
+
+@pytest.mark.parametrize("runs", [100, pytest.param(3000, marks=pytest.mark.slow)])
+def test_closed_cuts_keep_an_arm_with_priority(runs):
+    # both medians are 0, and j has priority: i is half zeros and half ones, j half zeros and half below
+    draws = [two_point(0.5, (0.0, 1.0)), two_point(0.5, (-1.0, 0.0))]
+    for closed, verdict in ((True, kept), (False, broken)):
+        rng = np.random.default_rng(15)
+        failures = [
+            ever_certified(rng, draws, lambda a, b, c=closed: pair(a, b, Levels(0.5, 0.5), closed=c).log_value)
+            for _ in range(runs)
+        ]
+        assert verdict(failures, DELTA)
+
+
+@pytest.mark.parametrize(("runs", "horizon"), [(3000, 500), pytest.param(20_000, 3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("k", [2, 5])
+def test_a_clairvoyant_adversary_who_freezes_each_arm_at_its_summit(runs, horizon, k):
+    rng, p = np.random.default_rng(16), 0.45
+    summits = [np.maximum(log_e_values(rng.random((runs, horizon)) < p, p).max(axis=1), 0) for _ in range(k)]
+    best = summits[0] + np.max(summits[1:], axis=0)
+    assert kept(best >= math.log(threshold(k, DELTA, "clairvoyant")), DELTA)
+    if k == 2:
+        assert broken(best >= CAUSAL, DELTA)  # the higher threshold is needed
+
+
+@pytest.mark.parametrize(("runs", "horizon"), [(3000, 500), pytest.param(20_000, 3000, marks=pytest.mark.slow)])
+def test_arms_that_move_together(runs, horizon):
+    rng, p = np.random.default_rng(17), 0.5
+    summit = np.maximum(log_e_values(rng.random((runs, horizon)) < p, p).max(axis=1), 0)
+    assert kept(2 * summit >= math.log(threshold(2, DELTA, "dependent")), DELTA)
+    assert broken(2 * summit >= CAUSAL, DELTA)
+
+
+@pytest.mark.parametrize("runs", [2000, pytest.param(30_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("n_i", "n_j"), [(40, 40), (20, 100)])
+@pytest.mark.parametrize("adversary", ["oblivious", "malicious"])
+def test_the_fixed_design_errs_once_in_one_over_delta(runs, n_i, n_j, adversary):
+    rng = np.random.default_rng(18)
+    levels = Levels.of(0.5, Contamination(EPS, adversary))
+    below, above = rng.binomial(n_i, levels.low, runs), rng.binomial(n_j, levels.high, runs)
+    p_values = [
+        math.exp(-fixed_pair(zeros_and_ones(b, n_i - b), zeros_and_ones(n_j - a, a), levels).log_value)
+        for b, a in zip(below, above, strict=True)
+    ]
+    for delta in (0.2, DELTA, 0.02):
+        assert kept(np.array(p_values) <= delta, delta)
+
+
+def zeros_and_ones(zeros, ones):
+    return Sample(np.repeat([0.0, 1.0], [zeros, ones]))
+
+
+@pytest.mark.parametrize("runs", [100, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("design", ["fixed", "sequential"])
+def test_the_door_for_users_keeps_its_promise(runs, design):
+    rng = np.random.default_rng(19)
+    failures = [
+        is_better(
+            oblivious(rng, lambda r: r.normal(0, 1, 80), INF),
+            oblivious(rng, lambda r: r.normal(0, 1, 80), -INF),
+            contamination=EPS,
+            delta=DELTA,
+            design=design,
+        ).better
+        for _ in range(runs)
+    ]
+    assert kept(failures, DELTA)
+
+
+@pytest.mark.parametrize("runs", [60, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("adversary", "share"), [(Adversary.OBLIVIOUS, (1 - EPS) / 2), (Adversary.MALICIOUS, 0.5 - EPS)]
+)
+def test_a_breakdown_point_beyond_the_true_eps_is_seldom_wrong(runs, adversary, share):
+    rng = np.random.default_rng(20)
+    draws = [two_point(share), two_point(1 - share)]  # the true order is the opposite of what they show
+
+    def overstated(a, b):
+        evidence = [lambda levels: pair(a, b, levels).log_value]
+        point = breakdown_point(evidence, CAUSAL, quantile=0.5, adversary=adversary, accuracy=1e-3)
+        return point is not None and point >= EPS
+
+    failures = [ever_certified(rng, draws, overstated, least=True, horizon=60) for _ in range(runs)]
+    assert kept(failures, DELTA)
+
+
+@pytest.mark.parametrize("runs", [60, pytest.param(1500, marks=pytest.mark.slow)])
+def test_a_certified_tolerance_below_the_true_gap_is_seldom_wrong(runs):
+    rng, gap, looks = np.random.default_rng(21), 0.3, (20, 60, 180)
+    levels = Levels.of(0.5, Contamination(EPS))
+    failures = []
+    for _ in range(runs):
+        x = oblivious(rng, lambda r: r.normal(0, 1, looks[-1]), INF)
+        y = oblivious(rng, lambda r: r.normal(gap, 1, looks[-1]), -INF)
+        found = [certified_tolerance(Sample.of(x[:n]), Sample.of(y[:n]), CAUSAL, levels=levels) for n in looks]
+        failures.append(min(found) < gap)
+    assert kept(failures, DELTA)
+
+
+@pytest.mark.parametrize("runs", [100, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("k", [3, 6])
+def test_the_best_arm_is_ever_rejected_by_pooled_evidence_this_seldom(runs, k):
+    # all arms are zeros and ones in equal parts; the judged one has the best median by selection
+    rng = np.random.default_rng(22)
+    failures = []
+    for _ in range(runs):
+        arms = (rng.random((k, 200)) < 0.5).astype(float)
+        order = [int(j) + 1 for j in np.argsort(-arms[1:, :8].sum(axis=1), kind="stable")]
+        failures.append(
+            any(rejected(arms[:, :n], order, entered=8) for n in np.unique(np.geomspace(9, 200, 15).astype(int)))
+        )
+    assert kept(failures, DELTA)
+
+
+def rejected(arms, order, entered):
+    """Say whether arm 0 is rejected; its rivals became leaders in this order when each had `entered` readings."""
+    bets = [Stake(Sample.of(arms[j]), before=Sample.of(arms[j][:entered])) for j in order]
+    stakes, cash = portfolio(len(arms), bets)
+    return pooled(Sample.of(arms[0]), stakes, cash, Levels(0.5, 0.5)).log_value >= math.log(1 / DELTA)
