@@ -7,7 +7,7 @@ the four bounds. "ties" and "contradiction" are plain facts about the readings.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from truearm.bounds import sequential_quantile_ranks
-from truearm.certificate import Tapes, sample_of
+from truearm.certificate import Tape, Tapes, sample_of
 from truearm.evidence import Levels, pair
 from truearm.mixture import log_mixture
 from truearm.problem import Contamination, Problem
@@ -49,13 +49,15 @@ class Alarm(NamedTuple):
     message: str
 
 
-def find(problem: Problem, tapes: Tapes) -> tuple[Alarm, ...]:
+def find(problem: Problem, tapes: Tapes, samples: Sequence[Sample] | None = None) -> tuple[Alarm, ...]:
     """Return the alarms, arm by arm.
 
     Parameters
     ----------
     tapes
         Per arm the readings in order of pull, in the user's units; None for a pull never told.
+    samples
+        The tapes as oriented samples, if the caller has them: saves sorting again.
 
     Examples
     --------
@@ -68,12 +70,17 @@ def find(problem: Problem, tapes: Tapes) -> tuple[Alarm, ...]:
     >>> find(Problem(arms=("A",)), {"A": readings[readings < 10]})
     ()
     """
-    return tuple(alarm for arm in problem.arms for alarm in _of_arm(problem, tapes, arm))
+    known = samples or [
+        sample_of(tape, len(tape), problem.sign) for tape in (tapes.get(a, ()) for a in problem.arms)
+    ]
+    return tuple(
+        alarm
+        for arm, sample in zip(problem.arms, known, strict=True)
+        for alarm in _of_arm(problem, tapes.get(arm, ()), arm, sample)
+    )
 
 
-def _of_arm(problem: Problem, tapes: Tapes, arm: str) -> Iterator[Alarm]:
-    tape = tapes.get(arm, ())
-    sample = sample_of(tape, len(tape), problem.sign)
+def _of_arm(problem: Problem, tape: Tape, arm: str, sample: Sample) -> Iterator[Alarm]:
     if not sample.values.size + sample.missing:
         return
     signs: dict[str, Callable[[], str | None]] = {
@@ -82,7 +89,7 @@ def _of_arm(problem: Problem, tapes: Tapes, arm: str) -> Iterator[Alarm]:
         "outliers": lambda: _outliers(problem, sample),
         "units": lambda: _units(problem, sample),
         "ties": lambda: _ties(problem, sample),
-        "drift": lambda: _drift(problem, tapes, arm),
+        "drift": lambda: _drift(problem, tape, sample),
     }
     for kind, sign in signs.items():
         if (message := sign()) is not None:
@@ -227,20 +234,24 @@ def _ties(problem: Problem, sample: Sample) -> str | None:
     )
 
 
-def _drift(problem: Problem, tapes: Tapes, arm: str) -> str | None:
+def _drift(problem: Problem, tape: Tape, sample: Sample) -> str | None:
     """Judge whether the true quantile moved between earlier and later pulls, at the declared eps.
 
     The split is a power of two in the middle third, so that few splits share the error probability.
     """
-    tape = tapes[arm]
     n = len(tape)
     split = 1 << max(0, (2 * n // 3).bit_length() - 1)
     levels = Levels.of(problem.level, problem.contamination)
     if split < _LEAST_SPLIT or min(levels) <= 0:
         return None
-    earlier, later = (_known(sample_of(p, len(p), problem.sign)) for p in (tape[:split], tape[split:]))
     power = split.bit_length() - _LEAST_SPLIT.bit_length() + 1
     log_bar = math.log(2 * power * (power + 1) / _share(problem))  # sum of 1/(m (m+1)) is 1; both directions
+    parts = tape[:split], tape[split:]
+    if isinstance(tape, np.ndarray):
+        oriented = [problem.sign * np.asarray(part) for part in parts]
+        if not _may_drift(oriented, sample.quantile(problem.level), levels, log_bar):
+            return None
+    earlier, later = (_known(sample_of(part, len(part), problem.sign)) for part in parts)
     moves = ((later, earlier), (earlier, later))
     if all(pair(better, worse, levels, closed=True).log_value < log_bar for better, worse in moves):
         return None
@@ -250,3 +261,12 @@ def _drift(problem: Problem, tapes: Tapes, arm: str) -> str | None:
         f"{now} in the {count(n - split)} after them: give readings in order of pull, interleave the arms, and "
         "keep conditions the same."
     )
+
+
+def _may_drift(parts: Sequence[Floats], cut: float, levels: Levels, log_bar: float) -> bool:
+    """Tell whether the evidence at one cut, a bound of the least over all cuts, reaches the bar; sorts nothing."""
+    below = [float(np.count_nonzero(part <= cut)) for part in parts]
+    above = [float(np.count_nonzero(part >= cut)) for part in parts]
+    sizes = [part.size - int(np.count_nonzero(np.isnan(part))) for part in parts]
+    low, high = log_mixture(below, sizes, levels.low), log_mixture(above, sizes, levels.high)
+    return bool(max(low[1] + high[0], low[0] + high[1]) >= log_bar)  # later better, earlier better

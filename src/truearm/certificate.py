@@ -15,13 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import VerificationError
-from truearm.evidence import Entry, Levels, Rule, against, threshold, within_tolerance
+from truearm.evidence import (
+    Entry,
+    Levels,
+    Rule,
+    against,
+    fixed_against,
+    threshold,
+    within_tolerance,
+)
 from truearm.problem import Problem
-from truearm.sample import EMPTY, Sample, moments
+from truearm.sample import EMPTY, Design, Sample, moments
 
 Floats = NDArray[np.float64]
-Tapes = Mapping[str, Sequence[float | None] | Floats]
-"""Per arm the readings in order of pull, None for a pull never told."""
+Tape = Sequence[float | None] | Floats
+"""The readings of an arm in order of pull, None for a pull never told."""
+Tapes = Mapping[str, Tape]
 
 
 class Status(StrEnum):
@@ -117,17 +126,24 @@ def digest(problem: Problem, tapes: Tapes) -> str:
     """
     mark = hashlib.sha256()
     for arm in problem.arms:
-        tape = tapes.get(arm, ())
-        told = np.array([value is not None for value in tape], dtype=np.uint8)
-        values = np.array([0.0 if value is None else value for value in tape], dtype="<f8")
+        told, values = _told(tapes.get(arm, ()))
+        values = values + 0.0  # no minus zero
         values[np.isnan(values)] = np.nan  # one bit pattern for all NaN
-        for part in (arm.encode(), told.tobytes(), (values + 0.0).tobytes()):
-            mark.update(len(part).to_bytes(8, "little"))
+        for part in (arm.encode(), told.data, values.data):
+            mark.update(memoryview(part).nbytes.to_bytes(8, "little"))
             mark.update(part)
     return mark.hexdigest()
 
 
-def sample_of(tape: Sequence[float | None] | Floats, n: int, sign: float) -> Sample:
+def _told(tape: Tape) -> tuple[NDArray[np.uint8], Floats]:
+    """Return which pulls were told, and what they said."""
+    if isinstance(tape, np.ndarray):
+        return np.ones(tape.size, dtype=np.uint8), tape.astype("<f8")
+    told = np.array([value is not None for value in tape], dtype=np.uint8)
+    return told, np.array([0.0 if value is None else value for value in tape], dtype="<f8")
+
+
+def sample_of(tape: Tape, n: int, sign: float) -> Sample:
     """Return the first n pulls of a tape as an oriented sample; a pull never told is pending.
 
     Examples
@@ -168,6 +184,8 @@ class Certificate:
     claims: tuple[Claim, ...] = ()
     exclusions: tuple[Exclusion, ...] = ()
     digest: str
+    design: Design = "sequential"
+    """With "fixed" a claim rests on a p-value for sizes chosen in advance, not on an e-value."""
 
     @property
     def log_threshold(self) -> float | None:
@@ -214,6 +232,11 @@ class Certificate:
 
         def at(levels: Levels | None) -> float:
             levels = levels or Levels.of(problem.level, problem.contamination)
+            if self.design == "fixed":
+                tolerance = problem.tolerance if claim.tolerant else None
+                return fixed_against(
+                    judged, samples, leader=leader, levels=levels, tolerance=tolerance, sign=problem.sign
+                ).log_value
             if claim.tolerant:
                 return within_tolerance(
                     judged,

@@ -179,6 +179,8 @@ class _Cuts:
         values = self.own.values
         beyond = ranks >= values.size
         cuts = values[np.minimum(ranks, values.size - 1)] if values.size else np.full(ranks.shape, np.inf)
+        if not self.stakes:
+            return np.full(ranks.shape, self.log_cash)
         counts, sizes = [], []
         for stake in self.stakes:
             count = np.where(beyond, _all_below(stake.sample), stake.sample.below(cuts, closed=stake.closed))
@@ -459,14 +461,43 @@ def within_tolerance(
     >>> [round(evidence.log_value) for evidence in found]
     [-2, 7]
     """
-    head = positive(samples[leader], sign) if tolerance.relative else samples[leader]
+
+    def valued(sample: Sample) -> Sample:
+        return positive(sample, sign) if tolerance.relative else sample
+
+    head = valued(samples[leader])
     if rule == "pooled":
         entered = [Stake(samples[e.arm], before=e.before) for e in entries if e.arm != judged]
         shares = portfolio(len(samples), entered)[0]
-        stakes = [s._replace(sample=head) for s in shares if s.sample is samples[leader]]
+        stakes = [s._replace(sample=head, before=valued(s.before)) for s in shares if s.sample is samples[leader]]
     else:
         stakes = [Stake(head)]
     return pooled(shifted(samples[judged], tolerance, sign), stakes, -math.inf, levels)
+
+
+def fixed_against(
+    judged: int,
+    samples: Sequence[Sample],
+    *,
+    leader: int,
+    levels: Levels,
+    tolerance: Tolerance | None = None,
+    sign: float = 1.0,
+) -> Evidence:
+    """Return -log of the p-value that an arm is not the best, or not by more than a tolerance, for fixed sizes.
+
+    Compare with log((k - 1)/delta), the "causal" threshold. Ties are broken as in `stakes_against`.
+
+    Examples
+    --------
+    >>> arms = [Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))]
+    >>> round(fixed_against(1, arms, leader=0, levels=Levels(0.5, 0.5)).log_value, 3)
+    10.924
+    """
+    if tolerance is None:
+        return fixed_pair(samples[leader], samples[judged], levels, closed=leader > judged)
+    head = positive(samples[leader], sign) if tolerance.relative else samples[leader]
+    return fixed_pair(head, shifted(samples[judged], tolerance, sign), levels)
 
 
 def indistinguishable(

@@ -33,6 +33,7 @@ from truearm.evidence import (
     breakdown_estimate,
     breakdown_point,
     certified_tolerance,
+    fixed_against,
     fixed_pair,
     pair,
     pair_rule,
@@ -254,6 +255,7 @@ def certificate_to_dict(certificate: Certificate) -> dict[str, Any]:
             for e in certificate.exclusions
         ],
         "digest": certificate.digest,
+        "design": certificate.design,
     }
 
 
@@ -289,10 +291,18 @@ def certificate_from_dict(data: Mapping[str, Any]) -> Certificate:
             for e in data["exclusions"]
         ),
         digest=data["digest"],
+        design=data.get("design", "sequential"),
     )
 
 
-def certify(problem: Problem, tapes: Tapes, verdict: Verdict, *, design: Design = "sequential") -> Result:
+def certify(
+    problem: Problem,
+    tapes: Tapes,
+    verdict: Verdict,
+    *,
+    design: Design = "sequential",
+    samples: Sequence[Sample] | None = None,
+) -> Result:
     """Return the result of a study that ended with this verdict on these readings.
 
     Parameters
@@ -301,6 +311,8 @@ def certify(problem: Problem, tapes: Tapes, verdict: Verdict, *, design: Design 
         Per arm the readings in order of pull, in the user's units; None for a pull never told.
     design
         "fixed" only if all numbers of readings were chosen in advance.
+    samples
+        The tapes as oriented samples, if the caller has them: saves sorting again.
 
     Examples
     --------
@@ -313,7 +325,8 @@ def certify(problem: Problem, tapes: Tapes, verdict: Verdict, *, design: Design 
     (0.295, 99.0)
     """
     counts = {arm: len(tapes.get(arm, ())) for arm in problem.arms}
-    samples = [sample_of(tapes.get(arm, ()), counts[arm], problem.sign) for arm in problem.arms]
+    if samples is None:
+        samples = [sample_of(tapes.get(arm, ()), counts[arm], problem.sign) for arm in problem.arms]
     certificate = Certificate(
         problem=problem,
         rule=verdict.rule,
@@ -322,6 +335,7 @@ def certify(problem: Problem, tapes: Tapes, verdict: Verdict, *, design: Design 
         claims=verdict.claims,
         exclusions=verdict.exclusions,
         digest=digest(problem, tapes),
+        design=design,
     )
     leader = _leader(problem, samples, verdict)
     certified, estimate = _breakdowns(problem, samples, tapes, certificate, leader=leader, design=design)
@@ -341,7 +355,7 @@ def certify(problem: Problem, tapes: Tapes, verdict: Verdict, *, design: Design 
         quality=() if leader is None else _quality(samples[leader], problem, design),
         problem=problem,
         design=design,
-        alarms=alarms.find(problem, tapes),
+        alarms=alarms.find(problem, tapes, samples),
         assumptions=wording.assumptions(problem, verdict, design),
         certificate=certificate,
     )
@@ -411,7 +425,12 @@ def _breakdowns(
         )
         for adversary in Adversary
     }
-    earlier = {claim.arm: certificate.evidence(claim, tapes) for claim in certificate.claims if not claim.tolerant}
+    latest = (problem.arms[leader], tuple(s.n for s in samples))
+    earlier = {
+        claim.arm: certificate.evidence(claim, tapes)
+        for claim in certificate.claims
+        if not claim.tolerant and (claim.leader, claim.counts) != latest  # those `_rejection` finds itself
+    }
     entries = [
         Entry(problem.arms.index(e.arm), sample_of(tapes[e.arm], e.since, problem.sign))
         for e in certificate.entries
@@ -465,7 +484,7 @@ def _rejection(
 
     def now(levels: Levels) -> float:
         if design == "fixed":
-            return fixed_pair(samples[leader], samples[judged], levels, closed=leader > judged).log_value
+            return fixed_against(judged, samples, leader=leader, levels=levels).log_value
         return against(judged, samples, rule, leader=leader, entries=entries, levels=levels).log_value
 
     return now if earlier is None else lambda levels: max(now(levels), earlier(levels))
