@@ -1,0 +1,176 @@
+"""Results for other programs: one JSON document and one CSV table, both readable by hyperfine's scripts.
+
+The document holds the keys of `Result.to_dict` beside `results`, the list that hyperfine writes; the table begins
+with hyperfine's columns. JSON is strict: infinities and NaN are None, and strings where a reading is one.
+"""
+
+import csv
+import io
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from truearm.certificate import Tapes
+from truearm.commands import Command
+from truearm.problem import Reading
+from truearm.report.text import ratios, standing_of
+from truearm.result import Result
+from truearm.store import Event, Note
+
+UNITS = {"wall": "second", "cpu": "second", "memory": "byte"}
+_COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")
+
+
+class Run(NamedTuple):
+    """One run of a command: the reading, and what else was measured if anything was.
+
+    Examples
+    --------
+    >>> Run("A", 0.25, {"wall": 0.25, "exit_code": 0}).details["exit_code"]
+    0
+    """
+
+    arm: str
+    value: float
+    details: Mapping[str, Any]
+
+
+def runs_of(events: Sequence[Event]) -> list[Run]:
+    """Return the runs a log tells of, in the order they were told.
+
+    Examples
+    --------
+    >>> runs_of([Reading(0, "A", 0.25), Note({"wall": 0.25}, ticket=0)])
+    [Run(arm='A', value=0.25, details={'wall': 0.25})]
+    """
+    details = {event.ticket: event.content for event in events if isinstance(event, Note)}
+    return [Run(e.arm, e.value, details.get(e.ticket, {})) for e in events if isinstance(e, Reading)]
+
+
+def document(
+    result: Result, tapes: Tapes, *, reference: str | None = None, metric: str | None = None, **more: object
+) -> dict[str, Any]:
+    """Return a result with its readings as one document for JSON.
+
+    Parameters
+    ----------
+    tapes
+        Per arm the readings in order of pull; a certificate is verified against them.
+    reference
+        The arm that ratios are relative to; the leader if none is named.
+    metric
+        What the readings are, for their unit.
+    more
+        Further keys, such as `results`, `commands`, `seed` and `machine`.
+
+    Examples
+    --------
+    >>> from truearm.study import Study
+    >>> study = Study(["A", "B"], max_pulls=4)
+    >>> for pull in study.ask():
+    ...     study.tell(pull, float("inf"))
+    >>> found = document(study.result, study.readings, metric="wall")
+    >>> found["readings"], found["unit"]
+    ({'A': ['inf', 'inf'], 'B': ['inf', 'inf']}, 'second')
+    """
+    return {
+        **result.to_dict(),
+        "metric": metric,
+        "unit": UNITS.get(metric or ""),
+        "ratios": [
+            {key: _finite(value) for key, value in ratio._asdict().items()} for ratio in ratios(result, reference)
+        ],
+        "readings": {arm: [_reading(value) for value in tape] for arm, tape in tapes.items()},
+        **more,
+    }
+
+
+def _reading(value: float | None) -> float | str | None:
+    return value if value is None or math.isfinite(value) else str(float(value))
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - names pass through
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def hyperfine_results(commands: Sequence[Command], runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return the list that hyperfine writes under `results`: wall times in seconds, shell start-up subtracted.
+
+    Examples
+    --------
+    >>> runs = [Run("A", 2.0, {"wall": 2.0, "user": 1.0, "system": 0.5, "exit_code": 0})]
+    >>> [found] = hyperfine_results([Command("sleep 2", name="A")], runs)
+    >>> found["command"], found["median"], found["times"], found["exit_codes"]
+    ('A', 2.0, [2.0], [0])
+    """
+    by_arm: dict[str, list[Mapping[str, Any]]] = {command.name: [] for command in commands}
+    for run in runs:
+        if "wall" in run.details and run.arm in by_arm:
+            by_arm[run.arm].append(run.details)
+    return [_hyperfine_result(command, by_arm[command.name]) for command in commands]
+
+
+def _hyperfine_result(command: Command, details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    times = [float(d["wall"]) for d in details]
+    memory = [d.get("peak_memory") for d in details]
+    found: dict[str, Any] = {
+        "command": command.name,
+        "mean": statistics.fmean(times) if times else None,
+        "stddev": statistics.stdev(times) if len(times) > 1 else None,
+        "median": statistics.median(times) if times else None,
+        "user": statistics.fmean(d["user"] for d in details) if times else None,
+        "system": statistics.fmean(d["system"] for d in details) if times else None,
+        "min": min(times, default=None),
+        "max": max(times, default=None),
+        "times": times,
+        "exit_codes": [d["exit_code"] if d["exit_code"] >= 0 else None for d in details],
+    }
+    if memory and None not in memory:
+        found["memory_usage_byte"] = memory
+    if command.parameters:
+        found["parameters"] = dict(command.parameters)
+    return found
+
+
+def json_text(value: Mapping[str, Any]) -> str:
+    """Return strict JSON, indented for people.
+
+    Examples
+    --------
+    >>> print(json_text({"best": None}))
+    {
+      "best": null
+    }
+    """
+    return json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
+    """Return hyperfine's columns and what is known of each arm beside them; no cell starts a formula.
+
+    Examples
+    --------
+    >>> from truearm.study import Study
+    >>> study = Study(["=A"], max_pulls=1)
+    >>> print(csv_text(study.result, hyperfine_results([Command("true", name="=A")], [])).splitlines()[1])
+    '=A,,,,,,,,0,,,,best
+    """
+    names = sorted({name for row in results for name in row.get("parameters", ())})
+    known = {row["command"]: row for row in results}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_COLUMNS, *(f"parameter_{n}" for n in names), "runs", "quantile", "low", "high", "standing"])
+    for arm in result.arms:
+        row = known.get(arm.name, {})
+        parameters = row.get("parameters", {})
+        cells = [arm.name, *(row.get(key) for key in _COLUMNS[1:]), *(parameters.get(n) for n in names)]
+        mine = (arm.n, *(_finite(x) for x in (arm.median, arm.low, arm.high)), standing_of(result, arm.name))
+        writer.writerow([_harmless(cell) for cell in (*cells, *mine)])
+    return text.getvalue()
+
+
+def _harmless(cell: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -1,0 +1,355 @@
+"""Results as plain text and Markdown, in units a person uses. Nothing is measured or decided here.
+
+A ratio of two arms takes the ends of both intervals. All intervals of a result hold at once, whatever the
+readings at most eps of which are bad, so all ratios hold at once too, with the same error probability.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from typing import NamedTuple
+
+from truearm import alarms
+from truearm.certificate import Status, Tapes
+from truearm.problem import Tolerance
+from truearm.result import Arm, Quality, Result
+from truearm.wording import count, interval_ends, name_of, number, quantile_name, summary
+
+
+class Unit(NamedTuple):
+    """What readings are shown in: its sign, its name in a sentence, and its size in the unit of the readings.
+
+    Examples
+    --------
+    >>> Unit("ms", "milliseconds", 0.001).size
+    0.001
+    """
+
+    sign: str
+    name: str
+    size: float
+
+
+PLAIN = Unit("", "", 1.0)
+TIMES = (
+    Unit("us", "microseconds", 1e-6),
+    Unit("ms", "milliseconds", 1e-3),
+    Unit("s", "seconds", 1.0),
+)
+SIZES = (
+    Unit("B", "bytes", 1.0),
+    Unit("KiB", "kibibytes", 1024.0),
+    Unit("MiB", "mebibytes", 1024.0**2),
+    Unit("GiB", "gibibytes", 1024.0**3),
+)
+UNITS = {"wall": TIMES, "cpu": TIMES, "memory": SIZES, "stdout": (PLAIN,)}
+BETTER = {"wall": "faster", "cpu": "faster", "memory": "smaller"}
+WORSE = {"wall": "slower", "cpu": "slower", "memory": "larger"}
+
+
+def unit_for(metric: str, result: Result, asked: str | None = None) -> Unit:
+    """Return the unit in which the largest observed quantile still is at least one, or the one asked for.
+
+    Parameters
+    ----------
+    metric
+        "wall", "cpu", "memory" or "stdout".
+    asked
+        The name or sign of a unit of that metric.
+
+    Examples
+    --------
+    >>> from truearm.certificate import Verdict
+    >>> from truearm.problem import Problem
+    >>> from truearm.result import certify
+    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
+    >>> unit_for("wall", certify(Problem(arms=("A",)), {"A": [0.012, 0.013]}, verdict)).sign
+    'ms'
+    """
+    units = UNITS.get(metric, (PLAIN,))
+    for unit in units:
+        if asked is not None and asked.rstrip("s") in (unit.sign, unit.name.rstrip("s")):
+            return unit
+    largest = max((abs(arm.median) for arm in result.arms if math.isfinite(arm.median)), default=math.nan)
+    fitting = [unit for unit in units if largest >= unit.size]
+    return fitting[-1] if fitting else units[0]
+
+
+def in_unit(result: Result, tapes: Tapes, unit: Unit) -> Result:
+    """Return the result with every reading divided by the size of a unit, for showing only.
+
+    Examples
+    --------
+    >>> from truearm.certificate import Verdict
+    >>> from truearm.problem import Problem
+    >>> from truearm.result import certify
+    >>> verdict, tapes = Verdict(status=Status.EXHAUSTED, candidates=("A",)), {"A": [0.5, 1.5]}
+    >>> in_unit(certify(Problem(arms=("A",)), tapes, verdict), tapes, TIMES[1]).arms[0].median
+    500.0
+    """
+    if unit.size == 1.0:
+        return result
+    relative = result.problem.tolerance.relative
+    factor = 1.0 if relative else 1 / unit.size
+    tolerance = Tolerance(result.problem.tolerance.amount * factor, relative)
+    problem = replace(result.problem, tolerance=tolerance)
+    numbers = {arm: [None if x is None else x / unit.size for x in tape] for arm, tape in tapes.items()}
+    return replace(
+        result,
+        problem=problem,
+        tolerance=result.tolerance * factor,
+        arms=tuple(Arm(arm.name, arm.n, *(x / unit.size for x in arm[2:])) for arm in result.arms),
+        quality=tuple(Quality(point.x / unit.size, point.share) for point in result.quality),
+        alarms=alarms.find(problem, numbers),
+    )
+
+
+class Ratio(NamedTuple):
+    """An arm's quantile divided by another arm's: as observed, and an interval that contains the true ratio.
+
+    Examples
+    --------
+    >>> Ratio("B", "A", 1.37, 1.31, 1.44).low
+    1.31
+    """
+
+    arm: str
+    reference: str
+    observed: float
+    low: float
+    high: float
+
+
+def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
+    """Return the ratios of all other arms to the reference, or to the leader if none is named.
+
+    Readings must be positive for ratios to mean anything; where an interval is not, there are none.
+
+    Examples
+    --------
+    >>> from truearm.certificate import Verdict
+    >>> from truearm.problem import Problem
+    >>> from truearm.result import certify
+    >>> import numpy as np
+    >>> tapes = {"A": np.linspace(1.0, 1.1, 200), "B": np.linspace(2.0, 2.2, 200)}
+    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
+    >>> [ratio] = ratios(certify(Problem(arms=("A", "B"), goal="min"), tapes, verdict))
+    >>> ratio.arm, ratio.reference, round(ratio.low, 2), round(ratio.high, 2)
+    ('B', 'A', 1.94, 2.06)
+    """
+    base = next((arm for arm in result.arms if arm.name == (reference or result.leader)), None)
+    if base is None or not base.median > 0 or base.low > base.high:
+        return ()
+    return tuple(
+        Ratio(
+            arm.name,
+            base.name,
+            arm.median / base.median,
+            max(arm.low, 0.0) / base.high if base.high > 0 else 0.0,
+            arm.high / base.low if base.low > 0 else math.inf,
+        )
+        for arm in result.arms
+        if arm.name != base.name and arm.median > 0 and arm.low <= arm.high
+    )
+
+
+def comparison(ratio: Ratio, metric: str, goal: str) -> str:
+    """Return a ratio as a sentence, the better arm first, both ends rounded outward.
+
+    Examples
+    --------
+    >>> comparison(Ratio("A", "B", 1.37, 1.312, 1.438), "wall", "min")
+    'B is 1.31x to 1.44x faster than A (observed 1.37x).'
+    >>> comparison(Ratio("A", "B", 1.1, 0.95, 1.2), "wall", "min")
+    'A is between 1.2x slower and 1.06x faster than B (observed 1.1x slower).'
+    """
+    up, down = _words(metric, goal)
+    arm, base = name_of(ratio.arm), name_of(ratio.reference)
+    gain = ratio if goal == "max" else _inverse(ratio)
+    loss = _inverse(gain)
+    observed = max(gain.observed, loss.observed)
+    seen = f"observed {number(observed, 0.01)}x"
+    if gain.low >= 1:
+        return f"{arm} is {_span(gain)} {up} than {base} ({seen})."
+    if loss.low >= 1:
+        return f"{base} is {_span(loss)} {up} than {arm} ({seen})."
+    seen += f" {up if gain.observed >= 1 else down}"
+    if math.isinf(gain.high) and math.isinf(loss.high):
+        return f"{arm} against {base}: too few runs to bound the ratio ({seen})."
+    ends = [(loss, down), (gain, up)]
+    known = [f"{number(side.high, 0.01, ROUND_CEILING)}x {word}" for side, word in ends if side.high < math.inf]
+    where = f"between {known[0]} and {known[1]}" if len(known) > 1 else f"at most {known[0]}"
+    return f"{arm} is {where} than {base} ({seen})."
+
+
+def _words(metric: str, goal: str) -> tuple[str, str]:
+    """Return what a better and what a worse arm is called."""
+    if metric in BETTER and goal == "min":
+        return BETTER[metric], WORSE[metric]
+    if metric in BETTER:
+        return WORSE[metric], BETTER[metric]
+    return ("higher", "lower") if goal == "max" else ("lower", "higher")
+
+
+def _inverse(ratio: Ratio) -> Ratio:
+    low, high = (math.inf if end <= 0 else 1 / end for end in (ratio.high, ratio.low))
+    return Ratio(ratio.reference, ratio.arm, 1 / ratio.observed, low, high)
+
+
+def _span(ratio: Ratio) -> str:
+    low = number(ratio.low, 0.01, ROUND_FLOOR)
+    if math.isinf(ratio.high):
+        return f"at least {low}x"
+    return f"{low}x to {number(ratio.high, 0.01, ROUND_CEILING)}x"
+
+
+def standing_of(result: Result, arm: str) -> str:
+    """Return in a word or two where an arm stands.
+
+    Examples
+    --------
+    >>> from truearm.certificate import Verdict
+    >>> from truearm.problem import Problem
+    >>> from truearm.result import certify
+    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
+    >>> standing_of(certify(Problem(arms=("A", "B")), {}, verdict), "B")
+    'excluded'
+    """
+    if arm == result.best:
+        return "good enough" if result.status is Status.TOLERABLE else "best"
+    excluded = {claim.arm for claim in result.certificate.claims if not claim.tolerant}
+    return "excluded" if arm in excluded or arm not in result.candidates else "candidate"
+
+
+class Row(NamedTuple):
+    """One arm in a table, every cell as text.
+
+    Examples
+    --------
+    >>> Row("A", "16", "10.1", "9.8 to 10.4", "1", "best").standing
+    'best'
+    """
+
+    arm: str
+    runs: str
+    quantile: str
+    interval: str
+    relative: str
+    standing: str
+
+
+def rows(result: Result, unit: Unit, reference: str | None = None) -> list[Row]:
+    """Return the heading and one row per arm of a result whose readings are in that unit.
+
+    Examples
+    --------
+    >>> from truearm.certificate import Verdict
+    >>> from truearm.problem import Problem
+    >>> from truearm.result import certify
+    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
+    >>> [row.quantile for row in rows(certify(Problem(arms=("A",)), {"A": [3.0]}, verdict), PLAIN)]
+    ['median', '3']
+    """
+    name = quantile_name(result.problem.quantile)
+    sign = f" [{unit.sign}]" if unit.sign else ""
+    found = {ratio.arm: ratio for ratio in ratios(result, reference)}
+    heading = Row("command", "runs", name + sign, f"true {name}{sign}", "relative", "standing")
+    return [heading, *(_row(result, arm, found) for arm in result.arms)]
+
+
+def _row(result: Result, arm: Arm, found: dict[str, Ratio]) -> Row:
+    ratio = found.get(arm.name)
+    relative = "" if not found else "1"
+    if ratio is not None:
+        low, high = number(ratio.low, 0.01, ROUND_FLOOR), _short(number(ratio.high, 0.01, ROUND_CEILING))
+        relative = f"{number(ratio.observed, 0.01)} ({low} to {high})"
+    elif found and arm.name not in {r.reference for r in found.values()}:
+        relative = ""
+    interval = "contradictory"
+    if arm.low <= arm.high:
+        interval = " to ".join(map(_short, interval_ends(arm.low, arm.high)))
+    return Row(
+        name_of(arm.name),
+        count(arm.n),
+        _short(number(arm.median)),
+        interval,
+        relative,
+        standing_of(result, arm.name),
+    )
+
+
+def _short(text: str) -> str:
+    return {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}.get(text, text)
+
+
+def table(lines: Sequence[Row]) -> str:
+    """Return rows as aligned text: names to the left, numbers to the right.
+
+    Examples
+    --------
+    >>> print(table([Row("command", "runs", "median", "true median", "relative", "standing"),
+    ...              Row("A", "16", "10.1", "9.8 to 10.4", "1", "best")]))
+    command  runs  median  true median  relative  standing
+    A          16    10.1  9.8 to 10.4         1  best
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    last = len(widths) - 1
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i in (0, last) else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def paragraph(result: Result, unit: Unit) -> str:
+    """Return the summary of a result whose readings are in that unit, and say so.
+
+    Examples
+    --------
+    >>> from truearm.certificate import Verdict
+    >>> from truearm.problem import Problem
+    >>> from truearm.result import certify
+    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
+    >>> paragraph(certify(Problem(arms=("A",)), {}, verdict), TIMES[1])
+    'A is the only arm; it has no readings yet. 0 pulls of 1 arm.'
+    """
+    told = summary(result)
+    return f"{told} Readings are in {unit.name}." if unit.name and result.total else told
+
+
+def markdown(lines: Sequence[Row], text: str = "") -> str:
+    r"""Return rows as a Markdown table, after a paragraph if there is one.
+
+    Examples
+    --------
+    >>> print(markdown([Row("command", "runs", "median", "true median", "relative", "standing"),
+    ...                 Row("a | b", "16", "10.1", "9.8 to 10.4", "1", "best")]))
+    | command | runs | median | true median | relative | standing |
+    |:---|---:|---:|---:|---:|:---|
+    | `a \| b` | 16 | 10.1 | 9.8 to 10.4 | 1 | best |
+    """
+    heading, *body = lines
+    table_lines = [
+        _piped(heading),
+        "|:---|---:|---:|---:|---:|:---|",
+        *(_piped(line._replace(arm=_code(line.arm))) for line in body),
+    ]
+    return "\n".join([*([_escaped(text), ""] if text else []), *table_lines])
+
+
+def _piped(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _code(name: str) -> str:
+    fence = "``" if "`" in name else "`"
+    pad = " " if "`" in name else ""
+    return fence + pad + name.replace("|", "\\|") + pad + fence
+
+
+def _escaped(text: str) -> str:
+    """Return text in which Markdown finds no markup: names come from elsewhere."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~" else c for c in text)
