@@ -338,7 +338,7 @@ def certify(
         design=design,
     )
     leader = _leader(problem, samples, verdict)
-    certified, estimate = _breakdowns(problem, samples, tapes, certificate, leader=leader, design=design)
+    certified, estimate = _breakdowns(problem, samples, tapes, certificate, leader=leader)
     return Result(
         status=verdict.status,
         best=verdict.best,
@@ -380,13 +380,31 @@ def describe(name: str, sample: Sample, problem: Problem, *, design: Design) -> 
     n, share = sample.n, problem.delta / len(problem.arms)
     if not n:
         return Arm(name, 0, math.nan, -math.inf, math.inf, -math.inf, math.inf, math.nan, 0.0, math.inf)
-    masses = Levels.of(problem.level, c)
-    inner = (math.ceil(masses.low * n - 1e-9), n + 1 - math.ceil(masses.high * n - 1e-9))  # audit 2.A
-    quantile = _in_units(sample.between(ranks(n, problem.level, share, c.eps, c.adversary)), problem.sign)
-    core = _in_units(sample.between(inner), problem.sign)
+    quantile, core = identified(sample, problem, c, design=design)
     mad = spread(sample, ranks(n, 0.5, share / 2, c.eps, c.adversary))
     estimate = problem.sign * sample.quantile(problem.level)
     return Arm(name, n, estimate, *quantile, *core, moments(sample.values).m2, *mad)
+
+
+def identified(
+    sample: Sample, problem: Problem, contamination: Contamination, *, design: Design
+) -> tuple[Interval, Interval]:
+    """Return where one arm's true quantile lies, for all arms at once, and what contamination alone leaves of it.
+
+    The second is an estimate. The contamination may differ from the declared one: a reader may ask "what if".
+
+    Examples
+    --------
+    >>> identified(Sample.of(range(100)), Problem(arms=("A", "B")), Contamination(0.1), design="fixed")
+    (Interval(low=33.0, high=66.0), Interval(low=44.0, high=55.0))
+    """
+    c, n = contamination, sample.n
+    ranks = bounds.quantile_ranks if design == "fixed" else bounds.sequential_quantile_ranks
+    share = problem.delta / len(problem.arms)
+    masses = Levels.of(problem.level, c)
+    inner = (math.ceil(masses.low * n - 1e-9), n + 1 - math.ceil(masses.high * n - 1e-9))  # audit 2.A
+    whole = sample.between(ranks(n, problem.level, share, c.eps, c.adversary))
+    return _in_units(whole, problem.sign), _in_units(sample.between(inner), problem.sign)
 
 
 def _in_units(interval: Interval, sign: float) -> Interval:
@@ -408,13 +426,8 @@ def _breakdowns(
     certificate: Certificate,
     *,
     leader: int | None,
-    design: Design,
 ) -> tuple[Breakdown, Breakdown]:
-    """Return eps* per adversary, certified and estimated.
-
-    A rival counts as rejected at eps if it is so by all readings, or was so when the study rejected it: the
-    best arm is ever rejected at the one true eps with probability at most delta (T6).
-    """
+    """Return eps* per adversary, certified and estimated."""
     if leader is None:
         return Breakdown(None, None, None), Breakdown(None, None, None)
     rivals = [i for i in range(len(samples)) if i != leader]
@@ -425,6 +438,58 @@ def _breakdowns(
         )
         for adversary in Adversary
     }
+    points = [
+        breakdown_point(
+            list(found.evidence.values()),
+            found.log_threshold,
+            quantile=problem.level,
+            adversary=adversary,
+            accuracy=1e-7,
+        )
+        for adversary, found in rejections(certificate, tapes, samples, leader=leader).items()
+    ]
+    return Breakdown(*points), Breakdown(*map(estimates.get, Adversary))
+
+
+class Rejections(NamedTuple):
+    """What rejects the rivals of a leader under one adversary, whatever the contamination.
+
+    Examples
+    --------
+    >>> Rejections(3.0, {"B": lambda levels: 10 * levels.low}).evidence["B"](Levels(0.5, 0.5))
+    5.0
+    """
+
+    log_threshold: float
+    evidence: Mapping[str, Callable[[Levels], float]]
+    """Per rival its log-evidence as a function of the levels; it falls as the contamination grows."""
+
+
+def rejections(
+    certificate: Certificate, tapes: Tapes, samples: Sequence[Sample], *, leader: int
+) -> dict[Adversary, Rejections]:
+    """Return per adversary what rejects the rivals of the leader.
+
+    A rival counts as rejected at eps if it is so by all readings, or was so when the study rejected it: the
+    best arm is ever rejected at the one true eps with probability at most delta (T6).
+
+    Parameters
+    ----------
+    samples
+        The tapes as oriented samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tapes = {"A": np.arange(50.0, 150.0), "B": np.arange(0.0, 100.0)}
+    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A", "B"))
+    >>> certificate = certify(Problem(arms=("A", "B")), tapes, verdict).certificate
+    >>> samples = [Sample.of(tape) for tape in tapes.values()]
+    >>> found = rejections(certificate, tapes, samples, leader=0)[Adversary.OBLIVIOUS]
+    >>> found.evidence["B"](Levels(0.5, 0.5)) > found.log_threshold
+    True
+    """
+    problem, design = certificate.problem, certificate.design
     latest = (problem.arms[leader], tuple(s.n for s in samples))
     earlier = {
         claim.arm: certificate.evidence(claim, tapes)
@@ -436,29 +501,19 @@ def _breakdowns(
         for e in certificate.entries
     ]
 
-    def point(adversary: Adversary) -> float | None:
+    def under(adversary: Adversary) -> Rejections:
         rule = _rule_for(adversary, problem, certificate, design)
         dated = earlier if rule == certificate.rule else {}
-        return breakdown_point(
-            [
-                _rejection(
-                    i,
-                    samples,
-                    rule,
-                    leader=leader,
-                    entries=entries,
-                    design=design,
-                    earlier=dated.get(problem.arms[i]),
-                )
-                for i in rivals
-            ],
-            math.log(threshold(len(samples), problem.delta, rule)),
-            quantile=problem.level,
-            adversary=adversary,
-            accuracy=1e-7,
-        )
+        evidence = {
+            name: _rejection(
+                i, samples, rule, leader=leader, entries=entries, design=design, earlier=dated.get(name)
+            )
+            for i, name in enumerate(problem.arms)
+            if i != leader
+        }
+        return Rejections(math.log(threshold(len(samples), problem.delta, rule)), evidence)
 
-    return Breakdown(*map(point, Adversary)), Breakdown(*map(estimates.get, Adversary))
+    return {adversary: under(adversary) for adversary in Adversary}
 
 
 def _rule_for(adversary: Adversary, problem: Problem, certificate: Certificate, design: Design) -> Rule:

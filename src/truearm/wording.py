@@ -486,7 +486,7 @@ def html(result: "Result") -> str:
     promises = "".join(f"<li>{escape(sentence)}</li>" for sentence in result.assumptions)
     head = "".join(f"<th>{escape(title)}</th>" for title in _titles(result.problem))
     return (
-        f'<div class="truearm">{_STYLE}<p>{escape(_without_alarms(result))}</p>{alarms}'
+        f'<div class="truearm">{_STYLE}<p>{escape(without_alarms(result))}</p>{alarms}'
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         f'<p class="note">{_LEGEND}</p>'
         f"<details><summary>What this rests on</summary><ul>{promises}</ul></details></div>"
@@ -499,7 +499,16 @@ _LEGEND = (
 )
 
 
-def _without_alarms(result: "Result") -> str:
+def without_alarms(result: "Result") -> str:
+    """Return the summary without the alarms, for pages that show those apart.
+
+    Examples
+    --------
+    >>> from truearm.result import certify
+    >>> problem = Problem(arms=("A", "B"))
+    >>> print(without_alarms(certify(problem, {}, Verdict(status=Status.EXHAUSTED, candidates=problem.arms))))
+    No readings yet: nothing is known about which of A and B has the highest median. 0 pulls of 2 arms.
+    """
     told = summary(result)
     first = told.find(" Alarm: ") if result.alarms else -1
     return told if first < 0 else told[:first]
