@@ -1,4 +1,4 @@
-"""What the statistical tests share: a verdict on a promised probability, and tapes of counts.
+"""What the statistical tests share: a verdict on a promised probability, and the summits of e-values.
 
 Each verdict is a binomial test with a false-alarm rate of FALSE_ALARM, at a fixed seed: a promise that holds
 fails its test with at most that chance, once, when the seed is first chosen.
@@ -24,11 +24,11 @@ def broken(failures, promised):
     return not kept(failures, promised)
 
 
-def log_e_values(successes, p0):
-    """Return log M_n at n = 1, 2, ... along each row of success indicators."""
-    counts = np.cumsum(successes, axis=1)
-    values = np.empty(counts.shape)
-    for n in range(1, counts.shape[1] + 1):
-        unique, where = np.unique(counts[:, n - 1], return_inverse=True)
-        values[:, n - 1] = log_mixture(unique, n, p0)[where]
-    return values
+def log_summits(rng, runs, horizon, p0):
+    """Return max over n <= horizon of log M_n, at least 0, along tapes of successes of chance p0."""
+    counts, summits = np.zeros(runs, dtype=np.intp), np.zeros(runs)
+    for n in range(1, horizon + 1):
+        counts += rng.random(runs) < p0
+        unique, where = np.unique(counts, return_inverse=True)
+        summits = np.maximum(summits, log_mixture(unique, n, p0)[where])
+    return summits
