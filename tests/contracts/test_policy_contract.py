@@ -1,0 +1,215 @@
+"""Every policy sits one examination (style.md section 8)."""
+
+import json
+import math
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from truearm.certificate import Verdict
+from truearm.errors import VerificationError
+from truearm.policies.elimination import Elimination
+from truearm.policies.lucb import Lucb
+from truearm.policies.partial import PartialIdentification
+from truearm.policies.rounds import median
+from truearm.policies.toptwo import TopTwo
+from truearm.policies.uniform import Uniform
+from truearm.problem import Contamination, Problem, Regularity, Tolerance
+from truearm.result import certificate_from_dict, certificate_to_dict, certify
+
+from .driving import drive
+
+
+def radius(n, delta):
+    return math.sqrt(math.log(2 / delta) / (2 * n)) * 5
+
+
+POLICIES = {
+    "toptwo": TopTwo(),
+    "elimination": Elimination(),
+    "elimination-paper": Elimination("paper"),
+    "uniform": Uniform(),
+    "uniform-paper": Uniform("paper"),
+    "lucb": Lucb(),
+    "lucb-published": Lucb(growth=0.0),
+    "lucb-stitched": Lucb("stitched", t_opt=50),
+    "lucb-dkw": Lucb("dkw"),
+    "partial": PartialIdentification(median, radius),
+    "partial-growing": PartialIdentification(median, radius, growth=0.5),
+}
+PROBLEM = Problem(
+    arms=("A", "B", "C"), contamination=0.05, regularity=Regularity(B=5.0, m2=0.7, reach=0.3), delta=0.1
+)
+LENGTH = 4000
+DEGENERATE = {
+    "equal": 1.0,
+    "plus infinity": math.inf,
+    "minus infinity": -math.inf,
+    "missing": math.nan,
+}
+
+
+def problem_for(name, problem=PROBLEM):
+    return replace(problem, tolerance=Tolerance(3.0)) if name.startswith("uniform") else problem
+
+
+def readings(seed=0, means=(9.0, 3.0, 0.0), length=LENGTH):
+    rng = np.random.default_rng(seed)
+    tapes = {arm: rng.normal(mean, 1, length) for arm, mean in zip("ABC", means, strict=True)}
+    for tape in tapes.values():
+        tape[rng.random(length) < 0.02] = np.nan
+        tape.flags.writeable = False
+    return tapes
+
+
+def constant(value, arms="ABC"):
+    return {arm: np.full(LENGTH, value) for arm in arms}
+
+
+@pytest.fixture(params=POLICIES)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def policy(name):
+    return POLICIES[name]
+
+
+@pytest.fixture
+def run(name, policy):
+    return drive(policy, problem_for(name), readings(), keep=True)
+
+
+def test_the_best_of_distant_arms_is_found(run):
+    assert run.verdict is not None
+    assert (run.verdict.best, run.verdict.candidates) == ("A", ("A",))
+
+
+def test_asking_twice_gives_the_same(policy, run):
+    assert all(policy.ask(state) == policy.ask(state) for state in run.states)
+
+
+def test_old_states_still_answer_as_they_did(policy, run):
+    assert [policy.ask(state) for state in run.states] == [*run.batches, run.verdict]
+
+
+def test_batches_are_positive_and_name_known_arms(run):
+    for batch in run.batches:
+        assert batch
+        assert set(batch) <= {"A", "B", "C"}
+        assert all(isinstance(n, int) and n > 0 for n in batch.values())
+
+
+def test_an_excluded_arm_is_never_asked_for_again(policy, run):
+    alive = {"A", "B", "C"}
+    for state in run.states:
+        now = set(policy.standing(state).alive)
+        assert now <= alive
+        alive, answer = now, policy.ask(state)
+        assert isinstance(answer, Verdict) or set(answer) <= alive
+
+
+def test_order_of_arrival_inside_a_batch_is_indifferent(name, policy, run):
+    shuffled = drive(policy, problem_for(name), readings(), shuffle=np.random.default_rng(3))
+    assert (shuffled.verdict, shuffled.batches) == (run.verdict, run.batches)
+
+
+def test_replaying_the_tapes_repeats_the_run(name, policy, run):
+    again = drive(policy, problem_for(name), readings())
+    assert (again.verdict, again.batches, again.counts) == (run.verdict, run.batches, run.counts)
+
+
+def test_a_state_survives_a_pickle(policy, run):
+    for state in run.states:
+        assert policy.ask(pickle.loads(pickle.dumps(state))) == policy.ask(state)
+
+
+def test_one_arm_is_the_best_without_a_pull(name, policy):
+    state = policy.start(replace(problem_for(name), arms=("A",)))
+    verdict = policy.ask(state)
+    assert isinstance(verdict, Verdict)
+    assert (verdict.best, verdict.candidates) == ("A", ("A",))
+
+
+@pytest.mark.parametrize("better", ["A", "B"])
+def test_two_arms(name, policy, better):
+    tapes = readings(means=(9.0, 0.0, 0.0) if better == "A" else (0.0, 9.0, 0.0))
+    run = drive(policy, replace(problem_for(name), arms=("A", "B")), tapes)
+    assert run.verdict is not None
+    assert run.verdict.best == better
+
+
+@pytest.mark.parametrize("value", DEGENERATE.values(), ids=DEGENERATE)
+def test_equal_readings_end_in_a_verdict_or_at_the_end_of_the_tapes(name, policy, value):
+    run = drive(policy, problem_for(name), constant(value))
+    assert run.verdict is None or set(run.verdict.candidates) <= {"A", "B", "C"}
+    assert sum(run.counts.values()) <= 3 * LENGTH
+
+
+def test_nothing_but_missing_readings_names_no_best_arm(name, policy):
+    run = drive(policy, problem_for(name), constant(math.nan))
+    assert run.verdict is None or run.verdict.best is None
+
+
+def test_an_arm_that_always_fails_is_not_the_best(name, policy):
+    tapes = {**readings(means=(0.0, 5.0, 0.0)), "A": np.full(LENGTH, np.nan)}
+    run = drive(policy, problem_for(name), tapes)
+    assert run.verdict is None or run.verdict.best == "B"
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_infinite_readings_are_ordinary(name, policy, value):
+    tapes = {**readings(means=(0.0, 0.0, -9.0)), "B": np.full(LENGTH, value)}
+    run = drive(policy, replace(problem_for(name), arms=("A", "B")), tapes)
+    assert run.verdict is not None
+    assert run.verdict.best == ("B" if value > 0 else "A")
+
+
+@pytest.mark.parametrize("goal", ["max", "min"])
+def test_a_stranger_can_verify_the_certificate(name, policy, goal):
+    problem = replace(problem_for(name), goal=goal)
+    tapes = {arm: problem.sign * tape for arm, tape in readings().items()}
+    run = drive(policy, problem, tapes)
+    used = {arm: tape.tolist() for arm, tape in run.used(tapes).items()}
+    plain = json.loads(json.dumps(certificate_to_dict(certify(problem, used, run.verdict).certificate)))
+    certificate = certificate_from_dict(plain)
+    assert certificate.best == "A"
+    assert certificate.verify(used)
+
+
+def test_every_other_arm_is_accounted_for(run):
+    told = {claim.arm for claim in run.verdict.claims} | {e.arm for e in run.verdict.exclusions}
+    assert told == {"B", "C"}
+
+
+@pytest.mark.parametrize("kind", [name for name in POLICIES if not name.startswith(("toptwo", "partial"))])
+def test_a_forged_bound_fails(kind):
+    run = drive(POLICIES[kind], problem_for(kind), readings())
+    first = run.verdict.exclusions[0]
+    forged = first._replace(upper=first.upper._replace(value=first.upper.value - 0.1))
+    used = run.used(readings())
+    result = certify(problem_for(kind), used, replace(run.verdict, exclusions=(forged,)))
+    with pytest.raises(VerificationError, match="the certificate says"):
+        result.certificate.verify(used)
+
+
+def test_the_standing_says_who_leads(policy, run):
+    first, last = policy.standing(run.states[0]), policy.standing(run.states[-1])
+    assert first.leader is None
+    assert last.leader == "A"
+    assert last.so_far is not None
+    assert "A" in last.so_far.candidates
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.05])
+@pytest.mark.parametrize("adversary", ["oblivious", "prescient", "malicious"])
+def test_every_adversary_is_served(name, policy, eps, adversary):
+    problem = replace(problem_for(name), contamination=Contamination(eps, adversary))
+    assert drive(policy, problem, readings()).verdict.best == "A"
+
+
+def test_the_promise_is_served(name, policy):
+    assert drive(policy, replace(problem_for(name), contamination=None), readings()).verdict.best == "A"

@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+
+from contracts.driving import drive
+from statistical.promise import kept
+from truearm import bounds
+from truearm.certificate import Status
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.policies.elimination import GROWTH, Elimination
+from truearm.problem import Contamination, Problem, Regularity
+
+UNIFORM = Regularity(B=4.0, m2=0.5, reach=0.4)  # of U[-1, 1], which attains the slope everywhere
+
+
+def problem(k=2, **changes):
+    promises = {"contamination": 0.1, "delta": 0.1, "regularity": UNIFORM, **changes}
+    return Problem(arms=tuple("ABCDE"[:k]), **promises)
+
+
+def constants(values, length=40_000):
+    return {arm: np.full(length, value) for arm, value in zip("ABCDE", values, strict=False)}
+
+
+def totals(policy, of):
+    """Return how many pulls of the first arm there are after each round while nothing is excluded."""
+    run = drive(policy, of, constants([0.0] * 5, 400))
+    return np.cumsum([batch["A"] for batch in run.batches])
+
+
+@pytest.mark.parametrize(
+    ("adversary", "initial", "rounds"),
+    [("prescient", 93, [25, 15, 11, 9, 8, 7]), ("malicious", 123, [32, 20, 14, 11, 10, 8])],
+)
+def test_paper_counts_are_the_printed_ones(adversary, initial, rounds):
+    # vectors alg3-prescient and alg3-malicious
+    of = problem(5, contamination=Contamination(0.1, adversary), regularity=Regularity(B=4, m2=0.25, reach=0.4))
+    assert totals(Elimination("paper"), of)[:6].tolist() == (initial + np.cumsum(rounds)).tolist()
+
+
+def test_sharp_counts_grow_geometrically_and_respect_the_reach():
+    of = problem(3)
+    counts = totals(Elimination(), of)
+    assert (counts[1:] >= GROWTH * counts[:-1]).all()
+    promise = {"delta": 0.1, "eps": 0.1, "B": 4.0, "m2": 0.5, "reach": 0.4, "adversary": "oblivious"}
+    for r, n in enumerate(counts[:-1], start=1):
+        assert bounds.counted_elimination_radius(r, int(n), 3, **promise) > 0  # raises beyond the reach
+
+
+def test_the_first_sharp_round_is_as_small_as_the_reach_allows():
+    n = int(totals(Elimination(), problem(2))[0])
+    share = bounds.round_delta(0.1, 2, 1)
+    assert (
+        bounds.median_radius(n, share, 0.1, "oblivious")
+        <= 0.4
+        < bounds.median_radius(n - 1, share, 0.1, "oblivious")
+    )
+
+
+def test_sharp_needs_far_fewer_pulls_than_paper():
+    rng = np.random.default_rng(0)
+    tapes = {"A": rng.uniform(-0.5, 1.5, 40_000), "B": rng.uniform(-1, 1, 40_000)}
+    spent = {c: drive(Elimination(c), problem(), tapes) for c in ("sharp", "paper")}
+    assert all(run.verdict.best == "A" and run.verdict.status is Status.SEPARATED for run in spent.values())
+    assert 5 * spent["sharp"].counts["A"] < spent["paper"].counts["A"]
+
+
+def test_early_stop_is_in_the_round_of_the_audit():
+    of = problem(5, tolerance=0.5, regularity=Regularity(B=4, m2=0.25, reach=0.4))
+    run = drive(Elimination("paper"), of, constants([0.0] * 5))
+    assert (run.verdict.status, run.verdict.best) == (Status.TOLERABLE, "A")
+    assert len(run.batches) == bounds.early_stop_round(0.5, 5, 0.1, 4, 0.25) == 584
+
+
+def test_the_answer_is_the_survivor_with_the_largest_median():
+    run = drive(Elimination(), problem(3, tolerance=0.3), constants([0.0, 0.02, 0.01]))
+    assert (run.verdict.status, run.verdict.best) == (Status.TOLERABLE, "B")
+
+
+def test_the_early_stop_leaves_room_for_the_tolerance_only():
+    run = drive(Elimination(), problem(2, tolerance=0.3), constants([0.0, 0.02]))
+    exclusion = run.verdict.exclusions[0]
+    assert exclusion.arm == "A"
+    assert exclusion.upper.radius == pytest.approx(-0.3 - exclusion.lower.radius)
+    assert exclusion.upper.value <= exclusion.lower.value
+
+
+def test_none_means_no_contamination():
+    assert (
+        totals(Elimination(), problem(contamination=None)) == totals(Elimination(), problem(contamination=0.0))
+    ).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"regularity": None}, r"needs regularity.*Regularity\(B=\.\.\., m2=\.\.\., reach=\.\.\.\)"),
+        ({"quantile": 0.9}, "compares medians, but quantile is 0.9"),
+        ({"tolerance": "2%"}, "relative one 0.02; give a number"),
+        ({"contamination": 0.45}, "eps=0.45 is too large for reach=0.4"),
+    ],
+)
+def test_what_it_cannot_serve_it_refuses_with_a_remedy(changes, words):
+    with pytest.raises(OutOfReach, match=words):
+        Elimination().start(problem(**changes))
+
+
+def test_unknown_constants_are_refused():
+    with pytest.raises(InvalidArgument, match="constants must be 'sharp' or 'paper', but got 'tight'"):
+        Elimination("tight")
+
+
+def worst_case(rng, adversary, eps=0.1, n=1500):
+    """Return tapes of uniform arms with effective gaps of exactly 0, contaminated as badly as possible."""
+    bias = bounds.bias(eps, 4.0, 0.5, adversary)
+    tapes = {}
+    for arm, center, bad in (("A", bias, -np.inf), ("B", -bias, np.inf), ("C", -bias, np.inf)):
+        values = rng.uniform(-1, 1, n) + center
+        if adversary == "malicious":  # spoils only what is on the other side of the center, at twice the rate
+            struck = (rng.random(n) < 2 * eps) & ((values > center) == (bad < 0))
+        else:
+            struck = rng.random(n) < eps
+        tapes[arm] = np.where(struck, bad, values)
+    return tapes
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("adversary", ["oblivious", "malicious"])
+def test_the_best_arm_is_excluded_at_most_as_often_as_promised(adversary):
+    rng, lost = np.random.default_rng(17), []
+    of = problem(3, contamination=Contamination(0.1, adversary), delta=0.2)
+    for _ in range(150):
+        run = drive(Elimination(), of, worst_case(rng, adversary), keep=True)
+        lost.append("A" not in Elimination().standing(run.states[-1]).alive)
+    assert kept(lost, 0.2)

@@ -1,0 +1,203 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from contracts.driving import drive
+from statistical.promise import kept
+from truearm import bounds
+from truearm.certificate import Status
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.policies.lucb import Lucb, limit_rank, quantile_radius
+from truearm.problem import Contamination, Problem
+
+FORMS = ["beta-binomial", "stitched", "dkw"]
+
+
+def problem(k=2, **changes):
+    return Problem(arms=tuple("ABCDE"[:k]), **{"contamination": 0.1, "delta": 0.1, **changes})
+
+
+def normals(means, n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    return {arm: rng.normal(mean, 1, n) for arm, mean in zip("ABCDE", means, strict=False)}
+
+
+@pytest.mark.parametrize(
+    ("form", "p", "published"),
+    [
+        ("beta-binomial", 0.5, 0.1599309),
+        ("beta-binomial", 0.9, 0.08109037),
+        ("stitched", 0.5, 0.178119),
+        ("stitched", 0.9, 0.0888042),
+        ("dkw", 0.5, 0.2588138),
+    ],
+)
+def test_published_radii(form, p, published):
+    # unit tests of the authors' quantilecs: n = 100, t_opt = 10, alpha = .05, tolerance 1e-5
+    assert quantile_radius(100, p, 0.05, form=form, t_opt=10) == pytest.approx(published, abs=1e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(st.integers(1, 3000), st.floats(0.05, 0.95), st.floats(1e-4, 0.2))
+@settings(max_examples=60, deadline=None)
+def test_a_rank_is_the_reflected_radius_below_the_level(form, n, p0, alpha):
+    exact = n * (p0 - quantile_radius(n, 1 - p0, alpha, form=form))
+    expected = {max(0, math.floor(exact + shift) + 1) if exact + shift > 0 else 0 for shift in (-1e-6, 0.0, 1e-6)}
+    assert int(limit_rank(n, p0, alpha, form=form)) in expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ranks_of_many_counts_are_those_of_each(form):
+    counts = np.arange(1, 700, 7)
+    many = limit_rank(counts, 0.45, 0.01, form=form)
+    assert many.tolist() == [limit_rank(int(n), 0.45, 0.01, form=form) for n in counts]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ranks_move_by_one_at_most(form):
+    steps = np.diff(limit_rank(np.arange(1, 3000), 0.3, 0.01, form=form))
+    assert set(steps.tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_level_of_zero_earns_no_rank(form):
+    assert limit_rank(1000, 0.0, 0.01, form=form) == 0
+
+
+def test_published_order_of_pulls():
+    run = drive(Lucb(growth=0.0), problem(3), normals((0.0, 0.0, 9.0)))
+    first, rest = run.batches[0], run.batches[1:]
+    assert first == {"A": 1, "B": 1, "C": 1}
+    assert all(sum(batch.values()) == 1 for batch in rest)
+    assert [next(iter(batch)) for batch in rest[:4]] == ["B", "A", "B", "A"]  # rival and leader in turn
+
+
+def test_both_paces_end_with_nearly_the_same_pulls():
+    spent = {g: drive(Lucb(growth=g), problem(), normals((1.0, 0.0))).counts for g in (0.0, 0.02)}
+    assert sum(spent[0.02].values()) == pytest.approx(sum(spent[0.0].values()), rel=0.1)
+
+
+def test_leader_and_rival_are_pulled_equally_often():
+    run = drive(Lucb(), problem(3), normals((0.0, 0.0, 0.0)))
+    assert all(len(batch) == 2 and len(set(batch.values())) == 1 for batch in run.batches[1:])
+    assert max(run.counts.values()) < 3 * min(run.counts.values())  # a steady leader does not run away
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "status"),
+    [
+        ({}, {}, Status.CERTIFIED),
+        ({"contamination": None}, {}, Status.SEPARATED),
+        ({"contamination": 0.0}, {"slack": 0.05}, Status.TOLERABLE),
+        ({"tolerance": 5.0}, {}, Status.TOLERABLE),
+    ],
+)
+def test_how_it_ends(changes, options, status):
+    verdict = drive(Lucb(**options), problem(**changes), normals((1.0, 0.0))).verdict
+    assert (verdict.status, verdict.best) == (status, "A")
+
+
+def test_the_bounds_of_a_verdict_are_at_the_trusted_masses():
+    run = drive(Lucb(), problem(contamination=Contamination(0.1, "malicious")), normals((2.0, 0.0)))
+    exclusion = run.verdict.exclusions[0]
+    n, share = exclusion.upper.n, 0.05
+    assert exclusion.lower.rank == limit_rank(exclusion.lower.n, 0.4, share)
+    assert exclusion.upper.rank == n + 1 - limit_rank(n, 0.4, share)
+
+
+@pytest.mark.parametrize("quantile", [0.1, 0.9])
+@pytest.mark.parametrize("goal", ["max", "min"])
+def test_any_quantile_and_goal(quantile, goal):
+    run = drive(Lucb(), problem(quantile=quantile, goal=goal, contamination=None), normals((2.0, 0.0)))
+    assert run.verdict.best == ("A" if goal == "max" else "B")
+
+
+def test_a_spread_arm_is_best_in_its_upper_quantiles_only():
+    rng = np.random.default_rng(4)
+    tapes = {"A": rng.normal(0, 5, 4000), "B": rng.normal(0, 1, 4000)}
+    found = [drive(Lucb(), problem(quantile=q, contamination=None), tapes).verdict.best for q in (0.1, 0.9)]
+    assert found == ["B", "A"]
+
+
+def test_no_level_is_no_decision_and_no_pull():
+    verdict = Lucb().ask(Lucb().start(problem(quantile=0.1, contamination=Contamination(0.2, "malicious"))))
+    assert (verdict.status, verdict.best) == (Status.INDISTINGUISHABLE, None)
+
+
+def test_a_tie_is_as_good_when_certified_and_separates_nothing_otherwise():
+    tapes = {arm: np.full(500, 1.0) for arm in "AB"}
+    assert drive(Lucb(), problem(), tapes).verdict.best == "A"
+    assert drive(Lucb(), problem(contamination=None), tapes).verdict is None
+
+
+def test_a_missing_reading_counts_as_the_worst():
+    tapes = normals((2.0, 0.0))
+    holed = {arm: np.where(np.arange(4000) % 20 == 3, np.nan, tape) for arm, tape in tapes.items()}
+    filled = {arm: np.where(np.isnan(tape), -1e9, tape) for arm, tape in holed.items()}
+    runs = [drive(Lucb(), problem(), given_) for given_ in (holed, filled)]
+    assert runs[0].batches == runs[1].batches
+    assert runs[0].verdict.best == "A"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"radius": "wide"}, "radius must be 'beta-binomial', 'stitched' or 'dkw', but got 'wide'"),
+        ({"slack": 1.0}, r"slack must be in \[0, 1\), but got 1.0"),
+        ({"growth": -0.1}, r"growth must be in \[0, 1\), but got -0.1"),
+        ({"t_opt": 0}, "t_opt must be an integer not less than 1, but got 0"),
+    ],
+)
+def test_options_are_checked(options, words):
+    with pytest.raises(InvalidArgument, match=words):
+        Lucb(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "changes", "words"),
+    [
+        ({}, {"tolerance": "2%"}, "relative one 0.02"),
+        ({"slack": 0.2}, {"quantile": 0.9}, "slack must be below 1 - q = 0.1, but got 0.2"),
+    ],
+)
+def test_what_it_cannot_serve_it_refuses_with_a_remedy(options, changes, words):
+    with pytest.raises(OutOfReach, match=words):
+        Lucb(**options).start(problem(**changes))
+
+
+def test_an_error_probability_of_a_half_is_refused():
+    with pytest.raises(InvalidArgument, match=r"alpha must be in \(0, 0.5\), but got 0.5"):
+        quantile_radius(10, 0.5, 0.5)
+
+
+def contaminated(rng, gap, eps, n=1500):
+    """Return tapes of two normal arms, the first better by a gap, contaminated as badly as possible."""
+    bad = rng.random((2, n)) < eps
+    truth = rng.normal(size=(2, n)) + np.array([[gap], [0.0]])
+    values = np.where(bad, np.array([[-np.inf], [np.inf]]), truth)
+    return dict(zip("AB", values, strict=True))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("form", FORMS)
+def test_a_worse_arm_is_certified_at_most_as_often_as_promised(form):
+    rng, wrong = np.random.default_rng(21), []
+    for _ in range(150):  # equal medians: the worse arm is worse by nothing, the hardest case
+        run = drive(Lucb(form, growth=0.1, t_opt=200), problem(delta=0.2), contaminated(rng, 0.0, 0.1))
+        wrong.append(run.verdict is not None and run.verdict.best == "B")
+    assert kept(wrong, 0.2)
+
+
+@pytest.mark.statistical
+def test_a_worse_arm_is_separated_at_most_as_often_as_promised():
+    rng, wrong = np.random.default_rng(22), []
+    gap = 2 * float(norm.ppf(0.5 + bounds.rank_shift(0.1, "oblivious")))  # effective gap exactly 0
+    for _ in range(150):
+        of = problem(delta=0.2, contamination=None)
+        run = drive(Lucb(growth=0.1, t_opt=200), of, contaminated(rng, gap, 0.1))
+        wrong.append(run.verdict is not None and run.verdict.best == "B")
+    assert kept(wrong, 0.2)
