@@ -84,7 +84,8 @@ def test_both_paces_end_with_nearly_the_same_pulls():
 def test_leader_and_rival_are_pulled_equally_often():
     run = drive(Lucb(), problem(3), normals((0.0, 0.0, 0.0)))
     assert all(len(batch) == 2 and len(set(batch.values())) == 1 for batch in run.batches[1:])
-    assert max(run.counts.values()) < 3 * min(run.counts.values())  # a steady leader does not run away
+    # a steady leader does not run away: it is never pulled more than its rivals together
+    assert max(run.counts.values()) <= (sum(run.counts.values()) + run.batches[0]["A"]) / 2
 
 
 @pytest.mark.parametrize(
