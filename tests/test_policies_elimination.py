@@ -46,6 +46,27 @@ def test_sharp_counts_grow_geometrically_and_respect_the_reach():
         assert bounds.counted_elimination_radius(r, int(n), 3, **promise) > 0  # raises beyond the reach
 
 
+def readings_needed(growth, gap, k=5, delta=0.05):
+    """Return the sharp counts at the first look whose radius tells arms apart that far from each other."""
+    promise = {"eps": 0.05, "B": 4.67, "m2": 0.6745, "reach": 0.25, "adversary": "oblivious"}
+    r, n, radius = 0, 0, np.inf
+    while 2 * radius >= gap:
+        r += 1
+        least = bounds.median_sample_size(4.67 * 0.6745, bounds.round_delta(delta, k, r), **promise)
+        n = max(int(np.ceil(growth * n)), least)
+        radius = bounds.counted_elimination_radius(r, n, k, delta=delta, **promise)
+    return n * gap**2
+
+
+def test_the_growth_of_sharp_counts_is_near_the_best():
+    gaps = np.geomspace(0.02, 0.5, 60)
+    mean = {
+        g: np.exp(np.mean([np.log(readings_needed(g, gap)) for gap in gaps])) for g in (1.1, 1.2, GROWTH, 1.5, 2.0)
+    }
+    assert mean[GROWTH] < 1.03 * min(mean.values())
+    assert max(mean[1.2], mean[1.5]) < 1.03 * mean[GROWTH] < min(mean[1.1], mean[2.0])
+
+
 def test_the_first_sharp_round_is_as_small_as_the_reach_allows():
     n = int(totals(Elimination(), problem(2))[0])
     share = bounds.round_delta(0.1, 2, 1)

@@ -19,7 +19,7 @@ from truearm.policies import Batch, Standing, Told, rounds
 from truearm.policies.rounds import State
 from truearm.problem import Contamination, Problem
 
-GROWTH = 1.25  # of counts between sharp looks: 1.2 to 1.5 need the same pulls within 3 %, see docs/policies.md
+GROWTH = 1.3  # of counts between sharp looks: 1.2 to 1.5 need the same pulls within 3 %, see docs/policies.md
 
 
 @dataclass(frozen=True, slots=True)
