@@ -155,9 +155,9 @@ def ranked(arm, n, rank, sign=1):
     return Bound(arm, n, Sample.of(sign * TAPES[arm][:n]).at(rank), rank=rank)
 
 
-def excluding(*exclusions, sign=1):
+def excluding(*exclusions, sign=1, best=None):
     problem = Problem(arms=("A", "B", "C"), goal="max" if sign > 0 else "min")
-    return Certificate(problem=problem, rule=None, best="A", exclusions=exclusions, digest=digest(problem, TAPES))
+    return Certificate(problem=problem, rule=None, best=best, exclusions=exclusions, digest=digest(problem, TAPES))
 
 
 def test_exclusions_by_ranks_and_by_radii_are_recomputed():
@@ -165,7 +165,20 @@ def test_exclusions_by_ranks_and_by_radii_are_recomputed():
     radius = 0.2
     upper = Bound("C", 50, moments(TAPES["C"][:50]).m1 + radius, radius=radius)
     lower = Bound("A", 50, moments(TAPES["A"][:50]).m1 - radius, radius=-radius)
-    assert excluding(by_rank, Exclusion("C", upper, lower)).verify(TAPES)
+    assert excluding(by_rank, Exclusion("C", upper, lower), best="A").verify(TAPES)
+
+
+@pytest.mark.parametrize("rule", ["pooled", None])
+def test_a_best_arm_needs_a_word_against_every_other(rule):
+    certificate = certificate_of() if rule else excluding(best="A")
+    with pytest.raises(VerificationError, match="says nothing against"):
+        replace(certificate, claims=certificate.claims[:1]).verify(TAPES)
+
+
+def test_a_stake_cannot_be_older_than_its_readings():
+    certificate = certificate_of()
+    with pytest.raises(VerificationError, match="cannot lead since"):
+        replace(certificate, entries=(Entered("A", 1000),)).verify(TAPES)
 
 
 def test_exclusions_hold_in_the_oriented_scale():

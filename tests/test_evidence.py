@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
     Breakdown,
+    Entry,
     Levels,
     Stake,
     breakdown,
@@ -23,10 +24,12 @@ from truearm.evidence import (
     pooled,
     pooled_at,
     portfolio,
+    positive,
     threshold,
+    within_tolerance,
 )
 from truearm.mixture import DEFAULT_PRIOR, Prior, log_mixture
-from truearm.problem import Adversary, Contamination
+from truearm.problem import Adversary, Contamination, Tolerance
 from truearm.sample import Sample
 
 VECTORS = {
@@ -393,3 +396,20 @@ def test_p_values_follow_the_rule():
 
 def test_default_prior_is_the_recommended_one():
     assert Prior((16.0, 512.0), (0.6, 0.4)) == DEFAULT_PRIOR
+
+
+def test_an_arm_without_rivals_that_led_is_judged_by_the_cash_alone():
+    judged = Sample.of(np.arange(20.0))
+    found = pooled(judged, *portfolio(4, []), Levels(0.5, 0.5))
+    assert found.log_value <= math.log(0.5) + 1e-12
+
+
+def test_a_relative_tolerance_counts_only_positive_readings_on_both_sides_of_an_entry():
+    values = np.concatenate((-np.ones(10), np.arange(1.0, 60.0)))
+    early, rest = Sample.of(values[:12]), Sample.of(values)
+    arms = [rest, Sample.of(np.arange(1.0, 40.0)), Sample.of([1.0])]
+    context = {"leader": 0, "levels": Levels(0.5, 0.5), "tolerance": Tolerance(0.3, relative=True), "sign": 1.0}
+    found = within_tolerance(1, arms, "pooled", entries=[Entry(0, early)], **context)
+    clean = [positive(rest), *arms[1:]]
+    again = within_tolerance(1, clean, "pooled", entries=[Entry(0, positive(early))], **context)
+    assert found.log_value == pytest.approx(again.log_value, abs=1e-12)

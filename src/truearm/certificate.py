@@ -204,6 +204,7 @@ class Certificate:
         if digest(self.problem, readings) != self.digest:
             msg = "the readings are not those of the certificate: their digest differs"
             raise VerificationError(msg)
+        self._check_form()
         needed = math.inf if self.log_threshold is None else self.log_threshold  # no rule, no claim
         for claim in self.claims:
             found = self.evidence(claim, readings)(None)
@@ -213,6 +214,21 @@ class Certificate:
         for exclusion in self.exclusions:
             self._check_exclusion(exclusion, readings)
         return True
+
+    def _check_form(self) -> None:
+        """Raise if an arm other than the best is not judged, or a stake is older than the readings it bets on."""
+        judged = {claim.arm for claim in self.claims} | {exclusion.arm for exclusion in self.exclusions}
+        if self.best is not None and (self.rule is not None or not self.problem.tolerance):
+            for arm in self.problem.arms:
+                if arm != self.best and arm not in judged:
+                    msg = f"the certificate says nothing against {arm!r}, so {self.best!r} need not be the best"
+                    raise VerificationError(msg)
+        for claim in self.claims:
+            counts = dict(zip(self.problem.arms, claim.counts, strict=True))
+            for entry in self.entries[: claim.entered]:
+                if not 0 <= entry.since <= counts[entry.arm]:
+                    msg = f"{entry.arm!r} cannot lead since pull {entry.since} of {counts[entry.arm]}"
+                    raise VerificationError(msg)
 
     def evidence(self, claim: Claim, readings: Tapes) -> Callable[[Levels | None], float]:
         """Return the log-evidence of a claim, recomputed from the readings, as a function of the levels."""

@@ -12,7 +12,7 @@ Inside, bigger is better. `is_better` and `breakdown` take a goal and are the do
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,7 +126,7 @@ class Evidence(NamedTuple):
 
 
 Term = Callable[
-    [Floats, "int | NDArray[np.intp]", float], Floats
+    [Floats, "float | NDArray[Any]", float], Floats
 ]  # (count in the null's favor, n, level) -> log-evidence
 
 
@@ -139,13 +139,13 @@ def mixture_term(prior: Prior = DEFAULT_PRIOR) -> Term:
     2.687
     """
 
-    def term(count: Floats, n: int | NDArray[np.intp], level: float) -> Floats:
+    def term(count: Floats, n: float | NDArray[Any], level: float) -> Floats:
         return log_mixture(count, n, level, prior)
 
     return term
 
 
-def fixed_term(count: Floats, n: int | NDArray[np.intp], level: float) -> Floats:
+def fixed_term(count: Floats, n: float | NDArray[Any], level: float) -> Floats:
     """Return one arm's -log p for a number of readings fixed in advance (evidence section 11).
 
     Examples
@@ -249,6 +249,7 @@ def pair(
     closed: bool = False,
     prior: Prior = DEFAULT_PRIOR,
     guess: int | None = None,
+    times: float = 1.0,
 ) -> Evidence:
     """Return the evidence that one arm is better than another: E_ij of evidence.md, minimized over all cuts.
 
@@ -258,6 +259,8 @@ def pair(
         Whether equal quantiles belong to the null too: `worse` has priority over `better` (T3, ties).
     guess
         A rank of `worse` near the minimum, if one is known: saves time, never changes the value.
+    times
+        As if every reading had come so many times: a forecast, not evidence, unless it is 1.
 
     Examples
     --------
@@ -265,14 +268,23 @@ def pair(
     >>> round(pair(a, b, Levels(0.5, 0.5)).log_value, 3)
     6.591
     """
-    return _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, mixture_term(prior)), guess)
+    term = _repeated(mixture_term(prior), times)
+    return _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, term), guess)
 
 
-def fixed_pair(better: Sample, worse: Sample, levels: Levels, *, closed: bool = False) -> Evidence:
+def _repeated(term: Term, times: float) -> Term:
+    if times == 1:
+        return term
+    return lambda count, n, level: term(np.floor(times * count), np.floor(times * np.asarray(n)), level)
+
+
+def fixed_pair(
+    better: Sample, worse: Sample, levels: Levels, *, closed: bool = False, times: float = 1.0
+) -> Evidence:
     """Return -log of a p-value against "worse is at least as good", for sizes fixed in advance.
 
     The product w of the two arms' tail probabilities has p-value w(1 - ln w), its supremum over cuts is a
-    p-value (Fisher's product, evidence section 11). Compare with log((k - 1)/delta).
+    p-value (Fisher's product, evidence section 11). Compare with log((k - 1)/delta). Parameters as in `pair`.
 
     Examples
     --------
@@ -280,7 +292,8 @@ def fixed_pair(better: Sample, worse: Sample, levels: Levels, *, closed: bool = 
     >>> round(fixed_pair(a, b, Levels(0.5, 0.5)).log_value, 3)
     10.924
     """
-    least = _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, fixed_term), None)
+    term = _repeated(fixed_term, times)
+    least = _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, term), None)
     total = max(0.0, least.log_value)
     return Evidence(total - math.log1p(total), least.rank)  # -log(w (1 - ln w)), w = e^-total
 
@@ -794,7 +807,7 @@ def is_better(
     rule = pair_rule(declared, dependent_arms=dependent_arms)
     measure = _measure(design, rule)
     log_evidence = measure(better, worse, Levels.of(level, declared)).log_value
-    p_value = _p_value(log_evidence, "causal" if design == "fixed" else rule)
+    p_value = p_value_of(log_evidence, "causal" if design == "fixed" else rule)
     points = _breakdown(
         better,
         worse,
@@ -901,7 +914,16 @@ def _uncontradicted(measure: Callable[..., Evidence], better: Sample, worse: Sam
     return Evidence(least.log_value - max(0.0, against), least.rank)
 
 
-def _p_value(log_evidence: float, rule: Rule) -> float:
+def p_value_of(log_evidence: float, rule: Rule) -> float:
+    """Return the p-value that log-evidence between two arms amounts to, valid at any time.
+
+    Of k arms, subtract log(k - 1) first: "this arm is the best" then has k - 1 accusers.
+
+    Examples
+    --------
+    >>> [round(p_value_of(5.0, rule), 4) for rule in ("causal", "clairvoyant", "dependent")]
+    [0.0067, 0.0404, 0.1642]
+    """
     value = math.exp(-max(0.0, log_evidence))
     if rule == "clairvoyant":
         value *= 1 + max(0.0, log_evidence)  # evidence T4b, k = 2

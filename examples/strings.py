@@ -1,0 +1,59 @@
+"""Which way to build a string is fastest? Live timings on this machine, interleaved, stopped when it is known.
+
+A few timings are always disturbed by something else on the machine; up to 5 % of them may be anything at all.
+Run: python examples/strings.py
+"""
+
+import time
+
+import truearm as ta
+
+WORDS = [str(i) for i in range(2000)]
+
+
+def by_join():
+    return "".join(WORDS)
+
+
+def by_plus():
+    text = ""
+    for word in WORDS:
+        text += word
+    return text
+
+
+def by_format():
+    text = ""
+    for word in WORDS:
+        text = f"{text}{word}"
+    return text
+
+
+def by_list():
+    parts = []
+    for word in WORDS:
+        parts.append(word)  # noqa: PERF402 - the slow way is the point
+    return "".join(parts)
+
+
+def timed(build):
+    def pull():
+        start = time.perf_counter()
+        build()
+        return 1e6 * (time.perf_counter() - start)
+
+    return pull
+
+
+def main():
+    ways = {"join": by_join, "+=": by_plus, "f-string": by_format, "list, then join": by_list}
+    result = ta.find_best({name: timed(build) for name, build in ways.items()}, goal="min", max_seconds=20)
+    print(result)
+    for arm in result.arms:
+        print(
+            f"  {arm.name:16} {arm.median:8.1f} us   true median in [{arm.low:.1f}, {arm.high:.1f}], {arm.n} pulls"
+        )
+
+
+if __name__ == "__main__":
+    main()
