@@ -1,0 +1,508 @@
+"""`policies.toptwo`, compiled: the same decisions from the same readings, function by function.
+
+Read it beside the policy, which says why. Differences are of speed alone: sorted readings are merged in place,
+values at remembered cuts are kept until a count changes, the search for the least cut visits few ranks, and a test
+that only asks on which side of a bound a number lies may use a cheaper bound.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from truearm.lab.kernels import Floats, Ints, Mixtures, below, compiled, log_mixture, merge, rank_at_least
+
+RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
+LOW, HIGH, NOT_LOW, NOT_HIGH = range(4)  # rows of the tables of mixtures
+
+_COARSE, _FANOUT = 32, 8  # the tree of ranks of evidence._least, so that equal minima are told apart alike
+_STACK = 4096
+
+
+class Rules(NamedTuple):
+    """What stays the same during a run."""
+
+    pooled: bool
+    certified: bool
+    level: float
+    log_threshold: float
+    tolerance: float
+    log_bar: float
+    """Of `bounds.sequential_rank`, for the check that more pulls could help at all."""
+    growth: float
+    share_low: float
+    share_high: float
+    stale: float
+    futility: float
+    max_pulls: int
+
+
+class Desk(NamedTuple):
+    """Everything a run writes to; one entry per arm unless said otherwise."""
+
+    start: Ints
+    """Where the arm's stretch of the three long arrays begins."""
+    room: Ints
+    """How many of its readings are there."""
+    tape: Floats
+    values: Floats
+    before: Floats
+    """Sorted readings from before the arm became leader."""
+    n: Ints
+    size: Ints
+    """Readings that are not NaN."""
+    before_n: Ints
+    before_size: Ints
+    alive: Ints
+    entered: Ints
+    """Arms in the order in which they became leader."""
+    cut: Floats
+    evidence: Floats
+    minimized: Floats
+    carry_leader: Ints
+    carry: Floats
+    batch: Ints
+    tolerant_cut: Floats
+    mine: Floats
+    mine_at: Floats
+    """The count and the cut for which `mine` is right."""
+    bets: Floats
+    """[entered arm, judged arm, whole or later readings]."""
+    bets_at: Floats
+    ranks: Ints
+    """[arm, upper or lower]: the ranks of the futility check."""
+    ranks_n: Ints
+    whole: Ints
+    """Of the run: leader, arms entered, decisions made, and whether bets on later readings count (evidence T5)."""
+    real: Floats
+    """Of the run: pulls at which futility is checked next."""
+
+
+LEADER, ENTERED, DECISIONS, LATER = range(4)
+
+
+@compiled
+def advance(desk: Desk, rules: Rules, tables: Mixtures, decisions: int) -> int:
+    """Run until the end, until readings are short, or until so many more decisions are made."""
+    for _ in range(decisions):
+        asked = desk.batch.sum()
+        if desk.n.sum() + asked > rules.max_pulls:
+            return EXHAUSTED
+        if np.any(desk.n + desk.batch > desk.room):
+            return SHORT
+        for i in range(desk.n.size):
+            if desk.batch[i] > 0:
+                first = desk.start[i] + desk.n[i]
+                new = desk.tape[first : first + desk.batch[i]]
+                desk.size[i] = merge(desk.values, desk.start[i], desk.size[i], new)
+                desk.n[i] += desk.batch[i]
+                desk.batch[i] = 0
+        desk.whole[DECISIONS] += 1
+        status = decide(desk, rules, tables)
+        if status != RUNNING:
+            return status
+    return RUNNING
+
+
+@compiled
+def decide(desk: Desk, rules: Rules, tables: Mixtures) -> int:
+    """Choose the next batch or the end."""
+    leader = best_looking(desk, rules.level)
+    if leader < 0:
+        desk.batch[:] = desk.alive
+        return RUNNING
+    desk.whole[LEADER] = leader
+    enter(desk, leader)
+    test(desk, rules, tables)
+    if desk.alive.sum() == 1:
+        return DECIDED
+    rival = challenger(desk)
+    if desk.n[leader] + desk.n[rival] >= rules.stale * desk.minimized[rival]:
+        remember(desk, rules, tables, rival)
+    if rules.tolerance > 0 and tolerable(desk, rules, tables, rival):
+        return TOLERABLE
+    pulls = desk.n.sum()
+    if pulls >= desk.real[0]:
+        desk.real[0] = rules.futility * pulls
+        if rules.certified and futile(desk, rules, tables):
+            return FUTILE
+    choose_batch(desk, rules, tables, rival)
+    return RUNNING
+
+
+@compiled
+def best_looking(desk: Desk, level: float) -> int:
+    """Return the arm with the best empirical quantile, ties by fewest readings below it, then by order."""
+    best, top, middle = -1, -math.inf, 0.0
+    for i in range(desk.n.size):
+        size = desk.size[i]
+        if desk.alive[i] == 0 or size == 0:
+            continue
+        rank = max(1, int(math.ceil(level * size - 1e-9)))
+        x = desk.values[desk.start[i] + rank - 1]
+        if best >= 0 and x < top:
+            continue
+        both = 0
+        for closed in (False, True):
+            both += below(desk.values, desk.start[i], size, x, closed=closed)
+        if best < 0 or x > top or both / size < middle:
+            best, top, middle = i, x, both / size
+    return best
+
+
+@compiled
+def enter(desk: Desk, leader: int) -> None:
+    """Note an arm that leads for the first time, with its readings up to now."""
+    entered = desk.whole[ENTERED]
+    for m in range(entered):
+        if desk.entered[m] == leader:
+            return
+    desk.entered[entered] = leader
+    desk.whole[ENTERED] += 1
+    first, size = desk.start[leader], desk.size[leader]
+    desk.before[first : first + size] = desk.values[first : first + size]
+    desk.before_size[leader] = size
+    desk.before_n[leader] = desk.n[leader]
+
+
+@compiled
+def test(desk: Desk, rules: Rules, tables: Mixtures) -> None:
+    """Reject every arm the evidence against which suffices at all cuts."""
+    leader = desk.whole[LEADER]
+    for i in range(desk.n.size):
+        if desk.alive[i] and i != leader:
+            desk.evidence[i] = math.inf if math.isnan(desk.cut[i]) else at_cut(desk, rules, tables, i)
+    for i in range(desk.n.size):
+        if desk.alive[i] and i != leader and desk.evidence[i] >= rules.log_threshold:
+            remember(desk, rules, tables, i)
+            if desk.evidence[i] >= rules.log_threshold:
+                desk.alive[i] = 0
+
+
+@compiled
+def at_cut(desk: Desk, rules: Rules, tables: Mixtures, judged: int) -> float:
+    """Return the evidence against an arm at its remembered cut."""
+    x, n, first = desk.cut[judged], desk.n[judged], desk.start[judged]
+    if desk.mine_at[judged, 0] != n or desk.mine_at[judged, 1] != x:
+        above = desk.size[judged] - below(desk.values, first, desk.size[judged], x, closed=False)
+        desk.mine[judged] = log_mixture(tables, HIGH, above, n)
+        desk.mine_at[judged, 0], desk.mine_at[judged, 1] = n, x
+    if not rules.pooled:
+        leader = desk.whole[LEADER]
+        bet(desk, tables, leader, judged, x)
+        return desk.mine[judged] + desk.bets[leader, judged, 0]
+    for m in range(desk.whole[ENTERED]):
+        if desk.entered[m] != judged:
+            bet(desk, tables, desk.entered[m], judged, x)
+    return desk.mine[judged] + portfolio(desk, judged, desk.bets[:, judged])
+
+
+@compiled
+def bet(desk: Desk, tables: Mixtures, arm: int, judged: int, x: float) -> None:
+    """Refresh what an entered arm's readings say at the cut of the judged arm."""
+    n = desk.n[arm]
+    if desk.bets_at[arm, judged, 0] == n and desk.bets_at[arm, judged, 1] == x:
+        return
+    desk.bets_at[arm, judged, 0], desk.bets_at[arm, judged, 1] = n, x
+    measure(desk, tables, arm, x, desk.bets[arm, judged], closed=arm > judged)
+
+
+@compiled
+def measure(desk: Desk, tables: Mixtures, arm: int, x: float, out: Floats, closed: bool) -> None:
+    """Write the log-evidence of an arm's whole and later readings at a cut."""
+    first = desk.start[arm]
+    count = below(desk.values, first, desk.size[arm], x, closed=closed)
+    early = below(desk.before, first, desk.before_size[arm], x, closed=closed)
+    write(desk, tables, arm, count, early, out)
+
+
+@compiled
+def write(desk: Desk, tables: Mixtures, arm: int, count: int, early: int, out: Floats) -> None:
+    """Write the log-evidence of an arm's whole and later counts."""
+    out[0] = log_mixture(tables, LOW, count, desk.n[arm])
+    out[1] = 0.0
+    if desk.whole[LATER]:
+        out[1] = log_mixture(tables, LOW, count - early, desk.n[arm] - desk.before_n[arm])
+
+
+@compiled
+def portfolio(desk: Desk, judged: int, bets: Floats) -> float:
+    """Return the log of the rivals' portfolio from the log-evidence of each entered arm (evidence T5)."""
+    k = desk.n.size
+    if k == 2:
+        return bets[1 - judged, 0]
+    uniform, m, top = 2 / k, 0, 0.0
+    for e in range(desk.whole[ENTERED]):
+        arm = desk.entered[e]
+        if arm != judged:
+            top = max(top, bets[arm, 0], bets[arm, 1])
+    total = 0.0
+    for e in range(desk.whole[ENTERED]):
+        arm = desk.entered[e]
+        if arm != judged:
+            m += 1
+            total += uniform / (k - 1) * math.exp(bets[arm, 0] - top)
+            total += (1 - uniform) / (m * (m + 1)) * math.exp(bets[arm, 1] - top)
+    return top + math.log(total + (1 - uniform) / (m + 1) * math.exp(-top))
+
+
+@compiled
+def remember(desk: Desk, rules: Rules, tables: Mixtures, judged: int) -> None:
+    """Find the least evidence against an arm, and remember it and its cut."""
+    first, size = desk.start[judged], desk.size[judged]
+    guess = -1
+    if not math.isnan(desk.cut[judged]):
+        guess = below(desk.values, first, size, desk.cut[judged], closed=False)
+    value, rank = least(desk, rules, tables, judged, guess, tolerant=False)
+    desk.evidence[judged] = value
+    desk.cut[judged] = desk.values[first + rank] if rank < size else math.inf
+    desk.minimized[judged] = desk.n[desk.whole[LEADER]] + desk.n[judged]
+
+
+@compiled
+def falling(desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, out: Floats) -> float:
+    """Return the log of the rivals' portfolio at a rank of the judged arm."""
+    first, size = desk.start[judged], desk.size[judged]
+    beyond = rank >= size
+    x = math.inf if beyond else desk.values[first + rank]
+    leader = desk.whole[LEADER]
+    for e in range(desk.whole[ENTERED]):
+        arm = desk.entered[e]
+        if arm == judged or (arm != leader and not rules.pooled):
+            continue
+        if beyond:
+            write(desk, tables, arm, desk.size[arm], desk.before_size[arm], out[arm])
+        else:
+            measure(desk, tables, arm, x, out[arm], closed=arm > judged)
+    return portfolio(desk, judged, out) if rules.pooled else out[leader, 0]
+
+
+@compiled
+def tolerant_falling(desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, out: Floats) -> float:
+    """Return the log of the leader's own bets at a rank of the judged arm, made worse by the tolerance."""
+    first, size, leader, k = desk.start[judged], desk.size[judged], desk.whole[LEADER], desk.n.size
+    if rank >= size:
+        write(desk, tables, leader, desk.size[leader], desk.before_size[leader], out[leader])
+    else:
+        x = desk.values[first + rank] - rules.tolerance
+        measure(desk, tables, leader, x, out[leader], closed=False)
+    if not rules.pooled or k == 2:
+        return out[leader, 0]
+    m = 1
+    for e in range(desk.whole[ENTERED]):
+        if desk.entered[e] == leader:
+            break
+        m += desk.entered[e] != judged
+    uniform, top = 2 / k, max(out[leader, 0], out[leader, 1])
+    whole = uniform / (k - 1) * math.exp(out[leader, 0] - top)
+    return top + math.log(whole + (1 - uniform) / (m * (m + 1)) * math.exp(out[leader, 1] - top))
+
+
+@compiled
+def least(
+    desk: Desk, rules: Rules, tables: Mixtures, judged: int, guess: int, tolerant: bool
+) -> tuple[float, int]:
+    """Return the least evidence over all cuts and its rank, as `evidence._least`.
+
+    Of equal minima that function takes the one first met in its tree of ranks: all coarse edges, then layers of
+    stretches cut in eight. Here stretches are halved along the points of a layer, so that few are visited; the
+    layer of each point is known, and equal minima are ordered by layer, then by rank.
+    """
+    n, size = desk.n[judged], desk.size[judged]
+    out = np.empty((desk.n.size, 2))
+    edges = coarse(size, guess)
+    stack, bounds = np.empty((_STACK, 5), np.int64), np.empty((_STACK, 2))
+    best, layer_of_best, rank_of_best = math.inf, 0, 0
+    ups, downs = np.empty(2), np.empty(2)
+    last = edges.size - 1
+    for end in range(2):
+        rank = edges[last * end]
+        ups[end] = log_mixture(tables, HIGH, size - rank, n)
+        downs[end] = fall(desk, rules, tables, judged, rank, out, tolerant=tolerant)
+        if ups[end] + downs[end] < best:
+            best, rank_of_best = ups[end] + downs[end], rank
+    if guess >= 0:
+        rank = min(guess, size)
+        value = log_mixture(tables, HIGH, size - rank, n)
+        value += fall(desk, rules, tables, judged, rank, out, tolerant=tolerant)
+        if value < best or (value == best and rank < rank_of_best):
+            best, rank_of_best = value, rank
+    depth = 0
+    if last > 0:
+        stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = 0, last, 0, 0, size
+        bounds[0, 0], bounds[0, 1] = ups[0], downs[1]
+        depth = 1
+    while depth > 0:
+        depth -= 1
+        up, down = bounds[depth]
+        low, high, layer, left, right = stack[depth]
+        if up + down >= best:
+            continue
+        if high - low == 1:
+            first, second = point(edges, layer, left, right, low), point(edges, layer, left, right, high)
+            if second - first > 1:
+                low, high, layer, left, right = 0, _FANOUT, layer + 1, first, second
+            else:
+                continue
+        middle = (low + high) // 2
+        rank = point(edges, layer, left, right, middle)
+        inner_up = log_mixture(tables, HIGH, size - rank, n)
+        inner_down = fall(desk, rules, tables, judged, rank, out, tolerant=tolerant)
+        value = inner_up + inner_down
+        if value < best or (
+            value == best and (layer < layer_of_best or (layer == layer_of_best and rank < rank_of_best))
+        ):
+            best, layer_of_best, rank_of_best = value, layer, rank
+        for half in range(2):
+            ends = (low, middle) if half == 0 else (middle, high)
+            stack[depth, 0], stack[depth, 1], stack[depth, 2] = ends[0], ends[1], layer
+            stack[depth, 3], stack[depth, 4] = left, right
+            bounds[depth, 0] = up if half == 0 else inner_up
+            bounds[depth, 1] = inner_down if half == 0 else down
+            depth += 1
+    return best, rank_of_best
+
+
+@compiled
+def fall(
+    desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, out: Floats, tolerant: bool
+) -> float:
+    """Return the rivals' side of the product, with or without tolerance."""
+    if tolerant:
+        return tolerant_falling(desk, rules, tables, judged, rank, out)
+    return falling(desk, rules, tables, judged, rank, out)
+
+
+@compiled
+def coarse(size: int, guess: int) -> Ints:
+    """Return the first ranks that `evidence._least` looks at."""
+    pieces = min(size, _COARSE)
+    edges = np.empty(pieces + 2, np.int64)
+    count = 0
+    extra = min(guess, size)
+    for i in range(pieces + 1):
+        edge = size if i == pieces else int(i * (size / pieces))
+        if 0 <= extra < edge and (count == 0 or edges[count - 1] < extra):
+            edges[count] = extra
+            count += 1
+        if count == 0 or edges[count - 1] < edge:
+            edges[count] = edge
+            count += 1
+    return edges[:count]
+
+
+@compiled
+def point(edges: Ints, layer: int, left: int, right: int, i: int) -> int:
+    """Return the i-th rank of a layer: a coarse edge, or an eighth of a stretch."""
+    return edges[i] if layer == 0 else left + (right - left) * i // _FANOUT
+
+
+@compiled
+def challenger(desk: Desk) -> int:
+    """Return the rival of least evidence plus log of its pulls."""
+    best, least_value = -1, math.inf
+    for i in range(desk.n.size):
+        if desk.alive[i] and i != desk.whole[LEADER]:
+            value = desk.evidence[i] + math.log(desk.n[i])
+            if best < 0 or value < least_value:
+                best, least_value = i, value
+    return best
+
+
+@compiled
+def tolerable(desk: Desk, rules: Rules, tables: Mixtures, rival: int) -> bool:
+    """Tell whether no arm left is better than the leader by more than the tolerance."""
+    if not tolerates(desk, rules, tables, rival):
+        return False
+    for i in range(desk.n.size):
+        left = desk.alive[i] and i not in (rival, desk.whole[LEADER])
+        if left and not tolerates(desk, rules, tables, i):
+            return False
+    return True
+
+
+@compiled
+def tolerates(desk: Desk, rules: Rules, tables: Mixtures, judged: int) -> bool:
+    """Tell whether an arm is not better than the leader by more than the tolerance; its last cut often says no."""
+    first, size = desk.start[judged], desk.size[judged]
+    if not math.isnan(desk.tolerant_cut[judged]):
+        rank = below(desk.values, first, size, desk.tolerant_cut[judged], closed=False)
+        value = log_mixture(tables, HIGH, size - rank, desk.n[judged])
+        value += tolerant_falling(desk, rules, tables, judged, rank, np.empty((desk.n.size, 2)))
+        if value < rules.log_threshold:
+            return False
+    value, rank = least(desk, rules, tables, judged, -1, tolerant=True)
+    desk.tolerant_cut[judged] = desk.values[first + rank] if rank < size else math.inf
+    return value >= rules.log_threshold
+
+
+@compiled
+def futile(desk: Desk, rules: Rules, tables: Mixtures) -> bool:
+    """Tell whether endless pulls of this kind could not certify any arm left, as `evidence.indistinguishable`."""
+    for exact in (False, True):  # ranks at their limits first: most often they already say no
+        for i in range(desk.n.size):
+            if desk.alive[i] and not overlapped(desk, rules, tables, i, exact=exact):
+                return False
+    return True
+
+
+@compiled
+def overlapped(desk: Desk, rules: Rules, tables: Mixtures, arm: int, exact: bool) -> bool:
+    """Tell whether another arm's lower end is above an arm's upper end."""
+    upper = order_statistic(desk, arm, desk.n[arm] + 1 - futility_rank(desk, rules, tables, arm, 0, exact=exact))
+    for j in range(desk.n.size):
+        if j != arm:
+            missing = desk.n[j] - desk.size[j]
+            rank = futility_rank(desk, rules, tables, j, 1, exact=exact) - missing
+            if upper < order_statistic(desk, j, rank) - rules.tolerance:
+                return True
+    return False
+
+
+@compiled
+def futility_rank(desk: Desk, rules: Rules, tables: Mixtures, arm: int, side: int, exact: bool) -> int:
+    """Return a rank of the futility check, or the number it never exceeds."""
+    n, level = desk.n[arm], NOT_LOW + side
+    if not exact:
+        return min(int(math.ceil(n * tables.levels[level])), n)
+    if desk.ranks_n[arm, side] != n:
+        desk.ranks_n[arm, side] = n
+        desk.ranks[arm, side] = rank_at_least(tables, level, n, rules.log_bar)
+    return desk.ranks[arm, side]
+
+
+@compiled
+def order_statistic(desk: Desk, arm: int, rank: int) -> float:
+    """Return the reading at a rank; ranks outside are infinities."""
+    if rank < 1:
+        return -math.inf
+    return desk.values[desk.start[arm] + rank - 1] if rank <= desk.size[arm] else math.inf
+
+
+@compiled
+def choose_batch(desk: Desk, rules: Rules, tables: Mixtures, rival: int) -> None:
+    """Write the next batch, split by what each arm's pulls add at the least convincing cut."""
+    leader, x = desk.whole[LEADER], desk.cut[rival]
+    head, tail = float(desk.n[leader]), float(desk.n[rival])
+    under = below(desk.values, desk.start[leader], desk.size[leader], x, closed=leader > rival) / head
+    over = (desk.size[rival] - below(desk.values, desk.start[rival], desk.size[rival], x, closed=False)) / tail
+    first = head * divergence(under, tables.levels[LOW])
+    second = tail * divergence(over, tables.levels[HIGH])
+    share = 0.5 if first + second == 0 else first / (first + second)
+    share = min(max(share, rules.share_low), rules.share_high)
+    size = max(1, int(rules.growth * min(head / share, tail / (1 - share))))  # evidence section 11
+    exact = size * share + (desk.carry[rival] if desk.carry_leader[rival] == leader else 0.0)
+    for_leader = min(size, int(math.floor(exact + 0.5)))
+    desk.carry_leader[rival] = leader
+    desk.carry[rival] = exact - for_leader
+    desk.batch[leader] = for_leader
+    desk.batch[rival] = size - for_leader
+
+
+@compiled
+def divergence(share: float, level: float) -> float:
+    """Return what one pull adds to the evidence that the share is below the level."""
+    if share >= level:
+        return 0.0
+    first = share * math.log(share / level) if share > 0 else 0.0
+    return first + (1 - share) * math.log((1 - share) / (1 - level))
