@@ -8,7 +8,7 @@ import pytest
 
 from truearm.certificate import Status
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
-from truearm.problem import Contamination, Pull
+from truearm.problem import Contamination, Pull, Regularity
 from truearm.result import Result
 from truearm.study import Study
 
@@ -362,3 +362,12 @@ def test_repr_is_plain():
 
 def test_a_pull_is_a_plain_tuple():
     assert Study(["A", "B"]).ask(1) == [Pull(0, "A")]
+
+
+def test_a_policy_of_the_paper_is_certified_when_its_readings_certify_it():
+    regularity = Regularity(B=4.3, m2=0.7, reach=0.2)
+    study = Study(["A", "B"], policy="elimination", regularity=regularity, contamination=0.05)
+    result = drive(study, gauss(20, A=3.0, B=0.0), limit=10**6)
+    assert (result.status, result.best) == (Status.CERTIFIED, "A")
+    assert result.breakdown.oblivious >= 0.05
+    assert result.certificate.verify(study.readings)

@@ -327,6 +327,7 @@ def certify(
     counts = {arm: len(tapes.get(arm, ())) for arm in problem.arms}
     if samples is None:
         samples = [sample_of(tapes.get(arm, ()), counts[arm], problem.sign) for arm in problem.arms]
+    verdict = _strengthened(problem, samples, verdict)
     certificate = Certificate(
         problem=problem,
         rule=verdict.rule,
@@ -358,6 +359,31 @@ def certify(
         alarms=alarms.find(problem, tapes, samples),
         assumptions=wording.assumptions(problem, verdict, design),
         certificate=certificate,
+    )
+
+
+def _strengthened(problem: Problem, samples: Sequence[Sample], verdict: Verdict) -> Verdict:
+    """Return a certified verdict where a policy that weighs no evidence stopped on readings that certify it."""
+    leader = _leader(problem, samples, verdict)
+    weighed = verdict.rule is not None or verdict.status is Status.CERTIFIED or problem.contamination is None
+    if weighed or leader is None:
+        return verdict
+    rule = pair_rule(problem.contamination, dependent_arms=problem.dependent_arms)
+    levels, counts = Levels.of(problem.level, problem.contamination), tuple(sample.n for sample in samples)
+    best, claims = problem.arms[leader], []
+    for i, arm in enumerate(problem.arms):
+        if i != leader:
+            found = against(i, samples, rule, leader=leader, entries=(), levels=levels)
+            if found.log_value < math.log(threshold(len(samples), problem.delta, rule)):
+                return verdict
+            claims.append(Claim(arm, best, counts, 0, found.log_value))
+    return Verdict(
+        status=Status.CERTIFIED,
+        best=best,
+        candidates=(best,),
+        rule=rule,
+        claims=tuple(claims),
+        exclusions=verdict.exclusions,
     )
 
 
