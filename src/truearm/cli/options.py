@@ -1,5 +1,7 @@
 """Options that several verbs share: words become typed values here, checked by the vocabulary itself."""
 
+import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -58,9 +60,29 @@ def read_contamination(text: str) -> Contamination | None:
     return Contamination(fraction(eps), words) if colon else Contamination(fraction(eps))  # type: ignore[arg-type]
 
 
+def seconds(text: str) -> float:
+    """Return a length of time in seconds: 90, 90s, 200ms, 2m or 1.5h.
+
+    Examples
+    --------
+    >>> seconds("90"), seconds("200ms"), seconds("2m"), seconds("1.5h")
+    (90.0, 0.2, 120.0, 5400.0)
+    """
+    found = re.fullmatch(r"\s*([0-9.]+(?:e[-+]?[0-9]+)?)\s*(ms|s|m|h|)\s*", text)
+    try:
+        number = float(found[1]) if found else 0.0
+    except ValueError:
+        number = 0.0
+    if not found or not 0 < number < math.inf:
+        msg = f"a length of time is a positive number such as 90, 90s, 200ms, 2m or 1.5h, but got {text!r}"
+        raise InvalidArgument(msg)
+    return number * {"ms": 0.001, "m": 60.0, "h": 3600.0}.get(found[2], 1.0)
+
+
 CONTAMINATION = _Checked("EPS[:ADVERSARY]", read_contamination, Contamination)
 TOLERANCE = _Checked("TOLERANCE", Tolerance.of, Tolerance)
 DELTA = _Checked("DELTA", lambda text: check_delta(fraction(text)), float)
+DURATION = _Checked("SECONDS", seconds, float)
 QUANTILE = _Checked("QUANTILE", lambda text: check_quantile(fraction(text)), float)
 
 contamination_option = click.option(

@@ -48,30 +48,26 @@ BETTER = {"wall": "faster", "cpu": "faster", "memory": "smaller"}
 WORSE = {"wall": "slower", "cpu": "slower", "memory": "larger"}
 
 
-def unit_for(metric: str, result: Result, asked: str | None = None) -> Unit:
-    """Return the unit in which the largest observed quantile still is at least one, or the one asked for.
+def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None) -> Unit:
+    """Return the largest unit that the largest observed quantile still fills, or the one asked for.
 
     Parameters
     ----------
     metric
         "wall", "cpu", "memory" or "stdout".
     asked
-        The name or sign of a unit of that metric.
+        The name of a unit of that metric.
 
     Examples
     --------
-    >>> from truearm.certificate import Verdict
-    >>> from truearm.problem import Problem
-    >>> from truearm.result import certify
-    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
-    >>> unit_for("wall", certify(Problem(arms=("A",)), {"A": [0.012, 0.013]}, verdict)).sign
+    >>> unit_for("wall", [Arm("A", 16, 0.012, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0)]).sign
     'ms'
     """
     units = UNITS.get(metric, (PLAIN,))
     for unit in units:
-        if asked is not None and asked.rstrip("s") in (unit.sign, unit.name.rstrip("s")):
+        if asked is not None and asked.removesuffix("s") == unit.name.removesuffix("s"):
             return unit
-    largest = max((abs(arm.median) for arm in result.arms if math.isfinite(arm.median)), default=math.nan)
+    largest = max((abs(arm.median) for arm in arms if math.isfinite(arm.median)), default=math.nan)
     fitting = [unit for unit in units if largest >= unit.size]
     return fitting[-1] if fitting else units[0]
 
@@ -154,13 +150,20 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
     )
 
 
-def comparison(ratio: Ratio, metric: str, goal: str) -> str:
+def comparison(ratio: Ratio, metric: str, goal: str, *, decided: bool = False) -> str:
     """Return a ratio as a sentence, the better arm first, both ends rounded outward.
+
+    Parameters
+    ----------
+    decided
+        Whether the reference is certified to be better: evidence may decide what intervals leave open.
 
     Examples
     --------
     >>> comparison(Ratio("A", "B", 1.37, 1.312, 1.438), "wall", "min")
     'B is 1.31x to 1.44x faster than A (observed 1.37x).'
+    >>> comparison(Ratio("A", "B", 1.1, 0.95, 1.2), "wall", "min", decided=True)
+    'B is up to 1.2x faster than A (observed 1.1x).'
     >>> comparison(Ratio("A", "B", 1.1, 0.95, 1.2), "wall", "min")
     'A is between 1.2x slower and 1.06x faster than B (observed 1.1x slower).'
     """
@@ -170,6 +173,9 @@ def comparison(ratio: Ratio, metric: str, goal: str) -> str:
     loss = _inverse(gain)
     observed = max(gain.observed, loss.observed)
     seen = f"observed {number(observed, 0.01)}x"
+    if decided and loss.low < 1:
+        most = "" if math.isinf(loss.high) else f"up to {number(loss.high, 0.01, ROUND_CEILING)}x "
+        return f"{base} is {most}{up} than {arm} ({seen})."
     if gain.low >= 1:
         return f"{arm} is {_span(gain)} {up} than {base} ({seen})."
     if loss.low >= 1:
@@ -218,8 +224,12 @@ def standing_of(result: Result, arm: str) -> str:
     """
     if arm == result.best:
         return "good enough" if result.status is Status.TOLERABLE else "best"
-    excluded = {claim.arm for claim in result.certificate.claims if not claim.tolerant}
-    return "excluded" if arm in excluded or arm not in result.candidates else "candidate"
+    certificate = result.certificate
+    excluded = {claim.arm for claim in certificate.claims if not claim.tolerant}
+    excluded |= {exclusion.arm for exclusion in certificate.exclusions}
+    if arm in excluded or (result.status is not Status.TOLERABLE and arm not in result.candidates):
+        return "excluded"
+    return "candidate"
 
 
 class Row(NamedTuple):

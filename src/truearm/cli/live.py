@@ -1,0 +1,181 @@
+"""The table of a race while it runs, on a terminal's standard error. Drawn between runs, never during one."""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from truearm.certificate import sample_of
+from truearm.policies import Standing
+from truearm.report.text import Unit, unit_for
+from truearm.result import Arm, describe
+from truearm.study import Study
+from truearm.wording import count, interval_ends, name_of, number, quantile_name
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+_PATIENCE = 0.2  # seconds between drawings: quick enough for an eye
+_SHARE = 20  # a drawing may take one part in twenty of the time
+
+
+class Board:
+    """Shows where a race stands, at most five times a second and at most a twentieth of the time.
+
+    Parameters
+    ----------
+    metric, unit
+        What the readings are, and the unit to show them in if one was asked for.
+    first
+        Runs of every command before the first decision.
+    limit
+        Seconds the race may take; infinite if it has no such limit.
+    """
+
+    def __init__(self, study: Study, *, metric: str, unit: str | None, first: int, limit: float) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self.study, self.metric, self.unit, self.first, self.limit = study, metric, unit, first, limit
+        self._began, self._pulls = time.monotonic(), study.pulls
+        self._next = 0.0
+        # no thread of its own: it would draw while a command is being measured
+        self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+
+    def __enter__(self) -> "Board":
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def draw(self) -> None:
+        """Draw if it is time to."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._live.update(self.picture(now - self._began), refresh=True)
+        took = time.monotonic() - now
+        self._next = time.monotonic() + max(_PATIENCE, _SHARE * took)
+
+    def picture(self, elapsed: float) -> "RenderableType":
+        """Return the table and the line below it."""
+        from rich.console import Group
+        from rich.text import Text
+
+        study, problem = self.study, self.study.problem
+        tapes = study.readings
+        arms = [
+            describe(arm, sample_of(tapes[arm], len(tapes[arm]), problem.sign), problem, design="sequential")
+            for arm in problem.arms
+        ]
+        standing = study.standing
+        unit = unit_for(self.metric, arms, self.unit)
+        table = _table(arms, standing, unit, quantile_name(problem.quantile))
+        return Group(table, Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
+
+    def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
+        done = self.study.pulls - self._pulls
+        left = math.inf
+        if done:
+            left = pulls_left(standing, runs, self.first) * elapsed / done
+        words = [f"{count(self.study.pulls)} runs, {duration(elapsed)}"]
+        if left < math.inf:
+            words.append(f"about {duration(min(left, max(0.0, self.limit - elapsed)))} left (an estimate)")
+        elif self.limit < math.inf:
+            words.append(f"at most {duration(max(0.0, self.limit - elapsed))} left")
+        return "; ".join([*words, "Ctrl-C stops and shows what is known"])
+
+
+def _table(arms: Sequence[Arm], standing: Standing, unit: Unit, quantile: str) -> "Table":
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    sign = f" [{unit.sign}]" if unit.sign else ""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("command", overflow="ellipsis", no_wrap=True, max_width=40)
+    for title in ("runs", quantile + sign, f"true {quantile}{sign}"):
+        table.add_column(Text(title), justify="right", no_wrap=True)
+    table.add_column("standing", no_wrap=True)
+    table.add_column("evidence", no_wrap=True)
+    for arm in arms:
+        place = _place(standing, arm.name)
+        style = {"leads": "bold green", "excluded": "dim"}.get(place, "")
+        bar: RenderableType = ProgressBar(total=1.0, completed=_share(standing, arm.name), width=16)
+        table.add_row(
+            Text(name_of(arm.name)),
+            count(arm.n),
+            number(arm.median / unit.size) if arm.n else "",
+            _interval(arm, unit),
+            place,
+            "" if place == "leads" else bar,
+            style=style,
+        )
+    return table
+
+
+def _interval(arm: Arm, unit: Unit) -> str:
+    if math.isinf(arm.low) and math.isinf(arm.high):
+        return ""
+    low, high = interval_ends(arm.low / unit.size, arm.high / unit.size)
+    short = {"minus infinity": "", "infinity": ""}
+    return f"{short.get(low, low)} to {short.get(high, high)}".strip()
+
+
+def _place(standing: Standing, arm: str) -> str:
+    if arm == standing.leader:
+        return "leads"
+    return "candidate" if arm in standing.alive else "excluded"
+
+
+def _share(standing: Standing, arm: str) -> float:
+    if arm not in standing.alive:
+        return 1.0
+    return min(1.0, max(0.0, standing.against.get(arm, 0.0) / standing.log_threshold))
+
+
+def pulls_left(standing: Standing, runs: Mapping[str, int], first: int) -> float:
+    """Estimate how many more pulls a decision takes, if evidence goes on growing in proportion to them.
+
+    Infinite while the evidence against some candidate is not positive.
+
+    Examples
+    --------
+    >>> standing = Standing("A", ("A", "B"), {"B": 2.0}, 4.0)
+    >>> pulls_left(standing, {"A": 20, "B": 20}, first=16)
+    40.0
+    >>> pulls_left(standing, {"A": 10, "B": 16}, first=16)
+    6
+    """
+    missing = sum(max(0, first - n) for n in runs.values())
+    if missing:
+        return missing
+    own, leader = 0.0, 0.0
+    for arm in standing.alive:
+        if arm == standing.leader:
+            continue
+        evidence = standing.against.get(arm, 0.0)
+        if evidence <= 0:
+            return math.inf
+        growth = max(0.0, standing.log_threshold / evidence - 1)
+        own += runs[arm] * growth
+        leader = max(leader, runs[standing.leader or arm] * growth)
+    return own + leader
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in words short enough for a table.
+
+    Examples
+    --------
+    >>> duration(4.2), duration(90), duration(7300)
+    ('4.2 s', '1 min 30 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

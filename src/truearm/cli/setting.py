@@ -1,0 +1,176 @@
+"""What a race runs: commands, hooks and conditions, as a value that goes into the log and comes back."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from truearm.commands import Command, bind
+from truearm.errors import InvalidArgument
+from truearm.problem import Tolerance
+from truearm.sources import Conditions, Startup, shell_startup
+
+HOOKS = ("setup", "prepare", "conclude", "cleanup")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handicap:
+    """What a baseline is given away, so that a rival has to be worse by more than that to lose.
+
+    Examples
+    --------
+    >>> Handicap(arm="old + 2%", tolerance=Tolerance.of("2%"), goal="min").applied("old + 2%", 10.0)
+    10.2
+    """
+
+    arm: str
+    tolerance: Tolerance
+    goal: str
+
+    def applied(self, arm: str, value: float) -> float:
+        """Return the reading, made worse if it is the baseline's (as `evidence.shifted` does)."""
+        if arm != self.arm:
+            return value
+        if self.tolerance.relative:
+            factor = 1 + self.tolerance.amount
+            return value * factor if self.goal == "min" else value / factor
+        return value + self.tolerance.amount if self.goal == "min" else value - self.tolerance.amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """The commands of a race and everything around them that is the same in every round.
+
+    Examples
+    --------
+    >>> setting = Setting(commands=(Command("true"), Command("false | true")))
+    >>> Setting.from_dict(setting.to_dict()) == setting
+    True
+    """
+
+    commands: tuple[Command, ...]
+    metric: str = "wall"
+    conditions: Conditions = field(default_factory=Conditions)
+    warmup: int = 0
+    hooks: Mapping[str, Mapping[str, Command]] = field(default_factory=dict)
+    """For each of `HOOKS` the command to run, by arm."""
+    handicap: Handicap | None = None
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for command in self.commands:
+            if command.name in seen:
+                msg = f"two commands are called {command.name!r}; give them different names with -n"
+                raise InvalidArgument(msg)
+            seen.add(command.name)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of the commands."""
+        return tuple(command.name for command in self.commands)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for the log."""
+        rules = {name: getattr(self.conditions, name) for name in ("timeout", "ignore_failure", "input", "output")}
+        given = self.handicap
+        return {
+            "commands": [_command_to_dict(command) for command in self.commands],
+            "metric": self.metric,
+            "conditions": {**rules, "startup": list(self.conditions.startup)},
+            "warmup": self.warmup,
+            "hooks": {
+                stage: {arm: _command_to_dict(command) for arm, command in by_arm.items()}
+                for stage, by_arm in self.hooks.items()
+            },
+            "handicap": given
+            and {"arm": given.arm, "amount": given.tolerance.amount, "relative": given.tolerance.relative}
+            | {"goal": given.goal},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Setting":
+        """Return the setting that `to_dict` described."""
+        rules = {**data["conditions"], "startup": Startup(*data["conditions"]["startup"])}
+        given = data["handicap"]
+        return cls(
+            commands=tuple(Command(**command) for command in data["commands"]),
+            metric=data["metric"],
+            conditions=Conditions(**rules),
+            warmup=data["warmup"],
+            hooks={
+                stage: {arm: Command(**command) for arm, command in by_arm.items()}
+                for stage, by_arm in data["hooks"].items()
+            },
+            handicap=given
+            and Handicap(
+                arm=given["arm"], tolerance=Tolerance(given["amount"], given["relative"]), goal=given["goal"]
+            ),
+        )
+
+
+def _command_to_dict(command: Command) -> dict[str, Any]:
+    return {
+        "text": command.text,
+        "name": command.name,
+        "parameters": dict(command.parameters),
+        "env": dict(command.env),
+        "cwd": command.cwd,
+        "shell": command.shell,
+    }
+
+
+def handicapped(setting: Setting, baseline: str, tolerance: Tolerance, goal: str) -> Setting:
+    """Return the setting in which the baseline starts with the tolerance against it, and is called so.
+
+    Examples
+    --------
+    >>> setting = Setting(commands=(Command("true", name="old"), Command("false", name="new")))
+    >>> handicapped(setting, "old", Tolerance.of("2%"), "min").arms
+    ('old + 2%', 'new')
+    """
+    amount = f"{100 * tolerance.amount:.6g}%" if tolerance.relative else f"{tolerance.amount:.6g}"
+    name = f"{baseline} {'+' if goal == 'min' else '-'} {amount}"
+    renamed = {baseline: name}
+    return replace(
+        setting,
+        commands=tuple(replace(c, name=renamed.get(c.name, c.name)) for c in setting.commands),
+        hooks={
+            stage: {renamed.get(arm, arm): command for arm, command in by_arm.items()}
+            for stage, by_arm in setting.hooks.items()
+        },
+        handicap=Handicap(arm=name, tolerance=tolerance, goal=goal),
+    )
+
+
+def hooks_for(commands: Iterable[Command], stage: str, lines: tuple[str, ...], shell: str) -> dict[str, Command]:
+    """Return the hook of every arm: one line for all commands, or one for each.
+
+    Examples
+    --------
+    >>> [c.text for c in hooks_for([Command("a"), Command("b")], "prepare", ("sync",), "auto").values()]
+    ['sync', 'sync']
+    """
+    arms = list(commands)
+    if not lines:
+        return {}
+    if len(lines) not in (1, len(arms)):
+        msg = f"--{stage} must be given once or for each of {len(arms)} commands, but came {len(lines)} times"
+        raise InvalidArgument(msg)
+    each = lines * len(arms) if len(lines) == 1 else lines
+    # A hook is not measured, so that it may have the shell it needs even under --shell none.
+    how = "auto" if shell == "none" else shell
+    return {
+        arm.name: bind(line, arm.parameters, env=arm.env, cwd=arm.cwd, shell=how)
+        for arm, line in zip(arms, each, strict=True)
+    }
+
+
+def measured_startup(commands: Iterable[Command]) -> Startup:
+    """Return what the shell that commands run through costs, nothing if none needs one.
+
+    Examples
+    --------
+    >>> measured_startup([Command("true")])
+    Startup(wall=0.0, user=0.0, system=0.0)
+    """
+    shells = [command.shell for command in commands if command.shell is not None]
+    return shell_startup(shells[0]) if shells else Startup()

@@ -1,0 +1,251 @@
+"""Saved studies by hand and by script: `next` hands out pulls, `tell` takes readings, `status` and `report` look."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from truearm.cli import options
+from truearm.cli.saved import Saved, alone, begun, definition_of, opened
+from truearm.cli.telling import html_page
+from truearm.commands import Command
+from truearm.errors import InvalidArgument
+from truearm.policies.toptwo import START
+from truearm.problem import Problem, Reading, check_arms
+from truearm.report import text
+from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
+from truearm.result import Result
+from truearm.store import Issued, Released
+from truearm.wording import count, name_of
+
+_FILE = click.argument("file", type=click.Path(dir_okay=False))
+
+
+@click.command("next")
+@_FILE
+@click.option(
+    "-n", "--number", "pulls", type=click.IntRange(1), default=1, show_default=True, help="How many pulls."
+)
+@click.option("--arm", "arms", multiple=True, metavar="NAME", help="Begin a study of these arms in a new FILE.")
+@options.goal_option
+@options.quantile_option
+@options.delta_option
+@options.contamination_option
+@options.tolerance_option
+@click.option("--seed", type=int, help="Shuffle the pulls inside a batch.")
+@options.json_option
+@click.pass_context
+def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
+    """Hand out the next pulls of a saved study: a ticket and an arm per line.
+
+    \b
+    truearm next run.db --arm A --arm B --goal min     begin a study
+    truearm next run.db -n 4                           four pulls at once, for four people
+    truearm next run.db | while read -r ticket arm; do truearm tell run.db $ticket $(./try "$arm"); done
+
+    Every ticket is handed out once and waits for `truearm tell`. Nothing is printed when the study is done.
+    """  # noqa: D301 - click wants the control character
+    as_json = chosen.pop("as_json")
+    with alone(file, wait=True):
+        if arms:
+            _begin(file, arms, chosen)
+        else:
+            _check_fixed(ctx)
+        with opened(file) as saved:
+            asked = saved.study.ask(pulls)
+            if asked:
+                saved.store.append(Issued(p.ticket, p.arm, saved.study.draw(p)) for p in asked)
+    if as_json:
+        click.echo(json_text({"done": saved.study.done, "pulls": [pull._asdict() for pull in asked]}))
+        return
+    for pull in asked:
+        click.echo(f"{pull.ticket}\t{name_of(pull.arm)}")
+    if not asked:
+        click.echo(f"The study is done; see `truearm report {file}`.", err=True)
+
+
+def _begin(file: str, arms: tuple[str, ...], chosen: dict[str, Any]) -> None:
+    seed = chosen.pop("seed")
+    definition = definition_of(Problem(arms=check_arms(arms), **chosen), first=START, seed=seed, setting=None)
+    begun(file, definition).close()
+
+
+def _check_fixed(ctx: click.Context) -> None:
+    for name in ("goal", "quantile", "delta", "contamination", "tolerance", "seed"):
+        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            msg = f"--{name} was fixed when the study began; leave it out"
+            raise click.UsageError(msg)
+
+
+@click.command("tell", context_settings={"ignore_unknown_options": True})
+@_FILE
+@click.argument("words", nargs=-1, metavar="[TICKET VALUE]...")
+@click.option(
+    "--release", multiple=True, type=int, metavar="TICKET", help="A pull that never began goes out again."
+)
+def tell_command(file: str, words: tuple[str, ...], release: tuple[int, ...]) -> None:
+    """Record readings of a saved study; without words, lines of ticket and value from standard input.
+
+    \b
+    truearm tell run.db 0 12.5 1 nan       nan is a reading that went wrong, inf one beyond any bound
+    truearm tell run.db < readings.txt
+    truearm tell run.db --release 7        nobody ever began it
+
+    Every reading is on the disk before it is believed. Telling the same again changes nothing.
+    """  # noqa: D301 - click wants the control character
+    readings = list(_parsed(words or (() if release else sys.stdin.read().split())))
+    with alone(file, wait=True), opened(file) as saved:
+        for ticket, value in readings:
+            _tell(saved, ticket, value)
+        for ticket in release:
+            pull = _arm_of(saved, ticket)
+            saved.study.release(ticket)  # checks first: what it refuses must not be in the log
+            saved.store.append([Released(ticket, pull)])
+        click.echo(_line(saved), err=True)
+
+
+def _parsed(words: Sequence[str]) -> Iterator[tuple[int, float]]:
+    if len(words) % 2:
+        msg = f"tell takes pairs of ticket and value, but got {len(words)} words"
+        raise click.UsageError(msg)
+    for ticket, value in zip(words[::2], words[1::2], strict=True):
+        try:
+            yield int(ticket), float(value)
+        except ValueError:
+            msg = f"a ticket is a whole number and a value a number, nan or inf, but got {ticket!r} {value!r}"
+            raise click.UsageError(msg) from None
+
+
+def _arm_of(saved: Saved, ticket: int) -> str:
+    for _, event in saved.store.events():
+        if isinstance(event, Issued) and event.ticket == ticket:
+            return event.arm
+    msg = f"ticket {ticket} was never handed out; `truearm next {saved.store.path.name}` hands out tickets"
+    raise InvalidArgument(msg)
+
+
+def _tell(saved: Saved, ticket: int, value: float) -> None:
+    arm = _arm_of(saved, ticket)
+    known = next((e.value for _, e in saved.store.events() if isinstance(e, Reading) and e.ticket == ticket), None)
+    if known is None:
+        saved.study.draw(ticket)  # refuses a ticket that was released
+        saved.store.append([Reading(ticket, arm, value)])
+    saved.study.tell(ticket, value)  # the same again is ignored, another value refused
+
+
+class _Out(NamedTuple):
+    ticket: int
+    arm: str
+
+
+def _outstanding(saved: Saved) -> list[_Out]:
+    out: dict[int, str] = {}
+    for _, event in saved.store.events():
+        if isinstance(event, Issued):
+            out[event.ticket] = event.arm
+        elif isinstance(event, Reading | Released):
+            out.pop(event.ticket, None)
+    return [_Out(*pair) for pair in out.items()]
+
+
+@click.command("status")
+@_FILE
+@options.json_option
+def status_command(file: str, as_json: bool) -> None:
+    """Show where a saved study stands: who leads, the evidence against the others, which tickets are out.
+
+    \b
+    truearm status run.db
+    """  # noqa: D301 - click wants the control character
+    with opened(file) as saved:
+        standing = saved.study.standing
+        out = _outstanding(saved)
+    counts = {arm: len(tape) for arm, tape in saved.study.readings.items()}
+    if as_json:
+        evidence = {arm: standing.against.get(arm) for arm in counts if arm != standing.leader}
+        click.echo(
+            json_text(
+                {
+                    "done": saved.study.done,
+                    "leader": standing.leader,
+                    "candidates": list(standing.alive),
+                    "pulls": {"total": saved.study.pulls, "arms": counts},
+                    "log_evidence": evidence,
+                    "log_threshold": standing.log_threshold,
+                    "out": [pull._asdict() for pull in out],
+                }
+            )
+        )
+        return
+    click.echo(_line(saved))
+    for arm, n in counts.items():
+        place = "leads" if arm == standing.leader else "candidate" if arm in standing.alive else "excluded"
+        share = max(0.0, standing.against.get(arm, 0.0) / standing.log_threshold)
+        against = (
+            "" if arm == standing.leader else f", evidence {min(100, round(100 * share))} % of what excludes it"
+        )
+        click.echo(f"{name_of(arm)}: {place}, {count(n)} pulls{against}")
+    for pull in out:
+        click.echo(f"out: ticket {pull.ticket}, {name_of(pull.arm)}")
+
+
+def _line(saved: Saved) -> str:
+    study = saved.study
+    if study.done and study.result is not None:
+        best = study.result.best
+        found = f"{study.result.status.value}, " + ("no winner" if best is None else f"{name_of(best)} is best")
+        return f"Done after {count(study.pulls)} pulls: {found}."
+    leader = study.standing.leader
+    who = "nobody leads yet" if leader is None else f"{name_of(leader)} leads"
+    return (
+        f"{count(study.pulls)} pulls, {count(study.in_flight)} out: {who}, {len(study.standing.alive)} candidates."
+    )
+
+
+@click.command("report")
+@_FILE
+@options.json_option
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one row per arm as CSV.")
+@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page that stands alone.")
+def report_command(file: str, *, as_json: bool, as_markdown: bool, as_csv: bool, html: str | None) -> None:
+    """Print what is known from a saved study or race, finished or not.
+
+    \b
+    truearm report run.db
+    truearm report run.db --html report.html
+    truearm report run.db --json
+
+    Pulls that are out count at their worst. Nothing is written to the study.
+    """  # noqa: D301 - click wants the control character
+    if as_json + as_markdown + as_csv + (html is not None) > 1:
+        msg = "choose one of --json, --markdown, --csv and --html"
+        raise click.UsageError(msg)
+    with opened(file) as saved:
+        study = saved.study
+        study.stop()  # in memory only: the log does not know of it
+        assert study.result is not None
+        if html is not None:
+            Path(html).write_text(html_page(study.result, study.readings), encoding="utf-8")
+            return
+        click.echo(_reported(saved, study.result, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
+
+
+def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool, as_csv: bool) -> str:
+    tapes = saved.study.readings
+    metric = saved.setting.metric if saved.setting else "stdout"
+    runs = runs_of([entry.event for entry in saved.store.events()])
+    commands: Sequence[Command] = saved.setting.commands if saved.setting else ()
+    if as_json:
+        results = {"results": hyperfine_results(commands, runs)} if commands else {}
+        kind = metric if saved.setting else None
+        return json_text(document(result, tapes, metric=kind, seed=saved.study.seed, **results))
+    if as_csv:
+        return csv_text(result, hyperfine_results(commands, runs)).rstrip("\n")
+    unit = text.unit_for(metric, result.arms)
+    shown = text.in_unit(result, tapes, unit)
+    rows = text.rows(shown, unit)
+    words = text.paragraph(shown, unit)
+    return text.markdown(rows, words) if as_markdown else f"{words}\n\n{text.table(rows)}"

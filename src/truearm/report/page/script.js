@@ -1,0 +1,70 @@
+"use strict";
+// The page is complete without this script. It moves the intervals to the contamination a reader asks about; every
+// number and every word it shows was computed when the page was written.
+(() => {
+  const view = JSON.parse(document.getElementById("picture").textContent);
+  const controls = document.querySelector(".controls");
+  if (!controls) return;
+
+  const slider = document.getElementById("eps");
+  const chosen = document.getElementById("eps-chosen");
+  const standing = document.getElementById("standing");
+  const rows = [...document.querySelectorAll("#intervals .row[data-arm]")];
+
+  const adversary = () => controls.querySelector("input[name=adversary]:checked").value;
+
+  function place(row, [low, high, coreLow, coreHigh]) {
+    const inside = (x) => Math.min(Math.max(x, 0), 1000);
+    const stretch = (name, from, to) => {
+      const rect = row.querySelector(name);
+      rect.setAttribute("x", inside(from));
+      rect.setAttribute("width", Math.max(0, inside(to) - inside(from)));
+    };
+    stretch(".sampling", low, high);
+    stretch(".core", coreLow, coreHigh);
+    row.classList.toggle("open-low", low < 0);
+    row.classList.toggle("open-high", high > 1000);
+  }
+
+  function draw() {
+    const who = adversary();
+    const at = Number(slider.value);
+    const eps = view.eps[at];
+    const world = view.adversaries[who];
+    const cells = view.intervals[world.intervals][at];
+    rows.forEach((row, arm) => {
+      const [where, ...ends] = cells[arm];
+      const isOut = world.points[arm] !== null && eps <= world.points[arm];
+      place(row, ends);
+      row.classList.toggle("excluded", isOut);
+      row.classList.toggle("best", arm === view.leader && world.sentences[world.sentence[at]].decided);
+      row.querySelector(".where").textContent = where;
+      row.querySelector(".state").textContent = world.states[arm][isOut ? "out" : "in"];
+      row.querySelector("svg").setAttribute("aria-label", `true ${view.quantile}: ${where}`);
+    });
+    chosen.textContent = view.percent[at];
+    slider.setAttribute("aria-valuetext", `${view.percent[at]} of the readings may be bad`);
+    const said = `If at most ${view.percent[at]} of the readings are bad (${who}): `
+      + world.sentences[world.sentence[at]].text;
+    if (standing.textContent !== said) standing.textContent = said;
+    mark(".above", view.declared);
+    mark(".below", world.breakdown);
+  }
+
+  function mark(side, label) {
+    const box = controls.querySelector(`.marks${side}`);
+    box.replaceChildren();
+    if (!label) return;
+    const share = label.at / (view.eps.length - 1);
+    const span = document.createElement("span");
+    span.textContent = label.text;
+    span.style.left = `${100 * share}%`;
+    if (share < 0.25) span.className = "start";
+    if (share > 0.75) span.className = "end";
+    box.append(span);
+  }
+
+  controls.hidden = false;
+  controls.addEventListener("input", draw);
+  draw();
+})();

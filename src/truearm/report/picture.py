@@ -1,0 +1,303 @@
+"""What the page and the plots draw, as plain numbers: who remains a candidate, evidence over time, readings.
+
+Nothing is decided here: evidence, intervals and thresholds are those of `truearm.result`, asked at other
+contaminations and at earlier pulls.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.alarms import FAR
+from truearm.certificate import Claim, Status, Tapes, digest, sample_of
+from truearm.errors import InvalidArgument
+from truearm.evidence import breakdown_point, pair_rule, threshold
+from truearm.problem import Adversary, Contamination, Interval
+from truearm.result import Result, identified, rejections
+from truearm.sample import Sample, moments
+
+Floats = NDArray[np.float64]
+Points = Mapping[Adversary, Mapping[str, float | None]]
+"""Per adversary and rival the largest eps at which the rival is rejected; None where it is at none."""
+
+EPS_END = 0.49  # intervals exist below one half only
+_GRID = 56  # positions of the slider beside the special ones: a step of 1 % of the scale is seen as smooth
+_CELLS = 2400  # arms times positions, so that a page of fifty arms stays small
+_LOOKS = 28  # moments of the evidence over time: fewer than two pixels apart they would not be seen
+_RIVALS = 12  # lines of evidence that can still be told apart; the nearest rivals are drawn
+_DRAWN = 240  # readings drawn per arm, evenly spaced in order of pull
+_FAR_DRAWN = 60  # and of those far from the median, which the even spacing would mostly skip
+_MARKS = 6000  # readings drawn in all, so that a page of fifty arms stays small
+_VIEW = 5 * 1.4826  # MADs around each median that the readings are drawn in: five robust standard deviations
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A result with its readings, ready to be asked what a picture needs.
+
+    Parameters
+    ----------
+    result
+        What a study found.
+    tapes
+        The readings it was found from, per arm in order of pull, in the user's units.
+
+    Examples
+    --------
+    >>> from truearm import Study
+    >>> study = Study(["A", "B"], contamination=0.1)
+    >>> while counts := study.ask_counts():
+    ...     study.tell_arrays({arm: np.arange(n) % 7 + 5.0 * (arm == "A") for arm, n in counts.items()})
+    >>> picture = Picture.of(study.result, study.readings)
+    >>> picture.candidates(0.1, Adversary.OBLIVIOUS), picture.candidates(0.45, Adversary.OBLIVIOUS)
+    (('A',), ('A', 'B'))
+    """
+
+    result: Result
+    tapes: Tapes
+
+    @classmethod
+    def of(cls, result: Result, readings: Tapes) -> "Picture":
+        """Return the picture, after a check that these are the readings of the result."""
+        if digest(result.problem, readings) != result.certificate.digest:
+            msg = (
+                "readings must be those the result was found from, but their digest differs from that in its "
+                "certificate; pass them per arm in order of pull, in the same units, None for a pull never told"
+            )
+            raise InvalidArgument(msg)
+        return cls(result, {arm: _compact(readings.get(arm, ())) for arm in result.problem.arms})
+
+    @cached_property
+    def samples(self) -> list[Sample]:
+        """The tapes as oriented samples."""
+        sign = self.result.problem.sign
+        return [sample_of(tape, len(tape), sign) for tape in self.tapes.values()]
+
+    @cached_property
+    def points(self) -> Points:
+        """Per adversary and rival of the leader, the largest eps at which the rival is rejected.
+
+        The least of them is `result.breakdown`. What was certified at the declared eps stands up to it, also
+        when it rests on bounds rather than on evidence.
+        """
+        result = self.result
+        if result.leader is None:
+            return {adversary: {} for adversary in Adversary}
+        leader = result.problem.arms.index(result.leader)
+        found = rejections(result.certificate, self.tapes, self.samples, leader=leader)
+        return {
+            adversary: {
+                arm: _latest(
+                    breakdown_point(
+                        [evidence],
+                        rejection.log_threshold,
+                        quantile=result.problem.level,
+                        adversary=adversary,
+                        accuracy=1e-5,
+                    ),
+                    getattr(result.breakdown, adversary.value),
+                    self._decided(adversary),
+                )
+                for arm, evidence in rejection.evidence.items()
+            }
+            for adversary, rejection in found.items()
+        }
+
+    def _decided(self, adversary: Adversary) -> float | None:
+        """Return up to which eps the study itself certified its best arm against this adversary."""
+        declared = self.result.problem.contamination
+        if self.result.status is not Status.CERTIFIED or declared is None:
+            return None
+        order = list(Adversary)  # each is a special case of the next
+        return declared.eps if order.index(adversary) <= order.index(declared.adversary) else None
+
+    def candidates(self, eps: float, adversary: Adversary) -> tuple[str, ...]:
+        """Return the arms that may be best if at most eps of the readings are bad: the leader among them."""
+        points = self.points[adversary]
+        return tuple(arm for arm in self.result.problem.arms if not _holds(points.get(arm), eps))
+
+    @cached_property
+    def eps(self) -> tuple[float, ...]:
+        """Contaminations from 0 on past every breakdown point, the declared one and those points among them."""
+        declared = self.result.problem.contamination
+        least = 2 * declared.eps if declared and declared.eps else 0.1
+        points = [point for point in self.result.breakdown if point is not None]
+        end = min(EPS_END, max(least, *(1.5 * point for point in points), 0.0))
+        size = min(_GRID, max(20, _CELLS // len(self.result.problem.arms)))
+        special = [point for point in points if point < end] + ([declared.eps] if declared else [])
+        return tuple(sorted({*np.linspace(0.0, end, size).round(6).tolist(), *special, end}))
+
+    def intervals(self, eps: float, adversary: Adversary) -> list[tuple[Interval, Interval]]:
+        """Return per arm where its true quantile lies, and what contamination alone leaves of it (an estimate)."""
+        endless = Interval(-math.inf, math.inf)
+        return [
+            identified(sample, self.result.problem, Contamination(eps, adversary), design=self.result.design)
+            if sample.n
+            else (endless, endless)
+            for sample in self.samples
+        ]
+
+    def evidence_over_time(self, rivals: int = _RIVALS) -> "Timeline":
+        """Return the evidence against the rivals of the leader at the declared contamination, pull by pull.
+
+        All arms advance in proportion: at a share f, each arm's first f n pulls are used, in order of pull. It
+        is the evidence that anybody could have computed there against the leader's rivals, knowing who leads in
+        the end; when a study pulled its arms in other proportions, its own looks were at other moments.
+
+        Parameters
+        ----------
+        rivals
+            How many rivals at most: those with the least evidence in the end.
+        """
+        result, k = self.result, len(self.result.problem.arms)
+        if result.leader is None or k == 1:
+            return Timeline((), {}, math.inf)
+        rule = result.certificate.rule or pair_rule(
+            result.problem.contamination, dependent_arms=result.problem.dependent_arms
+        )
+        if result.design == "fixed":
+            rule = "causal"  # evidence section 11
+        sizes = [len(tape) for tape in self.tapes.values()]
+        shares = np.geomspace(min(1.0, 8 * k / max(1, sum(sizes))), 1.0, _LOOKS)
+        looks = sorted({tuple(int(n) for n in np.ceil(share * np.array(sizes))) for share in shares})
+        others = [arm for arm in result.problem.arms if arm != result.leader]
+        nearest = sorted(others, key=lambda arm: self._evidence(arm, looks[-1]))[:rivals]
+        lines = {arm: tuple(self._evidence(arm, look) for look in looks) for arm in nearest}
+        return Timeline(tuple(map(sum, looks)), lines, math.log(threshold(k, result.problem.delta, rule)))
+
+    def _evidence(self, arm: str, counts: tuple[int, ...]) -> float:
+        """Return the log-evidence against an arm after so many pulls of each, by the rule of the certificate."""
+        certificate, arms = self.result.certificate, self.result.problem.arms
+        entered = 0
+        for entry in certificate.entries:  # in the order of their dates
+            if entry.since > counts[arms.index(entry.arm)]:
+                break
+            entered += 1
+        if certificate.rule == "pooled" and not any(e.arm != arm for e in certificate.entries[:entered]):
+            return 0.0  # nobody has bet against this arm yet
+        claim = Claim(arm, self.result.leader or "", counts, entered, 0.0)
+        return certificate.evidence(claim, self.tapes)(None)
+
+    def strips(self) -> list["Strip"]:
+        """Return per arm a few hundred readings that show all of them."""
+        k = len(self.result.problem.arms)
+        drawn = max(20, min(_DRAWN, _MARKS // k))
+        return [_strip(tape, drawn, max(10, min(_FAR_DRAWN, drawn // 4))) for tape in self.tapes.values()]
+
+
+def _compact(tape: Sequence[float | None] | Floats) -> Sequence[float | None] | Floats:
+    """Return a tape as an array if every pull was told."""
+    if isinstance(tape, np.ndarray) or any(value is None for value in tape):
+        return tape
+    return np.array(tape, dtype=np.float64)
+
+
+def _latest(*points: float | None) -> float | None:
+    known = [point for point in points if point is not None]
+    return max(known) if known else None
+
+
+def _holds(point: float | None, eps: float) -> bool:
+    return point is not None and eps <= point
+
+
+class Timeline(NamedTuple):
+    """Log-evidence against rivals at several moments.
+
+    Examples
+    --------
+    >>> Timeline((20, 40), {"B": (0.5, 3.1)}, 3.0).lines["B"][-1]
+    3.1
+    """
+
+    pulls: tuple[int, ...]
+    """Pulls of all arms together."""
+    lines: Mapping[str, tuple[float, ...]]
+    log_threshold: float
+
+
+class Strip(NamedTuple):
+    """Some of an arm's readings, and what is known of all of them.
+
+    Examples
+    --------
+    >>> strip = _strip(np.append(np.arange(100.0), [1e6, np.nan]), 10, 5)
+    >>> strip.n, strip.missing, strip.distant, float(strip.values[strip.far][0])
+    (102, 1, 1, 1000000.0)
+    """
+
+    n: int
+    places: Floats
+    """When each drawn reading was pulled: 0 for the first pull, 1 for the last."""
+    values: Floats
+    far: NDArray[np.bool_]
+    """Which of the drawn readings lie more than ten robust standard deviations from the median."""
+    view: Interval
+    """Five robust standard deviations around the median, no wider than the readings."""
+    distant: int
+    """How many of all readings are far."""
+    missing: int
+    pending: int
+    sorted: Floats
+    """All readings that have a value, sorted."""
+
+
+def _strip(tape: Sequence[float | None] | Floats, drawn: int, far_drawn: int) -> Strip:
+    pending = sum(value is None for value in tape) if not isinstance(tape, np.ndarray) else 0
+    values = np.array([np.nan if v is None else v for v in tape] if pending else tape, dtype=np.float64)
+    known = np.sort(values[~np.isnan(values)])
+    missing = values.size - known.size - pending
+    center, mad, _ = moments(known)
+    reach = FAR * mad if mad > 0 else math.inf
+    with np.errstate(invalid="ignore", over="ignore"):
+        far = np.abs(values - center) > reach
+    places = np.union1d(_evenly(np.flatnonzero(~np.isnan(values)), drawn), _evenly(np.flatnonzero(far), far_drawn))
+    return Strip(
+        values.size,
+        places / max(1, values.size - 1),
+        values[places],
+        far[places],
+        _view(known, center, mad),
+        int(np.count_nonzero(far)),
+        missing,
+        pending,
+        known,
+    )
+
+
+def _evenly(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    if places.size <= most:
+        return places
+    return places[np.linspace(0, places.size - 1, most).astype(np.intp)]
+
+
+def _view(known: Floats, center: float, mad: float) -> Interval:
+    finite = known[np.isfinite(known)]
+    if not finite.size:
+        return Interval(math.nan, math.nan)
+    low, high = float(finite[0]), float(finite[-1])
+    if not (math.isfinite(center) and 0 < mad < math.inf):
+        return Interval(low, high)
+    return Interval(max(low, center - _VIEW * mad), min(high, center + _VIEW * mad))
+
+
+def span(values: Sequence[float]) -> Interval:
+    """Return a stretch that holds all finite values with some room beside them.
+
+    Examples
+    --------
+    >>> span([0.0, 10.0, math.inf]), span([])
+    (Interval(low=-0.5, high=10.5), Interval(low=0.0, high=1.0))
+    """
+    finite = [x for x in values if math.isfinite(x)]
+    if not finite:
+        return Interval(0.0, 1.0)
+    low, high = min(finite), max(finite)
+    room = (high / 2 - low / 2) / 10 or abs(low) / 10 or 1.0  # halves, so that huge readings do not overflow
+    huge = math.nextafter(math.inf, 0.0)
+    return Interval(max(low - room, -huge), min(high + room, huge))
