@@ -13,6 +13,7 @@ from truearm.certificate import Status
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies.lucb import Lucb, limit_rank, quantile_radius
 from truearm.problem import Contamination, Problem
+from truearm.result import certify
 
 FORMS = ["beta-binomial", "stitched", "dkw"]
 
@@ -100,6 +101,14 @@ def test_leader_and_rival_are_pulled_equally_often():
 def test_how_it_ends(changes, options, status):
     verdict = drive(Lucb(**options), problem(**changes), normals((1.0, 0.0))).verdict
     assert (verdict.status, verdict.best) == (status, "A")
+
+
+def test_a_slack_is_not_reported_as_no_distance():
+    of, tapes = problem(contamination=0.05), normals((0.05, 0.0), n=8000)
+    run = drive(Lucb(slack=0.1), of, tapes)
+    result = certify(of, run.used(tapes), run.verdict)
+    assert result.tolerance > 0
+    assert "within 0 of" not in str(result)
 
 
 def test_the_bounds_of_a_verdict_are_at_the_trusted_masses():

@@ -8,6 +8,7 @@ from truearm.certificate import Status
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies.uniform import Uniform
 from truearm.problem import Contamination, Problem, Regularity
+from truearm.result import certify
 
 UNIFORM = Regularity(B=4.0, m2=0.5, reach=0.4)
 
@@ -36,6 +37,15 @@ def test_the_largest_median_wins_and_the_first_of_equals():
     run = drive(Uniform(), problem(), tapes)
     assert (run.verdict.status, run.verdict.best) == (Status.TOLERABLE, "B")
     assert [e.arm for e in run.verdict.exclusions] == ["A", "C", "D", "E"]
+
+
+def test_the_result_certifies_the_true_gap_not_the_effective_one():
+    of, rng = problem(2, contamination=0.25, tolerance=0.4), np.random.default_rng(2)
+    tapes = {arm: rng.uniform(-1, 1, 1000) for arm in "AB"}
+    run = drive(Uniform(), of, tapes)
+    result = certify(of, run.used(tapes), run.verdict)
+    assert 0.4 < result.tolerance < np.inf  # contamination hides more than the tolerance
+    assert "(0.4 was asked for)" in str(result)
 
 
 def test_a_run_without_a_single_value_decides_nothing():

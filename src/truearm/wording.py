@@ -278,10 +278,17 @@ def _distance(result: "Result") -> str:
 def _tolerable(result: "Result") -> list[str]:
     problem, arm = result.problem, _leader_arm(result)
     tolerance, declared = problem.tolerance, problem.contamination or Contamination(0.0)
-    within = _amount(min(result.tolerance, tolerance.amount), relative=tolerance.relative)
+    within = _amount(result.tolerance, relative=tolerance.relative) if result.tolerance < math.inf else ""
     asked = _amount(tolerance.amount, relative=tolerance.relative)
     head = f"{name_of(result.best or '')} is within {within} of the {_goal(problem)} of all arms"
-    asked_for = "" if within == asked else f" ({asked} was asked for)"
+    asked_for = "" if within == asked or not tolerance else f" ({asked} was asked for)"
+    if not within:  # bounds on effective gaps alone (E3): what contamination hides comes on top
+        near = (
+            f"has an effective gap of at most {asked} to"
+            if tolerance
+            else "is up to a slack in quantile levels at"
+        )
+        head, asked_for = f"{name_of(result.best or '')} {near} the {_goal(problem)} of all arms", ""
     standing = f"; its own is {_standing(result, arm)}" if arm else ""
     sure = f"This is certified with error probability {percent(problem.delta)} {_bad(declared)}."
     return [f"{head}{asked_for}{standing}.", sure, _best_itself(result)]
