@@ -4,6 +4,7 @@ Read it beside the policy, which says why. Differences are of speed alone: sorte
 values at remembered cuts are kept until a count changes, the search for the least cut visits few ranks, and a test
 that only asks on which side of a bound a number lies may use a cheaper bound.
 """
+# ruff: noqa: PLR0917 - compiled functions take no keyword-only arguments
 
 import math
 from typing import NamedTuple
@@ -138,7 +139,7 @@ def best_looking(desk: Desk, level: float) -> int:
         size = desk.size[i]
         if desk.alive[i] == 0 or size == 0:
             continue
-        rank = max(1, int(math.ceil(level * size - 1e-9)))
+        rank = max(1, math.ceil(level * size - 1e-9))
         x = desk.values[desk.start[i] + rank - 1]
         if best >= 0 and x < top:
             continue
@@ -190,11 +191,11 @@ def at_cut(desk: Desk, rules: Rules, tables: Mixtures, judged: int) -> float:
     if not rules.pooled:
         leader = desk.whole[LEADER]
         bet(desk, tables, leader, judged, x)
-        return desk.mine[judged] + desk.bets[leader, judged, 0]
+        return float(desk.mine[judged] + desk.bets[leader, judged, 0])
     for m in range(desk.whole[ENTERED]):
         if desk.entered[m] != judged:
             bet(desk, tables, desk.entered[m], judged, x)
-    return desk.mine[judged] + portfolio(desk, judged, desk.bets[:, judged])
+    return float(desk.mine[judged] + portfolio(desk, judged, desk.bets[:, judged]))
 
 
 @compiled
@@ -230,7 +231,7 @@ def portfolio(desk: Desk, judged: int, bets: Floats) -> float:
     """Return the log of the rivals' portfolio from the log-evidence of each entered arm (evidence T5)."""
     k = desk.n.size
     if k == 2:
-        return bets[1 - judged, 0]
+        return float(bets[1 - judged, 0])
     uniform, m, top = 2 / k, 0, 0.0
     for e in range(desk.whole[ENTERED]):
         arm = desk.entered[e]
@@ -274,7 +275,7 @@ def falling(desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, 
             write(desk, tables, arm, desk.size[arm], desk.before_size[arm], out[arm])
         else:
             measure(desk, tables, arm, x, out[arm], closed=arm > judged)
-    return portfolio(desk, judged, out) if rules.pooled else out[leader, 0]
+    return portfolio(desk, judged, out) if rules.pooled else float(out[leader, 0])
 
 
 @compiled
@@ -287,7 +288,7 @@ def tolerant_falling(desk: Desk, rules: Rules, tables: Mixtures, judged: int, ra
         x = desk.values[first + rank] - rules.tolerance
         measure(desk, tables, leader, x, out[leader], closed=False)
     if not rules.pooled or k == 2:
-        return out[leader, 0]
+        return float(out[leader, 0])
     m = 1
     for e in range(desk.whole[ENTERED]):
         if desk.entered[e] == leader:
@@ -295,7 +296,7 @@ def tolerant_falling(desk: Desk, rules: Rules, tables: Mixtures, judged: int, ra
         m += desk.entered[e] != judged
     uniform, top = 2 / k, max(out[leader, 0], out[leader, 1])
     whole = uniform / (k - 1) * math.exp(out[leader, 0] - top)
-    return top + math.log(whole + (1 - uniform) / (m * (m + 1)) * math.exp(out[leader, 1] - top))
+    return float(top) + math.log(whole + (1 - uniform) / (m * (m + 1)) * math.exp(out[leader, 1] - top))
 
 
 @compiled
@@ -364,9 +365,7 @@ def least(
 
 
 @compiled
-def fall(
-    desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, out: Floats, tolerant: bool
-) -> float:
+def fall(desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, out: Floats, tolerant: bool) -> float:
     """Return the rivals' side of the product, with or without tolerance."""
     if tolerant:
         return tolerant_falling(desk, rules, tables, judged, rank, out)
@@ -464,11 +463,11 @@ def futility_rank(desk: Desk, rules: Rules, tables: Mixtures, arm: int, side: in
     """Return a rank of the futility check, or the number it never exceeds."""
     n, level = desk.n[arm], NOT_LOW + side
     if not exact:
-        return min(int(math.ceil(n * tables.levels[level])), n)
+        return min(math.ceil(n * tables.levels[level]), int(n))
     if desk.ranks_n[arm, side] != n:
         desk.ranks_n[arm, side] = n
         desk.ranks[arm, side] = rank_at_least(tables, level, n, rules.log_bar)
-    return desk.ranks[arm, side]
+    return int(desk.ranks[arm, side])
 
 
 @compiled
@@ -476,7 +475,7 @@ def order_statistic(desk: Desk, arm: int, rank: int) -> float:
     """Return the reading at a rank; ranks outside are infinities."""
     if rank < 1:
         return -math.inf
-    return desk.values[desk.start[arm] + rank - 1] if rank <= desk.size[arm] else math.inf
+    return float(desk.values[desk.start[arm] + rank - 1]) if rank <= desk.size[arm] else math.inf
 
 
 @compiled
@@ -492,7 +491,7 @@ def choose_batch(desk: Desk, rules: Rules, tables: Mixtures, rival: int) -> None
     share = min(max(share, rules.share_low), rules.share_high)
     size = max(1, int(rules.growth * min(head / share, tail / (1 - share))))  # evidence section 11
     exact = size * share + (desk.carry[rival] if desk.carry_leader[rival] == leader else 0.0)
-    for_leader = min(size, int(math.floor(exact + 0.5)))
+    for_leader = min(size, math.floor(exact + 0.5))
     desk.carry_leader[rival] = leader
     desk.carry[rival] = exact - for_leader
     desk.batch[leader] = for_leader

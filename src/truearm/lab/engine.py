@@ -5,14 +5,16 @@ A run reads tapes, which grow when it is short of readings; where they come from
 
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from truearm.certificate import Status, Verdict
 from truearm.lab import compiled_toptwo as toptwo
 from truearm.lab.kernels import Floats, Ints, Mixtures, mixtures
+from truearm.lab.simulate import Run
 from truearm.mixture import DEFAULT_PRIOR
+from truearm.policies import Policy
 from truearm.policies.toptwo import FUTILITY, GROWTH, SHARES, STALE, State, TopTwo
 from truearm.problem import Problem
 
@@ -21,27 +23,6 @@ More = Callable[[int, int], Floats]
 
 _LOG_SLACK = 1e-9  # as bounds.sequential_rank
 _WITHOUT_END = 2**62
-
-
-class Run(NamedTuple):
-    """How one run ended.
-
-    Examples
-    --------
-    >>> Run(Status.SEPARATED, 0, (30, 20), (1,)).pulls
-    50
-    """
-
-    status: Status
-    answer: int | None
-    counts: tuple[int, ...]
-    rejected: tuple[int, ...]
-    """Arms that were rejected on the way."""
-
-    @property
-    def pulls(self) -> int:
-        """All pulls of the run."""
-        return sum(self.counts)
 
 
 def supports(policy: object, problem: Problem) -> bool:
@@ -55,7 +36,7 @@ def supports(policy: object, problem: Problem) -> bool:
     return type(policy) is TopTwo and not problem.tolerance.relative
 
 
-def run(policy: TopTwo, problem: Problem, more: More, max_pulls: int) -> Run:
+def run(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -> Run:
     """Run a policy to its end, or until the next batch would exceed `max_pulls`.
 
     Examples
@@ -68,14 +49,14 @@ def run(policy: TopTwo, problem: Problem, more: More, max_pulls: int) -> Run:
     return _Engine(policy, problem, more, max_pulls).run()
 
 
-def batches(policy: TopTwo, problem: Problem, more: More, max_pulls: int) -> Iterator[tuple[int, ...]]:
+def batches(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -> Iterator[tuple[int, ...]]:
     """Give every batch of a run, pulls of each arm, for a comparison with the policy object.
 
     Examples
     --------
     >>> tapes = np.arange(2000.0).reshape(2, 1000)
     >>> list(batches(TopTwo(), Problem(arms=("A", "B")), lambda arm, n: tapes[arm], 100))
-    [(16, 16)]
+    [(16, 16), (0, 1), (1, 0)]
     """
     engine = _Engine(policy, problem, more, max_pulls)
     while engine.verdict is None:
@@ -87,13 +68,13 @@ def batches(policy: TopTwo, problem: Problem, more: More, max_pulls: int) -> Ite
 class _Engine:
     """One run: the arrays, and their growth."""
 
-    def __init__(self, policy: TopTwo, problem: Problem, more: More, max_pulls: int) -> None:
+    def __init__(self, policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -> None:
         state = policy.start(problem)
         self.verdict = state.decision if isinstance(state.decision, Verdict) else None
         self.problem, self.more = problem, more
         self.desk = _desk(state)
         self.rules = _rules(state, max_pulls)
-        self.levels = (*state.levels, 1 - state.levels.low, 1 - state.levels.high)
+        self.levels: tuple[float, ...] = (*state.levels, 1 - state.levels.low, 1 - state.levels.high)
         if problem.contamination is None:
             self.levels = self.levels[:2]  # futility is not checked
 

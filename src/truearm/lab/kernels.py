@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-import numba  # type: ignore[import-untyped]
+import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln, gammaln
@@ -29,8 +29,7 @@ _INSERT = 24  # up to so many new readings are sorted by insertion
 
 def compiled(function: Function) -> Function:
     """Return the function compiled at its first call, kept on disk, and free of the interpreter's lock."""
-    fast: Function = numba.njit(cache=True, nogil=True)(function)
-    return fast
+    return numba.njit(cache=True, nogil=True)(function)  # type: ignore[return-value]
 
 
 class Mixtures(NamedTuple):
@@ -74,9 +73,9 @@ def mixtures(levels: tuple[float, ...], prior: Prior, size: int) -> Mixtures:
 def log_mixture(tables: Mixtures, level: int, s: int, n: int) -> float:
     """Return log M_n(s; p0) at one of the levels of the tables.
 
-    A component is weight B_p0(a,b)/(B_p0(a0,b0) p0^s (1-p0)^(n-s)), a = a0 + s, b = b0 + n - s. With the fraction f
-    of B_p0(a,b) = p0^a (1-p0)^b / f it is K/f, K free of the data; with that of the upper tail it is
-    K (B(a,b)/(p0^a (1-p0)^b) - 1/f), whose first term is e^-front.
+    A component is weight B_p0(a,b)/(B_p0(a0,b0) p0^s (1-p0)^(n-s)), a = a0 + s, b = b0 + n - s. With the
+    fraction f of B_p0(a,b) = p0^a (1-p0)^b / f it is K/f, K free of the data; with that of the upper tail it is
+    K (B(a,b)/(p0^a (1-p0)^b) - 1/f), whose first term is K e^-front.
     """
     p0 = tables.levels[level]
     log_p, log_q = tables.log_levels[level, 0], tables.log_levels[level, 1]
@@ -176,7 +175,7 @@ def insert(values: Floats) -> None:
 @compiled
 def rank_at_least(tables: Mixtures, level: int, n: int, bar: float) -> int:
     """Return the last rank r with log M_n(r - 1) >= bar, 0 if none, as `bounds.sequential_rank`."""
-    low, high = 0, min(int(math.ceil(n * tables.levels[level])), n) + 1
+    low, high = 0, min(math.ceil(n * tables.levels[level]), n) + 1
     while high - low > 1:
         middle = (low + high) // 2
         if log_mixture(tables, level, middle - 1, n) >= bar:

@@ -1,0 +1,400 @@
+"""Many runs of one setting: how often a policy errs, how many pulls it takes, how far that is from the limit.
+
+A replication is a function of its number and the seed alone: arm i of replication r reads a tape of its own, whose
+n-th reading is what the n-th pull of the arm shows. So the table of runs is the same on every executor.
+"""
+
+import importlib.util
+import math
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, as_completed
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from truearm.certificate import Status, Verdict
+from truearm.errors import InvalidArgument
+from truearm.lab.adversaries import Attack, Stationary
+from truearm.lab.arms import Instance
+from truearm.lab.limits import limit
+from truearm.policies import Policy, Told, by_name
+from truearm.problem import (
+    Adversary,
+    Contamination,
+    Interval,
+    Problem,
+    Regularity,
+    Tolerance,
+    check_count,
+    check_delta,
+)
+
+Floats = NDArray[np.float64]
+Engine = Literal["auto", "compiled", "python"]
+
+_FIRST = 64  # readings of an arm drawn at once at first; then the tape doubles
+_BLOCK = 8  # replications per task, whatever the executor: short enough to share, long enough to be worth sending
+_STATUSES = tuple(Status)
+
+
+class Run(NamedTuple):
+    """How one run ended.
+
+    Examples
+    --------
+    >>> Run(Status.SEPARATED, 0, (30, 20), (1,)).pulls
+    50
+    """
+
+    status: Status
+    answer: int | None
+    counts: tuple[int, ...]
+    """Pulls of each arm."""
+    rejected: tuple[int, ...] = ()
+    """Arms that were rejected on the way."""
+
+    @property
+    def pulls(self) -> int:
+        """All pulls of the run."""
+        return sum(self.counts)
+
+
+class Tapes:
+    """The readings of every arm in one replication, drawn when they are needed.
+
+    An attack that looks ahead sees whole tapes of `horizon` readings, all drawn at the start.
+
+    Examples
+    --------
+    >>> from truearm.lab.arms import instance
+    >>> tapes = Tapes(instance("G2"), None, np.random.default_rng(0), 10_000)
+    >>> first = tapes.upto(0, 3)[:3]
+    >>> bool(np.all(tapes.upto(0, 1000)[:3] == first))
+    True
+    """
+
+    def __init__(self, instance: Instance, attack: Attack | None, rng: np.random.Generator, horizon: int) -> None:
+        self._laws, self._attack, self._horizon = instance.arms, attack, horizon
+        if attack is None or attack.power is Adversary.OBLIVIOUS or isinstance(attack, Stationary):
+            self._rngs = rng.spawn(len(instance.arms))
+            self._readings: list[Floats] = [np.empty(0)] * len(instance.arms)
+        else:
+            self._readings = [tape.readings for tape in attack.tapes(rng, instance.arms, horizon)]
+
+    def upto(self, arm: int, n: int) -> Floats:
+        """Return all readings of an arm drawn so far, at least n."""
+        while self._readings[arm].size < n:
+            old = self._readings[arm]
+            count = max(_FIRST, old.size)
+            self._readings[arm] = np.concatenate([old, self._drawn(arm, old.size, count)])
+        return self._readings[arm]
+
+    def _drawn(self, arm: int, start: int, count: int) -> Floats:
+        if self._attack is None:
+            return self._laws[arm].sample(self._rngs[arm], count)
+        return self._attack.tape(self._rngs[arm], self._laws[arm], arm, count, start=start).readings
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """Anything that plays a whole run by itself, such as the baselines."""
+
+    def run(self, problem: Problem, tapes: Tapes, max_pulls: int) -> Run:
+        """Return how the run ended."""
+
+
+def play(policy: Policy[Any], problem: Problem, tapes: Tapes, max_pulls: int) -> Run:
+    """Run any policy to its end, or until the next batch would exceed `max_pulls`.
+
+    Examples
+    --------
+    >>> from truearm.lab.arms import instance
+    >>> tapes = Tapes(instance("D2"), None, np.random.default_rng(1), 10_000)
+    >>> play(by_name("toptwo"), Problem(arms=("A", "B"), contamination=None), tapes, 10_000).answer
+    0
+    """
+    arms = problem.arms
+    issued = dict.fromkeys(arms, 0)
+    state = policy.start(problem)
+    while not isinstance(decision := policy.ask(state), Verdict):
+        if sum(issued.values()) + sum(decision.values()) > max_pulls:
+            decision = policy.standing(state).so_far or Verdict(status=Status.EXHAUSTED, candidates=arms)
+            break
+        told = {}
+        for arm, n in decision.items():
+            first = issued[arm]
+            issued[arm] += n
+            values = tapes.upto(arms.index(arm), issued[arm])[first : issued[arm]]
+            told[arm] = Told(np.arange(first, issued[arm]), values)
+        state = policy.tell(state, told, issued)
+    gone = {claim.arm for claim in decision.claims if not claim.tolerant}
+    if decision.status is not Status.TOLERABLE:
+        gone |= {exclusion.arm for exclusion in decision.exclusions}
+    answer = None if decision.best is None else arms.index(decision.best)
+    rejected = tuple(i for i, arm in enumerate(arms) if arm in gone)
+    return Run(decision.status, answer, tuple(issued.values()), rejected)
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """All that a replication depends on besides its number."""
+
+    policy: Policy[Any] | Runner
+    problem: Problem
+    instance: Instance
+    attack: Attack | None
+    seed: int
+    max_pulls: int
+    compiled: bool
+
+    def run(self, replication: int) -> Run:
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(replication,)))
+        tapes = Tapes(self.instance, self.attack, rng, self.max_pulls)
+        if isinstance(self.policy, Runner):
+            return self.policy.run(self.problem, tapes, self.max_pulls)
+        if self.compiled:
+            from truearm.lab import engine
+
+            return engine.run(self.policy, self.problem, tapes.upto, self.max_pulls)
+        return play(self.policy, self.problem, tapes, self.max_pulls)
+
+
+def _block(setting: _Setting, numbers: range) -> tuple[int, list[tuple[Run, float]]]:
+    """Return the first number and the runs of a block, with the time each took."""
+    runs = []
+    for number in numbers:
+        begin = time.perf_counter()
+        run = setting.run(number)
+        runs.append((run, time.perf_counter() - begin))
+    return numbers.start, runs
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often something happened, and the exact (Clopper-Pearson) 95 % interval of its probability.
+
+    Examples
+    --------
+    >>> rate = Rate.of(0, 100)
+    >>> rate.value, round(rate.interval.high, 4)
+    (0.0, 0.0362)
+    """
+
+    count: int
+    value: float
+    interval: Interval
+
+    @classmethod
+    def of(cls, count: int, trials: int, level: float = 0.95) -> "Rate":
+        """Return the rate of `count` among `trials`."""
+        tail = (1 - level) / 2
+        low = float(betaincinv(count, trials - count + 1, tail)) if count > 0 else 0.0
+        high = float(betaincinv(count + 1, trials - count, 1 - tail)) if count < trials else 1.0
+        return cls(count, count / trials, Interval(low, high))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What many runs of one setting say."""
+
+    replications: int
+    errors: Rate
+    """Wrong answers; a run without an answer is not one."""
+    lost: Rate
+    """Runs in which the best arm was rejected at any time, whatever the answer."""
+    answered: Rate
+    pulls: float
+    """Mean over all runs."""
+    standard_error: float
+    quantiles: dict[float, float]
+    limit: float
+    """The least mean that any method with the same promise can have; NaN where it is not known."""
+    ratio: float
+    seconds: float
+    """Mean time of a run."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The runs of one setting, one entry per replication in every column, and what they were run on.
+
+    Examples
+    --------
+    >>> from truearm.lab.arms import instance
+    >>> done = simulate("toptwo", instance("D2"), None, 20, engine="python")
+    >>> done.summary.errors.count, done.runs["pulls"].size
+    (0, 20)
+    """
+
+    problem: Problem
+    instance: Instance
+    attack: Attack | None
+    runs: dict[str, NDArray[Any]]
+    counts: NDArray[np.int64] = field(repr=False)
+    """Pulls of each arm, one row per replication."""
+    seconds: Floats = field(repr=False)
+    """Time of each run, which is not part of the table: it differs from machine to machine."""
+
+    @property
+    def limit(self) -> float:
+        """The least expected number of pulls of any method with the same promise; NaN where it is not known."""
+        try:
+            found = limit(
+                self.instance,
+                self.attack,
+                contamination=self.problem.contamination,
+                tolerance=self.problem.tolerance,
+            )
+        except InvalidArgument:  # the attack is not stationary, or the tolerance is relative
+            return math.nan
+        return found.pulls(self.problem.delta)
+
+    @property
+    def summary(self) -> Summary:
+        """Rates, pulls and times."""
+        total = self.seconds.size
+        pulls = self.runs["pulls"]
+        answered = self.runs["answer"] >= 0
+        mean, bound = float(pulls.mean()), self.limit
+        return Summary(
+            replications=total,
+            errors=Rate.of(int(np.sum(answered & ~self.runs["correct"])), total),
+            lost=Rate.of(int(self.runs["best_rejected"].sum()), total),
+            answered=Rate.of(int(answered.sum()), total),
+            pulls=mean,
+            standard_error=float(pulls.std(ddof=1) / math.sqrt(total)) if total > 1 else math.nan,
+            quantiles={q: float(np.quantile(pulls, q)) for q in (0.05, 0.25, 0.5, 0.75, 0.95)},
+            limit=bound,
+            ratio=mean / bound if 0 < bound < math.inf else math.nan,
+            seconds=float(self.seconds.mean()),
+        )
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
+        """Return the table of runs as a data frame of pandas, polars or pyarrow."""
+        import narwhals
+
+        return narwhals.from_dict(self.runs, backend=backend).to_native()
+
+
+def simulate(
+    policy: str | Policy[Any] | Runner,
+    instance: Instance,
+    adversary: Attack | None = None,
+    replications: int = 100,
+    *,
+    delta: float = 0.05,
+    contamination: float | Contamination | None = None,
+    tolerance: float | str | Tolerance = 0.0,
+    regularity: Regularity | None = None,
+    executor: Executor | None = None,
+    seed: int = 0,
+    max_pulls: int = 10**6,
+    engine: Engine = "auto",
+    progress: Callable[[int, int], None] | None = None,
+) -> Simulation:
+    """Run a policy many times against an instance whose truth is known.
+
+    Parameters
+    ----------
+    policy
+        A name, any policy object, or a `Runner` such as the baselines.
+    adversary
+        What spoils the readings; None takes the attack of the instance, if it has one.
+    contamination
+        What the policy is told. None is the paper's promise, that the arms are separated whatever the attack does,
+        as in `limit`.
+    executor
+        Where blocks of replications run: any `concurrent.futures` executor, also that of a Dask client.
+    seed
+        Decides every reading of every run: the table of runs is the same on all executors and engines.
+    max_pulls
+        A run that would need more ends as exhausted.
+    engine
+        "compiled" (extra `lab`), "python", or "auto": compiled where there is compiled code for the policy.
+    progress
+        Called with the number of finished replications and of all, after every block.
+
+    Examples
+    --------
+    >>> from truearm.lab.arms import instance as named
+    >>> from truearm.lab.adversaries import worst
+    >>> two = named("G2")
+    >>> done = simulate("toptwo", two, worst(two, 0.05), 10, engine="python", seed=4)
+    >>> done.summary.answered.count, done.summary.pulls > done.limit
+    (10, True)
+    """
+    chosen = by_name(policy) if isinstance(policy, str) else policy
+    problem = Problem(
+        arms=tuple(f"arm {i}" for i in range(len(instance.arms))),
+        delta=check_delta(delta),
+        contamination=Contamination.of(contamination),
+        tolerance=Tolerance.of(tolerance),
+        quantile=instance.quantile,
+        regularity=regularity,
+    )
+    attack = adversary if adversary is not None else instance.attack
+    limit_of_pulls = check_count("max_pulls", max_pulls)
+    compiled = _is_compiled(engine, chosen, problem)
+    setting = _Setting(chosen, problem, instance, attack, seed, limit_of_pulls, compiled)
+    blocks = _finished(setting, check_count("replications", replications), executor)
+    runs: list[tuple[Run, float]] = [(Run(Status.EXHAUSTED, None, ()), 0.0)] * replications
+    done = 0
+    for start, block in blocks:
+        runs[start : start + len(block)] = block
+        done += len(block)
+        if progress is not None:
+            progress(done, replications)
+    return _simulation(setting, runs)
+
+
+def _is_compiled(engine: str, policy: Policy[Any] | Runner, problem: Problem) -> bool:
+    if engine not in ("auto", "compiled", "python"):
+        msg = f"engine must be 'auto', 'compiled' or 'python', but got {engine!r}"
+        raise InvalidArgument(msg)
+    if engine == "python" or isinstance(policy, Runner):
+        return False
+    if importlib.util.find_spec("numba") is None:
+        if engine == "compiled":
+            msg = "engine='compiled' needs numba; install truearm[lab], or use engine='python'"
+            raise InvalidArgument(msg)
+        return False
+    from truearm.lab import engine as compiled
+
+    if engine == "compiled" and not compiled.supports(policy, problem):
+        msg = f"engine='compiled' has no code for {policy!r} on this problem; use engine='auto'"
+        raise InvalidArgument(msg)
+    return compiled.supports(policy, problem)
+
+
+def _finished(
+    setting: _Setting, replications: int, executor: Executor | None
+) -> Iterator[tuple[int, list[tuple[Run, float]]]]:
+    parts = [range(at, min(at + _BLOCK, replications)) for at in range(0, replications, _BLOCK)]
+    if executor is None:
+        yield from (_block(setting, part) for part in parts)
+        return
+    # a cached result of the same block would be right too: a block is a function of its arguments
+    pending = [executor.submit(_block, setting, part) for part in parts]
+    for future in as_completed(pending):
+        yield future.result()
+
+
+def _simulation(setting: _Setting, runs: list[tuple[Run, float]]) -> Simulation:
+    good = np.array(setting.instance.good(setting.problem.tolerance.amount))
+    best = setting.instance.best
+    answers = np.array([-1 if run.answer is None else run.answer for run, _ in runs])
+    counts = np.array([run.counts for run, _ in runs], dtype=np.int64)
+    columns: dict[str, NDArray[Any]] = {
+        "replication": np.arange(len(runs)),
+        "status": np.array([run.status.value for run, _ in runs]),
+        "answer": answers,
+        "correct": np.isin(answers, good),
+        "best_rejected": np.array([best in run.rejected for run, _ in runs]),
+        "pulls": counts.sum(axis=1),
+    }
+    seconds = np.array([spent for _, spent in runs])
+    return Simulation(setting.problem, setting.instance, setting.attack, columns, counts, seconds)
