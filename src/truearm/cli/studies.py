@@ -1,4 +1,4 @@
-"""Saved studies by hand and by script: `next` hands out pulls, `tell` takes readings, `status` and `report` look."""
+"""Saved studies by hand and by script: `next` hands out pulls, `tell` takes readings, the others look."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -97,12 +97,13 @@ def tell_command(file: str, words: tuple[str, ...], release: tuple[int, ...]) ->
     """  # noqa: D301 - click wants the control character
     readings = list(_parsed(words or (() if release else sys.stdin.read().split())))
     with alone(file, wait=True), opened(file) as saved:
+        tickets = _Tickets.of(saved)
         for ticket, value in readings:
-            _tell(saved, ticket, value)
+            _tell(saved, tickets, ticket, value)
         for ticket in release:
-            pull = _arm_of(saved, ticket)
+            arm = tickets.arm(ticket, saved)
             saved.study.release(ticket)  # checks first: what it refuses must not be in the log
-            saved.store.append([Released(ticket, pull)])
+            saved.store.append([Released(ticket, arm)])
         click.echo(_line(saved), err=True)
 
 
@@ -118,20 +119,33 @@ def _parsed(words: Sequence[str]) -> Iterator[tuple[int, float]]:
             raise click.UsageError(msg) from None
 
 
-def _arm_of(saved: Saved, ticket: int) -> str:
-    for _, event in saved.store.events():
-        if isinstance(event, Issued) and event.ticket == ticket:
-            return event.arm
-    msg = f"ticket {ticket} was never handed out; `truearm next {saved.store.path.name}` hands out tickets"
-    raise InvalidArgument(msg)
+class _Tickets(NamedTuple):
+    """What the log says of tickets: which arm each is for, and what those that came back said."""
+
+    arms: dict[int, str]
+    told: dict[int, float]
+
+    @classmethod
+    def of(cls, saved: Saved) -> "_Tickets":
+        events = [entry.event for entry in saved.store.events()]
+        return cls(
+            {event.ticket: event.arm for event in events if isinstance(event, Issued)},
+            {event.ticket: event.value for event in events if isinstance(event, Reading)},
+        )
+
+    def arm(self, ticket: int, saved: Saved) -> str:
+        if ticket not in self.arms:
+            msg = f"ticket {ticket} was never handed out; `truearm next {saved.store.path.name}` hands out tickets"
+            raise InvalidArgument(msg)
+        return self.arms[ticket]
 
 
-def _tell(saved: Saved, ticket: int, value: float) -> None:
-    arm = _arm_of(saved, ticket)
-    known = next((e.value for _, e in saved.store.events() if isinstance(e, Reading) and e.ticket == ticket), None)
-    if known is None:
-        saved.study.draw(ticket)  # refuses a ticket that was released
+def _tell(saved: Saved, tickets: _Tickets, ticket: int, value: float) -> None:
+    arm = tickets.arm(ticket, saved)
+    saved.study.draw(ticket)  # refuses a ticket that was released
+    if ticket not in tickets.told:
         saved.store.append([Reading(ticket, arm, value)])
+        tickets.told[ticket] = value
     saved.study.tell(ticket, value)  # the same again is ignored, another value refused
 
 
@@ -186,7 +200,7 @@ def status_command(file: str, as_json: bool) -> None:
         against = (
             "" if arm == standing.leader else f", evidence {min(100, round(100 * share))} % of what excludes it"
         )
-        click.echo(f"{name_of(arm)}: {place}, {count(n)} pulls{against}")
+        click.echo(f"{name_of(arm)}: {place}, {count(n)} pulls{'' if place == 'leads' else against}")
     for pull in out:
         click.echo(f"out: ticket {pull.ticket}, {name_of(pull.arm)}")
 
@@ -239,9 +253,8 @@ def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool,
     runs = runs_of([entry.event for entry in saved.store.events()])
     commands: Sequence[Command] = saved.setting.commands if saved.setting else ()
     if as_json:
-        results = {"results": hyperfine_results(commands, runs)} if commands else {}
-        kind = metric if saved.setting else None
-        return json_text(document(result, tapes, metric=kind, seed=saved.study.seed, **results))
+        found = document(result, tapes, metric=metric if commands else None, seed=saved.study.seed)
+        return json_text({**found, "results": hyperfine_results(commands, runs)} if commands else found)
     if as_csv:
         return csv_text(result, hyperfine_results(commands, runs)).rstrip("\n")
     unit = text.unit_for(metric, result.arms)

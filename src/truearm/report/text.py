@@ -276,8 +276,8 @@ def _row(result: Result, arm: Arm, found: dict[str, Ratio]) -> Row:
         relative = f"{number(ratio.observed, 0.01)} ({low} to {high})"
     elif found and arm.name not in {r.reference for r in found.values()}:
         relative = ""
-    interval = "contradictory"
-    if arm.low <= arm.high:
+    interval = "unknown" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
+    if arm.low <= arm.high and interval != "unknown":
         interval = " to ".join(map(_short, interval_ends(arm.low, arm.high)))
     return Row(
         name_of(arm.name),
