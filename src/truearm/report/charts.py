@@ -5,15 +5,15 @@ Every shape is drawn on a board 1000 units wide and stretched to the page; strok
 
 import math
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import NamedTuple
 
 import numpy as np
 
 from truearm.problem import Interval
+from truearm.report.markup import text
 from truearm.report.picture import Strip, Timeline
 from truearm.result import Quality
-from truearm.wording import name_of, number
+from truearm.wording import number
 
 WIDTH = 1000
 _BAR, _STRIP, _GRAPH = 24, 100, 400  # heights of the boards
@@ -33,17 +33,6 @@ class Tick(NamedTuple):
 
     place: float
     label: str
-
-
-def text(words: str) -> str:
-    """Return words as text of a page: markup escaped, what does not print replaced.
-
-    Examples
-    --------
-    >>> text("<b>" + chr(0)) == "&lt;b&gt;" + chr(0xFFFD)
-    True
-    """
-    return escape(name_of(words))
 
 
 def at(x: float, window: Interval) -> float:
@@ -109,7 +98,7 @@ def _board(kind: str, height: int, label: str, shapes: str) -> str:
 
 
 def bar(ends: Sequence[float], observed: float, label: str) -> str:
-    """Return the interval of one arm: thin line all of it, thick bar contamination's part, tick the observed value.
+    """Return one arm's interval: a thin line, contamination's part as a bar, the observed value as a tick.
 
     Parameters
     ----------
@@ -145,10 +134,9 @@ def strip(found: Strip, window: Interval, label: str) -> str:
 
     Examples
     --------
-    >>> from truearm.report.picture import Picture
-    >>> shown = Strip(2, np.zeros(2), np.array([1.0, 99.0]), np.array([False, True]), Interval(0.0, 2.0), 1, 0, 0,
-    ...     np.array([1.0, 99.0]))
-    >>> strip(shown, Interval(0.0, 2.0), "readings of A").count('class="far"')
+    >>> readings, window = np.array([1.0, 99.0]), Interval(0.0, 2.0)
+    >>> shown = Strip(2, np.zeros(2), readings, readings > 2, window, 1, 0, 0, readings)
+    >>> strip(shown, window, "readings of A").count('class="far"')
     1
     """
     inner = WIDTH - 2 * _GUTTER
@@ -171,12 +159,12 @@ def _density(found: Strip, window: Interval, inner: int) -> str:
     values = found.sorted[(found.sorted >= window.low) & (found.sorted <= window.high)]
     if not values.size:
         return ""
-    edges = window.low + (window.high - window.low) * np.linspace(0, 1, _BINS + 1)
-    counts = np.diff(np.searchsorted(values, edges, side="right"), prepend=0)[1:]
-    counts[0] += np.count_nonzero(values == edges[0])
+    share = np.linspace(0, 1, _BINS + 1)
+    edges = window.low * (1 - share) + window.high * share
+    counts = np.diff(np.searchsorted(values, edges[1:-1]), prepend=0, append=values.size)
     step = inner / _BINS
     path = "".join(f"V{38 - 36 * c / counts.max():.1f}h{step:.2f}" for c in counts)
-    return f'<path class="density" d="M{_GUTTER} 38{path}V38Z"/>' if counts.max() else ""
+    return f'<path class="density" d="M{_GUTTER} 38{path}V38Z"/>'
 
 
 def graph(shapes: str, across: Sequence[Tick], up: Sequence[Tick], *, label: str, titles: tuple[str, str]) -> str:
@@ -187,15 +175,13 @@ def graph(shapes: str, across: Sequence[Tick], up: Sequence[Tick], *, label: str
     >>> graph("", [Tick(0.5, "10")], [], label="nothing", titles=("height", "width")).count("10</span>")
     1
     """
-    lines = "".join(
-        f'<line class="grid" x1="0" x2="{WIDTH}" y1="{_GRAPH * (1 - t.place):.1f}" y2="{_GRAPH * (1 - t.place):.1f}"/>'
-        for t in up
-    )
+    rules = "".join(f"M0 {_GRAPH * (1 - t.place):.1f}H{WIDTH}" for t in up)
     side = "".join(f'<span style="bottom:{100 * t.place:.1f}%">{text(t.label)}</span>' for t in up)
-    frame = f'<rect class="frame" x="0" y="0" width="{WIDTH}" height="{_GRAPH}"/>'
+    frame = f'<path class="frame" d="M0 0H{WIDTH}V{_GRAPH}H0Z{rules}"/>'
     return (
-        f'<p class="note">{text(titles[0])}</p><div class="plot"><div class="y-ticks" aria-hidden="true">{side}</div>'
-        f"{_board('graph', _GRAPH, label, frame + lines + shapes)}"
+        f'<p class="note">{text(titles[0])}</p><div class="plot">'
+        f'<div class="y-ticks" aria-hidden="true">{side}</div>'
+        f"{_board('graph', _GRAPH, label, frame + shapes)}"
         f'<div class="below">{axis(across)}<p class="axis-title">{text(titles[1])}</p></div></div>'
     )
 

@@ -1,5 +1,395 @@
-"""A result as one page: a file that needs no network, no server and no script to be read.
+"""A result as one page: a file that needs no network, no server and, to be read, no script.
 
-The script only moves what Python computed (`truearm.report.picture`). The template, the style and the script
-are in `page/`; every word of a user goes through `charts.text`.
+The script only moves what Python computed (`truearm.report.picture`). Template, style and script are in
+`page/`; every word of a user goes through `charts.text`.
 """
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Sequence
+from decimal import ROUND_FLOOR
+from importlib import resources
+from string import Template
+
+from truearm import __version__, wording
+from truearm.certificate import Bound, Claim, Exclusion, Status, Tapes
+from truearm.errors import InvalidArgument
+from truearm.problem import Adversary, Interval
+from truearm.report import charts, slider
+from truearm.report.charts import Scale, Tick, axis
+from truearm.report.markup import between, note, section, short, table, text
+from truearm.report.picture import Picture, Strip, span
+from truearm.result import Arm, Result
+from truearm.wording import count, name_of, number, percent, quantile_name
+
+_EMBEDDED = re.compile(r'<script type="application/json" id="result">(.*?)</script>', re.DOTALL)
+_SHARES = (0.95, 0.9, 0.75, 0.5, 0.25)  # of the quality curve, told in words
+
+
+def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
+    """Return a report as one self-contained HTML page, with a slider of the contamination.
+
+    Parameters
+    ----------
+    readings
+        Those the result was found from, per arm in order of pull, in the user's units; None for a pull never
+        told.
+    title
+        Heading of the page; what was found, in a few words, by default.
+
+    Examples
+    --------
+    >>> from truearm import Study
+    >>> study = Study(["A", "B"], contamination=0.1)
+    >>> while counts := study.ask_counts():
+    ...     study.tell_arrays({arm: [i % 7 + 5.0 * (arm == "A") for i in range(n)] for arm, n in counts.items()})
+    >>> written = page(study.result, study.readings)
+    >>> written[:15], result_in(written) == study.result
+    ('<!DOCTYPE html>', True)
+    """
+    picture = Picture.of(result, readings)
+    script = _part("script.js")
+    parts = [
+        _alarms(result),
+        slider.candidates(picture),
+        _arms(picture),
+        _evidence(picture),
+        _quality(result),
+        _readings(picture),
+        _assumptions(result),
+        _certificate(result),
+    ]
+    return Template(_part("template.html")).substitute(
+        title=text(_headline(result) if title is None else title),
+        summary=text(wording.without_alarms(result)),
+        sections="\n".join(filter(None, parts)),
+        version=text(__version__),
+        style=_part("style.css"),
+        script=script,
+        script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
+        result=_embedded(result.to_dict()),
+        picture=_embedded(slider.view(picture)),
+    )
+
+
+def result_in(written: str) -> Result:
+    """Return the result that a page holds in machine-readable form.
+
+    Examples
+    --------
+    >>> result_in("<p>")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: the text holds no result of truearm; pass a whole page that `page` wrote
+    """
+    found = _EMBEDDED.search(written)
+    if found is None:
+        msg = "the text holds no result of truearm; pass a whole page that `page` wrote"
+        raise InvalidArgument(msg)
+    return Result.from_dict(json.loads(found[1]))
+
+
+def _part(name: str) -> str:
+    return resources.files("truearm.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _embedded(value: object) -> str:
+    """Return JSON that cannot end the element it stands in."""
+    plain = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return plain.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _headline(result: Result) -> str:
+    match result.status:
+        case Status.CERTIFIED | Status.SEPARATED if result.best is not None:
+            return f"{name_of(result.best)} is best"
+        case Status.TOLERABLE if result.best is not None:
+            return f"{name_of(result.best)} is good enough"
+        case Status.INDISTINGUISHABLE:
+            return "The leading arms cannot be told apart"
+    return "Not decided yet"
+
+
+def _alarms(result: Result) -> str:
+    if not result.alarms:
+        return ""
+    told = (f'<p class="alarm"><strong>{text(a.kind)}</strong>: {text(a.message)}</p>' for a in result.alarms)
+    return section("alarms", "Alarms", note("Signs that the promises do not hold. Nothing was changed."), *told)
+
+
+# Numbers
+
+
+def _arms(picture: Picture) -> str:
+    result = picture.result
+    name = quantile_name(result.problem.quantile)
+    where = f"true {name}" if result.problem.contamination else f"true {name} if none is bad"
+    titles = ("arm", "pulls", f"observed {name}", where, "part of contamination", "MAD", "true MAD")
+    rows = (
+        (
+            arm.name,
+            count(arm.n),
+            short(number(arm.median)),
+            between(arm.low, arm.high),
+            _contamination_part(arm),
+            short(number(arm.mad)),
+            between(arm.mad_low, arm.mad_high),
+        )
+        for arm in result.arms
+    )
+    return section(
+        "arms",
+        "The arms",
+        table(titles, rows),
+        note(
+            f"Intervals at the declared contamination of {percent(picture.declared.eps)}, for all arms at once, "
+            f"with error probability {percent(result.problem.delta)}. The part of contamination is the share of "
+            "the width that no number of readings removes: an estimate. MAD: median absolute deviation."
+        ),
+        _breakdown_table(picture),
+    )
+
+
+def _contamination_part(arm: Arm) -> str:
+    width = arm.high - arm.low
+    if not 0 < width < math.inf:
+        return "–"
+    return percent(min(1.0, max(0.0, arm.contamination_high - arm.contamination_low) / width), digits=2)
+
+
+def _breakdown_table(picture: Picture) -> str:
+    result = picture.result
+    if result.leader is None or len(result.arms) == 1:
+        return ""
+    rows = [
+        (arm, *(_point(picture.points[a].get(arm)) for a in Adversary))
+        for arm in result.problem.arms
+        if arm != result.leader
+    ]
+    estimate = ("all, with endless readings", *(f"about {percent(e, digits=2)}" for e in _estimates(result)))
+    return (
+        f"<p>{text(name_of(result.leader))} is better than the arm, up to this share of bad readings:</p>"
+        + table(("arm", *Adversary), [*rows, estimate])
+        + note("The last line is an estimate, not certified.")
+    )
+
+
+def _estimates(result: Result) -> list[float]:
+    return [0.0 if e is None else e for e in result.breakdown_estimate]
+
+
+def _point(point: float | None) -> str:
+    return "not certified" if point is None else percent(point, ROUND_FLOOR)
+
+
+# Graphs
+
+
+def _evidence(picture: Picture) -> str:
+    time = picture.evidence_over_time()
+    if not time.lines:
+        return ""
+    result, scale = picture.result, Scale.of(time)
+    drawn = charts.graph(
+        charts.evidence(time, scale),
+        charts.pull_ticks(scale, time.pulls[-1]),
+        charts.power_ticks(scale.up),
+        label=f"Evidence against {count(len(time.lines))} rivals of {name_of(result.leader or '')} over time; the "
+        "table below has its last values",
+        titles=("evidence that the arm is not the best", "pulls of all arms, logarithmic"),
+    )
+    rows = [
+        (f"{i + 1}. {name_of(arm)}", _factor(line[-1]), _crossing(time.pulls, line, time.log_threshold))
+        for i, (arm, line) in enumerate(time.lines.items())
+    ]
+    samples = "".join(f"<li>{charts.pen_sample(i)}{i + 1}. {text(arm)}</li>" for i, arm in enumerate(time.lines))
+    threshold = (
+        '<svg viewBox="0 0 40 16" aria-hidden="true"><line class="threshold" x1="0" x2="40" y1="8" y2="8"/></svg>'
+    )
+    legend = f'<ul class="legend">{samples}<li>{threshold}threshold {_factor(time.log_threshold)}</li></ul>'
+    return section(
+        "evidence",
+        "Evidence over time",
+        f"<figure>{drawn}{legend}<figcaption>{text(_plotted(picture, len(time.lines)))}</figcaption></figure>",
+        table(("arm", "evidence in the end", "threshold first reached at"), rows),
+    )
+
+
+def _plotted(picture: Picture, drawn: int) -> str:
+    result = picture.result
+    others = len(result.arms) - 1
+    some = f" The {drawn} of {others} rivals with the least evidence are drawn." if drawn < others else ""
+    kind = (
+        "For readings whose number was fixed in advance this is 1/p, and only its last value counts: crossing "
+        "the threshold earlier means nothing."
+        if result.design == "fixed"
+        else "It may be looked at any time."
+    )
+    return (
+        f"Computed from the readings in order of pull, at the declared contamination of "
+        f"{percent(picture.declared.eps)}, knowing that {name_of(result.leader or '')} leads in the end. At each "
+        "point every arm has the same share of its pulls; a study that pulled in other proportions looked at "
+        f"other moments. {kind} Lines may leave the picture.{some}"
+    )
+
+
+def _factor(log_evidence: float) -> str:
+    """Return evidence as a factor, by its power of ten when it is large."""
+    tens = log_evidence / math.log(10)
+    return number(math.exp(log_evidence)) if abs(tens) < 4 else f"10^{number(math.floor(tens))}"
+
+
+def _crossing(pulls: Sequence[int], line: Sequence[float], log_threshold: float) -> str:
+    reached = (n for n, value in zip(pulls, line, strict=True) if value >= log_threshold)
+    first = next(reached, None)
+    return "not reached" if first is None else f"{count(first)} pulls or before"
+
+
+def _quality(result: Result) -> str:
+    if not result.quality or result.leader is None:
+        return ""
+    falling = result.problem.goal == "max"
+    window = span([point.x for point in result.quality])
+    percents = [Tick(share, percent(share)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    side = "at least" if falling else "at most"
+    drawn = charts.graph(
+        charts.quality(result.quality, window, falling=falling),
+        charts.ticks(window),
+        percents,
+        label=f"Quality curve of {name_of(result.leader)}; the table below has some of its values",
+        titles=(f"share of true readings that are {side} x, at least", "x, in units of the readings"),
+    )
+    found = {point.share: point.x for point in result.quality}
+    rows = [(percent(share), f"{side} {number(found[share])}") for share in _SHARES if share in found]
+    return section(
+        "quality",
+        f"What {name_of(result.leader)} delivers",
+        f"<figure>{drawn}<figcaption>A lower bound for all x at once, with error probability "
+        f"{percent(result.problem.delta)}, whichever arm was chosen.</figcaption></figure>",
+        table(("at least this share of true readings", "is"), rows) if rows else "",
+    )
+
+
+# Readings
+
+
+def _readings(picture: Picture) -> str:
+    if not picture.result.total:
+        return ""
+    strips = picture.strips()
+    window = span([end for strip in strips for end in strip.view])
+    rows = "".join(
+        f'<li class="row"><span class="name">{text(arm)}</span>'
+        f'<span class="picture">{charts.strip(strip, window, f"readings of {name_of(arm)}")}</span>'
+        f'<span class="where">{text(_about(strip, window))}</span></li>'
+        for arm, strip in zip(picture.result.problem.arms, strips, strict=True)
+    )
+    inner = [Tick(0.03 + 0.94 * tick.place, tick.label) for tick in charts.ticks(window)]
+    return section(
+        "readings",
+        "The readings",
+        f'<ol class="arms strips">{rows}<li class="row axis"><span></span>'
+        f'<span class="picture">{axis(inner)}</span></li></ol>',
+        note(
+            "Above, the density of all readings; below, single ones, the first pull on top and the last at the "
+            "bottom: a few hundred, evenly spaced in order of pull. Upright marks are readings more than ten "
+            "robust standard deviations from their arm's median; the shaded margins hold what lies beyond the "
+            "picture. Nobody can tell which single readings are bad: contamination that hides among the true "
+            f"readings is not to be seen here, and is covered up to the declared {percent(picture.declared.eps)}."
+        ),
+    )
+
+
+def _about(strip: Strip, window: Interval) -> str:
+    below = int(strip.sorted.searchsorted(window.low))
+    above = strip.sorted.size - int(strip.sorted.searchsorted(window.high, "right"))
+    share = f" ({percent(strip.distant / strip.n, digits=2)})" if strip.distant else ""
+    parts = [
+        f"{count(strip.n)} pulls",
+        f"{count(strip.distant)} far{share}",
+        f"{count(below)} left of the picture" if below else "",
+        f"{count(above)} right of it" if above else "",
+        f"{count(strip.missing)} missing" if strip.missing else "",
+        f"{count(strip.pending)} not told" if strip.pending else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+# What it rests on
+
+
+def _assumptions(result: Result) -> str:
+    items = "".join(f"<li>{text(sentence)}</li>" for sentence in result.assumptions)
+    return section("assumptions", "What this rests on", f"<ul>{items}</ul>")
+
+
+_RULES = {
+    "pooled": "one portfolio of bets against each arm, for adversaries blind to the future",
+    "causal": "pairs of arms, for adversaries blind to the future",
+    "clairvoyant": "pairs of arms, for adversaries that see the future",
+    "dependent": "pairs of arms that may move together",
+}
+
+_VERIFY = """\
+import pathlib
+from truearm.report.html import result_in
+
+result = result_in(pathlib.Path("report.html").read_text(encoding="utf-8"))
+result.certificate.verify(readings)  # {arm: readings in order of pull}; raises if a claim fails"""
+
+
+def _certificate(result: Result) -> str:
+    certificate = result.certificate
+    needed = certificate.log_threshold
+    facts = {
+        "status": result.status.value,
+        "digest of the readings": certificate.digest,
+        "design": "sizes fixed in advance" if result.design == "fixed" else "sequential: valid at any time",
+        "rule": _RULES[certificate.rule] if certificate.rule else "confidence bounds",
+        "threshold": "none" if needed is None else f"{_factor(needed)} (logarithm {number(needed)})",
+        "error probability": percent(result.problem.delta),
+    }
+    listed = "".join(f"<dt>{text(key)}</dt><dd>{text(value)}</dd>" for key, value in facts.items())
+    return section(
+        "certificate",
+        "The certificate",
+        f"<dl>{listed}</dl>",
+        _claims(certificate.claims),
+        _exclusions(certificate.exclusions),
+        "<p>To check it, recompute every claim from the readings, which this page holds only in part:</p>",
+        f"<pre><code>{_code(_VERIFY)}</code></pre>",
+    )
+
+
+def _code(lines: str) -> str:
+    return "\n".join(text(line) for line in lines.splitlines())
+
+
+def _claims(claims: Sequence[Claim]) -> str:
+    if not claims:
+        return ""
+    rows = (
+        (
+            claim.arm,
+            claim.leader,
+            "not better by more than the tolerance" if claim.tolerant else "not the best",
+            count(sum(claim.counts)),
+            f"{_factor(claim.log_evidence)} (logarithm {number(claim.log_evidence, None, ROUND_FLOOR)})",
+        )
+        for claim in claims
+    )
+    return table(("arm", "leader", "claim", "after pulls of all arms", "evidence"), rows)
+
+
+def _exclusions(exclusions: Sequence[Exclusion]) -> str:
+    if not exclusions:
+        return ""
+    rows = ((e.arm, _bound(e.upper), _bound(e.lower)) for e in exclusions)
+    return table(("excluded arm", "its upper bound", "is below a lower bound"), rows)
+
+
+def _bound(bound: Bound) -> str:
+    return f"{short(number(bound.value))} ({name_of(bound.arm)}, {count(bound.n)} readings)"

@@ -98,7 +98,7 @@ class Picture:
                         rejection.log_threshold,
                         quantile=result.problem.level,
                         adversary=adversary,
-                        accuracy=1e-5,
+                        accuracy=1e-4,  # three digits are shown
                     ),
                     getattr(result.breakdown, adversary.value),
                     self._decided(adversary),
@@ -141,6 +141,17 @@ class Picture:
             else (endless, endless)
             for sample in self.samples
         ]
+
+    @cached_property
+    def declared(self) -> Contamination:
+        """The contamination the result was found under; none at all where only the order was promised."""
+        return self.result.problem.contamination or Contamination(0.0)
+
+    @cached_property
+    def window(self) -> Interval:
+        """The stretch of readings that holds every interval at the declared contamination."""
+        ends = [end for whole, _ in self.intervals(self.declared.eps, self.declared.adversary) for end in whole]
+        return span([*ends, *(arm.median for arm in self.result.arms)])
 
     def evidence_over_time(self, rivals: int = _RIVALS) -> "Timeline":
         """Return the evidence against the rivals of the leader at the declared contamination, pull by pull.

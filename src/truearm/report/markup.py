@@ -1,0 +1,84 @@
+"""The few elements a page is made of. Every word of a user goes through `text`."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from truearm.wording import interval_ends, name_of
+
+
+def text(words: str) -> str:
+    """Return words as text of a page: markup escaped, what does not print replaced.
+
+    Examples
+    --------
+    >>> text("<b>" + chr(0)) == "&lt;b&gt;" + chr(0xFFFD)
+    True
+    """
+    return escape(name_of(words))
+
+
+def section(name: str, title: str, *parts: str) -> str:
+    """Return a part of the page under its own heading; empty parts are left out.
+
+    Examples
+    --------
+    >>> section("alarms", "Alarms", "<p>none</p>").count("alarms-title")
+    2
+    """
+    body = "\n".join(filter(None, parts))
+    return (
+        f'<section aria-labelledby="{name}-title">\n<h2 id="{name}-title">{text(title)}</h2>\n{body}\n</section>'
+    )
+
+
+def note(words: str) -> str:
+    """Return a paragraph in small print.
+
+    Examples
+    --------
+    >>> note("a < b")
+    '<p class="note">a &lt; b</p>'
+    """
+    return f'<p class="note">{text(words)}</p>'
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table whose first column names the row; on a narrow page every cell shows its title.
+
+    Examples
+    --------
+    >>> table(("arm", "pulls"), [("A", "10")]).count("pulls")
+    2
+    """
+    head = "".join(f'<th scope="col">{text(title)}</th>' for title in titles)
+    body = "".join(
+        f'<tr><th scope="row">{text(first)}</th>{"".join(map(_cell, titles[1:], rest))}</tr>'
+        for first, *rest in rows
+    )
+    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(title: str, words: str) -> str:
+    return f'<td data-title="{text(title)}"><span>{text(words)}</span></td>'
+
+
+def short(words: str) -> str:
+    """Return a number in words as a sign where it has one, to fit a table.
+
+    Examples
+    --------
+    >>> short("infinity"), short("12.5")
+    ('∞', '12.5')
+    """
+    return {"minus infinity": "−∞", "infinity": "∞", "unknown": "–"}.get(words, words)
+
+
+def between(low: float, high: float) -> str:
+    """Return an interval, rounded outward, to fit a table.
+
+    Examples
+    --------
+    >>> between(1.0, 2.5), between(2.0, 1.0)
+    ('1 to 2.5', 'contradictory')
+    """
+    return " to ".join(map(short, interval_ends(low, high))) if low <= high else "contradictory"

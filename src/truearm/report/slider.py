@@ -1,0 +1,218 @@
+"""Who remains a candidate, against a slider of the contamination.
+
+The markup stands at the declared contamination and is complete by itself; `view` holds, for every position of
+the slider, what the script puts in its place.
+"""
+
+from decimal import ROUND_FLOOR
+from typing import Any
+
+from truearm.certificate import Status
+from truearm.problem import Adversary, Interval
+from truearm.report import charts
+from truearm.report.charts import at, axis
+from truearm.report.markup import between, note, section, text
+from truearm.report.picture import Picture
+from truearm.result import Arm
+from truearm.wording import count, name_of, percent, quantile_name
+
+
+def candidates(picture: Picture) -> str:
+    """Return the section with the slider, the intervals and who remains a candidate.
+
+    Examples
+    --------
+    >>> from truearm import Study
+    >>> study = Study(["A", "B"])
+    >>> study.stop()
+    >>> "no readings yet" in candidates(Picture.of(study.result, study.readings))
+    True
+    """
+    result, declared = picture.result, picture.declared
+    title = "Who remains a candidate, by how many readings may be bad"
+    if result.leader is None:
+        return section("candidates", title, "<p>There are no readings yet.</p>")
+    said, decided = _sentence(picture, declared.eps, declared.adversary)
+    ends = picture.intervals(declared.eps, declared.adversary)
+    rows = "".join(
+        _row(picture, i, _cell(ends[i], picture.window), decided=decided) for i in range(len(result.arms))
+    )
+    ruler = axis(charts.ticks(picture.window))
+    return section(
+        "candidates",
+        title,
+        _controls(picture),
+        "<noscript><p>Without scripts this picture stands at the declared contamination.</p></noscript>",
+        f'<p id="standing" class="standing" role="status" aria-live="polite">{_opening(picture)}{text(said)}</p>',
+        f'<ol class="arms" id="intervals">{rows}'
+        f'<li class="row axis"><span></span><span class="picture">{ruler}</span></li></ol>',
+        _legend(),
+        note(_explanation(picture)),
+    )
+
+
+def _opening(picture: Picture) -> str:
+    declared = picture.declared
+    return f"If at most {percent(declared.eps)} of the readings are bad ({declared.adversary}): "
+
+
+def _explanation(picture: Picture) -> str:
+    problem = picture.result.problem
+    better = "larger" if problem.goal == "max" else "smaller"
+    tolerant = (
+        " The study asked for an arm within a tolerance; this picture asks which arm is the best itself."
+        if picture.result.status is Status.TOLERABLE
+        else ""
+    )
+    return (
+        f"The true {quantile_name(problem.quantile)} in units of the readings; {better} is better. At the one "
+        "true contamination, whatever it is, two statements hold, each with error probability "
+        f"{percent(problem.delta)}: all true values lie in their intervals, and the best arm is not among the "
+        "excluded. An arrow says that an interval goes on." + tolerant
+    )
+
+
+def _legend() -> str:
+    samples = (
+        ('<rect class="core" x="4" width="32" y="1" height="14"/>', "left by contamination alone (an estimate)"),
+        ('<rect class="sampling" x="1" width="38" y="6.5" height="3"/>', "until there are more readings"),
+        ('<line class="observed" x1="20" x2="20" y1="1" y2="15"/>', "observed"),
+        ('<g class="excluded"><rect class="core" x="4" width="32" y="1" height="14"/></g>', "excluded"),
+    )
+    items = (
+        f'<li><svg viewBox="0 0 40 16" aria-hidden="true">{shape}</svg>{text(words)}</li>'
+        for shape, words in samples
+    )
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def _controls(picture: Picture) -> str:
+    declared = picture.declared
+    radios = "".join(
+        f'<label><input type="radio" name="adversary" value="{a}"{" checked" * (a is declared.adversary)}>'
+        f"{a}</label>"
+        for a in Adversary
+    )
+    return (
+        f'<div class="controls" hidden><fieldset><legend>Adversary</legend>{radios}</fieldset>'
+        '<label class="eps-label" for="eps">Share of readings that may be bad: '
+        f'<output id="eps-chosen" for="eps">{percent(declared.eps)}</output></label>'
+        '<div class="marks above" aria-hidden="true"></div>'
+        f'<input type="range" id="eps" min="0" max="{len(picture.eps) - 1}" step="1" '
+        f'value="{picture.eps.index(declared.eps)}" autocomplete="off">'
+        '<div class="marks below" aria-hidden="true"></div></div>'
+    )
+
+
+def _sentence(picture: Picture, eps: float, adversary: Adversary) -> tuple[str, bool]:
+    """Return who remains at a contamination in words, and whether that is one arm."""
+    left = picture.candidates(eps, adversary)
+    out = [arm for arm in picture.result.problem.arms if arm not in left]
+    if len(left) == 1:
+        return f"{name_of(left[0])} is the best arm; no other is a candidate.", True
+    names = ", ".join(map(name_of, left))
+    excluded = f"Excluded: {', '.join(map(name_of, out))}." if out else "None is excluded."
+    return f"{count(len(left))} candidates remain: {names}. {excluded}", False
+
+
+def _cell(ends: tuple[Interval, Interval], window: Interval) -> list[Any]:
+    """Return an arm's interval in words and as places on the board: all of it, then contamination's part."""
+    whole, core = ends
+    if whole.low > whole.high:
+        return [between(*whole), 0, 0, 0, 0]
+    inner = sorted(min(max(end, whole.low), whole.high) for end in core)
+    return [between(*whole), *(at(end, window) for end in (*whole, *inner))]
+
+
+def _states(picture: Picture, arm: str, adversary: Adversary) -> dict[str, str]:
+    """Return what is said of an arm while it is a candidate, and once it is excluded."""
+    if arm == picture.result.leader:
+        return {"in": "looks best", "out": ""}
+    point = picture.points[adversary].get(arm)
+    if point is None:
+        return {"in": "candidate", "out": ""}
+    upto = percent(point, ROUND_FLOOR)
+    return {"in": f"candidate; excluded up to {upto}", "out": f"excluded, up to {upto}"}
+
+
+def _row(picture: Picture, i: int, cell: list[Any], *, decided: bool) -> str:
+    arm: Arm = picture.result.arms[i]
+    words, *ends = cell
+    is_out = arm.name not in picture.candidates(picture.declared.eps, picture.declared.adversary)
+    state = _states(picture, arm.name, picture.declared.adversary)["out" if is_out else "in"]
+    kinds = {
+        "excluded": is_out,
+        "best": decided and arm.name == picture.result.leader,
+        "open-low": ends[0] < 0,
+        "open-high": ends[1] > charts.WIDTH,
+    }
+    label = f"true {quantile_name(picture.result.problem.quantile)}: {words}"
+    drawn = charts.bar(ends, at(arm.median, picture.window) if arm.n else -1.0, label)
+    return (
+        f'<li class="row {" ".join(kind for kind, holds in kinds.items() if holds)}" data-arm="{i}">'
+        f'<span class="name">{text(arm.name)}</span><span class="picture">{drawn}</span>'
+        f'<span class="where">{text(words)}</span><span class="state">{text(state)}</span></li>'
+    )
+
+
+def view(picture: Picture) -> dict[str, Any]:
+    """Return all that the script draws: per contamination every arm's interval, and who is a candidate.
+
+    Examples
+    --------
+    >>> from truearm import Study
+    >>> study = Study(["A", "B"])
+    >>> study.tell_arrays({arm: range(n) for arm, n in study.ask_counts().items()})
+    >>> study.stop()
+    >>> sorted(view(Picture.of(study.result, study.readings))["adversaries"])
+    ['malicious', 'oblivious', 'prescient']
+    """
+    result = picture.result
+    if result.leader is None:
+        return {}
+    return {
+        "eps": picture.eps,
+        "percent": [percent(eps) for eps in picture.eps],
+        "quantile": quantile_name(result.problem.quantile),
+        "leader": result.problem.arms.index(result.leader),
+        "declared": _declared_mark(picture),
+        "intervals": {  # the oblivious and the prescient adversary leave the same interval (audit 2.A)
+            a.value: [[_cell(ends, picture.window) for ends in picture.intervals(eps, a)] for eps in picture.eps]
+            for a in (Adversary.OBLIVIOUS, Adversary.MALICIOUS)
+        },
+        "adversaries": {a.value: _under(picture, a) for a in Adversary},
+    }
+
+
+def _under(picture: Picture, adversary: Adversary) -> dict[str, Any]:
+    arms, points = picture.result.problem.arms, picture.points[adversary]
+    sentences: dict[tuple[str, bool], int] = {}
+    chosen = [sentences.setdefault(_sentence(picture, eps, adversary), len(sentences)) for eps in picture.eps]
+    return {
+        "intervals": "malicious" if adversary is Adversary.MALICIOUS else "oblivious",
+        "points": [points.get(arm) for arm in arms],
+        "states": [_states(picture, arm, adversary) for arm in arms],
+        "sentences": [{"text": said, "decided": decided} for said, decided in sentences],
+        "sentence": chosen,
+        "breakdown": _breakdown_mark(picture, adversary),
+    }
+
+
+def _declared_mark(picture: Picture) -> dict[str, Any] | None:
+    if picture.result.problem.contamination is None:
+        return None
+    eps = picture.declared.eps
+    return {"at": picture.eps.index(eps), "text": f"declared {percent(eps)}"}
+
+
+def _breakdown_mark(picture: Picture, adversary: Adversary) -> dict[str, Any] | None:
+    points = list(picture.points[adversary].values())
+    if not points:
+        return None
+    known = [point for point in points if point is not None]
+    if len(known) < len(points):
+        return {"at": 0, "text": "not certified at any share"}
+    label = f"breakdown point {percent(min(known), ROUND_FLOOR)}"
+    if min(known) > picture.eps[-1]:
+        return {"at": len(picture.eps) - 1, "text": f"{label}, beyond this scale"}
+    return {"at": max(i for i, eps in enumerate(picture.eps) if eps <= min(known)), "text": label}
