@@ -39,92 +39,99 @@ class Rules(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """Everything a run writes to; one entry per arm unless said otherwise."""
+    """Everything a run writes to. Few arrays, because each one passed on costs compiled code dearly."""
 
-    start: Ints
-    """Where the arm's stretch of the three long arrays begins."""
-    room: Ints
-    """How many of its readings are there."""
     tape: Floats
+    """Readings of all arms in order of pull, a stretch for each arm."""
     values: Floats
+    """In the same stretches the sorted readings."""
     before: Floats
-    """Sorted readings from before the arm became leader."""
-    n: Ints
-    size: Ints
-    """Readings that are not NaN."""
-    before_n: Ints
-    before_size: Ints
-    alive: Ints
-    entered: Ints
-    """Arms in the order in which they became leader."""
-    cut: Floats
-    evidence: Floats
-    minimized: Floats
-    carry_leader: Ints
-    carry: Floats
-    batch: Ints
-    tolerant_cut: Floats
-    mine: Floats
-    mine_at: Floats
-    """The count and the cut for which `mine` is right."""
+    """In the same stretches the sorted readings from before the arm became leader."""
+    ints: Ints
+    """Rows as named below, one column per arm."""
+    reals: Floats
+    """Rows as named below, one column per arm."""
     bets: Floats
-    """[entered arm, judged arm, whole or later readings]."""
-    bets_at: Floats
-    ranks: Ints
-    """[arm, upper or lower]: the ranks of the futility check."""
-    ranks_n: Ints
-    whole: Ints
-    """Of the run: leader, arms entered, decisions made, and whether bets on later readings count (evidence T5)."""
-    real: Floats
-    """Of the run: pulls at which futility is checked next."""
+    """[entered arm, judged arm]: evidence of whole and of later readings, the count and the cut they belong to."""
+    run: Ints
+    """Leader, arms entered, decisions made, and whether bets on later readings count (evidence T5)."""
+    next_futility: Floats
 
 
-LEADER, ENTERED, DECISIONS, LATER = range(4)
+(
+    START,  # where the stretch begins
+    ROOM,  # how many readings are there
+    N,
+    SIZE,  # readings that are not NaN
+    BEFORE_N,
+    BEFORE_SIZE,
+    ALIVE,
+    ENTERED,  # arms in the order in which they became leader
+    CARRY_LEADER,
+    BATCH,
+    UPPER,  # ranks of the futility check and the counts they belong to
+    LOWER,
+    UPPER_N,
+    LOWER_N,
+) = range(14)
+CUT, EVIDENCE, MINIMIZED, CARRY, TOLERANT_CUT, MINE, MINE_N, MINE_CUT = range(8)
+LEADER, ENTERED_COUNT, DECISIONS, LATER = range(4)
+WHOLE_BET, LATER_BET, BET_N, BET_CUT = range(4)
 
 
 @compiled
 def advance(desk: Desk, rules: Rules, tables: Mixtures, decisions: int) -> int:
     """Run until the end, until readings are short, or until so many more decisions are made."""
     for _ in range(decisions):
-        asked = desk.batch.sum()
-        if desk.n.sum() + asked > rules.max_pulls:
+        total, short = 0, False
+        for i in range(desk.ints.shape[1]):
+            after = desk.ints[N, i] + desk.ints[BATCH, i]
+            total += after
+            short |= after > desk.ints[ROOM, i]
+        if total > rules.max_pulls:
             return EXHAUSTED
-        if np.any(desk.n + desk.batch > desk.room):
+        if short:
             return SHORT
-        for i in range(desk.n.size):
-            if desk.batch[i] > 0:
-                first = desk.start[i] + desk.n[i]
-                new = desk.tape[first : first + desk.batch[i]]
-                desk.size[i] = merge(desk.values, desk.start[i], desk.size[i], new)
-                desk.n[i] += desk.batch[i]
-                desk.batch[i] = 0
-        desk.whole[DECISIONS] += 1
-        status = decide(desk, rules, tables)
+        take(desk)
+        desk.run[DECISIONS] += 1
+        status = decide(desk, rules, tables, total)
         if status != RUNNING:
             return status
     return RUNNING
 
 
 @compiled
-def decide(desk: Desk, rules: Rules, tables: Mixtures) -> int:
+def take(desk: Desk) -> None:
+    """Merge the readings of the batch."""
+    for i in range(desk.ints.shape[1]):
+        if desk.ints[BATCH, i] > 0:
+            first = desk.ints[START, i] + desk.ints[N, i]
+            new = desk.tape[first : first + desk.ints[BATCH, i]]
+            desk.ints[SIZE, i] = merge(desk.values, desk.ints[START, i], desk.ints[SIZE, i], new)
+            desk.ints[N, i] += desk.ints[BATCH, i]
+            desk.ints[BATCH, i] = 0
+
+
+@compiled
+def decide(desk: Desk, rules: Rules, tables: Mixtures, pulls: int) -> int:
     """Choose the next batch or the end."""
     leader = best_looking(desk, rules.level)
     if leader < 0:
-        desk.batch[:] = desk.alive
+        for i in range(desk.ints.shape[1]):
+            desk.ints[BATCH, i] = desk.ints[ALIVE, i]
         return RUNNING
-    desk.whole[LEADER] = leader
+    desk.run[LEADER] = leader
     enter(desk, leader)
     test(desk, rules, tables)
-    if desk.alive.sum() == 1:
-        return DECIDED
     rival = challenger(desk)
-    if desk.n[leader] + desk.n[rival] >= rules.stale * desk.minimized[rival]:
+    if rival < 0:
+        return DECIDED
+    if desk.ints[N, leader] + desk.ints[N, rival] >= rules.stale * desk.reals[MINIMIZED, rival]:
         remember(desk, rules, tables, rival)
     if rules.tolerance > 0 and tolerable(desk, rules, tables, rival):
         return TOLERABLE
-    pulls = desk.n.sum()
-    if pulls >= desk.real[0]:
-        desk.real[0] = rules.futility * pulls
+    if pulls >= desk.next_futility[0]:
+        desk.next_futility[0] = rules.futility * pulls
         if rules.certified and futile(desk, rules, tables):
             return FUTILE
     choose_batch(desk, rules, tables, rival)
@@ -135,17 +142,16 @@ def decide(desk: Desk, rules: Rules, tables: Mixtures) -> int:
 def best_looking(desk: Desk, level: float) -> int:
     """Return the arm with the best empirical quantile, ties by fewest readings below it, then by order."""
     best, top, middle = -1, -math.inf, 0.0
-    for i in range(desk.n.size):
-        size = desk.size[i]
-        if desk.alive[i] == 0 or size == 0:
+    for i in range(desk.ints.shape[1]):
+        size = desk.ints[SIZE, i]
+        if desk.ints[ALIVE, i] == 0 or size == 0:
             continue
         rank = max(1, math.ceil(level * size - 1e-9))
-        x = desk.values[desk.start[i] + rank - 1]
+        x = desk.values[desk.ints[START, i] + rank - 1]
         if best >= 0 and x < top:
             continue
-        both = 0
-        for closed in (False, True):
-            both += below(desk.values, desk.start[i], size, x, closed=closed)
+        both = below(desk.values, desk.ints[START, i], size, x, False)
+        both += below(desk.values, desk.ints[START, i], size, x, True)
         if best < 0 or x > top or both / size < middle:
             best, top, middle = i, x, both / size
     return best
@@ -154,92 +160,95 @@ def best_looking(desk: Desk, level: float) -> int:
 @compiled
 def enter(desk: Desk, leader: int) -> None:
     """Note an arm that leads for the first time, with its readings up to now."""
-    entered = desk.whole[ENTERED]
+    entered = desk.run[ENTERED_COUNT]
     for m in range(entered):
-        if desk.entered[m] == leader:
+        if desk.ints[ENTERED, m] == leader:
             return
-    desk.entered[entered] = leader
-    desk.whole[ENTERED] += 1
-    first, size = desk.start[leader], desk.size[leader]
-    desk.before[first : first + size] = desk.values[first : first + size]
-    desk.before_size[leader] = size
-    desk.before_n[leader] = desk.n[leader]
+    desk.ints[ENTERED, entered] = leader
+    desk.run[ENTERED_COUNT] += 1
+    first, size = desk.ints[START, leader], desk.ints[SIZE, leader]
+    for at in range(first, first + size):
+        desk.before[at] = desk.values[at]
+    desk.ints[BEFORE_SIZE, leader] = size
+    desk.ints[BEFORE_N, leader] = desk.ints[N, leader]
 
 
 @compiled
 def test(desk: Desk, rules: Rules, tables: Mixtures) -> None:
     """Reject every arm the evidence against which suffices at all cuts."""
-    leader = desk.whole[LEADER]
-    for i in range(desk.n.size):
-        if desk.alive[i] and i != leader:
-            desk.evidence[i] = math.inf if math.isnan(desk.cut[i]) else at_cut(desk, rules, tables, i)
-    for i in range(desk.n.size):
-        if desk.alive[i] and i != leader and desk.evidence[i] >= rules.log_threshold:
+    leader = desk.run[LEADER]
+    for i in range(desk.ints.shape[1]):
+        if desk.ints[ALIVE, i] and i != leader:
+            desk.reals[EVIDENCE, i] = (
+                math.inf if math.isnan(desk.reals[CUT, i]) else at_cut(desk, rules, tables, i)
+            )
+    for i in range(desk.ints.shape[1]):
+        if desk.ints[ALIVE, i] and i != leader and desk.reals[EVIDENCE, i] >= rules.log_threshold:
             remember(desk, rules, tables, i)
-            if desk.evidence[i] >= rules.log_threshold:
-                desk.alive[i] = 0
+            if desk.reals[EVIDENCE, i] >= rules.log_threshold:
+                desk.ints[ALIVE, i] = 0
 
 
 @compiled
 def at_cut(desk: Desk, rules: Rules, tables: Mixtures, judged: int) -> float:
     """Return the evidence against an arm at its remembered cut."""
-    x, n, first = desk.cut[judged], desk.n[judged], desk.start[judged]
-    if desk.mine_at[judged, 0] != n or desk.mine_at[judged, 1] != x:
-        above = desk.size[judged] - below(desk.values, first, desk.size[judged], x, closed=False)
-        desk.mine[judged] = log_mixture(tables, HIGH, above, n)
-        desk.mine_at[judged, 0], desk.mine_at[judged, 1] = n, x
+    x, n, first = desk.reals[CUT, judged], desk.ints[N, judged], desk.ints[START, judged]
+    if desk.reals[MINE_N, judged] != n or desk.reals[MINE_CUT, judged] != x:
+        above = desk.ints[SIZE, judged] - below(desk.values, first, desk.ints[SIZE, judged], x, False)
+        desk.reals[MINE, judged] = log_mixture(tables, HIGH, above, n)
+        desk.reals[MINE_N, judged], desk.reals[MINE_CUT, judged] = n, x
     if not rules.pooled:
-        leader = desk.whole[LEADER]
+        leader = desk.run[LEADER]
         bet(desk, tables, leader, judged, x)
-        return float(desk.mine[judged] + desk.bets[leader, judged, 0])
-    for m in range(desk.whole[ENTERED]):
-        if desk.entered[m] != judged:
-            bet(desk, tables, desk.entered[m], judged, x)
-    return float(desk.mine[judged] + portfolio(desk, judged, desk.bets[:, judged]))
+        return float(desk.reals[MINE, judged] + desk.bets[leader, judged, WHOLE_BET])
+    for m in range(desk.run[ENTERED_COUNT]):
+        if desk.ints[ENTERED, m] != judged:
+            bet(desk, tables, desk.ints[ENTERED, m], judged, x)
+    return float(desk.reals[MINE, judged] + portfolio(desk, judged, desk.bets[:, judged]))
 
 
 @compiled
 def bet(desk: Desk, tables: Mixtures, arm: int, judged: int, x: float) -> None:
     """Refresh what an entered arm's readings say at the cut of the judged arm."""
-    n = desk.n[arm]
-    if desk.bets_at[arm, judged, 0] == n and desk.bets_at[arm, judged, 1] == x:
+    n = desk.ints[N, arm]
+    if desk.bets[arm, judged, BET_N] == n and desk.bets[arm, judged, BET_CUT] == x:
         return
-    desk.bets_at[arm, judged, 0], desk.bets_at[arm, judged, 1] = n, x
-    measure(desk, tables, arm, x, desk.bets[arm, judged], closed=arm > judged)
+    desk.bets[arm, judged, BET_N], desk.bets[arm, judged, BET_CUT] = n, x
+    measure(desk, tables, arm, x, desk.bets[arm, judged], arm > judged)
 
 
 @compiled
 def measure(desk: Desk, tables: Mixtures, arm: int, x: float, out: Floats, closed: bool) -> None:
     """Write the log-evidence of an arm's whole and later readings at a cut."""
-    first = desk.start[arm]
-    count = below(desk.values, first, desk.size[arm], x, closed=closed)
-    early = below(desk.before, first, desk.before_size[arm], x, closed=closed)
+    first = desk.ints[START, arm]
+    count = below(desk.values, first, desk.ints[SIZE, arm], x, closed=closed)
+    early = below(desk.before, first, desk.ints[BEFORE_SIZE, arm], x, closed=closed)
     write(desk, tables, arm, count, early, out)
 
 
 @compiled
 def write(desk: Desk, tables: Mixtures, arm: int, count: int, early: int, out: Floats) -> None:
     """Write the log-evidence of an arm's whole and later counts."""
-    out[0] = log_mixture(tables, LOW, count, desk.n[arm])
+    out[0] = log_mixture(tables, LOW, count, desk.ints[N, arm])
     out[1] = 0.0
-    if desk.whole[LATER]:
-        out[1] = log_mixture(tables, LOW, count - early, desk.n[arm] - desk.before_n[arm])
+    if desk.run[LATER]:
+        out[1] = log_mixture(tables, LOW, count - early, desk.ints[N, arm] - desk.ints[BEFORE_N, arm])
 
 
 @compiled
 def portfolio(desk: Desk, judged: int, bets: Floats) -> float:
     """Return the log of the rivals' portfolio from the log-evidence of each entered arm (evidence T5)."""
-    k = desk.n.size
+    k = desk.ints.shape[1]
     if k == 2:
         return float(bets[1 - judged, 0])
     uniform, m, top = 2 / k, 0, 0.0
-    for e in range(desk.whole[ENTERED]):
-        arm = desk.entered[e]
+    for e in range(desk.run[ENTERED_COUNT]):
+        arm = desk.ints[ENTERED, e]
         if arm != judged:
             top = max(top, bets[arm, 0], bets[arm, 1])
     total = 0.0
-    for e in range(desk.whole[ENTERED]):
-        arm = desk.entered[e]
+    for e in range(desk.run[ENTERED_COUNT]):
+        arm = desk.ints[ENTERED, e]
         if arm != judged:
             m += 1
             total += uniform / (k - 1) * math.exp(bets[arm, 0] - top)
@@ -250,50 +259,55 @@ def portfolio(desk: Desk, judged: int, bets: Floats) -> float:
 @compiled
 def remember(desk: Desk, rules: Rules, tables: Mixtures, judged: int) -> None:
     """Find the least evidence against an arm, and remember it and its cut."""
-    first, size = desk.start[judged], desk.size[judged]
+    first, size = desk.ints[START, judged], desk.ints[SIZE, judged]
     guess = -1
-    if not math.isnan(desk.cut[judged]):
-        guess = below(desk.values, first, size, desk.cut[judged], closed=False)
-    value, rank = least(desk, rules, tables, judged, guess, tolerant=False)
-    desk.evidence[judged] = value
-    desk.cut[judged] = desk.values[first + rank] if rank < size else math.inf
-    desk.minimized[judged] = desk.n[desk.whole[LEADER]] + desk.n[judged]
+    if not math.isnan(desk.reals[CUT, judged]):
+        guess = below(desk.values, first, size, desk.reals[CUT, judged], False)
+    value, rank = least(desk, rules, tables, judged, guess, False)
+    desk.reals[EVIDENCE, judged] = value
+    desk.reals[CUT, judged] = desk.values[first + rank] if rank < size else math.inf
+    desk.reals[MINIMIZED, judged] = desk.ints[N, desk.run[LEADER]] + desk.ints[N, judged]
 
 
 @compiled
 def falling(desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, out: Floats) -> float:
     """Return the log of the rivals' portfolio at a rank of the judged arm."""
-    first, size = desk.start[judged], desk.size[judged]
+    first, size = desk.ints[START, judged], desk.ints[SIZE, judged]
     beyond = rank >= size
     x = math.inf if beyond else desk.values[first + rank]
-    leader = desk.whole[LEADER]
-    for e in range(desk.whole[ENTERED]):
-        arm = desk.entered[e]
+    leader = desk.run[LEADER]
+    for e in range(desk.run[ENTERED_COUNT]):
+        arm = desk.ints[ENTERED, e]
         if arm == judged or (arm != leader and not rules.pooled):
             continue
         if beyond:
-            write(desk, tables, arm, desk.size[arm], desk.before_size[arm], out[arm])
+            write(desk, tables, arm, desk.ints[SIZE, arm], desk.ints[BEFORE_SIZE, arm], out[arm])
         else:
-            measure(desk, tables, arm, x, out[arm], closed=arm > judged)
+            measure(desk, tables, arm, x, out[arm], arm > judged)
     return portfolio(desk, judged, out) if rules.pooled else float(out[leader, 0])
 
 
 @compiled
 def tolerant_falling(desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, out: Floats) -> float:
     """Return the log of the leader's own bets at a rank of the judged arm, made worse by the tolerance."""
-    first, size, leader, k = desk.start[judged], desk.size[judged], desk.whole[LEADER], desk.n.size
+    first, size, leader, k = (
+        desk.ints[START, judged],
+        desk.ints[SIZE, judged],
+        desk.run[LEADER],
+        desk.ints.shape[1],
+    )
     if rank >= size:
-        write(desk, tables, leader, desk.size[leader], desk.before_size[leader], out[leader])
+        write(desk, tables, leader, desk.ints[SIZE, leader], desk.ints[BEFORE_SIZE, leader], out[leader])
     else:
         x = desk.values[first + rank] - rules.tolerance
-        measure(desk, tables, leader, x, out[leader], closed=False)
+        measure(desk, tables, leader, x, out[leader], False)
     if not rules.pooled or k == 2:
         return float(out[leader, 0])
     m = 1
-    for e in range(desk.whole[ENTERED]):
-        if desk.entered[e] == leader:
+    for e in range(desk.run[ENTERED_COUNT]):
+        if desk.ints[ENTERED, e] == leader:
             break
-        m += desk.entered[e] != judged
+        m += desk.ints[ENTERED, e] != judged
     uniform, top = 2 / k, max(out[leader, 0], out[leader, 1])
     whole = uniform / (k - 1) * math.exp(out[leader, 0] - top)
     return float(top) + math.log(whole + (1 - uniform) / (m * (m + 1)) * math.exp(out[leader, 1] - top))
@@ -309,8 +323,8 @@ def least(
     stretches cut in eight. Here stretches are halved along the points of a layer, so that few are visited; the
     layer of each point is known, and equal minima are ordered by layer, then by rank.
     """
-    n, size = desk.n[judged], desk.size[judged]
-    out = np.empty((desk.n.size, 2))
+    n, size = desk.ints[N, judged], desk.ints[SIZE, judged]
+    out = np.empty((desk.ints.shape[1], 2))
     edges = coarse(size, guess)
     stack, bounds = np.empty((_STACK, 5), np.int64), np.empty((_STACK, 2))
     best, layer_of_best, rank_of_best = math.inf, 0, 0
@@ -319,13 +333,13 @@ def least(
     for end in range(2):
         rank = edges[last * end]
         ups[end] = log_mixture(tables, HIGH, size - rank, n)
-        downs[end] = fall(desk, rules, tables, judged, rank, out, tolerant=tolerant)
+        downs[end] = fall(desk, rules, tables, judged, rank, out, tolerant)
         if ups[end] + downs[end] < best:
             best, rank_of_best = ups[end] + downs[end], rank
     if guess >= 0:
         rank = min(guess, size)
         value = log_mixture(tables, HIGH, size - rank, n)
-        value += fall(desk, rules, tables, judged, rank, out, tolerant=tolerant)
+        value += fall(desk, rules, tables, judged, rank, out, tolerant)
         if value < best or (value == best and rank < rank_of_best):
             best, rank_of_best = value, rank
     depth = 0
@@ -335,8 +349,9 @@ def least(
         depth = 1
     while depth > 0:
         depth -= 1
-        up, down = bounds[depth]
-        low, high, layer, left, right = stack[depth]
+        up, down = bounds[depth, 0], bounds[depth, 1]
+        low, high, layer = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+        left, right = stack[depth, 3], stack[depth, 4]
         if up + down >= best:
             continue
         if high - low == 1:
@@ -348,7 +363,7 @@ def least(
         middle = (low + high) // 2
         rank = point(edges, layer, left, right, middle)
         inner_up = log_mixture(tables, HIGH, size - rank, n)
-        inner_down = fall(desk, rules, tables, judged, rank, out, tolerant=tolerant)
+        inner_down = fall(desk, rules, tables, judged, rank, out, tolerant)
         value = inner_up + inner_down
         if value < best or (
             value == best and (layer < layer_of_best or (layer == layer_of_best and rank < rank_of_best))
@@ -400,9 +415,9 @@ def point(edges: Ints, layer: int, left: int, right: int, i: int) -> int:
 def challenger(desk: Desk) -> int:
     """Return the rival of least evidence plus log of its pulls."""
     best, least_value = -1, math.inf
-    for i in range(desk.n.size):
-        if desk.alive[i] and i != desk.whole[LEADER]:
-            value = desk.evidence[i] + math.log(desk.n[i])
+    for i in range(desk.ints.shape[1]):
+        if desk.ints[ALIVE, i] and i != desk.run[LEADER]:
+            value = desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i])
             if best < 0 or value < least_value:
                 best, least_value = i, value
     return best
@@ -413,8 +428,8 @@ def tolerable(desk: Desk, rules: Rules, tables: Mixtures, rival: int) -> bool:
     """Tell whether no arm left is better than the leader by more than the tolerance."""
     if not tolerates(desk, rules, tables, rival):
         return False
-    for i in range(desk.n.size):
-        left = desk.alive[i] and i not in (rival, desk.whole[LEADER])
+    for i in range(desk.ints.shape[1]):
+        left = desk.ints[ALIVE, i] and i not in (rival, desk.run[LEADER])
         if left and not tolerates(desk, rules, tables, i):
             return False
     return True
@@ -423,24 +438,24 @@ def tolerable(desk: Desk, rules: Rules, tables: Mixtures, rival: int) -> bool:
 @compiled
 def tolerates(desk: Desk, rules: Rules, tables: Mixtures, judged: int) -> bool:
     """Tell whether an arm is not better than the leader by more than the tolerance; its last cut often says no."""
-    first, size = desk.start[judged], desk.size[judged]
-    if not math.isnan(desk.tolerant_cut[judged]):
-        rank = below(desk.values, first, size, desk.tolerant_cut[judged], closed=False)
-        value = log_mixture(tables, HIGH, size - rank, desk.n[judged])
-        value += tolerant_falling(desk, rules, tables, judged, rank, np.empty((desk.n.size, 2)))
+    first, size = desk.ints[START, judged], desk.ints[SIZE, judged]
+    if not math.isnan(desk.reals[TOLERANT_CUT, judged]):
+        rank = below(desk.values, first, size, desk.reals[TOLERANT_CUT, judged], False)
+        value = log_mixture(tables, HIGH, size - rank, desk.ints[N, judged])
+        value += tolerant_falling(desk, rules, tables, judged, rank, np.empty((desk.ints.shape[1], 2)))
         if value < rules.log_threshold:
             return False
-    value, rank = least(desk, rules, tables, judged, -1, tolerant=True)
-    desk.tolerant_cut[judged] = desk.values[first + rank] if rank < size else math.inf
+    value, rank = least(desk, rules, tables, judged, -1, True)
+    desk.reals[TOLERANT_CUT, judged] = desk.values[first + rank] if rank < size else math.inf
     return value >= rules.log_threshold
 
 
 @compiled
 def futile(desk: Desk, rules: Rules, tables: Mixtures) -> bool:
     """Tell whether endless pulls of this kind could not certify any arm left, as `evidence.indistinguishable`."""
-    for exact in (False, True):  # ranks at their limits first: most often they already say no
-        for i in range(desk.n.size):
-            if desk.alive[i] and not overlapped(desk, rules, tables, i, exact=exact):
+    for pass_ in range(2):  # ranks at their limits first: most often they already say no
+        for i in range(desk.ints.shape[1]):
+            if desk.ints[ALIVE, i] and not overlapped(desk, rules, tables, i, pass_ == 1):
                 return False
     return True
 
@@ -448,11 +463,11 @@ def futile(desk: Desk, rules: Rules, tables: Mixtures) -> bool:
 @compiled
 def overlapped(desk: Desk, rules: Rules, tables: Mixtures, arm: int, exact: bool) -> bool:
     """Tell whether another arm's lower end is above an arm's upper end."""
-    upper = order_statistic(desk, arm, desk.n[arm] + 1 - futility_rank(desk, rules, tables, arm, 0, exact=exact))
-    for j in range(desk.n.size):
+    upper = order_statistic(desk, arm, desk.ints[N, arm] + 1 - futility_rank(desk, rules, tables, arm, 0, exact))
+    for j in range(desk.ints.shape[1]):
         if j != arm:
-            missing = desk.n[j] - desk.size[j]
-            rank = futility_rank(desk, rules, tables, j, 1, exact=exact) - missing
+            missing = desk.ints[N, j] - desk.ints[SIZE, j]
+            rank = futility_rank(desk, rules, tables, j, 1, exact) - missing
             if upper < order_statistic(desk, j, rank) - rules.tolerance:
                 return True
     return False
@@ -461,13 +476,13 @@ def overlapped(desk: Desk, rules: Rules, tables: Mixtures, arm: int, exact: bool
 @compiled
 def futility_rank(desk: Desk, rules: Rules, tables: Mixtures, arm: int, side: int, exact: bool) -> int:
     """Return a rank of the futility check, or the number it never exceeds."""
-    n, level = desk.n[arm], NOT_LOW + side
+    n, level = desk.ints[N, arm], NOT_LOW + side
     if not exact:
-        return min(math.ceil(n * tables.levels[level]), int(n))
-    if desk.ranks_n[arm, side] != n:
-        desk.ranks_n[arm, side] = n
-        desk.ranks[arm, side] = rank_at_least(tables, level, n, rules.log_bar)
-    return int(desk.ranks[arm, side])
+        return int(min(math.ceil(n * tables.levels[level, 0]), n))
+    if desk.ints[UPPER_N + side, arm] != n:
+        desk.ints[UPPER_N + side, arm] = n
+        desk.ints[UPPER + side, arm] = rank_at_least(tables, level, n, rules.log_bar)
+    return int(desk.ints[UPPER + side, arm])
 
 
 @compiled
@@ -475,27 +490,29 @@ def order_statistic(desk: Desk, arm: int, rank: int) -> float:
     """Return the reading at a rank; ranks outside are infinities."""
     if rank < 1:
         return -math.inf
-    return float(desk.values[desk.start[arm] + rank - 1]) if rank <= desk.size[arm] else math.inf
+    return float(desk.values[desk.ints[START, arm] + rank - 1]) if rank <= desk.ints[SIZE, arm] else math.inf
 
 
 @compiled
 def choose_batch(desk: Desk, rules: Rules, tables: Mixtures, rival: int) -> None:
     """Write the next batch, split by what each arm's pulls add at the least convincing cut."""
-    leader, x = desk.whole[LEADER], desk.cut[rival]
-    head, tail = float(desk.n[leader]), float(desk.n[rival])
-    under = below(desk.values, desk.start[leader], desk.size[leader], x, closed=leader > rival) / head
-    over = (desk.size[rival] - below(desk.values, desk.start[rival], desk.size[rival], x, closed=False)) / tail
-    first = head * divergence(under, tables.levels[LOW])
-    second = tail * divergence(over, tables.levels[HIGH])
+    leader, x = desk.run[LEADER], desk.reals[CUT, rival]
+    head, tail = float(desk.ints[N, leader]), float(desk.ints[N, rival])
+    under = below(desk.values, desk.ints[START, leader], desk.ints[SIZE, leader], x, leader > rival) / head
+    over = (
+        desk.ints[SIZE, rival] - below(desk.values, desk.ints[START, rival], desk.ints[SIZE, rival], x, False)
+    ) / tail
+    first = head * divergence(under, tables.levels[LOW, 0])
+    second = tail * divergence(over, tables.levels[HIGH, 0])
     share = 0.5 if first + second == 0 else first / (first + second)
     share = min(max(share, rules.share_low), rules.share_high)
     size = max(1, int(rules.growth * min(head / share, tail / (1 - share))))  # evidence section 11
-    exact = size * share + (desk.carry[rival] if desk.carry_leader[rival] == leader else 0.0)
+    exact = size * share + (desk.reals[CARRY, rival] if desk.ints[CARRY_LEADER, rival] == leader else 0.0)
     for_leader = min(size, math.floor(exact + 0.5))
-    desk.carry_leader[rival] = leader
-    desk.carry[rival] = exact - for_leader
-    desk.batch[leader] = for_leader
-    desk.batch[rival] = size - for_leader
+    desk.ints[CARRY_LEADER, rival] = leader
+    desk.reals[CARRY, rival] = exact - for_leader
+    desk.ints[BATCH, leader] = for_leader
+    desk.ints[BATCH, rival] = size - for_leader
 
 
 @compiled

@@ -11,7 +11,7 @@ import numpy as np
 
 from truearm.certificate import Status, Verdict
 from truearm.lab import compiled_toptwo as toptwo
-from truearm.lab.kernels import Floats, Ints, Mixtures, mixtures
+from truearm.lab.kernels import Floats, Mixtures, mixtures
 from truearm.lab.simulate import Run
 from truearm.mixture import DEFAULT_PRIOR
 from truearm.policies import Policy
@@ -60,7 +60,7 @@ def batches(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -
     """
     engine = _Engine(policy, problem, more, max_pulls)
     while engine.verdict is None:
-        yield tuple(engine.desk.batch.tolist())
+        yield tuple(engine.desk.ints[toptwo.BATCH].tolist())
         if engine.step(1) != toptwo.RUNNING:
             return
 
@@ -87,25 +87,25 @@ class _Engine:
     def step(self, decisions: int) -> int:
         """Make so many decisions, or fewer at the end; return the code of the compiled run."""
         while True:
-            tables = _tables(self.levels, int(self.desk.room.max()))
+            tables = _tables(self.levels, int(self.desk.ints[toptwo.ROOM].max()))
             code = toptwo.advance(self.desk, self.rules, tables, decisions)
             if code != toptwo.SHORT:
                 return code
-            for arm in np.flatnonzero(self.desk.n + self.desk.batch > self.desk.room).tolist():
-                need = int(self.desk.n[arm] + self.desk.batch[arm])
-                self.desk = _grown(self.desk, arm, self.more(arm, need))
+            need = self.desk.ints[toptwo.N] + self.desk.ints[toptwo.BATCH]
+            for arm in np.flatnonzero(need > self.desk.ints[toptwo.ROOM]).tolist():
+                self.desk = _grown(self.desk, arm, self.more(arm, int(need[arm])))
 
     def _ended(self, code: int) -> Run:
-        alive = np.flatnonzero(self.desk.alive)
+        alive = self.desk.ints[toptwo.ALIVE]
         decided = Status.SEPARATED if self.problem.contamination is None else Status.CERTIFIED
         status, answer = {
-            toptwo.DECIDED: (decided, int(alive[0])),
-            toptwo.TOLERABLE: (Status.TOLERABLE, int(self.desk.whole[toptwo.LEADER])),
+            toptwo.DECIDED: (decided, int(np.argmax(alive))),
+            toptwo.TOLERABLE: (Status.TOLERABLE, int(self.desk.run[toptwo.LEADER])),
             toptwo.FUTILE: (Status.INDISTINGUISHABLE, None),
             toptwo.EXHAUSTED: (Status.EXHAUSTED, None),
         }[code]
-        gone = np.flatnonzero(self.desk.alive == 0)
-        return Run(status, answer, tuple(self.desk.n.tolist()), tuple(gone.tolist()))
+        gone = np.flatnonzero(alive == 0)
+        return Run(status, answer, tuple(self.desk.ints[toptwo.N].tolist()), tuple(gone.tolist()))
 
 
 def _rules(state: State, max_pulls: int) -> toptwo.Rules:
@@ -128,45 +128,28 @@ def _rules(state: State, max_pulls: int) -> toptwo.Rules:
 
 def _desk(state: State) -> toptwo.Desk:
     k = len(state.problem.arms)
-    whole = np.zeros(4, np.int64)
-    whole[toptwo.LATER] = state.rule == "pooled" and k > 2
+    ints, reals = np.zeros((14, k), np.int64), np.zeros((8, k))
+    ints[toptwo.ALIVE] = 1
+    ints[toptwo.BATCH] = state.first
+    ints[[toptwo.CARRY_LEADER, toptwo.UPPER_N, toptwo.LOWER_N]] = -1
+    reals[[toptwo.CUT, toptwo.TOLERANT_CUT, toptwo.MINE_CUT]] = np.nan
+    later = state.rule == "pooled" and k > 2
     return toptwo.Desk(
-        start=_ints(k),
-        room=_ints(k),
         tape=np.empty(0),
         values=np.empty(0),
         before=np.empty(0),
-        n=_ints(k),
-        size=_ints(k),
-        before_n=_ints(k),
-        before_size=_ints(k),
-        alive=_ints(k) + 1,
-        entered=_ints(k),
-        cut=np.full(k, np.nan),
-        evidence=np.zeros(k),
-        minimized=np.zeros(k),
-        carry_leader=_ints(k) - 1,
-        carry=np.zeros(k),
-        batch=_ints(k) + state.first,
-        tolerant_cut=np.full(k, np.nan),
-        mine=np.zeros(k),
-        mine_at=np.full((k, 2), -1.0),
-        bets=np.zeros((k, k, 2)),
-        bets_at=np.full((k, k, 2), -1.0),
-        ranks=np.zeros((k, 2), np.int64),
-        ranks_n=np.full((k, 2), -1, np.int64),
-        whole=whole,
-        real=np.array([state.next_futility], dtype=np.float64),
+        ints=ints,
+        reals=reals,
+        bets=np.full((k, k, 4), np.nan),
+        run=np.array([0, 0, 0, later], np.int64),
+        next_futility=np.array([state.next_futility], np.float64),
     )
-
-
-def _ints(k: int) -> Ints:
-    return np.zeros(k, np.int64)
 
 
 def _grown(desk: toptwo.Desk, arm: int, readings: Floats) -> toptwo.Desk:
     """Return the desk with a longer stretch for one arm, at the end of the long arrays."""
-    end = int((desk.start + desk.room).max())
+    start, room = desk.ints[toptwo.START], desk.ints[toptwo.ROOM]
+    end = int((start + room).max())
     if end + readings.size > desk.tape.size:
         spare = np.empty(end + 2 * readings.size)
         desk = desk._replace(
@@ -174,12 +157,11 @@ def _grown(desk: toptwo.Desk, arm: int, readings: Floats) -> toptwo.Desk:
             values=np.concatenate([desk.values, spare]),
             before=np.concatenate([desk.before, spare]),
         )
-    old, size = int(desk.start[arm]), int(desk.size[arm])
     desk.tape[end : end + readings.size] = readings
-    desk.values[end : end + size] = desk.values[old : old + size]
-    early = int(desk.before_size[arm])
-    desk.before[end : end + early] = desk.before[old : old + early]
-    desk.start[arm], desk.room[arm] = end, readings.size
+    for stretches, row in ((desk.values, toptwo.SIZE), (desk.before, toptwo.BEFORE_SIZE)):
+        size = desk.ints[row, arm]
+        stretches[end : end + size] = stretches[start[arm] : start[arm] + size]
+    start[arm], room[arm] = end, readings.size
     return desk
 
 

@@ -24,16 +24,17 @@ _FAR = -40.0  # log of a tail that a sum with 1 does not notice
 _HUGE = 600.0  # log of what the exponential function still reaches
 _ACCURACY = 1e-13  # as in truearm.mixture
 _LARGE = 1e120  # a step of the fraction multiplies by less than 1e30, so nothing overflows between two looks
+_SMALL = 2048  # 16 megabytes per level, most of them never touched
 _INSERT = 24  # up to so many new readings are sorted by insertion
 
 
 def compiled(function: Function) -> Function:
     """Return the function compiled at its first call, kept on disk, and free of the interpreter's lock."""
-    return numba.njit(cache=True, nogil=True)(function)  # type: ignore[return-value]
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[return-value]
 
 
 class Mixtures(NamedTuple):
-    """Tables for the mixture e-values at a few levels; rows of `logs` are log-gamma of a + s, b + s, c + s.
+    """Tables for the mixture e-values at a few levels.
 
     Examples
     --------
@@ -42,48 +43,65 @@ class Mixtures(NamedTuple):
     """
 
     levels: Floats
-    log_levels: Floats
-    """Per level the logs of p0 and of 1 - p0."""
-    firsts: Floats
-    """Per level and component the beta parameters a and b."""
-    constants: Floats
+    """Per level p0, log p0 and log(1 - p0)."""
+    components: Floats
+    """Per level and component the beta parameters a0 and b0, and the constant K of `log_mixture`."""
     logs: Floats
+    """Per level and component log-gamma of a0 + s, of b0 + s and of a0 + b0 + s for every s."""
+    known: Floats
+    """Per level the values for small n as they are met, 0 where none is known yet."""
+
+
+@lru_cache(maxsize=16)
+def _known(levels: tuple[float, ...], prior: Prior) -> Floats:  # noqa: ARG001 - one table for each of both
+    return np.zeros((len(levels), _SMALL * (_SMALL + 1) // 2))  # pages that nobody touches cost nothing
 
 
 @lru_cache(maxsize=16)
 def mixtures(levels: tuple[float, ...], prior: Prior, size: int) -> Mixtures:
     """Return tables for counts below `size`."""
-    p0 = np.array(levels)
-    counts = np.arange(float(size))
+    p0 = np.array(levels)[:, None]
+    log_p, log_q = np.log(p0), np.log1p(-p0)
     c, weights = np.array(prior.concentrations), np.array(prior.weights)
-    a, b = c * p0[:, None], c * (1 - p0[:, None])
-    rows = [gammaln(first[..., None] + counts) for first in (a, b, np.broadcast_to(c, a.shape))]
-    log_p, log_q = np.log(p0)[:, None], np.log1p(-p0)[:, None]
-    constants = weights * np.exp(a * log_p + b * log_q - betaln(a, b)) / betainc(a, b, p0[:, None])  # audit 2.C
+    a, b = c * p0, c * (1 - p0)
+    constants = weights * np.exp(a * log_p + b * log_q - betaln(a, b)) / betainc(a, b, p0)  # audit 2.C
+    counts = np.arange(float(size))
+    rows = [gammaln(first[..., None] + counts) for first in (a, b, a + b)]
     return Mixtures(
-        p0,
-        np.concatenate([log_p, log_q], axis=1),
-        np.stack([a, b], axis=2),
-        constants,
-        np.ascontiguousarray(np.stack(rows, axis=2).reshape(p0.size, 3 * c.size, size)),
+        np.concatenate([p0, log_p, log_q], axis=1),
+        np.stack([a, b, constants], axis=2),
+        np.stack(rows, axis=2).reshape(p0.size, 3 * c.size, size),
+        _known(levels, prior),
     )
 
 
 @compiled
 def log_mixture(tables: Mixtures, level: int, s: int, n: int) -> float:
+    """Return log M_n(s; p0) at one of the levels of the tables, looked up where n is small."""
+    if n >= _SMALL:
+        return computed(tables, level, s, n)
+    at = n * (n + 1) // 2 + s
+    value = tables.known[level, at]
+    if value == 0:
+        value = computed(tables, level, s, n)
+        tables.known[level, at] = value
+    return float(value)
+
+
+@compiled
+def computed(tables: Mixtures, level: int, s: int, n: int) -> float:
     """Return log M_n(s; p0) at one of the levels of the tables.
 
     A component is weight B_p0(a,b)/(B_p0(a0,b0) p0^s (1-p0)^(n-s)), a = a0 + s, b = b0 + n - s. With the
     fraction f of B_p0(a,b) = p0^a (1-p0)^b / f it is K/f, K free of the data; with that of the upper tail it is
     K (B(a,b)/(p0^a (1-p0)^b) - 1/f), whose first term is K e^-front.
     """
-    p0 = tables.levels[level]
-    log_p, log_q = tables.log_levels[level, 0], tables.log_levels[level, 1]
+    p0, log_p, log_q = tables.levels[level, 0], tables.levels[level, 1], tables.levels[level, 2]
     logs = tables.logs[level]
     total, shift = 0.0, 0.0
-    for c in range(tables.constants.shape[1]):
-        a, b = tables.firsts[level, c, 0] + s, tables.firsts[level, c, 1] + (n - s)
-        constant = tables.constants[level, c]
+    for c in range(tables.components.shape[1]):
+        a, b = tables.components[level, c, 0] + s, tables.components[level, c, 1] + (n - s)
+        constant = tables.components[level, c, 2]
         if p0 * (a + b + 2) < a + 1:
             total += constant / fraction(a, b, p0)
             continue
@@ -175,7 +193,7 @@ def insert(values: Floats) -> None:
 @compiled
 def rank_at_least(tables: Mixtures, level: int, n: int, bar: float) -> int:
     """Return the last rank r with log M_n(r - 1) >= bar, 0 if none, as `bounds.sequential_rank`."""
-    low, high = 0, min(math.ceil(n * tables.levels[level]), n) + 1
+    low, high = 0, min(math.ceil(n * tables.levels[level, 0]), n) + 1
     while high - low > 1:
         middle = (low + high) // 2
         if log_mixture(tables, level, middle - 1, n) >= bar:
