@@ -4,7 +4,7 @@ Every shape is drawn on a board 1000 units wide and stretched to the page; strok
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -64,7 +64,7 @@ def ticks(window: Interval, about: int = 5) -> list[Tick]:
     power = 10.0 ** math.floor(math.log10(rough))
     if not 0 < power < math.inf:
         return []
-    step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= rough * 0.999)
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     values = [i * step for i in range(first, last + 1)] if last - first <= 2 * about else []
     return [Tick(at(x, window) / WIDTH, number(x, step)) for x in values if low <= x <= high]
@@ -74,7 +74,7 @@ def _edge(place: float) -> str:
     return "start" if place < 0.04 else "end" if place > 0.96 else ""
 
 
-def axis(marks: Iterable[Tick]) -> str:
+def axis(marks: Sequence[Tick]) -> str:
     """Return the labels below a board; every second one gives way on a narrow page.
 
     Examples
@@ -83,7 +83,7 @@ def axis(marks: Iterable[Tick]) -> str:
     '<div class="ticks" aria-hidden="true"><span class="" style="left:50.0%">10</span></div>'
     """
     spans = (
-        f'<span class="{" ".join(filter(None, (_edge(t.place), "minor" if i % 2 else "")))}" '
+        f'<span class="{" ".join(filter(None, (_edge(t.place), "minor" * ((len(marks) - i) % 2 == 0))))}" '
         f'style="left:{100 * t.place:.1f}%">{text(t.label)}</span>'
         for i, t in enumerate(marks)
     )
@@ -191,8 +191,8 @@ def quality(points: Sequence[Quality], window: Interval, *, falling: bool) -> st
 
     Examples
     --------
-    >>> quality([Quality(1.0, 0.5)], Interval(0.0, 2.0), falling=True)[:60]
-    '<path class="shade" d="M0 200.0H500.0V400.0H1000V400Z M0 400'
+    >>> quality([Quality(1.0, 0.5)], Interval(0.0, 2.0), falling=True)[-51:]
+    '<path class="curve" d="M0 200.0H500.0V400.0H1000"/>'
     """
     steps = sorted(points, key=lambda point: point.share, reverse=falling)
     heights = [round(_GRAPH * (1 - point.share), 1) for point in steps]
@@ -201,7 +201,7 @@ def quality(points: Sequence[Quality], window: Interval, *, falling: bool) -> st
         (heights, [*heights[1:], float(_GRAPH)]) if falling else ([float(_GRAPH), *heights[:-1]], heights)
     )
     path = f"M0 {before[0]}" + "".join(f"H{x}V{y}" for x, y in zip(places, after, strict=True)) + f"H{WIDTH}"
-    return f'<path class="shade" d="{path}V{_GRAPH}Z M0 {_GRAPH}"/><path class="curve" d="{path}"/>'
+    return f'<path class="shade" d="{path}V{_GRAPH}H0Z"/><path class="curve" d="{path}"/>'
 
 
 class Scale(NamedTuple):
@@ -209,7 +209,7 @@ class Scale(NamedTuple):
 
     Examples
     --------
-    >>> Scale.of(Timeline((10, 1000), {"B": (-1.0, 60.0)}, 3.0)).up.high < 10
+    >>> Scale.of(Timeline((10, 1000), {"B": (-1.0, 60.0)}, 3.0, {})).up.high < 10
     True
     """
 
@@ -240,27 +240,32 @@ class Scale(NamedTuple):
 
 
 def evidence(time: Timeline, scale: Scale) -> str:
-    """Return one line per rival, each with its own dashes, and the threshold.
+    """Return one line per rival, a dot where the study rejected it, and the threshold.
 
     Examples
     --------
-    >>> time = Timeline((10, 1000), {"B": (-1.0, 60.0)}, 3.0)
+    >>> time = Timeline((10, 1000), {"B": (-1.0, 60.0)}, 3.0, {})
     >>> evidence(time, Scale.of(time)).count("polyline")
     1
     """
     y = scale.y(time.log_threshold)
-    bar_ = f'<line class="threshold" x1="0" x2="{WIDTH}" y1="{y}" y2="{y}"/>'
-    lines = (
+    needed = f'<line class="threshold" x1="0" x2="{WIDTH}" y1="{y}" y2="{y}"/>'
+    lines = [
         f'<polyline class="line {_pen(i)}" points="'
         + " ".join(f"{scale.x(n)},{scale.y(value)}" for n, value in zip(time.pulls, line, strict=True))
         + '"/>'
         for i, line in enumerate(time.lines.values())
-    )
-    return bar_ + "".join(lines)
+    ]
+    dots = [
+        f'<path class="rejection {_pen(i)}" d="M{scale.x(pulls)} {scale.y(value)}h0"/>'
+        for i, arm in enumerate(time.lines)
+        for pulls, value in ([time.rejected[arm]] if arm in time.rejected else [])
+    ]
+    return "".join((needed, *lines, *dots))
 
 
 def _pen(i: int) -> str:
-    return f"hue-{i % 3} dash-{i // 3 % 4}"  # twelve different pens, four of them without regard to color
+    return f"hue-{i % 3} dash-{i % 4}"  # twelve different pens; neighbors differ in color and in dashes
 
 
 def pen_sample(i: int) -> str:
@@ -268,7 +273,7 @@ def pen_sample(i: int) -> str:
 
     Examples
     --------
-    >>> "dash-0" in pen_sample(1)
+    >>> "dash-1" in pen_sample(1)
     True
     """
     return (

@@ -21,7 +21,7 @@ from truearm.problem import Adversary, Interval
 from truearm.report import charts, slider
 from truearm.report.charts import Scale, Tick, axis
 from truearm.report.markup import between, note, section, short, table, text
-from truearm.report.picture import Picture, Strip, span
+from truearm.report.picture import VIEW, Picture, Strip, Timeline, span
 from truearm.result import Arm, Result
 from truearm.wording import count, name_of, number, percent, quantile_name
 
@@ -202,7 +202,7 @@ def _evidence(picture: Picture) -> str:
         titles=("evidence that the arm is not the best", "pulls of all arms, logarithmic"),
     )
     rows = [
-        (f"{i + 1}. {name_of(arm)}", _factor(line[-1]), _crossing(time.pulls, line, time.log_threshold))
+        (f"{i + 1}. {name_of(arm)}", _factor(line[-1]), _rejected(time, arm))
         for i, (arm, line) in enumerate(time.lines.items())
     ]
     samples = "".join(f"<li>{charts.pen_sample(i)}{i + 1}. {text(arm)}</li>" for i, arm in enumerate(time.lines))
@@ -214,7 +214,7 @@ def _evidence(picture: Picture) -> str:
         "evidence",
         "Evidence over time",
         f"<figure>{drawn}{legend}<figcaption>{text(_plotted(picture, len(time.lines)))}</figcaption></figure>",
-        table(("arm", "evidence in the end", "threshold first reached at"), rows),
+        table(("arm", "evidence by all readings", "threshold reached after"), rows),
     )
 
 
@@ -232,7 +232,8 @@ def _plotted(picture: Picture, drawn: int) -> str:
         f"Computed from the readings in order of pull, at the declared contamination of "
         f"{percent(picture.declared.eps)}, knowing that {name_of(result.leader or '')} leads in the end. At each "
         "point every arm has the same share of its pulls; a study that pulled in other proportions looked at "
-        f"other moments. {kind} Lines may leave the picture.{some}"
+        f"other moments. Dots: where the study itself rejected a rival; that stands, also if the evidence falls "
+        f"again. {kind} Lines may leave the picture.{some}"
     )
 
 
@@ -242,8 +243,11 @@ def _factor(log_evidence: float) -> str:
     return number(math.exp(log_evidence)) if abs(tens) < 4 else f"10^{number(math.floor(tens))}"
 
 
-def _crossing(pulls: Sequence[int], line: Sequence[float], log_threshold: float) -> str:
-    reached = (n for n, value in zip(pulls, line, strict=True) if value >= log_threshold)
+def _rejected(time: Timeline, arm: str) -> str:
+    """Return when a rival was rejected: by the study, or when its evidence first reached the threshold here."""
+    if arm in time.rejected:
+        return f"{count(time.rejected[arm][0])} pulls"
+    reached = (n for n, value in zip(time.pulls, time.lines[arm], strict=True) if value >= time.log_threshold)
     first = next(reached, None)
     return "not reached" if first is None else f"{count(first)} pulls or before"
 
@@ -252,7 +256,7 @@ def _quality(result: Result) -> str:
     if not result.quality or result.leader is None:
         return ""
     falling = result.problem.goal == "max"
-    window = span([point.x for point in result.quality])
+    window = _middle(result)
     percents = [Tick(share, percent(share)) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
     side = "at least" if falling else "at most"
     drawn = charts.graph(
@@ -260,7 +264,7 @@ def _quality(result: Result) -> str:
         charts.ticks(window),
         percents,
         label=f"Quality curve of {name_of(result.leader)}; the table below has some of its values",
-        titles=(f"share of true readings that are {side} x, at least", "x, in units of the readings"),
+        titles=(f"guaranteed share of true readings that are {side} x", "x, in units of the readings"),
     )
     found = {point.share: point.x for point in result.quality}
     rows = [(percent(share), f"{side} {number(found[share])}") for share in _SHARES if share in found]
@@ -271,6 +275,14 @@ def _quality(result: Result) -> str:
         f"{percent(result.problem.delta)}, whichever arm was chosen.</figcaption></figure>",
         table(("at least this share of true readings", "is"), rows) if rows else "",
     )
+
+
+def _middle(result: Result) -> Interval:
+    """Return the part of the quality curve where most true readings lie; bad ones may stretch it beyond use."""
+    arm = next(arm for arm in result.arms if arm.name == result.leader)
+    reach = VIEW * arm.mad if 0 < arm.mad < math.inf else math.inf
+    near = [point.x for point in result.quality if abs(point.x - arm.median) <= reach]
+    return span(near or [point.x for point in result.quality])
 
 
 # Readings
@@ -284,7 +296,7 @@ def _readings(picture: Picture) -> str:
     rows = "".join(
         f'<li class="row"><span class="name">{text(arm)}</span>'
         f'<span class="picture">{charts.strip(strip, window, f"readings of {name_of(arm)}")}</span>'
-        f'<span class="where">{text(_about(strip, window))}</span></li>'
+        f'<span class="about">{text(_about(strip, window))}</span></li>'
         for arm, strip in zip(picture.result.problem.arms, strips, strict=True)
     )
     inner = [Tick(0.03 + 0.94 * tick.place, tick.label) for tick in charts.ticks(window)]

@@ -33,7 +33,7 @@ _RIVALS = 12  # lines of evidence that can still be told apart; the nearest riva
 _DRAWN = 240  # readings drawn per arm, evenly spaced in order of pull
 _FAR_DRAWN = 60  # and of those far from the median, which the even spacing would mostly skip
 _MARKS = 6000  # readings drawn in all, so that a page of fifty arms stays small
-_VIEW = 5 * 1.4826  # MADs around each median that the readings are drawn in: five robust standard deviations
+VIEW = 5 * 1.4826  # MADs around each median that the readings are drawn in: five robust standard deviations
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Picture:
         """
         result, k = self.result, len(self.result.problem.arms)
         if result.leader is None or k == 1:
-            return Timeline((), {}, math.inf)
+            return Timeline((), {}, math.inf, {})
         rule = result.certificate.rule or pair_rule(
             result.problem.contamination, dependent_arms=result.problem.dependent_arms
         )
@@ -179,7 +179,13 @@ class Picture:
         others = [arm for arm in result.problem.arms if arm != result.leader]
         nearest = sorted(others, key=lambda arm: self._evidence(arm, looks[-1]))[:rivals]
         lines = {arm: tuple(self._evidence(arm, look) for look in looks) for arm in nearest}
-        return Timeline(tuple(map(sum, looks)), lines, math.log(threshold(k, result.problem.delta, rule)))
+        rejected = {
+            claim.arm: (sum(claim.counts), claim.log_evidence)
+            for claim in result.certificate.claims
+            if not claim.tolerant
+        }
+        log_threshold = math.log(threshold(k, result.problem.delta, rule))
+        return Timeline(tuple(map(sum, looks)), lines, log_threshold, rejected)
 
     def _evidence(self, arm: str, counts: tuple[int, ...]) -> float:
         """Return the log-evidence against an arm after so many pulls of each, by the rule of the certificate."""
@@ -222,7 +228,7 @@ class Timeline(NamedTuple):
 
     Examples
     --------
-    >>> Timeline((20, 40), {"B": (0.5, 3.1)}, 3.0).lines["B"][-1]
+    >>> Timeline((20, 40), {"B": (0.5, 3.1)}, 3.0, {}).lines["B"][-1]
     3.1
     """
 
@@ -230,6 +236,8 @@ class Timeline(NamedTuple):
     """Pulls of all arms together."""
     lines: Mapping[str, tuple[float, ...]]
     log_threshold: float
+    rejected: Mapping[str, tuple[int, float]]
+    """Where the study itself rejected a rival: the pulls then, and its log-evidence."""
 
 
 class Strip(NamedTuple):
@@ -294,7 +302,7 @@ def _view(known: Floats, center: float, mad: float) -> Interval:
     low, high = float(finite[0]), float(finite[-1])
     if not (math.isfinite(center) and 0 < mad < math.inf):
         return Interval(low, high)
-    return Interval(max(low, center - _VIEW * mad), min(high, center + _VIEW * mad))
+    return Interval(max(low, center - VIEW * mad), min(high, center + VIEW * mad))
 
 
 def span(values: Sequence[float]) -> Interval:

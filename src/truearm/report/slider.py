@@ -13,7 +13,6 @@ from truearm.report import charts
 from truearm.report.charts import at, axis
 from truearm.report.markup import between, note, section, text
 from truearm.report.picture import Picture
-from truearm.result import Arm
 from truearm.wording import count, name_of, percent, quantile_name
 
 
@@ -53,7 +52,11 @@ def candidates(picture: Picture) -> str:
 
 def _opening(picture: Picture) -> str:
     declared = picture.declared
-    return f"If at most {percent(declared.eps)} of the readings are bad ({declared.adversary}): "
+    return f"If at most {_unbroken(declared.eps)} of the readings are bad ({declared.adversary}): "
+
+
+def _unbroken(eps: float) -> str:
+    return percent(eps).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _explanation(picture: Picture) -> str:
@@ -96,7 +99,7 @@ def _controls(picture: Picture) -> str:
     return (
         f'<div class="controls" hidden><fieldset><legend>Adversary</legend>{radios}</fieldset>'
         '<label class="eps-label" for="eps">Share of readings that may be bad: '
-        f'<output id="eps-chosen" for="eps">{percent(declared.eps)}</output></label>'
+        f'<output id="eps-chosen" for="eps">{_unbroken(declared.eps)}</output></label>'
         '<div class="marks above" aria-hidden="true"></div>'
         f'<input type="range" id="eps" min="0" max="{len(picture.eps) - 1}" step="1" '
         f'value="{picture.eps.index(declared.eps)}" autocomplete="off">'
@@ -124,32 +127,33 @@ def _cell(ends: tuple[Interval, Interval], window: Interval) -> list[Any]:
     return [between(*whole), *(at(end, window) for end in (*whole, *inner))]
 
 
-def _states(picture: Picture, arm: str, adversary: Adversary) -> dict[str, str]:
-    """Return what is said of an arm while it is a candidate, and once it is excluded."""
+def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]:
+    """Return what is said of an arm while it is a candidate among others, and once that is settled."""
     if arm == picture.result.leader:
-        return {"in": "looks best", "out": ""}
+        return "looks best", "the best arm"
     point = picture.points[adversary].get(arm)
     if point is None:
-        return {"in": "candidate", "out": ""}
+        return "candidate", ""
     upto = percent(point, ROUND_FLOOR)
-    return {"in": f"candidate; excluded up to {upto}", "out": f"excluded, up to {upto}"}
+    return f"candidate; excluded up to {upto}", f"excluded, up to {upto}"
 
 
 def _row(picture: Picture, i: int, cell: list[Any], *, decided: bool) -> str:
-    arm: Arm = picture.result.arms[i]
+    arm, declared = picture.result.arms[i], picture.declared
     words, *ends = cell
-    is_out = arm.name not in picture.candidates(picture.declared.eps, picture.declared.adversary)
-    state = _states(picture, arm.name, picture.declared.adversary)["out" if is_out else "in"]
+    is_out = arm.name not in picture.candidates(declared.eps, declared.adversary)
+    is_best = decided and arm.name == picture.result.leader
     kinds = {
         "excluded": is_out,
-        "best": decided and arm.name == picture.result.leader,
+        "best": is_best,
         "open-low": ends[0] < 0,
         "open-high": ends[1] > charts.WIDTH,
     }
     label = f"true {quantile_name(picture.result.problem.quantile)}: {words}"
     drawn = charts.bar(ends, at(arm.median, picture.window) if arm.n else -1.0, label)
+    state = _states(picture, arm.name, declared.adversary)[is_out or is_best]
     return (
-        f'<li class="row {" ".join(kind for kind, holds in kinds.items() if holds)}" data-arm="{i}">'
+        f'<li class="{" ".join(["row", *(kind for kind, holds in kinds.items() if holds)])}" data-arm="{i}">'
         f'<span class="name">{text(arm.name)}</span><span class="picture">{drawn}</span>'
         f'<span class="where">{text(words)}</span><span class="state">{text(state)}</span></li>'
     )
@@ -172,7 +176,7 @@ def view(picture: Picture) -> dict[str, Any]:
         return {}
     return {
         "eps": picture.eps,
-        "percent": [percent(eps) for eps in picture.eps],
+        "percent": [_unbroken(eps) for eps in picture.eps],
         "quantile": quantile_name(result.problem.quantile),
         "leader": result.problem.arms.index(result.leader),
         "declared": _declared_mark(picture),

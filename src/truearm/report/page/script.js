@@ -32,20 +32,21 @@
     const eps = view.eps[at];
     const world = view.adversaries[who];
     const cells = view.intervals[world.intervals][at];
+    const sentence = world.sentences[world.sentence[at]];
     rows.forEach((row, arm) => {
       const [where, ...ends] = cells[arm];
       const isOut = world.points[arm] !== null && eps <= world.points[arm];
+      const isBest = arm === view.leader && sentence.decided;
       place(row, ends);
       row.classList.toggle("excluded", isOut);
-      row.classList.toggle("best", arm === view.leader && world.sentences[world.sentence[at]].decided);
+      row.classList.toggle("best", isBest);
       row.querySelector(".where").textContent = where;
-      row.querySelector(".state").textContent = world.states[arm][isOut ? "out" : "in"];
+      row.querySelector(".state").textContent = world.states[arm][isOut || isBest ? 1 : 0];
       row.querySelector("svg").setAttribute("aria-label", `true ${view.quantile}: ${where}`);
     });
     chosen.textContent = view.percent[at];
     slider.setAttribute("aria-valuetext", `${view.percent[at]} of the readings may be bad`);
-    const said = `If at most ${view.percent[at]} of the readings are bad (${who}): `
-      + world.sentences[world.sentence[at]].text;
+    const said = `If at most ${view.percent[at]} of the readings are bad (${who}): ${sentence.text}`;
     if (standing.textContent !== said) standing.textContent = said;
     mark(".above", view.declared);
     mark(".below", world.breakdown);
