@@ -1,0 +1,37 @@
+"""How often the best arm is ever rejected at the worst instances. Run: python benchmarks/wrong_decisions.py.
+
+The scenarios are those of tests/statistical/test_wrong_decisions.py, at full size (`make statistical` tests them).
+Writes benchmarks/results/wrong_decisions.md.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from scipy.stats import binomtest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+from statistical.test_wrong_decisions import DELTA, FULL, SCENARIOS, K, losses  # noqa: E402 - after the path
+
+
+def main():
+    start = time.perf_counter()
+    lines = ["| worst case | k | runs | pulls at most | best arm ever rejected | p-value against delta |"]
+    lines.append("|---|---|---|---|---|---|")
+    for scenario in SCENARIOS:
+        for k in K:
+            lost = losses(scenario, k, *FULL[k])
+            test = binomtest(int(lost.sum()), lost.size, DELTA, alternative="greater")
+            lines.append(
+                f"| {scenario} | {k} | {lost.size} | {FULL[k][1]:,} | {lost.mean():.4f} | {test.pvalue:.3f} |"
+            )
+            print(lines[-1], flush=True)
+    text = [f"# The best arm ever rejected, promised at most {DELTA}", "", *lines]
+    text += ["", f"{time.perf_counter() - start:.0f} s on one core."]
+    (HERE / "results").mkdir(exist_ok=True)
+    (HERE / "results" / "wrong_decisions.md").write_text("\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    main()
