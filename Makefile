@@ -30,8 +30,16 @@ contracts: $(STAMP)
 pytest: $(STAMP)
 	$(BIN)/pytest -n 2 -q -m "not slow"
 
+# the full Monte Carlo runs behind every promised probability
 statistical: $(STAMP)
 	$(BIN)/pytest -n 2 -q -m "statistical or slow"
+
+# ratios to peers and limits, each in one run; results in benchmarks/results
+benchmarks: $(STAMP)
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+coverage: $(STAMP)
+	$(BIN)/coverage run -m pytest -q -m "not slow" && $(BIN)/coverage report
 
 clean:
 	rm -rf $(VENV) build dist

@@ -1,6 +1,6 @@
 """Pulls of the default policy over what no method can beat. Run: python benchmarks/efficiency.py [--quick].
 
-Every cell: mean pulls / (T* kl(delta, 1-delta)), delta = .05 (docs/limits.md). The goals: a mean of at most 2.8 and
+Every cell: mean pulls / (T* kl(delta, 1-delta)), delta = .05 (docs/limits.md). Goals: a mean of at most 2.8 and
 no cell above 3.7 (4.0 where the bound is under 100 pulls), for `separated` and for `certified`; at most 1/1.5 of
 QLUCB's pulls on average, and 1/50 of those of Algorithm 3 with the paper's constants (B squared).
 Writes benchmarks/results/efficiency.md.
