@@ -157,8 +157,9 @@ def _outliers(problem: Problem, sample: Sample) -> str | None:
     center, reach = known.between(ranks), FAR * spread(known, ranks).high
     if not 0 < reach < math.inf:
         return None
-    finite = known.values[known.values > -math.inf]
-    far = int(np.count_nonzero((finite > center.high + reach) | (finite < center.low - reach)))
+    ends = (np.nextafter(-math.inf, 0.0), center.low - reach, np.nextafter(center.high + reach, math.inf))
+    first, low, high = np.searchsorted(known.values, ends).tolist()
+    far = low - first + known.values.size - high
     eps = _declared(problem).eps
     allowed = eps + (1 - eps) * CAUCHY_TAIL  # docs/assumptions.md
     if not _exceeds(far, known.n, allowed, -math.log(share)):
@@ -190,7 +191,10 @@ def _units(problem: Problem, sample: Sample) -> str | None:
 
 
 def _log_middle(values: Floats) -> tuple[Floats, float, float] | None:
-    """Return the sorted logs of sizes and the ends of their middle 80 %, None where ratios mean nothing."""
+    """Return the ends of the middle 80 % of the logs of sizes, and before them the sorted logs outside.
+
+    None where ratios mean nothing.
+    """
     if not values.size:
         return None
     sizes = values if values[values.size // 2] > 0 else -values[::-1]
@@ -199,7 +203,9 @@ def _log_middle(values: Floats) -> tuple[Floats, float, float] | None:
         return None
     least = math.log(1.1) / 2  # a window at least 10 % wide, for readings that hardly vary
     low, center, high = math.log(low), math.log(center), math.log(high)
-    return np.log(sizes[sizes > 0]), min(low, center - least), max(high, center + least)
+    low, high = min(low, center - least), max(high, center + least)
+    first, start, end = np.searchsorted(sizes, (math.ulp(0.0), math.exp(low), math.exp(high))).tolist()
+    return np.log(np.concatenate((sizes[first:start], sizes[end:]))), low, high
 
 
 def _cluster(logs: Floats, low: float, high: float, *, shift: float, share: float) -> int:

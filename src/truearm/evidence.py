@@ -208,12 +208,13 @@ def _evidence_at(cuts: _Cuts, rank: int) -> Evidence:
     return Evidence(float((cuts.rising(ranks) + cuts.falling(ranks))[0]), int(ranks[0]))
 
 
-def _least(cuts: _Cuts, guess: int | None) -> Evidence:
+def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evidence:
     """Return the exact minimum over all cuts by branch and bound.
 
     Between ranks a < b the product is at least rising(a) + falling(b); stretches where that already exceeds
     the best value found are never looked into. Ranks inside a tie are no cuts of their own, but they only
-    overstate: the first rank of the tie has the same portfolio and less own evidence.
+    overstate: the first rank of the tie has the same portfolio and less own evidence. Who only asks whether
+    the minimum is `enough` is answered sooner, by a value that lies on the same side of it.
     """
     size = cuts.own.values.size
     edges = np.unique(np.linspace(0, size, min(size, _COARSE) + 1).astype(np.intp))
@@ -225,8 +226,8 @@ def _least(cuts: _Cuts, guess: int | None) -> Evidence:
     left, right, up, down = edges[:-1], edges[1:], up[:-1], down[1:]
     steps = np.arange(1, _FANOUT)
     while True:
-        still = (up + down < best) & (right - left > 1)
-        if not still.any():
+        still = (up + down < (best if enough is None else enough)) & (right - left > 1)
+        if not still.any() or (enough is not None and best < enough):
             return Evidence(best, rank)
         left, right, up, down = left[still], right[still], up[still], down[still]
         inner = left[:, None] + (right - left)[:, None] * steps // _FANOUT
@@ -250,6 +251,7 @@ def pair(
     prior: Prior = DEFAULT_PRIOR,
     guess: int | None = None,
     times: float = 1.0,
+    enough: float | None = None,
 ) -> Evidence:
     """Return the evidence that one arm is better than another: E_ij of evidence.md, minimized over all cuts.
 
@@ -261,6 +263,9 @@ def pair(
         A rank of `worse` near the minimum, if one is known: saves time, never changes the value.
     times
         As if every reading had come so many times: a forecast, not evidence, unless it is 1.
+    enough
+        For callers who only ask whether the evidence reaches this: the value returned is then on the right side
+        of it, found sooner, and need not be the minimum.
 
     Examples
     --------
@@ -269,7 +274,7 @@ def pair(
     6.591
     """
     term = _repeated(mixture_term(prior), times)
-    return _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, term), guess)
+    return _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, term), guess, enough)
 
 
 def _repeated(term: Term, times: float) -> Term:
@@ -279,7 +284,13 @@ def _repeated(term: Term, times: float) -> Term:
 
 
 def fixed_pair(
-    better: Sample, worse: Sample, levels: Levels, *, closed: bool = False, times: float = 1.0
+    better: Sample,
+    worse: Sample,
+    levels: Levels,
+    *,
+    closed: bool = False,
+    times: float = 1.0,
+    enough: float | None = None,
 ) -> Evidence:
     """Return -log of a p-value against "worse is at least as good", for sizes fixed in advance.
 
@@ -293,9 +304,15 @@ def fixed_pair(
     10.924
     """
     term = _repeated(fixed_term, times)
-    least = _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, term), None)
+    enough = None if enough is None else _fisher_sum(enough)
+    least = _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, term), None, enough)
     total = max(0.0, least.log_value)
     return Evidence(total - math.log1p(total), least.rank)  # -log(w (1 - ln w)), w = e^-total
+
+
+def _fisher_sum(log_evidence: float) -> float:
+    """Return the t >= 0 with t - log(1 + t) = log_evidence."""
+    return -float(lambertw(-math.exp(-log_evidence - 1), -1).real) - 1 if log_evidence > 0 else 0.0
 
 
 def portfolio(
@@ -337,6 +354,7 @@ def pooled(
     *,
     prior: Prior = DEFAULT_PRIOR,
     guess: int | None = None,
+    enough: float | None = None,
 ) -> Evidence:
     """Return log W_i, the evidence that the judged arm is not the best, minimized over all cuts (T5).
 
@@ -347,7 +365,7 @@ def pooled(
     >>> pooled(b, stakes, cash, Levels(0.5, 0.5)) == pair(a, b, Levels(0.5, 0.5))
     True
     """
-    return _least(_Cuts(judged, stakes, levels, log_cash, mixture_term(prior)), guess)
+    return _least(_Cuts(judged, stakes, levels, log_cash, mixture_term(prior)), guess, enough)
 
 
 def pooled_at(
@@ -437,8 +455,9 @@ def against(
     entries: Sequence[Entry],
     levels: Levels,
     guess: int | None = None,
+    enough: float | None = None,
 ) -> Evidence:
-    """Return the evidence that an arm is not the best, by whichever rule applies.
+    """Return the evidence that an arm is not the best, by whichever rule applies; parameters as in `pair`.
 
     Examples
     --------
@@ -448,7 +467,7 @@ def against(
     6.591
     """
     stakes, cash = stakes_against(judged, samples, rule, leader=leader, entries=entries)
-    return pooled(samples[judged], stakes, cash, levels, guess=guess)
+    return pooled(samples[judged], stakes, cash, levels, guess=guess, enough=enough)
 
 
 def within_tolerance(
@@ -496,6 +515,7 @@ def fixed_against(
     levels: Levels,
     tolerance: Tolerance | None = None,
     sign: float = 1.0,
+    enough: float | None = None,
 ) -> Evidence:
     """Return -log of the p-value that an arm is not the best, or not by more than a tolerance, for fixed sizes.
 
@@ -508,9 +528,9 @@ def fixed_against(
     10.924
     """
     if tolerance is None:
-        return fixed_pair(samples[leader], samples[judged], levels, closed=leader > judged)
+        return fixed_pair(samples[leader], samples[judged], levels, closed=leader > judged, enough=enough)
     head = positive(samples[leader], sign) if tolerance.relative else samples[leader]
-    return fixed_pair(head, shifted(samples[judged], tolerance, sign), levels)
+    return fixed_pair(head, shifted(samples[judged], tolerance, sign), levels, enough=enough)
 
 
 def indistinguishable(
@@ -686,7 +706,7 @@ def certified_tolerance(
     levels: Levels,
     relative: bool = False,
     sign: float = 1.0,
-    evidence: Callable[[Sample, Sample, Levels], Evidence] = pair,
+    evidence: Callable[..., Evidence] = pair,
 ) -> float:
     """Return alpha*, the least tolerance within which one arm is certified not to be worse (evidence T7).
 
@@ -703,7 +723,7 @@ def certified_tolerance(
 
     def reached(amount: float) -> bool:
         rival = shifted(worse, Tolerance(amount, relative=relative), sign)
-        return evidence(better, rival, levels).log_value >= log_threshold
+        return evidence(better, rival, levels, enough=log_threshold).log_value >= log_threshold
 
     if reached(0.0):
         return 0.0

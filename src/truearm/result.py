@@ -41,7 +41,7 @@ from truearm.evidence import (
     threshold,
 )
 from truearm.problem import Adversary, Contamination, Interval, Problem, Regularity, Tolerance
-from truearm.sample import Design, Sample, moments, quality_of, spread
+from truearm.sample import Design, Sample, deviation, quality_of, spread
 
 SCHEMA = 1  # of the dictionaries below; raised when a key changes its meaning
 
@@ -409,7 +409,7 @@ def describe(name: str, sample: Sample, problem: Problem, *, design: Design) -> 
     quantile, core = identified(sample, problem, c, design=design)
     mad = spread(sample, ranks(n, 0.5, share / 2, c.eps, c.adversary))
     estimate = problem.sign * sample.quantile(problem.level)
-    return Arm(name, n, estimate, *quantile, *core, moments(sample.values).m2, *mad)
+    return Arm(name, n, estimate, *quantile, *core, deviation(sample.values), *mad)
 
 
 def identified(
@@ -464,15 +464,16 @@ def _breakdowns(
         )
         for adversary in Adversary
     }
+    closest = sorted(rivals, key=lambda i: -samples[i].quantile(problem.level))  # decides it: the others are quick
     points = [
         breakdown_point(
-            list(found.evidence.values()),
+            [found.evidence[problem.arms[i]] for i in closest],
             found.log_threshold,
             quantile=problem.level,
             adversary=adversary,
             accuracy=1e-7,
         )
-        for adversary, found in rejections(certificate, tapes, samples, leader=leader).items()
+        for adversary, found in rejections(certificate, tapes, samples, leader=leader, exact=False).items()
     ]
     return Breakdown(*points), Breakdown(*map(estimates.get, Adversary))
 
@@ -492,7 +493,7 @@ class Rejections(NamedTuple):
 
 
 def rejections(
-    certificate: Certificate, tapes: Tapes, samples: Sequence[Sample], *, leader: int
+    certificate: Certificate, tapes: Tapes, samples: Sequence[Sample], *, leader: int, exact: bool = True
 ) -> dict[Adversary, Rejections]:
     """Return per adversary what rejects the rivals of the leader.
 
@@ -503,6 +504,9 @@ def rejections(
     ----------
     samples
         The tapes as oriented samples.
+    exact
+        False if the values are only compared with the threshold: they are then found sooner, and only on which
+        side of it they lie is right.
 
     Examples
     --------
@@ -530,14 +534,22 @@ def rejections(
     def under(adversary: Adversary) -> Rejections:
         rule = _rule_for(adversary, problem, certificate, design)
         dated = earlier if rule == certificate.rule else {}
+        log_threshold = math.log(threshold(len(samples), problem.delta, rule))
         evidence = {
             name: _rejection(
-                i, samples, rule, leader=leader, entries=entries, design=design, earlier=dated.get(name)
+                i,
+                samples,
+                rule,
+                leader=leader,
+                entries=entries,
+                design=design,
+                earlier=dated.get(name),
+                enough=None if exact else log_threshold,
             )
             for i, name in enumerate(problem.arms)
             if i != leader
         }
-        return Rejections(math.log(threshold(len(samples), problem.delta, rule)), evidence)
+        return Rejections(log_threshold, evidence)
 
     return {adversary: under(adversary) for adversary in Adversary}
 
@@ -560,13 +572,16 @@ def _rejection(
     entries: Sequence[Entry],
     design: Design,
     earlier: Callable[[Levels | None], float] | None,
+    enough: float | None,
 ) -> Callable[[Levels], float]:
     """Return the evidence against an arm as a function of the levels, now or when it was rejected."""
 
     def now(levels: Levels) -> float:
         if design == "fixed":
-            return fixed_against(judged, samples, leader=leader, levels=levels).log_value
-        return against(judged, samples, rule, leader=leader, entries=entries, levels=levels).log_value
+            return fixed_against(judged, samples, leader=leader, levels=levels, enough=enough).log_value
+        return against(
+            judged, samples, rule, leader=leader, entries=entries, levels=levels, enough=enough
+        ).log_value
 
     return now if earlier is None else lambda levels: max(now(levels), earlier(levels))
 
@@ -585,11 +600,14 @@ def _tolerance(
     levels = Levels.of(problem.level, problem.contamination)
     measure = fixed_pair if design == "fixed" else pair
     worst = 0.0
-    for i, name in enumerate(problem.arms):
-        if i == leader or name in outright:
+    for i in sorted(range(len(samples)), key=lambda i: -samples[i].quantile(problem.level)):  # the widest first
+        if i == leader or problem.arms[i] in outright:
             continue
         within = shifted(samples[i], Tolerance(worst, relative=problem.tolerance.relative), problem.sign)
-        if math.isfinite(worst) and measure(samples[leader], within, levels).log_value >= log_threshold:
+        if (
+            math.isfinite(worst)
+            and measure(samples[leader], within, levels, enough=log_threshold).log_value >= log_threshold
+        ):
             continue
         worst = certified_tolerance(
             samples[leader],

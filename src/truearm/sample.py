@@ -106,7 +106,8 @@ class Sample:
     def merged(self, readings: ArrayLike, pending: int = 0) -> "Sample":
         """Return the sample with more readings, and with `pending` pulls still out."""
         new = np.asarray(readings, dtype=np.float64)
-        known = new[~np.isnan(new)]
+        holes = np.isnan(new)
+        known = new[~holes] if holes.any() else new
         values = self.values
         if known.size:
             values = np.concatenate((values, np.sort(known)))
@@ -339,9 +340,52 @@ def spread(sample: Sample, ranks: tuple[int, int]) -> Interval:
     )
 
 
-def _windows(values: Floats, rank: int) -> tuple[Floats, Floats]:
-    """Return both ends of all runs of `rank` neighbors: |X - c|_(rank) = min_j max(c - a_j, b_j - c)."""
-    return values[: values.size - rank + 1], values[rank - 1 :]
+def _windows(values: Floats, rank: int, center: Interval) -> tuple[Floats, Floats]:
+    """Return both ends of runs of `rank` neighbors: |X - c|_(rank) = min_j max(c - a_j, b_j - c).
+
+    The minimum for c is at a run whose middle is next to c, and middles rise with j: of all runs those suffice
+    whose middles are in the center, and one more on each side.
+    """
+    a, b = values[: values.size - rank + 1], values[rank - 1 :]
+    if not np.isfinite(values[0]) or not np.isfinite(values[-1]):
+        return a, b
+    low = _first(lambda j: float(a[j] / 2 + b[j] / 2) >= center.low, a.size)
+    high = _first(lambda j: float(a[j] / 2 + b[j] / 2) > center.high, a.size)
+    near = slice(max(low - 1, 0), high + 1)
+    return a[near], b[near]
+
+
+def _first(holds: Callable[[int], bool], size: int) -> int:
+    """Return the first of `size` places at which a condition holds that, once true, stays so; else `size`."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def deviation(values: Floats) -> float:
+    """Return the median absolute deviation of sorted values, `moments(values).m2`, without another sort.
+
+    Examples
+    --------
+    >>> deviation(np.array([-2.0, 1.0, 3.0, 4.0, 10.0]))
+    2.0
+    """
+    n = values.size
+    if not n or not np.isfinite(values[0]) or not np.isfinite(values[-1]):
+        return moments(values).m2
+    lower, upper = float(values[(n - 1) // 2]), float(values[n // 2])
+    center = lower if lower == upper else lower / 2 + upper / 2
+    low, high = (_distance_at(values, rank, center) for rank in ((n - 1) // 2 + 1, n // 2 + 1))
+    return low if low == high else low / 2 + high / 2
+
+
+def _distance_at(values: Floats, rank: int, center: float) -> float:
+    """Return the rank-th smallest distance of sorted values to a center."""
+    a, b = _windows(values, rank, Interval(center, center))
+    with np.errstate(over="ignore"):
+        return float(np.min(np.maximum(center - a, b - center)))
 
 
 def _least_distance(values: Floats, rank: int, center: Interval) -> float:
@@ -350,7 +394,7 @@ def _least_distance(values: Floats, rank: int, center: Interval) -> float:
         return 0.0
     if rank > values.size or center.low > center.high:
         return np.inf
-    a, b = _windows(values, rank)
+    a, b = _windows(values, rank, center)
     with np.errstate(invalid="ignore", over="ignore"):
         middle = np.clip(a / 2 + b / 2, center.low, center.high)  # audit 2.D
         farthest = np.maximum(middle - a, b - middle)
@@ -363,7 +407,7 @@ def _largest_distance(values: Floats, rank: int, center: Interval) -> float:
         return -np.inf
     if rank > values.size or center.low == -np.inf or center.high == np.inf:
         return np.inf
-    a, b = _windows(values, rank)
+    a, b = _windows(values, rank, center)
     with np.errstate(invalid="ignore", over="ignore"):
         ends = [float(np.min(np.maximum(c - a, b - c))) for c in center]
         turns = a[:-1] / 2 + b[1:] / 2  # audit 2.D: where the arms of two neighboring windows meet
@@ -439,7 +483,7 @@ class QualityCurve:
 
     def reached(self, share: float) -> float:
         """Return the largest x, among the readings, that at least `share` of the true readings reach."""
-        rank = int(np.count_nonzero(self.bounds >= share)) - 1
+        rank = _first(lambda r: bool(self.bounds[r] < share), self.bounds.size) - 1  # the bounds fall
         if rank < 0:
             return -np.inf
         return float(self.values[min(rank, self.values.size - 1)]) if self.values.size else -np.inf
