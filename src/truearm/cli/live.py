@@ -89,7 +89,6 @@ class Board:
 
 
 def _table(arms: Sequence[Arm], standing: Standing, unit: Unit, quantile: str) -> "Table":
-    from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
@@ -103,17 +102,28 @@ def _table(arms: Sequence[Arm], standing: Standing, unit: Unit, quantile: str) -
     for arm in arms:
         place = _place(standing, arm.name)
         style = {"leads": "bold green", "excluded": "dim"}.get(place, "")
-        bar: RenderableType = ProgressBar(total=1.0, completed=_share(standing, arm.name), width=16)
         table.add_row(
             Text(name_of(arm.name)),
             count(arm.n),
             number(arm.median / unit.size) if arm.n else "",
             _interval(arm, unit),
             place,
-            "" if place == "leads" else bar,
+            "" if place == "leads" else bar(_share(standing, arm.name)),
             style=style,
         )
     return table
+
+
+def bar(share: float, width: int = 12) -> str:
+    """Return a bar that also reads without color.
+
+    Examples
+    --------
+    >>> bar(0.5, 8)
+    '████░░░░  50 %'
+    """
+    full = math.floor(share * width)
+    return f"{'█' * full}{'░' * (width - full)} {math.floor(100 * share):3d} %"
 
 
 def _interval(arm: Arm, unit: Unit) -> str:

@@ -293,7 +293,7 @@ def _commands(lines: Sequence[str], asked: SimpleNamespace, shell: str) -> tuple
     templates = [asked.reference, *lines] if asked.reference else list(lines)
     names = ["", *asked.names] if asked.reference else list(asked.names)
     if not templates:
-        msg = "give at least one command, or --resume FILE; `truearm race --help` shows examples"
+        msg = "give two commands or more, or --resume FILE; `truearm race --help` shows examples"
         raise click.UsageError(msg)
     if len(names) > len(templates):
         msg = f"{len(asked.names)} names were given for {len(lines)} commands; give at most one -n for each"
@@ -311,6 +311,9 @@ def _commands(lines: Sequence[str], asked: SimpleNamespace, shell: str) -> tuple
         for line, name in zip(templates, names, strict=True)
         for command in expand(line, parameters, name=name, env=_environment(asked.env), cwd=cwd, shell=shell)
     ]
+    if len(found) == 1:
+        msg = "one command has nobody to race with; give another one, or values for a parameter (-L, -P)"
+        raise click.UsageError(msg)
     if asked.reference:
         asked.baseline = asked.baseline or found[0].name
     return tuple(found)

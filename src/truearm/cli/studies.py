@@ -16,6 +16,7 @@ from truearm.policies.toptwo import START
 from truearm.problem import Problem, Reading, check_arms
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
+from truearm.report.ratios import ratios
 from truearm.result import Result
 from truearm.store import Issued, Released
 from truearm.wording import count, name_of
@@ -259,6 +260,6 @@ def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool,
         return csv_text(result, hyperfine_results(commands, runs)).rstrip("\n")
     unit = text.unit_for(metric, result.arms)
     shown = text.in_unit(result, tapes, unit)
-    rows = text.rows(shown, unit)
+    rows = text.rows(shown, unit, ratios(result, tapes))
     words = text.paragraph(shown, unit)
     return text.markdown(rows, words) if as_markdown else f"{words}\n\n{text.table(rows)}"

@@ -1,10 +1,12 @@
 """What a race says when it ends: the text, the files, and the notes beside them."""
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from textwrap import fill
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +16,7 @@ from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
 from truearm.report import text
 from truearm.report.export import Run, csv_text, document, hyperfine_results, json_text
+from truearm.report.ratios import Ratio, ratios
 from truearm.result import Result
 from truearm.sources import machine
 from truearm.wording import count, name_of, number
@@ -37,6 +40,11 @@ class Outcome:
     path: str | None = None
     ended: bool = True
     quiet: bool = False
+
+    @property
+    def ratios(self) -> tuple[Ratio, ...]:
+        """Every command against the reference."""
+        return ratios(self.result, self.tapes, self.reference)
 
     @property
     def worse(self) -> tuple[str, ...]:
@@ -73,17 +81,21 @@ def told(outcome: Outcome, *, as_json: bool) -> str:
     if as_json:
         return _json(outcome)
     unit, shown = _shown(outcome)
-    parts = [text.paragraph(shown, unit), text.table(text.rows(shown, unit, outcome.reference))]
-    sentences = "\n".join([*_comparisons(outcome), *_gates(outcome)])
-    notes = "" if outcome.quiet else " ".join(_notes(outcome))
-    return "\n\n".join(part for part in (*parts, sentences, notes) if part)
+    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    parts = [
+        fill(text.paragraph(shown, unit), width),
+        text.table(text.rows(shown, unit, outcome.ratios)),
+        "\n".join(fill(line, width) for line in (*_comparisons(outcome), *_gates(outcome))),
+        "" if outcome.quiet else fill(" ".join(_notes(outcome)), width),
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def summarize(outcome: Outcome) -> str:
     """Return the paragraph and the table in Markdown."""
     unit, shown = _shown(outcome)
     words = " ".join([text.paragraph(shown, unit), *_comparisons(outcome), *_gates(outcome)])
-    return text.markdown(text.rows(shown, unit, outcome.reference), words)
+    return text.markdown(text.rows(shown, unit, outcome.ratios), words)
 
 
 def _shown(outcome: Outcome) -> tuple[text.Unit, Result]:
@@ -139,9 +151,8 @@ def html_page(result: Result, tapes: Tapes) -> str:
 def _comparisons(outcome: Outcome) -> list[str]:
     goal, metric = outcome.result.problem.goal, outcome.setting.metric
     result = outcome.result
-    found = text.ratios(result, outcome.reference)
     certain = result.best if result.status in (Status.CERTIFIED, Status.SEPARATED) else None
-    return [text.comparison(ratio, metric, goal, decided=ratio.reference == certain) for ratio in found]
+    return [text.comparison(ratio, metric, goal, decided=ratio.reference == certain) for ratio in outcome.ratios]
 
 
 def _gates(outcome: Outcome) -> Iterator[str]:
@@ -155,6 +166,8 @@ def _gates(outcome: Outcome) -> Iterator[str]:
 
 def _notes(outcome: Outcome) -> Iterator[str]:
     setting = outcome.setting
+    if outcome.result.status is Status.EXHAUSTED and not outcome.ended:
+        yield "Stopped by hand."
     yield _shell_note(setting)
     for arm in setting.arms:
         yield from _lost(arm, [run for run in outcome.runs if run.arm == arm], setting.metric)

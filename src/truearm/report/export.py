@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from truearm.certificate import Tapes
 from truearm.commands import Command
 from truearm.problem import Reading
-from truearm.report.text import ratios, standing_of
+from truearm.report.ratios import Ratio, ratios
+from truearm.report.text import standing_of
 from truearm.result import Result
 from truearm.store import Event, Note
 
@@ -80,7 +81,8 @@ def document(
         "metric": metric,
         "unit": UNITS.get(metric or ""),
         "ratios": [
-            {key: _finite(value) for key, value in ratio._asdict().items()} for ratio in ratios(result, reference)
+            {key: _finite(value) for key, value in ratio._asdict().items()}
+            for ratio in ratios(result, tapes, reference)
         ],
         "readings": {arm: [_reading(value) for value in tape] for arm, tape in tapes.items()},
         **more,
@@ -89,6 +91,10 @@ def document(
 
 def _reading(value: float | None) -> float | str | None:
     return value if value is None or math.isfinite(value) else str(float(value))
+
+
+def _plain(ratio: Ratio) -> dict[str, Any]:
+    return {key: _finite(value) for key, value in ratio._asdict().items()}
 
 
 def _finite(value: Any) -> Any:  # noqa: ANN401 - names pass through

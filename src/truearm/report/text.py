@@ -1,8 +1,4 @@
-"""Results as plain text and Markdown, in units a person uses. Nothing is measured or decided here.
-
-A ratio of two arms takes the ends of both intervals. All intervals of a result hold at once, whatever the
-readings at most eps of which are bad, so all ratios hold at once too, with the same error probability.
-"""
+"""Results as plain text and Markdown, in units a person uses. Nothing is measured or decided here."""
 
 import math
 from collections.abc import Sequence
@@ -13,6 +9,7 @@ from typing import NamedTuple
 from truearm import alarms
 from truearm.certificate import Status, Tapes
 from truearm.problem import Tolerance
+from truearm.report.ratios import Ratio
 from truearm.result import Arm, Quality, Result
 from truearm.wording import count, interval_ends, name_of, number, quantile_name, summary
 
@@ -69,6 +66,8 @@ def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None) -> Unit
             return unit
     largest = max((abs(arm.median) for arm in arms if math.isfinite(arm.median)), default=math.nan)
     fitting = [unit for unit in units if largest >= unit.size]
+    if math.isnan(largest):
+        return units[len(units) // 2]
     return fitting[-1] if fitting else units[0]
 
 
@@ -98,55 +97,6 @@ def in_unit(result: Result, tapes: Tapes, unit: Unit) -> Result:
         arms=tuple(Arm(arm.name, arm.n, *(x / unit.size for x in arm[2:])) for arm in result.arms),
         quality=tuple(Quality(point.x / unit.size, point.share) for point in result.quality),
         alarms=alarms.find(problem, numbers),
-    )
-
-
-class Ratio(NamedTuple):
-    """An arm's quantile divided by another arm's: as observed, and an interval that contains the true ratio.
-
-    Examples
-    --------
-    >>> Ratio("B", "A", 1.37, 1.31, 1.44).low
-    1.31
-    """
-
-    arm: str
-    reference: str
-    observed: float
-    low: float
-    high: float
-
-
-def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
-    """Return the ratios of all other arms to the reference, or to the leader if none is named.
-
-    Readings must be positive for ratios to mean anything; where an interval is not, there are none.
-
-    Examples
-    --------
-    >>> from truearm.certificate import Verdict
-    >>> from truearm.problem import Problem
-    >>> from truearm.result import certify
-    >>> import numpy as np
-    >>> tapes = {"A": np.linspace(1.0, 1.1, 200), "B": np.linspace(2.0, 2.2, 200)}
-    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
-    >>> [ratio] = ratios(certify(Problem(arms=("A", "B"), goal="min"), tapes, verdict))
-    >>> ratio.arm, ratio.reference, round(ratio.low, 2), round(ratio.high, 2)
-    ('B', 'A', 1.94, 2.06)
-    """
-    base = next((arm for arm in result.arms if arm.name == (reference or result.leader)), None)
-    if base is None or not base.median > 0 or base.low > base.high:
-        return ()
-    return tuple(
-        Ratio(
-            arm.name,
-            base.name,
-            arm.median / base.median,
-            max(arm.low, 0.0) / base.high if base.high > 0 else 0.0,
-            arm.high / base.low if base.low > 0 else math.inf,
-        )
-        for arm in result.arms
-        if arm.name != base.name and arm.median > 0 and arm.low <= arm.high
     )
 
 
@@ -249,7 +199,7 @@ class Row(NamedTuple):
     standing: str
 
 
-def rows(result: Result, unit: Unit, reference: str | None = None) -> list[Row]:
+def rows(result: Result, unit: Unit, found: Sequence[Ratio] = ()) -> list[Row]:
     """Return the heading and one row per arm of a result whose readings are in that unit.
 
     Examples
@@ -263,9 +213,8 @@ def rows(result: Result, unit: Unit, reference: str | None = None) -> list[Row]:
     """
     name = quantile_name(result.problem.quantile)
     sign = f" [{unit.sign}]" if unit.sign else ""
-    found = {ratio.arm: ratio for ratio in ratios(result, reference)}
     heading = Row("command", "runs", name + sign, f"true {name}{sign}", "relative", "standing")
-    return [heading, *(_row(result, arm, found) for arm in result.arms)]
+    return [heading, *(_row(result, arm, {ratio.arm: ratio for ratio in found}) for arm in result.arms)]
 
 
 def _row(result: Result, arm: Arm, found: dict[str, Ratio]) -> Row:
@@ -293,7 +242,7 @@ def _short(text: str) -> str:
     return {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}.get(text, text)
 
 
-def table(lines: Sequence[Row]) -> str:
+def table(lines: Sequence[Sequence[str]]) -> str:
     """Return rows as aligned text: names to the left, numbers to the right.
 
     Examples

@@ -1,0 +1,409 @@
+"""`truearm race` through its real entry point, with real commands."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from truearm.result import certificate_from_dict
+from truearm.store import Issued, Note, Reading, Store
+
+TRUEARM = str(Path(sys.executable).parent / "truearm")
+NUMBERS = ("--metric", "stdout", "--goal", "max", "-n", "low", "echo 1", "-n", "high", "echo 2")
+
+
+def race(*words, cwd=None, env=None):
+    return subprocess.run(
+        [TRUEARM, "race", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("race")
+
+
+@pytest.fixture(scope="module")
+def decided(folder):
+    exports = [f"--export-{kind}={kind}.out" for kind in ("json", "csv", "markdown")]
+    summary = {"GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
+    return race(*NUMBERS, "--seed", "7", *exports, "--github-summary", cwd=folder, env=summary)
+
+
+@pytest.fixture(scope="module")
+def exported(decided, folder):  # noqa: ARG001 - has written the file
+    return json.loads((folder / "json.out").read_text())
+
+
+def test_says_who_won_and_how_sure_it_is(decided):
+    assert decided.returncode == 0, decided.stderr
+    words = decided.stdout.replace("\n", " ")
+    assert "high has the highest median: 2" in words
+    assert "certified with error probability 5 % as long as at most 5 % of the readings are bad" in words
+
+
+def test_says_the_ratio_and_the_seed(decided):
+    assert re.search(r"high is (at least 2x|2x to [\d.]+x) higher than low", decided.stdout)
+    assert "seed 7" in decided.stdout
+
+
+def test_is_quiet_in_a_pipe(decided):
+    assert decided.stderr == ""
+    assert "\x1b" not in decided.stdout
+
+
+def test_the_exported_certificate_verifies_against_the_exported_readings(exported):
+    readings = {arm: [float(x) for x in tape] for arm, tape in exported["readings"].items()}
+    certificate_from_dict(exported["certificate"]).verify(readings)
+
+
+def test_the_export_has_the_keys_of_a_result_and_of_the_machine(exported):
+    assert exported["status"] == "certified"
+    assert exported["best"] == "high"
+    assert exported["seed"] == 7
+    assert exported["machine"]["cpus"] >= 1
+    assert [command["shell"] for command in exported["commands"]] == [None, None]
+
+
+def test_the_export_has_what_hyperfine_writes(exported):
+    for result in exported["results"]:
+        assert set(result) >= {"command", "mean", "stddev", "median", "user", "system", "min", "max", "times"}
+        assert len(result["times"]) == exported["pulls"]["arms"][result["command"]]
+        assert set(result["exit_codes"]) == {0}
+
+
+@pytest.mark.usefixtures("decided")
+def test_the_csv_begins_with_the_columns_of_hyperfine(folder):
+    rows = list(csv.DictReader((folder / "csv.out").read_text().splitlines()))
+    assert list(rows[0])[:8] == ["command", "mean", "stddev", "median", "user", "system", "min", "max"]
+    assert {row["command"]: row["standing"] for row in rows} == {"low": "excluded", "high": "best"}
+
+
+@pytest.mark.usefixtures("decided")
+def test_the_markdown_goes_to_a_file_and_to_the_job_summary(folder):
+    text = (folder / "markdown.out").read_text()
+    assert "| `high` |" in text
+    assert text.strip() == (folder / "summary.md").read_text().strip()
+
+
+def test_wall_times_are_told_with_units_and_a_speed_up():
+    found = race("-n", "quick", "true", "-n", "slow", "sleep 0.05")
+    assert found.returncode == 0, found.stderr
+    assert "quick has the lowest median" in found.stdout
+    assert re.search(r"quick is at least [\d.]+x faster than slow", found.stdout)
+    assert "median [ms]" in found.stdout
+    assert "Commands ran without a shell." in found.stdout
+
+
+def test_json_alone_goes_to_standard_output():
+    found = race(*NUMBERS, "--json")
+    assert json.loads(found.stdout)["best"] == "high"
+
+
+def test_memory_is_the_command_s_own():
+    big = f"{sys.executable} -S -c 'x = bytes([1]) * 60_000_000'"
+    found = json.loads(race("--metric", "memory", "--json", "-n", "big", big, "-n", "small", "true").stdout)
+    assert found["best"] == "small"
+    assert found["unit"] == "byte"
+    assert next(arm for arm in found["arms"] if arm["name"] == "big")["median"] > 60_000_000
+
+
+def test_shell_syntax_gets_a_shell_and_the_output_says_so():
+    found = race("--metric", "stdout", "--goal", "max", "-n", "piped", "echo 2 | cat", "-n", "plain", "echo 1")
+    assert "piped ran through /bin/sh, the others without; its start-up of" in found.stdout.replace("\n", " ")
+
+
+def test_no_shell_takes_the_words_as_they_are():
+    found = race("-N", "--metric", "stdout", "--goal", "max", "echo $HOME 2", "echo 1", "--json")
+    assert json.loads(found.stdout)["commands"][0]["shell"] is None
+
+
+def test_values_of_parameters_become_commands():
+    found = json.loads(
+        race("--metric", "stdout", "--goal", "max", "-L", "v", "1,2,3", "echo {v}", "--json").stdout
+    )
+    assert found["best"] == "echo 3"
+    assert found["results"][2]["parameters"] == {"v": "3"}
+
+
+def test_a_scan_has_steps_and_a_value_cannot_break_out():
+    found = race("--metric", "stdout", "--goal", "max", "-P", "v", "0", "1", "-D", "0.5", "echo {v}", "--json")
+    assert json.loads(found.stdout)["best"] == "echo 1"
+    attack = race(
+        "--metric", "stdout", "--goal", "max", "-L", "v", "1;exit 9,2", "echo {v} | tail -c2", "-i", "-r2"
+    )
+    assert attack.returncode == 3, attack.stderr
+
+
+def test_hooks_run_around_runs_and_around_the_race(tmp_path):
+    hooks = [f"--{stage}=echo {stage} >> log" for stage in ("setup", "prepare", "conclude", "cleanup")]
+    found = race(*NUMBERS, *hooks, "--warmup", "1", "--json", cwd=tmp_path)
+    lines = (tmp_path / "log").read_text().split()
+    runs = json.loads(found.stdout)["pulls"]["total"]
+    assert lines[0] == "setup"
+    assert lines[-1] == "cleanup"
+    assert lines[1:-1] == ["prepare", "conclude"] * (runs + 2)
+
+
+def test_a_failed_cleanup_keeps_the_result(tmp_path):
+    found = race(*NUMBERS, "--cleanup", "sh -c 'exit 5'", cwd=tmp_path)
+    assert found.returncode == 0
+    assert "cleanup" in found.stderr
+    assert "high has the highest median" in found.stdout
+
+
+def test_environment_directory_input_and_output(tmp_path):
+    (tmp_path / "in").write_text("5\n")
+    where = ("--cwd", str(tmp_path), "--input", str(tmp_path / "in"), "--env", "X=6")
+    commands = ("-n", "file", "cat in", "-n", "input", "cat", "-n", "variable", "sh -c 'echo $X'")
+    found = json.loads(race("--metric", "stdout", "--goal", "max", *where, *commands, "-r", "3", "--json").stdout)
+    assert found["readings"] == {"file": [5.0] * 3, "input": [5.0] * 3, "variable": [6.0] * 3}
+
+
+def test_output_may_go_to_a_file(tmp_path):
+    race("-r", "2", "--output", "out", "echo 1", "echo 2", cwd=tmp_path)
+    assert (tmp_path / "out").read_text() in ("1\n", "2\n")
+
+
+def test_a_failed_command_stops_the_race_with_its_own_words():
+    found = race("-n", "bad", "sh -c 'echo oops >&2; exit 3'", "true")
+    assert found.returncode == 2
+    assert "exit code 3" in found.stderr
+    assert "oops" in found.stderr
+    assert "-i" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_ignored_failures_count_as_bad_readings_and_strict_refuses_them():
+    found = race("-i", "-r", "40", "--strict", "-n", "bad", "false", "-n", "good", "true")
+    assert found.returncode == 4
+    words = found.stdout.replace("\n", " ")
+    assert "40 runs of bad failed or were lost and count as bad readings." in words
+    assert "are missing, more than chance explains" in words
+
+
+def test_time_outs_are_censored_readings():
+    found = race("--timeout", "50ms", "-n", "late", "sleep 9", "-n", "quick", "true", "--json")
+    document = json.loads(found.stdout)
+    assert document["best"] == "quick"
+    assert set(document["readings"]["late"]) == {"inf"}
+
+
+def test_a_time_out_of_a_printed_number_is_a_bad_reading():
+    found = race(*NUMBERS[:4], "-r", "3", "--timeout", "50ms", "-n", "late", "sleep 9", "-n", "quick", "echo 1")
+    assert "3 runs of late hit the time-out and count as bad readings." in found.stdout.replace("\n", " ")
+
+
+def test_equal_commands_end_within_the_budget_without_a_winner():
+    found = race("-M", "20", "-n", "a", "true", "-n", "b", "true", "--json")
+    document = json.loads(found.stdout)
+    assert found.returncode == 3
+    assert document["best"] is None
+    assert max(document["pulls"]["arms"].values()) == 20
+
+
+def test_runs_are_exactly_as_many_as_asked_for():
+    found = race(*NUMBERS, "-r", "5", "--json")
+    assert json.loads(found.stdout)["pulls"]["arms"] == {"low": 5, "high": 5}
+    assert found.returncode == 3
+
+
+def test_max_time_ends_a_race():
+    began = time.monotonic()
+    found = race("--max-time", "1", "-n", "a", "true", "-n", "b", "true")
+    assert time.monotonic() - began < 30
+    assert found.returncode in (0, 3)
+
+
+def test_drift_is_told(tmp_path):
+    line = "sh -c 'echo >> drifting; wc -l < drifting'"
+    found = race("--metric", "stdout", "--goal", "max", "-r", "100", line, "echo 0", cwd=tmp_path)
+    assert "drifts" in found.stdout
+
+
+@pytest.mark.parametrize(("name", "code"), [("high", 0), ("low", 1)])
+def test_the_gate_on_the_best(name, code):
+    assert race(*NUMBERS, "--fail-unless-best", name).returncode == code
+
+
+@pytest.mark.parametrize(
+    ("new", "tolerance", "code"),
+    [("echo 101", "2%", 0), ("echo 103", "2%", 1), ("echo 103", "2", 1), ("echo 99", "0", 0)],
+)
+def test_the_gate_on_a_regression(new, tolerance, code):
+    names = ("-n", "old", "echo 100", "-n", "new", new)
+    found = race(
+        "--metric", "stdout", "--goal", "min", *names, "--fail-if-worse-than", "old", "--tolerance", tolerance
+    )
+    assert found.returncode == code, found.stdout
+    assert ("Worse than old" in found.stdout) == (code == 1)
+
+
+def test_the_baseline_question_is_answered():
+    found = race(*NUMBERS, "--baseline", "low")
+    assert "high is better than low." in found.stdout
+    reference = race("--metric", "stdout", "--goal", "max", "--reference", "echo 1", "-n", "high", "echo 2")
+    assert "high is better than echo 1." in reference.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "give two commands or more"),
+        (("true",), "nobody to race with"),
+        (("true", "true"), "different names with -n"),
+        (("true", "false", "--baseline", "x"), "'x' is not in this race"),
+        (("true", "false", "--metric", "stdout"), "needs --goal"),
+        (("true", "false", "--contamination", "0.7"), "eps must be in [0, 0.5)"),
+        (("true", "false", "--max-time", "soon"), "a length of time"),
+        (("true", "no-such-program-1"), "not on the PATH"),
+        (("true", "false", "--export-json", "no/such/folder/x"), "existing directory"),
+        (("true", "false", "-r", "3", "-m", "2"), "-r says both"),
+        (("true", "false", "--github-summary"), "GITHUB_STEP_SUMMARY"),
+    ],
+)
+def test_wrong_usage_is_refused_with_a_remedy(words, says):
+    found = race(*words, env={"GITHUB_STEP_SUMMARY": ""})
+    assert found.returncode == 2
+    assert says in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_control_characters_never_reach_the_terminal():
+    evil = "a\x1b[2J"
+    found = race("-n", evil, "sh -c 'printf \"\\033[2J\" >&2; exit 1'", "-n", "b", "true", "-r", "2")
+    again = race("-r", "2", "-n", evil, "true", "-n", "b", "true")
+    assert "\x1b" not in found.stderr + found.stdout + again.stdout + again.stderr
+
+
+def test_order_is_shuffled_by_the_seed(tmp_path):
+    orders = []
+    for number, seed in enumerate(("1", "1", "2")):
+        path = tmp_path / f"{number}.db"
+        race(*NUMBERS, "-r", "8", "--seed", seed, "--save", str(path))
+        with Store(path) as store:
+            orders.append([e.event.arm for e in store.events() if isinstance(e.event, Issued)])
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_a_saved_race_goes_on_where_it_stopped(tmp_path):
+    first = race(*NUMBERS, "-r", "5", "--save", "run.db", cwd=tmp_path)
+    assert "truearm race --resume run.db" in first.stdout.replace("\n", " ")
+    again = race("--resume", "run.db", "--json", cwd=tmp_path)
+    document = json.loads(again.stdout)
+    assert document["best"] == "high"
+    assert [len(r["times"]) for r in document["results"]] == list(document["pulls"]["arms"].values())
+
+
+def test_a_saved_race_keeps_its_definition_and_its_file(tmp_path):
+    race(*NUMBERS, "-r", "2", "--save", "run.db", cwd=tmp_path)
+    assert "--delta" in race("--resume", "run.db", "--delta", "0.1", cwd=tmp_path).stderr
+    assert "leave them out" in race("--resume", "run.db", "true", cwd=tmp_path).stderr
+    assert "--resume" in race(*NUMBERS, "--save", "run.db", cwd=tmp_path).stderr
+
+
+def test_every_reading_has_a_note_of_how_it_was_measured(tmp_path):
+    race(*NUMBERS, "-r", "3", "--save", "run.db", cwd=tmp_path)
+    with Store(tmp_path / "run.db") as store:
+        events = [entry.event for entry in store.events()]
+    notes = {e.ticket: e.content for e in events if isinstance(e, Note)}
+    assert sorted(notes) == sorted(e.ticket for e in events if isinstance(e, Reading)) == list(range(6))
+    assert all(note["exit_code"] == 0 and note["wall"] > 0 for note in notes.values())
+
+
+def started(*words, cwd):
+    return subprocess.Popen(
+        [TRUEARM, "race", *words], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for_readings(path, least, process):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if path.exists() and path.stat().st_size:
+            with Store(path) as store:
+                if store.created and sum(isinstance(e.event, Reading) for e in store.events()) >= least:
+                    return
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_tells_what_is_known(tmp_path, number):
+    process = started("--save", "run.db", "sleep 0.02", "sleep 0.021", "--cleanup", "touch cleaned", cwd=tmp_path)
+    wait_for_readings(tmp_path / "run.db", 5, process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 3, err
+    assert "The readings ended before a decision" in out
+    assert "Stopped by hand." in out
+    assert (tmp_path / "cleaned").exists()
+
+
+def test_two_races_cannot_share_a_file(tmp_path):
+    process = started("--save", "run.db", "sleep 0.02", "sleep 0.021", cwd=tmp_path)
+    wait_for_readings(tmp_path / "run.db", 1, process)
+    second = race("--resume", "run.db", cwd=tmp_path)
+    process.terminate()
+    process.communicate(timeout=30)
+    assert second.returncode == 2
+    assert "another process is at work" in second.stderr
+
+
+def events_of(path):
+    with Store(path) as store:
+        return [entry.event for entry in store.events()]
+
+
+def kill_and_resume(folder, kills, pause):
+    """Kill a race again and again; return the log after each kill, and how many runs had ended by then."""
+    logs = []
+    counted = "sh -c 'echo x >> ran; echo {}'"
+    commands = ("-n", "a", counted.format(1), "-n", "b", counted.format(1))
+    words = ("--metric", "stdout", "--goal", "max", *commands, "--save", "run.db")
+    for number in range(kills):
+        process = started(*words, cwd=folder)
+        wait_for_readings(folder / "run.db", len(logs[-1][0]) // 3 + 1 if logs else 1, process)
+        time.sleep(pause(number))
+        process.kill()
+        process.communicate()
+        ran = (folder / "ran").read_text().count("x")
+        logs.append((events_of(folder / "run.db"), ran))
+        words = ("--resume", "run.db")
+    return logs
+
+
+def check_nothing_is_lost(logs):
+    for (before, _), (after, _) in pairwise(logs):
+        assert list(map(repr, after[: len(before)])) == list(map(repr, before))  # a NaN equals nothing
+    for number, (events, ran) in enumerate(logs):
+        good = sum(isinstance(e, Reading) and e.value == 1.0 for e in events)
+        assert ran - good <= number + 1  # one run per kill was in flight
+
+
+def test_kills_lose_nothing_that_was_acknowledged(tmp_path):
+    check_nothing_is_lost(kill_and_resume(tmp_path, 4, lambda number: 0.01 * number))
+
+
+@pytest.mark.slow
+def test_fifty_kills_lose_nothing_that_was_acknowledged(tmp_path):
+    check_nothing_is_lost(kill_and_resume(tmp_path, 50, lambda number: 0.007 * (number * 13 % 50)))
+
+
+def test_help_teaches_by_example():
+    found = subprocess.run([TRUEARM, "race", "--help"], capture_output=True, text=True, check=True)
+    assert "truearm race 'gzip -kf data' 'zstd -kf data'" in found.stdout
+    assert "Exit codes: 0 decided" in found.stdout
