@@ -123,7 +123,7 @@ def test_a_hopeless_question_says_why_without_a_pull():
 
 
 def test_exhausted_says_what_is_known_so_far():
-    text = words(Status.EXHAUSTED, candidates=("A", "B"))
+    text = words(Status.EXHAUSTED, candidates=("A", "B"), contamination=0.44)
     assert text.startswith(
         "The readings ended before a decision: A and B may have the highest median; 1 other excl"
     )

@@ -204,7 +204,9 @@ def _log_middle(values: Floats) -> tuple[Floats, float, float] | None:
     least = math.log(1.1) / 2  # a window at least 10 % wide, for readings that hardly vary
     low, center, high = math.log(low), math.log(center), math.log(high)
     low, high = min(low, center - least), max(high, center + least)
-    first, start, end = np.searchsorted(sizes, (math.ulp(0.0), math.exp(low), math.exp(high))).tolist()
+    with np.errstate(over="ignore"):
+        ends = np.exp((low, high))
+    first, start, end = np.searchsorted(sizes, (math.ulp(0.0), *ends)).tolist()
     return np.log(np.concatenate((sizes[first:start], sizes[end:]))), low, high
 
 
