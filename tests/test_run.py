@@ -167,6 +167,18 @@ def test_a_timeout_is_a_right_censored_reading():
     assert result.pulls["A"] > len(values)
 
 
+def test_data_that_end_exhaust_the_study():
+    data = {arm: iter(range(n)) for arm, n in (("A", 40), ("B", 18))}
+
+    def from_data(arm):
+        for value in data[arm]:
+            return float(value)
+        raise EOFError
+
+    result = find_best({arm: partial(from_data, arm) for arm in data}, contamination=0.2)
+    assert (result.status, result.pulls["B"]) == (Status.EXHAUSTED, 18)
+
+
 def test_a_budget_of_seconds_ends_with_what_is_known():
     result = find_best(
         {"A": lambda: time.sleep(0.01) or 0.0, "B": lambda: 0.0}, max_seconds=0.15, contamination=0.1

@@ -68,7 +68,8 @@ def find_best(
         Show a bar on a terminal; nothing is shown in a pipe.
     on_error
         What an exception in an arm does: "stop" raises `ArmFailed` with the result so far; "contaminated" counts
-        the reading as bad. A `TimeoutError` is neither: it is a right-censored reading, plus infinity.
+        the reading as bad. A `TimeoutError` is a right-censored reading, plus infinity; an `EOFError` says that
+        the data of an arm end, and so does the study.
 
     Examples
     --------
@@ -203,7 +204,7 @@ def _one_by_one(
             study.stop()
             return
         for pull in log.ask(1):
-            log.tell(pull, _reading(source(pull.arm), pull.arm, study, on_error))
+            _answer(pull, source(pull.arm), log, on_error)
         show()
 
 
@@ -230,8 +231,7 @@ def _in_parallel(
                 study.stop()
                 return
             for future in sorted(arrived, key=lambda f: out[f].ticket):
-                pull = out.pop(future)
-                log.tell(pull, _reading(future.result, pull.arm, study, on_error))
+                _answer(out.pop(future), future.result, log, on_error)
             show()
     finally:
         for future in out:
@@ -242,21 +242,27 @@ def _call(pull: Callable[[], float], _ticket: int) -> float:
     return float(pull())
 
 
-def _reading(pull: Callable[[], float], arm: str, study: Study, on_error: OnError) -> float:
-    """Return one reading; a time-out is right-censored, another failure stops or counts as contaminated."""
+def _answer(pull: Pull, take: Callable[[], float], log: _Log, on_error: OnError) -> None:
+    """Take one reading and tell it: a time-out is right-censored, another failure stops or is contaminated."""
+    study = log.study
     try:
-        return float(pull())
+        value = float(take())
     except TimeoutError:
-        return math.inf
-    except Exception as error:
-        if on_error == "contaminated":
-            return math.nan
+        value = math.inf
+    except EOFError:  # the data of this arm end here: the pull never began
+        log.release(pull)
         study.stop()
-        msg = (
-            f"arm {arm!r} failed: {error!r}; the result so far is in this error's `result`. "
-            "Use on_error='contaminated' to count such readings as bad and go on"
-        )
-        raise ArmFailed(msg, arm=arm, result=study.result) from error
+        return
+    except Exception as error:
+        if on_error != "contaminated":
+            study.stop()
+            msg = (
+                f"arm {pull.arm!r} failed: {error!r}; the result so far is in this error's `result`. "
+                "Use on_error='contaminated' to count such readings as bad and go on"
+            )
+            raise ArmFailed(msg, arm=pull.arm, result=study.result) from error
+        value = math.nan
+    log.tell(pull, value)
 
 
 def _workers(executor: Executor, workers: int | None) -> int:

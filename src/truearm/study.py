@@ -340,8 +340,11 @@ class Study:
     def _snapshot(self) -> dict[str, list[float | None]]:
         tapes: dict[str, list[float | None]] = {}
         for arm, tape in zip(self.problem.arms, self._tapes, strict=True):
-            values: list[float | None] = tape.values[: tape.issued].tolist()
-            for place in np.flatnonzero(~tape.told[: tape.issued]):
+            issued = tape.issued
+            while issued - 1 in tape.released:  # never begun, nothing after it: as if never issued
+                issued -= 1
+            values: list[float | None] = tape.values[:issued].tolist()
+            for place in np.flatnonzero(~tape.told[:issued]):
                 values[place] = None
             tapes[arm] = values
         return tapes
