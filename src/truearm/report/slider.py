@@ -77,8 +77,11 @@ def _explanation(picture: Picture) -> str:
 
 def _legend() -> str:
     samples = (
-        ('<rect class="core" x="4" width="32" y="1" height="14"/>', "left by contamination alone (an estimate)"),
-        ('<rect class="sampling" x="1" width="38" y="6.5" height="3"/>', "until there are more readings"),
+        (
+            '<rect class="core" x="4" width="32" y="1" height="14"/>',
+            "contamination alone leaves this open (an estimate)",
+        ),
+        ('<rect class="sampling" x="1" width="38" y="6.5" height="3"/>', "more readings would remove this"),
         ('<line class="observed" x1="20" x2="20" y1="1" y2="15"/>', "observed"),
         ('<g class="excluded"><rect class="core" x="4" width="32" y="1" height="14"/></g>', "excluded"),
     )
