@@ -14,7 +14,7 @@ from scipy import optimize, stats
 from truearm import families, lab
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
-from truearm.lab import limits
+from truearm.limits import cost, kl
 from truearm.problem import Contamination
 from truearm.shapes import Cauchy, Gaussian, Laplace, Logistic
 
@@ -170,9 +170,9 @@ gaps = st.lists(st.floats(0.2, 3.0), min_size=1, max_size=4)
 def test_the_optimal_shares_balance_the_rivals(gaps, law):
     one = lab.translations(law, gaps)
     found, x = lab.limit(one), np.linspace(-max(gaps), 0, 50_001)
-    own = found.weights[0] * limits._cost(one.arms[0].cdf(x), 0.5)
+    own = found.weights[0] * cost(one.arms[0].cdf(x), 0.5)
     for arm in range(1, len(one.arms)):
-        cheapest = np.min(own + found.weights[arm] * limits._cost(1 - one.arms[arm].cdf(x), 0.5))
+        cheapest = np.min(own + found.weights[arm] * cost(1 - one.arms[arm].cdf(x), 0.5))
         assert cheapest * found.time == pytest.approx(1, rel=1e-6)
 
 
@@ -232,7 +232,7 @@ def test_several_right_answers_weaken_the_bound_as_proved():
     found = lab.limit(_pair(0.1), tolerance=0.4)  # both arms are right
     assert (found.answers, found.answer) == (2, 0)
     assert found.time == pytest.approx(lab.limit(_pair(0.5)).time, rel=1e-9)
-    assert found.pulls(0.05) == pytest.approx(found.time * limits.kl(0.475, 0.05))
+    assert found.pulls(0.05) == pytest.approx(found.time * kl(0.475, 0.05))
 
 
 def test_a_tolerance_that_settles_nothing_leaves_the_limit_infinite():

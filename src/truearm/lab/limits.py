@@ -1,29 +1,16 @@
 """Limits: how many pulls any method needs, from the laws of the readings alone.
 
-A method that errs with chance at most delta must be able to rule out every world in which its answer is
-wrong. For a cut of the line into L and U, the cheapest such world for rival j lifts the mass of L under the
-best arm to p- and that of U under j to p+, at the cost kl^-(P(S), p) = kl(P(S), p) where P(S) < p, and 0
-elsewhere. Hence
-
-    1/T = max over shares w of min over rivals j and cuts of w_1 kl^-(P_1(L), p-) + w_j kl^-(P_j(U), p+),
-
-and the expected number of pulls is at least T kl(delta, 1 - delta) (evidence section 3).
-
-Write d_1 and d_j for the two costs and r_j = w_j/w_1. The least r_j that gives every cut of rival j the cost
-y is r_j(y) = max over cuts of (y - d_1)/d_j, convex in y, and T = min over y of (1 + sum r_j(y))/y. The
-minimum is where the sum of d_1/d_j over the maximizing cuts passes 1, which bisection finds; cuts are added
-around the maximizing ones until these are known well enough.
+`truearm.limits` says what is minimized and how. Here the laws are those of an instance under an attack, and the
+methods to be limited are told what a user tells them, or also the shape of the laws.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import xlog1py
 
 from truearm.bounds import shift
 from truearm.errors import InvalidArgument
@@ -31,94 +18,13 @@ from truearm.evidence import Levels
 from truearm.families import Law, Located, Piecewise
 from truearm.lab.adversaries import Attack, Observed
 from truearm.lab.arms import Instance
+from truearm.limits import FIRST, Limit, cost, divergence, solved
 from truearm.lower_bounds import contaminated_lower_bound, lifting
-from truearm.problem import Contamination, Tolerance, check_delta, check_eps, check_reach
+from truearm.problem import Contamination, Tolerance, check_eps, check_reach
 from truearm.shapes import SAME_LEVEL, Array, Gaussian, Laplace, Logistic, Shape, first_true
 
-Costs: TypeAlias = Callable[[int, Array], tuple[Array, Array]]  # rival, cuts -> d_1, d_j
-
-_FIRST = 129  # first cuts: so many evenly in value, and as many evenly in the level of each law
-_ADDED = 31  # cuts added around a maximizing one in a round; the spacing shrinks by 8
-_ROUNDS = 12
-_SETTLED = 1e-7  # of the range of the cuts; the shares are then as exact, and T to the square of it
 _TAIL = 1e-13  # cuts beyond these quantiles of every law are not searched
 _FAR = 40.0  # in units of scale; the tails of all known shapes are below e^-40 there
-
-
-def kl(p: float, q: float) -> float:
-    """Return the Kullback-Leibler divergence of Bernoulli(q) from Bernoulli(p), in nats.
-
-    Examples
-    --------
-    >>> round(kl(0.05, 0.95), 6)
-    2.649995
-    """
-    if q in (0, 1):
-        return 0.0 if p == q else math.inf
-    return float(_divergence(np.asarray(p, dtype=float), np.asarray(q, dtype=float)))
-
-
-def _excess(u: Array) -> Array:
-    """Return (1 + u) log(1 + u) - u, by the series of atanh(u/(2 + u)) where the difference would cancel."""
-    s = np.where(np.abs(u) < 0.3, u / (2 + u), 0.0)
-    tail = np.polynomial.polynomial.polyval(s * s, [1 / odd for odd in range(3, 25, 2)])
-    series = 2 * s * s * (1 + s * (1 + s) * tail) / (1 - s)
-    return np.where(np.abs(u) < 0.3, series, xlog1py(1 + u, u) - u)
-
-
-def _divergence(p: Array, q: Array) -> Array:
-    gap = p - q  # both terms are >= 0, so nothing cancels
-    return q * _excess(gap / q) + (1 - q) * _excess(-gap / (1 - q))
-
-
-def _cost(mass: Array, level: float) -> Array:
-    return _divergence(np.minimum(mass, level), np.asarray(level))  # kl^-, evidence section 3
-
-
-@dataclass(frozen=True)
-class Limit:
-    """The characteristic time of a problem, and the shares of pulls that attain it.
-
-    Parameters
-    ----------
-    time
-        The characteristic time T; inf when no method can decide.
-    weights
-        Optimal share of the pulls for each arm, in the order of the arms; NaN when the time is inf.
-    answer
-        The arm that these shares certify.
-    answers
-        How many arms can be certified as right; more than one only with a tolerance.
-    others
-        How many arms may each be answered with chance delta though they cannot be certified.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> round(limit(instance("G2")).time, 6)
-    50.982798
-    """
-
-    time: float
-    weights: tuple[float, ...]
-    answer: int
-    answers: int = 1
-    others: int = 1
-
-    def pulls(self, delta: float) -> float:
-        """Return the least expected number of pulls of any method that errs with chance at most delta.
-
-        With several right answers some one of them is given with chance at least 1/answers, less what the
-        others may take, and the bound is weaker than T log(1/delta) by about that factor (docs/limits.md).
-
-        Examples
-        --------
-        >>> from truearm.lab.arms import instance
-        >>> round(limit(instance("G2")).pulls(0.05), 6)
-        135.104163
-        """
-        chance = (1 - check_delta(delta) * self.others) / self.answers
-        return self.time * kl(chance, delta) if chance > delta else 0.0  # evidence section 3, docs/limits.md
 
 
 def limit(
@@ -217,9 +123,9 @@ def characteristic_time(
         other = others[rival]
         own = np.concatenate([leader.cdf_left(x), leader.cdf(x)])
         theirs = 1 - np.concatenate([other.cdf_left(x), other.cdf(x)])
-        return _cost(own, levels.low), _cost(theirs, levels.high)
+        return cost(own, levels.low), cost(theirs, levels.high)
 
-    time, ratios = _solved(costs, cuts)
+    time, ratios = solved(costs, cuts)
     weights = np.ones(len(seen))
     weights[rivals] = ratios
     return Limit(time, tuple((weights / weights.sum()).tolist()), best)
@@ -257,77 +163,15 @@ def _first_cut(law: Observed, level: float) -> float:
 def _cuts(leader: Observed, other: Observed, low: float, high: float) -> Array:
     if low >= high:
         return np.asarray([high])
-    points = [np.linspace(low, high, _FIRST)]
+    points = [np.linspace(low, high, FIRST)]
     parts: list[Law | float] = [leader.clean, other.clean, leader.bad, other.bad]
     for part in parts:
         if isinstance(part, Law):
-            points.append(part.ppf_left(np.linspace(part.cdf(low), part.cdf(high), _FIRST)))
+            points.append(part.ppf_left(np.linspace(part.cdf(low), part.cdf(high), FIRST)))
             points.append(part.knots if isinstance(part, Piecewise) else np.empty(0))
         else:
             points.append(np.asarray([part]))
     return np.unique(np.clip(np.concatenate(points), low, high))
-
-
-class _Table(NamedTuple):
-    """Cuts and their two costs, one row for each rival; every cut is there left and right closed."""
-
-    cuts: Array
-    own: Array
-    theirs: Array
-
-    @classmethod
-    def of(cls, costs: Costs, x: Array) -> "_Table":
-        pairs = [costs(rival, row) for rival, row in enumerate(x)]
-        return cls(np.tile(x, 2), np.stack([own for own, _ in pairs]), np.stack([other for _, other in pairs]))
-
-    def joined(self, more: "_Table") -> "_Table":
-        return _Table(*(np.concatenate(columns, axis=1) for columns in zip(self, more, strict=True)))
-
-
-def _solved(costs: Costs, cuts: Sequence[Array]) -> tuple[float, Array]:
-    """Return T and the ratios of the rivals' shares to that of the best arm."""
-    width = max(row.size for row in cuts)
-    table = _Table.of(costs, np.stack([np.pad(row, (0, width - row.size), mode="edge") for row in cuts]))
-    found = _balanced(table)
-    for _ in range(_ROUNDS):
-        near = [_around(table.cuts, side) for side in found[2]]
-        if all(np.all(np.ptp(new, axis=1) <= _SETTLED * np.ptp(table.cuts, axis=1)) for new in near):
-            break
-        table = table.joined(_Table.of(costs, np.concatenate(near, axis=1)))
-        found = _balanced(table)
-    return found[0], found[1]
-
-
-def _around(cuts: Array, active: NDArray[np.intp]) -> Array:
-    """Return new cuts between the second neighbors of the active cut of each row; first ones may coincide."""
-    first, last = cuts.min(axis=1, keepdims=True), cuts.max(axis=1, keepdims=True)
-    low = high = np.take_along_axis(cuts, active[:, None], axis=1)
-    for _ in range(2):
-        low = np.max(np.where(cuts < low, cuts, first), axis=1, keepdims=True)
-        high = np.min(np.where(cuts > high, cuts, last), axis=1, keepdims=True)
-    share = np.arange(1, _ADDED + 1) / (_ADDED + 1)
-    return low + (high - low) * share
-
-
-def _balanced(table: _Table) -> tuple[float, Array, list[NDArray[np.intp]]]:
-    """Return T, the ratios and the active cuts, by bisection for the cost y at which sum d_1/d_j passes 1.
-
-    A rival can have two distant cuts active at that y, one just below it and one just above; both are given.
-    """
-    safe = np.maximum(table.theirs, 1e-300)  # a cut that costs the rival nothing forbids any y above d_1
-    rows = np.arange(table.own.shape[0])
-
-    def active(y: float) -> NDArray[np.intp]:
-        return cast(NDArray[np.intp], np.argmax((y - table.own) / safe, axis=1))
-
-    low, high = 0.0, float(np.max(table.own))
-    while low < (y := low + (high - low) / 2) < high and high - low > 1e-15 * high:
-        side = active(y)
-        balance = np.sum(table.own[rows, side] / safe[rows, side])
-        low, high = (y, high) if balance < 1 else (low, y)
-    below = active(low)  # the side on which no cut is forbidden
-    ratios = (low - table.own[rows, below]) / safe[rows, below]
-    return float((1 + np.sum(ratios)) / low), ratios, [below, active(high)]
 
 
 def bernoulli_limit(means: Sequence[float]) -> Limit:
@@ -350,9 +194,9 @@ def bernoulli_limit(means: Sequence[float]) -> Limit:
     def costs(rival: int, x: Array) -> tuple[Array, Array]:
         twice = np.tile(x, 2)
         own, theirs = np.asarray(means[best]), np.asarray(means[rivals[rival]])
-        return _divergence(own, twice), _divergence(theirs, twice)
+        return divergence(own, twice), divergence(theirs, twice)
 
-    time, ratios = _solved(costs, [np.linspace(means[arm], means[best], _FIRST) for arm in rivals])
+    time, ratios = solved(costs, [np.linspace(means[arm], means[best], FIRST) for arm in rivals])
     weights = np.ones(len(means))
     weights[rivals] = ratios
     return Limit(time, tuple((weights / weights.sum()).tolist()), best)

@@ -1,0 +1,155 @@
+"""`truearm analyze`: which arm is best in data already there."""
+
+import math
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from truearm import files
+from truearm.analysis import Analysis, analyze
+from truearm.certificate import Status
+from truearm.cli import options
+from truearm.evidence import Breakdown
+from truearm.report.export import json_text
+from truearm.report.text import standing_of, table
+from truearm.result import Arm
+from truearm.wording import count, interval_ends, name_of, number, percent, quantile_name
+
+UNDECIDED = 3  # exit code of a run that ends without a best arm: not an error, and no decision either
+_SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality
+_SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
+
+
+@click.command("analyze", context_settings={"max_content_width": 100})
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--arm", metavar="COLUMN", help="The column that names the arm.")
+@click.option("--value", metavar="COLUMN", help="The column that holds the reading.")
+@click.option(
+    "--kind",
+    type=click.Choice(sorted(set(files.FORMATS.values()))),
+    help="What the file is, if its ending does not say; standard input is CSV.",
+)
+@options.goal_option
+@options.quantile_option
+@options.delta_option
+@options.contamination_option
+@options.tolerance_option
+@click.option(
+    "--design",
+    type=click.Choice(["sequential", "fixed"]),
+    default="sequential",
+    show_default=True,
+    help="'sequential' holds however often the data were looked at; 'fixed' has more power, and holds if the "
+    "number of readings of every arm was chosen in advance.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["contaminated", "drop"]),
+    default="contaminated",
+    show_default=True,
+    help="Whether empty cells count as bad readings, or are left out.",
+)
+@click.option("--dependent-arms", is_flag=True, help="Readings of different arms move together.")
+@click.option("--pairs", is_flag=True, help="Compare every arm with every other.")
+@options.json_option
+@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page that stands alone.")
+def analyze_command(
+    file: str,
+    *,
+    arm: str | None,
+    value: str | None,
+    kind: str | None,
+    as_json: bool,
+    html: str | None,
+    **chosen: Any,  # noqa: ANN401 - the options of `analyze`
+) -> None:
+    """Find the best arm in a file of readings, some of which may be wrong.
+
+    \b
+    truearm analyze data.csv --arm variant --value revenue
+    truearm analyze data.parquet --arm variant --value latency_ms --goal min --quantile 0.95
+    truearm analyze wide.csv                           every column is an arm
+    truearm analyze hyperfine.json --goal min          what hyperfine or pyperf exported
+    zcat log.csv.gz | truearm analyze - --arm site --value ms
+
+    Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
+    tolerable or separated), with 3 if the data do not decide.
+    """  # noqa: D301 - click wants the control character
+    tapes = files.read(file, arm=arm, value=value, kind=kind)
+    found = analyze(tapes, **chosen)
+    if html is not None:
+        from truearm.report.html import page
+
+        Path(html).write_text(page(found, tapes), encoding="utf-8")
+    click.echo(json_text(found.to_dict()) if as_json else told(found))
+    if found.status in (Status.INDISTINGUISHABLE, Status.EXHAUSTED):
+        sys.exit(UNDECIDED)
+
+
+def told(found: Analysis) -> str:
+    """Return an analysis as text: a paragraph, a table of arms, the quality of the leader, and all pairs.
+
+    Examples
+    --------
+    >>> print(told(analyze({"A": range(100, 300), "B": range(200)})).splitlines()[-3])
+    B         200      99    65 to 134   50  excluded by A
+    """
+    width = min(shutil.get_terminal_size().columns, 100)
+    paragraphs = [click.wrap_text(str(found), width), table(_arms(found)), _quality(found)]
+    if any(contest.breakdown for contest in found.contests):
+        paragraphs.append(table(_contests(found)))
+    return "\n\n".join(part for part in paragraphs if part)
+
+
+def _arms(found: Analysis) -> list[tuple[str, ...]]:
+    name = quantile_name(found.problem.quantile)
+    arms = {arm.name: arm for arm in found.arms}
+    heading = ("arm", "readings", name, f"true {name}", "MAD", "standing")
+    return [heading, *(_row(found, arms[ranked]) for ranked in found.ranking)]
+
+
+def _row(found: Analysis, arm: Arm) -> tuple[str, ...]:
+    ends = " to ".join(map(_short, interval_ends(arm.low, arm.high))) if arm.low <= arm.high else "contradictory"
+    standing = standing_of(found, arm.name)
+    if arm.name in found.excluded:
+        standing = f"excluded by {name_of(found.excluded[arm.name])}"
+    numbers = (_short(number(arm.median)), ends, _short(number(arm.mad)))
+    return (name_of(arm.name), count(arm.n), *numbers, standing)
+
+
+def _short(text: str) -> str:
+    return _SHORT.get(text, text)
+
+
+def _quality(found: Analysis) -> str:
+    known = {point.share: point.x for point in found.quality}
+    reached = [f"{percent(share)}: {number(known[share])}" for share in _SHARES if share in known]
+    if not reached or found.leader is None:
+        return ""
+    better = "at least" if found.problem.goal == "max" else "at most"
+    return f"True readings of {name_of(found.leader)} that are {better}: {', '.join(reached)}."
+
+
+def _contests(found: Analysis) -> list[tuple[str, ...]]:
+    heading = ("better", "worse", "log-evidence", "p-value", "oblivious", "prescient", "malicious", "holds")
+    return [
+        heading,
+        *(
+            (
+                name_of(c.better),
+                name_of(c.worse),
+                f"{c.log_evidence:.2f}",
+                f"{c.p_value:.3g}",
+                *_points(c.breakdown),
+                "yes" if c.excluded else "no",
+            )
+            for c in sorted(found.contests, key=lambda c: -c.log_evidence)
+        ),
+    ]
+
+
+def _points(points: Breakdown | None) -> tuple[str, ...]:
+    return tuple("-" if point is None else percent(math.floor(point * 1e4) / 1e4) for point in points or ())
