@@ -41,7 +41,7 @@ def candidates(picture: Picture) -> str:
         "candidates",
         title,
         _controls(picture),
-        "<noscript><p>Without scripts this picture stands at the declared contamination.</p></noscript>",
+        '<p class="scriptless note">Without scripts this picture stands at the declared contamination.</p>',
         f'<p id="standing" class="standing" role="status" aria-live="polite">{_opening(picture)}{text(said)}</p>',
         f'<ol class="arms" id="intervals">{rows}'
         f'<li class="row axis"><span></span><span class="picture">{ruler}</span></li></ol>',

@@ -66,6 +66,7 @@
   }
 
   controls.hidden = false;
+  document.querySelector(".scriptless").hidden = true;
   controls.addEventListener("input", draw);
   draw();
 })();

@@ -1,0 +1,221 @@
+import pytest
+
+from truearm import Adversary
+from truearm.report.picture import Picture
+
+SECTIONS = ["candidates", "arms", "evidence", "quality", "readings", "assumptions", "certificate"]
+
+# For every text on the page the contrast of its color with what lies behind it, by the formula of WCAG 2.
+CONTRASTS = """() => {
+  const channel = (c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const behind = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const color = parse(getComputedStyle(at).backgroundColor);
+      if (color.length < 4 || color[3] > 0) return color;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !node.getClientRects().length) continue;
+    const [a, b] = [light(parse(getComputedStyle(node).color)), light(behind(node))];
+    found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.className || node.tagName]);
+  }
+  return found;
+}"""
+OVERLAPS = """() => [...document.querySelectorAll(".ticks, .marks")].flatMap((axis) => {
+  const boxes = [...axis.children].map((c) => c.getBoundingClientRect()).filter((box) => box.width);
+  return boxes.slice(1).filter((box, i) => box.left < boxes[i].right).map(() => axis.textContent);
+})"""
+ALL_STATES = """() => {
+  const slider = document.getElementById("eps");
+  const found = {};
+  for (const radio of document.querySelectorAll("input[name=adversary]")) {
+    radio.checked = true;
+    found[radio.value] = [];
+    for (let i = 0; i <= Number(slider.max); i += 1) {
+      slider.value = i;
+      slider.dispatchEvent(new Event("input", {bubbles: true}));
+      const rows = [...document.querySelectorAll("#intervals .row[data-arm]:not(.excluded) .name")];
+      found[radio.value].push(rows.map((name) => name.textContent));
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.fixture
+def open_page(browser):
+    opened = []
+
+    def open_at(address, width=1400, **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        opened.append(context)
+        page = context.new_page()
+        page.troubles = []
+        page.on("console", lambda message: page.troubles.append(message.text))
+        page.on("pageerror", lambda error: page.troubles.append(str(error)))
+        page.on("dialog", lambda dialog: page.troubles.append(dialog.message))
+        page.on("request", lambda request: request.url == address or page.troubles.append(request.url))
+        page.goto(address)
+        return page
+
+    yield open_at
+    for context in opened:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def picture(study):
+    return Picture.of(study.result, study.readings)
+
+
+def shown(page):
+    return tuple(page.locator("#intervals .row[data-arm]:not(.excluded) .name").all_text_contents())
+
+
+def test_every_position_shows_the_candidates_that_python_computes(open_page, written, picture):
+    found = open_page(written).evaluate(ALL_STATES)
+    for adversary in Adversary:
+        assert found[adversary] == [list(picture.candidates(eps, adversary)) for eps in picture.eps]
+
+
+def test_the_slider_begins_at_the_declared_contamination(open_page, written, picture):
+    page = open_page(written)
+    assert picture.eps[int(page.locator("#eps").input_value())] == 0.05
+    assert shown(page) == picture.candidates(0.05, Adversary.OBLIVIOUS) == ("A",)
+    assert page.locator(".row.best .name").all_text_contents() == ["A"]
+
+
+def test_dragging_the_slider_to_its_end_brings_the_rivals_back(open_page, written, picture):
+    page = open_page(written)
+    box = page.locator("#eps").bounding_box()
+    middle = box["y"] + box["height"] / 2
+    start = int(page.locator("#eps").input_value()) / (len(picture.eps) - 1)
+    page.mouse.move(box["x"] + 8 + start * (box["width"] - 16), middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] - 1, middle, steps=8)
+    page.mouse.up()
+    at = int(page.locator("#eps").input_value())
+    assert at == len(picture.eps) - 1
+    assert shown(page) == picture.candidates(picture.eps[at], Adversary.OBLIVIOUS)
+    assert len(shown(page)) > 1
+
+
+def test_the_slider_obeys_the_keyboard_and_says_where_it_is(open_page, written, picture):
+    page = open_page(written)
+    slider = page.get_by_role("slider", name="Share of readings that may be bad")
+    slider.focus()
+    for key, expected in (("Home", 0), ("ArrowRight", 1), ("End", len(picture.eps) - 1)):
+        slider.press(key)
+        assert int(slider.input_value()) == expected
+        assert shown(page) == picture.candidates(picture.eps[expected], Adversary.OBLIVIOUS)
+    assert slider.get_attribute("aria-valuetext").endswith("of the readings may be bad")
+
+
+def test_the_standing_is_read_out_when_it_changes(open_page, written):
+    page = open_page(written)
+    standing = page.get_by_role("status").filter(has_text="bad")
+    assert "A is the best arm" in standing.text_content()
+    page.locator("#eps").press("End")
+    assert "candidates remain: A" in standing.text_content()
+    assert standing.get_attribute("aria-live") == "polite"
+
+
+def test_an_adversary_can_be_chosen_by_its_name(open_page, written, picture):
+    page = open_page(written)
+    page.get_by_role("radio", name="malicious").check()
+    assert shown(page) == picture.candidates(0.05, Adversary.MALICIOUS)
+    assert "(malicious)" in page.locator("#standing").text_content()
+
+
+def test_focus_is_visible(open_page, written):
+    page = open_page(written)
+    for _ in range(2):
+        page.keyboard.press("Tab")
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineWidth")
+        assert outline == "3px"
+
+
+def test_intervals_grow_with_the_contamination(open_page, written):
+    page = open_page(written)
+    bar = page.locator("#intervals .row[data-arm='0'] .sampling")
+    widths = []
+    for key in ("Home", "PageUp", "PageUp", "PageUp"):
+        page.locator("#eps").press(key)
+        widths.append(float(bar.get_attribute("width")))
+    assert widths == sorted(widths)
+    assert widths[-1] > widths[0]
+
+
+def test_nothing_is_fetched_and_nothing_complains(open_page, written, written_hostile):
+    for address in (written, written_hostile):
+        page = open_page(address)
+        page.evaluate(ALL_STATES)
+        assert page.troubles == []
+
+
+def test_names_of_arms_stay_text(open_page, written_hostile):
+    page = open_page(written_hostile)
+    names = page.locator("#intervals .name").all_text_contents()
+    assert names[:2] == ["<script>alert(1)</script>", "two\ufffd\ufffdlines\ufffd"]
+    assert page.locator("script").count() == 3
+
+
+@pytest.mark.parametrize(("width", "scale"), [(320, 1), (400, 1), (700, 2), (1400, 1)])
+def test_nothing_is_wider_than_the_page(open_page, written, written_hostile, width, scale):
+    for address in (written, written_hostile):
+        page = open_page(address, width, device_scale_factor=scale)  # 700 at 2 is 1400 at 200 % zoom
+        for _ in ("at first", "at the end"):
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            page.locator("#eps").press("End")
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_labels_of_axes_do_not_overlap(open_page, written, written_hostile, width):
+    for address in (written, written_hostile):
+        assert open_page(address, width).evaluate(OVERLAPS) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_every_text_has_contrast(open_page, written, scheme, width):
+    page = open_page(written, width, color_scheme=scheme)
+    page.locator("#eps").press("End")
+    contrasts = page.evaluate(CONTRASTS)
+    assert len(contrasts) > 100
+    assert min(contrasts)[0] >= 4.5, min(contrasts)
+
+
+def test_the_two_schemes_differ(open_page, written):
+    background = "getComputedStyle(document.body).backgroundColor"
+    light, dark = (open_page(written, color_scheme=scheme).evaluate(background) for scheme in ("light", "dark"))
+    assert light != dark
+
+
+def test_on_paper_the_controls_are_gone_and_all_sections_stay(open_page, written):
+    page = open_page(written, color_scheme="dark")
+    page.emulate_media(media="print")
+    assert not page.locator("#eps").is_visible()
+    assert all(page.locator(f"#{name}-title").is_visible() for name in SECTIONS)
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_without_scripts_the_page_stands_at_the_declared_contamination(open_page, written, picture):
+    page = open_page(written, java_script_enabled=False)
+    assert not page.locator("#eps").is_visible()
+    assert page.get_by_text("Without scripts this picture stands").is_visible()
+    assert shown(page) == picture.candidates(0.05, Adversary.OBLIVIOUS)
+    assert page.locator("#intervals .sampling").first.bounding_box()["width"] > 10
+
+
+def test_the_script_draws_first_what_python_drew(open_page, written):
+    rows = "[...document.querySelectorAll('#intervals .row')].map((row) => row.textContent).join()"
+    with_script = open_page(written).evaluate(rows)
+    without = open_page(written, java_script_enabled=False).locator("#intervals .row").all_text_contents()
+    assert with_script == ",".join(without)
