@@ -46,7 +46,7 @@ def at(x: float, window: Interval) -> float:
     low, high = window
     if x < low or x > high:
         return -1.0 if x < low else WIDTH + 1.0
-    return round(WIDTH * (x / 2 - low / 2) / (high / 2 - low / 2), 1)  # halves: huge readings do not overflow
+    return round(WIDTH * ((x / 2 - low / 2) / (high / 2 - low / 2)), 1)  # halves: huge readings do not overflow
 
 
 def ticks(window: Interval, about: int = 5) -> list[Tick]:

@@ -27,7 +27,7 @@ Points = Mapping[Adversary, Mapping[str, float | None]]
 
 EPS_END = 0.49  # intervals exist below one half only
 _GRID = 56  # positions of the slider beside the special ones: a step of 1 % of the scale is seen as smooth
-_CELLS = 2400  # arms times positions, so that a page of fifty arms stays small
+_CELLS = 1500  # arms times positions, so that a page of fifty arms stays small
 _LOOKS = 28  # moments of the evidence over time: fewer than two pixels apart they would not be seen
 _RIVALS = 12  # lines of evidence that can still be told apart; the nearest rivals are drawn
 _DRAWN = 240  # readings drawn per arm, evenly spaced in order of pull

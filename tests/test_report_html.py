@@ -1,0 +1,207 @@
+import html.parser
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from truearm import Contamination, InvalidArgument, Study, VerificationError
+from truearm.certificate import Status, Verdict
+from truearm.problem import Problem
+from truearm.report.html import page, result_in
+from truearm.result import certify
+
+VOID = {"meta", "link", "input", "br"}
+
+
+class Outline(html.parser.HTMLParser):
+    """Collects text and attributes, and insists that elements close in order."""
+
+    def __init__(self, written):
+        super().__init__()
+        self.open, self.text, self.ids, self.addresses = [], [], [], []
+        self.feed(written)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        given_ = dict(attrs)
+        self.ids += [given_["id"]] if "id" in given_ else []
+        self.addresses += [given_[name] for name in ("src", "href") if name in given_]
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.open):
+            self.text.append(data)
+
+
+def certified(arms=("A", "B", "C"), **problem):
+    draw = np.random.default_rng(2)
+    study = Study(arms, **problem)
+    while counts := study.ask_counts():
+        worse = {arm: study.problem.sign * study.problem.arms.index(arm) for arm in counts}
+        study.tell_arrays({arm: draw.normal(10 - worse[arm], size=n) for arm, n in counts.items()})
+    return study
+
+
+@pytest.fixture(scope="module")
+def study():
+    return certified()
+
+
+@pytest.fixture(scope="module")
+def written(study):
+    return page(study.result, study.readings)
+
+
+def embedded(written, name):
+    return json.loads(re.search(f'id="{name}">(.*?)</script>', written, re.DOTALL)[1])
+
+
+def test_the_page_holds_the_result_for_machines(study, written):
+    assert embedded(written, "result") == study.result.to_dict()
+    assert result_in(written) == study.result
+
+
+def test_the_snippet_on_the_page_verifies_it(study, written, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("report.html").write_text(written, encoding="utf-8")
+    snippet = html.unescape(re.search("<pre><code>(.*?)</code></pre>", written, re.DOTALL)[1])
+    exec(snippet, {"readings": study.readings})
+    with pytest.raises(VerificationError):
+        exec(snippet, {"readings": {**study.readings, "A": [0.0]}})
+
+
+def test_elements_close_and_names_are_given_once(written):
+    outline = Outline(written)
+    assert len(outline.ids) == len(set(outline.ids))
+
+
+def test_nothing_is_asked_from_elsewhere(written):
+    assert Outline(written).addresses == ["data:,"]
+    assert not re.search(r"https?:|@import|url\(", written)
+    assert "default-src 'none'" in written
+
+
+def test_the_summary_the_assumptions_and_the_certificate_are_told(study, written):
+    words = "".join(Outline(written).text)
+    assert str(study.result) in words
+    assert all(sentence in words for sentence in study.result.assumptions)
+    assert study.result.certificate.digest in words
+
+
+def test_alarms_are_told_in_full():
+    readings = {"A": [1.0] * 60, "B": [1.0] * 50}
+    verdict = Verdict(status=Status.EXHAUSTED, candidates=("A", "B"))
+    result = certify(Problem(arms=("A", "B")), readings, verdict)
+    words = "".join(Outline(page(result, readings)).text)
+    assert len(result.alarms) == 2
+    assert all(words.count(alarm.message) == 1 for alarm in result.alarms)
+
+
+def test_a_title_can_be_chosen(study, written):
+    assert "<h1>A is best</h1>" in written
+    assert "<h1>Tea &lt;or&gt; coffee</h1>" in page(study.result, study.readings, title="Tea <or> coffee")
+
+
+def test_readings_of_another_study_are_refused(study):
+    with pytest.raises(InvalidArgument, match="digest"):
+        page(study.result, certified(contamination=0.01).readings)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.text(min_size=1, max_size=12).filter(str.isprintable), min_size=2, max_size=3, unique=True))
+def test_no_name_becomes_markup(names):
+    problem = Problem(arms=tuple(f"</script><b onload=x>{name}" for name in names))
+    readings = {arm: [float(i) for i in range(6)] for arm in problem.arms}
+    result = certify(problem, readings, Verdict(status=Status.EXHAUSTED, candidates=problem.arms))
+    written = page(result, readings)
+    assert "<b onload" not in written
+    assert result_in(written) == result
+    assert all(name in "".join(Outline(written).text) for name in problem.arms)
+
+
+def test_control_characters_are_replaced():
+    names = ("a\x00b", "c\nd", "e\u202ef")
+    study = certified(names)
+    written = page(study.result, study.readings)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", written)
+    assert "a\ufffdb" in written
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [
+        {"A": [], "B": []},
+        {"A": [1.0], "B": []},
+        {"A": [None, 1.0], "B": [float("nan")] * 3},
+        {"A": [float("inf")] * 9, "B": [-float("inf")] * 9},
+        {"A": [1e307, -1e307] * 9, "B": [0.0] * 9},
+        {"A": [5e-324] * 40, "B": [0.0] * 40},
+        {"A": [7.0] * 500, "B": [7.0] * 500},
+    ],
+)
+@pytest.mark.parametrize("design", ["sequential", "fixed"])
+def test_odd_readings_make_a_page_too(readings, design):
+    problem = Problem(arms=("A", "B"))
+    verdict = Verdict(status=Status.EXHAUSTED, candidates=problem.arms)
+    written = page(certify(problem, readings, verdict, design=design), readings)
+    Outline(written)
+    assert not re.search(r'="-?(nan|inf)', written)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        {"arms": ("only",)},
+        {"contamination": None},
+        {"contamination": Contamination(0.0)},
+        {"quantile": 0.95, "contamination": Contamination(0.01, "malicious")},
+        {"goal": "min", "tolerance": "30%"},
+        {"dependent_arms": True},
+        {"policy": "lucb"},
+    ],
+)
+def test_every_kind_of_problem_makes_a_page(problem):
+    study = certified(**problem)
+    Outline(page(study.result, study.readings))
+
+
+def test_the_slider_begins_at_the_declared_eps_with_what_the_markup_says(study, written):
+    view = embedded(written, "picture")
+    at = view["eps"].index(0.05)
+    world = view["adversaries"]["oblivious"]
+    assert f'value="{at}"' in written
+    assert world["sentences"][world["sentence"][at]]["text"] in "".join(Outline(written).text)
+    for arm, (words, *_) in zip(study.problem.arms, view["intervals"]["oblivious"][at], strict=True):
+        assert f'<span class="name">{arm}</span>' in written
+        assert f'<span class="where">{words}</span>' in written
+
+
+def test_a_million_readings_stay_a_small_file():
+    draw = np.random.default_rng(4)
+    arms = tuple(f"arm {i}" for i in range(10))
+    readings = {arm: draw.standard_cauchy(100_000) for arm in arms}
+    problem = Problem(arms=arms)
+    result = certify(problem, readings, Verdict(status=Status.EXHAUSTED, candidates=arms))
+    assert len(page(result, readings).encode()) < 400_000
+
+
+def test_fifty_arms_stay_a_small_file():
+    draw = np.random.default_rng(4)
+    arms = tuple(f"arm {i}" for i in range(50))
+    readings = {arm: draw.normal(size=500) for arm in arms}
+    result = certify(Problem(arms=arms), readings, Verdict(status=Status.EXHAUSTED, candidates=arms))
+    assert len(page(result, readings).encode()) < 400_000
