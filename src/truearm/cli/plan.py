@@ -1,0 +1,126 @@
+"""`truearm plan`: before sampling, what it will take."""
+
+import math
+import shutil
+import sys
+from decimal import ROUND_FLOOR
+from typing import Any
+
+import click
+
+from truearm import files
+from truearm.cli import options
+from truearm.planning import FAMILIES, Outlook, Plan, Size, plan
+from truearm.problem import Contamination
+from truearm.report.export import json_text
+from truearm.report.text import table
+from truearm.wording import count, number, percent
+
+UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error, and no plan either
+
+
+@click.command("plan", context_settings={"max_content_width": 100})
+@click.option("--arms", type=click.IntRange(2), default=5, show_default=True, help="How many arms there are.")
+@click.option(
+    "--gap",
+    "gaps",
+    type=float,
+    multiple=True,
+    metavar="GAP",
+    help="How far the others are behind the best, in units of the readings; 0.5 by default. Repeat it to give "
+    "one for each.",
+)
+@click.option(
+    "--family",
+    type=click.Choice(list(FAMILIES)),
+    default="gaussian",
+    show_default=True,
+    help="The law of the readings, of unit scale.",
+)
+@click.option("--pilot", metavar="FILE", help="Plan with the readings in FILE instead of a family.")
+@click.option("--arm", metavar="COLUMN", help="The column of the pilot file that names the arm.")
+@click.option("--value", metavar="COLUMN", help="The column of the pilot file that holds the reading.")
+@options.goal_option
+@options.quantile_option
+@options.delta_option
+@options.contamination_option
+@options.tolerance_option
+@options.json_option
+def plan_command(
+    *,
+    arms: int,
+    gaps: tuple[float, ...],
+    pilot: str | None,
+    arm: str | None,
+    value: str | None,
+    contamination: Contamination | None,
+    as_json: bool,
+    **chosen: Any,  # noqa: ANN401 - the options of `plan`
+) -> None:
+    """Tell before sampling whether arms can be told apart, and how many pulls it will take.
+
+    \b
+    truearm plan --arms 5 --gap 0.5 --family gaussian --contamination 0.05
+    truearm plan --arms 3 --gap 0.5 --gap 2 --family cauchy
+    truearm plan --pilot pilot.csv --arm variant --value ms --goal min
+
+    Ends with 3 if no number of pulls would decide.
+    """  # noqa: D301 - click wants the control character
+    if contamination is None:
+        msg = "a plan needs a share of bad readings to plan for: --contamination 0.05, not none"
+        raise click.UsageError(msg)
+    if pilot is not None:
+        chosen["pilot"] = files.read(pilot, arm=arm, value=value)
+    gap = gaps if len(gaps) > 1 else (gaps or (0.5,))[0]
+    found = plan(arms=arms, gap=gap, contamination=contamination, **chosen)
+    click.echo(json_text(found.to_dict()) if as_json else told(found))
+    if not found.identifiable:
+        sys.exit(UNDECIDABLE)
+
+
+def told(found: Plan) -> str:
+    """Return a plan as text: a paragraph, what each method needs, and pulls against gap and contamination.
+
+    Examples
+    --------
+    >>> print(told(plan(arms=2, gap=1.0)).splitlines()[-6])
+    gap     0 %    1 %    2 %    5 %   10 %   20 %
+    """
+    width = min(shutil.get_terminal_size().columns, 100)
+    heading = "Pulls `toptwo` needs if the readings turn out clean, by gap and contamination to be allowed for:"
+    parts = [click.wrap_text(str(found), width), table(_needs(found)), f"{heading}\n\n{table(_grid(found))}"]
+    return "\n\n".join(parts)
+
+
+def _needs(found: Plan) -> list[tuple[str, ...]]:
+    outlooks = {
+        "certified, readings clean": found.clean,
+        "certified, at their worst": found.worst,
+        "separated, at their worst": found.promised,
+    }
+    heading = ("decision", "lower bound", "toptwo", "possible up to")
+    return [heading, *((name, *_outlook(outlook)) for name, outlook in outlooks.items()), *_algorithms(found)]
+
+
+def _outlook(outlook: Outlook) -> tuple[str, ...]:
+    if not outlook.decidable:
+        return "never", "never", percent(outlook.largest_eps, ROUND_FLOOR)
+    pulls = (count(math.ceil(x)) for x in (outlook.lower_bound, outlook.expected))
+    return (*pulls, percent(outlook.largest_eps, ROUND_FLOOR))
+
+
+def _algorithms(found: Plan) -> list[tuple[str, ...]]:
+    sizes = {"Algorithm 1": found.algorithm1, "Algorithm 3": found.algorithm3}
+    return [(f"{name}: sharp, printed", "", _size(size), "") for name, size in sizes.items()]
+
+
+def _size(size: Size) -> str:
+    return ", ".join("never" if pulls is None else count(pulls) for pulls in (size.sharp, size.paper))
+
+
+def _grid(found: Plan) -> list[tuple[str, ...]]:
+    by_gap: dict[float, list[str]] = {}
+    for cell in found.table:
+        by_gap.setdefault(cell.gap, []).append("never" if cell.pulls is None else count(cell.pulls))
+    levels = list(dict.fromkeys(cell.eps for cell in found.table))
+    return [("gap", *map(percent, levels)), *((number(gap), *row) for gap, row in by_gap.items())]

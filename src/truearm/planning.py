@@ -1,0 +1,554 @@
+"""Before the first pull: whether a study can be decided at all, and how many pulls it will take.
+
+The laws of the readings are supposed (a family and gaps) or taken from pilot data. Two cases stand side by side:
+the readings turn out clean although a share eps of them might not be, and the bad readings do their worst, pulling
+the best arm down and its rivals up. Lower bounds hold for every method (evidence section 3); what `toptwo` needs
+is the lower bound times a factor measured in simulations.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm import bounds, families, wording
+from truearm.bounds import Constants
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.evidence import Levels, best_looking
+from truearm.families import Law, Piecewise
+from truearm.frames import tapes_of
+from truearm.limits import FIRST, Limit, cost, solved
+from truearm.problem import (
+    Adversary,
+    Contamination,
+    Tolerance,
+    check_count,
+    check_delta,
+    check_positive,
+    check_quantile,
+    check_reach,
+)
+from truearm.sample import Sample
+
+Floats = NDArray[np.float64]
+
+FAMILIES: Mapping[str, Callable[[], Law]] = {
+    "gaussian": families.gaussian,
+    "laplace": families.laplace,
+    "logistic": families.logistic,
+    "cauchy": families.cauchy,
+    "uniform": families.uniform,
+    "lognormal": families.lognormal,
+}
+RATIO = 2.3  # mean pulls over the limit at delta = .05: 2.39 separated, 2.22 certified (benchmarks/efficiency)
+_BY_DELTA = {0.1: 3.26, 0.05: 2.65, 0.001: 1.74}  # how that ratio falls with delta: evidence section 5.2
+_START = 16  # pulls of every arm before the first decision of `toptwo` (evidence section 4)
+_GROWTH = 1.25  # of counts between the sharp looks of Algorithm 3, as in policies/elimination.py
+_REACHES = tuple(step / 100 for step in range(2, 50, 2))
+_EPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+_GAPS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the gap asked for
+_TAIL = 1e-12  # cuts beyond these quantiles are not searched
+
+
+class Outlook(NamedTuple):
+    """What is to be expected in one case: a lower bound for all methods, and what `toptwo` needs.
+
+    Examples
+    --------
+    >>> Outlook(math.inf, math.inf, 0.1).decidable
+    False
+    """
+
+    lower_bound: float
+    """Least expected pulls, of all arms together, of any method with this error probability."""
+    expected: float
+    """Pulls that `toptwo` needs on average: an estimate from simulations."""
+    largest_eps: float
+    """Contamination from which on no method can decide."""
+
+    @property
+    def decidable(self) -> bool:
+        """Whether endless pulls would decide."""
+        return math.isfinite(self.lower_bound)
+
+
+class Size(NamedTuple):
+    """Pulls of all arms together that one of the paper's algorithms makes, None where it cannot decide.
+
+    Examples
+    --------
+    >>> Size(5000, 900).sharp
+    900
+    """
+
+    paper: int | None
+    sharp: int | None
+
+
+class Cell(NamedTuple):
+    """Expected pulls of `toptwo` at one gap and contamination, the readings being clean; None: undecidable.
+
+    Examples
+    --------
+    >>> Cell(0.5, 0.05, 700).eps
+    0.05
+    """
+
+    gap: float
+    eps: float
+    pulls: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a study would take, before it begins.
+
+    Examples
+    --------
+    >>> print(plan(arms=5, gap=1.0))
+    5 arms can be told apart at 5 % contamination, and up to 38.2 % if the readings turn out clean, 16 % if the
+    bad ones do their worst. No method needs fewer than 106 pulls in the first case, 171 in the second; `toptwo`
+    needs about 244 and 392 (estimates from simulations). Algorithm 1 needs 635 pulls (2,280 as printed),
+    Algorithm 3 2,960 (87,425 as printed).
+    """
+
+    arms: int
+    gaps: tuple[float, ...]
+    family: str
+    delta: float
+    contamination: Contamination
+    quantile: float
+    tolerance: Tolerance
+    clean: Outlook
+    """Readings turn out clean, and decisions must hold against the contamination all the same: `certified`."""
+    worst: Outlook
+    """A share eps of the readings is bad and does its worst; decisions as before."""
+    promised: Outlook
+    """The same readings, under the paper's promise that they do not hide the order: `separated`."""
+    algorithm1: Size
+    algorithm3: Size
+    table: tuple[Cell, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether endless pulls would decide, the readings being clean."""
+        return self.clean.decidable
+
+    def __str__(self) -> str:
+        return " ".join((*_told(self), *self.notes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; what is infinite becomes None."""
+        c = self.contamination
+        outlooks = {name: getattr(self, name) for name in ("clean", "worst", "promised")}
+        return {
+            "arms": self.arms,
+            "gaps": list(self.gaps),
+            "family": self.family,
+            "delta": self.delta,
+            "contamination": {"eps": c.eps, "adversary": c.adversary.value, "causal": c.causal},
+            "quantile": self.quantile,
+            "tolerance": {"amount": self.tolerance.amount, "relative": self.tolerance.relative},
+            "identifiable": self.identifiable,
+            **{
+                name: {key: x if math.isfinite(x) else None for key, x in outlook._asdict().items()}
+                for name, outlook in outlooks.items()
+            },
+            "algorithm1": self.algorithm1._asdict(),
+            "algorithm3": self.algorithm3._asdict(),
+            "table": [cell._asdict() for cell in self.table],
+            "notes": list(self.notes),
+        }
+
+
+def plan(
+    *,
+    arms: int = 5,
+    gap: float | Sequence[float] = 0.5,
+    family: str | Law | Any = "gaussian",  # noqa: ANN401 - or a scipy.stats law
+    pilot: Any = None,  # noqa: ANN401 - whatever narwhals understands
+    arm: str | None = None,
+    value: str | None = None,
+    contamination: float | Contamination = 0.05,
+    delta: float = 0.05,
+    tolerance: float | Tolerance = 0.0,
+    quantile: float = 0.5,
+    goal: Literal["max", "min"] = "max",
+    reach: float | None = None,
+) -> Plan:
+    """Tell before sampling whether a study can be decided, and how many pulls it will take.
+
+    Parameters
+    ----------
+    arms, gap
+        How many arms there are, and how far the others are behind the best in units of the readings: one number
+        for all of them or one for each.
+    family
+        The law of the readings: "gaussian", "laplace", "logistic", "cauchy", "uniform" or "lognormal" of unit
+        scale, a law from `truearm.families`, or a frozen scipy.stats law.
+    pilot
+        Readings to plan with instead of a family: a frame, or a dict of arms; `arm` and `value` name its columns.
+    tolerance
+        Absolute; a leader within it of the best is good enough.
+    reach
+        How far from the median, in quantile levels, the paper's algorithms may rely on the family; by default the
+        one that serves each of them best.
+
+    Examples
+    --------
+    >>> found = plan(arms=2, gap=0.5, contamination=0.05)
+    >>> round(found.worst.lower_bound), round(found.promised.lower_bound), round(found.clean.largest_eps, 3)
+    (687, 279, 0.197)
+    """
+    declared = Contamination.of(contamination)
+    if declared is None:
+        msg = "contamination must be a fraction or a Contamination, but got None; give the share that may be bad"
+        raise InvalidArgument(msg)
+    within = Tolerance.of(tolerance)
+    if within.relative:
+        msg = f"tolerance={tolerance!r} must be absolute here, in units of the readings"
+        raise InvalidArgument(msg)
+    check_delta(delta)
+    level = check_quantile(quantile) if goal == "max" else 1 - check_quantile(quantile)
+    if pilot is not None:
+        supposed = _from_pilot(tapes_of(pilot, arm, value), level, 1.0 if goal == "max" else -1.0)
+    else:
+        supposed = _from_family(arms, gap, family, goal)
+    setting = _Setting(supposed, declared, check_delta(delta), within, level)
+    return _planned(setting, quantile, check_reach(reach) if reach is not None else None)
+
+
+class _Supposed(NamedTuple):
+    """The laws to plan with, oriented so that bigger is better: the best arm, and its rivals."""
+
+    best: Law
+    rivals: tuple[Law, ...]
+    name: str
+    parametric: bool
+
+    def spread(self, factor: float, level: float) -> "_Supposed":
+        """Return the same with all gaps multiplied."""
+        at = self.best.ppf_left(level)
+        moved = tuple(law.affine(1.0, (1 - factor) * (at - law.ppf_left(level))) for law in self.rivals)
+        return self._replace(rivals=moved)
+
+
+class _Setting(NamedTuple):
+    supposed: _Supposed
+    contamination: Contamination
+    delta: float
+    tolerance: Tolerance
+    level: float
+
+
+def _from_family(arms: int, gap: float | Sequence[float], family: Any, goal: str) -> _Supposed:  # noqa: ANN401
+    check_count("arms", arms, least=2)
+    gaps = [check_positive("gap", g) for g in (gap if isinstance(gap, Sequence) else [gap] * (arms - 1))]
+    if len(gaps) != arms - 1:
+        msg = f"gap must be one number or {arms - 1} of them, one for each arm behind the best, got {len(gaps)}"
+        raise InvalidArgument(msg)
+    name, law = _named(family)
+    law = law if goal == "max" else law.affine(-1.0)
+    return _Supposed(law, tuple(law.affine(1.0, -g) for g in gaps), name, parametric=True)
+
+
+def _named(family: Any) -> tuple[str, Law]:  # noqa: ANN401
+    if isinstance(family, Law):
+        return "the law given", family
+    if not isinstance(family, str):
+        return "the law given", families.of(family)
+    if family not in FAMILIES:
+        msg = f"family must be one of {', '.join(FAMILIES)}, a law or pilot data, but got {family!r}"
+        raise InvalidArgument(msg)
+    return family, FAMILIES[family]()
+
+
+def _from_pilot(tapes: Mapping[str, Floats], level: float, sign: float) -> _Supposed:
+    known = {name: sign * tape[~np.isnan(tape)] for name, tape in tapes.items()}
+    if len(known) < 2 or any(tape.size < 2 for tape in known.values()):
+        sizes = ", ".join(f"{name!r} {tape.size}" for name, tape in known.items())
+        msg = f"pilot must hold at least two arms with two readings each, but got {sizes}"
+        raise InvalidArgument(msg)
+    samples = [Sample.of(tape) for tape in known.values()]
+    best = best_looking(samples, range(len(samples)), level) or 0
+    laws = [families.empirical(sample.values) for sample in samples]
+    rivals = tuple(law for i, law in enumerate(laws) if i != best)
+    return _Supposed(laws[best], rivals, "pilot data", parametric=False)
+
+
+def _planned(setting: _Setting, quantile: float, reach: float | None) -> Plan:
+    supposed, c = setting.supposed, setting.contamination
+    at = supposed.best.ppf_left(setting.level)
+    gaps = tuple(at - law.ppf_left(setting.level) for law in supposed.rivals)
+    certified = Levels.of(setting.level, c)
+    first, third = _sizes(setting, gaps, reach)
+    return Plan(
+        arms=1 + len(supposed.rivals),
+        gaps=gaps,
+        family=supposed.name,
+        delta=setting.delta,
+        contamination=c,
+        quantile=quantile,
+        tolerance=setting.tolerance,
+        clean=_outlook(setting, certified, attacked=False),
+        worst=_outlook(setting, certified, attacked=True),
+        promised=_outlook(setting, Levels.of(setting.level, None), attacked=True),
+        algorithm1=first,
+        algorithm3=third,
+        table=_table(setting, gaps),
+        notes=_notes(setting, first, third),
+    )
+
+
+def _outlook(setting: _Setting, levels: Levels, *, attacked: bool) -> Outlook:
+    found = _limit(setting, levels, attacked=attacked)
+    bound = 0.0 if setting.tolerance and math.isfinite(found.time) else found.pulls(setting.delta)
+    return Outlook(bound, _expected(setting, found), _largest_eps(setting, levels, attacked=attacked))
+
+
+def _expected(setting: _Setting, found: Limit) -> float:
+    """Return the pulls `toptwo` needs on average: the limit times what was measured, never below its start."""
+    if not math.isfinite(found.time):
+        return math.inf
+    pulls = found.pulls(setting.delta) * RATIO * _by_delta(setting.delta) / _BY_DELTA[0.05]
+    return max(pulls, float(_START * (1 + len(setting.supposed.rivals))))
+
+
+def _by_delta(delta: float) -> float:
+    """Return the measured ratio, linear in log delta between the measured ones, the nearest of them beyond."""
+    known = sorted(_BY_DELTA.items())
+    return float(np.interp(math.log(delta), [math.log(d) for d, _ in known], [ratio for _, ratio in known]))
+
+
+class _Seen(NamedTuple):
+    """Masses of L under the best arm and of U under a rival, as the readings would show them."""
+
+    law: Law
+    eps: float
+    malicious: bool
+
+    def below(self, x: Floats, *, closed: bool) -> Floats:
+        return self._lifted(self.law.cdf(x) if closed else self.law.cdf_left(x))
+
+    def above(self, x: Floats, *, closed: bool) -> Floats:
+        return self._lifted(1 - (self.law.cdf_left(x) if closed else self.law.cdf(x)))
+
+    def _lifted(self, mass: Floats) -> Floats:
+        """Return the mass after bad readings went there: the rule adds them, or moves clean ones."""
+        if self.malicious:
+            return np.minimum(mass + self.eps, 1.0)
+        return self.eps + (1 - self.eps) * mass
+
+    def clean_level(self, level: float) -> float:
+        """Return the clean mass at which the seen mass reaches a level."""
+        return level - self.eps if self.malicious else (level - self.eps) / (1 - self.eps)
+
+
+def _limit(setting: _Setting, levels: Levels, *, attacked: bool) -> Limit:
+    """Return the characteristic time with the laws supposed, rivals made worse by the tolerance."""
+    c, supposed = setting.contamination, setting.supposed
+    eps, malicious = (c.eps if attacked else 0.0), c.adversary is Adversary.MALICIOUS
+    best = _Seen(supposed.best, eps, malicious)
+    shifted = [law.affine(1.0, -setting.tolerance.amount) for law in supposed.rivals]
+    rivals = [_Seen(law, eps, malicious) for law in shifted]
+    never = Limit(math.inf, (math.nan,) * (1 + len(rivals)), 0)
+    spans = [_span(best, rival, levels) for rival in rivals]
+    if any(span is None for span in spans):
+        return never
+    cuts = [_cuts(best.law, r.law, *span) for r, span in zip(rivals, spans, strict=True) if span is not None]
+
+    def costs(rival: int, x: Floats) -> tuple[Floats, Floats]:
+        own = np.concatenate([best.below(x, closed=False), best.below(x, closed=True)])
+        theirs = np.concatenate([rivals[rival].above(x, closed=True), rivals[rival].above(x, closed=False)])
+        return cost(own, levels.low), cost(theirs, levels.high)
+
+    time, ratios = solved(costs, cuts)
+    weights = np.append(1.0, ratios)
+    return Limit(time, tuple((weights / weights.sum()).tolist()), 0)
+
+
+def _span(best: _Seen, rival: _Seen, levels: Levels) -> tuple[float, float] | None:
+    """Return the cuts between which both arms pay, None if contamination can hide their order for ever."""
+    low, high = best.clean_level(levels.low), rival.clean_level(levels.high)
+    if min(low, high) <= 0:
+        return None
+    last = best.law.ppf_left(low)  # the lowest cut whose lower set has enough mass
+    if float(rival.above(np.asarray(last), closed=False)) >= levels.high - 1e-12:
+        return None  # evidence section 8: there the upper set has enough too
+    first = rival.law.ppf_right(max(0.0, 1 - high))
+    return min(first, last), last
+
+
+def _cuts(best: Law, rival: Law, low: float, high: float) -> Floats:
+    points = [np.linspace(low, high, FIRST)]
+    for law in (best, rival):
+        levels = np.linspace(law.cdf(low), law.cdf(high), FIRST)
+        points.append(law.ppf_left(np.clip(levels, _TAIL, 1 - _TAIL)))
+        if isinstance(law, Piecewise):
+            points.append(law.knots)
+    return np.unique(np.clip(np.concatenate(points), low, high))
+
+
+def _largest_eps(setting: _Setting, levels: Levels, *, attacked: bool) -> float:
+    """Return the contamination from which on the order can be hidden, by bisection."""
+    promised = levels == Levels.of(setting.level, None)
+    shifted = [law.affine(1.0, -setting.tolerance.amount) for law in setting.supposed.rivals]
+    malicious = setting.contamination.adversary is Adversary.MALICIOUS
+
+    def decidable(eps: float) -> bool:
+        at = Levels.of(setting.level, None) if promised else _levels(setting, eps)
+        seen = eps if attacked else 0.0
+        best = _Seen(setting.supposed.best, seen, malicious)
+        return all(_span(best, _Seen(law, seen, malicious), at) is not None for law in shifted)
+
+    if not decidable(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if decidable(middle) else (low, middle)
+    return low
+
+
+def _levels(setting: _Setting, eps: float) -> Levels:
+    return Levels.at(setting.level, eps, setting.contamination.adversary)
+
+
+def _sizes(setting: _Setting, gaps: Sequence[float], reach: float | None) -> tuple[Size, Size]:
+    """Return what Algorithms 1 and 3 need, told what regularity the family has."""
+    if not setting.supposed.parametric or setting.level != 0.5:
+        return Size(None, None), Size(None, None)
+    reaches = _REACHES if reach is None else (reach,)
+    found = [_at_reach(setting, gaps, t) for t in reaches]
+    first = Size(*(_least(sizes[0][i] for sizes in found) for i in (0, 1)))
+    third = Size(*(_least(sizes[1][i] for sizes in found) for i in (0, 1)))
+    return first, third
+
+
+def _least(sizes: Any) -> int | None:  # noqa: ANN401 - a generator
+    return min((size for size in sizes if size is not None), default=None)
+
+
+def _at_reach(setting: _Setting, gaps: Sequence[float], reach: float) -> tuple[Size, Size]:
+    laws = (setting.supposed.best, *setting.supposed.rivals)
+    B = max(law.minimal_B(reach) for law in laws)
+    m2 = max(law.m2 for law in laws)
+    c = setting.contamination
+    if not math.isfinite(B * m2):
+        return Size(None, None), Size(None, None)
+    effective = min(gaps) - 2 * bounds.bias(c.eps, B, m2, c.adversary)  # the paper's gap, section 3
+    wanted = max(effective, setting.tolerance.amount)
+    if wanted <= 0:
+        return Size(None, None), Size(None, None)
+    promise = {"eps": c.eps, "B": B, "m2": m2, "reach": reach, "adversary": c.adversary}
+    return _algorithm1(setting, wanted, promise), _algorithm3(setting, wanted, promise)
+
+
+def _algorithm1(setting: _Setting, wanted: float, promise: Mapping[str, Any]) -> Size:
+    k = 1 + len(setting.supposed.rivals)
+
+    def size(constants: Constants) -> int | None:
+        try:
+            return k * bounds.uniform_sample_size(k, wanted, setting.delta, **promise, constants=constants)
+        except OutOfReach:
+            return None
+
+    return Size(size("paper"), size("sharp"))
+
+
+def _algorithm3(setting: _Setting, wanted: float, promise: Mapping[str, Any]) -> Size:
+    """Return the pulls of all arms after which every rival with that effective gap is certainly excluded."""
+    k = 1 + len(setting.supposed.rivals)
+    try:
+        last = bounds.early_stop_round(wanted, k, setting.delta, promise["B"], promise["m2"], survivor="any")
+        schedule = bounds.elimination_schedule(
+            k, setting.delta, promise["eps"], promise["reach"], promise["adversary"]
+        )
+        return Size(k * schedule.total(last), k * _sharp_rounds(setting, wanted, promise))
+    except OutOfReach:
+        return Size(None, None)
+
+
+def _sharp_rounds(setting: _Setting, wanted: float, promise: Mapping[str, Any]) -> int:
+    """Return the readings per arm at the first geometric look whose radius is a quarter of the gap (audit 1.l)."""
+    k, n, r = 1 + len(setting.supposed.rivals), 0, 0
+    while True:
+        r += 1
+        share = bounds.round_delta(setting.delta, k, r)
+        least = bounds.median_sample_size(promise["B"] * promise["m2"], share, **promise)
+        n = max(math.ceil(_GROWTH * n), least)
+        if bounds.counted_elimination_radius(r, n, k, delta=setting.delta, **promise) <= wanted / 4:
+            return n
+
+
+def _table(setting: _Setting, gaps: Sequence[float]) -> tuple[Cell, ...]:
+    cells = []
+    for factor in _GAPS:
+        spread = setting._replace(supposed=setting.supposed.spread(factor, setting.level))
+        for eps in _EPS:
+            c = replace(setting.contamination, eps=eps)
+            case = spread._replace(contamination=c)
+            pulls = _expected(case, _limit(case, Levels.of(case.level, c), attacked=False))
+            cells.append(Cell(factor * min(gaps), eps, math.ceil(pulls) if math.isfinite(pulls) else None))
+    return tuple(cells)
+
+
+def _notes(setting: _Setting, first: Size, third: Size) -> tuple[str, ...]:
+    notes = []
+    if not setting.supposed.parametric:
+        notes.append("Algorithms 1 and 3 need to be told how regular the laws are, which data cannot tell.")
+    elif setting.level != 0.5:
+        notes.append("Algorithms 1 and 3 are for medians.")
+    elif first == third == Size(None, None):
+        notes.append(
+            "Algorithms 1 and 3 cannot decide: no effective gap is positive with the constants of the family."
+        )
+    if setting.tolerance:
+        notes.append("With a tolerance several answers are right, and no lower bound is claimed.")
+    return tuple(notes)
+
+
+def _told(found: Plan) -> list[str]:
+    c, clean, worst = found.contamination, found.clean, found.worst
+    eps = wording.percent(c.eps)
+    limits = f"{_eps(clean)} if the readings turn out clean, {_eps(worst)} if the bad ones do their worst"
+    if not clean.decidable:
+        return [
+            f"{found.arms} arms cannot be told apart at {eps} contamination, however many pulls are made; "
+            f"they can up to {limits}."
+        ]
+    head = f"{found.arms} arms can be told apart at {eps} contamination, and up to {limits}."
+    return [head, *_on_pulls(found), *_on_algorithms(found)]
+
+
+def _eps(outlook: Outlook) -> str:
+    return wording.percent(outlook.largest_eps, ROUND_FLOOR)
+
+
+def _on_pulls(found: Plan) -> list[str]:
+    clean, worst = found.clean, found.worst
+    second = f", {_whole(worst.lower_bound)} in the second" if worst.decidable else ""
+    least = f"No method needs fewer than {_whole(clean.lower_bound)} pulls in the first case{second}; "
+    also = f" and {_whole(worst.expected)}" if worst.decidable else ""
+    need = f"`toptwo` needs about {_whole(clean.expected)}{also} (estimates from simulations)."
+    return [need if found.tolerance else least + need]
+
+
+def _whole(pulls: float) -> str:
+    return wording.count(math.ceil(pulls))
+
+
+def _on_algorithms(found: Plan) -> list[str]:
+    first, third = found.algorithm1, found.algorithm3
+    parts = []
+    if first.sharp is not None and first.paper is not None:
+        printed = f"({wording.count(first.paper)} as printed)"
+        parts.append(f"Algorithm 1 needs {wording.count(first.sharp)} pulls {printed}")
+    if third.sharp is not None and third.paper is not None:
+        parts.append(f"Algorithm 3 {wording.count(third.sharp)} ({wording.count(third.paper)} as printed)")
+    return [f"{', '.join(parts)}."] if parts else []
