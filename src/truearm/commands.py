@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 from truearm.errors import InvalidArgument
 
@@ -94,9 +95,10 @@ def needs_shell(line: str) -> bool:
     return _split(line)[0] in _SHELL_WORDS
 
 
-def _split(line: str) -> list[str]:
+@lru_cache(maxsize=1024)  # a command is run many times
+def _split(line: str) -> tuple[str, ...]:
     try:
-        words = shlex.split(line)
+        words = tuple(shlex.split(line))
     except ValueError as error:
         msg = f"command {line!r} cannot be split into words ({error}); close the quote, or pass a shell"
         raise InvalidArgument(msg) from None
@@ -160,7 +162,7 @@ class Command:
     def argv(self) -> tuple[str, ...]:
         """The words the operating system is given."""
         if self.shell is None:
-            return tuple(_split(self.text))
+            return _split(self.text)
         return (*shlex.split(self.shell), "-c", self.text)
 
 

@@ -27,6 +27,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -318,10 +319,12 @@ def _opened(stack: ExitStack, path: str, flags: int) -> int:
 
 def _prepared(command: Command, streams: Mapping[str, Any], launcher: "_Launcher | None" = None) -> dict[str, Any]:
     """Return the arguments of Popen: all that can be done before the clock runs."""
-    env = {**os.environ, **command.env}
-    program = _program(command.argv[0], command, env)
+    # None lets the child inherit: copying the environment for every run would take longer than starting it
+    env = {**os.environ, **command.env} if command.env else None
+    words = command.argv
+    program = _program(words[0], command, (env or os.environ).get("PATH"))
     return {
-        "args": launcher.argv(program, command.argv) if launcher else command.argv,
+        "args": launcher.argv(program, words) if launcher else words,
         "executable": None if launcher else program,
         "env": env,
         "cwd": command.cwd,
@@ -345,13 +348,21 @@ def _started(command: Command, options: Mapping[str, Any]) -> subprocess.Popen[b
         raise InvalidArgument(msg) from error
 
 
-def _program(word: str, command: Command, env: Mapping[str, str]) -> str:
+def _program(word: str, command: Command, path: str | None) -> str:
     if "/" in word:
         return word
-    found = shutil.which(word, path=env.get("PATH"))
-    if found is None:
+    try:
+        return _located(word, path)
+    except LookupError:
         msg = f"command {neutralized(command.text)!r} needs the program {word!r}, which is not on the PATH"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg) from None
+
+
+@lru_cache(maxsize=256)  # what is not found raises, and so is looked for again
+def _located(word: str, path: str | None) -> str:
+    found = shutil.which(word, path=path)
+    if found is None:
+        raise LookupError(word)
     return str(Path(found).absolute())
 
 
