@@ -295,10 +295,17 @@ def power_ticks(window: Interval, about: int = 5) -> list[Tick]:
         s for m in (1, 10, 100, 1000, 10**9) for s in (m, 2 * m, 5 * m) if s * about >= (high - low) * 0.99
     )
     powers = range(math.ceil(low / step) * step, math.floor(high) + 1, step)
-    return [Tick((p - low) / (high - low), _power(p)) for p in powers]
+    return [Tick((p - low) / (high - low), power(p)) for p in powers]
 
 
-def _power(p: int) -> str:
+def power(p: int) -> str:
+    """Return a power of ten, small ones as a number.
+
+    Examples
+    --------
+    >>> power(2), power(-12)
+    ('100', '10⁻¹²')
+    """
     if 0 <= p <= 3:
         return number(10.0**p)
     return f"10{str(p).translate(_POWERS)}"

@@ -240,7 +240,7 @@ def _plotted(picture: Picture, drawn: int) -> str:
 def _factor(log_evidence: float) -> str:
     """Return evidence as a factor, by its power of ten when it is large."""
     tens = log_evidence / math.log(10)
-    return number(math.exp(log_evidence)) if abs(tens) < 4 else f"10^{number(math.floor(tens))}"
+    return number(math.exp(log_evidence)) if abs(tens) < 4 else charts.power(math.floor(tens))
 
 
 def _rejected(time: Timeline, arm: str) -> str:

@@ -149,8 +149,15 @@ class Picture:
 
     @cached_property
     def window(self) -> Interval:
-        """The stretch of readings that holds every interval at the declared contamination."""
-        ends = [end for whole, _ in self.intervals(self.declared.eps, self.declared.adversary) for end in whole]
+        """The stretch of readings that holds every interval up to the declared eps and the breakdown point."""
+        adversary = self.declared.adversary
+        point = getattr(self.result.breakdown, adversary.value) or 0.0
+        ends = [
+            end
+            for eps in {self.declared.eps, min(point, self.eps[-1])}
+            for whole, _ in self.intervals(eps, adversary)
+            for end in whole
+        ]
         return span([*ends, *(arm.median for arm in self.result.arms)])
 
     def evidence_over_time(self, rivals: int = _RIVALS) -> "Timeline":

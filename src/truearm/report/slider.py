@@ -138,7 +138,7 @@ def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]
     if point is None:
         return "candidate", ""
     upto = percent(point, ROUND_FLOOR)
-    return f"candidate; excluded up to {upto}", f"excluded, up to {upto}"
+    return f"candidate beyond {upto}", f"excluded up to {upto}"
 
 
 def _row(picture: Picture, i: int, cell: list[Any], *, decided: bool) -> str:
