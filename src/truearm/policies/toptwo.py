@@ -64,6 +64,7 @@ class State:
     """For each challenger its last leader and the fraction of a pull still owed to that one."""
     leader: int
     first: int
+    balanced: bool
     next_futility: float
     decision: Batch | Verdict
 
@@ -76,6 +77,9 @@ class TopTwo:
     ----------
     first
         Pulls of every arm before the first decision.
+    balanced
+        Pull all arms left alike instead of two: more pulls, but conditions that change over time, such as the
+        load of a machine, then meet all arms alike.
 
     Examples
     --------
@@ -94,6 +98,7 @@ class TopTwo:
 
     patient: bool = False
     first: int = START
+    balanced: bool = False
 
     def __post_init__(self) -> None:
         check_count("first", self.first)
@@ -118,6 +123,7 @@ class TopTwo:
             carries=((-1, 0.0),) * k,
             leader=0,
             first=self.first,
+            balanced=self.balanced,
             next_futility=self.first * k,
             decision={},
         )
@@ -352,6 +358,9 @@ def _futile(state: State) -> bool:
 
 def _batched(state: State, challenger: int) -> State:
     """Return the state with the next batch, split by what each arm's pulls add at the least convincing cut."""
+    if state.balanced:
+        each = max(1, int(GROWTH * min(state.samples[i].n for i in state.alive)))
+        return replace(state, decision={state.problem.arms[i]: each for i in state.alive})
     leader = state.leader
     head, rival = state.samples[leader], state.samples[challenger]
     cut = state.cuts[challenger]
