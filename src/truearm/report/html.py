@@ -145,12 +145,18 @@ def _arms(picture: Picture) -> str:
         "The arms",
         table(titles, rows),
         note(
-            f"Intervals at the declared contamination of {percent(picture.declared.eps)}, for all arms at once, "
-            f"with error probability {percent(result.problem.delta)}. The part of contamination is the share of "
-            "the width that no number of readings removes: an estimate. MAD: median absolute deviation."
+            f"Intervals {_promised(picture)}, for all arms at once, with error probability "
+            f"{percent(result.problem.delta)}. The part of contamination is the share of the width that no "
+            "number of readings removes: an estimate. MAD: median absolute deviation."
         ),
         _breakdown_table(picture),
     )
+
+
+def _promised(picture: Picture) -> str:
+    if picture.result.problem.contamination is None:
+        return "as if no reading were bad"
+    return f"at the declared contamination of {percent(picture.declared.eps)}"
 
 
 def _contamination_part(arm: Arm) -> str:
@@ -229,11 +235,10 @@ def _plotted(picture: Picture, drawn: int) -> str:
         else "It may be looked at any time."
     )
     return (
-        f"Computed from the readings in order of pull, at the declared contamination of "
-        f"{percent(picture.declared.eps)}, knowing that {name_of(result.leader or '')} leads in the end. At each "
-        "point every arm has the same share of its pulls; a study that pulled in other proportions looked at "
-        f"other moments. Dots: where the study itself rejected a rival; that stands, also if the evidence falls "
-        f"again. {kind} Lines may leave the picture.{some}"
+        f"Computed from the readings in order of pull, {_promised(picture)}, knowing that "
+        f"{name_of(result.leader or '')} leads in the end. At each point every arm has the same share of its "
+        "pulls; a study that pulled in other proportions looked at other moments. Dots: where the study itself "
+        f"rejected a rival; that stands, also if the evidence falls again. {kind} Lines may leave the picture.{some}"
     )
 
 
@@ -310,7 +315,7 @@ def _readings(picture: Picture) -> str:
             "bottom: a few hundred, evenly spaced in order of pull. Upright marks are readings more than ten "
             "robust standard deviations from their arm's median; the shaded margins hold what lies beyond the "
             "picture. Nobody can tell which single readings are bad: contamination that hides among the true "
-            f"readings is not to be seen here, and is covered up to the declared {percent(picture.declared.eps)}."
+            "readings is not to be seen here."
         ),
     )
 

@@ -42,7 +42,8 @@ def candidates(picture: Picture) -> str:
         title,
         _controls(picture),
         '<p class="scriptless note">Without scripts this picture stands at the declared contamination.</p>',
-        f'<p id="standing" class="standing" role="status" aria-live="polite">{_opening(picture)}{text(said)}</p>',
+        f'<p id="standing" class="standing" role="status" aria-live="polite">'
+        f"{_opening(declared.eps, declared.adversary)}{text(said)}</p>",
         f'<ol class="arms" id="intervals">{rows}'
         f'<li class="row axis"><span></span><span class="picture">{ruler}</span></li></ol>',
         _legend(),
@@ -50,9 +51,10 @@ def candidates(picture: Picture) -> str:
     )
 
 
-def _opening(picture: Picture) -> str:
-    declared = picture.declared
-    return f"If at most {_unbroken(declared.eps)} of the readings are bad ({declared.adversary}): "
+def _opening(eps: float, adversary: Adversary) -> str:
+    return (
+        f"If at most {_unbroken(eps)} of the readings are bad ({adversary}): " if eps else "If no reading is bad: "
+    )
 
 
 def _unbroken(eps: float) -> str:
@@ -201,6 +203,7 @@ def _under(picture: Picture, adversary: Adversary) -> dict[str, Any]:
         "states": [_states(picture, arm, adversary) for arm in arms],
         "sentences": [{"text": said, "decided": decided} for said, decided in sentences],
         "sentence": chosen,
+        "openings": [_opening(eps, adversary) for eps in picture.eps],
         "breakdown": _breakdown_mark(picture, adversary),
     }
 

@@ -27,10 +27,9 @@
   }
 
   function draw() {
-    const who = adversary();
     const at = Number(slider.value);
     const eps = view.eps[at];
-    const world = view.adversaries[who];
+    const world = view.adversaries[adversary()];
     const cells = view.intervals[world.intervals][at];
     const sentence = world.sentences[world.sentence[at]];
     rows.forEach((row, arm) => {
@@ -46,7 +45,7 @@
     });
     chosen.textContent = view.percent[at];
     slider.setAttribute("aria-valuetext", `${view.percent[at]} of the readings may be bad`);
-    const said = `If at most ${view.percent[at]} of the readings are bad (${who}): ${sentence.text}`;
+    const said = world.openings[at] + sentence.text;
     if (standing.textContent !== said) standing.textContent = said;
     mark(".above", view.declared);
     mark(".below", world.breakdown);
