@@ -4,20 +4,41 @@ Read it beside the policy, which says why. Differences are of speed alone: sorte
 values at remembered cuts are kept until a count changes, the search for the least cut visits few ranks, and a test
 that only asks on which side of a bound a number lies may use a cheaper bound.
 """
-# ruff: noqa: PLR0917 - compiled functions take no keyword-only arguments
+# ruff: noqa: PLR0917, SIM110 - compiled functions take no keyword-only arguments and no generators
 
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from truearm.lab.kernels import Floats, Ints, Mixtures, below, compiled, log_mixture, merge, rank_at_least
+from truearm.lab.kernels import (
+    Floats,
+    Ints,
+    Mixture,
+    bare,
+    bare_mixture,
+    below,
+    compiled,
+    door,
+    log_mixture,
+    merge,
+    rank_at_least,
+    up_to,
+)
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
-LOW, HIGH, NOT_LOW, NOT_HIGH = range(4)  # rows of the tables of mixtures
 
 _COARSE, _FANOUT = 32, 8  # the tree of ranks of evidence._least, so that equal minima are told apart alike
-_STACK = 4096
+_STACK = 1024
+
+
+class Tables(NamedTuple):
+    """The e-values at the levels of the evidence, and at their complements for the futility check."""
+
+    low: Mixture
+    high: Mixture
+    not_low: Mixture
+    not_high: Mixture
 
 
 class Rules(NamedTuple):
@@ -44,7 +65,7 @@ class Desk(NamedTuple):
     tape: Floats
     """Readings of all arms in order of pull, a stretch for each arm."""
     values: Floats
-    """In the same stretches the sorted readings."""
+    """The sorted readings."""
     before: Floats
     """In the same stretches the sorted readings from before the arm became leader."""
     ints: Ints
@@ -59,8 +80,9 @@ class Desk(NamedTuple):
 
 
 (
-    START,  # where the stretch begins
-    ROOM,  # how many readings are there
+    FIRST,  # where the stretch of the tape begins; that of sorted readings is twice as long and as far
+    START,  # where the sorted readings begin, in one half of their stretch or in the other
+    ROOM,  # how many readings are on the tape
     N,
     SIZE,  # readings that are not NaN
     BEFORE_N,
@@ -69,28 +91,24 @@ class Desk(NamedTuple):
     ENTERED,  # arms in the order in which they became leader
     CARRY_LEADER,
     BATCH,
-    UPPER,  # ranks of the futility check and the counts they belong to
+    UPPER,  # ranks of the futility check and the count they belong to
     LOWER,
-    UPPER_N,
-    LOWER_N,
+    RANKED_N,
 ) = range(14)
 CUT, EVIDENCE, MINIMIZED, CARRY, TOLERANT_CUT, MINE, MINE_N, MINE_CUT = range(8)
 LEADER, ENTERED_COUNT, DECISIONS, LATER = range(4)
 WHOLE_BET, LATER_BET, BET_N, BET_CUT = range(4)
 
 
-@compiled
-def advance(desk: Desk, rules: Rules, tables: Mixtures, decisions: int) -> int:
+@door
+def advance(counted_desk: Desk, rules: Rules, counted_tables: Tables, decisions: int) -> int:
     """Run until the end, until readings are short, or until so many more decisions are made."""
+    desk, tables = bare_desk(counted_desk), bare_tables(counted_tables)
     for _ in range(decisions):
-        total, short = 0, False
-        for i in range(desk.ints.shape[1]):
-            after = desk.ints[N, i] + desk.ints[BATCH, i]
-            total += after
-            short |= after > desk.ints[ROOM, i]
+        total = after_batch(desk)
         if total > rules.max_pulls:
             return EXHAUSTED
-        if short:
+        if is_short(desk):
             return SHORT
         take(desk)
         desk.run[DECISIONS] += 1
@@ -101,19 +119,66 @@ def advance(desk: Desk, rules: Rules, tables: Mixtures, decisions: int) -> int:
 
 
 @compiled
+def bare_desk(desk: Desk) -> Desk:
+    """Return the same arrays without reference counts."""
+    return Desk(
+        bare(desk.tape),
+        bare(desk.values),
+        bare(desk.before),
+        bare(desk.ints),
+        bare(desk.reals),
+        bare(desk.bets),
+        bare(desk.run),
+        bare(desk.next_futility),
+    )
+
+
+@compiled
+def bare_tables(tables: Tables) -> Tables:
+    """Return the same tables without reference counts."""
+    return Tables(
+        bare_mixture(tables.low),
+        bare_mixture(tables.high),
+        bare_mixture(tables.not_low),
+        bare_mixture(tables.not_high),
+    )
+
+
+@compiled
+def after_batch(desk: Desk) -> int:
+    """Return all pulls, the batch included."""
+    total = 0
+    for i in range(desk.ints.shape[1]):
+        total += desk.ints[N, i] + desk.ints[BATCH, i]
+    return total
+
+
+@compiled
+def is_short(desk: Desk) -> bool:
+    """Tell whether a tape is too short for the batch."""
+    for i in range(desk.ints.shape[1]):
+        if desk.ints[N, i] + desk.ints[BATCH, i] > desk.ints[ROOM, i]:
+            return True
+    return False
+
+
+@compiled
 def take(desk: Desk) -> None:
     """Merge the readings of the batch."""
     for i in range(desk.ints.shape[1]):
         if desk.ints[BATCH, i] > 0:
-            first = desk.ints[START, i] + desk.ints[N, i]
-            new = desk.tape[first : first + desk.ints[BATCH, i]]
-            desk.ints[SIZE, i] = merge(desk.values, desk.ints[START, i], desk.ints[SIZE, i], new)
+            first, room = desk.ints[FIRST, i], desk.ints[ROOM, i]
+            at = first + desk.ints[N, i]
+            other = 4 * first + room - desk.ints[START, i]
+            new = desk.tape[at : at + desk.ints[BATCH, i]]
+            desk.ints[SIZE, i] = merge(desk.values, desk.ints[START, i], desk.ints[SIZE, i], new, other)
+            desk.ints[START, i] = other
             desk.ints[N, i] += desk.ints[BATCH, i]
             desk.ints[BATCH, i] = 0
 
 
 @compiled
-def decide(desk: Desk, rules: Rules, tables: Mixtures, pulls: int) -> int:
+def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
     """Choose the next batch or the end."""
     leader = best_looking(desk, rules.level)
     if leader < 0:
@@ -150,8 +215,8 @@ def best_looking(desk: Desk, level: float) -> int:
         x = desk.values[desk.ints[START, i] + rank - 1]
         if best >= 0 and x < top:
             continue
-        both = below(desk.values, desk.ints[START, i], size, x, False)
-        both += below(desk.values, desk.ints[START, i], size, x, True)
+        both = below(desk.values, desk.ints[START, i], size, x)
+        both += up_to(desk.values, desk.ints[START, i], size, x)
         if best < 0 or x > top or both / size < middle:
             best, top, middle = i, x, both / size
     return best
@@ -166,15 +231,15 @@ def enter(desk: Desk, leader: int) -> None:
             return
     desk.ints[ENTERED, entered] = leader
     desk.run[ENTERED_COUNT] += 1
-    first, size = desk.ints[START, leader], desk.ints[SIZE, leader]
-    for at in range(first, first + size):
-        desk.before[at] = desk.values[at]
+    first, start, size = desk.ints[FIRST, leader], desk.ints[START, leader], desk.ints[SIZE, leader]
+    for i in range(size):
+        desk.before[first + i] = desk.values[start + i]
     desk.ints[BEFORE_SIZE, leader] = size
     desk.ints[BEFORE_N, leader] = desk.ints[N, leader]
 
 
 @compiled
-def test(desk: Desk, rules: Rules, tables: Mixtures) -> None:
+def test(desk: Desk, rules: Rules, tables: Tables) -> None:
     """Reject every arm the evidence against which suffices at all cuts."""
     leader = desk.run[LEADER]
     for i in range(desk.ints.shape[1]):
@@ -190,12 +255,12 @@ def test(desk: Desk, rules: Rules, tables: Mixtures) -> None:
 
 
 @compiled
-def at_cut(desk: Desk, rules: Rules, tables: Mixtures, judged: int) -> float:
+def at_cut(desk: Desk, rules: Rules, tables: Tables, judged: int) -> float:
     """Return the evidence against an arm at its remembered cut."""
     x, n, first = desk.reals[CUT, judged], desk.ints[N, judged], desk.ints[START, judged]
     if desk.reals[MINE_N, judged] != n or desk.reals[MINE_CUT, judged] != x:
-        above = desk.ints[SIZE, judged] - below(desk.values, first, desk.ints[SIZE, judged], x, False)
-        desk.reals[MINE, judged] = log_mixture(tables, HIGH, above, n)
+        above = desk.ints[SIZE, judged] - below(desk.values, first, desk.ints[SIZE, judged], x)
+        desk.reals[MINE, judged] = log_mixture(tables.high, above, n)
         desk.reals[MINE_N, judged], desk.reals[MINE_CUT, judged] = n, x
     if not rules.pooled:
         leader = desk.run[LEADER]
@@ -208,31 +273,34 @@ def at_cut(desk: Desk, rules: Rules, tables: Mixtures, judged: int) -> float:
 
 
 @compiled
-def bet(desk: Desk, tables: Mixtures, arm: int, judged: int, x: float) -> None:
+def bet(desk: Desk, tables: Tables, arm: int, judged: int, x: float) -> None:
     """Refresh what an entered arm's readings say at the cut of the judged arm."""
     n = desk.ints[N, arm]
     if desk.bets[arm, judged, BET_N] == n and desk.bets[arm, judged, BET_CUT] == x:
         return
     desk.bets[arm, judged, BET_N], desk.bets[arm, judged, BET_CUT] = n, x
-    measure(desk, tables, arm, x, desk.bets[arm, judged], arm > judged)
+    measure(desk, tables, arm, x, desk.bets[arm, judged], judged)
 
 
 @compiled
-def measure(desk: Desk, tables: Mixtures, arm: int, x: float, out: Floats, closed: bool) -> None:
-    """Write the log-evidence of an arm's whole and later readings at a cut."""
-    first = desk.ints[START, arm]
-    count = below(desk.values, first, desk.ints[SIZE, arm], x, closed=closed)
-    early = below(desk.before, first, desk.ints[BEFORE_SIZE, arm], x, closed=closed)
+def measure(desk: Desk, tables: Tables, arm: int, x: float, out: Floats, judged: int) -> None:
+    """Write the log-evidence of an arm's readings at a cut; it is closed for arms listed after the judged one."""
+    first, early_size = desk.ints[FIRST, arm], desk.ints[BEFORE_SIZE, arm]
+    start, size = desk.ints[START, arm], desk.ints[SIZE, arm]
+    if arm > judged:
+        count, early = up_to(desk.values, start, size, x), up_to(desk.before, first, early_size, x)
+    else:
+        count, early = below(desk.values, start, size, x), below(desk.before, first, early_size, x)
     write(desk, tables, arm, count, early, out)
 
 
 @compiled
-def write(desk: Desk, tables: Mixtures, arm: int, count: int, early: int, out: Floats) -> None:
+def write(desk: Desk, tables: Tables, arm: int, count: int, early: int, out: Floats) -> None:
     """Write the log-evidence of an arm's whole and later counts."""
-    out[0] = log_mixture(tables, LOW, count, desk.ints[N, arm])
+    out[0] = log_mixture(tables.low, count, desk.ints[N, arm])
     out[1] = 0.0
     if desk.run[LATER]:
-        out[1] = log_mixture(tables, LOW, count - early, desk.ints[N, arm] - desk.ints[BEFORE_N, arm])
+        out[1] = log_mixture(tables.low, count - early, desk.ints[N, arm] - desk.ints[BEFORE_N, arm])
 
 
 @compiled
@@ -257,20 +325,20 @@ def portfolio(desk: Desk, judged: int, bets: Floats) -> float:
 
 
 @compiled
-def remember(desk: Desk, rules: Rules, tables: Mixtures, judged: int) -> None:
+def remember(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
     """Find the least evidence against an arm, and remember it and its cut."""
     first, size = desk.ints[START, judged], desk.ints[SIZE, judged]
     guess = -1
     if not math.isnan(desk.reals[CUT, judged]):
-        guess = below(desk.values, first, size, desk.reals[CUT, judged], False)
-    value, rank = least(desk, rules, tables, judged, guess, False)
+        guess = below(desk.values, first, size, desk.reals[CUT, judged])
+    value, rank = least(desk, rules, tables, judged, guess, 0.0)
     desk.reals[EVIDENCE, judged] = value
     desk.reals[CUT, judged] = desk.values[first + rank] if rank < size else math.inf
     desk.reals[MINIMIZED, judged] = desk.ints[N, desk.run[LEADER]] + desk.ints[N, judged]
 
 
 @compiled
-def falling(desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, out: Floats) -> float:
+def falling(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats) -> float:
     """Return the log of the rivals' portfolio at a rank of the judged arm."""
     first, size = desk.ints[START, judged], desk.ints[SIZE, judged]
     beyond = rank >= size
@@ -283,12 +351,12 @@ def falling(desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, 
         if beyond:
             write(desk, tables, arm, desk.ints[SIZE, arm], desk.ints[BEFORE_SIZE, arm], out[arm])
         else:
-            measure(desk, tables, arm, x, out[arm], arm > judged)
+            measure(desk, tables, arm, x, out[arm], judged)
     return portfolio(desk, judged, out) if rules.pooled else float(out[leader, 0])
 
 
 @compiled
-def tolerant_falling(desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, out: Floats) -> float:
+def tolerant_falling(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats) -> float:
     """Return the log of the leader's own bets at a rank of the judged arm, made worse by the tolerance."""
     first, size, leader, k = (
         desk.ints[START, judged],
@@ -315,7 +383,7 @@ def tolerant_falling(desk: Desk, rules: Rules, tables: Mixtures, judged: int, ra
 
 @compiled
 def least(
-    desk: Desk, rules: Rules, tables: Mixtures, judged: int, guess: int, tolerant: bool
+    desk: Desk, rules: Rules, tables: Tables, judged: int, guess: int, tolerance: float
 ) -> tuple[float, int]:
     """Return the least evidence over all cuts and its rank, as `evidence._least`.
 
@@ -332,14 +400,14 @@ def least(
     last = edges.size - 1
     for end in range(2):
         rank = edges[last * end]
-        ups[end] = log_mixture(tables, HIGH, size - rank, n)
-        downs[end] = fall(desk, rules, tables, judged, rank, out, tolerant)
+        ups[end] = log_mixture(tables.high, size - rank, n)
+        downs[end] = fall(desk, rules, tables, judged, rank, out, tolerance)
         if ups[end] + downs[end] < best:
             best, rank_of_best = ups[end] + downs[end], rank
     if guess >= 0:
         rank = min(guess, size)
-        value = log_mixture(tables, HIGH, size - rank, n)
-        value += fall(desk, rules, tables, judged, rank, out, tolerant)
+        value = log_mixture(tables.high, size - rank, n)
+        value += fall(desk, rules, tables, judged, rank, out, tolerance)
         if value < best or (value == best and rank < rank_of_best):
             best, rank_of_best = value, rank
     depth = 0
@@ -362,8 +430,8 @@ def least(
                 continue
         middle = (low + high) // 2
         rank = point(edges, layer, left, right, middle)
-        inner_up = log_mixture(tables, HIGH, size - rank, n)
-        inner_down = fall(desk, rules, tables, judged, rank, out, tolerant)
+        inner_up = log_mixture(tables.high, size - rank, n)
+        inner_down = fall(desk, rules, tables, judged, rank, out, tolerance)
         value = inner_up + inner_down
         if value < best or (
             value == best and (layer < layer_of_best or (layer == layer_of_best and rank < rank_of_best))
@@ -380,9 +448,9 @@ def least(
 
 
 @compiled
-def fall(desk: Desk, rules: Rules, tables: Mixtures, judged: int, rank: int, out: Floats, tolerant: bool) -> float:
+def fall(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats, tolerance: float) -> float:
     """Return the rivals' side of the product, with or without tolerance."""
-    if tolerant:
+    if tolerance > 0:
         return tolerant_falling(desk, rules, tables, judged, rank, out)
     return falling(desk, rules, tables, judged, rank, out)
 
@@ -424,7 +492,7 @@ def challenger(desk: Desk) -> int:
 
 
 @compiled
-def tolerable(desk: Desk, rules: Rules, tables: Mixtures, rival: int) -> bool:
+def tolerable(desk: Desk, rules: Rules, tables: Tables, rival: int) -> bool:
     """Tell whether no arm left is better than the leader by more than the tolerance."""
     if not tolerates(desk, rules, tables, rival):
         return False
@@ -436,53 +504,55 @@ def tolerable(desk: Desk, rules: Rules, tables: Mixtures, rival: int) -> bool:
 
 
 @compiled
-def tolerates(desk: Desk, rules: Rules, tables: Mixtures, judged: int) -> bool:
+def tolerates(desk: Desk, rules: Rules, tables: Tables, judged: int) -> bool:
     """Tell whether an arm is not better than the leader by more than the tolerance; its last cut often says no."""
     first, size = desk.ints[START, judged], desk.ints[SIZE, judged]
+    guess = -1
     if not math.isnan(desk.reals[TOLERANT_CUT, judged]):
-        rank = below(desk.values, first, size, desk.reals[TOLERANT_CUT, judged], False)
-        value = log_mixture(tables, HIGH, size - rank, desk.ints[N, judged])
-        value += tolerant_falling(desk, rules, tables, judged, rank, np.empty((desk.ints.shape[1], 2)))
+        guess = below(desk.values, first, size, desk.reals[TOLERANT_CUT, judged])
+        value = log_mixture(tables.high, size - guess, desk.ints[N, judged])
+        value += tolerant_falling(desk, rules, tables, judged, guess, np.empty((desk.ints.shape[1], 2)))
         if value < rules.log_threshold:
             return False
-    value, rank = least(desk, rules, tables, judged, -1, True)
+    value, rank = least(desk, rules, tables, judged, guess, rules.tolerance)
     desk.reals[TOLERANT_CUT, judged] = desk.values[first + rank] if rank < size else math.inf
     return value >= rules.log_threshold
 
 
 @compiled
-def futile(desk: Desk, rules: Rules, tables: Mixtures) -> bool:
+def futile(desk: Desk, rules: Rules, tables: Tables) -> bool:
     """Tell whether endless pulls of this kind could not certify any arm left, as `evidence.indistinguishable`."""
-    for pass_ in range(2):  # ranks at their limits first: most often they already say no
-        for i in range(desk.ints.shape[1]):
-            if desk.ints[ALIVE, i] and not overlapped(desk, rules, tables, i, pass_ == 1):
-                return False
+    k = desk.ints.shape[1]
+    for i in range(k):  # no rank exceeds these, and most often they already say no
+        n = desk.ints[N, i]
+        if desk.ints[RANKED_N, i] != n:
+            desk.ints[UPPER, i] = min(math.ceil(n * tables.not_low.p0), n)
+            desk.ints[LOWER, i] = min(math.ceil(n * tables.not_high.p0), n)
+    for i in range(k):
+        if desk.ints[ALIVE, i] and not overlapped(desk, rules, i):
+            return False
+    for i in range(k):
+        n = desk.ints[N, i]
+        if desk.ints[RANKED_N, i] != n:
+            desk.ints[RANKED_N, i] = n
+            desk.ints[UPPER, i] = rank_at_least(tables.not_low, n, rules.log_bar)
+            desk.ints[LOWER, i] = rank_at_least(tables.not_high, n, rules.log_bar)
+    for i in range(k):
+        if desk.ints[ALIVE, i] and not overlapped(desk, rules, i):
+            return False
     return True
 
 
 @compiled
-def overlapped(desk: Desk, rules: Rules, tables: Mixtures, arm: int, exact: bool) -> bool:
+def overlapped(desk: Desk, rules: Rules, arm: int) -> bool:
     """Tell whether another arm's lower end is above an arm's upper end."""
-    upper = order_statistic(desk, arm, desk.ints[N, arm] + 1 - futility_rank(desk, rules, tables, arm, 0, exact))
+    upper = order_statistic(desk, arm, desk.ints[N, arm] + 1 - desk.ints[UPPER, arm])
     for j in range(desk.ints.shape[1]):
         if j != arm:
             missing = desk.ints[N, j] - desk.ints[SIZE, j]
-            rank = futility_rank(desk, rules, tables, j, 1, exact) - missing
-            if upper < order_statistic(desk, j, rank) - rules.tolerance:
+            if upper < order_statistic(desk, j, desk.ints[LOWER, j] - missing) - rules.tolerance:
                 return True
     return False
-
-
-@compiled
-def futility_rank(desk: Desk, rules: Rules, tables: Mixtures, arm: int, side: int, exact: bool) -> int:
-    """Return a rank of the futility check, or the number it never exceeds."""
-    n, level = desk.ints[N, arm], NOT_LOW + side
-    if not exact:
-        return int(min(math.ceil(n * tables.levels[level, 0]), n))
-    if desk.ints[UPPER_N + side, arm] != n:
-        desk.ints[UPPER_N + side, arm] = n
-        desk.ints[UPPER + side, arm] = rank_at_least(tables, level, n, rules.log_bar)
-    return int(desk.ints[UPPER + side, arm])
 
 
 @compiled
@@ -494,25 +564,24 @@ def order_statistic(desk: Desk, arm: int, rank: int) -> float:
 
 
 @compiled
-def choose_batch(desk: Desk, rules: Rules, tables: Mixtures, rival: int) -> None:
+def choose_batch(desk: Desk, rules: Rules, tables: Tables, rival: int) -> None:
     """Write the next batch, split by what each arm's pulls add at the least convincing cut."""
     leader, x = desk.run[LEADER], desk.reals[CUT, rival]
     head, tail = float(desk.ints[N, leader]), float(desk.ints[N, rival])
-    under = below(desk.values, desk.ints[START, leader], desk.ints[SIZE, leader], x, leader > rival) / head
-    over = (
-        desk.ints[SIZE, rival] - below(desk.values, desk.ints[START, rival], desk.ints[SIZE, rival], x, False)
-    ) / tail
-    first = head * divergence(under, tables.levels[LOW, 0])
-    second = tail * divergence(over, tables.levels[HIGH, 0])
-    share = 0.5 if first + second == 0 else first / (first + second)
+    first, size = desk.ints[START, leader], desk.ints[SIZE, leader]
+    counted = up_to(desk.values, first, size, x) if leader > rival else below(desk.values, first, size, x)
+    over = (desk.ints[SIZE, rival] - below(desk.values, desk.ints[START, rival], desk.ints[SIZE, rival], x)) / tail
+    gain = head * divergence(counted / head, tables.low.p0)
+    other = tail * divergence(over, tables.high.p0)
+    share = 0.5 if gain + other == 0 else gain / (gain + other)
     share = min(max(share, rules.share_low), rules.share_high)
-    size = max(1, int(rules.growth * min(head / share, tail / (1 - share))))  # evidence section 11
-    exact = size * share + (desk.reals[CARRY, rival] if desk.ints[CARRY_LEADER, rival] == leader else 0.0)
-    for_leader = min(size, math.floor(exact + 0.5))
+    pulls = max(1, int(rules.growth * min(head / share, tail / (1 - share))))  # evidence section 11
+    exact = pulls * share + (desk.reals[CARRY, rival] if desk.ints[CARRY_LEADER, rival] == leader else 0.0)
+    for_leader = min(pulls, math.floor(exact + 0.5))
     desk.ints[CARRY_LEADER, rival] = leader
     desk.reals[CARRY, rival] = exact - for_leader
     desk.ints[BATCH, leader] = for_leader
-    desk.ints[BATCH, rival] = size - for_leader
+    desk.ints[BATCH, rival] = pulls - for_leader
 
 
 @compiled

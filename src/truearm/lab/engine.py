@@ -11,7 +11,7 @@ import numpy as np
 
 from truearm.certificate import Status, Verdict
 from truearm.lab import compiled_toptwo as toptwo
-from truearm.lab.kernels import Floats, Mixtures, mixtures
+from truearm.lab.kernels import Floats, mixture
 from truearm.lab.simulate import Run
 from truearm.mixture import DEFAULT_PRIOR
 from truearm.policies import Policy
@@ -76,7 +76,7 @@ class _Engine:
         self.rules = _rules(state, max_pulls)
         self.levels: tuple[float, ...] = (*state.levels, 1 - state.levels.low, 1 - state.levels.high)
         if problem.contamination is None:
-            self.levels = self.levels[:2]  # futility is not checked
+            self.levels = (*state.levels, *state.levels)  # futility is not checked
 
     def run(self) -> Run:
         if self.verdict is not None:
@@ -131,7 +131,7 @@ def _desk(state: State) -> toptwo.Desk:
     ints, reals = np.zeros((14, k), np.int64), np.zeros((8, k))
     ints[toptwo.ALIVE] = 1
     ints[toptwo.BATCH] = state.first
-    ints[[toptwo.CARRY_LEADER, toptwo.UPPER_N, toptwo.LOWER_N]] = -1
+    ints[[toptwo.CARRY_LEADER, toptwo.RANKED_N]] = -1
     reals[[toptwo.CUT, toptwo.TOLERANT_CUT, toptwo.MINE_CUT]] = np.nan
     later = state.rule == "pooled" and k > 2
     return toptwo.Desk(
@@ -148,22 +148,23 @@ def _desk(state: State) -> toptwo.Desk:
 
 def _grown(desk: toptwo.Desk, arm: int, readings: Floats) -> toptwo.Desk:
     """Return the desk with a longer stretch for one arm, at the end of the long arrays."""
-    start, room = desk.ints[toptwo.START], desk.ints[toptwo.ROOM]
-    end = int((start + room).max())
+    first, room, start = desk.ints[toptwo.FIRST], desk.ints[toptwo.ROOM], desk.ints[toptwo.START]
+    end = int((first + room).max())
     if end + readings.size > desk.tape.size:
         spare = np.empty(end + 2 * readings.size)
         desk = desk._replace(
             tape=np.concatenate([desk.tape, spare]),
-            values=np.concatenate([desk.values, spare]),
+            values=np.concatenate([desk.values, spare, spare]),
             before=np.concatenate([desk.before, spare]),
         )
     desk.tape[end : end + readings.size] = readings
-    for stretches, row in ((desk.values, toptwo.SIZE), (desk.before, toptwo.BEFORE_SIZE)):
-        size = desk.ints[row, arm]
-        stretches[end : end + size] = stretches[start[arm] : start[arm] + size]
-    start[arm], room[arm] = end, readings.size
+    size, early = desk.ints[toptwo.SIZE, arm], desk.ints[toptwo.BEFORE_SIZE, arm]
+    desk.values[2 * end : 2 * end + size] = desk.values[start[arm] : start[arm] + size]
+    desk.before[end : end + early] = desk.before[first[arm] : first[arm] + early]
+    first[arm], start[arm], room[arm] = end, 2 * end, readings.size
     return desk
 
 
-def _tables(levels: tuple[float, ...], size: int) -> Mixtures:
-    return mixtures(levels, DEFAULT_PRIOR, 1 << max(10, size.bit_length()))
+def _tables(levels: tuple[float, ...], size: int) -> toptwo.Tables:
+    rounded = 1 << max(10, size.bit_length())
+    return toptwo.Tables(*(mixture(level, DEFAULT_PRIOR, rounded) for level in levels))
