@@ -19,7 +19,7 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it lives, asyncio.run fails in this process: do not outlive the module
 def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
     if CHROMIUM is None:

@@ -306,7 +306,7 @@ def power(p: int) -> str:
     >>> power(2), power(-12)
     ('100', '10⁻¹²')
     """
-    if 0 <= p <= 3:
+    if -3 <= p <= 3:
         return number(10.0**p)
     return f"10{str(p).translate(_POWERS)}"
 

@@ -238,7 +238,8 @@ def _plotted(picture: Picture, drawn: int) -> str:
         f"Computed from the readings in order of pull, {_promised(picture)}, knowing that "
         f"{name_of(result.leader or '')} leads in the end. At each point every arm has the same share of its "
         "pulls; a study that pulled in other proportions looked at other moments. Dots: where the study itself "
-        f"rejected a rival; that stands, also if the evidence falls again. {kind} Lines may leave the picture.{some}"
+        f"rejected a rival; that stands, also if the evidence falls again. {kind} Lines may leave the picture."
+        f"{some}"
     )
 
 
