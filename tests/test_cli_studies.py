@@ -1,0 +1,183 @@
+"""`truearm next`, `tell`, `status` and `report` through their real entry point, and what the docs say of them."""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+import pytest
+
+from truearm.cli import _VERBS, main
+from truearm.store import Issued, Store
+
+TRUEARM = str(Path(sys.executable).parent / "truearm")
+DOCS = Path(__file__).parent.parent / "docs" / "cli.md"
+ARMS = ("--arm", "A", "--arm", "B")
+
+
+def truearm(*words, cwd, stdin=None):
+    return subprocess.run(
+        [TRUEARM, *words], capture_output=True, text=True, timeout=120, cwd=cwd, input=stdin, check=False
+    )
+
+
+def handed(found):
+    return [(int(line.split("\t")[0]), line.split("\t")[1]) for line in found.stdout.splitlines()]
+
+
+@pytest.fixture
+def begun(tmp_path):
+    found = truearm("next", "run.db", *ARMS, "--goal", "min", "-n", "40", cwd=tmp_path)
+    return tmp_path, handed(found)
+
+
+def answers(pulls):
+    return "".join(f"{ticket} {1 if arm == 'A' else 2}.{ticket:03d}\n" for ticket, arm in pulls)
+
+
+def test_next_hands_out_every_ticket_once(begun):
+    folder, pulls = begun
+    more = handed(truearm("next", "run.db", "-n", "3", cwd=folder))
+    assert [ticket for ticket, _ in (*pulls, *more)] == list(range(43))
+
+
+def test_a_study_by_hand_ends_with_a_winner(begun):
+    folder, pulls = begun
+    truearm("tell", "run.db", cwd=folder, stdin=answers(pulls))
+    while pulls := handed(truearm("next", "run.db", "-n", "8", cwd=folder)):
+        truearm("tell", "run.db", cwd=folder, stdin=answers(pulls))
+    found = json.loads(truearm("report", "run.db", "--json", cwd=folder).stdout)
+    assert (found["best"], found["status"], found["metric"]) == ("A", "certified", None)
+    assert "The study is done" in truearm("next", "run.db", cwd=folder).stderr
+
+
+def test_telling_again_changes_nothing_and_telling_otherwise_is_refused(begun):
+    folder, _ = begun
+    assert truearm("tell", "run.db", "0", "1.5", cwd=folder).returncode == 0
+    assert truearm("tell", "run.db", "0", "1.5", cwd=folder).returncode == 0
+    other = truearm("tell", "run.db", "0", "1.7", cwd=folder)
+    assert other.returncode == 2
+    assert "the first value is kept" in other.stderr
+    with Store(folder / "run.db") as store:
+        assert sum(not isinstance(entry.event, Issued) for entry in store.events()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("0",), "pairs of ticket and value"),
+        (("0", "fast"), "a value a number"),
+        (("99", "1"), "was never handed out"),
+        (("--release", "99"), "was never handed out"),
+    ],
+)
+def test_nonsense_is_refused_and_not_logged(begun, words, says):
+    folder, _ = begun
+    found = truearm("tell", "run.db", *words, cwd=folder)
+    assert found.returncode == 2
+    assert says in found.stderr
+    with Store(folder / "run.db") as store:
+        assert all(isinstance(entry.event, Issued) for entry in store.events())
+
+
+def test_odd_values_are_readings(begun):
+    folder, pulls = begun
+    first = {arm: ticket for ticket, arm in reversed(pulls)}
+    told = truearm("tell", "run.db", str(first["A"]), "nan", str(first["B"]), "-1e3", cwd=folder)
+    assert told.returncode == 0, told.stderr
+    readings = json.loads(truearm("report", "run.db", "--json", cwd=folder).stdout)["readings"]
+    assert (readings["A"][0], readings["B"][0], readings["A"][1]) == ("nan", -1000.0, None)
+
+
+def test_a_released_pull_goes_out_again(begun):
+    folder, pulls = begun
+    truearm("tell", "run.db", "--release", "3", cwd=folder)
+    [(ticket, arm)] = handed(truearm("next", "run.db", cwd=folder))
+    assert (ticket, arm) == (40, pulls[3][1])
+    assert "was released" in truearm("tell", "run.db", "3", "1.0", cwd=folder).stderr
+
+
+def test_status_shows_who_is_out(begun):
+    folder, pulls = begun
+    truearm("tell", "run.db", cwd=folder, stdin=answers(pulls[:-2]))
+    found = json.loads(truearm("status", "run.db", "--json", cwd=folder).stdout)
+    assert [out["ticket"] for out in found["out"]] == [38, 39]
+    assert found["pulls"]["total"] == 40
+    assert "out: ticket 39" in truearm("status", "run.db", cwd=folder).stdout
+
+
+def test_report_prints_text_markdown_and_csv_and_writes_nothing(begun):
+    folder, pulls = begun
+    truearm("tell", "run.db", cwd=folder, stdin=answers(pulls[:20]))
+    before = (folder / "run.db").read_bytes()
+    assert "The readings ended before a decision" in truearm("report", "run.db", cwd=folder).stdout
+    assert "| `A` |" in truearm("report", "run.db", "--markdown", cwd=folder).stdout
+    assert truearm("report", "run.db", "--csv", cwd=folder).stdout.startswith("command,mean,")
+    assert (folder / "run.db").read_bytes() == before
+
+
+def test_report_writes_a_page(begun):
+    folder, _ = begun
+    found = truearm("report", "run.db", "--html", "page.html", cwd=folder)
+    if find_spec("truearm.report.html") is None:
+        assert "no HTML report" in found.stderr
+    else:
+        assert "<html" in (folder / "page.html").read_text()
+
+
+def test_report_knows_the_units_of_a_race(tmp_path):
+    truearm("race", "-r", "3", "--save", "run.db", "true", "sleep 0.01", cwd=tmp_path)
+    assert "median [ms]" in truearm("report", "run.db", cwd=tmp_path).stdout
+    results = json.loads(truearm("report", "run.db", "--json", cwd=tmp_path).stdout)["results"]
+    assert [len(result["times"]) for result in results] == [3, 3]
+
+
+def test_several_processes_take_different_tickets(begun):
+    folder, _ = begun
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda _: handed(truearm("next", "run.db", "-n", "2", cwd=folder)), range(6)))
+    tickets = [ticket for pulls in found for ticket, _ in pulls]
+    assert sorted(tickets) == list(range(40, 52))
+
+
+def test_files_that_are_missing_or_others_are_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "does not exist" in truearm("status", "run.db", cwd=tmp_path).stderr
+    assert "no truearm log" in truearm("report", "notes.txt", cwd=tmp_path).stderr
+    assert "fixed when the study began" in truearm("next", "x.db", "--delta", "0.1", cwd=tmp_path).stderr
+
+
+def test_the_version_is_told(tmp_path):
+    found = truearm("--version", cwd=tmp_path)
+    assert found.stdout.startswith("truearm, version ")
+
+
+def test_completion_is_there(tmp_path):
+    script = subprocess.run(
+        [TRUEARM], env={"_TRUEARM_COMPLETE": "bash_source", "PATH": "/usr/bin:/bin"}, cwd=tmp_path, text=True,
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert "_TRUEARM_COMPLETE" in script.stdout
+
+
+def documented_verbs():
+    return [verb for verb, module in _VERBS.items() if find_spec(f"truearm.cli.{module}")]
+
+
+@pytest.mark.parametrize("verb", documented_verbs())
+def test_every_verb_and_option_is_in_the_docs(verb):
+    words = DOCS.read_text().replace("\n", " ")
+    command = main.get_command(click.Context(main), verb)
+    options = [name for parameter in command.params for name in parameter.opts if name.startswith("-")]
+    assert f"truearm {verb}" in words or f"{verb}," in words
+    missing = [name for name in options if f"`{name}" not in words and f" {name}" not in words]
+    assert not missing
+
+
+@pytest.mark.parametrize("verb", documented_verbs())
+def test_every_help_begins_with_an_example(verb):
+    command = main.get_command(click.Context(main), verb)
+    assert f"truearm {verb}" in command.help

@@ -1,0 +1,66 @@
+import csv
+import json
+import math
+
+import pytest
+
+from truearm.commands import Command
+from truearm.problem import Reading
+from truearm.report.export import Run, csv_text, document, hyperfine_results, json_text, runs_of
+from truearm.result import Result, certificate_from_dict
+from truearm.store import Issued, Note
+from truearm.study import Study
+
+DETAILS = {"wall": 0.5, "user": 0.25, "system": 0.125, "peak_memory": 4096, "exit_code": 0, "timed_out": False}
+
+
+@pytest.fixture(scope="module")
+def study():
+    values = {"A": 1.0, "B": math.inf, "=C": math.nan}
+    study = Study(list(values), goal="min", max_pulls=60)
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: [values[arm]] * n for arm, n in counts.items()})
+    return study
+
+
+def test_the_document_is_strict_json_and_comes_back_as_a_result(study):
+    found = json.loads(json_text(document(study.result, study.readings, metric="wall", seed=3)))
+    assert Result.from_dict(found).to_dict() == study.result.to_dict()
+    assert (found["unit"], found["seed"]) == ("second", 3)
+
+
+def test_its_readings_verify_its_certificate(study):
+    found = json.loads(json_text(document(study.result, study.readings)))
+    readings = {arm: [None if x is None else float(x) for x in tape] for arm, tape in found["readings"].items()}
+    certificate_from_dict(found["certificate"]).verify(readings)
+
+
+def test_a_log_becomes_runs_with_their_notes():
+    events = [Issued(0, "A", 0), Reading(0, "A", 2.0), Note(DETAILS, 0), Reading(1, "B", 3.0)]
+    assert runs_of(events) == [Run("A", 2.0, DETAILS), Run("B", 3.0, {})]
+
+
+def test_hyperfine_finds_its_statistics():
+    runs = [Run("A", 0.5, DETAILS), Run("A", 1.5, {**DETAILS, "wall": 1.5}), Run("B", math.nan, {})]
+    first, second = hyperfine_results(
+        [Command("true", name="A", parameters={"n": "1"}), Command("b", name="B")], runs
+    )
+    assert (first["mean"], first["median"], first["min"], first["max"]) == (1.0, 1.0, 0.5, 1.5)
+    assert first["stddev"] == pytest.approx(math.sqrt(0.5))
+    assert first["memory_usage_byte"] == [4096, 4096]
+    assert first["parameters"] == {"n": "1"}
+    assert (second["times"], second["mean"]) == ([], None)
+
+
+def test_a_signal_has_no_exit_code():
+    [found] = hyperfine_results([Command("true", name="A")], [Run("A", math.inf, {**DETAILS, "exit_code": -9})])
+    assert found["exit_codes"] == [None]
+
+
+def test_no_cell_of_the_table_is_a_formula(study):
+    commands = [Command("true", name=arm, parameters={"v": "+1"}) for arm in study.problem.arms]
+    text = csv_text(study.result, hyperfine_results(commands, [Run("A", 1.0, DETAILS)]))
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [row["command"] for row in rows] == ["A", "B", "'=C"]
+    assert {row["parameter_v"] for row in rows} == {"'+1"}
+    assert (rows[0]["mean"], rows[1]["mean"]) == ("0.5", "")

@@ -1,0 +1,165 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truearm.certificate import Status, Verdict
+from truearm.problem import Problem
+from truearm.report.ratios import Ratio, margin, ratios
+from truearm.report.text import (
+    PLAIN,
+    SIZES,
+    TIMES,
+    comparison,
+    in_unit,
+    markdown,
+    paragraph,
+    rows,
+    standing_of,
+    table,
+    unit_for,
+)
+from truearm.result import Arm, certify
+from truearm.study import Study
+
+positive = st.floats(1e-3, 1e3)
+
+
+def arm(median):
+    return Arm("A", 16, median, -math.inf, math.inf, -math.inf, math.inf, 0.1, 0.0, math.inf)
+
+
+def studied(values, goal="min", **options):
+    """Return a finished study whose arms always say the same."""
+    study = Study(list(values), goal=goal, **options)
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: [values[arm]] * n for arm, n in counts.items()})
+    return study
+
+
+@pytest.mark.parametrize(
+    ("metric", "median", "sign"),
+    [
+        ("wall", 2e-4, "us"),
+        ("wall", 0.02, "ms"),
+        ("cpu", 3.0, "s"),
+        ("memory", 5e6, "MiB"),
+        ("memory", 5e9, "GiB"),
+        ("stdout", 5e9, ""),
+        ("wall", math.nan, "ms"),
+    ],
+)
+def test_units_suit_the_readings(metric, median, sign):
+    assert unit_for(metric, [arm(median)]).sign == sign
+
+
+def test_a_unit_may_be_asked_for():
+    assert unit_for("wall", [arm(2.0)], "millisecond") == TIMES[1]
+    assert unit_for("memory", [arm(2.0)], "millisecond") == SIZES[0]
+
+
+def test_showing_in_a_unit_scales_every_number():
+    study = studied({"A": 0.012, "B": 0.024}, tolerance=0.001)
+    shown = in_unit(study.result, study.readings, TIMES[1])
+    assert [a.median for a in shown.arms] == pytest.approx([12.0, 24.0])
+    assert shown.problem.tolerance.amount == pytest.approx(1.0)
+    assert "12, " in paragraph(shown, TIMES[1])
+    assert paragraph(shown, TIMES[1]).endswith("Readings are in milliseconds.")
+
+
+def test_relative_tolerances_have_no_unit():
+    study = studied({"A": 0.012, "B": 0.024}, tolerance="2%")
+    assert in_unit(study.result, study.readings, TIMES[1]).problem.tolerance.amount == 0.02
+
+
+def test_ratios_are_relative_to_the_leader_or_to_whom_one_names():
+    study = studied({"A": 1.0, "B": 2.0, "C": 4.0})
+    found = ratios(study.result, study.readings)
+    assert [(r.arm, r.reference, r.observed) for r in found] == [("B", "A", 2.0), ("C", "A", 4.0)]
+    named = ratios(study.result, study.readings, "C")
+    assert [(r.arm, r.observed) for r in named] == [("A", 0.25), ("B", 0.5)]
+
+
+@pytest.mark.parametrize("goal", ["min", "max"])
+def test_a_margin_never_exceeds_what_is_true_of_constants(goal):
+    study = studied({"A": 1.0, "B": 3.0}, goal=goal)
+    rival = "B" if goal == "min" else "A"
+    assert margin(study.result, study.readings, rival) == pytest.approx(3.0, rel=1e-3)
+    assert margin(study.result, study.readings, rival) <= 3.0
+
+
+def test_negative_readings_have_no_ratio():
+    study = studied({"A": -1.0, "B": 2.0}, goal="max")
+    assert ratios(study.result, study.readings) == ()
+
+
+@pytest.mark.statistical
+def test_ratios_contain_the_truth_under_contamination():
+    # 60 races of laws with ratio 1.5, 5 % of the readings of A far out; each end errs with probability <= 5 %.
+    # More than 12 errors of 60 have probability 3e-5 if the rate is 10 %.
+    rng = np.random.default_rng(5)
+    wrong = 0
+    for _ in range(60):
+        tapes = {name: scale * rng.lognormal(0, 0.1, 60) for name, scale in (("A", 1.0), ("B", 1.5))}
+        tapes["A"][rng.random(60) < 0.05] = 100.0
+        verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
+        [found] = ratios(certify(Problem(arms=("A", "B"), goal="min"), tapes, verdict), tapes)
+        wrong += not found.low <= 1.5 <= found.high
+    assert wrong <= 12
+
+
+@given(
+    positive, positive, positive, st.sampled_from(["min", "max"]), st.sampled_from(["wall", "memory", "stdout"])
+)
+def test_a_comparison_names_both_arms_and_what_was_observed(low, observed, high, goal, metric):
+    low, observed, high = sorted((low, observed, high))
+    sentence = comparison(Ratio("one", "two", observed, low, high), metric, goal)
+    assert "one" in sentence
+    assert "two" in sentence
+    assert "observed" in sentence
+
+
+@pytest.mark.parametrize(
+    ("ratio", "metric", "goal", "sentence"),
+    [
+        (Ratio("A", "B", 2.0, 1.5, math.inf), "wall", "min", "B is at least 1.5x faster than A (observed 2x)."),
+        (Ratio("A", "B", 0.5, 0.4, 0.8), "wall", "min", "A is 1.25x to 2.5x faster than B (observed 2x)."),
+        (Ratio("A", "B", 2.0, 1.5, 3.0), "memory", "min", "B is 1.5x to 3x smaller than A (observed 2x)."),
+        (Ratio("A", "B", 2.0, 1.5, 3.0), "stdout", "max", "A is 1.5x to 3x higher than B (observed 2x)."),
+        (Ratio("A", "B", 2.0, 0.0, 3.0), "wall", "min", "A is at most 3x slower than B (observed 2x slower)."),
+    ],
+)
+def test_comparisons_read_well(ratio, metric, goal, sentence):
+    assert comparison(ratio, metric, goal) == sentence
+
+
+def test_nothing_bounded_is_said_so():
+    words = comparison(Ratio("A", "B", 2.0, 0.0, math.inf), "wall", "min")
+    assert words == "A against B: too few runs to bound the ratio (observed 2x slower)."
+
+
+def test_the_table_is_aligned_and_the_standing_told():
+    study = studied({"A": 1.0, "B": 20.0})
+    lines = table(rows(study.result, PLAIN, ratios(study.result, study.readings))).splitlines()
+    assert lines[0].split()[:3] == ["command", "runs", "median"]
+    assert lines[1].endswith("best")
+    assert lines[2].endswith("excluded")
+    assert lines[1].index("best") == lines[2].index("excluded")
+
+
+def test_within_the_tolerance_is_good_enough_and_rivals_stay_candidates():
+    rng = np.random.default_rng(2)
+    study = Study(["A", "B"], goal="min", tolerance="5%")
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: rng.normal(10, 0.1, n) for arm, n in counts.items()})
+    assert study.result.status is Status.TOLERABLE
+    assert {standing_of(study.result, arm) for arm in "AB"} == {"good enough", "candidate"}
+
+
+def test_names_cannot_break_a_table():
+    study = studied({"a|b`c\n": 1.0, "B": 20.0})
+    text = markdown(rows(study.result, PLAIN), "a <b> | c")
+    assert text.splitlines()[0] == "a \\<b\\> \\| c"
+    assert all(line.count("|") - line.count("\\|") == 7 for line in text.splitlines()[2:])
