@@ -825,8 +825,10 @@ class Schedule:
             return math.ceil(
                 max(check_count("r", r), self.N * math.log(3 / round_delta(self.delta, self.k, r)))
             )  # 1.k
-        rounds = np.arange(1, check_count("r", r) + 1)
-        return self.initial + int(np.sum(1 + np.ceil(2 * self.N * np.log1p(1 / rounds))))  # Alg. 3
+        settled = math.ceil(2 * self.N) + 1  # from here on 2 N log(1 + 1/r) < 1: two pulls in each round
+        rounds = np.arange(1, min(check_count("r", r), settled) + 1)
+        first = self.initial + int(np.sum(1 + np.ceil(2 * self.N * np.log1p(1 / rounds))))  # Alg. 3
+        return first + 2 * max(0, r - settled)
 
 
 def elimination_schedule(

@@ -280,7 +280,7 @@ def pair(
 def _repeated(term: Term, times: float) -> Term:
     if times == 1:
         return term
-    return lambda count, n, level: term(np.floor(times * count), np.floor(times * np.asarray(n)), level)
+    return lambda count, n, level: term(np.floor(times * count), (times * np.asarray(n)).astype(np.int64), level)
 
 
 def fixed_pair(

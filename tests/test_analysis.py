@@ -1,0 +1,270 @@
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
+
+import truearm as ta
+from truearm.analysis import Analysis, analyze
+from truearm.certificate import Status
+from truearm.errors import InvalidArgument, OutOfReach, VerificationError
+from truearm.evidence import Levels, pair, threshold
+from truearm.problem import Contamination
+from truearm.result import certificate_from_dict
+from truearm.sample import Sample
+
+FALSE_ALARM = 1e-4  # of each statistical test here: seeds are fixed, so this is how often another seed would fail
+
+
+def normals(gaps, n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    return {chr(65 + i): rng.normal(-gap, size=n) for i, gap in enumerate(gaps)}
+
+
+CLEAR = normals([0.0, 1.0, 1.5])
+CLOSE = normals([0.0, 0.02, 3.0], n=3000)
+
+
+def test_the_door_of_the_package_is_this_function():
+    assert ta.analyze is analyze
+
+
+def test_a_clear_winner_is_certified_and_verifiable():
+    found = analyze(CLEAR)
+    assert (found.status, found.best, found.candidates) == (Status.CERTIFIED, "A", ("A",))
+    assert dict(found.excluded) == {"B": "A", "C": "A"}
+    assert found.ranking == ("A", "B", "C")
+    assert found.certificate.verify(CLEAR)
+    assert found.needed == {}
+
+
+@pytest.mark.parametrize("design", ["sequential", "fixed"])
+def test_a_certificate_survives_json_and_knows_its_design(design):
+    found = analyze(CLEAR, design=design)
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert Analysis.from_dict(plain) == found
+    certificate = certificate_from_dict(plain["certificate"])
+    assert certificate.design == design
+    assert certificate.verify(CLEAR)
+    with pytest.raises(VerificationError):
+        certificate.verify({**CLEAR, "B": CLEAR["B"] + 1})
+
+
+def test_a_claim_that_does_not_hold_is_found_out_in_the_fixed_design():
+    strong, weak = analyze(CLEAR, design="fixed"), normals([0.0, 0.0, 0.0], seed=5)
+    forged = {**strong.to_dict()["certificate"], "digest": analyze(weak).certificate.digest}
+    with pytest.raises(VerificationError, match="short of"):
+        certificate_from_dict(forged).verify(weak)
+
+
+def test_the_evidence_of_a_pair_is_compared_with_k_minus_one_over_delta():
+    found = analyze(CLEAR)
+    a, b = Sample.of(CLEAR["A"]), Sample.of(CLEAR["B"])
+    contest = next(c for c in found.contests if c.worse == "B")
+    assert contest.log_evidence == pytest.approx(pair(a, b, Levels.of(0.5, Contamination(0.05))).log_value)
+    assert contest.p_value == pytest.approx(2 * math.exp(-contest.log_evidence))
+    assert contest.excluded == (contest.log_evidence >= math.log(threshold(3, 0.05, "causal")))
+
+
+def test_fisher_p_value_of_the_fixed_design_by_brute_force():
+    x, y = np.arange(30.0), np.arange(12.0, 42.0)
+    levels = Levels.of(0.5, Contamination(0.05))
+    cuts = np.append(np.unique(x), math.inf)
+    w = [binom.cdf((y < c).sum(), 30, levels.low) * binom.cdf((x >= c).sum(), 30, levels.high) for c in cuts]
+    p = max(value * (1 - math.log(value)) for value in w)
+    found = analyze({"y": y, "x": x}, design="fixed")
+    assert found.contests[0].p_value == pytest.approx(p, rel=1e-9)
+
+
+def test_the_fixed_design_has_more_power():
+    data = normals([0.0, 0.6], n=150, seed=3)
+    fixed, sequential = analyze(data, design="fixed"), analyze(data)
+    assert fixed.contests[0].p_value < sequential.contests[0].p_value
+    assert fixed.breakdown.oblivious > (sequential.breakdown.oblivious or 0.0)
+    assert "Design: fixed" in str(fixed)
+    assert "Design: sequential" in str(sequential)
+
+
+def test_contamination_alone_can_keep_arms_together():
+    found = analyze(CLOSE, contamination=0.1)
+    assert found.status is Status.INDISTINGUISHABLE
+    assert found.best is None
+    assert set(found.candidates) == {"A", "B"}
+    assert dict(found.excluded) == {"C": found.ranking[0]}
+    assert found.needed is None
+    assert "however many there are" in str(found)
+
+
+def test_a_tolerance_is_enough_where_the_order_is_not():
+    found = analyze(CLOSE, tolerance=0.4)
+    assert (found.status, found.best) == (Status.TOLERABLE, found.ranking[0])
+    assert found.certificate.verify(CLOSE)
+    assert analyze(CLOSE, tolerance=0.4, design="fixed").certificate.verify(CLOSE)
+
+
+def test_a_relative_tolerance_compares_positive_readings():
+    data = {name: np.exp(values / 10) for name, values in CLOSE.items()}
+    found = analyze(data, tolerance="10%", goal="min")
+    assert found.status is Status.CERTIFIED
+    assert found.best == "C"
+    assert analyze({k: data[k] for k in "AB"}, tolerance="10%").status is Status.TOLERABLE
+
+
+def test_without_a_bound_on_contamination_the_observed_order_decides():
+    found = analyze(normals([0.0, 0.5]), contamination=None)
+    assert found.status is Status.SEPARATED
+    assert analyze(normals([0.0, 0.0], seed=1), contamination=None).status is Status.EXHAUSTED
+
+
+def test_little_data_is_exhausted_and_says_what_is_missing():
+    found = analyze({"A": [3.0, 4.0, 5.0], "B": [1.0, 2.0]})
+    assert found.status is Status.EXHAUSTED
+    assert "B has 2 readings: too few to exclude it, whatever they say." in found.notes
+
+
+def test_what_is_needed_would_decide():
+    small = normals([0.0, 0.7], n=60, seed=2)
+    found = analyze(small)
+    assert found.status is Status.EXHAUSTED
+    times = 1 + found.needed["A"] / 60
+    assert analyze({k: np.tile(v, math.ceil(times)) for k, v in small.items()}).status is Status.CERTIFIED
+    assert analyze({k: np.tile(v, max(1, int(0.7 * times))) for k, v in small.items()}).status is Status.EXHAUSTED
+
+
+def test_small_readings_win_when_that_is_the_goal():
+    assert analyze(CLEAR, goal="min").best == "C"
+    upside_down = {name: -values for name, values in CLEAR.items()}
+    first, second = analyze(CLEAR), analyze(upside_down, goal="min")
+    assert first.breakdown == second.breakdown
+    assert first.ranking == second.ranking
+
+
+def test_any_quantile_can_be_asked_for():
+    rng = np.random.default_rng(0)
+    data = {"wide": rng.normal(0, 3, 1000), "narrow": rng.normal(0, 1, 1000)}
+    assert analyze(data, quantile=0.9, contamination=0.01).best == "wide"
+    assert analyze(data, quantile=0.1, contamination=0.01).best == "narrow"
+
+
+@pytest.mark.parametrize(
+    ("contamination", "dependent", "rule"),
+    [
+        (0.02, False, "causal"),
+        (Contamination(0.02, "malicious"), False, "clairvoyant"),
+        (Contamination(0.02, "malicious", causal=True), False, "causal"),
+        (0.02, True, "dependent"),
+    ],
+)
+def test_the_adversary_decides_the_threshold(contamination, dependent, rule):
+    found = analyze(CLEAR, contamination=contamination, dependent_arms=dependent)
+    assert found.certificate.rule == rule
+    assert found.certificate.verify(CLEAR)
+    assert found.status is Status.CERTIFIED
+
+
+def test_hopeless_contamination_is_indistinguishable_at_once():
+    found = analyze(CLEAR, quantile=0.05, contamination=Contamination(0.1, "malicious"))
+    assert found.status is Status.INDISTINGUISHABLE
+    assert set(found.candidates) == set("ABC")
+
+
+def test_missing_readings_count_or_are_left_out_and_are_told():
+    holes = {"A": np.append(CLEAR["A"], [np.nan] * 5), "B": CLEAR["B"]}
+    counted, dropped = analyze(holes), analyze(holes, missing="drop")
+    assert (counted.pulls["A"], dropped.pulls["A"]) == (405, 400)
+    assert counted.missing == dropped.missing == {"A": 5, "B": 0}
+    assert "5 cells without a value count as bad readings (A 5)." in counted.notes
+    assert "5 cells without a value were left out (A 5)." in dropped.notes
+
+
+def test_an_arm_of_holes_does_not_win():
+    found = analyze({"A": np.full(200, np.nan), "B": np.arange(200.0)})
+    assert found.best != "A"
+    assert any(alarm.kind == "missing" for alarm in found.alarms)
+
+
+def test_all_pairs_on_request():
+    found = analyze(CLEAR, pairs=True)
+    assert len(found.contests) == 6
+    assert {(c.better, c.worse) for c in found.contests if c.excluded} >= {("A", "B"), ("A", "C")}
+    strongest = min(c.breakdown.oblivious for c in found.contests if c.better == "A")
+    assert strongest == pytest.approx(found.breakdown.oblivious, rel=1e-3)
+
+
+def test_an_arm_may_be_excluded_by_another_than_the_leader():
+    rng = np.random.default_rng(4)
+    data = {"few": rng.normal(2.0, size=5), "many": rng.normal(1.5, size=500), "low": rng.normal(0.0, size=500)}
+    found = analyze(data)
+    assert found.ranking[0] == "few"
+    assert dict(found.excluded) == {"low": "many"}
+    assert found.certificate.verify(data)
+
+
+def test_a_single_arm_is_the_best_of_one():
+    assert analyze({"A": [1.0, 2.0]}).best == "A"
+
+
+@pytest.mark.parametrize(
+    ("frame", "chosen", "message"),
+    [
+        ({"A": [], "B": [1.0]}, {}, "arm 'A' has no readings"),
+        ({"A": [np.nan], "B": [1.0]}, {"missing": "drop"}, "arm 'A' has no readings"),
+        ({}, {}, "at least one arm"),
+        ({"A": [1.0], "B": ["x"]}, {}, "row 1 of column 'B'"),
+        ({"A": [1.0]}, {"missing": "ignore"}, "missing must be 'contaminated' or 'drop'"),
+        ({"A": [1.0]}, {"design": "peeking"}, "design must be"),
+        ({"A": [1.0]}, {"goal": "best"}, "goal must be"),
+    ],
+)
+def test_what_is_wrong_is_named(frame, chosen, message):
+    with pytest.raises(InvalidArgument, match=message):
+        analyze(frame, **chosen)
+
+
+def test_a_fixed_design_needs_independent_arms():
+    with pytest.raises(OutOfReach, match="independent arms"):
+        analyze(CLEAR, design="fixed", dependent_arms=True)
+
+
+def test_a_frame_of_the_user_is_not_touched():
+    frame = pd.DataFrame({"arm": ["A", "B"] * 50, "x": np.arange(100.0)})
+    before = frame.copy()
+    analyze(frame, arm="arm", value="x")
+    pd.testing.assert_frame_equal(frame, before)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(["sequential", "fixed"]))
+def test_no_arm_is_excluded_both_ways(seed, design):
+    rng = np.random.default_rng(seed)
+    data = {name: rng.integers(0, 4, 60).astype(float) for name in "ABC"}
+    found = analyze(data, design=design, contamination=0.01, pairs=True)
+    excluded = {(c.better, c.worse) for c in found.contests if c.excluded}
+    assert not excluded & {(b, a) for a, b in excluded}
+    assert found.candidates
+
+
+def _wrong(design, adversary, seed, *, delta=0.1, n=250, eps=0.1):
+    """Tell whether the truly best arm is excluded, its readings and its rival's spoiled as badly as allowed."""
+    rng = np.random.default_rng(seed)
+    data = {"A": rng.normal(1e-9, size=n), "B": rng.normal(0, size=n), "C": rng.normal(0, size=n)}
+    for name, bad in (("A", -9.0), ("B", 9.0), ("C", 9.0)):
+        if adversary == "malicious":
+            cut = np.quantile(data[name], 1 - eps if name == "A" else eps)
+            hit = data[name] > cut if name == "A" else data[name] < cut
+        else:
+            hit = rng.random(n) < eps
+        data[name] = np.where(hit, bad, data[name])
+    return "A" in analyze(data, contamination=Contamination(eps, adversary), design=design, delta=delta).excluded
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("design", ["sequential", "fixed"])
+@pytest.mark.parametrize("adversary", ["oblivious", "malicious"])
+def test_the_best_arm_is_excluded_no_more_often_than_promised(design, adversary):
+    wrong = sum(_wrong(design, adversary, seed) for seed in range(100))
+    assert binomtest(wrong, 100, 0.1, alternative="greater").pvalue > FALSE_ALARM

@@ -1,0 +1,97 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from truearm.certificate import Status
+from truearm.result import certificate_from_dict
+
+TRUEARM = Path(sys.executable).with_name("truearm")
+
+
+def truearm(*words, stdin=None):
+    command = [str(TRUEARM), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, input=stdin, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{arm},{rng.normal(mean):.6f}" for _ in range(300) for arm, mean in (("A", 1.0), ("B", 0.0), ("C", 0.9))
+    ]
+    file = tmp_path_factory.mktemp("data") / "data.csv"
+    file.write_text("variant,x\n" + "\n".join(rows) + "\n")
+    return file
+
+
+def test_words_and_a_table_and_three_when_undecided(data):
+    ended = truearm("analyze", data, "--arm", "variant", "--value", "x")
+    assert ended.returncode == 3
+    assert "A and C may have the highest median" in " ".join(ended.stdout.split())
+    assert "excluded by C" in ended.stdout
+    assert ended.stderr == ""
+
+
+def test_zero_and_json_that_verifies_when_certified(data):
+    ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--tolerance", "0.6", "--json")
+    found = json.loads(ended.stdout)
+    assert (ended.returncode, found["status"], found["best"]) == (0, Status.TOLERABLE, "C")
+    assert found["pulls"] == {"total": 900, "arms": {"A": 300, "B": 300, "C": 300}}
+    lines = [line.split(",") for line in data.read_text().splitlines()[1:]]
+    tapes = {name: np.array([float(x) for arm, x in lines if arm == name]) for name in "ABC"}
+    assert certificate_from_dict(found["certificate"]).verify(tapes)
+
+
+def test_all_pairs_on_request(data):
+    ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--pairs", "--design", "fixed")
+    assert "log-evidence" in ended.stdout
+    assert "Design: fixed" in ended.stdout
+
+
+def test_standard_input_and_small_is_good(data):
+    ended = truearm("analyze", "-", "--arm", "variant", "--value", "x", "--goal", "min", stdin=data.read_text())
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("B has the lowest median")
+
+
+def test_a_wide_file_from_hyperfine(tmp_path):
+    rng = np.random.default_rng(1)
+    results = [
+        {"command": name, "times": rng.normal(t, 0.01, 100).tolist()} for name, t in (("old", 2), ("new", 1))
+    ]
+    (tmp_path / "h.json").write_text(json.dumps({"results": results}))
+    ended = truearm("analyze", tmp_path / "h.json", "--goal", "min", "--contamination", "10%:malicious")
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("new has the lowest median")
+
+
+def test_a_page_is_written(data, tmp_path):
+    ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--html", tmp_path / "page.html")
+    assert ended.returncode == 3
+    assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--arm", "varient", "--value", "x"], "did you mean 'variant'"),
+        (["--arm", "variant"], "arm is given but value is not"),
+        (["--arm", "x", "--value", "variant"], "row 1 of column 'variant' must be a number, but got 'A'"),
+        (["--arm", "variant", "--value", "x", "--contamination", "0.7"], "eps must be in [0, 0.5)"),
+    ],
+)
+def test_mistakes_end_with_two_and_a_remedy(data, words, message):
+    ended = truearm("analyze", data, *words)
+    assert ended.returncode == 2
+    assert message in " ".join(ended.stderr.split())
+    assert ended.stdout == ""
+
+
+def test_no_file_ends_with_two():
+    ended = truearm("analyze", "gone.csv", "--arm", "a", "--value", "b")
+    assert ended.returncode == 2
+    assert "there is no file 'gone.csv'" in ended.stderr

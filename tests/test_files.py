@@ -1,0 +1,211 @@
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+
+from truearm.errors import InvalidArgument
+from truearm.files import read
+
+ROWS = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.25, 2.5], "other": ["x", "y", "z", ""]}
+TEXT = "site,ms,other\nB,3,x\nA,,y\nB,5.25,z\nA,2.5,\n"
+
+
+def _csv(path):
+    path.write_text(TEXT)
+
+
+def _tsv(path):
+    path.write_text(TEXT.replace(",", "\t"))
+
+
+def _gzipped(path):
+    path.write_bytes(gzip.compress(TEXT.encode()))
+
+
+def _parquet(path):
+    parquet.write_table(pa.table(ROWS), path)
+
+
+def _jsonl(path):
+    path.write_text("".join(json.dumps(row) + "\n" for row in pa.table(ROWS).to_pylist()))
+
+
+def _json(path):
+    path.write_text(json.dumps(pa.table(ROWS).to_pylist()))
+
+
+def _arrow(path):
+    feather.write_feather(pa.table(ROWS), str(path))
+
+
+def _excel(path):
+    pd.DataFrame(ROWS).to_excel(path, index=False)
+
+
+WRITERS = {
+    "a.csv": _csv,
+    "a.tsv": _tsv,
+    "a.csv.gz": _gzipped,
+    "a.parquet": _parquet,
+    "a.jsonl": _jsonl,
+    "a.json": _json,
+    "a.arrow": _arrow,
+    "a.xlsx": _excel,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_gives_the_same_tapes(tmp_path, name):
+    WRITERS[name](tmp_path / name)
+    tapes = read(tmp_path / name, arm="site", value="ms")
+    assert list(tapes) == ["B", "A"]  # by first row
+    np.testing.assert_array_equal(tapes["B"], [3.0, 5.25])
+    np.testing.assert_array_equal(tapes["A"], [np.nan, 2.5])
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_an_unknown_column_is_named_in_every_format(tmp_path, name):
+    WRITERS[name](tmp_path / name)
+    with pytest.raises(InvalidArgument, match="value='mss' is not a column; did you mean 'ms'"):
+        read(tmp_path / name, arm="site", value="mss")
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), [("a.csv", 1), ("a.tsv", 1), ("a.jsonl", 1), ("a.xlsx", 1), ("a.parquet", 1)]
+)
+def test_a_column_of_words_is_named_by_row_and_column(tmp_path, name, row):
+    WRITERS[name](tmp_path / name)
+    with pytest.raises(InvalidArgument, match=f"row {row} of column 'other' must be a number, but got 'x'"):
+        read(tmp_path / name, arm="site", value="other")
+
+
+def test_one_word_far_down_is_found(tmp_path):
+    rows = [f"A,{i}" for i in range(50_000)]
+    rows[43_210] = "A,oops"
+    (tmp_path / "a.csv").write_text("arm,x\n" + "\n".join(rows) + "\n")
+    with pytest.raises(InvalidArgument, match="row 43211 of column 'x' must be a number, but got 'oops'"):
+        read(tmp_path / "a.csv", arm="arm", value="x")
+
+
+def test_a_row_without_an_arm_is_named(tmp_path):
+    (tmp_path / "a.csv").write_text("arm,x\nA,1\n,2\n")
+    with pytest.raises(InvalidArgument, match="row 2 of column 'arm' names no arm"):
+        read(tmp_path / "a.csv", arm="arm", value="x")
+
+
+def test_the_marks_of_a_missing_number_and_infinities(tmp_path):
+    cells = ["NA", "n/a", "nan", "NULL", "None", "", "inf", "-Infinity", "1e3"]
+    (tmp_path / "a.csv").write_text("arm,x\n" + "".join(f"A,{cell}\n" for cell in cells))
+    found = read(tmp_path / "a.csv", arm="arm", value="x")["A"]
+    np.testing.assert_array_equal(found, [np.nan] * 6 + [np.inf, -np.inf, 1000.0])
+
+
+@pytest.mark.parametrize("name", ["w.csv", "w.parquet"])
+def test_a_wide_file_has_one_column_per_arm(tmp_path, name):
+    frame = pd.DataFrame({"A": [1.0, 2.0, None], "B": [None, 2.0, 3.0]})
+    frame.to_csv(tmp_path / name, index=False) if name.endswith("csv") else frame.to_parquet(tmp_path / name)
+    tapes = read(tmp_path / name)
+    assert tapes["A"].tolist() == [1.0, 2.0]
+    np.testing.assert_array_equal(tapes["B"], [np.nan, 2.0, 3.0])
+
+
+def test_numbers_and_odd_names_as_arms(tmp_path):
+    names = ["it's", 'say "hi"', "semi;colon", "ünï"]
+    parquet.write_table(pa.table({'a "b"': names, "x'y": [1, 2, 3, 4]}), tmp_path / "a.parquet")
+    assert list(read(tmp_path / "a.parquet", arm='a "b"', value="x'y")) == names
+    parquet.write_table(pa.table({"arm": [10, 9], "x": [True, False]}), tmp_path / "b.parquet")
+    assert list(read(tmp_path / "b.parquet", arm="arm", value="x")) == ["10", "9"]
+
+
+def test_many_arms(tmp_path):
+    codes = np.arange(5000) % 700
+    parquet.write_table(pa.table({"arm": codes, "x": np.arange(5000.0)}), tmp_path / "a.parquet")
+    tapes = read(tmp_path / "a.parquet", arm="arm", value="x")
+    assert list(tapes) == [str(i) for i in range(700)]
+    np.testing.assert_array_equal(tapes["300"], np.arange(300.0, 5000, 700))
+
+
+def test_what_hyperfine_exports(tmp_path):
+    results = [
+        {"command": "old", "times": [0.2, 0.3], "exit_codes": [0, 0]},
+        {"command": "new", "times": [0.1, 0.1], "exit_codes": [0, 1]},
+        {"command": "old", "times": [0.4]},
+    ]
+    (tmp_path / "h.json").write_text(json.dumps({"results": results}))
+    tapes = read(tmp_path / "h.json")
+    assert tapes["old"].tolist() == [0.2, 0.3, 0.4]
+    np.testing.assert_array_equal(tapes["new"], [0.1, np.nan])
+
+
+def test_what_pyperf_exports(tmp_path):
+    runs = [{"metadata": {}, "warmups": [[1, 0.9]]}, {"values": [0.5, 0.6]}]
+    named = {"benchmarks": [{"metadata": {"name": "join"}, "runs": runs}], "version": "1.0"}
+    (tmp_path / "p.json").write_text(json.dumps(named))
+    assert read(tmp_path / "p.json")["join"].tolist() == [0.5, 0.6]
+    common = {"benchmarks": [{"runs": runs}], "metadata": {"name": "split"}}
+    (tmp_path / "p.json").write_text(json.dumps(common))
+    assert list(read(tmp_path / "p.json")) == ["split"]
+
+
+def test_columns_by_name_in_json(tmp_path):
+    (tmp_path / "c.json").write_text('{"A": [1, 2], "B": [3, null]}')
+    assert read(tmp_path / "c.json")["A"].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", "", "ending '.txt' of 'a.txt' is unknown"),
+        ("a.json", "{", "is not JSON"),
+        ("a.json", "[1, 2]", "must hold columns by name"),
+        ("a.parquet", "no", "cannot be read as parquet"),
+        ("a.jsonl", "no\n", "cannot be read as JSON lines"),
+        ("a.arrow", "no", "cannot be read as arrow"),
+    ],
+)
+def test_files_that_cannot_be_read_say_why(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InvalidArgument, match=message):
+        read(tmp_path / name, arm="a", value="b")
+
+
+def test_a_file_that_is_not_there():
+    with pytest.raises(InvalidArgument, match=r"there is no file 'gone.csv'"):
+        read("gone.csv")
+
+
+def test_the_kind_may_be_said(tmp_path):
+    (tmp_path / "data.txt").write_text(TEXT)
+    assert list(read(tmp_path / "data.txt", arm="site", value="ms", kind="csv")) == ["B", "A"]
+    with pytest.raises(InvalidArgument, match="kind must be one of"):
+        read(tmp_path / "data.txt", kind="word")
+
+
+def test_half_of_the_columns_is_not_enough(tmp_path):
+    _csv(tmp_path / "a.csv")
+    with pytest.raises(InvalidArgument, match="arm is given but value is not"):
+        read(tmp_path / "a.csv", arm="site")
+
+
+def test_without_duckdb_the_error_says_what_to_install(tmp_path):
+    _csv(tmp_path / "a.csv")
+    code = (
+        "import sys; sys.modules['duckdb'] = None\nfrom truearm.files import read\n"
+        f"read({str(tmp_path / 'a.csv')!r}, arm='site', value='ms')"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'truearm[data]'" in ended.stderr
+
+
+def test_an_empty_sheet_has_no_columns(tmp_path):
+    openpyxl.Workbook().save(Path(tmp_path, "e.xlsx"))
+    with pytest.raises(InvalidArgument, match="is not a column"):
+        read(tmp_path / "e.xlsx", arm="a", value="b")

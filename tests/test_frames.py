@@ -1,0 +1,118 @@
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truearm.errors import InvalidArgument
+from truearm.frames import grouped, tapes_of
+
+LONG = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.0, 2.5], "other": ["x"] * 4}
+FRAMES = {
+    "dict": lambda columns: columns,
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "lazy polars": lambda columns: pl.DataFrame(columns).lazy(),
+    "pyarrow": pa.table,
+    "duckdb": lambda columns: duckdb.from_arrow(pa.table(columns)),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_every_frame_gives_the_same_tapes(kind):
+    tapes = tapes_of(FRAMES[kind](LONG), "site", "ms")
+    assert list(tapes) == ["B", "A"]  # by first row
+    np.testing.assert_array_equal(tapes["B"], [3.0, 5.0])
+    np.testing.assert_array_equal(tapes["A"], [np.nan, 2.5])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy polars", "pyarrow", "duckdb"])
+def test_the_foot_of_a_shorter_column_is_no_reading(kind):
+    tapes = tapes_of(FRAMES[kind]({"A": [1.0, 2.0, None], "B": [None, 2.0, 3.0]}))
+    assert tapes["A"].tolist() == [1.0, 2.0]
+    np.testing.assert_array_equal(tapes["B"], [np.nan, 2.0, 3.0])
+
+
+def test_columns_of_a_dict_may_differ_in_length():
+    assert [tape.size for tape in tapes_of({"A": [1, 2, 3], 7: (1,)}).values()] == [3, 1]
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "pyarrow"])
+def test_a_string_is_named_by_row_and_column(kind):
+    columns = (
+        {"site": ["A", "B"], "ms": ["1", "fast"]} if kind != "pandas" else {"site": ["A", "B"], "ms": [1, "fast"]}
+    )
+    with pytest.raises(InvalidArgument, match=r"row [12] of column 'ms' must be a number, but got '(1|fast)'"):
+        tapes_of(FRAMES[kind](columns), "site", "ms")
+
+
+@pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "pyarrow"])
+def test_a_row_without_an_arm_is_named(kind):
+    with pytest.raises(InvalidArgument, match="row 2 of column 'site' names no arm"):
+        tapes_of(FRAMES[kind]({"site": ["A", None], "ms": [1.0, 2.0]}), "site", "ms")
+
+
+def test_an_empty_name_is_no_arm():
+    with pytest.raises(InvalidArgument, match="row 1 of column 'site'"):
+        tapes_of(pl.DataFrame({"site": ["", "A"], "ms": [1, 2]}), "site", "ms")
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [pd.Series([1, 2, 1]), pd.Categorical(["1", "2", "1"]), pd.array([1, 2, 1], dtype="Int64")],
+)
+def test_names_become_strings(codes):
+    tapes = tapes_of(pd.DataFrame({"arm": codes, "x": pd.array([1, None, 3], dtype="Int64")}), "arm", "x")
+    assert list(tapes) == ["1", "2"]
+    assert tapes["1"].tolist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("frame", [LONG, pl.DataFrame(LONG)])
+def test_an_unknown_column_is_named_with_the_nearest_one(frame):
+    with pytest.raises(InvalidArgument, match="arm='sit' is not a column; did you mean 'site'"):
+        tapes_of(frame, "sit", "ms")
+    with pytest.raises(InvalidArgument, match="value='zzz' is not a column; Columns are 'site', 'ms', 'other'"):
+        tapes_of(frame, "site", "zzz")
+
+
+def test_one_column_of_two_is_not_enough():
+    with pytest.raises(InvalidArgument, match="value is given but arm is not"):
+        tapes_of(LONG, value="ms")
+
+
+@pytest.mark.parametrize("frame", [3, "data.csv", [1.0, 2.0], None])
+def test_what_is_no_frame_is_refused_with_a_remedy(frame):
+    with pytest.raises(InvalidArgument, match=r"frame must be .* but got"):
+        tapes_of(frame, "arm", "x")
+
+
+def test_dates_are_not_readings():
+    frame = pl.DataFrame({"arm": ["A"], "x": [pd.Timestamp("2024-01-01").to_pydatetime()]})
+    with pytest.raises(InvalidArgument, match="column 'x' must hold numbers, but its type is Datetime"):
+        tapes_of(frame, "arm", "x")
+
+
+def test_columns_of_different_lengths_do_not_fit_together():
+    with pytest.raises(InvalidArgument, match="same length"):
+        tapes_of({"arm": ["A", "B"], "x": [1.0]}, "arm", "x")
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(allow_nan=False)), min_size=1, max_size=60))
+def test_grouping_keeps_the_order_of_rows(rows):
+    codes, values = np.array([c for c, _ in rows]), np.array([v for _, v in rows])
+    expected = {}
+    for code, value in rows:
+        expected.setdefault("ABCD"[code], []).append(value)
+    found = grouped(codes, values, list("ABCD"))
+    assert list(found) == list(expected)
+    assert {name: tape.tolist() for name, tape in found.items()} == expected
+
+
+def test_grouping_keeps_the_order_across_blocks():
+    codes = np.arange(600_000) % 7
+    found = grouped(codes.astype(np.uint8), np.arange(600_000.0), list("abcdefg"))
+    assert list(found) == list("abcdefg")
+    np.testing.assert_array_equal(found["c"], np.arange(2.0, 600_000, 7))

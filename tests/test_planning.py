@@ -1,0 +1,147 @@
+import json
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import truearm as ta
+from truearm import families, lab
+from truearm.errors import InvalidArgument
+from truearm.lab.adversaries import worst
+from truearm.planning import plan
+from truearm.problem import Contamination
+
+
+def test_the_door_of_the_package_is_this_function():
+    assert ta.plan is plan
+
+
+@pytest.mark.parametrize(
+    ("arms", "expected"),
+    [(2, (105.39, 259.22)), (5, (238.09, 584.73))],  # evidence section 3: Gaussian gap .5, worst, certified
+)
+def test_the_lower_bounds_are_those_of_the_theory(arms, expected):
+    found = plan(arms=arms, gap=0.5, contamination=0.05)
+    times = [outlook.lower_bound / 2.649995 for outlook in (found.promised, found.worst)]
+    assert times == pytest.approx(expected, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("family", "adversary"),
+    [("gaussian", "malicious"), ("cauchy", "oblivious"), ("uniform", "malicious"), ("lognormal", "oblivious")],
+)
+def test_the_lab_finds_the_same_limit(family, adversary):
+    law = getattr(families, family)()
+    best, rival = law, law.affine(1.0, -0.4)
+    against = Contamination(0.04, adversary)
+    found = plan(arms=3, gap=0.4, family=family, contamination=against)
+    instance = lab.Instance("pair", (best, rival, rival))
+    clean = lab.limit(instance, contamination=against)
+    attacked = lab.limit(instance, worst(instance, 0.04, adversary), contamination=against)
+    assert found.clean.lower_bound == pytest.approx(clean.pulls(0.05), rel=1e-5)
+    assert found.worst.lower_bound == pytest.approx(attacked.pulls(0.05), rel=1e-5)
+
+
+def test_the_largest_contamination_is_where_quantiles_meet():
+    found = plan(arms=2, gap=0.5)
+    clean, worst_case = found.clean.largest_eps, found.worst.largest_eps
+    assert 2 * stats.norm.ppf((1 + clean) / 2) == pytest.approx(0.5, abs=1e-6)  # Q_1((1-e)/2) = Q_2((1+e)/2)
+    assert clean > worst_case
+    assert not plan(arms=2, gap=0.5, contamination=clean + 1e-6).clean.decidable
+    assert plan(arms=2, gap=0.5, contamination=worst_case - 1e-4).worst.decidable
+
+
+def test_pilot_data_needs_no_family():
+    rng = np.random.default_rng(0)
+    pilot = {"A": rng.normal(0.5, size=4000), "B": rng.normal(0, size=4000)}
+    found, supposed = plan(pilot=pilot), plan(arms=2, gap=0.5)
+    assert found.clean.lower_bound == pytest.approx(supposed.clean.lower_bound, rel=0.5)
+    assert found.algorithm1.sharp is None
+    assert "how regular" in str(found)
+    assert found.gaps[0] == pytest.approx(0.5, abs=0.1)
+
+
+def test_pilot_data_may_be_a_frame_and_small_may_be_good():
+    frame = {"arm": ["A", "B"] * 100, "x": [i % 2 * 3 + i % 7 for i in range(200)]}
+    found = plan(pilot=frame, arm="arm", value="x", goal="min")
+    assert found.arms == 2
+    assert found.identifiable
+
+
+def test_a_smaller_gap_takes_more_pulls_and_more_contamination_too():
+    table = {(cell.gap, cell.eps): cell.pulls or math.inf for cell in plan(arms=3, gap=1.0).table}
+    gaps, levels = sorted({g for g, _ in table}), sorted({e for _, e in table})
+    assert all(table[a, e] >= table[b, e] for a, b in pairwise(gaps) for e in levels)
+    assert all(table[g, a] <= table[g, b] for g in gaps for a, b in pairwise(levels))
+
+
+def test_the_expected_pulls_are_what_toptwo_takes():
+    found = plan(arms=5, gap=0.7, contamination=0.05)
+    pulls = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        study = ta.Study([f"arm {i}" for i in range(5)], contamination=0.05)
+        while counts := study.ask_counts():
+            study.tell_arrays({arm: rng.normal(0.7 * (arm == "arm 0"), size=n) for arm, n in counts.items()})
+        pulls.append(study.result.total)
+    assert np.mean(pulls) == pytest.approx(found.clean.expected, rel=0.5)
+
+
+def test_the_papers_sizes_are_those_of_the_bounds():
+    found = plan(arms=5, gap=1.0, contamination=0.05, reach=0.2)
+    law = families.gaussian()
+    B, m2 = law.minimal_B(0.2), law.m2
+    gap = 1.0 - 2 * ta.bounds.bias(0.05, B, m2, "oblivious")
+    promise = {"eps": 0.05, "B": B, "m2": m2, "reach": 0.2, "adversary": "oblivious"}
+    sharp, paper = (
+        5 * ta.bounds.uniform_sample_size(5, gap, 0.05, **promise, constants=c) for c in ("sharp", "paper")
+    )
+    assert found.algorithm1 == (paper, sharp)
+    last = ta.bounds.early_stop_round(gap, 5, 0.05, B, m2, survivor="any")
+    schedule = ta.bounds.elimination_schedule(5, 0.05, 0.05, 0.2, "oblivious")
+    assert found.algorithm3.paper == 5 * schedule.total(last)
+    assert found.algorithm3.sharp < found.algorithm3.paper
+
+
+def test_any_scipy_law_will_do():
+    assert plan(arms=2, gap=1.0, family=stats.t(3)).clean.decidable
+    assert (
+        plan(arms=2, gap=0.5, family=stats.norm()).clean == plan(arms=2, gap=0.5, family=families.gaussian()).clean
+    )
+
+
+def test_a_tolerance_makes_it_easier():
+    with_it, without = plan(arms=3, gap=0.3, tolerance=0.4), plan(arms=3, gap=0.3)
+    assert with_it.clean.expected < without.clean.expected
+    assert "no lower bound is claimed" in str(with_it)
+
+
+def test_other_quantiles_and_goals():
+    low, high = plan(arms=2, quantile=0.9, goal="max"), plan(arms=2, quantile=0.1, goal="min")
+    assert low.clean.lower_bound == pytest.approx(high.clean.lower_bound, rel=1e-6)  # a symmetric law
+    assert "for medians" in str(low)
+
+
+def test_a_plan_is_plain_values():
+    found = json.loads(json.dumps(plan(arms=2, gap=0.01).to_dict(), allow_nan=False))
+    assert found["clean"]["expected"] is None
+    assert found["contamination"]["eps"] == 0.05
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"family": "poisson"}, "family must be one of gaussian"),
+        ({"gap": 0.0}, "gap must be positive"),
+        ({"gap": [1.0, 2.0]}, "gap must be one number or 4"),
+        ({"contamination": None}, "contamination must be"),
+        ({"tolerance": "2%"}, "must be absolute"),
+        ({"arms": 1}, "arms must be an integer not less than 2"),
+        ({"pilot": {"A": [1.0, 2.0]}}, "at least two arms"),
+    ],
+)
+def test_what_is_wrong_is_named(chosen, message):
+    with pytest.raises(InvalidArgument, match=message):
+        plan(**chosen)
