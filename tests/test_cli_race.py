@@ -403,6 +403,36 @@ def test_fifty_kills_lose_nothing_that_was_acknowledged(tmp_path):
     check_nothing_is_lost(kill_and_resume(tmp_path, 50, lambda number: 0.007 * (number * 13 % 50)))
 
 
+def on_a_terminal(*words, env):
+    """Run a race whose standard error is a terminal, and return what that terminal received."""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        [TRUEARM, "race", *words], stdout=subprocess.DEVNULL, stderr=theirs, env={**os.environ, **env}
+    )
+    os.close(theirs)
+    received = b""
+    try:
+        while piece := os.read(ours, 65536):
+            received += piece
+    except OSError:  # the last process let go of the terminal
+        pass
+    os.close(ours)
+    process.wait(timeout=60)
+    return received.decode()
+
+
+@pytest.mark.parametrize("env", [{"TERM": "xterm"}, {"TERM": "xterm", "NO_COLOR": "1"}])
+def test_a_terminal_sees_the_race_live(env):
+    seen = on_a_terminal(
+        "-r", "12", "-n", "quick", "true", "-n", "slow", "sleep 0.03", env={"COLUMNS": "100", **env}
+    )
+    assert "evidence" in seen
+    assert "candidate" in seen
+    assert re.search(r"about [\d.]+ s left \(an estimate\)", seen)
+    assert ("\x1b[1;32m" in seen or "\x1b[2m" in seen) or "NO_COLOR" in env
+    assert "\x1b[1;32m" not in seen or "NO_COLOR" not in env
+
+
 def test_help_teaches_by_example():
     found = subprocess.run([TRUEARM, "race", "--help"], capture_output=True, text=True, check=True)
     assert "truearm race 'gzip -kf data' 'zstd -kf data'" in found.stdout

@@ -149,6 +149,13 @@ def test_the_table_is_aligned_and_the_standing_told():
     assert lines[1].index("best") == lines[2].index("excluded")
 
 
+def test_long_names_are_cut_to_the_width_of_a_terminal():
+    study = studied({"A" * 200: 1.0, "B": 20.0})
+    lines = rows(study.result, PLAIN)
+    assert max(map(len, table(lines, 80).splitlines())) <= 80
+    assert "A" * 200 in table(lines)
+
+
 def test_within_the_tolerance_is_good_enough_and_rivals_stay_candidates():
     rng = np.random.default_rng(2)
     study = Study(["A", "B"], goal="min", tolerance="5%")

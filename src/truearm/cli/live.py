@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _PATIENCE = 0.2  # seconds between drawings: quick enough for an eye
+_OTHERS = 74  # columns that all but the names take
 _SHARE = 20  # a drawing may take one part in twenty of the time
 
 
@@ -72,7 +73,8 @@ class Board:
         ]
         standing = study.standing
         unit = unit_for(self.metric, arms, self.unit)
-        table = _table(arms, standing, unit, quantile_name(problem.quantile))
+        width = self._live.console.width
+        table = _table(arms, standing, unit, quantile=quantile_name(problem.quantile), width=width)
         return Group(table, Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
 
     def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
@@ -85,16 +87,16 @@ class Board:
             words.append(f"about {duration(min(left, max(0.0, self.limit - elapsed)))} left (an estimate)")
         elif self.limit < math.inf:
             words.append(f"at most {duration(max(0.0, self.limit - elapsed))} left")
-        return "; ".join([*words, "Ctrl-C stops and shows what is known"])
+        return "; ".join([*words, "Ctrl-C to stop"])
 
 
-def _table(arms: Sequence[Arm], standing: Standing, unit: Unit, quantile: str) -> "Table":
+def _table(arms: Sequence[Arm], standing: Standing, unit: Unit, *, quantile: str, width: int) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
     sign = f" [{unit.sign}]" if unit.sign else ""
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("command", overflow="ellipsis", no_wrap=True, max_width=40)
+    table.add_column("command", overflow="ellipsis", no_wrap=True, max_width=max(12, width - _OTHERS))
     for title in ("runs", quantile + sign, f"true {quantile}{sign}"):
         table.add_column(Text(title), justify="right", no_wrap=True)
     table.add_column("standing", no_wrap=True)

@@ -147,7 +147,7 @@ def race_command(ctx: click.Context, /, commands: tuple[str, ...], **chosen: Any
         race = _resumed(ctx, commands, asked, stack) if asked.resume else _begun(commands, asked, stack)
         outcome = _outcome(race, asked)
     write_files(outcome, asked)
-    click.echo(told(outcome, as_json=asked.as_json), color=False if "NO_COLOR" in os.environ else None)
+    click.echo(told(outcome, as_json=asked.as_json))
     ctx.exit(_exit_code(outcome, asked))
 
 
@@ -381,7 +381,8 @@ def _outcome(race: _Race, asked: SimpleNamespace) -> Outcome:
     names = {key: getattr(asked, key) for key in ("baseline", "fail_unless_best", "fail_if_worse_than")}
     found = {key: name and _in_race(name, race.setting) for key, name in names.items()}
     gate = found["fail_if_worse_than"] or (race.setting.handicap.arm if race.setting.handicap else None)
-    limits = asked.max_time is not None and time.monotonic() - began >= asked.max_time
+    late = asked.max_time is not None and time.monotonic() - began >= asked.max_time
+    most = asked.max_runs is not None and max(result.pulls.values()) >= asked.max_runs
     return Outcome(
         result=result,
         tapes=race.study.readings,
@@ -393,7 +394,7 @@ def _outcome(race: _Race, asked: SimpleNamespace) -> Outcome:
         baseline=found["baseline"],
         gate=gate,
         path=str(race.store.path) if race.store is not None else None,
-        ended=limits or (asked.max_runs is not None and max(result.pulls.values()) >= asked.max_runs),
+        ended=late or most or result.total >= race.study.max_pulls,
         quiet=asked.quiet,
     )
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -81,10 +82,11 @@ def told(outcome: Outcome, *, as_json: bool) -> str:
     if as_json:
         return _json(outcome)
     unit, shown = _shown(outcome)
-    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    columns = shutil.get_terminal_size((100, 24)).columns
+    width = min(100, columns)
     parts = [
         fill(text.paragraph(shown, unit), width),
-        text.table(text.rows(shown, unit, outcome.ratios)),
+        text.table(text.rows(shown, unit, outcome.ratios), columns if sys.stdout.isatty() else None),
         "\n".join(fill(line, width) for line in (*_comparisons(outcome), *_gates(outcome))),
         "" if outcome.quiet else fill(" ".join(_notes(outcome)), width),
     ]

@@ -41,6 +41,7 @@ SIZES = (
     Unit("GiB", "gibibytes", 1024.0**3),
 )
 UNITS = {"wall": TIMES, "cpu": TIMES, "memory": SIZES, "stdout": (PLAIN,)}
+_LEAST_NAME = 12  # letters of a name that are always shown
 BETTER = {"wall": "faster", "cpu": "faster", "memory": "smaller"}
 WORSE = {"wall": "slower", "cpu": "slower", "memory": "larger"}
 
@@ -242,8 +243,13 @@ def _short(text: str) -> str:
     return {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}.get(text, text)
 
 
-def table(lines: Sequence[Sequence[str]]) -> str:
+def table(lines: Sequence[Sequence[str]], width: int | None = None) -> str:
     """Return rows as aligned text: names to the left, numbers to the right.
+
+    Parameters
+    ----------
+    width
+        Shorten long names so that a row fits into so many columns; None leaves them whole.
 
     Examples
     --------
@@ -254,13 +260,20 @@ def table(lines: Sequence[Sequence[str]]) -> str:
     """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     last = len(widths) - 1
+    if width is not None:
+        widths[0] = min(widths[0], max(_LEAST_NAME, width - sum(widths[1:]) - 2 * last))
+        lines = [(_cut(line[0], widths[0]), *line[1:]) for line in lines]
     return "\n".join(
         "  ".join(
-            cell.ljust(width) if i in (0, last) else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            cell.ljust(room) if i in (0, last) else cell.rjust(room)
+            for i, (cell, room) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
     )
+
+
+def _cut(name: str, width: int) -> str:
+    return name if len(name) <= width else f"{name[: width - 3]}..."
 
 
 def paragraph(result: Result, unit: Unit) -> str:
