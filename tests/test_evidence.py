@@ -133,8 +133,8 @@ def test_certified_tolerance_of_the_vector():
     a, b = samples(inputs, "xA", "xB")
     limit = math.log(threshold(2, inputs["delta"], "causal"))
 
-    def measure(better, worse, levels):
-        return pair(better, worse, levels, prior=SIXTEEN)
+    def measure(better, worse, levels, **options):
+        return pair(better, worse, levels, prior=SIXTEEN, **options)
 
     found = [
         certified_tolerance(x, y, limit, levels=Levels(0.5, 0.5), evidence=measure) for x, y in ((b, a), (a, b))

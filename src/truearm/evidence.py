@@ -732,7 +732,7 @@ def certified_tolerance(
         return math.inf
     low, high = 0.0, worst
     while high - low > 1e-12 * high:  # relative to the answer: one wild reading makes `worst` huge
-        middle = (low + high) / 2
+        middle = low + (high - low) / 2  # low + high may overflow
         low, high = (low, middle) if reached(middle) else (middle, high)
     exact = high if relative else _snapped(better.values, worse.values, low, high)
     return exact if reached(exact) else high
