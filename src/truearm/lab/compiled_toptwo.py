@@ -46,6 +46,7 @@ class Rules(NamedTuple):
 
     pooled: bool
     certified: bool
+    balanced: bool
     level: float
     log_threshold: float
     tolerance: float
@@ -566,6 +567,9 @@ def order_statistic(desk: Desk, arm: int, rank: int) -> float:
 @compiled
 def choose_batch(desk: Desk, rules: Rules, tables: Tables, rival: int) -> None:
     """Write the next batch, split by what each arm's pulls add at the least convincing cut."""
+    if rules.balanced:
+        share_alike(desk, rules)
+        return
     leader, x = desk.run[LEADER], desk.reals[CUT, rival]
     head, tail = float(desk.ints[N, leader]), float(desk.ints[N, rival])
     first, size = desk.ints[START, leader], desk.ints[SIZE, leader]
@@ -582,6 +586,18 @@ def choose_batch(desk: Desk, rules: Rules, tables: Tables, rival: int) -> None:
     desk.reals[CARRY, rival] = exact - for_leader
     desk.ints[BATCH, leader] = for_leader
     desk.ints[BATCH, rival] = pulls - for_leader
+
+
+@compiled
+def share_alike(desk: Desk, rules: Rules) -> None:
+    """Write a batch that pulls all arms left alike."""
+    fewest = -1
+    for i in range(desk.ints.shape[1]):
+        if desk.ints[ALIVE, i] and (fewest < 0 or desk.ints[N, i] < fewest):
+            fewest = desk.ints[N, i]
+    for i in range(desk.ints.shape[1]):
+        if desk.ints[ALIVE, i]:
+            desk.ints[BATCH, i] = max(1, int(rules.growth * fewest))
 
 
 @compiled

@@ -1,28 +1,40 @@
 """Built-in policies on compiled code (extra `lab`): the same decisions, draw for draw, as the policy objects.
 
-A run reads tapes, which grow when it is short of readings; where they come from is not its business.
+A run reads tapes, which grow when it is short of readings; where they come from is not its business. The compiled
+steps are in the `compiled_*` files beside this one; here are their arrays, and what happens between the steps.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 
+from truearm import bounds
 from truearm.certificate import Status, Verdict
+from truearm.errors import InvalidArgument
+from truearm.lab import compiled_elimination as elimination
+from truearm.lab import compiled_lucb as lucb
 from truearm.lab import compiled_toptwo as toptwo
-from truearm.lab.kernels import Floats, mixture
+from truearm.lab.kernels import Floats, Ints, mixture
 from truearm.lab.simulate import Run
-from truearm.mixture import DEFAULT_PRIOR
-from truearm.policies import Policy
-from truearm.policies.toptwo import FUTILITY, GROWTH, SHARES, STALE, State, TopTwo
-from truearm.problem import Problem
+from truearm.mixture import DEFAULT_PRIOR, Prior
+from truearm.policies import Policy, rounds
+from truearm.policies import lucb as lucb_policy
+from truearm.policies import toptwo as toptwo_policy
+from truearm.policies.elimination import Elimination
+from truearm.policies.lucb import Lucb
+from truearm.policies.toptwo import TopTwo
+from truearm.problem import Contamination, Problem
 
 More = Callable[[int, int], Floats]
 """Asked for an arm and a number, gives all of its readings so far, at least that many."""
 
 _LOG_SLACK = 1e-9  # as bounds.sequential_rank
 _WITHOUT_END = 2**62
+_RUNNING, _SHORT, _EXHAUSTED = range(3)  # codes that all compiled runs share
 
 
 def supports(policy: object, problem: Problem) -> bool:
@@ -33,7 +45,7 @@ def supports(policy: object, problem: Problem) -> bool:
     >>> supports(TopTwo(), Problem(arms=("A", "B"))), supports(TopTwo(), Problem(arms=("A", "B"), tolerance="2%"))
     (True, False)
     """
-    return type(policy) is TopTwo and not problem.tolerance.relative
+    return type(policy) in _ENGINES and not problem.tolerance.relative
 
 
 def run(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -> Run:
@@ -46,7 +58,7 @@ def run(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -> Ru
     >>> run(TopTwo(), Problem(arms=("A", "B")), lambda arm, n: tapes[arm], 4096).status.value
     'certified'
     """
-    return _Engine(policy, problem, more, max_pulls).run()
+    return _engine(policy, problem, more, max_pulls).run()
 
 
 def batches(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -> Iterator[tuple[int, ...]]:
@@ -58,75 +70,169 @@ def batches(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -
     >>> list(batches(TopTwo(), Problem(arms=("A", "B")), lambda arm, n: tapes[arm], 100))
     [(16, 16), (0, 1), (1, 0)]
     """
-    engine = _Engine(policy, problem, more, max_pulls)
+    engine = _engine(policy, problem, more, max_pulls)
     while engine.verdict is None:
-        yield tuple(engine.desk.ints[toptwo.BATCH].tolist())
-        if engine.step(1) != toptwo.RUNNING:
+        yield engine.batch
+        if engine.step(1) != _RUNNING:
             return
 
 
-class _Engine:
-    """One run: the arrays, and their growth."""
+def _engine(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -> "_Engine":
+    if not supports(policy, problem):
+        msg = f"there is no compiled code for {policy!r} on this problem; use truearm.lab.play"
+        raise InvalidArgument(msg)
+    return _ENGINES[type(policy)](policy, problem, more, max_pulls)
 
-    def __init__(self, policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -> None:
-        state = policy.start(problem)
-        self.verdict = state.decision if isinstance(state.decision, Verdict) else None
-        self.problem, self.more = problem, more
-        self.desk = _desk(state)
-        self.rules = _rules(state, max_pulls)
-        self.levels: tuple[float, ...] = (*state.levels, 1 - state.levels.low, 1 - state.levels.high)
-        if problem.contamination is None:
-            self.levels = (*state.levels, *state.levels)  # futility is not checked
+
+class _Engine(ABC):
+    """One run: the arrays of a compiled run, and what it asks for."""
+
+    statuses: dict[int, Status]
+    """How codes of the end read, besides being exhausted and having decided."""
+    decided: int
+
+    def __init__(self, policy: Any, problem: Problem, more: More, max_pulls: int) -> None:  # noqa: ANN401
+        self.policy, self.problem, self.more, self.max_pulls = policy, problem, more, max_pulls
+        self.state = policy.start(problem)
+        first = policy.ask(self.state)
+        self.verdict = first if isinstance(first, Verdict) else None
+        self.first = 0 if isinstance(first, Verdict) else first[problem.arms[0]]
 
     def run(self) -> Run:
-        if self.verdict is not None:
-            arm = None if self.verdict.best is None else self.problem.arms.index(self.verdict.best)
-            return Run(self.verdict.status, arm, (0,) * len(self.problem.arms), ())
-        return self._ended(self.step(_WITHOUT_END))
+        """Run to the end."""
+        if self.verdict is None:
+            return self._ended(self.step(_WITHOUT_END))
+        arm = None if self.verdict.best is None else self.problem.arms.index(self.verdict.best)
+        return Run(self.verdict.status, arm, (0,) * len(self.problem.arms))
 
     def step(self, decisions: int) -> int:
         """Make so many decisions, or fewer at the end; return the code of the compiled run."""
         while True:
-            tables = _tables(self.levels, int(self.desk.ints[toptwo.ROOM].max()))
-            code = toptwo.advance(self.desk, self.rules, tables, decisions)
-            if code != toptwo.SHORT:
+            code = self._advance(decisions)
+            if code in (_RUNNING, _EXHAUSTED, self.decided) or code in self.statuses:
                 return code
-            need = self.desk.ints[toptwo.N] + self.desk.ints[toptwo.BATCH]
-            for arm in np.flatnonzero(need > self.desk.ints[toptwo.ROOM]).tolist():
-                self.desk = _grown(self.desk, arm, self.more(arm, int(need[arm])))
+            self._serve(code)
 
     def _ended(self, code: int) -> Run:
+        counts = tuple(self.counts.tolist())
+        if code == _EXHAUSTED:
+            return Run(Status.EXHAUSTED, None, counts, self.rejected)
+        status = self.status if code == self.decided else self.statuses[code]
+        if status is Status.INDISTINGUISHABLE:
+            return Run(status, None, counts, self.rejected)
+        rejected = self.rejected
+        if status is not Status.TOLERABLE:
+            rejected = tuple(i for i in range(len(counts)) if i != self.answer)
+        return Run(status, self.answer, counts, rejected)
+
+    @property
+    def status(self) -> Status:
+        """What a decision is called."""
+        return Status.SEPARATED if self.problem.contamination is None else Status.CERTIFIED
+
+    @property
+    @abstractmethod
+    def batch(self) -> tuple[int, ...]:
+        """What to pull next, of each arm."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> Ints:
+        """Pulls of each arm so far."""
+
+    @property
+    @abstractmethod
+    def answer(self) -> int:
+        """The arm that a decision names."""
+
+    @property
+    @abstractmethod
+    def rejected(self) -> tuple[int, ...]:
+        """Arms rejected so far."""
+
+    @abstractmethod
+    def _advance(self, decisions: int) -> int:
+        """Run compiled code."""
+
+    @abstractmethod
+    def _serve(self, code: int) -> None:
+        """Give the compiled code what it asks for."""
+
+
+class _Sorted(_Engine):
+    """A run on sorted readings of every arm, in two halves of a stretch in turn."""
+
+    desk: Any
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """What to pull next, of each arm."""
+        return tuple(self.desk.ints[self._batch_row].tolist())
+
+    @property
+    def counts(self) -> Ints:
+        """Pulls of each arm so far."""
+        return cast(Ints, self.desk.ints[toptwo.N])
+
+    @property
+    @abstractmethod
+    def _batch_row(self) -> int:
+        """Where the batch is."""
+
+    def _serve(self, code: int) -> None:  # noqa: ARG002 - it can only be short
+        need = self.counts + self.desk.ints[self._batch_row]
+        for arm in np.flatnonzero(need > self.desk.ints[toptwo.ROOM]).tolist():
+            self.desk = _lengthened(self.desk, arm, self.more(arm, int(need[arm])))
+
+
+class _TopTwo(_Sorted):
+    decided = toptwo.DECIDED
+    statuses = {toptwo.TOLERABLE: Status.TOLERABLE, toptwo.FUTILE: Status.INDISTINGUISHABLE}  # noqa: RUF012
+    _batch_row = toptwo.BATCH
+
+    def __init__(self, policy: TopTwo, problem: Problem, more: More, max_pulls: int) -> None:
+        super().__init__(policy, problem, more, max_pulls)
+        low, high = self.state.levels
+        complements = (1 - low, 1 - high) if problem.contamination is not None else (low, high)  # futility
+        self.levels = (low, high, *complements)
+        self.rules = _toptwo_rules(self.state, max_pulls)
+        self.desk = _toptwo_desk(self.state)
+
+    @property
+    def answer(self) -> int:
         alive = self.desk.ints[toptwo.ALIVE]
-        decided = Status.SEPARATED if self.problem.contamination is None else Status.CERTIFIED
-        status, answer = {
-            toptwo.DECIDED: (decided, int(np.argmax(alive))),
-            toptwo.TOLERABLE: (Status.TOLERABLE, int(self.desk.run[toptwo.LEADER])),
-            toptwo.FUTILE: (Status.INDISTINGUISHABLE, None),
-            toptwo.EXHAUSTED: (Status.EXHAUSTED, None),
-        }[code]
-        gone = np.flatnonzero(alive == 0)
-        return Run(status, answer, tuple(self.desk.ints[toptwo.N].tolist()), tuple(gone.tolist()))
+        return int(np.argmax(alive) if alive.sum() == 1 else self.desk.run[toptwo.LEADER])
+
+    @property
+    def rejected(self) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(self.desk.ints[toptwo.ALIVE] == 0).tolist())
+
+    def _advance(self, decisions: int) -> int:
+        rounded = 1 << max(10, int(self.desk.ints[toptwo.ROOM].max()).bit_length())
+        tables = toptwo.Tables(*(mixture(level, DEFAULT_PRIOR, rounded) for level in self.levels))
+        return toptwo.advance(self.desk, self.rules, tables, decisions)
 
 
-def _rules(state: State, max_pulls: int) -> toptwo.Rules:
+def _toptwo_rules(state: toptwo_policy.State, max_pulls: int) -> toptwo.Rules:
     problem = state.problem
     return toptwo.Rules(
         pooled=state.rule == "pooled",
         certified=problem.contamination is not None,
+        balanced=state.balanced,
         level=problem.level,
         log_threshold=state.log_threshold,
         tolerance=problem.tolerance.amount,
         log_bar=math.log(len(problem.arms) / problem.delta) + _LOG_SLACK,
-        growth=GROWTH,
-        share_low=SHARES[0],
-        share_high=SHARES[1],
-        stale=STALE,
-        futility=FUTILITY,
+        growth=toptwo_policy.GROWTH,
+        share_low=toptwo_policy.SHARES[0],
+        share_high=toptwo_policy.SHARES[1],
+        stale=toptwo_policy.STALE,
+        futility=toptwo_policy.FUTILITY,
         max_pulls=max_pulls,
     )
 
 
-def _desk(state: State) -> toptwo.Desk:
+def _toptwo_desk(state: toptwo_policy.State) -> toptwo.Desk:
     k = len(state.problem.arms)
     ints, reals = np.zeros((14, k), np.int64), np.zeros((8, k))
     ints[toptwo.ALIVE] = 1
@@ -146,25 +252,193 @@ def _desk(state: State) -> toptwo.Desk:
     )
 
 
-def _grown(desk: toptwo.Desk, arm: int, readings: Floats) -> toptwo.Desk:
+def _lengthened(desk: Any, arm: int, readings: Floats) -> Any:  # noqa: ANN401 - a desk with sorted readings
     """Return the desk with a longer stretch for one arm, at the end of the long arrays."""
     first, room, start = desk.ints[toptwo.FIRST], desk.ints[toptwo.ROOM], desk.ints[toptwo.START]
-    end = int((first + room).max())
+    end, size = int((first + room).max()), desk.ints[toptwo.SIZE, arm]
     if end + readings.size > desk.tape.size:
         spare = np.empty(end + 2 * readings.size)
-        desk = desk._replace(
-            tape=np.concatenate([desk.tape, spare]),
-            values=np.concatenate([desk.values, spare, spare]),
-            before=np.concatenate([desk.before, spare]),
-        )
+        longer = {name: np.concatenate([getattr(desk, name), spare]) for name in _LONG if hasattr(desk, name)}
+        desk = desk._replace(**longer, values=np.concatenate([desk.values, spare, spare]))
     desk.tape[end : end + readings.size] = readings
-    size, early = desk.ints[toptwo.SIZE, arm], desk.ints[toptwo.BEFORE_SIZE, arm]
     desk.values[2 * end : 2 * end + size] = desk.values[start[arm] : start[arm] + size]
-    desk.before[end : end + early] = desk.before[first[arm] : first[arm] + early]
+    if hasattr(desk, "before"):
+        early = desk.ints[toptwo.BEFORE_SIZE, arm]
+        desk.before[end : end + early] = desk.before[first[arm] : first[arm] + early]
     first[arm], start[arm], room[arm] = end, 2 * end, readings.size
     return desk
 
 
-def _tables(levels: tuple[float, ...], size: int) -> toptwo.Tables:
-    rounded = 1 << max(10, size.bit_length())
-    return toptwo.Tables(*(mixture(level, DEFAULT_PRIOR, rounded) for level in levels))
+_LONG = ("tape", "before")
+
+
+class _Lucb(_Sorted):
+    decided = lucb.DECIDED
+    statuses = {lucb.TOLERABLE: Status.TOLERABLE}  # noqa: RUF012
+    _batch_row = lucb.BATCH
+
+    def __init__(self, policy: Lucb, problem: Problem, more: More, max_pulls: int) -> None:
+        super().__init__(policy, problem, more, max_pulls)
+        k = len(problem.arms)
+        ints, reals = np.zeros((6, k), np.int64), np.zeros((2, k))
+        ints[lucb.BATCH] = self.first
+        reals[lucb.LOW], reals[lucb.HIGH] = -np.inf, np.inf
+        empty = np.empty(0)
+        self.desk = lucb.Desk(empty, empty, ints, reals, np.zeros((2, 1), np.int64), np.zeros(3, np.int64))
+        ties = self.status is not Status.SEPARATED
+        self.rules = lucb.Rules(policy.growth, problem.tolerance.amount, ties, max_pulls)
+
+    @property
+    def status(self) -> Status:
+        return Status.TOLERABLE if self.policy.slack else super().status
+
+    @property
+    def answer(self) -> int:
+        return int(self.desk.run[lucb.LEADER])
+
+    @property
+    def rejected(self) -> tuple[int, ...]:
+        return ()
+
+    def _advance(self, decisions: int) -> int:
+        size = int(self.desk.ints[lucb.ROOM].max()) + 1
+        if self.desk.ranks.shape[1] < size:
+            share = self.problem.delta / len(self.problem.arms)
+            rows = [_rank_table(self.policy, p0, share, 1 << size.bit_length()) for p0 in self.state.levels]
+            self.desk = self.desk._replace(ranks=np.stack(rows))
+        return lucb.advance(self.desk, self.rules, decisions)
+
+
+@lru_cache(maxsize=64)
+def _rank_table(policy: Lucb, p0: float, share: float, size: int) -> Ints:
+    """Return the lower ranks at every number of readings below `size`."""
+    if policy.radius != "beta-binomial":
+        counts = np.arange(size)
+        return np.asarray(lucb_policy.limit_rank(counts, p0, share, form=policy.radius, t_opt=policy.t_opt))
+    ranks = np.zeros(size, np.int64)
+    prior = Prior((lucb_policy.concentration(share, policy.t_opt),), (1.0,))
+    lucb.fill_ranks(ranks, mixture(p0, prior, size), math.log(1 / share) + _LOG_SLACK)
+    return ranks
+
+
+class _Elimination(_Engine):
+    decided = elimination.DECIDED
+    statuses = {elimination.TOLERABLE: Status.TOLERABLE}  # noqa: RUF012
+
+    def __init__(self, policy: Elimination, problem: Problem, more: More, max_pulls: int) -> None:
+        super().__init__(policy, problem, more, max_pulls)
+        k = len(problem.arms)
+        ints, reals = np.zeros((7, k), np.int64), np.zeros((7, k))
+        ints[elimination.ALIVE], ints[elimination.WIDTH] = 1, -1
+        reals[elimination.UPPER], reals[elimination.LOWER] = np.inf, -np.inf
+        run = np.array([0, 0, k, 0], np.int64)
+        totals, radii = _schedule(policy, problem, 32)
+        self.desk = elimination.Desk(np.empty(0), np.empty((k, 256)), ints, reals, totals, radii, run)
+
+    @property
+    def status(self) -> Status:
+        return Status.SEPARATED
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        done = int(self.desk.run[elimination.ROUND])
+        self._schedule_to(done + 1)
+        size = self.desk.totals[done + 1] - self.desk.totals[done]
+        return tuple((self.desk.ints[elimination.ALIVE] * size).tolist())
+
+    @property
+    def counts(self) -> Ints:
+        return cast(Ints, self.desk.ints[elimination.N])
+
+    @property
+    def answer(self) -> int:
+        alive = self.desk.ints[elimination.ALIVE]
+        return int(np.argmax(alive) if alive.sum() == 1 else self.desk.run[elimination.LEADER])
+
+    @property
+    def rejected(self) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(self.desk.ints[elimination.ALIVE] == 0).tolist())
+
+    def _advance(self, decisions: int) -> int:
+        amount = self.problem.tolerance.amount
+        return elimination.advance(self.desk, amount, self.max_pulls, decisions)
+
+    def _serve(self, code: int) -> None:
+        if code == elimination.STRAY:
+            self._center()
+            return
+        done = int(self.desk.run[elimination.ROUND])
+        self._schedule_to(done + 1)
+        total = int(self.desk.totals[done + 1])
+        alive, room = self.desk.ints[elimination.ALIVE], self.desk.ints[elimination.ROOM]
+        for arm in np.flatnonzero((alive > 0) & (room < total)).tolist():
+            self._lengthen(arm, self.more(arm, total))
+
+    def _schedule_to(self, round_: int) -> None:
+        if round_ >= self.desk.totals.size:
+            totals, radii = _schedule(self.policy, self.problem, 2 * self.desk.totals.size)
+            self.desk = self.desk._replace(totals=totals, radii=radii)
+
+    def _lengthen(self, arm: int, readings: Floats) -> None:
+        ints = self.desk.ints
+        end = int((ints[elimination.FIRST] + ints[elimination.ROOM]).max())
+        if end + readings.size > self.desk.tape.size:
+            spare = np.empty(end + 2 * readings.size)
+            self.desk = self.desk._replace(tape=np.concatenate([self.desk.tape, spare]))
+        self.desk.tape[end : end + readings.size] = readings
+        ints[elimination.FIRST, arm], ints[elimination.ROOM, arm] = end, readings.size
+
+    def _stray(self) -> list[int]:
+        ints = self.desk.ints
+        known, below, width = ints[elimination.KNOWN], ints[elimination.BELOW], ints[elimination.WIDTH]
+        held = (width >= 0) & ((known - 1) // 2 >= below) & (known // 2 - below < width)
+        return np.flatnonzero((ints[elimination.ALIVE] > 0) & ~held).tolist()
+
+    def _center(self) -> None:
+        """Put windows around the medians of the arms whose windows do not hold them."""
+        for arm in self._stray():
+            first, n = self.desk.ints[elimination.FIRST, arm], self.desk.ints[elimination.N, arm]
+            known = self.desk.tape[first : first + n]
+            known = known[~np.isnan(known)]
+            below, window = _window(known)
+            while 2 * window.size > self.desk.window.shape[1]:
+                wider = np.concatenate([self.desk.window, np.empty_like(self.desk.window)], axis=1)
+                self.desk = self.desk._replace(window=wider)
+            self.desk.window[arm, : window.size] = window
+            ends = (window[0], window[-1]) if window.size else (np.inf, -np.inf)
+            self.desk.reals[[elimination.LOW, elimination.HIGH], arm] = ends
+            rows = [elimination.KNOWN, elimination.BELOW, elimination.WIDTH]
+            self.desk.ints[rows, arm] = known.size, below, window.size
+
+
+def _window(known: Floats) -> tuple[int, Floats]:
+    """Return how many readings lie below a window around the median, and the sorted window."""
+    if not known.size:
+        return 0, known
+    half = int(1.2 * math.sqrt(known.size)) + 16  # evidence section 7
+    ranks = max(0, (known.size - 1) // 2 - half), min(known.size - 1, known.size // 2 + half)
+    low, high = np.partition(known, ranks)[list(ranks)]
+    inside = known[(known >= low) & (known <= high)]
+    return int(np.count_nonzero(known < low)), np.sort(inside)
+
+
+@lru_cache(maxsize=16)
+def _schedule(policy: Elimination, problem: Problem, size: int) -> tuple[Ints, Floats]:
+    """Return the pulls of each arm up to the end of every round, and the radii; entry 0 is before the first."""
+    if policy.constants == "sharp":
+        totals, widths = [0], [math.inf]
+        for number in range(1, size):
+            totals.append(policy._total(problem, number, totals[-1]))
+            widths.append(policy._radius(problem, number, totals[-1]))
+        return np.array(totals), np.array(widths)
+    k, c = len(problem.arms), problem.contamination or Contamination(0.0)
+    regularity = rounds.check_problem(problem, "elimination")
+    schedule = bounds.elimination_schedule(k, problem.delta, c.eps, regularity.reach, c.adversary)
+    r = np.arange(1, size)
+    pulls = 1 + np.ceil(2 * schedule.N * np.log1p(1 / r)).astype(np.int64)  # Alg. 3, as Schedule.per_round
+    radius = bounds.elimination_radius(r, k, problem.delta, regularity.B, regularity.m2)
+    pulls[0] += schedule.initial
+    return np.concatenate([[0], np.cumsum(pulls)]), np.concatenate([[math.inf], radius])
+
+
+_ENGINES: dict[type, type[_Engine]] = {TopTwo: _TopTwo, Elimination: _Elimination, Lucb: _Lucb}

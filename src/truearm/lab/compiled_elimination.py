@@ -1,0 +1,165 @@
+"""`policies.elimination`, compiled: medians of all arms in every round, at a few times the price of drawing.
+
+Of an arm only a window of sorted readings around its median is kept, about 2.4 sqrt(n) of them, and how many
+readings lie below it. Most new readings fall outside and only move a counter. When the median leaves the window,
+or the window is full, the caller centers it anew from the tape.
+"""
+# ruff: noqa: SIM110 - compiled functions take no generators
+
+import math
+from typing import NamedTuple
+
+from truearm.lab.kernels import Floats, Ints, bare, compiled, door
+
+RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, STRAY = range(6)  # STRAY: a window must be centered
+
+
+class Desk(NamedTuple):
+    """Everything a run writes to, and its schedule."""
+
+    tape: Floats
+    """Readings of all arms in order of pull, a stretch for each arm."""
+    window: Floats
+    """One row per arm."""
+    ints: Ints
+    reals: Floats
+    totals: Ints
+    """Pulls of each arm left up to the end of every round, a 0 for the start included."""
+    radii: Floats
+    run: Ints
+
+
+FIRST, ROOM, N, KNOWN, BELOW, WIDTH, ALIVE = range(
+    7
+)  # WIDTH: readings in the window, -1 where it must be centered
+LOW, HIGH, ESTIMATE, UPPER, UPPER_RADIUS, LOWER, LOWER_RADIUS = range(7)
+ROUND, LEADER, LEFT, PULLS = range(4)
+
+
+@door
+def advance(counted: Desk, tolerance: float, max_pulls: int, rounds: int) -> int:
+    """Run until the end, until readings are short, a window is astray, or so many more rounds are done."""
+    desk = Desk(
+        bare(counted.tape),
+        bare(counted.window),
+        bare(counted.ints),
+        bare(counted.reals),
+        bare(counted.totals),
+        bare(counted.radii),
+        bare(counted.run),
+    )
+    last = desk.run[ROUND] + rounds
+    while desk.run[ROUND] < last:
+        done = desk.run[ROUND]
+        if done + 1 == desk.totals.size:
+            return SHORT
+        if desk.run[PULLS] + desk.run[LEFT] * (desk.totals[done + 1] - desk.totals[done]) > max_pulls:
+            return EXHAUSTED
+        if is_short(desk, desk.totals[done + 1]):
+            return SHORT
+        for i in range(desk.ints.shape[1]):
+            if desk.ints[ALIVE, i]:
+                take(desk, i, desk.totals[done + 1])
+        if not estimate(desk):
+            return STRAY
+        desk.run[PULLS] += desk.run[LEFT] * (desk.totals[done + 1] - desk.totals[done])
+        desk.run[ROUND] = done + 1
+        judge(desk, desk.radii[done + 1])
+        if desk.run[LEFT] == 1 or (tolerance > 0 and tolerable(desk, tolerance)):
+            return DECIDED if desk.run[LEFT] == 1 else TOLERABLE
+    return RUNNING
+
+
+@compiled
+def is_short(desk: Desk, total: int) -> bool:
+    """Tell whether a tape is too short for the round."""
+    for i in range(desk.ints.shape[1]):
+        if desk.ints[ALIVE, i] and desk.ints[ROOM, i] < total:
+            return True
+    return False
+
+
+@compiled
+def take(desk: Desk, arm: int, total: int) -> None:
+    """Read an arm's tape up to `total`: count what lies below its window, sort what lies in it."""
+    low, high = desk.reals[LOW, arm], desk.reals[HIGH, arm]
+    known, under, width = desk.ints[KNOWN, arm], desk.ints[BELOW, arm], desk.ints[WIDTH, arm]
+    first = desk.ints[FIRST, arm]
+    for at in range(first + desk.ints[N, arm], first + total):
+        x = desk.tape[at]
+        if x < low:
+            under += 1
+        elif x <= high and width >= 0:
+            width = insert(desk.window[arm], width, x)
+        elif math.isnan(x):
+            known -= 1
+        known += 1
+    desk.ints[KNOWN, arm], desk.ints[BELOW, arm], desk.ints[WIDTH, arm] = known, under, width
+    desk.ints[N, arm] = total
+
+
+@compiled
+def insert(window: Floats, width: int, x: float) -> int:
+    """Put a reading into a sorted window; return its new width, -1 if it was full."""
+    if width == window.size:
+        return -1
+    i = width - 1
+    while i >= 0 and window[i] > x:
+        window[i + 1] = window[i]
+        i -= 1
+    window[i + 1] = x
+    return width + 1
+
+
+@compiled
+def estimate(desk: Desk) -> bool:
+    """Write the medians of all arms left; say no if a window does not hold one."""
+    for i in range(desk.ints.shape[1]):
+        if not desk.ints[ALIVE, i]:
+            continue
+        known, under, width = desk.ints[KNOWN, i], desk.ints[BELOW, i], desk.ints[WIDTH, i]
+        if known == 0 and width >= 0:
+            desk.reals[ESTIMATE, i] = -math.inf
+            continue
+        first, second = (known - 1) // 2 - under, known // 2 - under
+        if first < 0 or second >= width:
+            return False
+        low, high = desk.window[i, first], desk.window[i, second]
+        middle = low if low == high or low == -math.inf else low / 2 + high / 2  # noqa: PLR1714 - as rounds.median
+        desk.reals[ESTIMATE, i] = middle
+    return True
+
+
+@compiled
+def judge(desk: Desk, radius: float) -> None:
+    """Exclude arms whose intervals lie below the leader's, as `rounds.judged`."""
+    leader = -1
+    for i in range(desk.ints.shape[1]):
+        if desk.ints[ALIVE, i] and (leader < 0 or desk.reals[ESTIMATE, i] > desk.reals[ESTIMATE, leader]):
+            leader = i
+    desk.run[LEADER] = leader
+    best = desk.reals[ESTIMATE, leader] + -radius
+    for i in range(desk.ints.shape[1]):
+        if not desk.ints[ALIVE, i]:
+            continue
+        value = desk.reals[ESTIMATE, i]
+        if value + radius < desk.reals[UPPER, i] + desk.reals[UPPER_RADIUS, i]:
+            desk.reals[UPPER, i], desk.reals[UPPER_RADIUS, i] = value, radius
+        if value - radius > desk.reals[LOWER, i] + desk.reals[LOWER_RADIUS, i]:
+            desk.reals[LOWER, i], desk.reals[LOWER_RADIUS, i] = value, -radius
+        if value + radius < best:
+            desk.ints[ALIVE, i] = 0
+            desk.run[LEFT] -= 1
+
+
+@compiled
+def tolerable(desk: Desk, tolerance: float) -> bool:
+    """Tell whether no arm can have the leader behind it by more than the tolerance, as `rounds.tolerable`."""
+    leader = desk.run[LEADER]
+    if desk.reals[ESTIMATE, leader] == -math.inf:
+        return False
+    lower = desk.reals[LOWER, leader] + desk.reals[LOWER_RADIUS, leader]
+    for i in range(desk.ints.shape[1]):
+        if i != leader and desk.reals[UPPER, i] + (desk.reals[UPPER_RADIUS, i] - tolerance) > lower:
+            return False
+    return True

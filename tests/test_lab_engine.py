@@ -1,0 +1,185 @@
+"""Compiled engines against the policy objects, batch for batch, and against sixty-digit arithmetic."""
+
+import numpy as np
+import pytest
+
+from truearm.certificate import Verdict
+from truearm.errors import InvalidArgument
+from truearm.lab import Stationary, arms, benign, malicious, worst
+from truearm.lab.simulate import play
+from truearm.mixture import DEFAULT_PRIOR, log_mixture
+from truearm.policies import Told, by_name
+from truearm.policies.elimination import Elimination
+from truearm.policies.lucb import Lucb
+from truearm.policies.toptwo import TopTwo
+from truearm.problem import Contamination, Problem, Regularity
+
+engine = pytest.importorskip("truearm.lab.engine")
+kernels = pytest.importorskip("truearm.lab.kernels")
+
+REGULAR = Regularity(B=5.0, m2=0.68, reach=0.25)
+
+
+class Given:
+    """Tapes that are there from the start."""
+
+    def __init__(self, tapes):
+        self.tapes = tapes
+
+    def upto(self, arm, n):
+        return self.tapes[arm][: max(64, 1 << int(n - 1).bit_length())]
+
+
+def problem_for(k, **options):
+    return Problem(arms=tuple(f"arm {i}" for i in range(k)), **options)
+
+
+def drawn(name, attack, seed, n=1 << 14):
+    instance = arms.instance(name)
+    source = attack(instance) if attack is not None else Stationary(0.0, 0.0)
+    return Given([tape.readings for tape in source.tapes(np.random.default_rng(seed), instance.arms, n)])
+
+
+def batches_of_policy(policy, problem, tapes, max_pulls):
+    """The batches of a policy object; the last one is not pulled if it exceeds the budget."""
+    state, issued, batches = policy.start(problem), dict.fromkeys(problem.arms, 0), []
+    while not isinstance(batch := policy.ask(state), Verdict):
+        batches.append(tuple(batch.get(arm, 0) for arm in problem.arms))
+        if sum(issued.values()) + sum(batch.values()) > max_pulls:
+            break
+        told = {}
+        for arm, n in batch.items():
+            at = np.arange(issued[arm], issued[arm] + n)
+            told[arm] = Told(at, tapes.upto(problem.arms.index(arm), issued[arm] + n)[at])
+            issued[arm] += n
+        state = policy.tell(state, told, issued)
+    return batches
+
+
+def assert_same(policy, problem, tapes, max_pulls=6000):
+    batches = list(engine.batches(policy, problem, tapes.upto, max_pulls))
+    assert batches == batches_of_policy(policy, problem, tapes, max_pulls)
+    assert engine.run(policy, problem, tapes.upto, max_pulls) == play(policy, problem, tapes, max_pulls)
+
+
+@pytest.mark.parametrize("name", ["G2", "C2", "D2", "G5w", "D5", "C5", "G10lin", "D10lin", "G50lin"])
+def test_separated_runs_agree_batch_for_batch(name):
+    assert_same(TopTwo(), problem_for(len(arms.instance(name).arms), contamination=None), drawn(name, None, 1))
+
+
+@pytest.mark.parametrize("name", ["G2", "LN2", "D5", "C5", "G10lin", "D10lin"])
+def test_certified_runs_agree_under_the_worst_attack(name):
+    tapes = drawn(name, lambda instance: worst(instance, 0.05), 2)
+    k = len(arms.instance(name).arms)
+    assert_same(TopTwo(), problem_for(k, contamination=0.05), tapes)
+
+
+@pytest.mark.parametrize("rule", ["prescient", "malicious", "dependent"])
+@pytest.mark.parametrize("name", ["G2", "D5", "G5w"])
+def test_rules_for_pairs_agree(name, rule):
+    tapes = drawn(name, lambda instance: worst(instance, 0.02), 3)
+    k = len(arms.instance(name).arms)
+    options = {"dependent_arms": True} if rule == "dependent" else {"contamination": Contamination(0.02, rule)}
+    assert_same(TopTwo(), problem_for(k, **options), tapes, 3000)
+
+
+@pytest.mark.parametrize(("delta", "quantile"), [(0.1, 0.25), (0.001, 0.5), (0.05, 0.9)])
+def test_other_errors_and_quantiles_agree(delta, quantile):
+    tapes = drawn("G5w", lambda instance: benign(instance, 0.02), 4)
+    assert_same(TopTwo(), problem_for(5, delta=delta, quantile=quantile, contamination=None), tapes)
+
+
+@pytest.mark.parametrize("name", ["G2", "D5", "G10lin"])
+def test_tolerance_agrees(name):
+    tapes = drawn(name, lambda instance: benign(instance, 0.1), 5)
+    k = len(arms.instance(name).arms)
+    assert_same(TopTwo(), problem_for(k, contamination=0.1, tolerance=0.3), tapes, 4000)
+
+
+def test_equal_arms_end_as_indistinguishable_in_both():
+    twins = np.random.default_rng(6).normal(size=(2, 1 << 13))
+    problem, tapes = problem_for(2, contamination=0.2), Given(twins)
+    assert_same(TopTwo(), problem, tapes)
+    assert engine.run(TopTwo(), problem, tapes.upto, 6000).status.value == "indistinguishable"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_exact_ties_between_all_arms_agree(seed):
+    coins = np.random.default_rng(seed).integers(0, 3, size=(3, 4096)).astype(float)
+    assert_same(TopTwo(), problem_for(3, contamination=None), Given(coins), 600)
+
+
+def test_missing_and_infinite_readings_agree():
+    rng = np.random.default_rng(7)
+    tapes = rng.normal(np.array([[1.0], [0.0], [0.0]]), size=(3, 8192))
+    tapes[rng.random(tapes.shape) < 0.05] = np.nan
+    tapes[rng.random(tapes.shape) < 0.05] = np.inf
+    assert_same(TopTwo(), problem_for(3, contamination=0.1), Given(tapes), 3000)
+
+
+def test_no_reading_with_a_value_pulls_all_arms_until_the_budget_ends():
+    tapes = Given(np.full((3, 256), np.nan))
+    assert_same(TopTwo(), problem_for(3), tapes, 100)
+
+
+def test_balanced_batches_and_a_larger_first_one_agree():
+    assert_same(TopTwo(first=40, balanced=True), problem_for(5, contamination=None), drawn("G5w", None, 8))
+
+
+def test_one_arm_and_hopeless_levels_end_without_a_pull():
+    nothing = Given(np.empty((2, 0)))
+    assert engine.run(TopTwo(), problem_for(1), nothing.upto, 100).answer == 0
+    hopeless = problem_for(2, quantile=0.1, contamination=Contamination(0.2, "malicious"))
+    assert engine.run(TopTwo(), hopeless, nothing.upto, 100).counts == (0, 0)
+
+
+@pytest.mark.parametrize("constants", ["sharp", "paper"])
+@pytest.mark.parametrize("tolerance", [0.0, 0.5])
+def test_elimination_agrees_in_every_round(constants, tolerance):
+    problem = problem_for(5, regularity=REGULAR, contamination=0.02, tolerance=tolerance)
+    tapes = drawn("G5w", lambda _: malicious(0.02, "top", -np.inf), 9, 1 << 16)
+    assert_same(Elimination(constants), problem, tapes, 200_000)
+
+
+def test_elimination_agrees_with_ties_and_missing_readings():
+    rng = np.random.default_rng(10)
+    tapes = np.round(rng.normal(size=(3, 1 << 16)) * 2) / 2 + [[2.0], [0.0], [1.0]]
+    tapes[rng.random(tapes.shape) < 0.03] = np.nan
+    assert_same(Elimination("paper"), problem_for(3, regularity=REGULAR), Given(tapes), 100_000)
+
+
+@pytest.mark.parametrize("growth", [0.0, 0.02])
+@pytest.mark.parametrize("radius", ["beta-binomial", "stitched", "dkw"])
+def test_lucb_agrees_batch_for_batch(radius, growth):
+    tapes = drawn("C5", lambda instance: worst(instance, 0.02), 11)
+    policy = Lucb(radius, growth=growth, t_opt=100)
+    assert_same(policy, problem_for(5, contamination=0.02), tapes, 4000)
+
+
+def test_lucb_agrees_with_slack_ties_and_tolerance():
+    tapes = drawn("D5", None, 12)
+    assert_same(Lucb(slack=0.05), problem_for(5, contamination=None), tapes)
+    assert_same(Lucb(), problem_for(5, contamination=0.1, tolerance=2.0), tapes)
+
+
+def test_policies_without_compiled_code_are_refused():
+    with pytest.raises(InvalidArgument, match="no compiled code"):
+        engine.run(by_name("uniform"), problem_for(2), Given(np.empty((2, 0))).upto, 10)
+    assert not engine.supports(TopTwo(), problem_for(2, tolerance="2%"))
+
+
+@kernels.door
+def _values(tables, counts, n):
+    out = np.empty(counts.size)
+    for i in range(counts.size):
+        out[i] = kernels.log_mixture(tables, counts[i], n)
+    return out
+
+
+@pytest.mark.parametrize("p0", [0.02, 0.25, 0.475, 0.5, 0.9])
+@pytest.mark.parametrize("n", [1, 17, 400, 5000, 100_000])
+def test_mixture_equals_the_reference(p0, n):
+    tables = kernels.mixture(p0, DEFAULT_PRIOR, 1 << 17)
+    near = n * p0 + np.linspace(-8, 8, 33) * np.sqrt(n * p0 * (1 - p0))
+    counts = np.unique(np.clip(np.append(near, [0, n // 3, n]), 0, n).astype(np.int64))
+    assert _values(tables, counts, n) == pytest.approx(log_mixture(counts, n, p0), rel=2e-10, abs=1e-9)
