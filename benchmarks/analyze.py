@@ -1,7 +1,8 @@
 """How long `analyze` takes beside DuckDB's own medians on the same Parquet file, in one run.
 
-Ten arms, ten million rows by default. The goal is 2.5 times `SELECT arm, median(value) ... GROUP BY arm`. Rounds are
-interleaved, and the ratio of the medians of both is told with the CPU time beside it, since DuckDB uses all cores.
+Ten arms, ten million rows by default. The goal is 2.5 times `SELECT arm, median(value) ... GROUP BY arm`. Rounds
+are interleaved, and the ratio of the medians of both is told with that of CPU times beside it, since DuckDB uses
+all cores.
 Run: python benchmarks/analyze.py [ROWS] [ROUNDS]
 """
 

@@ -127,7 +127,7 @@ def digest(problem: Problem, tapes: Tapes) -> str:
     mark = hashlib.sha256()
     for arm in problem.arms:
         told, values = _told(tapes.get(arm, ()))
-        values = values + 0.0  # no minus zero
+        values += 0.0  # no minus zero
         values[np.isnan(values)] = np.nan  # one bit pattern for all NaN
         for part in (arm.encode(), told.data, values.data):
             mark.update(memoryview(part).nbytes.to_bytes(8, "little"))

@@ -79,16 +79,23 @@ def grouped(codes: NDArray[Any], values: Floats, names: Sequence[str]) -> dict[s
     >>> grouped(np.array([1, 0, 1]), np.array([5.0, 6.0, 7.0]), ["A", "B"])
     {'B': array([5., 7.]), 'A': array([6.])}
     """
-    parts: dict[str, list[Floats]] = {}
-    for start in range(0, codes.size, _BLOCK):
-        block = codes[start : start + _BLOCK]
-        order = np.argsort(block, kind="stable")
-        ends = np.cumsum(np.bincount(block, minlength=len(names)))
-        pieces = np.split(values[start : start + _BLOCK][order], ends[:-1])
-        new = [i for i, piece in enumerate(pieces) if piece.size]
-        for i in sorted(new, key=lambda i: order[ends[i] - pieces[i].size]):  # by first row
-            parts.setdefault(names[i], []).append(pieces[i])
-    return {name: np.concatenate(pieces) for name, pieces in parts.items()}
+    starts = range(0, codes.size, _BLOCK)
+    counts = np.array([np.bincount(codes[start : start + _BLOCK], minlength=len(names)) for start in starts])
+    counts = counts.reshape(-1, len(names))
+    places = np.cumsum(counts.sum(axis=0)) - counts.sum(axis=0)
+    tapes = {}
+    split = np.empty(codes.size)
+    for start, sizes in zip(starts, counts, strict=True):
+        order = np.argsort(codes[start : start + _BLOCK], kind="stable")
+        block, end = values[start : start + _BLOCK][order], np.cumsum(sizes)
+        here: list[int] = np.flatnonzero(sizes).tolist()
+        for i in here:
+            split[places[i] : places[i] + sizes[i]] = block[end[i] - sizes[i] : end[i]]
+        new = {i: int(order[end[i] - sizes[i]]) for i in here if names[i] not in tapes}
+        for i in sorted(new, key=new.__getitem__):  # in the order of first rows
+            tapes[names[i]] = split[places[i] : places[i] + counts[:, i].sum()]
+        places = places + sizes
+    return tapes
 
 
 def without_foot(column: Floats) -> Floats:
