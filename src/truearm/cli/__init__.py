@@ -48,4 +48,4 @@ def main() -> None:
     truearm race 'gzip -kf data' 'xz -kf data'        which command is fastest?
     truearm analyze data.csv --arm variant --value ms  which group is best?
     truearm plan --arms 5 --gap 0.5 --family gaussian  how many readings will it take?
-    """
+    """  # noqa: D301 - click wants the real backspace

@@ -34,7 +34,6 @@ from truearm.lab.arms import (
     translations,
 )
 from truearm.lab.limits import (
-    Limit,
     bernoulli_limit,
     characteristic_time,
     known_shape_limit,
@@ -43,6 +42,7 @@ from truearm.lab.limits import (
     minimax_pulls,
     observed,
 )
+from truearm.limits import Limit
 
 __all__ = [
     "INSTANCES",
