@@ -12,7 +12,7 @@ import truearm as ta
 from truearm.analysis import Analysis, analyze
 from truearm.certificate import Status
 from truearm.errors import InvalidArgument, OutOfReach, VerificationError
-from truearm.evidence import Levels, pair, threshold
+from truearm.evidence import Levels, fixed_pair, pair, threshold
 from truearm.problem import Contamination
 from truearm.result import certificate_from_dict
 from truearm.sample import Sample
@@ -214,6 +214,8 @@ def test_a_single_arm_is_the_best_of_one():
         ({"A": [], "B": [1.0]}, {}, "arm 'A' has no readings"),
         ({"A": [np.nan], "B": [1.0]}, {"missing": "drop"}, "arm 'A' has no readings"),
         ({}, {}, "at least one arm"),
+        (pd.DataFrame({"arm": [], "x": []}), {"arm": "arm", "value": "x"}, "at least one arm"),
+        ({"arm": [], "x": []}, {"arm": "arm", "value": "x"}, "at least one arm"),
         ({"A": [1.0], "B": ["x"]}, {}, "row 1 of column 'B'"),
         ({"A": [1.0]}, {"missing": "ignore"}, "missing must be 'contaminated' or 'drop'"),
         ({"A": [1.0]}, {"design": "peeking"}, "design must be"),
@@ -268,3 +270,22 @@ def _wrong(design, adversary, seed, *, delta=0.1, n=250, eps=0.1):
 def test_the_best_arm_is_excluded_no_more_often_than_promised(design, adversary):
     wrong = sum(_wrong(design, adversary, seed) for seed in range(100))
     assert binomtest(wrong, 100, 0.1, alternative="greater").pvalue > FALSE_ALARM
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.floats(-3, 30), st.sampled_from([pair, fixed_pair]), st.booleans())
+def test_asking_only_whether_it_is_enough_gives_the_same_answer(seed, enough, measure, closed):
+    rng = np.random.default_rng(seed)
+    a, b = (Sample.of(rng.integers(0, 30, rng.integers(1, 80)) + shift) for shift in (rng.integers(0, 20), 0))
+    levels = Levels.of(0.5, Contamination(0.03))
+    exact = measure(a, b, levels, closed=closed).log_value
+    quick = measure(a, b, levels, closed=closed, enough=enough).log_value
+    if abs(exact - enough) > 1e-9:
+        assert (quick >= enough) == (exact >= enough)
+
+
+@pytest.mark.parametrize("measure", [pair, fixed_pair])
+def test_repeating_every_reading_is_what_a_forecast_does(measure):
+    a, b, levels = np.arange(20.0, 60.0), np.arange(0.0, 40.0), Levels(0.45, 0.45)
+    thrice = measure(Sample.of(np.repeat(a, 3)), Sample.of(np.repeat(b, 3)), levels).log_value
+    assert measure(Sample.of(a), Sample.of(b), levels, times=3.0).log_value == pytest.approx(thrice)

@@ -177,6 +177,14 @@ def test_files_that_cannot_be_read_say_why(tmp_path, name, content, message):
         read(tmp_path / name, arm="a", value="b")
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_a_file_without_rows_says_so(tmp_path, name):
+    empty = pd.DataFrame({"arm": pd.Series(dtype=str), "x": pd.Series(dtype=float)})
+    empty.to_csv(tmp_path / name, index=False) if name == "a.csv" else empty.to_parquet(tmp_path / name)
+    with pytest.raises(InvalidArgument, match="the file has no rows of data"):
+        read(tmp_path / name, arm="arm", value="x")
+
+
 def test_a_file_that_is_not_there():
     with pytest.raises(InvalidArgument, match=r"there is no file 'gone.csv'"):
         read("gone.csv")

@@ -17,6 +17,7 @@ from truearm.sample import (
     Moments,
     Sample,
     as_readings,
+    deviation,
     identification,
     mad_interval,
     median_interval,
@@ -427,3 +428,21 @@ def test_other_bad_arguments_are_named():
         quantile_interval([1.0], quantile=95)
     with pytest.raises(InvalidArgument, match="arms must be an integer not less than 1, but got 0"):
         quality_curve([1.0], arms=0)
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=30))
+def test_the_deviation_of_sorted_values_is_their_second_moment(values):
+    with np.errstate(over="ignore"):
+        assert deviation(np.sort(values)) == moments(values).m2
+
+
+@given(st.lists(st.integers(-9, 9), min_size=2, max_size=25), st.data())
+def test_few_windows_find_the_same_spread_as_all_centers(values, data):
+    sample = Sample.of(values)
+    low = data.draw(st.integers(1, len(values)))
+    high = data.draw(st.integers(low, len(values)))
+    center = sample.between((low, high))
+    steps = np.arange(2 * center.low, 2 * center.high + 1) / 2  # the extremes are at half integers
+    at = [np.sort(np.abs(sample.values - c)) for c in steps]
+    expected = min(d[low - 1] for d in at), max(d[high - 1] for d in at)
+    assert spread(sample, (low, high)) == expected

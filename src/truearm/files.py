@@ -146,6 +146,9 @@ class _Table:
         self._keep([arm, value])
         name = f"{_quoted(arm)}::VARCHAR"
         found = self._run(f"SELECT DISTINCT {name} FROM {self._from}").fetchall()
+        if not found:
+            msg = "the file has no rows of data; check that its first line names the columns"
+            raise InvalidArgument(msg)
         names = sorted(row[0] for row in found if row[0])
         if len(names) < len(found):
             raise InvalidArgument(unnamed(self._row(f"coalesce({name}, '') = ''"), arm))

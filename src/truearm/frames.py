@@ -79,6 +79,8 @@ def grouped(codes: NDArray[Any], values: Floats, names: Sequence[str]) -> dict[s
     >>> grouped(np.array([1, 0, 1]), np.array([5.0, 6.0, 7.0]), ["A", "B"])
     {'B': array([5., 7.]), 'A': array([6.])}
     """
+    if not codes.size:
+        return {}
     starts = range(0, codes.size, _BLOCK)
     counts = np.array([np.bincount(codes[start : start + _BLOCK], minlength=len(names)) for start in starts])
     counts = counts.reshape(-1, len(names))
@@ -212,6 +214,8 @@ def _from_table(frame: Any, arm: str | None, value: str | None) -> dict[str, Flo
 def _long(table: Any, arm: str, value: str) -> dict[str, Floats]:  # noqa: ANN401 - a narwhals frame
     import narwhals as nw
 
+    if not len(table):
+        return {}
     nameless = table[arm].is_null()
     if nameless.any():
         raise InvalidArgument(unnamed(nameless.arg_max() + 1, arm))
