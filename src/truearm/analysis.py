@@ -340,9 +340,9 @@ def _exclusions(
         for accuser in ranking[:place]:
             found = known.get((accuser, judged))
             if found is None:
-                found = court.evidence(accuser, judged)
+                found = court.evidence(accuser, judged, enough=court.log_threshold)
             if found >= court.log_threshold:
-                claims.append(court.claim(accuser, judged, known.get((accuser, judged), found)))
+                claims.append(court.claim(accuser, judged, court.evidence(accuser, judged)))
                 break
     return tuple(claims)
 

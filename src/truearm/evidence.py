@@ -395,7 +395,7 @@ def shifted(rival: Sample, tolerance: Tolerance, sign: float = 1.0) -> Sample:
     """
     with np.errstate(over="ignore"):
         if not tolerance.relative:
-            return rival.mapped(lambda values: values - tolerance.amount)
+            return rival.mapped(lambda values: values - tolerance.amount) if tolerance else rival
         ratio = 1 + tolerance.amount
         return positive(rival, sign).mapped(lambda values: values / ratio if sign > 0 else values * ratio)
 
