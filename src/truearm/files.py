@@ -155,8 +155,10 @@ class _Table:
         self._check(value)
         kinds = ", ".join(map(_literal, names))
         code = f"enum_code(TRY_CAST({name} AS ENUM({kinds})))"  # measured: a sixth of the time of a join
-        columns = self._run(f"SELECT {code} AS c, {self._number(value)} AS v FROM {self._from}").fetchnumpy()
-        return grouped(np.asarray(columns["c"]), _array(columns["v"]), names)
+        codes = self._run(f"SELECT {code} AS c FROM {self._from}").fetchnumpy()[
+            "c"
+        ]  # faster than both columns at once
+        return grouped(np.asarray(codes), self._column(value), names)
 
     def _keep(self, columns: Sequence[str]) -> None:
         """Parse text once, the columns in use only; Parquet and Arrow are scanned where they are."""
@@ -171,6 +173,9 @@ class _Table:
 
     def _numbers(self, column: str) -> Floats:
         self._check(column)
+        return self._column(column)
+
+    def _column(self, column: str) -> Floats:
         return _array(self._run(f"SELECT {self._number(column)} AS v FROM {self._from}").fetchnumpy()["v"])
 
     def _check(self, column: str) -> None:

@@ -465,17 +465,22 @@ def _breakdowns(
         for adversary in Adversary
     }
     closest = sorted(rivals, key=lambda i: -samples[i].quantile(problem.level))  # decides it: the others are quick
-    points = [
-        breakdown_point(
-            [found.evidence[problem.arms[i]] for i in closest],
-            found.log_threshold,
+    found = rejections(certificate, tapes, samples, leader=leader, exact=False)
+
+    def point(adversary: Adversary) -> float | None:
+        return breakdown_point(
+            [found[adversary].evidence[problem.arms[i]] for i in closest],
+            found[adversary].log_threshold,
             quantile=problem.level,
             adversary=adversary,
             accuracy=1e-7,
         )
-        for adversary, found in rejections(certificate, tapes, samples, leader=leader, exact=False).items()
-    ]
-    return Breakdown(*points), Breakdown(*map(estimates.get, Adversary))
+
+    estimate = Breakdown(*map(estimates.get, Adversary))
+    oblivious, prescient = point(Adversary.OBLIVIOUS), point(Adversary.PRESCIENT)
+    if prescient is not None and problem.level == 0.5:
+        return Breakdown(oblivious, prescient, prescient / 2), estimate  # T6: (1-e)/2 = 1/2 - e/2, one threshold
+    return Breakdown(oblivious, prescient, point(Adversary.MALICIOUS)), estimate
 
 
 class Rejections(NamedTuple):
