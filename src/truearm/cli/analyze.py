@@ -95,7 +95,7 @@ def told(found: Analysis) -> str:
     Examples
     --------
     >>> print(told(analyze({"A": range(100, 300), "B": range(200)})).splitlines()[-3])
-    B         200      99    65 to 134   50  excluded by A
+    B         200      99    70 to 129   50  excluded by A
     """
     width = min(shutil.get_terminal_size().columns, 100)
     paragraphs = [click.wrap_text(str(found), width), table(_arms(found)), _quality(found)]
