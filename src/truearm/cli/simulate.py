@@ -1,0 +1,193 @@
+"""`truearm simulate`: run a scenario, show what came out, and keep it."""
+
+import csv
+import json
+import math
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from truearm.errors import InvalidArgument
+from truearm.lab import scenarios
+
+Row = dict[str, Any]
+
+_SUFFIXES = (".csv", ".json", ".parquet")
+
+
+@click.command("simulate")
+@click.argument("scenario", required=False)
+@click.option("--list", "listing", is_flag=True, help="List the scenarios that come with the package.")
+@click.option("--replications", type=click.IntRange(min=1), help="Runs per cell, in place of the scenario's.")
+@click.option("--seed", type=int, help="In place of the scenario's; the same seed gives the same table.")
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes to run in.")
+@click.option("--output", type=click.Path(path_type=Path), help="Summary of every cell: .csv, .json or .parquet.")
+@click.option("--runs", type=click.Path(path_type=Path), help="Every single run: .csv, .json or .parquet.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw the scenario's picture into this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def simulate_command(
+    *,
+    scenario: str | None,
+    listing: bool,
+    replications: int | None,
+    seed: int | None,
+    workers: int,
+    output: Path | None,
+    runs: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    r"""Run policies against instances and attacks whose truth is known.
+
+    SCENARIO is a TOML file, or the name of a scenario that comes with the package.
+
+    \b
+    truearm simulate --list
+    truearm simulate harm --plot harm.png
+    truearm simulate my.toml --replications 20 --workers 2 --output cells.csv
+    """
+    if listing or scenario is None:
+        for name, title in scenarios.shipped().items():
+            click.echo(f"{name:18} {title}")
+        return
+    for path in (output, runs):
+        _check_suffix(path)
+    read = scenarios.read(scenario, replications=replications, seed=seed)
+    if plot is not None and read.plot == "none":
+        msg = f"scenario {scenario!r} has no picture; give it plot = 'eps' or plot = 'gap'"
+        raise InvalidArgument(msg)
+    rows, singles = _run(read, workers, quiet=as_json)
+    if output is not None:
+        write_rows(rows, output)
+    if runs is not None:
+        write_rows(singles, runs)
+    if plot is not None:
+        from truearm.lab import plots
+
+        plots.draw(rows, read.plot, plot)
+    click.echo(json.dumps(_plain(rows), indent=1)) if as_json else _show(read, rows)
+
+
+def _run(read: scenarios.Scenario, workers: int, *, quiet: bool) -> tuple[list[Row], list[Row]]:
+    rows: list[Row] = []
+    singles: list[Row] = []
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} runs"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=quiet,
+        transient=True,
+    )
+    with ExitStack() as stack:
+        executor = stack.enter_context(ProcessPoolExecutor(workers)) if workers > 1 else None
+        stack.enter_context(bar)
+        total = sum(cell.options.get("replications", 100) for cell in read.cells)
+        task = bar.add_task(read.title, total=total)
+        for number, cell in enumerate(read.cells):
+            if not cell.wanted:
+                bar.update(task, total=(bar.tasks[task].total or 0) - cell.options.get("replications", 100))
+                continue
+            done = cell.run(executor=executor, progress=partial(_advance, bar, task, bar.tasks[task].completed))
+            rows.append(scenarios.row(cell, done))
+            columns = {name: column.tolist() for name, column in done.runs.items()}
+            for values in zip(*columns.values(), strict=True):
+                singles.append({"cell": number, **cell.labels, **dict(zip(columns, values, strict=True))})  # noqa: PERF401
+    return rows, singles
+
+
+def _advance(bar: Progress, task: TaskID, base: float, done: int, _: int) -> None:
+    bar.update(task, completed=base + done)
+
+
+def _show(read: scenarios.Scenario, rows: Sequence[Row]) -> None:
+    click.echo(read.about)
+    changing = [key for key in read.cells[0].labels if len({row[key] for row in rows}) > 1] or [
+        "policy",
+        "instance",
+    ]
+    published = any(not math.isnan(row["published"]) for row in rows)
+    table = Table(title=read.title)
+    for key in [*changing, "errors", "pulls", "± SE", "limit", "ratio", "ms/run"]:
+        table.add_column(key, justify="left" if key in changing else "right")
+    if published:
+        table.add_column("published", justify="right")
+    for row in rows:
+        cells = [str(row[key]) for key in changing]
+        low, high = row["error_low"], row["error_high"]
+        cells.append(f"{row['errors']}/{row['replications']} ({low:.3f}-{high:.3f})")
+        cells += [_number(row["pulls"]), _number(row["standard_error"]), _number(row["limit"])]
+        cells += [f"{row['ratio']:.2f}" if not math.isnan(row["ratio"]) else "-", f"{1000 * row['seconds']:.1f}"]
+        table.add_row(*cells, *([_number(row["published"])] if published else []))
+    Console(width=None if Console().is_terminal else 140).print(table)
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else "inf" if math.isinf(value) else f"{value:.0f}"
+
+
+def _check_suffix(path: Path | None) -> None:
+    if path is not None and path.suffix not in _SUFFIXES:
+        msg = f"{path} must end in {', '.join(_SUFFIXES)}"
+        raise InvalidArgument(msg)
+
+
+def write_rows(rows: Sequence[Row], path: Path) -> None:
+    """Write rows to a CSV, JSON or Parquet file, by its suffix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_rows([{"a": 1, "b": float("nan")}], Path(folder, "x.json"))
+    ...     print(Path(folder, "x.json").read_text())
+    [{"a": 1, "b": null}]
+    """
+    _check_suffix(path)
+    if path.suffix == ".json":
+        path.write_text(json.dumps(_plain(rows)), "utf-8")
+    elif path.suffix == ".csv":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        _write_parquet(rows, path)
+
+
+def _plain(rows: Sequence[Row]) -> list[Row]:
+    """Return rows for strict JSON, in which numbers that are not finite are null."""
+    return [
+        {
+            key: None if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in row.items()
+        }
+        for row in rows
+    ]
+
+
+def _write_parquet(rows: Sequence[Row], path: Path) -> None:
+    try:
+        import duckdb
+    except ImportError:
+        msg = "Parquet needs duckdb; install truearm[data], or write .csv or .json"
+        raise InvalidArgument(msg) from None
+    import numpy as np
+
+    columns = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    columns = {
+        key: column.astype(object) if column.dtype.kind == "U" else column for key, column in columns.items()
+    }
+    with duckdb.connect() as connection:
+        connection.register("runs", columns)
+        target = str(path).replace("'", "''")
+        connection.sql(f"COPY (SELECT * FROM runs) TO '{target}' (FORMAT parquet)")
