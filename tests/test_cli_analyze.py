@@ -95,3 +95,12 @@ def test_no_file_ends_with_two():
     ended = truearm("analyze", "gone.csv", "--arm", "a", "--value", "b")
     assert ended.returncode == 2
     assert "there is no file 'gone.csv'" in ended.stderr
+
+
+@pytest.mark.parametrize("missing", ["drop", "contaminated"])
+def test_a_page_of_data_with_holes(data, tmp_path, missing):
+    holed, out = tmp_path / "holed.csv", tmp_path / "page.html"
+    holed.write_text(data.read_text() + "A,\nB,\n")
+    ended = truearm("analyze", holed, "--arm", "variant", "--value", "x", "--missing", missing, "--html", out)
+    assert (ended.returncode, ended.stderr) == (3, "")
+    assert "<svg" in out.read_text(encoding="utf-8")

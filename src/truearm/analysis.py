@@ -182,8 +182,7 @@ def analyze(
     tapes = _checked(tapes_of(frame, arm, value))
     holes = {name: int(np.count_nonzero(np.isnan(tape))) for name, tape in tapes.items()}
     if missing == "drop":
-        tapes = {name: tape[~np.isnan(tape)] if holes[name] else tape for name, tape in tapes.items()}
-        _checked(tapes)
+        tapes = _checked(without_missing(tapes))
     problem = Problem(
         arms=tuple(tapes),
         delta=delta,
@@ -194,6 +193,17 @@ def analyze(
         dependent_arms=dependent_arms,
     )
     return _analyzed(problem, tapes, design, holes=holes, missing=missing, pairs=pairs)
+
+
+def without_missing(tapes: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return the readings that `missing="drop"` keeps, which are those its certificate speaks of.
+
+    Examples
+    --------
+    >>> without_missing({"A": np.array([1.0, np.nan, 2.0])})
+    {'A': array([1., 2.])}
+    """
+    return {name: tape[~np.isnan(tape)] for name, tape in tapes.items()}
 
 
 def _checked(tapes: Mapping[str, Floats]) -> dict[str, Floats]:

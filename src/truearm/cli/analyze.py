@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from truearm import files
-from truearm.analysis import Analysis, analyze
+from truearm.analysis import Analysis, analyze, without_missing
 from truearm.certificate import Status
 from truearm.cli import options
 from truearm.evidence import Breakdown
@@ -83,7 +83,8 @@ def analyze_command(
     if html is not None:
         from truearm.report.html import page
 
-        Path(html).write_text(page(found, tapes), encoding="utf-8")
+        used = without_missing(tapes) if chosen["missing"] == "drop" else tapes
+        Path(html).write_text(page(found, used), encoding="utf-8")
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     if found.status in (Status.INDISTINGUISHABLE, Status.EXHAUSTED):
         sys.exit(UNDECIDED)
