@@ -1,0 +1,143 @@
+"""The price of a simulated pull, as a multiple of drawing its reading, in one run on one core; and how runs scale.
+
+Ten normal arms. The unit is one standard normal from the generator that the engine reads from, timed alone in
+turn with the runs, so that a busy machine slows both. Goals: elimination with medians in every round 12,
+toptwo 150 at 15 thousand pulls and 80 at 200 thousand. Peers that are installed are timed beside.
+Run: python benchmarks/engine.py [ROUNDS]
+"""
+
+import importlib.util
+import os
+import statistics
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+
+from truearm import families
+from truearm.lab import instance, translations
+from truearm.lab.simulate import simulate
+from truearm.policies.elimination import Elimination
+from truearm.policies.lucb import Lucb
+from truearm.policies.toptwo import TopTwo
+from truearm.problem import Regularity
+
+DRAWN = 400_000
+
+
+def ten(gap):
+    return translations(families.gaussian(), [gap] * 9)
+
+
+REGULAR = Regularity(B=families.gaussian().minimal_B(0.25), m2=families.gaussian().m2, reach=0.25)
+CASES = [
+    # name, goal, policy, gap, options, replications per round
+    ("elimination, every round", 12, Elimination("paper"), 1.0, {"regularity": REGULAR, "max_pulls": 10**7}, 1),
+    ("toptwo, 15 thousand pulls", 150, TopTwo(), 0.17, {}, 4),
+    ("toptwo, 200 thousand pulls", 80, TopTwo(), 0.05, {"max_pulls": 10**7}, 1),
+    ("QLUCB, one pull at a time", None, Lucb(growth=0.0), 0.5, {}, 4),
+    ("QLUCB, 2 % at a time", None, Lucb(), 0.17, {}, 4),
+]
+
+
+def clock():
+    return time.process_time()
+
+
+def normal():
+    """Seconds per standard normal."""
+    rng = np.random.default_rng(0)
+    begin = clock()
+    rng.standard_normal(DRAWN)
+    return (clock() - begin) / DRAWN
+
+
+def run(policy, gap, options, replications, seed):
+    """Seconds per pull, readings drawn included."""
+    begin = clock()
+    done = simulate(policy, ten(gap), None, replications, seed=seed, engine="compiled", **options)
+    return (clock() - begin) / done.runs["pulls"].sum(), done.runs["pulls"].mean()
+
+
+def engines(rounds):
+    print("| run | pulls | ns a pull | ns a normal | ratio (median of rounds) | goal |")
+    print("|---|---|---|---|---|---|")
+    for name, goal, policy, gap, options, replications in CASES:
+        run(policy, gap, options, 1, 999)  # compile, and fill the tables
+        pairs = [(normal(), *run(policy, gap, options, replications, seed)) for seed in range(rounds)]
+        units, prices, pulls = zip(*pairs, strict=True)
+        ratio = statistics.median(price / unit for price, unit in zip(prices, units, strict=True))
+        prices_ns, units_ns = 1e9 * statistics.median(prices), 1e9 * statistics.median(units)
+        print(
+            f"| {name} | {statistics.mean(pulls):.0f} | {prices_ns:.0f} | {units_ns:.1f} | {ratio:.1f} | {goal} |"
+        )
+
+
+def peers(pulls=20_000):
+    """Pulls per second of other libraries, one decision and one reading at a time, and of ours."""
+    print("\n| library | pulls per second |\n|---|---|")
+    rates = {"truearm, toptwo engine": 1 / run(TopTwo(), 0.17, {}, 4, 1)[0]}
+    if importlib.util.find_spec("river"):
+        from river import bandit
+
+        policy, rng = bandit.UCB(delta=1.0, seed=0), np.random.default_rng(0)
+        begin = clock()
+        for _ in range(pulls):
+            arm = policy.pull(range(10))
+            policy.update(arm, rng.standard_normal() - 0.17 * (arm > 0))
+        rates["river, UCB"] = pulls / (clock() - begin)
+    if importlib.util.find_spec("mabwiser"):
+        from mabwiser.mab import MAB, LearningPolicy
+
+        mab, rng = MAB(list(range(10)), LearningPolicy.UCB1()), np.random.default_rng(0)
+        mab.fit(list(range(10)), [0.0] * 10)
+        begin = clock()
+        for _ in range(pulls // 10):
+            arm = mab.predict()
+            mab.partial_fit([arm], [rng.standard_normal() - 0.17 * (arm > 0)])
+        rates["mabwiser, UCB1"] = pulls // 10 / (clock() - begin)
+    for name in ("river", "mabwiser"):
+        if not importlib.util.find_spec(name):
+            print(f"| {name} is not installed: pip install {name} | - |")
+    for name, rate in rates.items():
+        print(f"| {name} | {rate:,.0f} |")
+
+
+def scaling(replications=160):
+    """Wall time of the same replications alone, on two processes, and on two workers of a Dask cluster."""
+    arms = instance("G10")
+
+    def wall(executor=None):
+        begin = time.perf_counter()
+        simulate("toptwo", arms, None, replications, executor=executor)
+        return time.perf_counter() - begin
+
+    wall()
+    load = os.getloadavg()[0]
+    print(f"\nscaling on 2 of {os.cpu_count()} cores, load {load:.1f} before:")
+    with ProcessPoolExecutor(2) as executor:
+        wall(executor)
+        alone, shared = zip(*[(wall(), wall(executor)) for _ in range(3)], strict=True)
+    print(f"processes: {min(alone):.2f} s alone, {min(shared):.2f} s on two, {min(alone) / min(shared):.2f} times")
+    if importlib.util.find_spec("distributed"):
+        from distributed import Client, LocalCluster
+
+        with (
+            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            executor = client.get_executor(pure=False)
+            wall(executor)
+            shared = [wall(executor) for _ in range(3)]
+        print(f"Dask: {min(shared):.2f} s on two workers, {min(alone) / min(shared):.2f} times")
+
+
+def main(rounds=7):
+    engines(rounds)
+    peers()
+    scaling()
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
