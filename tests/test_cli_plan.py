@@ -54,3 +54,15 @@ def test_mistakes_end_with_two(words, message):
     ended = truearm("plan", *words)
     assert ended.returncode == 2
     assert message in " ".join(ended.stderr.split())
+
+
+def test_a_plan_as_a_picture(tmp_path):
+    ended = truearm("plan", "--arms", 2, "--plot", tmp_path / "plan.png")
+    assert ended.returncode == 0
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_of_an_unknown_kind_is_refused(tmp_path):
+    ended = truearm("plan", "--arms", 2, "--plot", tmp_path / "plan.docx")
+    assert ended.returncode == 2
+    assert ".png" in ended.stderr

@@ -46,6 +46,7 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 @options.contamination_option
 @options.tolerance_option
 @options.json_option
+@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw the table: PNG, SVG or PDF.")
 def plan_command(
     *,
     arms: int,
@@ -55,6 +56,7 @@ def plan_command(
     value: str | None,
     contamination: Contamination | None,
     as_json: bool,
+    plot: str | None,
     **chosen: Any,  # noqa: ANN401 - the options of `plan`
 ) -> None:
     """Tell before sampling whether arms can be told apart, and how many pulls it will take.
@@ -73,6 +75,10 @@ def plan_command(
         chosen["pilot"] = files.read(pilot, arm=arm, value=value)
     gap = gaps if len(gaps) > 1 else (gaps or (0.5,))[0]
     found = plan(arms=arms, gap=gap, contamination=contamination, **chosen)
+    if plot is not None:
+        from truearm.report.plots import save_plan
+
+        save_plan(found, plot)
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     if not found.identifiable:
         sys.exit(UNDECIDABLE)

@@ -12,6 +12,7 @@ import numpy as np
 
 from truearm.certificate import Tapes
 from truearm.errors import InvalidArgument, OutOfReach
+from truearm.planning import Plan
 from truearm.report.picture import VIEW, Picture, Timeline, span
 from truearm.result import Result
 from truearm.wording import name_of, percent, quantile_name
@@ -189,6 +190,33 @@ def _draw_readings(picture: Picture, ax: "Axes") -> "Axes":
     return ax
 
 
+def pulls(plan: Plan, ax: "Axes | None" = None) -> "Axes":
+    """Draw how many pulls `toptwo` is expected to need against the gap, a line per contamination.
+
+    A line ends where the contamination hides the gap, however many pulls there are.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from truearm import plan
+    >>> pulls(plan(arms=2, gap=1.0), Figure().add_subplot()).get_ylabel()
+    'pulls of all arms'
+    """
+    ax = _axes(ax)
+    for line, eps in enumerate(sorted({cell.eps for cell in plan.table})):
+        cells = [(cell.gap, cell.pulls) for cell in plan.table if cell.eps == eps and cell.pulls is not None]
+        if cells:
+            pen, hue = _PENS[line % len(_PENS)], _HUES[line % len(_HUES)]
+            ax.plot(*zip(*cells, strict=True), pen, color=hue, marker=".", label=f"{percent(eps)} may be bad")
+    ax.set(xscale="log", yscale="log", xlabel="gap, in units of the readings", ylabel="pulls of all arms")
+    gaps = sorted({cell.gap for cell in plan.table})
+    ax.set_xticks(gaps, labels=[f"{gap:g}" for gap in gaps])
+    ax.xaxis.minorticks_off()
+    ax.yaxis.set_major_formatter("{x:,.0f}")
+    ax.legend(frameon=False)
+    return ax
+
+
 def save(result: Result, readings: Tapes, path: str | Path) -> Path:
     """Write the four pictures on one sheet, as PNG, SVG or PDF by the ending of the path.
 
@@ -207,10 +235,7 @@ def save(result: Result, readings: Tapes, path: str | Path) -> Path:
         ...
     truearm.errors.InvalidArgument: path must end in .png, .svg or .pdf, but got 'report.docx'
     """
-    target = Path(path)
-    if target.suffix.lower() not in _FORMATS:
-        msg = f"path must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, but got {str(path)!r}"
-        raise InvalidArgument(msg)
+    target = _target(path)
     picture = Picture.of(result, readings)
     height = 4 + 0.35 * len(result.arms)
     figure = _matplotlib("figure").Figure(figsize=(12, 2 * height), layout="constrained")
@@ -221,3 +246,28 @@ def save(result: Result, readings: Tapes, path: str | Path) -> Path:
     _draw_readings(picture, corners[1, 1]).set_title("Readings")
     figure.savefig(target, dpi=120)
     return target
+
+
+def save_plan(plan: Plan, path: str | Path) -> Path:
+    """Write the picture of a plan, as PNG, SVG or PDF by the ending of the path.
+
+    Examples
+    --------
+    >>> from truearm import plan
+    >>> save_plan(plan(arms=2, gap=1.0), "plan.docx")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: path must end in .png, .svg or .pdf, but got 'plan.docx'
+    """
+    target = _target(path)
+    figure = _matplotlib("figure").Figure(figsize=(7, 5), layout="constrained")
+    pulls(plan, figure.subplots()).set_title(f"{plan.arms} arms, {plan.family}, delta = {plan.delta:g}")
+    figure.savefig(target, dpi=120)
+    return target
+
+
+def _target(path: str | Path) -> Path:
+    if Path(path).suffix.lower() not in _FORMATS:
+        msg = f"path must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, but got {str(path)!r}"
+        raise InvalidArgument(msg)
+    return Path(path)
