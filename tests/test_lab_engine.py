@@ -96,6 +96,11 @@ def test_tolerance_agrees(name):
     assert_same(TopTwo(), problem_for(k, contamination=0.1, tolerance=0.3), tapes, 4000)
 
 
+def test_tolerance_agrees_with_ties_when_the_last_arm_leads():
+    coins = np.random.default_rng(13).integers(0, 4, size=(3, 4096)) + np.array([[0.0], [0.0], [1.0]])
+    assert_same(TopTwo(), problem_for(3, contamination=0.05, tolerance=1.0), Given(coins), 2000)
+
+
 def test_equal_arms_end_as_indistinguishable_in_both():
     twins = np.random.default_rng(6).normal(size=(2, 1 << 13))
     problem, tapes = problem_for(2, contamination=0.2), Given(twins)

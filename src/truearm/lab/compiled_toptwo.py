@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truearm.lab.kernels import (
+    ROUGH,
     Floats,
     Ints,
     Mixture,
@@ -23,6 +24,7 @@ from truearm.lab.kernels import (
     log_mixture,
     merge,
     rank_at_least,
+    rough_log_mixture,
     up_to,
 )
 
@@ -74,7 +76,8 @@ class Desk(NamedTuple):
     reals: Floats
     """Rows as named below, one column per arm."""
     bets: Floats
-    """[entered arm, judged arm]: evidence of whole and of later readings, the count and the cut they belong to."""
+    """[entered arm, judged arm]: evidence of whole and of later readings, the count and the cut they belong to,
+    and how rough it is: all rivals are weighed roughly first, and only where it matters again."""
     run: Ints
     """Leader, arms entered, decisions made, and whether bets on later readings count (evidence T5)."""
     next_futility: Floats
@@ -98,7 +101,7 @@ class Desk(NamedTuple):
 ) = range(14)
 CUT, EVIDENCE, MINIMIZED, CARRY, TOLERANT_CUT, MINE, MINE_N, MINE_CUT = range(8)
 LEADER, ENTERED_COUNT, DECISIONS, LATER = range(4)
-WHOLE_BET, LATER_BET, BET_N, BET_CUT = range(4)
+WHOLE_BET, LATER_BET, BET_N, BET_CUT, BET_ROUGH = range(5)
 
 
 @door
@@ -189,7 +192,7 @@ def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
     desk.run[LEADER] = leader
     enter(desk, leader)
     test(desk, rules, tables)
-    rival = challenger(desk)
+    rival = challenger(desk, rules, tables)
     if rival < 0:
         return DECIDED
     if desk.ints[N, leader] + desk.ints[N, rival] >= rules.stale * desk.reals[MINIMIZED, rival]:
@@ -243,20 +246,24 @@ def enter(desk: Desk, leader: int) -> None:
 def test(desk: Desk, rules: Rules, tables: Tables) -> None:
     """Reject every arm the evidence against which suffices at all cuts."""
     leader = desk.run[LEADER]
+    bar = rules.log_threshold
     for i in range(desk.ints.shape[1]):
-        if desk.ints[ALIVE, i] and i != leader:
-            desk.reals[EVIDENCE, i] = (
-                math.inf if math.isnan(desk.reals[CUT, i]) else at_cut(desk, rules, tables, i)
-            )
+        if not desk.ints[ALIVE, i] or i == leader:
+            continue
+        if math.isnan(desk.reals[CUT, i]):
+            desk.reals[EVIDENCE, i] = math.inf
+            continue
+        rough = at_cut(desk, rules, tables, i, ROUGH)
+        desk.reals[EVIDENCE, i] = at_cut(desk, rules, tables, i, 0.0) if rough >= bar - ROUGH else rough
     for i in range(desk.ints.shape[1]):
-        if desk.ints[ALIVE, i] and i != leader and desk.reals[EVIDENCE, i] >= rules.log_threshold:
+        if desk.ints[ALIVE, i] and i != leader and desk.reals[EVIDENCE, i] >= bar:
             remember(desk, rules, tables, i)
-            if desk.reals[EVIDENCE, i] >= rules.log_threshold:
+            if desk.reals[EVIDENCE, i] >= bar:
                 desk.ints[ALIVE, i] = 0
 
 
 @compiled
-def at_cut(desk: Desk, rules: Rules, tables: Tables, judged: int) -> float:
+def at_cut(desk: Desk, rules: Rules, tables: Tables, judged: int, rough: float) -> float:
     """Return the evidence against an arm at its remembered cut."""
     x, n, first = desk.reals[CUT, judged], desk.ints[N, judged], desk.ints[START, judged]
     if desk.reals[MINE_N, judged] != n or desk.reals[MINE_CUT, judged] != x:
@@ -265,26 +272,27 @@ def at_cut(desk: Desk, rules: Rules, tables: Tables, judged: int) -> float:
         desk.reals[MINE_N, judged], desk.reals[MINE_CUT, judged] = n, x
     if not rules.pooled:
         leader = desk.run[LEADER]
-        bet(desk, tables, leader, judged, x)
+        bet(desk, tables, leader, judged, x, rough)
         return float(desk.reals[MINE, judged] + desk.bets[leader, judged, WHOLE_BET])
     for m in range(desk.run[ENTERED_COUNT]):
         if desk.ints[ENTERED, m] != judged:
-            bet(desk, tables, desk.ints[ENTERED, m], judged, x)
+            bet(desk, tables, desk.ints[ENTERED, m], judged, x, rough)
     return float(desk.reals[MINE, judged] + portfolio(desk, judged, desk.bets[:, judged]))
 
 
 @compiled
-def bet(desk: Desk, tables: Tables, arm: int, judged: int, x: float) -> None:
+def bet(desk: Desk, tables: Tables, arm: int, judged: int, x: float, rough: float) -> None:
     """Refresh what an entered arm's readings say at the cut of the judged arm."""
-    n = desk.ints[N, arm]
-    if desk.bets[arm, judged, BET_N] == n and desk.bets[arm, judged, BET_CUT] == x:
+    n, kept = desk.ints[N, arm], desk.bets[arm, judged]
+    same = kept[BET_N] == n and kept[BET_CUT] == x
+    if same and kept[BET_ROUGH] <= rough:
         return
-    desk.bets[arm, judged, BET_N], desk.bets[arm, judged, BET_CUT] = n, x
-    measure(desk, tables, arm, x, desk.bets[arm, judged], judged)
+    kept[BET_N], kept[BET_CUT], kept[BET_ROUGH] = n, x, rough
+    measure(desk, tables, arm, x, kept, judged, rough)
 
 
 @compiled
-def measure(desk: Desk, tables: Tables, arm: int, x: float, out: Floats, judged: int) -> None:
+def measure(desk: Desk, tables: Tables, arm: int, x: float, out: Floats, judged: int, rough: float) -> None:
     """Write the log-evidence of an arm's readings at a cut; it is closed for arms listed after the judged one."""
     first, early_size = desk.ints[FIRST, arm], desk.ints[BEFORE_SIZE, arm]
     start, size = desk.ints[START, arm], desk.ints[SIZE, arm]
@@ -292,16 +300,23 @@ def measure(desk: Desk, tables: Tables, arm: int, x: float, out: Floats, judged:
         count, early = up_to(desk.values, start, size, x), up_to(desk.before, first, early_size, x)
     else:
         count, early = below(desk.values, start, size, x), below(desk.before, first, early_size, x)
-    write(desk, tables, arm, count, early, out)
+    write(desk, tables, arm, count, early, out, rough)
 
 
 @compiled
-def write(desk: Desk, tables: Tables, arm: int, count: int, early: int, out: Floats) -> None:
+def write(desk: Desk, tables: Tables, arm: int, count: int, early: int, out: Floats, rough: float) -> None:
     """Write the log-evidence of an arm's whole and later counts."""
-    out[0] = log_mixture(tables.low, count, desk.ints[N, arm])
+    n, since = desk.ints[N, arm], desk.ints[N, arm] - desk.ints[BEFORE_N, arm]
+    later = desk.run[LATER] > 0
     out[1] = 0.0
-    if desk.run[LATER]:
-        out[1] = log_mixture(tables.low, count - early, desk.ints[N, arm] - desk.ints[BEFORE_N, arm])
+    if rough > 0:
+        out[0] = rough_log_mixture(tables.low, count, n)
+        if later:
+            out[1] = rough_log_mixture(tables.low, count - early, since)
+    else:
+        out[0] = log_mixture(tables.low, count, n)
+        if later:
+            out[1] = log_mixture(tables.low, count - early, since)
 
 
 @compiled
@@ -350,9 +365,9 @@ def falling(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, ou
         if arm == judged or (arm != leader and not rules.pooled):
             continue
         if beyond:
-            write(desk, tables, arm, desk.ints[SIZE, arm], desk.ints[BEFORE_SIZE, arm], out[arm])
+            write(desk, tables, arm, desk.ints[SIZE, arm], desk.ints[BEFORE_SIZE, arm], out[arm], 0.0)
         else:
-            measure(desk, tables, arm, x, out[arm], judged)
+            measure(desk, tables, arm, x, out[arm], judged, 0.0)
     return portfolio(desk, judged, out) if rules.pooled else float(out[leader, 0])
 
 
@@ -366,10 +381,10 @@ def tolerant_falling(desk: Desk, rules: Rules, tables: Tables, judged: int, rank
         desk.ints.shape[1],
     )
     if rank >= size:
-        write(desk, tables, leader, desk.ints[SIZE, leader], desk.ints[BEFORE_SIZE, leader], out[leader])
+        write(desk, tables, leader, desk.ints[SIZE, leader], desk.ints[BEFORE_SIZE, leader], out[leader], 0.0)
     else:
         x = desk.values[first + rank] - rules.tolerance
-        measure(desk, tables, leader, x, out[leader], False)
+        measure(desk, tables, leader, x, out[leader], k, 0.0)  # open for all arms
     if not rules.pooled or k == 2:
         return float(out[leader, 0])
     m = 1
@@ -481,14 +496,24 @@ def point(edges: Ints, layer: int, left: int, right: int, i: int) -> int:
 
 
 @compiled
-def challenger(desk: Desk) -> int:
-    """Return the rival of least evidence plus log of its pulls."""
-    best, least_value = -1, math.inf
+def challenger(desk: Desk, rules: Rules, tables: Tables) -> int:
+    """Return the rival of least evidence plus log of its pulls; of those that are near, evidence is made exact."""
+    least_rough = math.inf
     for i in range(desk.ints.shape[1]):
         if desk.ints[ALIVE, i] and i != desk.run[LEADER]:
+            least_rough = min(least_rough, desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i]))
+    best, least_value = -1, math.inf
+    for i in range(desk.ints.shape[1]):
+        if not desk.ints[ALIVE, i] or i == desk.run[LEADER]:
+            continue
+        value = desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i])
+        if value > least_rough + 2 * ROUGH:
+            continue
+        if desk.reals[EVIDENCE, i] < rules.log_threshold:
+            desk.reals[EVIDENCE, i] = at_cut(desk, rules, tables, i, 0.0)
             value = desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i])
-            if best < 0 or value < least_value:
-                best, least_value = i, value
+        if best < 0 or value < least_value:
+            best, least_value = i, value
     return best
 
 

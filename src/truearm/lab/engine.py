@@ -246,7 +246,7 @@ def _toptwo_desk(state: toptwo_policy.State) -> toptwo.Desk:
         before=np.empty(0),
         ints=ints,
         reals=reals,
-        bets=np.full((k, k, 4), np.nan),
+        bets=np.full((k, k, 5), np.nan),
         run=np.array([0, 0, 0, later], np.int64),
         next_futility=np.array([state.next_futility], np.float64),
     )

@@ -3,6 +3,7 @@
 The same numbers as `truearm.mixture` to about ten digits, at a hundredth of the price: log-gamma values come from
 tables, since counts are whole numbers, and one continued fraction gives the incomplete beta function.
 """
+# ruff: noqa: PLR0917 - compiled functions take no keyword-only arguments
 
 import math
 from collections.abc import Callable
@@ -22,7 +23,8 @@ Ints = NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _FAR = -40.0  # log of a tail that a sum with 1 does not notice
-_HUGE = 600.0  # log of what the exponential function still reaches
+ROUGH = 1e-2  # of log M; a fraction that stops at the accuracy below is hundreds of times nearer
+_ROUGH_ACCURACY = 1e-6
 _ACCURACY = 1e-13  # as in truearm.mixture
 _LARGE = 1e120  # a step of the fraction multiplies by less than 1e30, so nothing overflows between two looks
 _SMALL = 4096  # 64 megabytes per level, most of them never touched
@@ -115,44 +117,99 @@ def bare_mixture(tables: Mixture) -> Mixture:
 @compiled
 def log_mixture(tables: Mixture, s: int, n: int) -> float:
     """Return log M_n(s; p0), looked up where n is small."""
-    if n >= _SMALL:
-        return computed(tables, s, n)
     at = n * (n + 1) // 2 + s
+    if at >= tables.known.size:
+        return computed(tables, s, n, _ACCURACY)
     value = tables.known[at]
     if value == 0:
-        value = computed(tables, s, n)
+        value = computed(tables, s, n, _ACCURACY)
         tables.known[at] = value
     return float(value)
 
 
 @compiled
-def computed(tables: Mixture, s: int, n: int) -> float:
+def rough_log_mixture(tables: Mixture, s: int, n: int) -> float:
+    """Return log M_n(s; p0) to within `ROUGH`, at half the price."""
+    at = n * (n + 1) // 2 + s
+    if at < tables.known.size and tables.known[at] != 0:
+        return float(tables.known[at])
+    return computed(tables, s, n, _ROUGH_ACCURACY)
+
+
+@compiled
+def computed(tables: Mixture, s: int, n: int, accuracy: float) -> float:
     """Return log M_n(s; p0).
 
     A component is weight B_p0(a,b)/(B_p0(a0,b0) p0^s (1-p0)^(n-s)), a = a0 + s, b = b0 + n - s. With the
     fraction f of B_p0(a,b) = p0^a (1-p0)^b / f it is K/f, K free of the data; with that of the upper tail it is
-    K (B(a,b)/(p0^a (1-p0)^b) - 1/f), whose first term is K e^-front.
+    K (B(a,b)/(p0^a (1-p0)^b) - 1/f), whose first term is K e^-front. Two fractions are evaluated side by side.
     """
-    p0, logs = tables.p0, tables.logs
+    p0, parts = tables.p0, tables.components
+    last = parts.shape[0] - 1  # one component is its own second, with no weight
+    a, b = parts[0, 0] + s, parts[0, 1] + (n - s)
+    c, d = parts[last, 0] + s, parts[last, 1] + (n - s)
+    weight = parts[last, 2] if last > 0 else 0.0
+    first_low, second_low = p0 * (a + b + 2) < a + 1, p0 * (c + d + 2) < c + 1
+    if first_low and second_low:
+        first, second = two_fractions(a, b, c, d, p0, accuracy)
+        return math.log(parts[0, 2] / first + weight / second)
     total, shift = 0.0, 0.0
-    for c in range(tables.components.shape[0]):
-        a, b = tables.components[c, 0] + s, tables.components[c, 1] + (n - s)
-        constant = tables.components[c, 2]
-        if p0 * (a + b + 2) < a + 1:
-            total += constant / fraction(a, b, p0, _ACCURACY)
-            continue
-        log_beta = logs[3 * c, s] + logs[3 * c + 1, n - s] - logs[3 * c + 2, n]
-        front = a * tables.log_p + b * tables.log_q - log_beta
-        if -front - shift > _HUGE:  # the largest term stays in reach of the exponential function
-            total *= math.exp(shift + front)
-            shift = -front
-        whole = math.exp(-front - shift)
-        total += constant * whole
-        if front > _FAR:
-            # the tail is at most e^front/(b - (a+b)(1-p0)): the smaller, the fewer digits of it matter
-            digits = _ACCURACY * max(1.0, whole * (b - (a + b) * (1 - p0)))
-            total -= constant / fraction(b, a, 1 - p0, min(digits, 1e-3)) * math.exp(-shift)
+    front = upper_front(tables, 0, s, n)
+    other = upper_front(tables, last, s, n)
+    if not first_low and not second_low and front > _FAR and other > _FAR:
+        slack = math.exp(-max(front, other)) * min(b - (a + b) * (1 - p0), d - (c + d) * (1 - p0))
+        digits = min(accuracy * max(1.0, slack), 1e-3)  # of a small tail few digits matter
+        first, second = two_fractions(b, a, d, c, 1 - p0, digits)
+        return math.log(parts[0, 2] * (math.exp(-front) - 1 / first) + weight * (math.exp(-other) - 1 / second))
+    shift = max(0.0, -front if not first_low else 0.0, -other if not second_low else 0.0)
+    total = parts[0, 2] * one_part(a, b, p0, front, shift, accuracy)
+    if last > 0:
+        total += weight * one_part(c, d, p0, other, shift, accuracy)
     return shift + math.log(total)  # audit 2.C
+
+
+@compiled
+def upper_front(tables: Mixture, c: int, s: int, n: int) -> float:
+    """Return log of p0^a (1-p0)^b / B(a,b) of a component."""
+    a, b = tables.components[c, 0] + s, tables.components[c, 1] + (n - s)
+    log_beta = tables.logs[3 * c, s] + tables.logs[3 * c + 1, n - s] - tables.logs[3 * c + 2, n]
+    return float(a * tables.log_p + b * tables.log_q - log_beta)
+
+
+@compiled
+def one_part(a: float, b: float, p0: float, front: float, shift: float, accuracy: float) -> float:
+    """Return a component over its K and over e^shift, which keeps it in reach of the exponential function."""
+    if p0 * (a + b + 2) < a + 1:
+        return math.exp(-shift) / fraction(a, b, p0, accuracy)
+    if front < _FAR:
+        return math.exp(-front - shift)
+    return math.exp(-front - shift) - math.exp(-shift) / fraction(b, a, 1 - p0, accuracy)
+
+
+@contracted
+def two_fractions(a: float, b: float, c: float, d: float, x: float, accuracy: float) -> tuple[float, float]:
+    """Return `fraction` of (a, b) and of (c, d), step by step together: neither waits for its own last product."""
+    before, top, low, bottom = 1.0, a, 0.0, 1.0
+    before2, top2, low2, bottom2 = 1.0, c, 0.0, 1.0
+    m = 0.0
+    while m < _MOST:
+        odd, even, step = -(a + m) * (a + b + m) * x, (m + 1) * (b - m - 1) * x, a + 2 * m + 1
+        odd2, even2, step2 = -(c + m) * (c + d + m) * x, (m + 1) * (d - m - 1) * x, c + 2 * m + 1
+        inner, inner2 = step * top + odd * before, step2 * top2 + odd2 * before2
+        under, under2 = step * bottom + odd * low, step2 * bottom2 + odd2 * low2
+        new, new2 = (step + 1) * inner + even * top, (step2 + 1) * inner2 + even2 * top2
+        base, base2 = (step + 1) * under + even * bottom, (step2 + 1) * under2 + even2 * bottom2
+        here, there, here2, there2 = base * top, bottom * new, base2 * top2, bottom2 * new2
+        before, top, low, bottom = inner, new, under, base
+        before2, top2, low2, bottom2 = inner2, new2, under2, base2
+        m += 1
+        if abs(here - there) <= accuracy * abs(there) and abs(here2 - there2) <= accuracy * abs(there2):
+            break
+        if abs(top) > _LARGE or abs(top2) > _LARGE:
+            scale, scale2 = 1 / top, 1 / top2
+            before, top, low, bottom = before * scale, 1.0, low * scale, bottom * scale
+            before2, top2, low2, bottom2 = before2 * scale2, 1.0, low2 * scale2, bottom2 * scale2
+    return top / bottom, top2 / bottom2
 
 
 @contracted
