@@ -120,5 +120,5 @@ def _against_gap(rows: Sequence[Row]) -> "Figure":
         axis.errorbar(x[order], pulls, yerr=spread, color=color, marker="o", markersize=4, label=_name(policy))
     axis.set(xlabel="1 / effective gap squared", ylabel="pulls, mean and two standard errors")
     axis.set(xlim=(0, None), ylim=(0, None))
-    axis.legend(frameon=False, fontsize=8)
+    axis.legend(loc="upper left", frameon=False, fontsize=8)
     return figure
