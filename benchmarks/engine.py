@@ -33,7 +33,7 @@ def ten(gap):
 REGULAR = Regularity(B=families.gaussian().minimal_B(0.25), m2=families.gaussian().m2, reach=0.25)
 CASES = [
     # name, goal, policy, gap, options, replications per round
-    ("elimination, every round", 12, Elimination("paper"), 1.0, {"regularity": REGULAR, "max_pulls": 10**7}, 1),
+    ("elimination, every round", 12, Elimination("paper"), 0.3, {"regularity": REGULAR, "max_pulls": 10**7}, 1),
     ("toptwo, 15 thousand pulls", 150, TopTwo(), 0.17, {}, 4),
     ("toptwo, 200 thousand pulls", 80, TopTwo(), 0.05, {"max_pulls": 10**7}, 1),
     ("QLUCB, one pull at a time", None, Lucb(growth=0.0), 0.5, {}, 4),
