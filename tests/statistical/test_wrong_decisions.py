@@ -6,11 +6,12 @@ contamination hides (zero effective gap under the paper's promise), or by its pl
 
 import numpy as np
 import pytest
-from .promise import kept
 
 from truearm import Contamination, bounds, families, lab
 from truearm.lab.arms import Instance, translations
 from truearm.lab.simulate import simulate
+
+from .promise import kept
 
 pytestmark = pytest.mark.statistical
 DELTA, EPS = 0.1, 0.1

@@ -45,7 +45,7 @@ def simulate_command(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    r"""Run policies against instances and attacks whose truth is known.
+    """Run policies against instances and attacks whose truth is known.
 
     SCENARIO is a TOML file, or the name of a scenario that comes with the package.
 
@@ -53,7 +53,7 @@ def simulate_command(
     truearm simulate --list
     truearm simulate harm --plot harm.png
     truearm simulate my.toml --replications 20 --workers 2 --output cells.csv
-    """
+    """  # noqa: D301 - click wants the control character
     if listing or scenario is None:
         for name, title in scenarios.shipped().items():
             click.echo(f"{name:18} {title}")

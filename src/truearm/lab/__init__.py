@@ -42,6 +42,7 @@ from truearm.lab.limits import (
     minimax_pulls,
     observed,
 )
+from truearm.lab.simulate import Run, Runner, Simulation, Summary, Tapes, play, simulate
 from truearm.limits import Limit
 
 __all__ = [
@@ -53,9 +54,14 @@ __all__ = [
     "Mixture",
     "Observed",
     "Prescient",
+    "Run",
+    "Runner",
+    "Simulation",
     "Stationary",
     "Steering",
+    "Summary",
     "Tape",
+    "Tapes",
     "amplified",
     "benign",
     "bernoulli_limit",
@@ -75,7 +81,9 @@ __all__ = [
     "minimax_pulls",
     "oblivious",
     "observed",
+    "play",
     "schreuder",
+    "simulate",
     "steered_by_parity",
     "translations",
     "worst",
