@@ -1,0 +1,29 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("strings.py", "lowest median"),
+        ("salaries.py", "B has the highest median"),
+        ("honest_no.py", "may have the lowest median"),
+        ("demo.py", "zlib"),
+    ],
+)
+def test_every_example_runs_and_answers(name, words):
+    ended = subprocess.run(
+        [sys.executable, EXAMPLES / name], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert ended.returncode in (0, 3), ended.stderr
+    assert words in " ".join(ended.stdout.split())
+
+
+def test_no_example_is_forgotten():
+    named = {"strings.py", "salaries.py", "honest_no.py", "demo.py"}
+    assert {path.name for path in EXAMPLES.glob("*.py")} == named
