@@ -231,8 +231,9 @@ def test_a_finished_log_gives_the_same_result_without_a_pull(tmp_path):
 
 def test_a_log_of_another_study_is_refused(tmp_path):
     find_best(arms(A=0.0, B=2.0), store=tmp_path / "run.db")
-    with pytest.raises(ProtocolError, match="another study"):
-        find_best(arms(A=0.0, B=2.0), delta=0.01, store=tmp_path / "run.db")
+    for change, words in (({"delta": 0.01}, "differs in problem"), ({"max_pulls": 9}, "differs in max_pulls")):
+        with pytest.raises(ProtocolError, match=words):
+            find_best(arms(A=0.0, B=2.0), store=tmp_path / "run.db", **change)
 
 
 def test_nothing_is_printed_in_a_pipe(capfd):

@@ -285,12 +285,15 @@ def _opened(store: "str | Path | Store | None") -> "Iterator[Store | None]":
 def _continued(study: Study, store: "Store") -> Study:
     """Return the study after the events of its log, or start a log for it."""
     definition = study.to_dict()
-    meaning = {key: definition[key] for key in ("problem", "policy", "seed")}
+    meaning = {key: definition[key] for key in ("problem", "policy", "max_pulls", "seed")}
     if not store.created:
         store.create(meaning)
         return study
-    if store.definition != meaning:
-        msg = f"the log {store.path} belongs to another study; use another file, or the definition it began with"
+    if other := [key for key, value in meaning.items() if store.definition.get(key) != value]:
+        msg = (
+            f"the log {store.path} belongs to another study: it differs in {', '.join(other)}; "
+            "use another file, or the definition it began with"
+        )
         raise ProtocolError(msg)
     return replay(study, store)
 
