@@ -284,6 +284,22 @@ def test_four_processes_write_one_fresh_file(tmp_path):
         assert sorted(event.ticket for event in events(store)) == list(range(4 * count))
 
 
+def test_looking_at_a_file_does_not_drop_the_locks_of_a_store_that_has_it_open(tmp_path):
+    # the locks of a process end when it closes any descriptor of the file; another process would then remove
+    # the write-ahead log of a store that still writes to it
+    path = tmp_path / "run.db"
+    with Store(path) as first:
+        first.create({"arms": ["A"]})
+        first.create({"arms": ["A"]})
+        with Store(path) as second:
+            second.create({"arms": ["A"]})
+        assert start(RIVAL, path, 1, 5).communicate(timeout=120)[1] == ""
+        first.append([Reading(0, "A", 1.0)])
+        assert (tmp_path / "run.db-wal").exists()
+    with Store(path) as store:
+        assert sorted(event.ticket for event in events(store)) == [0, 5, 6, 7, 8, 9]
+
+
 def kill_while_writing(path, delay):
     """Kill a writer some time after it is about to open the file; return the last position it said was safe."""
     writer = start(WRITER, path)

@@ -13,6 +13,7 @@ import json
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -130,6 +131,7 @@ class Store:
         self._patience = check_positive("patience", patience)
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         self._created = False
         if _is_log(self.path):
             self._connect()
@@ -144,7 +146,9 @@ class Store:
         """Let go of the file. What was acknowledged is in it anyway."""
         with self._lock:
             if self._connection:
-                self._connection.close()
+                with _GUARD:
+                    self._connection.close()
+                    _OPEN[self._file] -= 1
             self._connection = None
 
     @property
@@ -231,13 +235,32 @@ class Store:
 
     def _connect(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = sqlite3.connect(
-                self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
-            )
-            self._connection.execute("PRAGMA synchronous = FULL")
-            if _has_study(self._connection):
-                _switch_on_log(self._connection, self._patience)
+            with _GUARD:
+                connection = sqlite3.connect(
+                    self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
+                )
+                connection.execute("PRAGMA synchronous = FULL")
+                begun = _has_study(connection)
+                self._file = _identity(self.path)
+                _OPEN[self._file] += 1
+            self._connection = connection
+            if begun:
+                _switch_on_log(connection, self._patience)
         return self._connection
+
+
+# Closing any descriptor of a file drops all locks this process has on it, those of SQLite too; another process may
+# then take the write-ahead log for its own and remove it. So a file is read only while no store has it open.
+_GUARD = threading.RLock()
+_OPEN: Counter[tuple[int, int] | None] = Counter()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_log(path: Path) -> bool:
@@ -245,10 +268,13 @@ def _is_log(path: Path) -> bool:
     if not path.parent.is_dir() or path.is_dir():
         msg = f"{path} cannot be a file; choose a file in an existing directory"
         raise InvalidArgument(msg)
-    if not path.exists():
-        return False
-    with path.open("rb") as file:
-        head = file.read(100)
+    with _GUARD:
+        file = _identity(path)
+        if file is None:
+            return False
+        if _OPEN[file] > 0:
+            return True  # it was read before a store of this process opened it
+        head = _head(path)
     if not head:
         return False
     application, version = (int.from_bytes(head[at : at + 4], "big") for at in (68, 60))
@@ -259,6 +285,11 @@ def _is_log(path: Path) -> bool:
         msg = f"{path} is a log of schema {version}, and this truearm reads up to {SCHEMA}; install a newer one"
         raise InvalidArgument(msg)
     return True
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(100)
 
 
 def _has_study(connection: sqlite3.Connection) -> bool:
