@@ -315,6 +315,20 @@ def test_certified_relative_tolerance_turns_there_too():
     assert [bool(f) for f in found] == [False, True]
 
 
+@given(readings, readings, st.sampled_from([pair, fixed_pair]), st.integers(0, 3), st.floats(0.2, 3))
+def test_certified_tolerance_is_the_least_difference_that_suffices(x, y, measure, holes, limit):
+    better, worse, levels = Sample(np.sort(x), holes, 1), Sample(np.sort(y), 0, holes), Levels(0.45, 0.45)
+
+    def suffices(amount):
+        rival = worse.mapped(lambda values: values - amount)
+        return measure(better, rival, levels).log_value >= limit
+
+    found = certified_tolerance(better, worse, limit, levels=levels, evidence=measure)
+    differences = [w - b for w in worse.values for b in better.values if math.isfinite(w) and math.isfinite(b)]
+    tried = (a + extra for a in (0.0, *sorted(d for d in differences if d > 0)) for extra in (0.0, 1e-12))
+    assert found == pytest.approx(next(filter(suffices, tried), math.inf), abs=3e-12)
+
+
 @pytest.mark.parametrize("wild", [1e6, 1e12, 1e15, 1.7e308, math.inf])
 @pytest.mark.parametrize("relative", [False, True])
 def test_one_wild_reading_leaves_the_certified_tolerance_alone(wild, relative):

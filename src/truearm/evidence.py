@@ -66,8 +66,6 @@ __all__ = [
 Floats = NDArray[np.float64]
 Rule = Literal["pooled", "causal", "clairvoyant", "dependent"]
 
-_HUGE = float(np.finfo(np.float64).max)
-
 
 def threshold(k: int, delta: float, rule: Rule) -> float:
     """Return how much evidence rejects an arm, so that the best of k arms is ever lost with chance <= delta.
@@ -424,6 +422,9 @@ def certified_tolerance(
 ) -> float:
     """Return alpha*, the least tolerance within which one arm is certified not to be worse (evidence T7).
 
+    A cut that fails at one tolerance tells at which it no longer does: a lower bound of the answer, which is
+    raised until no cut fails.
+
     Examples
     --------
     >>> a, b = Sample.of(np.arange(0.0, 40.0)), Sample.of(np.arange(20.0, 60.0))
@@ -434,43 +435,46 @@ def certified_tolerance(
     """
     if relative:
         better, worse = positive(better, sign), positive(worse, sign)
-
-    def reached(amount: float) -> bool:
+    amount = step = 0.0
+    while amount < math.inf:
         rival = shifted(worse, Tolerance(amount, relative=relative), sign)
-        return evidence(better, rival, levels, enough=log_threshold).log_value >= log_threshold
+        found = evidence(better, rival, levels, enough=log_threshold)
+        if found.log_value >= log_threshold:
+            break
+        own = _counted(worse.values.size - found.rank + worse.pending, worse.n)
 
-    if reached(0.0):
-        return 0.0
-    worst = _span(better.values, worse.values, relative=relative)
-    if not reached(worst):
+        def holds(below: int, own: Sample = own) -> bool:
+            head = _counted(below + better.pending, better.n)
+            return evidence(head, own, levels).log_value >= log_threshold
+
+        needed = _mended(better.values, worse.values[found.rank :], holds, relative=relative, sign=sign)
+        if needed > amount:
+            amount, step = needed, math.ulp(needed + relative)
+        else:  # the tolerance is right, and the shift by it was rounded to the wrong side
+            amount, step = amount + step, 2 * step
+    return amount
+
+
+def _counted(count: int, n: int) -> Sample:
+    """Return a sample without values, of which `count` of n readings favor the null at the only cut it has."""
+    return Sample(np.empty(0), n - count, count)
+
+
+def _mended(better: Floats, above: Floats, holds: Callable[[int], bool], *, relative: bool, sign: float) -> float:
+    """Return the least tolerance at which a failing cut holds, infinity if there is none.
+
+    The cut is just below the first of the values `above` it; it holds if few enough of `better` are below it.
+    """
+    if not above.size or not holds(0):
         return math.inf
-    low, high = 0.0, worst
-    while high - low > 1e-12 * high:  # relative to the answer: one wild reading makes `worst` huge
-        middle = low + (high - low) / 2  # low + high may overflow
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    exact = high if relative else _snapped(better.values, worse.values, low, high)
-    return exact if reached(exact) else high
-
-
-def _span(better: Floats, worse: Floats, *, relative: bool) -> float:
-    """Return a tolerance that puts every finite reading of `worse` below every finite one of `better`."""
-    better, worse = better[np.isfinite(better)], worse[np.isfinite(worse)]
-    if not better.size or not worse.size:
-        return 1.0
-    with np.errstate(over="ignore"):
-        if not relative:
-            return min(float(max(worse[-1] - better[0], 0.0)) + 1.0, _HUGE)
-        sizes = np.abs(np.concatenate((better[[0, -1]], worse[[0, -1]])))
-        return min(float(sizes.max() / sizes.min()), _HUGE)
-
-
-def _snapped(better: Floats, worse: Floats, low: float, high: float) -> float:
-    """Return the difference of readings in (low, high] at which the evidence jumps."""
-    at = np.searchsorted(worse, better + low, side="right")
-    inside = at < worse.size
-    steps = worse[at[inside]] - better[inside]
-    steps = steps[(steps > low) & (steps <= high)]
-    return float(steps.max()) if steps.size else high
+    low, high = 0, better.size
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    worse, reached = float(above[0]), float(better[low])  # the shift must bring one down to the other
+    if not relative:
+        return worse - reached
+    return (worse / reached if sign > 0 else reached / worse) - 1
 
 
 @dataclass(frozen=True, slots=True)
