@@ -289,7 +289,11 @@ class _Court:
 
 def _sorted(tapes: Sequence[Floats], sign: float) -> tuple[Sample, ...]:
     def sample(tape: Floats) -> Sample:
-        return Sample.of(tape if sign > 0 else sign * tape)
+        values = sign * tape
+        values.sort()
+        known = values[: values.searchsorted(np.nan)]  # NaN comes last
+        known.flags.writeable = False
+        return Sample(known, tape.size - known.size)
 
     if sum(tape.size for tape in tapes) < _MANY:
         return tuple(map(sample, tapes))
@@ -349,10 +353,13 @@ def _exclusions(
     for place, judged in enumerate(ranking):
         for accuser in ranking[:place]:
             found = known.get((accuser, judged))
-            if found is None:
-                found = court.evidence(accuser, judged, enough=court.log_threshold)
-            if found >= court.log_threshold:
-                claims.append(court.claim(accuser, judged, court.evidence(accuser, judged)))
+            if (
+                found is None
+                and court.evidence(accuser, judged, enough=court.log_threshold) >= court.log_threshold
+            ):
+                found = court.evidence(accuser, judged)
+            if found is not None and found >= court.log_threshold:
+                claims.append(court.claim(accuser, judged, found))
                 break
     return tuple(claims)
 
