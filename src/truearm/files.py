@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.frames import check_column, grouped, not_a_number, tapes_of, unnamed, without_foot
+from truearm.frames import check_column, gathered, not_a_number, tapes_of, unnamed, without_foot
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +38,7 @@ FORMATS = {
 }
 _PACKED = (".gz", ".zst")  # DuckDB unpacks these by itself
 _ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
+_MANY = 1 << 20  # rows; from here on pyarrow saves more time than its import takes
 
 
 def read(
@@ -71,10 +73,7 @@ def read(
             return tapes_of(_sheet(file), arm, value)
         with _duckdb().connect() as connection:
             table = _Table(connection, file, form)
-            if arm is None or value is None:
-                return table.wide()
-            codes, values, names = table.long(arm, value)
-    return grouped(codes, values, names)  # after the connection has given back what it held
+            return table.wide() if arm is None or value is None else table.long(arm, value)
 
 
 @contextmanager
@@ -137,25 +136,31 @@ class _Table:
     def wide(self) -> dict[str, Floats]:
         """Return every column as an arm, without the empty cells at its foot."""
         table = self._chosen({name: self._number(name) for name in self.types})
-        return {name: without_foot(self._numbers(name, table, name)) for name in self.types}
+        tapes = {}
+        for name in self.types:
+            cell = _quoted(name)
+            self._check(name, table, cell)
+            column = self._sql(f"SELECT {cell} AS value FROM {table}").fetchnumpy()["value"]
+            tapes[name] = without_foot(_filled(column))
+        return tapes
 
-    def long(self, arm: str, value: str) -> tuple[NDArray[Any], Floats, list[str]]:
-        """Return for each row the code of its arm and its reading, and the names of the arms by code."""
+    def long(self, arm: str, value: str) -> dict[str, Floats]:
+        """Return the readings of each arm in the order of the rows."""
         check_column(self.types, arm, "arm")
         check_column(self.types, value, "value")
         name = f"{_quoted(arm)}::VARCHAR"
         table = self._chosen({"arm": name, "value": self._number(value)})
-        found = self._run(f"SELECT DISTINCT arm FROM {table}").fetchall()
-        if not found:
+        counts = dict(self._run(f"SELECT arm, count(*) FROM {table} GROUP BY arm").fetchall())
+        if not counts:
             msg = "the file has no rows of data; check that its first line names the columns"
             raise InvalidArgument(msg)
-        names = sorted(row[0] for row in found if row[0])
-        if len(names) < len(found):
+        if None in counts or "" in counts:
             raise InvalidArgument(unnamed(self._row(f"coalesce({name}, '') = ''"), arm))
-        values = self._numbers("value", table, value)
-        kinds = ", ".join(map(_literal, names))
+        self._check(value, table, "value")
+        kinds = ", ".join(map(_literal, counts))
         code = f"enum_code(TRY_CAST(arm AS ENUM({kinds})))"  # measured: a sixth of the time of a join
-        return np.asarray(self._column(code, table)), values, names
+        rows = self._sql(f"SELECT {code} AS code, value FROM {table}")
+        return gathered(_batches(rows, sum(counts.values())), counts)
 
     def _chosen(self, columns: Mapping[str, str]) -> str:
         """Return a table of columns: text is parsed once, Parquet and Arrow are scanned where they are."""
@@ -172,26 +177,18 @@ class _Table:
             return f"TRY_CAST(nullif({cell}, '') AS DOUBLE)"  # nullif: duckdb#23818, a bare TRY_CAST raises
         return f"{cell}::DOUBLE" if _is_numeric(self.types[column]) else "NULL::DOUBLE"  # `_check` speaks of it
 
-    def _numbers(self, name: str, table: str, column: str) -> Floats:
-        """Return a column of a table of numbers, NaN where a cell of the file's column is empty."""
-        found = self._column(_quoted(name), table)
-        if isinstance(found, np.ma.MaskedArray):
-            self._check(column)
-            found = found.filled(np.nan)
-        return np.asarray(found, dtype=np.float64)
-
-    def _column(self, expression: str, table: str) -> Any:  # noqa: ANN401 - masked where there is no value
-        # one column at a time, and never from `execute`, which stores all rows first: a third of the time
-        return self._sql(f"SELECT {expression} AS c FROM {table}").fetchnumpy()["c"]
-
-    def _check(self, column: str) -> None:
+    def _check(self, column: str, table: str, number: str) -> None:
         """Raise for the first cell that is neither a number nor one of the marks for a missing one."""
         cell = _quoted(column)
         if not self._text:
             kind = self.types[column]
             if not _is_numeric(kind):
-                [(first,)] = self._run(f"SELECT {cell} FROM {self._cells} LIMIT 1").fetchall()
-                raise InvalidArgument(f"{not_a_number(first, 1, column)} (the column's type is {kind})")
+                first = self._run(f"SELECT {cell} FROM {self._cells} LIMIT 1").fetchall()
+                msg = not_a_number(first[0][0] if first else None, 1, column)
+                raise InvalidArgument(f"{msg} (the column's type is {kind})")
+            return
+        [(complete,)] = self._run(f"SELECT count(*) = count({number}) FROM {table}").fetchall()
+        if complete:
             return
         marks = ", ".join(f"'{mark}'" for mark in _ABSENT)
         wrong = f"{self._number(column)} IS NULL AND lower(trim({cell})) NOT IN ({marks})"
@@ -203,6 +200,23 @@ class _Table:
         numbered = f"SELECT *, row_number() OVER () AS row_of_file FROM {self._cells}"
         found = self._run(f"SELECT min(row_of_file) FROM ({numbered}) WHERE {condition}").fetchall()
         return int(found[0][0])
+
+
+def _batches(rows: Any, n: int) -> Iterator[tuple[NDArray[Any], Floats]]:  # noqa: ANN401 - a relation
+    """Return the codes and values of n rows: as DuckDB finds them, if there are many and pyarrow is there."""
+    if n >= _MANY and find_spec("pyarrow") is not None:
+        import pyarrow as pa  # type: ignore[import-untyped]
+
+        for batch in pa.RecordBatchReader.from_stream(rows):
+            codes, values = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+            yield codes, values
+    else:
+        columns = rows.fetchnumpy()
+        yield np.asarray(columns["code"]), _filled(columns["value"])
+
+
+def _filled(column: Any) -> Floats:  # noqa: ANN401 - DuckDB masks empty cells
+    return np.asarray(column.filled(np.nan) if isinstance(column, np.ma.MaskedArray) else column, dtype=np.float64)
 
 
 def _source(connection: Any, file: Path, form: str) -> str:  # noqa: ANN401
@@ -235,7 +249,7 @@ def _lines(connection: Any, name: str) -> str:  # noqa: ANN401
 
 def _arrow(file: Path) -> Any:  # noqa: ANN401 - a pyarrow table
     try:
-        from pyarrow import feather  # type: ignore[import-untyped]
+        from pyarrow import feather
     except ImportError:
         msg = f"reading {file.name!r} needs pyarrow; install it with: pip install pyarrow"
         raise InvalidArgument(msg) from None

@@ -5,7 +5,7 @@ Arms keep the order in which they first appear, readings the order of their rows
 missing reading and becomes NaN; at the foot of a wide column it is only the end of a shorter one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -80,23 +80,44 @@ def grouped(codes: NDArray[Any], values: Floats, names: Sequence[str]) -> dict[s
     >>> grouped(np.array([1, 0, 1]), np.array([5.0, 6.0, 7.0]), ["A", "B"])
     {'B': array([5., 7.]), 'A': array([6.])}
     """
-    if not codes.size:
-        return {}
-    size = max(_BLOCK, _SHARE * len(names))
-    blocks = [slice(start, start + size) for start in range(0, codes.size, size)]
-    counts = np.array([np.bincount(codes[block], minlength=len(names)) for block in blocks])
-    ends = np.cumsum(counts, axis=0)
-    tapes = [np.empty(n) for n in ends[-1].tolist()]
-    for block, sizes, until in zip(blocks, counts.tolist(), ends.tolist(), strict=True):
-        ordered, at = values[block][np.argsort(codes[block], kind="stable")], 0
-        for tape, n, end in zip(tapes, sizes, until, strict=True):
-            tape[end - n : end] = ordered[at : at + n]
-            at += n
-    first: dict[int, None] = {}
-    for i in np.unique(np.argmax(counts > 0, axis=0)).tolist():  # only where an arm is new
-        found, rows = np.unique(codes[blocks[i]], return_index=True)
-        first.update(dict.fromkeys(found[np.argsort(rows)].tolist()))
+    return gathered(
+        [(codes, values)], dict(zip(names, np.bincount(codes, minlength=len(names)).tolist(), strict=True))
+    )
+
+
+def gathered(batches: Iterable[tuple[NDArray[Any], Floats]], counts: Mapping[str, int]) -> dict[str, Floats]:
+    """Return values split by code, arms in the order of their first rows, from batches of rows.
+
+    Parameters
+    ----------
+    batches
+        Codes and values of rows, in order; each batch is left behind before the next one is asked for.
+    counts
+        How many rows each arm has; their order is that of the codes.
+
+    Examples
+    --------
+    >>> gathered([(np.array([1, 0]), np.array([5.0, 6.0])), (np.array([1]), np.array([7.0]))], {"A": 1, "B": 2})
+    {'B': array([5., 7.]), 'A': array([6.])}
+    """
+    names, tapes = list(counts), [np.empty(n) for n in counts.values()]
+    ends, first = [0] * len(names), list[int]()
+    for codes, values in _blocks(batches, max(_BLOCK, _SHARE * len(names))):
+        order, start, new = np.argsort(codes, kind="stable"), 0, []
+        ordered = values[order]
+        for i, n in enumerate(np.bincount(codes).tolist()):
+            if n and not ends[i]:
+                new.append((order[start], i))
+            tapes[i][ends[i] : ends[i] + n] = ordered[start : start + n]
+            start, ends[i] = start + n, ends[i] + n
+        first += [i for _, i in sorted(new)]
     return {names[i]: tapes[i] for i in first}
+
+
+def _blocks(batches: Iterable[tuple[NDArray[Any], Floats]], size: int) -> Iterator[tuple[NDArray[Any], Floats]]:
+    for codes, values in batches:
+        for start in range(0, codes.size, size):
+            yield codes[start : start + size], values[start : start + size]
 
 
 def without_foot(column: Floats) -> Floats:
