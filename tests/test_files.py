@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
+from truearm import files
 from truearm.errors import InvalidArgument
 from truearm.files import read
 
@@ -69,6 +70,23 @@ def test_every_format_gives_the_same_tapes(tmp_path, name):
     assert list(tapes) == ["B", "A"]  # by first row
     np.testing.assert_array_equal(tapes["B"], [3.0, 5.25])
     np.testing.assert_array_equal(tapes["A"], [np.nan, 2.5])
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a.arrow"])
+def test_many_rows_come_by_way_of_arrow_and_are_the_same(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(files, "_MANY", 1)
+    test_every_format_gives_the_same_tapes(tmp_path, name)
+
+
+@pytest.mark.parametrize("rows", [1 << 20, (1 << 20) - 1])
+def test_millions_of_rows_keep_their_order(tmp_path, rows):
+    arms, values = np.arange(rows) * 7 % 11, np.arange(rows, dtype=float)
+    values[:: 1 << 15] = np.nan
+    parquet.write_table(pa.table({"arm": arms, "x": pa.array(values, from_pandas=True)}), tmp_path / "a.parquet")
+    tapes = read(tmp_path / "a.parquet", arm="arm", value="x")
+    assert list(tapes) == [str(i * 7 % 11) for i in range(11)]
+    for name, tape in tapes.items():
+        np.testing.assert_array_equal(tape, values[arms == int(name)])
 
 
 @pytest.mark.parametrize("name", WRITERS)

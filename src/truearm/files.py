@@ -140,8 +140,8 @@ class _Table:
         for name in self.types:
             cell = _quoted(name)
             self._check(name, table, cell)
-            column = self._sql(f"SELECT {cell} AS value FROM {table}").fetchnumpy()["value"]
-            tapes[name] = without_foot(_filled(column))
+            column = self._sql(f"SELECT {_filled(cell)} AS value FROM {table}").fetchnumpy()
+            tapes[name] = without_foot(column["value"])
         return tapes
 
     def long(self, arm: str, value: str) -> dict[str, Floats]:
@@ -159,7 +159,7 @@ class _Table:
         self._check(value, table, "value")
         kinds = ", ".join(map(_literal, counts))
         code = f"enum_code(TRY_CAST(arm AS ENUM({kinds})))"  # measured: a sixth of the time of a join
-        rows = self._sql(f"SELECT {code} AS code, value FROM {table}")
+        rows = self._sql(f"SELECT {code} AS code, {_filled('value')} AS value FROM {table}")
         return gathered(_batches(rows, sum(counts.values())), counts)
 
     def _chosen(self, columns: Mapping[str, str]) -> str:
@@ -202,21 +202,17 @@ class _Table:
         return int(found[0][0])
 
 
-def _batches(rows: Any, n: int) -> Iterator[tuple[NDArray[Any], Floats]]:  # noqa: ANN401 - a relation
+def _batches(rows: Any, n: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:  # noqa: ANN401 - a relation
     """Return the codes and values of n rows: as DuckDB finds them, if there are many and pyarrow is there."""
     if n >= _MANY and find_spec("pyarrow") is not None:
         import pyarrow as pa  # type: ignore[import-untyped]
 
         for batch in pa.RecordBatchReader.from_stream(rows):
-            codes, values = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+            codes, values = map(np.from_dlpack, batch.columns)  # `to_numpy` would import pandas
             yield codes, values
     else:
         columns = rows.fetchnumpy()
-        yield np.asarray(columns["code"]), _filled(columns["value"])
-
-
-def _filled(column: Any) -> Floats:  # noqa: ANN401 - DuckDB masks empty cells
-    return np.asarray(column.filled(np.nan) if isinstance(column, np.ma.MaskedArray) else column, dtype=np.float64)
+        yield columns["code"], columns["value"]
 
 
 def _source(connection: Any, file: Path, form: str) -> str:  # noqa: ANN401
@@ -262,6 +258,10 @@ def _arrow(file: Path) -> Any:  # noqa: ANN401 - a pyarrow table
 
 def _quoted(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
+
+
+def _filled(number: str) -> str:
+    return f"coalesce({number}, 'nan'::DOUBLE)"
 
 
 def _literal(text: str) -> str:
