@@ -247,7 +247,7 @@ def _arrow(file: Path) -> Any:  # noqa: ANN401 - a pyarrow table
     try:
         from pyarrow import feather
     except ImportError:
-        msg = f"reading {file.name!r} needs pyarrow; install it with: pip install pyarrow"
+        msg = f"reading {file.name!r} needs pyarrow; install it with: pip install 'truearm[data]'"
         raise InvalidArgument(msg) from None
     try:
         return feather.read_table(file, memory_map=True)
