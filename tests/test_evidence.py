@@ -248,7 +248,8 @@ def test_pooled_at_bounds_the_minimum_from_above():
     arms = [Sample.of(rng.normal(m, 1, 300)) for m in (0.5, 0.0, 0.0)]
     stakes, cash = portfolio(3, [Stake(arms[0])])
     exact = pooled(arms[1], stakes, cash, Levels(0.5, 0.5))
-    at = [pooled_at(arms[1], stakes, cash, Levels(0.5, 0.5), rank=r).log_value for r in range(301)]
+    cuts = [*arms[1].values, math.inf]
+    at = [pooled_at(arms[1], stakes, cash, Levels(0.5, 0.5), cut=cut) for cut in cuts]
     assert min(at) == pytest.approx(exact.log_value, abs=1e-9)
     assert at[exact.rank] == pytest.approx(exact.log_value, abs=1e-9)
 

@@ -129,20 +129,18 @@ class _Cuts:
     log_cash: float
     term: Term
 
-    def rising(self, ranks: NDArray[np.intp]) -> Floats:
-        """Return the judged arm's own evidence; the higher the cut, the fewer readings above it."""
-        above = self.own.values.size - ranks + self.own.pending
-        return self.term(above.astype(np.float64), self.own.n, self.levels.high)
+    def sides(self, ranks: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """Return the judged arm's own evidence, rising with the cut, and the log of the portfolio, falling.
 
-    def falling(self, ranks: NDArray[np.intp]) -> Floats:
-        """Return the log of the rivals' portfolio; the higher the cut, the more readings below it."""
-        values = self.own.values
-        beyond = ranks >= values.size
-        cuts = values[np.minimum(ranks, values.size - 1)] if values.size else np.full(ranks.shape, np.inf)
-        if not self.stakes:
-            return np.full(ranks.shape, self.log_cash)
-        counts, sizes = [], []
-        for stake in self.stakes:
+        The higher the cut, the fewer of the arm's own readings are above it and the more of the rivals' below.
+        """
+        own, stakes = self.own, self.stakes
+        beyond = ranks >= own.values.size
+        cuts = (
+            own.values[np.minimum(ranks, own.values.size - 1)] if own.values.size else np.full(ranks.shape, np.inf)
+        )
+        counts, sizes = [own.values.size - ranks + own.pending], [[own.n]]
+        for stake in stakes:
             count = np.where(beyond, _all_below(stake.sample), stake.sample.below(cuts, closed=stake.closed))
             n = stake.sample.n
             if stake.before.n:
@@ -150,37 +148,40 @@ class _Cuts:
                 count, n = count - early, n - stake.before.n
             counts.append(count)
             sizes.append([n])
-        terms = self.term(np.array(counts, dtype=np.float64), np.array(sizes), self.levels.low)
-        if len(counts) == 1 and self.log_cash == -np.inf:
-            one: Floats = terms[0] + self.stakes[0].log_share  # spare the sum, and its rounding
-            return one
-        shares = np.array([[stake.log_share] for stake in self.stakes])
-        total: Floats = np.logaddexp(np.logaddexp.reduce(terms + shares, axis=0), self.log_cash)
-        return total
+        first, bets = self._terms(np.array(counts, dtype=np.float64), np.array(sizes))
+        if not stakes:
+            return first, np.full(ranks.shape, self.log_cash)
+        if len(stakes) == 1 and self.log_cash == -np.inf:
+            return first, bets[0] + stakes[0].log_share  # spare the sum, and its rounding
+        shares = np.array([[stake.log_share] for stake in stakes])
+        return first, np.logaddexp(np.logaddexp.reduce(bets + shares, axis=0), self.log_cash)
+
+    def _terms(self, counts: Floats, sizes: NDArray[Any]) -> tuple[Floats, Floats]:
+        """Return the evidence of the first row at one level and that of the others at the other."""
+        if self.levels.low == self.levels.high:
+            terms = self.term(counts, sizes, self.levels.low)
+            return terms[0], terms[1:]
+        first = self.term(counts[0], sizes[0], self.levels.high)
+        return first, self.term(counts[1:], sizes[1:], self.levels.low)
 
 
 def _all_below(sample: Sample) -> int:
     return sample.values.size + sample.pending
 
 
-def _evidence_at(cuts: _Cuts, rank: int) -> Evidence:
-    ranks = np.array([min(rank, cuts.own.values.size)])
-    return Evidence(float((cuts.rising(ranks) + cuts.falling(ranks))[0]), int(ranks[0]))
-
-
 def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evidence:
     """Return the exact minimum over all cuts by branch and bound.
 
-    Between ranks a < b the product is at least rising(a) + falling(b); stretches where that already exceeds
-    the best value found are never looked into. Ranks inside a tie are no cuts of their own, but they only
-    overstate: the first rank of the tie has the same portfolio and less own evidence. Who only asks whether
-    the minimum is `enough` is answered sooner, by a value that lies on the same side of it.
+    Between ranks a < b the product is at least the rising side at a times the falling side at b; stretches where
+    that already exceeds the best value found are never looked into. Ranks inside a tie are no cuts of their own,
+    but they only overstate: the first rank of the tie has the same portfolio and less own evidence. Who only asks
+    whether the minimum is `enough` is answered sooner, by a value that lies on the same side of it.
     """
     size = cuts.own.values.size
     edges = np.unique(np.linspace(0, size, min(size, _COARSE) + 1).astype(np.intp))
     if guess is not None:
         edges = np.unique(np.append(edges, min(guess, size)))
-    up, down = cuts.rising(edges), cuts.falling(edges)
+    up, down = cuts.sides(edges)
     at = int(np.argmin(up + down))
     best, rank = float((up + down)[at]), int(edges[at])
     left, right, up, down = edges[:-1], edges[1:], up[:-1], down[1:]
@@ -192,7 +193,7 @@ def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evide
         left, right, up, down = left[still], right[still], up[still], down[still]
         inner = left[:, None] + (right - left)[:, None] * steps // _FANOUT
         flat = inner.ravel()
-        inner_up, inner_down = cuts.rising(flat), cuts.falling(flat)
+        inner_up, inner_down = cuts.sides(flat)
         at = int(np.argmin(inner_up + inner_down))
         if inner_up[at] + inner_down[at] < best:
             best, rank = float(inner_up[at] + inner_down[at]), int(flat[at])
@@ -334,16 +335,26 @@ def pooled_at(
     log_cash: float,
     levels: Levels,
     *,
-    rank: int,
+    cut: float,
     prior: Prior = DEFAULT_PRIOR,
-) -> Evidence:
-    """Return the value of log W_i at one cut: an upper bound of the evidence, cheap.
+) -> float:
+    """Return log W_i at the cut just below a reading of the judged arm: an upper bound of the evidence, cheap.
 
     Examples
     --------
     >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
     >>> stakes, cash = portfolio(2, [Stake(a)])
-    >>> pooled_at(b, stakes, cash, Levels(0.5, 0.5), rank=40).log_value > 9
-    True
+    >>> round(pooled_at(b, stakes, cash, Levels(0.5, 0.5), cut=30.0), 3)
+    6.591
     """
-    return _evidence_at(_Cuts(judged, stakes, levels, log_cash, mixture_term(prior)), rank)
+    counts = [judged.values.size - int(judged.values.searchsorted(cut)) + judged.pending]
+    sizes = [judged.n]
+    for stake in stakes:
+        early = int(stake.before.below(cut, closed=stake.closed)) if stake.before.n else 0
+        counts.append(int(stake.sample.below(cut, closed=stake.closed)) - early)
+        sizes.append(stake.sample.n - stake.before.n)
+    logs: list[float] = log_mixture(counts, sizes, levels.low, prior).tolist()
+    own = logs[0] if levels.high == levels.low else float(log_mixture(counts[0], sizes[0], levels.high, prior))
+    bets = [log + stake.log_share for log, stake in zip(logs[1:], stakes, strict=True)]
+    top = max(*bets, log_cash)
+    return own + top + math.log(sum(math.exp(bet - top) for bet in bets) + math.exp(log_cash - top))

@@ -25,6 +25,10 @@ from truearm.sample import as_readings
 Floats = NDArray[np.float64]
 
 
+_Readings = tuple[Floats, NDArray[np.bool_]]
+"""One arm's readings in order of pull, and which of them are told."""
+
+
 class _Tape:
     """One arm's pulls in order of issue: what they said, and which are still out."""
 
@@ -52,6 +56,13 @@ class _Tape:
         told = self.told[self.prefix : self.issued]
         gap = int(np.argmin(told)) if told.size else 0
         self.prefix = self.issued if told.size and told[gap] else self.prefix + gap
+
+
+def _listed(readings: _Readings) -> list[float | None]:
+    values: list[float | None] = readings[0].tolist()
+    for place in np.flatnonzero(~readings[1]).tolist():
+        values[place] = None
+    return values
 
 
 class Study:
@@ -129,7 +140,7 @@ class Study:
         self._wanted: list[int] = [0] * len(self._tapes)
         self._order: list[int] = []  # the open batch as single pulls, last first; made when first needed
         self._verdict: Verdict | None = None
-        self._final: dict[str, Any] | None = None
+        self._final: list[_Readings] | None = None  # as of the decision
         self._result: Result | None = None
         self._state = self.policy.start(self.problem)
         self._follow()
@@ -160,7 +171,8 @@ class Study:
     @property
     def readings(self) -> dict[str, list[float | None]]:
         """Per arm the readings in order of pull, None for a pull not told; as of the decision once done."""
-        return self._final if self._final is not None else self._snapshot()
+        snapshot = self._final if self._final is not None else self._snapshot()
+        return dict(zip(self.problem.arms, (_listed(readings) for readings in snapshot), strict=True))
 
     @property
     def result(self) -> Result | None:
@@ -337,17 +349,14 @@ class Study:
         if data["stopped"]:
             self.stop()
 
-    def _snapshot(self) -> dict[str, list[float | None]]:
-        tapes: dict[str, list[float | None]] = {}
-        for arm, tape in zip(self.problem.arms, self._tapes, strict=True):
+    def _snapshot(self) -> list[_Readings]:
+        snapshot = []
+        for tape in self._tapes:
             issued = tape.issued
             while issued - 1 in tape.released:  # never begun, nothing after it: as if never issued
                 issued -= 1
-            values: list[float | None] = tape.values[:issued].tolist()
-            for place in np.flatnonzero(~tape.told[:issued]):
-                values[place] = None
-            tapes[arm] = values
-        return tapes
+            snapshot.append((tape.values[:issued].copy(), tape.told[:issued].copy()))
+        return snapshot
 
     def _slot(self, ticket: int) -> tuple[int, int]:
         if (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truearm.certificate import Status
-from truearm.lab.kernels import Floats, Ints, bare, compiled, door
+from truearm.lab.kernels import Floats, Ints, compiled, door
 from truearm.lab.simulate import Run, Tapes
 from truearm.problem import Problem, check_count, check_positive
 
@@ -167,9 +167,8 @@ def _sequential(problem: Problem, tapes: Tapes, max_pulls: int, rule: Floats) ->
 
 
 @door
-def _advance(counted_tape: Floats, counted: Ints, counted_reals: Floats, rule: Floats, max_pulls: int) -> int:
+def _advance(tape: Floats, ints: Ints, reals: Floats, rule: Floats, max_pulls: int) -> int:
     """Pull one arm at a time until the rule stops, the budget ends or a tape does."""
-    tape, ints, reals = bare(counted_tape), bare(counted), bare(counted_reals)
     pulls = ints[_N].sum()
     while True:
         arm = _chosen(ints, reals, rule)

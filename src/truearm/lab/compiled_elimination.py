@@ -9,7 +9,7 @@ or the window is full, the caller centers it anew from the tape.
 import math
 from typing import NamedTuple
 
-from truearm.lab.kernels import Floats, Ints, bare, compiled, door
+from truearm.lab.kernels import Floats, Ints, compiled, door
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, STRAY = range(6)  # STRAY: a window must be centered
 
@@ -37,17 +37,8 @@ ROUND, LEADER, LEFT, PULLS = range(4)
 
 
 @door
-def advance(counted: Desk, tolerance: float, max_pulls: int, rounds: int) -> int:
+def advance(desk: Desk, tolerance: float, max_pulls: int, rounds: int) -> int:
     """Run until the end, until readings are short, a window is astray, or so many more rounds are done."""
-    desk = Desk(
-        bare(counted.tape),
-        bare(counted.window),
-        bare(counted.ints),
-        bare(counted.reals),
-        bare(counted.totals),
-        bare(counted.radii),
-        bare(counted.run),
-    )
     last = desk.run[ROUND] + rounds
     while desk.run[ROUND] < last:
         done = desk.run[ROUND]

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from truearm.lab.kernels import Floats, Ints, Mixture, bare, bare_mixture, compiled, door, log_mixture, merge
+from truearm.lab.kernels import Floats, Ints, Mixture, compiled, door, log_mixture, merge
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE = range(5)
 
@@ -35,16 +35,8 @@ LEADER, LEADER_NEXT, DECISIONS = range(3)
 
 
 @door
-def advance(counted: Desk, rules: Rules, decisions: int) -> int:
+def advance(desk: Desk, rules: Rules, decisions: int) -> int:
     """Run until the end, until readings or ranks are short, or until so many more decisions are made."""
-    desk = Desk(
-        bare(counted.tape),
-        bare(counted.values),
-        bare(counted.ints),
-        bare(counted.reals),
-        bare(counted.ranks),
-        bare(counted.run),
-    )
     for _ in range(decisions):
         total, short = 0, False
         for i in range(desk.ints.shape[1]):
@@ -66,12 +58,11 @@ def advance(counted: Desk, rules: Rules, decisions: int) -> int:
 
 
 @door
-def fill_ranks(ranks: Ints, counted: Mixture, bar: float) -> None:
+def fill_ranks(ranks: Ints, tables: Mixture, bar: float) -> None:
     """Write for every n the last rank r with log M_n(r - 1) >= bar; from one n to the next it rises by 0 or 1.
 
     Because M_(n+1)(s) >= M_n(s) >= M_(n+1)(s+1) (audit 2.C).
     """
-    tables = bare_mixture(counted)
     ranks[0] = 0
     for n in range(1, ranks.size):
         ranks[n] = ranks[n - 1] + (log_mixture(tables, ranks[n - 1], n) >= bar)

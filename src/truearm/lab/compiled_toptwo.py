@@ -1,37 +1,30 @@
 """`policies.toptwo`, compiled: the same decisions from the same readings, function by function.
 
 Read it beside the policy, which says why. Differences are of speed alone: sorted readings are merged in place,
-values at remembered cuts are kept until a count changes, the search for the least cut visits few ranks, and a test
-that only asks on which side of a bound a number lies may use a cheaper bound.
+values at remembered cuts are kept until a count changes, the search for the least cut visits few ranks.
 """
 # ruff: noqa: PLR0917, SIM110 - compiled functions take no keyword-only arguments and no generators
 
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from truearm.lab.kernels import (
-    ROUGH,
     Floats,
     Ints,
     Mixture,
-    bare,
-    bare_mixture,
     below,
     compiled,
     door,
     log_mixture,
     merge,
     rank_at_least,
-    rough_log_mixture,
     up_to,
 )
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
 
-_COARSE, _FANOUT = 32, 8  # the tree of ranks of evidence._least, so that equal minima are told apart alike
-_STACK = 1024
+COARSE, _FANOUT = 32, 8  # the tree of ranks of evidence._least, so that equal minima are told apart alike
+STACK = 1024
 
 
 class Tables(NamedTuple):
@@ -63,7 +56,7 @@ class Rules(NamedTuple):
 
 
 class Desk(NamedTuple):
-    """Everything a run writes to. Few arrays, because each one passed on costs compiled code dearly."""
+    """Everything a run writes to."""
 
     tape: Floats
     """Readings of all arms in order of pull, a stretch for each arm."""
@@ -76,11 +69,18 @@ class Desk(NamedTuple):
     reals: Floats
     """Rows as named below, one column per arm."""
     bets: Floats
-    """[entered arm, judged arm]: evidence of whole and of later readings, the count and the cut they belong to,
-    and how rough it is: all rivals are weighed roughly first, and only where it matters again."""
+    """[entered arm, judged arm]: evidence of whole and of later readings, the count and the cut they belong to."""
     run: Ints
     """Leader, arms entered, decisions made, and whether bets on later readings count (evidence T5)."""
     next_futility: Floats
+    offers: Floats
+    """Of each entered arm the evidence of whole and of later readings at the cut that is looked at."""
+    edges: Ints
+    """The coarse ranks of a search."""
+    stack: Ints
+    """Stretches that a search has yet to look into: ends among the points of a layer, the layer, where it lies."""
+    bounds: Floats
+    """What each stretch holds at least: of own evidence and of the rivals'."""
 
 
 (
@@ -98,19 +98,21 @@ class Desk(NamedTuple):
     UPPER,  # ranks of the futility check and the count they belong to
     LOWER,
     RANKED_N,
-) = range(14)
+    LOOKED,  # whether the evidence is of this decision
+) = range(15)
 CUT, EVIDENCE, MINIMIZED, CARRY, TOLERANT_CUT, MINE, MINE_N, MINE_CUT = range(8)
 LEADER, ENTERED_COUNT, DECISIONS, LATER = range(4)
-WHOLE_BET, LATER_BET, BET_N, BET_CUT, BET_ROUGH = range(5)
+WHOLE_BET, LATER_BET, BET_N, BET_CUT = range(4)
 
 
 @door
-def advance(counted_desk: Desk, rules: Rules, counted_tables: Tables, decisions: int) -> int:
+def advance(desk: Desk, rules: Rules, tables: Tables, decisions: int) -> int:
     """Run until the end, until readings are short, or until so many more decisions are made."""
-    desk, tables = bare_desk(counted_desk), bare_tables(counted_tables)
     for _ in range(decisions):
         total = after_batch(desk)
         if total > rules.max_pulls:
+            if desk.run[ENTERED_COUNT] > 0:
+                test(desk, rules, tables, everyone=True)
             return EXHAUSTED
         if is_short(desk):
             return SHORT
@@ -120,32 +122,6 @@ def advance(counted_desk: Desk, rules: Rules, counted_tables: Tables, decisions:
         if status != RUNNING:
             return status
     return RUNNING
-
-
-@compiled
-def bare_desk(desk: Desk) -> Desk:
-    """Return the same arrays without reference counts."""
-    return Desk(
-        bare(desk.tape),
-        bare(desk.values),
-        bare(desk.before),
-        bare(desk.ints),
-        bare(desk.reals),
-        bare(desk.bets),
-        bare(desk.run),
-        bare(desk.next_futility),
-    )
-
-
-@compiled
-def bare_tables(tables: Tables) -> Tables:
-    """Return the same tables without reference counts."""
-    return Tables(
-        bare_mixture(tables.low),
-        bare_mixture(tables.high),
-        bare_mixture(tables.not_low),
-        bare_mixture(tables.not_high),
-    )
 
 
 @compiled
@@ -189,10 +165,10 @@ def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
         for i in range(desk.ints.shape[1]):
             desk.ints[BATCH, i] = desk.ints[ALIVE, i]
         return RUNNING
+    due = enter(desk, leader) or rules.balanced or leader != desk.run[LEADER]
     desk.run[LEADER] = leader
-    enter(desk, leader)
-    test(desk, rules, tables)
-    rival = challenger(desk, rules, tables)
+    test(desk, rules, tables, due)
+    rival = challenger(desk)
     if rival < 0:
         return DECIDED
     if desk.ints[N, leader] + desk.ints[N, rival] >= rules.stale * desk.reals[MINIMIZED, rival]:
@@ -227,12 +203,12 @@ def best_looking(desk: Desk, level: float) -> int:
 
 
 @compiled
-def enter(desk: Desk, leader: int) -> None:
+def enter(desk: Desk, leader: int) -> bool:
     """Note an arm that leads for the first time, with its readings up to now."""
     entered = desk.run[ENTERED_COUNT]
     for m in range(entered):
         if desk.ints[ENTERED, m] == leader:
-            return
+            return False
     desk.ints[ENTERED, entered] = leader
     desk.run[ENTERED_COUNT] += 1
     first, start, size = desk.ints[FIRST, leader], desk.ints[START, leader], desk.ints[SIZE, leader]
@@ -240,30 +216,39 @@ def enter(desk: Desk, leader: int) -> None:
         desk.before[first + i] = desk.values[start + i]
     desk.ints[BEFORE_SIZE, leader] = size
     desk.ints[BEFORE_N, leader] = desk.ints[N, leader]
+    return True
 
 
 @compiled
-def test(desk: Desk, rules: Rules, tables: Tables) -> None:
-    """Reject every arm the evidence against which suffices at all cuts."""
-    leader = desk.run[LEADER]
-    bar = rules.log_threshold
+def test(desk: Desk, rules: Rules, tables: Tables, everyone: bool) -> None:
+    """Reject arms the evidence against which suffices at all cuts, until the strongest challenger is known."""
     for i in range(desk.ints.shape[1]):
-        if not desk.ints[ALIVE, i] or i == leader:
-            continue
-        if math.isnan(desk.reals[CUT, i]):
-            desk.reals[EVIDENCE, i] = math.inf
-            continue
-        rough = at_cut(desk, rules, tables, i, ROUGH)
-        desk.reals[EVIDENCE, i] = at_cut(desk, rules, tables, i, 0.0) if rough >= bar - ROUGH else rough
-    for i in range(desk.ints.shape[1]):
-        if desk.ints[ALIVE, i] and i != leader and desk.reals[EVIDENCE, i] >= bar:
-            remember(desk, rules, tables, i)
-            if desk.reals[EVIDENCE, i] >= bar:
-                desk.ints[ALIVE, i] = 0
+        desk.ints[LOOKED, i] = 0
+    if everyone:
+        for i in range(desk.ints.shape[1]):
+            if desk.ints[ALIVE, i] and i != desk.run[LEADER]:
+                look(desk, rules, tables, i)
+    rival = challenger(desk)
+    while rival >= 0 and not desk.ints[LOOKED, rival]:
+        look(desk, rules, tables, rival)
+        rival = challenger(desk)
 
 
 @compiled
-def at_cut(desk: Desk, rules: Rules, tables: Tables, judged: int, rough: float) -> float:
+def look(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
+    """Weigh the evidence against one arm: at its cut, and at all if that may reject it."""
+    desk.ints[LOOKED, judged] = 1
+    if not math.isnan(desk.reals[CUT, judged]):
+        desk.reals[EVIDENCE, judged] = at_cut(desk, rules, tables, judged)
+        if desk.reals[EVIDENCE, judged] < rules.log_threshold:
+            return
+    remember(desk, rules, tables, judged)
+    if desk.reals[EVIDENCE, judged] >= rules.log_threshold:
+        desk.ints[ALIVE, judged] = 0
+
+
+@compiled
+def at_cut(desk: Desk, rules: Rules, tables: Tables, judged: int) -> float:
     """Return the evidence against an arm at its remembered cut."""
     x, n, first = desk.reals[CUT, judged], desk.ints[N, judged], desk.ints[START, judged]
     if desk.reals[MINE_N, judged] != n or desk.reals[MINE_CUT, judged] != x:
@@ -272,27 +257,25 @@ def at_cut(desk: Desk, rules: Rules, tables: Tables, judged: int, rough: float) 
         desk.reals[MINE_N, judged], desk.reals[MINE_CUT, judged] = n, x
     if not rules.pooled:
         leader = desk.run[LEADER]
-        bet(desk, tables, leader, judged, x, rough)
+        bet(desk, tables, leader, judged, x)
         return float(desk.reals[MINE, judged] + desk.bets[leader, judged, WHOLE_BET])
     for m in range(desk.run[ENTERED_COUNT]):
         if desk.ints[ENTERED, m] != judged:
-            bet(desk, tables, desk.ints[ENTERED, m], judged, x, rough)
+            bet(desk, tables, desk.ints[ENTERED, m], judged, x)
     return float(desk.reals[MINE, judged] + portfolio(desk, judged, desk.bets[:, judged]))
 
 
 @compiled
-def bet(desk: Desk, tables: Tables, arm: int, judged: int, x: float, rough: float) -> None:
+def bet(desk: Desk, tables: Tables, arm: int, judged: int, x: float) -> None:
     """Refresh what an entered arm's readings say at the cut of the judged arm."""
     n, kept = desk.ints[N, arm], desk.bets[arm, judged]
-    same = kept[BET_N] == n and kept[BET_CUT] == x
-    if same and kept[BET_ROUGH] <= rough:
-        return
-    kept[BET_N], kept[BET_CUT], kept[BET_ROUGH] = n, x, rough
-    measure(desk, tables, arm, x, kept, judged, rough)
+    if kept[BET_N] != n or kept[BET_CUT] != x:
+        kept[BET_N], kept[BET_CUT] = n, x
+        measure(desk, tables, arm, x, kept, judged)
 
 
 @compiled
-def measure(desk: Desk, tables: Tables, arm: int, x: float, out: Floats, judged: int, rough: float) -> None:
+def measure(desk: Desk, tables: Tables, arm: int, x: float, out: Floats, judged: int) -> None:
     """Write the log-evidence of an arm's readings at a cut; it is closed for arms listed after the judged one."""
     first, early_size = desk.ints[FIRST, arm], desk.ints[BEFORE_SIZE, arm]
     start, size = desk.ints[START, arm], desk.ints[SIZE, arm]
@@ -300,23 +283,15 @@ def measure(desk: Desk, tables: Tables, arm: int, x: float, out: Floats, judged:
         count, early = up_to(desk.values, start, size, x), up_to(desk.before, first, early_size, x)
     else:
         count, early = below(desk.values, start, size, x), below(desk.before, first, early_size, x)
-    write(desk, tables, arm, count, early, out, rough)
+    write(desk, tables, arm, count, early, out)
 
 
 @compiled
-def write(desk: Desk, tables: Tables, arm: int, count: int, early: int, out: Floats, rough: float) -> None:
+def write(desk: Desk, tables: Tables, arm: int, count: int, early: int, out: Floats) -> None:
     """Write the log-evidence of an arm's whole and later counts."""
     n, since = desk.ints[N, arm], desk.ints[N, arm] - desk.ints[BEFORE_N, arm]
-    later = desk.run[LATER] > 0
-    out[1] = 0.0
-    if rough > 0:
-        out[0] = rough_log_mixture(tables.low, count, n)
-        if later:
-            out[1] = rough_log_mixture(tables.low, count - early, since)
-    else:
-        out[0] = log_mixture(tables.low, count, n)
-        if later:
-            out[1] = log_mixture(tables.low, count - early, since)
+    out[0] = log_mixture(tables.low, count, n)
+    out[1] = log_mixture(tables.low, count - early, since) if desk.run[LATER] > 0 else 0.0
 
 
 @compiled
@@ -354,26 +329,14 @@ def remember(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
 
 
 @compiled
-def falling(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats) -> float:
-    """Return the log of the rivals' portfolio at a rank of the judged arm."""
-    first, size = desk.ints[START, judged], desk.ints[SIZE, judged]
-    beyond = rank >= size
-    x = math.inf if beyond else desk.values[first + rank]
-    leader = desk.run[LEADER]
-    for e in range(desk.run[ENTERED_COUNT]):
-        arm = desk.ints[ENTERED, e]
-        if arm == judged or (arm != leader and not rules.pooled):
-            continue
-        if beyond:
-            write(desk, tables, arm, desk.ints[SIZE, arm], desk.ints[BEFORE_SIZE, arm], out[arm], 0.0)
-        else:
-            measure(desk, tables, arm, x, out[arm], judged, 0.0)
-    return portfolio(desk, judged, out) if rules.pooled else float(out[leader, 0])
+def leading(
+    desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats, tolerance: float
+) -> float:
+    """Return the log of the leader's own bets, and of the cash, at a rank of the judged arm.
 
-
-@compiled
-def tolerant_falling(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats) -> float:
-    """Return the log of the leader's own bets at a rank of the judged arm, made worse by the tolerance."""
+    With a tolerance, by which the judged arm is made worse, only the bets count; without it there are others'
+    (`falling`), and this is a lower bound.
+    """
     first, size, leader, k = (
         desk.ints[START, judged],
         desk.ints[SIZE, judged],
@@ -381,20 +344,48 @@ def tolerant_falling(desk: Desk, rules: Rules, tables: Tables, judged: int, rank
         desk.ints.shape[1],
     )
     if rank >= size:
-        write(desk, tables, leader, desk.ints[SIZE, leader], desk.ints[BEFORE_SIZE, leader], out[leader], 0.0)
+        write(desk, tables, leader, desk.ints[SIZE, leader], desk.ints[BEFORE_SIZE, leader], out[leader])
+    elif tolerance > 0:
+        measure(desk, tables, leader, desk.values[first + rank] - tolerance, out[leader], k)  # open for all arms
     else:
-        x = desk.values[first + rank] - rules.tolerance
-        measure(desk, tables, leader, x, out[leader], k, 0.0)  # open for all arms
+        measure(desk, tables, leader, desk.values[first + rank], out[leader], judged)
     if not rules.pooled or k == 2:
         return float(out[leader, 0])
-    m = 1
+    m, entered = 0, 0
     for e in range(desk.run[ENTERED_COUNT]):
+        entered += desk.ints[ENTERED, e] != judged
         if desk.ints[ENTERED, e] == leader:
-            break
-        m += desk.ints[ENTERED, e] != judged
-    uniform, top = 2 / k, max(out[leader, 0], out[leader, 1])
-    whole = uniform / (k - 1) * math.exp(out[leader, 0] - top)
-    return float(top) + math.log(whole + (1 - uniform) / (m * (m + 1)) * math.exp(out[leader, 1] - top))
+            m = entered
+    uniform, top = 2 / k, max(0.0, out[leader, 0], out[leader, 1])
+    total = uniform / (k - 1) * math.exp(out[leader, 0] - top)
+    total += (1 - uniform) / (m * (m + 1)) * math.exp(out[leader, 1] - top)
+    if tolerance == 0:
+        total += (1 - uniform) / (entered + 1) * math.exp(-top)
+    return float(top) + math.log(total)
+
+
+@compiled
+def falling(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats) -> float:
+    """Return the log of the rivals' portfolio at a rank of the judged arm, after `leading` at the same rank."""
+    leader, size = desk.run[LEADER], desk.ints[SIZE, judged]
+    if not rules.pooled:
+        return float(out[leader, 0])
+    for e in range(desk.run[ENTERED_COUNT]):
+        arm = desk.ints[ENTERED, e]
+        if arm in (judged, leader):
+            continue
+        if rank >= size:
+            write(desk, tables, arm, desk.ints[SIZE, arm], desk.ints[BEFORE_SIZE, arm], out[arm])
+        else:
+            measure(desk, tables, arm, desk.values[desk.ints[START, judged] + rank], out[arm], judged)
+    return portfolio(desk, judged, out)
+
+
+@compiled
+def fall(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats, tolerance: float) -> float:
+    """Return the rivals' side of the product, with or without tolerance."""
+    value = leading(desk, rules, tables, judged, rank, out, tolerance)
+    return value if tolerance > 0 else falling(desk, rules, tables, judged, rank, out)
 
 
 @compiled
@@ -408,29 +399,24 @@ def least(
     layer of each point is known, and equal minima are ordered by layer, then by rank.
     """
     n, size = desk.ints[N, judged], desk.ints[SIZE, judged]
-    out = np.empty((desk.ints.shape[1], 2))
-    edges = coarse(size, guess)
-    stack, bounds = np.empty((_STACK, 5), np.int64), np.empty((_STACK, 2))
+    out, edges, stack, bounds = desk.offers, desk.edges, desk.stack, desk.bounds
+    last = coarse(edges, size, guess) - 1
     best, layer_of_best, rank_of_best = math.inf, 0, 0
-    ups, downs = np.empty(2), np.empty(2)
-    last = edges.size - 1
+    if guess >= 0:
+        rank_of_best = min(guess, size)
+        best = log_mixture(tables.high, size - rank_of_best, n)
+        best += fall(desk, rules, tables, judged, rank_of_best, out, tolerance)
     for end in range(2):
         rank = edges[last * end]
-        ups[end] = log_mixture(tables.high, size - rank, n)
-        downs[end] = fall(desk, rules, tables, judged, rank, out, tolerance)
-        if ups[end] + downs[end] < best:
-            best, rank_of_best = ups[end] + downs[end], rank
-    if guess >= 0:
-        rank = min(guess, size)
-        value = log_mixture(tables.high, size - rank, n)
-        value += fall(desk, rules, tables, judged, rank, out, tolerance)
-        if value < best or (value == best and rank < rank_of_best):
-            best, rank_of_best = value, rank
-    depth = 0
-    if last > 0:
-        stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = 0, last, 0, 0, size
-        bounds[0, 0], bounds[0, 1] = ups[0], downs[1]
-        depth = 1
+        up = log_mixture(tables.high, size - rank, n)
+        down = leading(desk, rules, tables, judged, rank, out, tolerance)
+        if tolerance == 0 and up + down <= best:
+            down = falling(desk, rules, tables, judged, rank, out)
+        if up + down < best or (up + down == best and rank < rank_of_best):
+            best, rank_of_best = up + down, rank
+        bounds[0, end] = up if end == 0 else down
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = 0, last, 0, 0, size
+    depth = 1 if last > 0 else 0
     while depth > 0:
         depth -= 1
         up, down = bounds[depth, 0], bounds[depth, 1]
@@ -447,7 +433,9 @@ def least(
         middle = (low + high) // 2
         rank = point(edges, layer, left, right, middle)
         inner_up = log_mixture(tables.high, size - rank, n)
-        inner_down = fall(desk, rules, tables, judged, rank, out, tolerance)
+        inner_down = leading(desk, rules, tables, judged, rank, out, tolerance)
+        if tolerance == 0 and inner_up + inner_down <= best:
+            inner_down = falling(desk, rules, tables, judged, rank, out)
         value = inner_up + inner_down
         if value < best or (
             value == best and (layer < layer_of_best or (layer == layer_of_best and rank < rank_of_best))
@@ -464,18 +452,9 @@ def least(
 
 
 @compiled
-def fall(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats, tolerance: float) -> float:
-    """Return the rivals' side of the product, with or without tolerance."""
-    if tolerance > 0:
-        return tolerant_falling(desk, rules, tables, judged, rank, out)
-    return falling(desk, rules, tables, judged, rank, out)
-
-
-@compiled
-def coarse(size: int, guess: int) -> Ints:
-    """Return the first ranks that `evidence._least` looks at."""
-    pieces = min(size, _COARSE)
-    edges = np.empty(pieces + 2, np.int64)
+def coarse(edges: Ints, size: int, guess: int) -> int:
+    """Write the first ranks that `evidence._least` looks at, and return how many."""
+    pieces = min(size, COARSE)
     count = 0
     extra = min(guess, size)
     for i in range(pieces + 1):
@@ -486,7 +465,7 @@ def coarse(size: int, guess: int) -> Ints:
         if count == 0 or edges[count - 1] < edge:
             edges[count] = edge
             count += 1
-    return edges[:count]
+    return count
 
 
 @compiled
@@ -496,24 +475,14 @@ def point(edges: Ints, layer: int, left: int, right: int, i: int) -> int:
 
 
 @compiled
-def challenger(desk: Desk, rules: Rules, tables: Tables) -> int:
-    """Return the rival of least evidence plus log of its pulls; of those that are near, evidence is made exact."""
-    least_rough = math.inf
-    for i in range(desk.ints.shape[1]):
-        if desk.ints[ALIVE, i] and i != desk.run[LEADER]:
-            least_rough = min(least_rough, desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i]))
+def challenger(desk: Desk) -> int:
+    """Return the rival of least evidence plus log of its pulls, -1 when none is left."""
     best, least_value = -1, math.inf
     for i in range(desk.ints.shape[1]):
-        if not desk.ints[ALIVE, i] or i == desk.run[LEADER]:
-            continue
-        value = desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i])
-        if value > least_rough + 2 * ROUGH:
-            continue
-        if desk.reals[EVIDENCE, i] < rules.log_threshold:
-            desk.reals[EVIDENCE, i] = at_cut(desk, rules, tables, i, 0.0)
+        if desk.ints[ALIVE, i] and i != desk.run[LEADER]:
             value = desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i])
-        if best < 0 or value < least_value:
-            best, least_value = i, value
+            if best < 0 or value < least_value:
+                best, least_value = i, value
     return best
 
 
@@ -537,7 +506,7 @@ def tolerates(desk: Desk, rules: Rules, tables: Tables, judged: int) -> bool:
     if not math.isnan(desk.reals[TOLERANT_CUT, judged]):
         guess = below(desk.values, first, size, desk.reals[TOLERANT_CUT, judged])
         value = log_mixture(tables.high, size - guess, desk.ints[N, judged])
-        value += tolerant_falling(desk, rules, tables, judged, guess, np.empty((desk.ints.shape[1], 2)))
+        value += leading(desk, rules, tables, judged, guess, desk.offers, rules.tolerance)
         if value < rules.log_threshold:
             return False
     value, rank = least(desk, rules, tables, judged, guess, rules.tolerance)

@@ -234,7 +234,7 @@ def _toptwo_rules(state: toptwo_policy.State, max_pulls: int) -> toptwo.Rules:
 
 def _toptwo_desk(state: toptwo_policy.State) -> toptwo.Desk:
     k = len(state.problem.arms)
-    ints, reals = np.zeros((14, k), np.int64), np.zeros((8, k))
+    ints, reals = np.zeros((15, k), np.int64), np.zeros((8, k))
     ints[toptwo.ALIVE] = 1
     ints[toptwo.BATCH] = state.first
     ints[[toptwo.CARRY_LEADER, toptwo.RANKED_N]] = -1
@@ -246,9 +246,13 @@ def _toptwo_desk(state: toptwo_policy.State) -> toptwo.Desk:
         before=np.empty(0),
         ints=ints,
         reals=reals,
-        bets=np.full((k, k, 5), np.nan),
+        bets=np.full((k, k, 4), np.nan),
         run=np.array([0, 0, 0, later], np.int64),
         next_futility=np.array([state.next_futility], np.float64),
+        offers=np.empty((k, 2)),
+        edges=np.empty(toptwo.COARSE + 2, np.int64),
+        stack=np.empty((toptwo.STACK, 5), np.int64),
+        bounds=np.empty((toptwo.STACK, 2)),
     )
 
 

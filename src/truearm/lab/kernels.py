@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
-from numba import carray  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln, gammaln
 
@@ -23,15 +22,14 @@ Ints = NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _FAR = -40.0  # log of a tail that a sum with 1 does not notice
-ROUGH = 1e-2  # of log M; a fraction that stops at the accuracy below is hundreds of times nearer
-_ROUGH_ACCURACY = 1e-6
 _ACCURACY = 1e-13  # as in truearm.mixture
 _LARGE = 1e120  # a step of the fraction multiplies by less than 1e30, so nothing overflows between two looks
 _SMALL = 4096  # 64 megabytes per level, most of them never touched
 _MOST = 1e5  # steps of the fraction; near the middle it takes about the root of the count
 
 
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+# without "_nrt", no function counts references to its arrays, which took half of the time; none may make an array
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 _INSIDE = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
@@ -48,24 +46,6 @@ def compiled(function: Function) -> Function:
 def contracted(function: Function) -> Function:
     """Return the same with multiply-and-add in one rounding, for where no decision hangs on the last bit."""
     return cast(Function, numba.njit(**_INSIDE, fastmath={"contract"})(function))
-
-
-@numba.extending.intrinsic
-def _pointer(context: Any, address: Any) -> Any:  # noqa: ANN401, ARG001 - the compiler's own types
-    def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ANN401, ARG001
-        return builder.inttoptr(values[0], numba.core.cgutils.voidptr_t)
-
-    return numba.types.voidptr(address), code
-
-
-@compiled
-def bare(array: Any) -> Any:  # noqa: ANN401 - any array
-    """Return the same array without a reference count.
-
-    Counting references, which is atomic, takes half the time of a run when arrays are handed from one compiled
-    function to the next. Whoever calls the door keeps the memory alive.
-    """
-    return carray(_pointer(array.ctypes.data), array.shape, array.dtype)  # type: ignore[call-arg]
 
 
 class Mixture(NamedTuple):
@@ -107,37 +87,20 @@ def mixture(p0: float, prior: Prior, size: int) -> Mixture:
 
 
 @compiled
-def bare_mixture(tables: Mixture) -> Mixture:
-    """Return the same tables without reference counts."""
-    return Mixture(
-        tables.p0, tables.log_p, tables.log_q, bare(tables.components), bare(tables.logs), bare(tables.known)
-    )
-
-
-@compiled
 def log_mixture(tables: Mixture, s: int, n: int) -> float:
     """Return log M_n(s; p0), looked up where n is small."""
     at = n * (n + 1) // 2 + s
     if at >= tables.known.size:
-        return computed(tables, s, n, _ACCURACY)
+        return computed(tables, s, n)
     value = tables.known[at]
     if value == 0:
-        value = computed(tables, s, n, _ACCURACY)
+        value = computed(tables, s, n)
         tables.known[at] = value
     return float(value)
 
 
 @compiled
-def rough_log_mixture(tables: Mixture, s: int, n: int) -> float:
-    """Return log M_n(s; p0) to within `ROUGH`, at half the price."""
-    at = n * (n + 1) // 2 + s
-    if at < tables.known.size and tables.known[at] != 0:
-        return float(tables.known[at])
-    return computed(tables, s, n, _ROUGH_ACCURACY)
-
-
-@compiled
-def computed(tables: Mixture, s: int, n: int, accuracy: float) -> float:
+def computed(tables: Mixture, s: int, n: int) -> float:
     """Return log M_n(s; p0).
 
     A component is weight B_p0(a,b)/(B_p0(a0,b0) p0^s (1-p0)^(n-s)), a = a0 + s, b = b0 + n - s. With the
@@ -151,20 +114,20 @@ def computed(tables: Mixture, s: int, n: int, accuracy: float) -> float:
     weight = parts[last, 2] if last > 0 else 0.0
     first_low, second_low = p0 * (a + b + 2) < a + 1, p0 * (c + d + 2) < c + 1
     if first_low and second_low:
-        first, second = two_fractions(a, b, c, d, p0, accuracy)
+        first, second = two_fractions(a, b, c, d, p0, _ACCURACY)
         return math.log(parts[0, 2] / first + weight / second)
     total, shift = 0.0, 0.0
     front = upper_front(tables, 0, s, n)
     other = upper_front(tables, last, s, n)
     if not first_low and not second_low and front > _FAR and other > _FAR:
         slack = math.exp(-max(front, other)) * min(b - (a + b) * (1 - p0), d - (c + d) * (1 - p0))
-        digits = min(accuracy * max(1.0, slack), 1e-3)  # of a small tail few digits matter
+        digits = min(_ACCURACY * max(1.0, slack), 1e-3)  # of a small tail few digits matter
         first, second = two_fractions(b, a, d, c, 1 - p0, digits)
         return math.log(parts[0, 2] * (math.exp(-front) - 1 / first) + weight * (math.exp(-other) - 1 / second))
     shift = max(0.0, -front if not first_low else 0.0, -other if not second_low else 0.0)
-    total = parts[0, 2] * one_part(a, b, p0, front, shift, accuracy)
+    total = parts[0, 2] * one_part(a, b, p0, front, shift)
     if last > 0:
-        total += weight * one_part(c, d, p0, other, shift, accuracy)
+        total += weight * one_part(c, d, p0, other, shift)
     return shift + math.log(total)  # audit 2.C
 
 
@@ -177,13 +140,13 @@ def upper_front(tables: Mixture, c: int, s: int, n: int) -> float:
 
 
 @compiled
-def one_part(a: float, b: float, p0: float, front: float, shift: float, accuracy: float) -> float:
+def one_part(a: float, b: float, p0: float, front: float, shift: float) -> float:
     """Return a component over its K and over e^shift, which keeps it in reach of the exponential function."""
     if p0 * (a + b + 2) < a + 1:
-        return math.exp(-shift) / fraction(a, b, p0, accuracy)
+        return math.exp(-shift) / fraction(a, b, p0)
     if front < _FAR:
         return math.exp(-front - shift)
-    return math.exp(-front - shift) - math.exp(-shift) / fraction(b, a, 1 - p0, accuracy)
+    return math.exp(-front - shift) - math.exp(-shift) / fraction(b, a, 1 - p0)
 
 
 @contracted
@@ -213,7 +176,7 @@ def two_fractions(a: float, b: float, c: float, d: float, x: float, accuracy: fl
 
 
 @contracted
-def fraction(a: float, b: float, x: float, accuracy: float) -> float:
+def fraction(a: float, b: float, x: float) -> float:
     """Return x^a (1-x)^b / (B(a,b) I_x(a,b)), for x below about a/(a+b).
 
     The classical continued fraction a + N_1/(a+1 + N_2/(a+2 + ...)), by its forward recurrence, which needs no
@@ -232,7 +195,7 @@ def fraction(a: float, b: float, x: float, accuracy: float) -> float:
         here, there = new_bottom * top, bottom * new_top
         before, top, low, bottom = middle_top, new_top, middle_bottom, new_bottom
         m += 1
-        if abs(here - there) <= accuracy * abs(there):
+        if abs(here - there) <= _ACCURACY * abs(there):
             break
         if abs(top) > _LARGE:
             scale = 1 / top
@@ -270,22 +233,21 @@ def up_to(values: Floats, start: int, size: int, x: float) -> int:
 def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> int:
     """Merge new readings, NaN left out, with values[start:start+size] into the stretch at target; return its size.
 
-    New ones are few: what lies between two of them is copied in one go.
+    New ones, which are sorted where they are, are few: what lies between two of them is copied in one go.
     """
-    known = np.empty(new.size)
     count = 0
-    for x in new:
-        if not math.isnan(x):
-            known[count] = x
+    for i in range(new.size):
+        if not math.isnan(new[i]):
+            new[count] = new[i]
             count += 1
-    sort(known[:count])
+    sort(new[:count])
     at, end = start, start + size
     for j in range(count):
-        stop = at + up_to(values, at, end - at, known[j])
+        stop = at + up_to(values, at, end - at, new[j])
         copy(values, at, stop, target)
         target += stop - at
         at = stop
-        values[target] = known[j]
+        values[target] = new[j]
         target += 1
     copy(values, at, end, target)
     return size + count

@@ -36,7 +36,7 @@ from truearm.problem import (
 Floats = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "python"]
 
-_FIRST = 64  # readings of an arm drawn at once at first; then the tape doubles
+_FIRST = 512  # readings of an arm drawn at once at first, which takes microseconds; then the tape doubles
 _BLOCK = 8  # replications per task, whatever the executor: short enough to share, long enough to be worth sending
 _STATUSES = tuple(Status)
 

@@ -8,12 +8,11 @@ A pull that is out counts at its worst (docs/parallel.md), so that readings may 
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truearm.certificate import Claim, Entered, Status, Verdict
 from truearm.evidence import (
@@ -21,29 +20,28 @@ from truearm.evidence import (
     Evidence,
     Levels,
     Rule,
-    against,
+    Stake,
     best_looking,
     indistinguishable,
     pair_rule,
+    pooled,
+    pooled_at,
+    stakes_against,
     threshold,
     within_tolerance,
 )
-from truearm.mixture import log_mixture
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, check_count
 from truearm.sample import EMPTY, Sample
 
-Floats = NDArray[np.float64]
-
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
 SHARES = (0.05, 0.65)  # limits of the leader's share of a batch; evidence section 4
-STALE = 1.1  # growth of a pair of arms after which the cut between them is looked for again
+STALE = 1.2  # growth of a pair of arms after which the cut between them is looked for again
 FUTILITY = 1.05  # growth of the pulls between two checks that more of them could help at all
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class State:
+class State(NamedTuple):
     """What the next step needs."""
 
     problem: Problem
@@ -139,6 +137,8 @@ class TopTwo:
 
     def standing(self, state: State) -> Standing:
         """Return the leader, the arms left, and the log-evidence against each arm."""
+        if state.entries and len(state.alive) > 1:
+            state, _ = _tested(state, everyone=True)
         arms = state.problem.arms
         done = {claim.arm: claim.log_evidence for claim in state.claims}
         against_each = {arm: done.get(arm, e) for arm, e in zip(arms, state.log_evidence, strict=True)}
@@ -161,7 +161,7 @@ def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -
             if entry.arm == i and entry.before.pending and new is not None:
                 late = new.values[new.indices < entry.before.n]
                 entries[m] = Entry(i, entry.before.merged(late, pending=entry.before.pending - late.size))
-    return replace(state, samples=tuple(samples), entries=tuple(entries))
+    return state._replace(samples=tuple(samples), entries=tuple(entries))
 
 
 def _decided(state: State) -> State:
@@ -169,28 +169,37 @@ def _decided(state: State) -> State:
     arms = state.problem.arms
     if len(state.alive) == 1 or min(state.levels) <= 0:
         return _stopped(state)
-    if short := {arm: state.first - s.n for arm, s in zip(arms, state.samples, strict=True) if s.n < state.first}:
-        return replace(state, decision=short)
+    if not state.entries and (short := _short(state)):
+        return state._replace(decision=short)
     leader = best_looking(state.samples, state.alive, state.problem.level)
     if leader is None:  # no reading of any arm has a value: nothing to decide by
-        return replace(state, decision=dict.fromkeys((arms[i] for i in state.alive), 1))
+        return state._replace(decision=dict.fromkeys((arms[i] for i in state.alive), 1))
     entries = state.entries
     if all(entry.arm != leader for entry in entries):
         entries = (*entries, Entry(leader, state.samples[leader]))
-    state = _tested(replace(state, leader=leader, entries=entries))
-    return _stopped(state) if len(state.alive) == 1 else _challenged(state)
+    due = state.balanced or leader != state.leader or len(entries) != len(state.entries)
+    state, challenger = _tested(state._replace(leader=leader, entries=entries), everyone=due)
+    return _stopped(state) if challenger is None else _challenged(state, challenger)
 
 
-def _challenged(state: State) -> State:
+def _short(state: State) -> Batch:
+    """Return what the arms still lack of their first pulls."""
+    return {
+        arm: lack
+        for arm, s in zip(state.problem.arms, state.samples, strict=True)
+        if (lack := state.first - s.n) > 0
+    }
+
+
+def _challenged(state: State, challenger: int) -> State:
     """Return the state after looking at the strongest challenger: tolerable, hopeless, or worth a batch."""
-    challenger = _challenger(state)
     if _pair_size(state, challenger) >= STALE * state.minimized[challenger]:
         state = _remembered(state, challenger, _exactly(state, challenger))
     if state.problem.tolerance and (claims := _tolerable(state, challenger)):
-        return _stopped(replace(state, claims=state.claims + claims), Status.TOLERABLE)
+        return _stopped(state._replace(claims=state.claims + claims), Status.TOLERABLE)
     pulls = sum(s.n for s in state.samples)
     if pulls >= state.next_futility:
-        state = replace(state, next_futility=FUTILITY * pulls)
+        state = state._replace(next_futility=FUTILITY * pulls)
         if _futile(state):
             return _stopped(state, Status.INDISTINGUISHABLE)
     return _batched(state, challenger)
@@ -204,7 +213,7 @@ def _stopped(state: State, status: Status | None = None) -> State:
         status = Status.SEPARATED if state.problem.contamination is None else Status.CERTIFIED
     decided = status is not Status.INDISTINGUISHABLE
     best = arms[state.alive[0] if len(state.alive) == 1 else state.leader] if decided else None
-    return replace(state, decision=_verdict(state, status, best))
+    return state._replace(decision=_verdict(state, status, best))
 
 
 def _verdict(state: State, status: Status, best: str | None) -> Verdict:
@@ -219,22 +228,38 @@ def _verdict(state: State, status: Status, best: str | None) -> Verdict:
     )
 
 
-def _tested(state: State) -> State:
-    """Return the state after rejecting every arm the evidence against which suffices at all cuts."""
+def _tested(state: State, *, everyone: bool) -> tuple[State, int | None]:
+    """Return the state after rejecting arms by the evidence at all cuts, and the strongest challenger left.
+
+    Pulls go to the leader and the strongest challenger: evidence is looked at again only until that one is known.
+    """
     rivals = [i for i in state.alive if i != state.leader]
-    values = list(state.log_evidence)
-    for i, value in zip(rivals, _at_cuts(state, rivals).tolist(), strict=True):
-        values[i] = value
-    state = replace(state, log_evidence=tuple(values))
-    for i in rivals:
-        if values[i] < state.log_threshold:
-            continue
-        found = _exactly(state, i)
-        state = _remembered(state, i, found)
-        if found.log_value >= state.log_threshold:
-            alive = tuple(j for j in state.alive if j != i)
-            state = replace(state, alive=alive, claims=(*state.claims, _claim(state, i, found)))
-    return state
+    unseen = set(rivals)
+    if everyone:
+        for i in rivals:
+            state = _looked(state, i)
+        unseen.clear()
+    fewness = {i: math.log(state.samples[i].n) for i in rivals}
+    while rivals := [i for i in state.alive if i != state.leader]:
+        _, challenger = min((state.log_evidence[i] + fewness[i], i) for i in rivals)  # evidence section 4
+        if challenger not in unseen:
+            return state, challenger
+        unseen.remove(challenger)
+        state = _looked(state, challenger)
+    return state, None
+
+
+def _looked(state: State, i: int) -> State:
+    """Return the state after weighing the evidence against an arm: at its cut, at all if that may reject it."""
+    value = _at_cut(state, i)
+    if value < state.log_threshold:
+        return state._replace(log_evidence=_put(state.log_evidence, i, value))
+    found = _exactly(state, i)
+    state = _remembered(state, i, found)
+    if found.log_value < state.log_threshold:
+        return state
+    alive = tuple(j for j in state.alive if j != i)
+    return state._replace(alive=alive, claims=(*state.claims, _claim(state, i, found)))
 
 
 def _claim(state: State, judged: int, found: Evidence, *, tolerant: bool = False) -> Claim:
@@ -245,24 +270,28 @@ def _claim(state: State, judged: int, found: Evidence, *, tolerant: bool = False
 
 def _exactly(state: State, judged: int) -> Evidence:
     sample, cut = state.samples[judged], state.cuts[judged]
-    guess = None if math.isnan(cut) else int(np.searchsorted(sample.values, cut))
-    return against(
-        judged,
-        state.samples,
-        state.rule,
-        leader=state.leader,
-        entries=state.entries,
-        levels=state.levels,
-        guess=guess,
-    )
+    guess = None if math.isnan(cut) else int(sample.values.searchsorted(cut))
+    stakes, cash = _stakes(state, judged)
+    return pooled(sample, stakes, cash, state.levels, guess=guess)
+
+
+def _at_cut(state: State, judged: int) -> float:
+    """Return the evidence at the remembered cut, which the least is not above; infinite when there is none yet."""
+    if math.isnan(state.cuts[judged]):
+        return math.inf
+    stakes, cash = _stakes(state, judged)
+    return pooled_at(state.samples[judged], stakes, cash, state.levels, cut=state.cuts[judged])
+
+
+def _stakes(state: State, judged: int) -> tuple[list[Stake], float]:
+    return stakes_against(judged, state.samples, state.rule, leader=state.leader, entries=state.entries)
 
 
 def _remembered(state: State, arm: int, found: Evidence) -> State:
     """Return the state with the least evidence against an arm and the cut at which it was found."""
     own = state.samples[arm].values
     cut = float(own[found.rank]) if found.rank < own.size else math.inf
-    return replace(
-        state,
+    return state._replace(
         log_evidence=_put(state.log_evidence, arm, found.log_value),
         cuts=_put(state.cuts, arm, cut),
         minimized=_put(state.minimized, arm, _pair_size(state, arm)),
@@ -275,53 +304,6 @@ def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
 
 def _pair_size(state: State, arm: int) -> float:
     return state.samples[state.leader].n + state.samples[arm].n
-
-
-def _at_cuts(state: State, rivals: Sequence[int]) -> Floats:
-    """Return log W of all rivals at their remembered cuts in one go; infinite where there is none yet.
-
-    The same sum as `evidence.pooled_at`, for many arms at once.
-    """
-    cuts = np.array([state.cuts[i] for i in rivals])
-    which, own = np.array(rivals), [state.samples[i] for i in rivals]
-    above = [s.values.size - np.searchsorted(s.values, c) + s.pending for s, c in zip(own, cuts, strict=True)]
-    mine = log_mixture(above, [s.n for s in own], state.levels.high)
-    entries = state.entries if state.rule == "pooled" else [Entry(state.leader, EMPTY)]
-    counts, sizes = [], []
-    for entry in entries:
-        sample, closed = state.samples[entry.arm], entry.arm > which
-        whole = np.where(closed, sample.below(cuts, closed=True), sample.below(cuts))
-        early = np.where(closed, entry.before.below(cuts, closed=True), entry.before.below(cuts))
-        counts += [whole, whole - early]
-        sizes += [[sample.n], [sample.n - entry.before.n]]
-    bets = log_mixture(counts, sizes, state.levels.low)
-    entered = tuple(entry.arm for entry in entries)
-    shares, cash = _log_shares(len(state.samples), entered, tuple(rivals), state.rule)
-    rivals_part = np.logaddexp(np.logaddexp.reduce(bets + shares, axis=0), cash)
-    return np.where(np.isnan(cuts), np.inf, mine + rivals_part)
-
-
-@lru_cache(maxsize=256)
-def _log_shares(k: int, entered: tuple[int, ...], rivals: tuple[int, ...], rule: Rule) -> tuple[Floats, Floats]:
-    """Return the log-shares of each entered arm's whole and later readings, against each arm, and the cash."""
-    which = np.array(rivals)
-    with np.errstate(divide="ignore"):
-        if rule != "pooled":
-            return np.log([[1.0], [0.0]]) + np.zeros(which.size), np.full(which.size, -np.inf)
-        uniform = 2 / k  # evidence T5
-        position = np.zeros(which.size)
-        rows = []
-        for arm in entered:
-            other = arm != which
-            position = position + other  # an arm does not bet against itself
-            rows.append(np.where(other, uniform / (k - 1), 0.0))
-            rows.append(np.where(other, (1 - uniform) / (position * (position + 1) + ~other), 0.0))
-        return np.log(rows), np.log((1 - uniform) / (position + 1) + np.zeros(which.size))
-
-
-def _challenger(state: State) -> int:
-    rivals = [i for i in state.alive if i != state.leader]
-    return min(rivals, key=lambda i: state.log_evidence[i] + math.log(state.samples[i].n))  # evidence section 4
 
 
 def _tolerable(state: State, challenger: int) -> tuple[Claim, ...]:
@@ -360,7 +342,7 @@ def _batched(state: State, challenger: int) -> State:
     """Return the state with the next batch, split by what each arm's pulls add at the least convincing cut."""
     if state.balanced:
         each = max(1, int(GROWTH * min(state.samples[i].n for i in state.alive)))
-        return replace(state, decision={state.problem.arms[i]: each for i in state.alive})
+        return state._replace(decision={state.problem.arms[i]: each for i in state.alive})
     leader = state.leader
     head, rival = state.samples[leader], state.samples[challenger]
     cut = state.cuts[challenger]
@@ -377,7 +359,7 @@ def _batched(state: State, challenger: int) -> State:
     carries[challenger] = (leader, exact - for_leader)
     counts = {leader: for_leader, challenger: size - for_leader}
     batch = {state.problem.arms[i]: n for i, n in counts.items() if n > 0}
-    return replace(state, carries=tuple(carries), decision=batch)
+    return state._replace(carries=tuple(carries), decision=batch)
 
 
 def _divergence(share: float, level: float) -> float:
