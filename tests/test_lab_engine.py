@@ -67,6 +67,13 @@ def test_separated_runs_agree_batch_for_batch(name):
     assert_same(TopTwo(), problem_for(len(arms.instance(name).arms), contamination=None), drawn(name, None, 1))
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_long_runs_agree_where_samples_have_tails(tied):
+    tapes = np.random.default_rng(8).normal(size=(4, 1 << 16)) - np.array([[0.0], [0.02], [0.02], [0.3]])
+    tapes = np.round(tapes, 1) if tied else tapes
+    assert_same(TopTwo(), problem_for(4, contamination=None), Given(tapes), 60_000)
+
+
 @pytest.mark.parametrize("name", ["G2", "LN2", "D5", "C5", "G10lin", "D10lin"])
 def test_certified_runs_agree_under_the_worst_attack(name):
     tapes = drawn(name, lambda instance: worst(instance, 0.05), 2)

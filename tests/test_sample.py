@@ -338,6 +338,30 @@ def test_merging_is_sorting_all_at_once():
     assert sample.merged([NAN, 0.0]).n == 108
 
 
+@given(st.lists(st.one_of(finite, st.sampled_from([INF, -INF])), max_size=200), st.booleans())
+def test_a_tail_changes_nothing(late, tied):
+    body = np.random.default_rng(1).normal(0, 50, 5000)
+    body = np.round(body) if tied else body
+    whole, grown = Sample.of([*body, *late]), Sample.of(body).merged(late[:90], pending=2).merged(late[90:])
+    assert grown.size == whole.size
+    assert grown.tail.size == len(late)
+    assert [grown.at(r) for r in range(-1, 5300, 7)] == [whole.at(r) for r in range(-1, 5300, 7)]
+    assert np.array_equal(grown.values, whole.values)
+    cuts = [*late, 0.0, -3.0]
+    for closed in (False, True):
+        assert np.array_equal(grown.below(cuts, closed=closed), whole.below(cuts, closed=closed))
+    assert np.array_equal(grown.above(cuts), whole.above(cuts))
+
+
+def test_a_long_tail_is_merged():
+    sample = Sample.of(np.arange(8000.0))
+    for _ in range(100):
+        sample = sample.merged(np.arange(50.0))
+        assert sample.tail.size <= sample.body.size / 8
+    assert sample.size == sample.values.size == 13_000
+    assert sample.settled().tail.size == 0
+
+
 def test_counts_at_a_cut():
     sample = Sample.of([1, 2, 2, 3, NAN]).merged([], pending=1)
     assert sample.below([0, 2, 9]).tolist() == [1, 2, 5]

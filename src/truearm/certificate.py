@@ -149,7 +149,7 @@ def sample_of(tape: Tape, n: int, sign: float) -> Sample:
     Examples
     --------
     >>> sample_of([3.0, None, 1.0, 9.0], 3, -1.0)
-    Sample(values=array([-3., -1.]), missing=0, pending=1)
+    Sample(body=array([-3., -1.]), missing=0, pending=1)
     """
     head = tape[:n]
     told = head if isinstance(head, np.ndarray) else np.array([v for v in head if v is not None], dtype=np.float64)

@@ -166,7 +166,7 @@ class _Cuts:
 
 
 def _all_below(sample: Sample) -> int:
-    return sample.values.size + sample.pending
+    return sample.size + sample.pending
 
 
 def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evidence:
@@ -326,7 +326,7 @@ def pooled(
     >>> pooled(b, stakes, cash, Levels(0.5, 0.5)) == pair(a, b, Levels(0.5, 0.5))
     True
     """
-    return _least(_Cuts(judged, stakes, levels, log_cash, mixture_term(prior)), guess, enough)
+    return _least(_Cuts(judged.settled(), stakes, levels, log_cash, mixture_term(prior)), guess, enough)
 
 
 def pooled_at(
@@ -347,7 +347,7 @@ def pooled_at(
     >>> round(pooled_at(b, stakes, cash, Levels(0.5, 0.5), cut=30.0), 3)
     6.591
     """
-    counts = [judged.values.size - int(judged.values.searchsorted(cut)) + judged.pending]
+    counts = [int(judged.above(cut))]
     sizes = [judged.n]
     for stake in stakes:
         early = int(stake.before.below(cut, closed=stake.closed)) if stake.before.n else 0

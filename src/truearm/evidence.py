@@ -109,7 +109,7 @@ def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) 
     >>> best_looking([Sample.of([1.0, 2.0]), Sample.of([3.0])], [0, 1], 0.5)
     1
     """
-    quantiles = [(samples[i].quantile(level), i) for i in among if samples[i].values.size]
+    quantiles = [(samples[i].quantile(level), i) for i in among if samples[i].size]
     if not quantiles:
         return None
     top = max(q for q, _ in quantiles)
@@ -120,8 +120,8 @@ def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) 
 
 
 def _mid_rank(sample: Sample, x: float) -> float:
-    low, high = (np.searchsorted(sample.values, x, side=side) for side in ("left", "right"))
-    return float(low + high) / sample.values.size
+    both = int(sample.below(x)) + int(sample.below(x, closed=True)) - 2 * sample.pending
+    return both / sample.size
 
 
 class Entry(NamedTuple):
@@ -404,7 +404,7 @@ def positive(sample: Sample, sign: float = 1.0) -> Sample:
     Examples
     --------
     >>> positive(Sample.of([-1.0, 0.0, 2.0]))
-    Sample(values=array([2.]), missing=2, pending=0)
+    Sample(body=array([2.]), missing=2, pending=0)
     """
     kept = sample.values[sample.values * sign > 0]
     return Sample(kept, sample.missing + sample.values.size - kept.size, sample.pending)

@@ -5,8 +5,9 @@ replaced by anything, so it takes the side that helps. A pending pull is asked a
 side that hurts, because what it will say may be why it is late. Infinities are ordinary readings.
 """
 
+import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,6 +20,9 @@ from truearm.problem import Adversary, Contamination, Interval, check_count, che
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Design = Literal["sequential", "fixed"]
+
+_NONE = np.empty(0)
+_LONG, _TAILS = 4096, 8  # a body so long is rewritten only when the tail is an eighth of it: copying costs most
 
 
 def as_readings(readings: ArrayLike, name: str = "x") -> Floats:
@@ -73,12 +77,14 @@ class Sample:
 
     Parameters
     ----------
-    values
+    body
         Sorted readings without NaN.
     missing
         How many readings were NaN.
     pending
         How many pulls are asked and not yet told.
+    tail
+        More such readings, sorted and few, that wait to be merged into a long body.
 
     Examples
     --------
@@ -89,9 +95,10 @@ class Sample:
     0.5
     """
 
-    values: Floats
+    body: Floats
     missing: int = 0
     pending: int = 0
+    tail: Floats = field(default_factory=lambda: _NONE, repr=False)
 
     @classmethod
     def of(cls, readings: ArrayLike, name: str = "x") -> "Sample":
@@ -99,17 +106,34 @@ class Sample:
         return EMPTY.merged(as_readings(readings, name))
 
     @property
+    def values(self) -> Floats:
+        """All readings that have a value, sorted."""
+        return _merged(self.body, self.tail) if self.tail.size else self.body
+
+    @property
+    def size(self) -> int:
+        """How many readings have a value."""
+        return self.body.size + self.tail.size
+
+    @property
     def n(self) -> int:
         """How many pulls the sample stands for."""
-        return self.values.size + self.missing + self.pending
+        return self.body.size + self.tail.size + self.missing + self.pending
 
     def merged(self, readings: ArrayLike, pending: int = 0) -> "Sample":
         """Return the sample with more readings, and with `pending` pulls still out."""
         new = np.asarray(readings, dtype=np.float64)
         holes = np.isnan(new)
-        known = new[~holes] if holes.any() else new
-        values = _inserted(self.values, np.sort(known)) if known.size else self.values
-        return Sample(values, self.missing + new.size - known.size, pending)
+        known = np.sort(new[~holes] if holes.any() else new)
+        missing = self.missing + new.size - known.size
+        tail = _merged(self.tail, known) if self.tail.size else known
+        if self.body.size < _LONG or self.body.size < _TAILS * tail.size:
+            return Sample(_merged(self.body, tail) if tail.size else self.body, missing, pending)
+        return Sample(self.body, missing, pending, tail)
+
+    def settled(self) -> "Sample":
+        """Return the same sample without a tail, for who needs `values` more than once."""
+        return Sample(self.values, self.missing, self.pending) if self.tail.size else self
 
     def mapped(self, change: Callable[[Floats], Floats]) -> "Sample":
         """Return the sample after a nondecreasing change of its values."""
@@ -119,7 +143,9 @@ class Sample:
         """Return the value at a rank among the readings that have one; ranks outside are infinities."""
         if rank < 1:
             return -np.inf
-        return float(self.values[rank - 1]) if rank <= self.values.size else np.inf
+        if rank > self.size:
+            return np.inf
+        return _at_rank(self.body, self.tail, rank) if self.tail.size else float(self.body[rank - 1])
 
     def between(self, ranks: tuple[int, int]) -> Interval:
         """Return the readings at a lower and an upper rank, NaN helping and pending pulls hurting."""
@@ -128,26 +154,42 @@ class Sample:
 
     def quantile(self, level: float) -> float:
         """Return the empirical quantile X_(ceil(q n)) of the readings that have a value, NaN if none has."""
-        if not self.values.size:
+        if not self.size:
             return np.nan
-        return self.at(max(1, int(np.ceil(level * self.values.size - 1e-9))))
+        return self.at(max(1, math.ceil(level * self.size - 1e-9)))
 
     def below(self, cuts: ArrayLike, *, closed: bool = False) -> Ints:
         """Return how many readings lie below each cut, at it too when closed; pending pulls count."""
-        return self.values.searchsorted(cuts, "right" if closed else "left") + self.pending
+        side: Literal["left", "right"] = "right" if closed else "left"
+        count = self.body.searchsorted(cuts, side) + self.pending
+        return count + self.tail.searchsorted(cuts, side) if self.tail.size else count
+
+    def above(self, cuts: ArrayLike) -> Ints:
+        """Return how many readings lie at or above each cut; pending pulls count."""
+        return self.size + 2 * self.pending - self.below(cuts)
 
 
-def _inserted(values: Floats, new: Floats) -> Floats:
+def _merged(body: Floats, tail: Floats) -> Floats:
     """Merge two sorted arrays in linear time."""
-    places = values.searchsorted(new) + np.arange(new.size)
-    merged, old = np.empty(values.size + new.size), np.ones(values.size + new.size, dtype=bool)
-    merged[places], old[places] = new, False
-    merged[old] = values
+    places = body.searchsorted(tail) + np.arange(tail.size)
+    merged, old = np.empty(body.size + tail.size), np.ones(body.size + tail.size, dtype=bool)
+    merged[places], old[places] = tail, False
+    merged[old] = body
     merged.flags.writeable = False
     return merged
 
 
-EMPTY = Sample(np.empty(0))
+def _at_rank(body: Floats, tail: Floats, rank: int) -> float:
+    """Return the value at a rank of two sorted arrays together."""
+    least = max(0, rank - body.size)
+    most = min(rank, tail.size)
+    taken = least + _first(lambda i: bool(body[rank - least - i - 1] <= tail[least + i]), most - least)
+    return max(
+        float(tail[taken - 1]) if taken else -np.inf, float(body[rank - taken - 1]) if rank > taken else -np.inf
+    )
+
+
+EMPTY = Sample(_NONE)
 
 
 class Identification(NamedTuple):

@@ -271,7 +271,7 @@ class Lucb:
     def standing(self, state: State) -> Standing:
         """Return the leader; all arms stay in until the end, and limits decide without evidence."""
         arms = state.problem.arms
-        leader = arms[_pair(state)[0]] if any(s.values.size for s in state.samples) else None
+        leader = arms[_pair(state)[0]] if any(s.size for s in state.samples) else None
         return Standing(leader, arms, {}, math.inf, Verdict(status=Status.EXHAUSTED, candidates=arms))
 
     def _status(self, problem: Problem) -> Status:

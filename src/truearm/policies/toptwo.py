@@ -142,7 +142,7 @@ class TopTwo:
         arms = state.problem.arms
         done = {claim.arm: claim.log_evidence for claim in state.claims}
         against_each = {arm: done.get(arm, e) for arm, e in zip(arms, state.log_evidence, strict=True)}
-        leader = arms[state.leader] if any(s.values.size for s in state.samples) else None
+        leader = arms[state.leader] if any(s.size for s in state.samples) else None
         so_far = _verdict(state, Status.EXHAUSTED, None)
         return Standing(leader, so_far.candidates, against_each, state.log_threshold, so_far)
 
@@ -156,7 +156,7 @@ def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -
             continue
         values = new.values if new is not None else np.empty(0)
         old = samples[i]
-        samples[i] = old.merged(values, pending=n - (old.values.size + old.missing + values.size))
+        samples[i] = old.merged(values, pending=n - (old.size + old.missing + values.size))
         for m, entry in enumerate(entries):
             if entry.arm == i and entry.before.pending and new is not None:
                 late = new.values[new.indices < entry.before.n]
@@ -270,7 +270,7 @@ def _claim(state: State, judged: int, found: Evidence, *, tolerant: bool = False
 
 def _exactly(state: State, judged: int) -> Evidence:
     sample, cut = state.samples[judged], state.cuts[judged]
-    guess = None if math.isnan(cut) else int(sample.values.searchsorted(cut))
+    guess = None if math.isnan(cut) else int(sample.below(cut)) - sample.pending
     stakes, cash = _stakes(state, judged)
     return pooled(sample, stakes, cash, state.levels, guess=guess)
 
@@ -289,8 +289,7 @@ def _stakes(state: State, judged: int) -> tuple[list[Stake], float]:
 
 def _remembered(state: State, arm: int, found: Evidence) -> State:
     """Return the state with the least evidence against an arm and the cut at which it was found."""
-    own = state.samples[arm].values
-    cut = float(own[found.rank]) if found.rank < own.size else math.inf
+    cut = state.samples[arm].at(found.rank + 1)
     return state._replace(
         log_evidence=_put(state.log_evidence, arm, found.log_value),
         cuts=_put(state.cuts, arm, cut),
@@ -347,7 +346,7 @@ def _batched(state: State, challenger: int) -> State:
     head, rival = state.samples[leader], state.samples[challenger]
     cut = state.cuts[challenger]
     below = float(head.below(cut, closed=leader > challenger)) / head.n
-    above = (rival.n - rival.missing - float(np.searchsorted(rival.values, cut))) / rival.n
+    above = float(rival.above(cut)) / rival.n
     gains = head.n * _divergence(below, state.levels.low), rival.n * _divergence(above, state.levels.high)
     share = 0.5 if sum(gains) == 0 else gains[0] / sum(gains)
     share = min(max(share, SHARES[0]), SHARES[1])
