@@ -421,9 +421,8 @@ def _window(known: Floats) -> tuple[int, Floats]:
         return 0, known
     half = int(1.2 * math.sqrt(known.size)) + 16  # evidence section 7
     ranks = max(0, (known.size - 1) // 2 - half), min(known.size - 1, known.size // 2 + half)
-    low, high = np.partition(known, ranks)[list(ranks)]
-    inside = known[(known >= low) & (known <= high)]
-    return int(np.count_nonzero(known < low)), np.sort(inside)
+    middle = np.partition(known, ranks)[ranks[0] : ranks[1] + 1]  # of ties at an end some may stay outside
+    return ranks[0], np.sort(middle)
 
 
 @lru_cache(maxsize=16)
