@@ -1,27 +1,42 @@
-"""How long `analyze` takes beside DuckDB's own medians on the same Parquet file, in one run.
+"""How long `analyze` takes beside DuckDB's own medians on the same file, in one run, and how much memory.
 
-Ten arms, ten million rows by default. The goal is 2.5 times `SELECT arm, median(value) ... GROUP BY arm`. Rounds
-are interleaved, and the ratio of the medians of both is told with that of CPU times beside it, since DuckDB uses
-all cores.
+Ten arms, ten million rows by default, as Parquet and as CSV. The goal is 2.5 times the wall time of
+`SELECT arm, median(value) ... GROUP BY arm`, which keeps all cores busy: run it on a quiet machine. Rounds are
+interleaved; told are medians over rounds, the ratio of each round's wall times as median and least, and the ratio
+of CPU times. Peak memory is that of a process of its own, without what its imports take.
 Run: python benchmarks/analyze.py [ROWS] [ROUNDS]
 """
 
-import statistics
+import os
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 import duckdb
+import numpy as np
 
 from truearm import files
 from truearm.analysis import analyze
 
 GAPS = {"decided": 0.1, "undecided": 0.002}  # between neighboring arms; the readings have a spread of 0.5
+COLUMNS = (
+    "file",
+    "readings",
+    "status",
+    "DuckDB medians",
+    "read",
+    "analyze",
+    "ratio",
+    "least",
+    "CPU",
+    "peak memory",
+)
 
 
 def written(folder, name, gap, rows):
-    path = Path(folder, f"{name}.parquet")
+    path = Path(folder, name)
     with duckdb.connect() as connection:
         connection.execute("SELECT setseed(0.5)")
         connection.execute(
@@ -34,7 +49,7 @@ def written(folder, name, gap, rows):
 def timed(work):
     wall, cpu = time.perf_counter(), time.process_time()
     found = work()
-    return time.perf_counter() - wall, time.process_time() - cpu, found
+    return (time.perf_counter() - wall, time.process_time() - cpu), found
 
 
 def medians(path):
@@ -42,29 +57,52 @@ def medians(path):
         return connection.execute(f"SELECT arm, median(value) FROM '{path}' GROUP BY arm").fetchall()
 
 
-def compared(path, rounds):
-    duck, read, analyzed = [], [], []
-    for _ in range(rounds):
-        duck.append(timed(lambda: medians(path))[:2])
-        *times, tapes = timed(lambda: files.read(path, arm="arm", value="value"))
-        read.append(times)
-        *times, found = timed(lambda tapes=tapes: analyze(tapes))
-        analyzed.append(times)
-    return found, [
-        [statistics.median(column) for column in zip(*runs, strict=True)] for runs in (duck, read, analyzed)
-    ]
+def one_round(path):
+    """Return wall and CPU times of DuckDB's medians, of reading and of analyzing, and what was found."""
+    duck, _ = timed(lambda: medians(path))
+    read, tapes = timed(lambda: files.read(path, arm="arm", value="value"))
+    analyzed, found = timed(lambda: analyze(tapes))
+    return (duck, read, analyzed), found
 
 
-def main(rows=10_000_000, rounds=5):
-    print("| readings | status | DuckDB medians | read | analyze | ratio | ratio of CPU time |")
-    print("|---|---|---|---|---|---|---|")
+def most_memory():
+    """Return the most kilobytes this process has had; Linux tells, and `getrusage` would count the parent's."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+def peak(path):
+    """Print how many megabytes reading and analyzing a file take at most."""
+    before = most_memory()
+    analyze(files.read(path, arm="arm", value="value"))
+    print((most_memory() - before) // 1024)
+
+
+def row(path, rounds):
+    runs = [one_round(path) for _ in range(rounds)]
+    times = np.array([run[0] for run in runs])  # rounds, parts, wall and CPU
+    ratios = (times[:, 1] + times[:, 2]) / times[:, 0]
+    memory = subprocess.run([sys.executable, __file__, "peak", path], capture_output=True, text=True, check=True)
+    parts = [f"{seconds:.2f} s" for seconds in np.median(times[:, :, 0], axis=0)]
+    wall, cpu = np.median(ratios, axis=0)
+    told = (*parts, f"{wall:.2f}", f"{ratios[:, 0].min():.2f}", f"{cpu:.2f}", f"{memory.stdout.strip()} MB")
+    return (path.suffix[1:], path.stem, runs[0][1].status.value, *told)
+
+
+def main(rows=10_000_000, rounds=7):
+    print(f"load before: {os.getloadavg()[0]:.2f}\n", file=sys.stderr)
+    print("| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|", sep="\n")
     with tempfile.TemporaryDirectory() as folder:
-        for name, gap in GAPS.items():
-            found, (duck, read, analyzed) = compared(written(folder, name, gap, rows), rounds)
-            ratios = [(r + a) / d for d, r, a in zip(duck, read, analyzed, strict=True)]
-            cells = [f"{part[0]:.2f} s" for part in (duck, read, analyzed)] + [f"{ratio:.2f}" for ratio in ratios]
-            print(f"| {name} | {found.status.value} | {' | '.join(cells)} |", flush=True)
+        for form in ("parquet", "csv"):
+            for name, gap in GAPS.items():
+                print(
+                    "| " + " | ".join(row(written(folder, f"{name}.{form}", gap, rows), rounds)) + " |", flush=True
+                )
+    print(f"\nload after: {os.getloadavg()[0]:.2f}", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    if sys.argv[1:2] == ["peak"]:
+        peak(sys.argv[2])
+    else:
+        main(*map(int, sys.argv[1:]))

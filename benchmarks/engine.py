@@ -3,7 +3,7 @@
 Ten normal arms. The unit is one standard normal from the generator that the engine reads from, timed alone in
 turn with the runs, so that a busy machine slows both. Goals: elimination with medians in every round 12,
 toptwo 150 at 15 thousand pulls and 80 at 200 thousand. Peers that are installed are timed beside.
-Run: python benchmarks/engine.py [ROUNDS]
+Run: python benchmarks/engine.py [ROUNDS]. Writes benchmarks/results/engine.md.
 """
 
 import importlib.util
@@ -12,6 +12,7 @@ import statistics
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
 
@@ -34,6 +35,7 @@ REGULAR = Regularity(B=families.gaussian().minimal_B(0.25), m2=families.gaussian
 CASES = [
     # name, goal, policy, gap, options, replications per round
     ("elimination, every round", 12, Elimination("paper"), 0.3, {"regularity": REGULAR, "max_pulls": 10**7}, 1),
+    ("elimination, short runs", 12, Elimination("paper"), 1.0, {"regularity": REGULAR, "max_pulls": 10**7}, 8),
     ("toptwo, 15 thousand pulls", 150, TopTwo(), 0.17, {}, 4),
     ("toptwo, 200 thousand pulls", 80, TopTwo(), 0.05, {"max_pulls": 10**7}, 1),
     ("QLUCB, one pull at a time", None, Lucb(growth=0.0), 0.5, {}, 4),
@@ -61,50 +63,52 @@ def run(policy, gap, options, replications, seed):
 
 
 def engines(rounds):
-    print("| run | pulls | ns a pull | ns a normal | ratio (median of rounds) | goal |")
-    print("|---|---|---|---|---|---|")
+    yield "| run | pulls | ns a pull | ns a normal | ratio (median of rounds) | goal |"
+    yield "|---|---|---|---|---|---|"
     for name, goal, policy, gap, options, replications in CASES:
         run(policy, gap, options, 1, 999)  # compile, and fill the tables
         pairs = [(normal(), *run(policy, gap, options, replications, seed)) for seed in range(rounds)]
         units, prices, pulls = zip(*pairs, strict=True)
         ratio = statistics.median(price / unit for price, unit in zip(prices, units, strict=True))
-        prices_ns, units_ns = 1e9 * statistics.median(prices), 1e9 * statistics.median(units)
-        print(
-            f"| {name} | {statistics.mean(pulls):.0f} | {prices_ns:.0f} | {units_ns:.1f} | {ratio:.1f} | {goal} |"
-        )
+        price, unit = 1e9 * statistics.median(prices), 1e9 * statistics.median(units)
+        mean = statistics.mean(pulls)
+        yield f"| {name} | {mean:.0f} | {price:.0f} | {unit:.1f} | {ratio:.1f} | {goal or '-'} |"
+
+
+def river_rate(pulls):
+    from river import bandit
+
+    policy, rng = bandit.UCB(delta=1.0, seed=0), np.random.default_rng(0)
+    begin = clock()
+    for _ in range(pulls):
+        arm = policy.pull(range(10))
+        policy.update(arm, rng.standard_normal() - 0.17 * (arm > 0))
+    return pulls / (clock() - begin)
+
+
+def mabwiser_rate(pulls):
+    from mabwiser.mab import MAB, LearningPolicy
+
+    mab, rng = MAB(list(range(10)), LearningPolicy.UCB1()), np.random.default_rng(0)
+    mab.fit(list(range(10)), [0.0] * 10)
+    begin = clock()
+    for _ in range(pulls // 10):
+        arm = mab.predict()
+        mab.partial_fit([arm], [rng.standard_normal() - 0.17 * (arm > 0)])
+    return pulls // 10 / (clock() - begin)
 
 
 def peers(pulls=20_000):
     """Pulls per second of other libraries, one decision and one reading at a time, and of ours."""
-    print("\n| library | pulls per second |\n|---|---|")
-    rates = {"truearm, toptwo engine": 1 / run(TopTwo(), 0.17, {}, 4, 1)[0]}
-    if importlib.util.find_spec("river"):
-        from river import bandit
-
-        policy, rng = bandit.UCB(delta=1.0, seed=0), np.random.default_rng(0)
-        begin = clock()
-        for _ in range(pulls):
-            arm = policy.pull(range(10))
-            policy.update(arm, rng.standard_normal() - 0.17 * (arm > 0))
-        rates["river, UCB"] = pulls / (clock() - begin)
-    if importlib.util.find_spec("mabwiser"):
-        from mabwiser.mab import MAB, LearningPolicy
-
-        mab, rng = MAB(list(range(10)), LearningPolicy.UCB1()), np.random.default_rng(0)
-        mab.fit(list(range(10)), [0.0] * 10)
-        begin = clock()
-        for _ in range(pulls // 10):
-            arm = mab.predict()
-            mab.partial_fit([arm], [rng.standard_normal() - 0.17 * (arm > 0)])
-        rates["mabwiser, UCB1"] = pulls // 10 / (clock() - begin)
-    for name in ("river", "mabwiser"):
-        if not importlib.util.find_spec(name):
-            print(f"| {name} is not installed: pip install {name} | - |")
-    for name, rate in rates.items():
-        print(f"| {name} | {rate:,.0f} |")
+    yield "| library | pulls per second |"
+    yield "|---|---|"
+    yield f"| truearm, toptwo engine | {1 / run(TopTwo(), 0.17, {}, 4, 1)[0]:,.0f} |"
+    for name, rule, rate in (("river", "UCB", river_rate), ("mabwiser", "UCB1", mabwiser_rate)):
+        installed = importlib.util.find_spec(name)
+        yield f"| {name}, {rule} | {rate(pulls):,.0f} |" if installed else f"| {name} is not installed | - |"
 
 
-def scaling(replications=160):
+def scaling(replications=1600):
     """Wall time of the same replications alone, on two processes, and on two workers of a Dask cluster."""
     arms = instance("G10")
 
@@ -115,11 +119,11 @@ def scaling(replications=160):
 
     wall()
     load = os.getloadavg()[0]
-    print(f"\nscaling on 2 of {os.cpu_count()} cores, load {load:.1f} before:")
+    yield f"{replications} runs of G10 on 2 of {os.cpu_count()} cores, load {load:.1f} before."
     with ProcessPoolExecutor(2) as executor:
         wall(executor)
-        alone, shared = zip(*[(wall(), wall(executor)) for _ in range(3)], strict=True)
-    print(f"processes: {min(alone):.2f} s alone, {min(shared):.2f} s on two, {min(alone) / min(shared):.2f} times")
+        alone, shared = zip(*[(wall(), wall(executor)) for _ in range(5)], strict=True)
+    yield f"Processes: {min(alone):.2f} s alone, {min(shared):.2f} s on two, {min(alone) / min(shared):.2f} times."
     if importlib.util.find_spec("distributed"):
         from distributed import Client, LocalCluster
 
@@ -129,14 +133,24 @@ def scaling(replications=160):
         ):
             executor = client.get_executor(pure=False)
             wall(executor)
-            shared = [wall(executor) for _ in range(3)]
-        print(f"Dask: {min(shared):.2f} s on two workers, {min(alone) / min(shared):.2f} times")
+            alone, shared = zip(*[(wall(), wall(executor)) for _ in range(5)], strict=True)
+        gain = min(alone) / min(shared)
+        yield f"Dask: {min(alone):.2f} s alone, {min(shared):.2f} s on two workers, {gain:.2f} times."
 
 
 def main(rounds=7):
-    engines(rounds)
-    peers()
-    scaling()
+    parts = {
+        "The price of a pull, ten arms": engines(rounds),
+        "Beside other libraries": peers(),
+        "Scaling": scaling(),
+    }
+    lines = ["# The engine"]
+    for title, part in parts.items():
+        lines += ["", f"## {title}", ""]
+        for line in part:
+            lines.append(line)
+            print(line, flush=True)
+    (Path(__file__).parent / "results" / "engine.md").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

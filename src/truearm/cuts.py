@@ -356,5 +356,5 @@ def pooled_at(
     logs: list[float] = log_mixture(counts, sizes, levels.low, prior).tolist()
     own = logs[0] if levels.high == levels.low else float(log_mixture(counts[0], sizes[0], levels.high, prior))
     bets = [log + stake.log_share for log, stake in zip(logs[1:], stakes, strict=True)]
-    top = max(*bets, log_cash)
+    top = max([*bets, log_cash])
     return own + top + math.log(sum(math.exp(bet - top) for bet in bets) + math.exp(log_cash - top))

@@ -7,7 +7,7 @@ can only add successes can only lower it.
 """
 
 import math
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +69,7 @@ def log_mixture(successes: ArrayLike, n: ArrayLike, p0: float, prior: Prior = DE
     a, b, constants = _components(p0, prior)
     axes = (-1,) + (1,) * failures.ndim
     parts = _log_partial_beta(a.reshape(axes) + s, b.reshape(axes) + failures, p0)
-    total: Floats = np.logaddexp.reduce(parts + constants.reshape(axes), axis=0)
+    total: Floats = reduce(np.logaddexp, parts + constants.reshape(axes))
     return total - s * math.log(p0) - failures * math.log1p(-p0)  # audit 2.C
 
 
