@@ -20,6 +20,7 @@ from truearm.lab.kernels import (
     rank_at_least,
     up_to,
 )
+from truearm.policies.toptwo import TIE
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
 
@@ -50,6 +51,7 @@ class Rules(NamedTuple):
     growth: float
     share_low: float
     share_high: float
+    fresh: float
     stale: float
     futility: float
     max_pulls: int
@@ -100,7 +102,7 @@ class Desk(NamedTuple):
     RANKED_N,
     LOOKED,  # whether the evidence is of this decision
 ) = range(15)
-CUT, EVIDENCE, MINIMIZED, CARRY, TOLERANT_CUT, MINE, MINE_N, MINE_CUT = range(8)
+CUT, EVIDENCE, WEIGHED, MINIMIZED, CARRY, TOLERANT_CUT, MINE, MINE_N, MINE_CUT = range(9)
 LEADER, ENTERED_COUNT, DECISIONS, LATER = range(4)
 WHOLE_BET, LATER_BET, BET_N, BET_CUT = range(4)
 
@@ -222,11 +224,13 @@ def enter(desk: Desk, leader: int) -> bool:
 @compiled
 def test(desk: Desk, rules: Rules, tables: Tables, everyone: bool) -> None:
     """Reject arms the evidence against which suffices at all cuts, until the strongest challenger is known."""
+    leader = desk.run[LEADER]
     for i in range(desk.ints.shape[1]):
         desk.ints[LOOKED, i] = 0
-    if everyone:
-        for i in range(desk.ints.shape[1]):
-            if desk.ints[ALIVE, i] and i != desk.run[LEADER]:
+    for i in range(desk.ints.shape[1]):
+        if desk.ints[ALIVE, i] and i != leader:
+            pair = desk.ints[N, leader] + desk.ints[N, i]
+            if everyone or pair >= rules.fresh * desk.reals[WEIGHED, i]:
                 look(desk, rules, tables, i)
     rival = challenger(desk)
     while rival >= 0 and not desk.ints[LOOKED, rival]:
@@ -238,6 +242,7 @@ def test(desk: Desk, rules: Rules, tables: Tables, everyone: bool) -> None:
 def look(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
     """Weigh the evidence against one arm: at its cut, and at all if that may reject it."""
     desk.ints[LOOKED, judged] = 1
+    desk.reals[WEIGHED, judged] = desk.ints[N, desk.run[LEADER]] + desk.ints[N, judged]
     if not math.isnan(desk.reals[CUT, judged]):
         desk.reals[EVIDENCE, judged] = at_cut(desk, rules, tables, judged)
         if desk.reals[EVIDENCE, judged] < rules.log_threshold:
@@ -476,14 +481,16 @@ def point(edges: Ints, layer: int, left: int, right: int, i: int) -> int:
 
 @compiled
 def challenger(desk: Desk) -> int:
-    """Return the rival of least evidence plus log of its pulls, -1 when none is left."""
-    best, least_value = -1, math.inf
+    """Return the rival of least evidence plus log of its pulls, the first of equal ones; -1 when none is left."""
+    least_score = math.inf
     for i in range(desk.ints.shape[1]):
         if desk.ints[ALIVE, i] and i != desk.run[LEADER]:
-            value = desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i])
-            if best < 0 or value < least_value:
-                best, least_value = i, value
-    return best
+            least_score = min(least_score, desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i]))
+    for i in range(desk.ints.shape[1]):
+        rival = desk.ints[ALIVE, i] and i != desk.run[LEADER]
+        if rival and desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i]) <= least_score + TIE:
+            return i
+    return -1
 
 
 @compiled

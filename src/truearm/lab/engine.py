@@ -226,6 +226,7 @@ def _toptwo_rules(state: toptwo_policy.State, max_pulls: int) -> toptwo.Rules:
         growth=toptwo_policy.GROWTH,
         share_low=toptwo_policy.SHARES[0],
         share_high=toptwo_policy.SHARES[1],
+        fresh=toptwo_policy.FRESH,
         stale=toptwo_policy.STALE,
         futility=toptwo_policy.FUTILITY,
         max_pulls=max_pulls,
@@ -234,7 +235,7 @@ def _toptwo_rules(state: toptwo_policy.State, max_pulls: int) -> toptwo.Rules:
 
 def _toptwo_desk(state: toptwo_policy.State) -> toptwo.Desk:
     k = len(state.problem.arms)
-    ints, reals = np.zeros((15, k), np.int64), np.zeros((8, k))
+    ints, reals = np.zeros((15, k), np.int64), np.zeros((9, k))
     ints[toptwo.ALIVE] = 1
     ints[toptwo.BATCH] = state.first
     ints[[toptwo.CARRY_LEADER, toptwo.RANKED_N]] = -1

@@ -37,7 +37,9 @@ from truearm.sample import EMPTY, Sample
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
 SHARES = (0.05, 0.65)  # limits of the leader's share of a batch; evidence section 4
+FRESH = 1.05  # growth of a pair of arms up to which the evidence between them is good enough to choose by
 STALE = 1.2  # growth of a pair of arms after which the cut between them is looked for again
+TIE = 1e-9  # scores of challengers this near are equal but for rounding, and the first listed is taken
 FUTILITY = 1.05  # growth of the pulls between two checks that more of them could help at all
 
 
@@ -56,6 +58,8 @@ class State(NamedTuple):
     """For each arm the cut at which the evidence against it was last least."""
     log_evidence: tuple[float, ...]
     """For each arm the evidence against it at that cut: an upper bound of it."""
+    weighed: tuple[float, ...]
+    """For each arm how many pulls it and its leader had when that evidence was computed."""
     minimized: tuple[float, ...]
     """For each arm how many pulls it and its leader had when its cut was found."""
     carries: tuple[tuple[int, float], ...]
@@ -117,6 +121,7 @@ class TopTwo:
             claims=(),
             cuts=(math.nan,) * k,
             log_evidence=(0.0,) * k,
+            weighed=(0.0,) * k,
             minimized=(0.0,) * k,
             carries=((-1, 0.0),) * k,
             leader=0,
@@ -231,20 +236,19 @@ def _verdict(state: State, status: Status, best: str | None) -> Verdict:
 def _tested(state: State, *, everyone: bool) -> tuple[State, int | None]:
     """Return the state after rejecting arms by the evidence at all cuts, and the strongest challenger left.
 
-    Pulls go to the leader and the strongest challenger: evidence is looked at again only until that one is known.
+    Pulls go to the leader and the strongest challenger: other evidence than theirs is renewed now and then only.
     """
     rivals = [i for i in state.alive if i != state.leader]
-    unseen = set(rivals)
-    if everyone:
-        for i in rivals:
-            state = _looked(state, i)
-        unseen.clear()
-    fewness = {i: math.log(state.samples[i].n) for i in rivals}
-    while rivals := [i for i in state.alive if i != state.leader]:
-        _, challenger = min((state.log_evidence[i] + fewness[i], i) for i in rivals)  # evidence section 4
-        if challenger not in unseen:
+    seen = {i for i in rivals if everyone or _pair_size(state, i) >= FRESH * state.weighed[i]}
+    for i in sorted(seen):
+        state = _looked(state, i)
+    logs = {i: math.log(state.samples[i].n) for i in rivals}
+    while scores := {i: state.log_evidence[i] + logs[i] for i in state.alive if i != state.leader}:
+        least = min(scores.values())  # evidence section 4
+        challenger = next(i for i, score in scores.items() if score <= least + TIE)
+        if challenger in seen:
             return state, challenger
-        unseen.remove(challenger)
+        seen.add(challenger)
         state = _looked(state, challenger)
     return state, None
 
@@ -252,6 +256,7 @@ def _tested(state: State, *, everyone: bool) -> tuple[State, int | None]:
 def _looked(state: State, i: int) -> State:
     """Return the state after weighing the evidence against an arm: at its cut, at all if that may reject it."""
     value = _at_cut(state, i)
+    state = state._replace(weighed=_put(state.weighed, i, _pair_size(state, i)))
     if value < state.log_threshold:
         return state._replace(log_evidence=_put(state.log_evidence, i, value))
     found = _exactly(state, i)
