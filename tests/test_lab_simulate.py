@@ -174,5 +174,5 @@ def test_the_best_arm_is_lost_no_more_often_than_promised():
 def test_no_run_is_caught_between_two_arms_that_are_not_the_best(name):
     pytest.importorskip("numba")
     arms = instance(name)
-    done = simulate("toptwo", arms, worst(arms, 0.1), 144, contamination=0.1)  # one run of C5 was, 30 times the mean
+    done = simulate("toptwo", arms, worst(arms, 0.1), 144, contamination=0.1)  # one of C5 was, for long
     assert done.runs["pulls"].max() < 6 * done.runs["pulls"].mean()
