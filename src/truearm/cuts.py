@@ -10,6 +10,7 @@ that minimum, for one rival (`pair`) or for a portfolio of rivals (`pooled`), in
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -296,15 +297,19 @@ def portfolio(
     >>> [round(math.exp(s.log_share), 4) for s in stakes], round(math.exp(cash), 4)
     ([0.1667, 0.3333], 0.1667)
     """
+    whole, fees, cash = _log_shares(k, len(entered))
+    later = [Stake(s.sample, fee, s.before, s.closed) for s, fee in zip(entered, fees, strict=k > 2)]
+    return later + [Stake(s.sample, whole, EMPTY, s.closed) for s in present or entered], cash
+
+
+@lru_cache(maxsize=1024)
+def _log_shares(k: int, entered: int) -> tuple[float, tuple[float, ...], float]:
+    """Return the log-shares of a whole sample, of the later readings of each past leader, and of the cash."""
     uniform = 2 / k  # evidence T5: u = 2/k; for two arms all of the capital
-    stakes = [Stake(s.sample, math.log(uniform / (k - 1)), EMPTY, s.closed) for s in present or entered]
     if k == 2:
-        return stakes, -math.inf
-    fees = [
-        Stake(s.sample, math.log((1 - uniform) / (m * (m + 1))), s.before, s.closed)
-        for m, s in enumerate(entered, start=1)
-    ]
-    return fees + stakes, math.log((1 - uniform) / (len(entered) + 1))
+        return 0.0, (), -math.inf
+    fees = tuple(math.log((1 - uniform) / (m * (m + 1))) for m in range(1, entered + 1))
+    return math.log(uniform / (k - 1)), fees, math.log((1 - uniform) / (entered + 1))
 
 
 def pooled(

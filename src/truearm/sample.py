@@ -171,10 +171,12 @@ class Sample:
 
 def _merged(body: Floats, tail: Floats) -> Floats:
     """Merge two sorted arrays in linear time."""
-    places = body.searchsorted(tail) + np.arange(tail.size)
-    merged, old = np.empty(body.size + tail.size), np.ones(body.size + tail.size, dtype=bool)
-    merged[places], old[places] = tail, False
-    merged[old] = body
+    merged = tail
+    if body.size:
+        places = body.searchsorted(tail) + np.arange(tail.size)
+        merged, old = np.empty(body.size + tail.size), np.ones(body.size + tail.size, dtype=bool)
+        merged[places], old[places] = tail, False
+        merged[old] = body
     merged.flags.writeable = False
     return merged
 

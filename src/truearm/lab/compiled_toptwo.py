@@ -51,7 +51,6 @@ class Rules(NamedTuple):
     growth: float
     share_low: float
     share_high: float
-    fresh: float
     stale: float
     futility: float
     max_pulls: int
@@ -230,7 +229,7 @@ def test(desk: Desk, rules: Rules, tables: Tables, everyone: bool) -> None:
     for i in range(desk.ints.shape[1]):
         if desk.ints[ALIVE, i] and i != leader:
             pair = desk.ints[N, leader] + desk.ints[N, i]
-            if everyone or pair >= rules.fresh * desk.reals[WEIGHED, i]:
+            if everyone or pair >= rules.stale * desk.reals[WEIGHED, i]:
                 look(desk, rules, tables, i)
     rival = challenger(desk)
     while rival >= 0 and not desk.ints[LOOKED, rival]:

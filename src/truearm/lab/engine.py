@@ -226,7 +226,6 @@ def _toptwo_rules(state: toptwo_policy.State, max_pulls: int) -> toptwo.Rules:
         growth=toptwo_policy.GROWTH,
         share_low=toptwo_policy.SHARES[0],
         share_high=toptwo_policy.SHARES[1],
-        fresh=toptwo_policy.FRESH,
         stale=toptwo_policy.STALE,
         futility=toptwo_policy.FUTILITY,
         max_pulls=max_pulls,

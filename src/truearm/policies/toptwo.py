@@ -37,8 +37,7 @@ from truearm.sample import EMPTY, Sample
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
 SHARES = (0.05, 0.65)  # limits of the leader's share of a batch; evidence section 4
-FRESH = 1.05  # growth of a pair of arms up to which the evidence between them is good enough to choose by
-STALE = 1.2  # growth of a pair of arms after which the cut between them is looked for again
+STALE = 1.2  # growth of a pair of arms after which the evidence between them is renewed, and its cut if they duel
 TIE = 1e-9  # scores of challengers this near are equal but for rounding, and the first listed is taken
 FUTILITY = 1.05  # growth of the pulls between two checks that more of them could help at all
 
@@ -239,7 +238,7 @@ def _tested(state: State, *, everyone: bool) -> tuple[State, int | None]:
     Pulls go to the leader and the strongest challenger: other evidence than theirs is renewed now and then only.
     """
     rivals = [i for i in state.alive if i != state.leader]
-    seen = {i for i in rivals if everyone or _pair_size(state, i) >= FRESH * state.weighed[i]}
+    seen = {i for i in rivals if everyone or _pair_size(state, i) >= STALE * state.weighed[i]}
     for i in sorted(seen):
         state = _looked(state, i)
     logs = {i: math.log(state.samples[i].n) for i in rivals}
