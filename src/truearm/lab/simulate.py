@@ -37,7 +37,8 @@ Floats = NDArray[np.float64]
 Engine = Literal["auto", "compiled", "python"]
 
 _FIRST = 512  # readings of an arm drawn at once at first, which takes microseconds; then the tape doubles
-_BLOCK = 8  # replications per task, whatever the executor: short enough to share, long enough to be worth sending
+_BLOCK = 8  # least replications per task: short enough to share, long enough to be worth sending
+_TASKS = 64  # about so many tasks where there are more replications
 _STATUSES = tuple(Status)
 
 
@@ -373,7 +374,8 @@ def _is_compiled(engine: str, policy: Policy[Any] | Runner, problem: Problem) ->
 def _finished(
     setting: _Setting, replications: int, executor: Executor | None
 ) -> Iterator[tuple[int, list[tuple[Run, float]]]]:
-    parts = [range(at, min(at + _BLOCK, replications)) for at in range(0, replications, _BLOCK)]
+    size = max(_BLOCK, replications // _TASKS)
+    parts = [range(at, min(at + size, replications)) for at in range(0, replications, size)]
     if executor is None:
         yield from (_block(setting, part) for part in parts)
         return
