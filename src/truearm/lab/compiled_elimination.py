@@ -18,7 +18,7 @@ class Desk(NamedTuple):
     """Everything a run writes to, and its schedule."""
 
     tape: Floats
-    """Readings of all arms in order of pull, a stretch for each arm."""
+    """Readings in order of pull, one row per arm."""
     window: Floats
     """One row per arm."""
     ints: Ints
@@ -29,9 +29,7 @@ class Desk(NamedTuple):
     run: Ints
 
 
-FIRST, ROOM, N, KNOWN, BELOW, WIDTH, ALIVE = range(
-    7
-)  # WIDTH: readings in the window, -1 where it must be centered
+ROOM, N, KNOWN, BELOW, WIDTH, ALIVE = range(6)  # WIDTH: readings in the window, -1 where it must be centered
 LOW, HIGH, ESTIMATE, UPPER, UPPER_RADIUS, LOWER, LOWER_RADIUS = range(7)
 ROUND, LEADER, LEFT, PULLS = range(4)
 
@@ -75,9 +73,8 @@ def take(desk: Desk, arm: int, total: int) -> None:
     """Read an arm's tape up to `total`: count what lies below its window, sort what lies in it."""
     low, high = desk.reals[LOW, arm], desk.reals[HIGH, arm]
     known, under, width = desk.ints[KNOWN, arm], desk.ints[BELOW, arm], desk.ints[WIDTH, arm]
-    first = desk.ints[FIRST, arm]
-    for at in range(first + desk.ints[N, arm], first + total):
-        x = desk.tape[at]
+    for at in range(desk.ints[N, arm], total):
+        x = desk.tape[arm, at]
         if x < low:
             under += 1
         elif x <= high and width >= 0:

@@ -332,12 +332,12 @@ class _Elimination(_Engine):
     def __init__(self, policy: Elimination, problem: Problem, more: More, max_pulls: int) -> None:
         super().__init__(policy, problem, more, max_pulls)
         k = len(problem.arms)
-        ints, reals = np.zeros((7, k), np.int64), np.zeros((7, k))
+        ints, reals = np.zeros((6, k), np.int64), np.zeros((7, k))
         ints[elimination.ALIVE], ints[elimination.WIDTH] = 1, -1
         reals[elimination.UPPER], reals[elimination.LOWER] = np.inf, -np.inf
         run = np.array([0, 0, k, 0], np.int64)
         totals, radii = _schedule(policy, problem, 32)
-        self.desk = elimination.Desk(np.empty(0), np.empty((k, 256)), ints, reals, totals, radii, run)
+        self.desk = elimination.Desk(np.empty((k, 0)), np.empty((k, 256)), ints, reals, totals, radii, run)
 
     @property
     def status(self) -> Status:
@@ -375,22 +375,21 @@ class _Elimination(_Engine):
         self._schedule_to(done + 1)
         total = int(self.desk.totals[done + 1])
         alive, room = self.desk.ints[elimination.ALIVE], self.desk.ints[elimination.ROOM]
-        for arm in np.flatnonzero((alive > 0) & (room < total)).tolist():
-            self._lengthen(arm, self.more(arm, total))
+        longer = {i: self.more(i, total) for i in np.flatnonzero((alive > 0) & (room < total)).tolist()}
+        width = max((readings.size for readings in longer.values()), default=0)
+        if width > self.desk.tape.shape[1]:
+            wider = np.empty((room.size, width))
+            for arm in np.flatnonzero((alive > 0) & (room >= total)).tolist():
+                wider[arm, : room[arm]] = self.desk.tape[arm, : room[arm]]
+            self.desk = self.desk._replace(tape=wider)
+        for arm, readings in longer.items():
+            self.desk.tape[arm, : readings.size] = readings
+            room[arm] = readings.size
 
     def _schedule_to(self, round_: int) -> None:
         if round_ >= self.desk.totals.size:
             totals, radii = _schedule(self.policy, self.problem, 2 * self.desk.totals.size)
             self.desk = self.desk._replace(totals=totals, radii=radii)
-
-    def _lengthen(self, arm: int, readings: Floats) -> None:
-        ints = self.desk.ints
-        end = int((ints[elimination.FIRST] + ints[elimination.ROOM]).max())
-        if end + readings.size > self.desk.tape.size:
-            spare = np.empty(end + 2 * readings.size)
-            self.desk = self.desk._replace(tape=np.concatenate([self.desk.tape, spare]))
-        self.desk.tape[end : end + readings.size] = readings
-        ints[elimination.FIRST, arm], ints[elimination.ROOM, arm] = end, readings.size
 
     def _stray(self) -> list[int]:
         ints = self.desk.ints
@@ -400,19 +399,21 @@ class _Elimination(_Engine):
 
     def _center(self) -> None:
         """Put windows around the medians of the arms whose windows do not hold them."""
+        ints, reals = self.desk.ints, self.desk.reals
         for arm in self._stray():
-            first, n = self.desk.ints[elimination.FIRST, arm], self.desk.ints[elimination.N, arm]
-            known = self.desk.tape[first : first + n]
-            known = known[~np.isnan(known)]
+            known = self.desk.tape[arm, : ints[elimination.N, arm]]
+            holes = np.isnan(known)
+            known = known[~holes] if holes.any() else known
             below, window = _window(known)
             while 2 * window.size > self.desk.window.shape[1]:
                 wider = np.concatenate([self.desk.window, np.empty_like(self.desk.window)], axis=1)
                 self.desk = self.desk._replace(window=wider)
             self.desk.window[arm, : window.size] = window
-            ends = (window[0], window[-1]) if window.size else (np.inf, -np.inf)
-            self.desk.reals[[elimination.LOW, elimination.HIGH], arm] = ends
-            rows = [elimination.KNOWN, elimination.BELOW, elimination.WIDTH]
-            self.desk.ints[rows, arm] = known.size, below, window.size
+            reals[elimination.LOW, arm] = window[0] if window.size else np.inf
+            reals[elimination.HIGH, arm] = window[-1] if window.size else -np.inf
+            ints[elimination.KNOWN, arm] = known.size
+            ints[elimination.BELOW, arm] = below
+            ints[elimination.WIDTH, arm] = window.size
 
 
 def _window(known: Floats) -> tuple[int, Floats]:
