@@ -33,6 +33,7 @@ def attacks(instance):
         ("separated, .1 worst", strong, None),
         ("separated, .1 benign", benign, None),
         ("certified, .05 worst", mild, Contamination(0.05)),
+        ("certified, .1 worst", strong, Contamination(0.1)),
         ("certified, .1 benign", benign, Contamination(0.1)),
     ]
 

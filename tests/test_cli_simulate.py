@@ -55,6 +55,15 @@ def test_a_scenario_becomes_a_table(small):
     assert result.output.count("toptwo") == 2
 
 
+def test_runs_without_an_answer_are_not_right_ones(tmp_path, small):
+    assert "right" not in call(small).output
+    path = tmp_path / "short.toml"
+    path.write_text(SMALL.replace("replications = 4", "replications = 4\nmax_pulls = 20"), "utf-8")
+    assert '"answered": 0' in call(path, "--json").output
+    assert "0/4" in call(path).output
+    assert "right" in call(path).output
+
+
 def test_json_is_strict_and_has_a_row_per_cell(small):
     rows = json.loads(call(small, "--json").output)
     assert [(row["policy"], row["eps"]) for row in rows] == [

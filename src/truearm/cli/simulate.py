@@ -3,7 +3,7 @@
 import csv
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -115,20 +115,33 @@ def _show(read: scenarios.Scenario, rows: Sequence[Row]) -> None:
         "policy",
         "instance",
     ]
-    published = any(not math.isnan(row["published"]) for row in rows)
+    measured = dict(_COLUMNS)
+    if all(row["answered"] == row["replications"] for row in rows):
+        del measured["right"]
+    if all(math.isnan(row["published"]) for row in rows):
+        del measured["published"]
     table = Table(title=read.title)
-    for key in [*changing, "errors", "pulls", "± SE", "limit", "ratio", "ms/run"]:
-        table.add_column(key, justify="left" if key in changing else "right")
-    if published:
-        table.add_column("published", justify="right")
+    for key in changing:
+        table.add_column(key)
+    for name in measured:
+        table.add_column(name, justify="right")
     for row in rows:
-        cells = [str(row[key]) for key in changing]
-        low, high = row["error_low"], row["error_high"]
-        cells.append(f"{row['errors']}/{row['replications']} ({low:.3f}-{high:.3f})")
-        cells += [_number(row["pulls"]), _number(row["standard_error"]), _number(row["limit"])]
-        cells += [f"{row['ratio']:.2f}" if not math.isnan(row["ratio"]) else "-", f"{1000 * row['seconds']:.1f}"]
-        table.add_row(*cells, *([_number(row["published"])] if published else []))
+        table.add_row(*(str(row[key]) for key in changing), *(show(row) for show in measured.values()))
     Console(width=None if Console().is_terminal else 140).print(table)
+
+
+_COLUMNS: dict[str, Callable[[Row], str]] = {
+    "errors": lambda row: (
+        f"{row['errors']}/{row['replications']} ({row['error_low']:.3f}-{row['error_high']:.3f})"
+    ),
+    "right": lambda row: f"{row['answered'] - row['errors']}/{row['replications']}",
+    "pulls": lambda row: _number(row["pulls"]),
+    "± SE": lambda row: _number(row["standard_error"]),
+    "limit": lambda row: _number(row["limit"]),
+    "ratio": lambda row: "-" if math.isnan(row["ratio"]) else f"{row['ratio']:.2f}",
+    "ms/run": lambda row: f"{1000 * row['seconds']:.1f}",
+    "published": lambda row: _number(row["published"]),
+}
 
 
 def _number(value: float) -> str:
