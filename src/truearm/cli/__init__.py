@@ -1,5 +1,6 @@
 """The command line: words in, words out. Each verb is a file beside this one and is loaded when it is called."""
 
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -30,6 +31,18 @@ class _Verbs(click.Group):
             return None
         command: click.Command = getattr(import_module(f"truearm.cli.{_VERBS[cmd_name]}"), f"{cmd_name}_command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest verb when there is none of that name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = get_close_matches(args[0], _VERBS, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"the verbs are {', '.join(_VERBS)}"
+            msg = f"{error.message.rstrip('.')}; {hint}"
+            raise click.UsageError(msg, ctx) from None
 
     def invoke(self, ctx: click.Context) -> object:
         """Show the project's own errors as a message and end with exit code 2."""
