@@ -145,3 +145,10 @@ def test_a_plan_is_plain_values():
 def test_what_is_wrong_is_named(chosen, message):
     with pytest.raises(InvalidArgument, match=message):
         plan(**chosen)
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.01, 0.3])
+def test_how_much_contamination_is_possible_does_not_depend_on_how_much_is_declared(eps):
+    declared, usual = plan(arms=2, gap=0.5, contamination=eps), plan(arms=2, gap=0.5, contamination=0.05)
+    for name in ("clean", "worst", "promised"):
+        assert getattr(declared, name).largest_eps == pytest.approx(getattr(usual, name).largest_eps, abs=1e-8)

@@ -285,7 +285,6 @@ def _planned(setting: _Setting, quantile: float, reach: float | None) -> Plan:
     supposed, c = setting.supposed, setting.contamination
     at = supposed.best.ppf_left(setting.level)
     gaps = tuple(at - law.ppf_left(setting.level) for law in supposed.rivals)
-    certified = Levels.of(setting.level, c)
     first, third = _sizes(setting, gaps, reach)
     return Plan(
         arms=1 + len(supposed.rivals),
@@ -295,9 +294,9 @@ def _planned(setting: _Setting, quantile: float, reach: float | None) -> Plan:
         contamination=c,
         quantile=quantile,
         tolerance=setting.tolerance,
-        clean=_outlook(setting, certified, attacked=False),
-        worst=_outlook(setting, certified, attacked=True),
-        promised=_outlook(setting, Levels.of(setting.level, None), attacked=True),
+        clean=_outlook(setting, attacked=False),
+        worst=_outlook(setting, attacked=True),
+        promised=_outlook(setting, attacked=True, promised=True),
         algorithm1=first,
         algorithm3=third,
         table=_table(setting, gaps),
@@ -305,10 +304,11 @@ def _planned(setting: _Setting, quantile: float, reach: float | None) -> Plan:
     )
 
 
-def _outlook(setting: _Setting, levels: Levels, *, attacked: bool) -> Outlook:
+def _outlook(setting: _Setting, *, attacked: bool, promised: bool = False) -> Outlook:
+    levels = Levels.of(setting.level, None if promised else setting.contamination)
     found = _limit(setting, levels, attacked=attacked)
     bound = 0.0 if setting.tolerance and math.isfinite(found.time) else found.pulls(setting.delta)
-    return Outlook(bound, _expected(setting, found), _largest_eps(setting, levels, attacked=attacked))
+    return Outlook(bound, _expected(setting, found), _largest_eps(setting, attacked=attacked, promised=promised))
 
 
 def _expected(setting: _Setting, found: Limit) -> float:
@@ -394,9 +394,8 @@ def _cuts(best: Law, rival: Law, low: float, high: float) -> Floats:
     return np.unique(np.clip(np.concatenate(points), low, high))
 
 
-def _largest_eps(setting: _Setting, levels: Levels, *, attacked: bool) -> float:
+def _largest_eps(setting: _Setting, *, attacked: bool, promised: bool) -> float:
     """Return the contamination from which on the order can be hidden, by bisection."""
-    promised = levels == Levels.of(setting.level, None)
     shifted = [law.affine(1.0, -setting.tolerance.amount) for law in setting.supposed.rivals]
     malicious = setting.contamination.adversary is Adversary.MALICIOUS
 
