@@ -91,7 +91,7 @@ def test_what_is_no_frame_is_refused_with_a_remedy(frame):
 
 def test_dates_are_not_readings():
     frame = pl.DataFrame({"arm": ["A"], "x": [pd.Timestamp("2024-01-01").to_pydatetime()]})
-    with pytest.raises(InvalidArgument, match="column 'x' must hold numbers, but its type is Datetime"):
+    with pytest.raises(InvalidArgument, match=r"column 'x' holds dates or times .*; convert them to numbers"):
         tapes_of(frame, "arm", "x")
 
 
@@ -116,3 +116,72 @@ def test_grouping_keeps_the_order_across_blocks():
     found = grouped(codes.astype(np.uint8), np.arange(600_000.0), list("abcdefg"))
     assert list(found) == list("abcdefg")
     np.testing.assert_array_equal(found["c"], np.arange(2.0, 600_000, 7))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {1: [1.0], "1": [2.0]},
+        pd.DataFrame([[1.0, 2.0]], columns=["1", "1"]),
+        pa.table([[1.0], [2.0]], names=["1", "1"]),
+    ],
+)
+def test_two_columns_of_one_name_are_refused(frame):
+    with pytest.raises(InvalidArgument, match=r"named '1'|'1' 2 times"):
+        tapes_of(frame)
+
+
+@pytest.mark.parametrize("frame", [{"A": [1.0], "a": [2.0]}, pd.DataFrame({"A": [1.0], "a": [2.0]})])
+def test_names_that_differ_in_case_are_different(frame):
+    assert {name: tape.tolist() for name, tape in tapes_of(frame).items()} == {"A": [1.0], "a": [2.0]}
+
+
+def test_names_that_are_no_strings_are_refused_with_a_remedy():
+    with pytest.raises(InvalidArgument, match=r"must be strings, but got 0; use frame.rename\(columns=str\)"):
+        tapes_of(pd.DataFrame([[1, 2]]))
+    with pytest.raises(InvalidArgument, match="arm must be the name of a column, a string, but got 0"):
+        tapes_of(LONG, 0, "ms")
+
+
+def test_a_number_beyond_all_floats_is_named():
+    with pytest.raises(InvalidArgument, match="row 2 of column 'A' is beyond the largest number"):
+        tapes_of({"A": [1, 10**400]})
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_an_arm_that_is_no_number_is_no_arm(kind):
+    with pytest.raises(InvalidArgument, match="row 2 of column 'site' names no arm"):
+        tapes_of(FRAMES[kind]({"site": [1.0, float("nan")], "ms": [1.0, 2.0]}), "site", "ms")
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_an_id_taken_for_the_arm_is_refused_with_the_count(kind):
+    frame = FRAMES[kind]({"id": list(range(1001)), "ms": [1.0] * 1001})
+    with pytest.raises(InvalidArgument, match="arm='id' names 1,001 arms, but at most 1,000"):
+        tapes_of(frame, "id", "ms")
+
+
+def test_a_frame_on_its_side_is_refused_with_the_count():
+    with pytest.raises(InvalidArgument, match="there are 1,001 columns"):
+        tapes_of({str(i): [1.0] for i in range(1001)})
+    assert len(tapes_of({str(i): [1.0] for i in range(1000)})) == 1000
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_long_frame_without_its_columns_says_which_to_name(kind):
+    frame = FRAMES[kind]({"variant": ["x", "y"], "ms": [1.0, 2.0]})
+    with pytest.raises(
+        InvalidArgument, match="'variant' holds words; name the columns: arm='variant', value='ms'"
+    ):
+        tapes_of(frame)
+
+
+def test_one_word_among_numbers_is_a_slip_and_named_by_its_row():
+    with pytest.raises(InvalidArgument, match="row 2 of column 'A' must be a number, but got 'oops'"):
+        tapes_of({"A": [1.0, "oops"], "B": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize("cell", ["2024-01-31", pd.Timestamp("2024-01-31"), np.datetime64("2024-01-31")])
+def test_a_date_is_called_one(cell):
+    with pytest.raises(InvalidArgument, match=r"row 1 of column 'A' is a date, '2024-01-31.*'; convert it"):
+        tapes_of({"A": [cell]})
