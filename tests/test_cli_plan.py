@@ -46,7 +46,14 @@ def test_a_plan_from_pilot_data(tmp_path):
     [
         (["--contamination", "none"], "a plan needs a share of bad readings"),
         (["--arms", 3, "--gap", 1, "--gap", 1, "--gap", 1], "gap must be one number or 2 of them"),
-        (["--tolerance", "2%"], "must be absolute"),
+        (["--tolerance", "2%"], "--tolerance 2% is relative; a plan needs units of the readings"),
+        (["--contamination", 5], "write 5% or 0.05"),
+        (["--contamination", "malicious:0.5"], "write 0.5:malicious"),
+        (["--contamination", "malicious"], "write 0.05:malicious"),
+        (["--plot", "no-such-folder/p.png"], "the folder 'no-such-folder' does not exist"),
+        (["--pilot", "pilot.csv", "--arms", 3], "--arms and --pilot exclude each other"),
+        (["--pilot", "pilot.csv", "--gap", 3], "--gap and --pilot exclude each other"),
+        (["--pilot", "pilot.csv", "--family", "gaussian"], "--family and --pilot exclude each other"),
         (["--family", "poisson"], "is not one of"),
     ],
 )
@@ -54,6 +61,19 @@ def test_mistakes_end_with_two(words, message):
     ended = truearm("plan", *words)
     assert ended.returncode == 2
     assert message in " ".join(ended.stderr.split())
+
+
+def test_a_pilot_leaves_the_papers_algorithms_no_part(tmp_path):
+    (tmp_path / "pilot.json").write_text(json.dumps({"A": [1, 2, 3, 4], "B": [1, 1, 1, 1]}))
+    told = " ".join(truearm("plan", "--pilot", tmp_path / "pilot.json").stdout.split())
+    assert "Algorithm 1: sharp, printed not applicable" in told
+    assert "need to be told how regular the laws are" in told
+
+
+def test_with_a_tolerance_no_lower_bound_is_shown():
+    rows = truearm("plan", "--arms", 2, "--gap", 1, "--tolerance", 0.1).stdout.splitlines()
+    clean = next(row for row in rows if row.startswith("certified, readings clean"))
+    assert clean.split()[3] == "-"
 
 
 def test_a_plan_as_a_picture(tmp_path):

@@ -137,9 +137,10 @@ def test_a_plan_is_plain_values():
         ({"gap": 0.0}, "gap must be positive"),
         ({"gap": [1.0, 2.0]}, "gap must be one number or 4"),
         ({"contamination": None}, "contamination must be"),
-        ({"tolerance": "2%"}, "must be absolute"),
+        ({"tolerance": "2%"}, "tolerance 2% is relative; a plan needs units of the readings"),
         ({"arms": 1}, "arms must be an integer not less than 2"),
         ({"pilot": {"A": [1.0, 2.0]}}, "at least two arms"),
+        ({"pilot": {"A": [math.inf] * 3, "B": [1.0, 2.0]}}, "of arm 'A' that is compared is infinite"),
     ],
 )
 def test_what_is_wrong_is_named(chosen, message):
@@ -152,3 +153,48 @@ def test_how_much_contamination_is_possible_does_not_depend_on_how_much_is_decla
     declared, usual = plan(arms=2, gap=0.5, contamination=eps), plan(arms=2, gap=0.5, contamination=0.05)
     for name in ("clean", "worst", "promised"):
         assert getattr(declared, name).largest_eps == pytest.approx(getattr(usual, name).largest_eps, abs=1e-8)
+
+
+def test_a_tolerance_bounds_the_effective_gap_of_algorithm_1_which_it_says():
+    found = plan(arms=3, gap=[0.5, 2.0], family="cauchy", tolerance=0.1, contamination=0.3, reach=0.25)
+    law = families.cauchy()
+    shift = ta.bounds.bias(0.3, law.minimal_B(0.25), law.m2, "oblivious")
+    assert 2 * shift > 0.5  # the least effective gap is negative
+    assert found.algorithm1.sharp is not None
+    assert found.algorithm3 == (None, None)  # audit 1.l: the best arm may be eliminated
+    assert f"may be {0.1 + 2 * shift:.4g} behind the best" in str(found)  # erratum E3
+    assert "Algorithm 3 promises nothing here" in str(found)
+
+
+def test_a_tolerance_below_the_effective_gap_leaves_the_papers_promise_whole():
+    assert "behind the best" not in str(plan(arms=2, gap=2.0, tolerance=0.1))
+
+
+@pytest.mark.parametrize("pilot", [{"a": [1] * 5, "b": [1] * 5}, {"a": [1, 3, 3], "b": [2, 3, 4], "c": [0, 0, 0]}])
+def test_arms_with_the_same_median_cannot_be_told_apart(pilot):
+    found = plan(pilot=pilot)
+    assert not found.identifiable
+    assert found.clean.largest_eps == 0
+    assert "have the same median" in str(found)
+    assert all(cell.pulls is None for cell in found.table)
+    assert plan(pilot=pilot, tolerance=0.5).identifiable  # either will do
+
+
+def test_a_small_pilot_is_called_small():
+    rng = np.random.default_rng(0)
+    pilot = {"A": rng.normal(1, size=200), "B": rng.normal(0, size=200)}
+    assert "pilot is small" not in str(plan(pilot=pilot))
+    assert "an arm has 25 readings, from which a share near one half is known only to about 10 %" in str(
+        plan(pilot={**pilot, "B": pilot["B"][:25]})
+    )
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.3])
+def test_infinite_readings_are_ordinary_ones(tolerance):
+    rng = np.random.default_rng(0)
+    far = {"A": rng.normal(1, size=200), "B": rng.normal(0, size=200)}
+    far["A"][:9], far["B"][:9], far["B"][9:12] = 50.0, -40.0, 60.0
+    endless = {arm: np.where(np.abs(tape) > 30, np.sign(tape) * np.inf, tape) for arm, tape in far.items()}
+    near, found = plan(pilot=far, tolerance=tolerance), plan(pilot=endless, tolerance=tolerance)
+    assert found.worst == pytest.approx(near.worst)
+    assert [cell.pulls for cell in found.table] == [cell.pulls for cell in near.table]

@@ -51,6 +51,8 @@ _GROWTH = 1.3  # of counts between the sharp looks of Algorithm 3, as in policie
 _REACHES = tuple(step / 100 for step in range(2, 50, 2))
 _EPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 _GAPS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the gap asked for
+_PILOT_DATA = "pilot data"  # in place of a family
+_PILOT = 100  # readings of an arm below which a share near one half has a standard error above 5 %
 _TAIL = 1e-12  # cuts beyond these quantiles are not searched
 
 
@@ -139,6 +141,11 @@ class Plan:
         """Whether endless pulls would decide, the readings being clean."""
         return self.clean.decidable
 
+    @property
+    def applicable(self) -> bool:
+        """Whether the paper's algorithms can be asked at all: for medians, of laws whose regularity is known."""
+        return self.family != _PILOT_DATA and self.quantile == 0.5
+
     def __str__(self) -> str:
         return " ".join((*_told(self), *self.notes))
 
@@ -211,16 +218,18 @@ def plan(
         raise InvalidArgument(msg)
     within = Tolerance.of(tolerance)
     if within.relative:
-        msg = f"tolerance={tolerance!r} must be absolute here, in units of the readings"
+        msg = f"tolerance {100 * within.amount:g}% is relative; a plan needs units of the readings, such as 0.1"
         raise InvalidArgument(msg)
     check_delta(delta)
     level = check_quantile(quantile) if goal == "max" else 1 - check_quantile(quantile)
     if pilot is not None:
-        supposed = _from_pilot(tapes_of(pilot, arm, value), level, 1.0 if goal == "max" else -1.0)
+        supposed = _from_pilot(
+            tapes_of(pilot, arm, value), level, 1.0 if goal == "max" else -1.0, room=within.amount
+        )
     else:
         supposed = _from_family(arms, gap, family, goal)
-    setting = _Setting(supposed, declared, check_delta(delta), within, level)
-    return _planned(setting, quantile, check_reach(reach) if reach is not None else None)
+    setting = _Setting(supposed, declared, check_delta(delta), within, quantile, level)
+    return _planned(setting, check_reach(reach) if reach is not None else None)
 
 
 class _Supposed(NamedTuple):
@@ -229,7 +238,8 @@ class _Supposed(NamedTuple):
     best: Law
     rivals: tuple[Law, ...]
     name: str
-    parametric: bool
+    pilot: int | None = None
+    """Readings of the arm that has the fewest of them, None where the laws are supposed."""
 
     def spread(self, factor: float, level: float) -> "_Supposed":
         """Return the same with all gaps multiplied."""
@@ -243,7 +253,19 @@ class _Setting(NamedTuple):
     contamination: Contamination
     delta: float
     tolerance: Tolerance
+    quantile: float
     level: float
+    """The quantile, oriented so that bigger is better."""
+
+    @property
+    def gaps(self) -> tuple[float, ...]:
+        at = self.supposed.best.ppf_left(self.level)
+        return tuple(at - law.ppf_left(self.level) for law in self.supposed.rivals)
+
+    @property
+    def tied(self) -> bool:
+        """Whether some rival is as good as the best, with nothing to tolerate."""
+        return not self.tolerance and min(self.gaps) <= 0
 
 
 def _from_family(arms: int, gap: float | Sequence[float], family: Any, goal: str) -> _Supposed:  # noqa: ANN401
@@ -254,7 +276,7 @@ def _from_family(arms: int, gap: float | Sequence[float], family: Any, goal: str
         raise InvalidArgument(msg)
     name, law = _named(family)
     law = law if goal == "max" else law.affine(-1.0)
-    return _Supposed(law, tuple(law.affine(1.0, -g) for g in gaps), name, parametric=True)
+    return _Supposed(law, tuple(law.affine(1.0, -g) for g in gaps), name)
 
 
 def _named(family: Any) -> tuple[str, Law]:  # noqa: ANN401
@@ -268,7 +290,7 @@ def _named(family: Any) -> tuple[str, Law]:  # noqa: ANN401
     return family, FAMILIES[family]()
 
 
-def _from_pilot(tapes: Mapping[str, Floats], level: float, sign: float) -> _Supposed:
+def _from_pilot(tapes: Mapping[str, Floats], level: float, sign: float, *, room: float) -> _Supposed:
     known = {name: sign * tape[~np.isnan(tape)] for name, tape in tapes.items()}
     if len(known) < 2 or any(tape.size < 2 for tape in known.values()):
         sizes = ", ".join(f"{name!r} {tape.size}" for name, tape in known.items())
@@ -276,31 +298,47 @@ def _from_pilot(tapes: Mapping[str, Floats], level: float, sign: float) -> _Supp
         raise InvalidArgument(msg)
     samples = [Sample.of(tape) for tape in known.values()]
     best = best_looking(samples, range(len(samples)), level) or 0
-    laws = [families.empirical(sample.values) for sample in samples]
+    laws = [families.empirical(tape) for tape in _without_infinities(known, level, room)]
     rivals = tuple(law for i, law in enumerate(laws) if i != best)
-    return _Supposed(laws[best], rivals, "pilot data", parametric=False)
+    return _Supposed(laws[best], rivals, _PILOT_DATA, min(sample.n for sample in samples))
 
 
-def _planned(setting: _Setting, quantile: float, reach: float | None) -> Plan:
-    supposed, c = setting.supposed, setting.contamination
-    at = supposed.best.ppf_left(setting.level)
-    gaps = tuple(at - law.ppf_left(setting.level) for law in supposed.rivals)
-    first, third = _sizes(setting, gaps, reach)
+def _without_infinities(known: Mapping[str, Floats], level: float, room: float) -> list[Floats]:
+    """Return readings of the same order whose infinities lie beyond all others, whatever shifts are made here.
+
+    Only the order of readings matters to a cut, and shifts are a gap and the tolerance at most.
+    """
+    for name, tape in known.items():
+        if not math.isfinite(np.quantile(tape, level, method="inverted_cdf")):
+            msg = (
+                f"pilot must tell how far apart arms are, but the quantile of arm {name!r} that is compared is "
+                "infinite; leave that arm out"
+            )
+            raise InvalidArgument(msg)
+    finite = np.concatenate([tape[np.isfinite(tape)] for tape in known.values()])
+    low, high = float(finite.min()), float(finite.max())
+    beyond = 4 * (high - low + room) + max(abs(low), abs(high)) + 1
+    return [np.clip(tape, low - beyond, high + beyond) for tape in known.values()]
+
+
+def _planned(setting: _Setting, reach: float | None) -> Plan:
+    supposed, c, gaps = setting.supposed, setting.contamination, setting.gaps
+    papers = _papers(setting, gaps, reach)
     return Plan(
         arms=1 + len(supposed.rivals),
         gaps=gaps,
         family=supposed.name,
         delta=setting.delta,
         contamination=c,
-        quantile=quantile,
+        quantile=setting.quantile,
         tolerance=setting.tolerance,
         clean=_outlook(setting, attacked=False),
         worst=_outlook(setting, attacked=True),
         promised=_outlook(setting, attacked=True, promised=True),
-        algorithm1=first,
-        algorithm3=third,
+        algorithm1=papers.first,
+        algorithm3=papers.third,
         table=_table(setting, gaps),
-        notes=_notes(setting, first, third),
+        notes=(*_on_ties(setting), *_on_pilot(setting), *_on_papers(setting, papers)),
     )
 
 
@@ -358,7 +396,7 @@ def _limit(setting: _Setting, levels: Levels, *, attacked: bool) -> Limit:
     rivals = [_Seen(law, eps, malicious) for law in shifted]
     never = Limit(math.inf, (math.nan,) * (1 + len(rivals)), 0)
     spans = [_span(best, rival, levels) for rival in rivals]
-    if any(span is None for span in spans):
+    if setting.tied or any(span is None for span in spans):
         return never
     cuts = [_cuts(best.law, r.law, *span) for r, span in zip(rivals, spans, strict=True) if span is not None]
 
@@ -405,7 +443,7 @@ def _largest_eps(setting: _Setting, *, attacked: bool, promised: bool) -> float:
         best = _Seen(setting.supposed.best, seen, malicious)
         return all(_span(best, _Seen(law, seen, malicious), at) is not None for law in shifted)
 
-    if not decidable(0.0):
+    if setting.tied or not decidable(0.0):
         return 0.0
     low, high = 0.0, 1.0
     while high - low > 1e-9:
@@ -418,34 +456,52 @@ def _levels(setting: _Setting, eps: float) -> Levels:
     return Levels.at(setting.level, eps, setting.contamination.adversary)
 
 
-def _sizes(setting: _Setting, gaps: Sequence[float], reach: float | None) -> tuple[Size, Size]:
-    """Return what Algorithms 1 and 3 need, told what regularity the family has."""
-    if not setting.supposed.parametric or setting.level != 0.5:
-        return Size(None, None), Size(None, None)
-    reaches = _REACHES if reach is None else (reach,)
-    found = [_at_reach(setting, gaps, t) for t in reaches]
-    first = Size(*(_least(sizes[0][i] for sizes in found) for i in (0, 1)))
-    third = Size(*(_least(sizes[1][i] for sizes in found) for i in (0, 1)))
-    return first, third
+class _Papers(NamedTuple):
+    """What Algorithms 1 and 3 need, told what regularity the family has, and what Algorithm 1 gives for it."""
+
+    first: Size
+    third: Size
+    within: float | None = None
+    """How far behind the best the arm that Algorithm 1 returns may be, None where it is the best."""
 
 
-def _least(sizes: Any) -> int | None:  # noqa: ANN401 - a generator
-    return min((size for size in sizes if size is not None), default=None)
+_NOTHING = _Papers(Size(None, None), Size(None, None))
 
 
-def _at_reach(setting: _Setting, gaps: Sequence[float], reach: float) -> tuple[Size, Size]:
+def _papers(setting: _Setting, gaps: Sequence[float], reach: float | None) -> _Papers:
+    if setting.supposed.pilot is not None or setting.level != 0.5:
+        return _NOTHING
+    tried = [_at_reach(setting, gaps, t) for t in (_REACHES if reach is None else (reach,))]
+    found = [papers for papers in tried if papers.within is None and papers.first.sharp is not None] or tried
+    chosen = [_least(found, name, i) for name in ("first", "third") for i in (0, 1)]
+    sizes = [size for size, _ in chosen]
+    within = max((w for size, w in chosen if size is not None and w is not None), default=None)
+    return _Papers(Size(*sizes[:2]), Size(*sizes[2:]), within)
+
+
+def _least(found: Sequence[_Papers], name: str, i: int) -> tuple[int | None, float | None]:
+    """Return the least of one kind of size, and what comes with it."""
+    sizes = [(size, papers.within) for papers in found if (size := getattr(papers, name)[i]) is not None]
+    return min(sizes, key=lambda pair: pair[0], default=(None, None))
+
+
+def _at_reach(setting: _Setting, gaps: Sequence[float], reach: float) -> _Papers:
     laws = (setting.supposed.best, *setting.supposed.rivals)
     B = max(law.minimal_B(reach) for law in laws)
     m2 = max(law.m2 for law in laws)
-    c = setting.contamination
+    c, amount = setting.contamination, setting.tolerance.amount
     if not math.isfinite(B * m2):
-        return Size(None, None), Size(None, None)
-    effective = min(gaps) - 2 * bounds.bias(c.eps, B, m2, c.adversary)  # the paper's gap, section 3
-    wanted = max(effective, setting.tolerance.amount)
+        return _NOTHING
+    shift = bounds.bias(c.eps, B, m2, c.adversary)
+    effective = min(gaps) - 2 * shift  # the paper's gap, section 3
+    wanted = max(effective, amount)
     if wanted <= 0:
-        return Size(None, None), Size(None, None)
+        return _NOTHING
     promise = {"eps": c.eps, "B": B, "m2": m2, "reach": reach, "adversary": c.adversary}
-    return _algorithm1(setting, wanted, promise), _algorithm3(setting, wanted, promise)
+    # a rival with a negative effective gap can eliminate the best arm, and those left are then not bounded
+    third = _algorithm3(setting, wanted, promise) if effective > 0 else Size(None, None)  # audit 1.l
+    within = bounds.selection_gap(amount, shift, shift) if effective < amount else None  # erratum E3
+    return _Papers(_algorithm1(setting, wanted, promise), third, within)
 
 
 def _algorithm1(setting: _Setting, wanted: float, promise: Mapping[str, Any]) -> Size:
@@ -487,7 +543,7 @@ def _sharp_rounds(setting: _Setting, wanted: float, promise: Mapping[str, Any]) 
 
 def _table(setting: _Setting, gaps: Sequence[float]) -> tuple[Cell, ...]:
     cells = []
-    for factor in _GAPS:
+    for factor in _GAPS if min(gaps) > 0 else (1.0,):
         spread = setting._replace(supposed=setting.supposed.spread(factor, setting.level))
         for eps in _EPS:
             c = replace(setting.contamination, eps=eps)
@@ -497,25 +553,59 @@ def _table(setting: _Setting, gaps: Sequence[float]) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
-def _notes(setting: _Setting, first: Size, third: Size) -> tuple[str, ...]:
+def _on_ties(setting: _Setting) -> list[str]:
+    """Return that a rival is as good as the best, so that nobody can tell the two apart."""
+    if not setting.tied:
+        return []
+    name = wording.quantile_name(setting.quantile)
+    return [f"The best arm and another have the same {name}: none of the two is better."]
+
+
+def _on_pilot(setting: _Setting) -> list[str]:
+    n = setting.supposed.pilot
+    if n is None or n >= _PILOT:
+        return []
+    off = wording.percent(0.5 / math.sqrt(n), digits=2)
+    return [
+        f"The pilot is small: an arm has {wording.count(n)} readings, from which a share near one half is known "
+        f"only to about {off}; take this plan as a rough guess."
+    ]
+
+
+def _on_papers(setting: _Setting, papers: _Papers) -> list[str]:
     notes = []
-    if not setting.supposed.parametric:
+    if setting.supposed.pilot is not None:
         notes.append("Algorithms 1 and 3 need to be told how regular the laws are, which data cannot tell.")
     elif setting.level != 0.5:
         notes.append("Algorithms 1 and 3 are for medians.")
-    elif first == third == Size(None, None):
+    elif papers.first == papers.third == Size(None, None):
         notes.append(
-            "Algorithms 1 and 3 cannot decide: no effective gap is positive with the constants of the family."
+            "Algorithms 1 and 3 cannot decide: with the constants of the family an effective gap is not positive."
         )
+    elif papers.within is not None:
+        notes.append(_on_within(papers, papers.within))
     if setting.tolerance:
         notes.append("With a tolerance several answers are right, and no lower bound is claimed.")
-    return tuple(notes)
+    return notes
+
+
+def _on_within(papers: _Papers, within: float) -> str:
+    """Return what the tolerance means to the paper's algorithms: it bounds the effective gap, not the true one."""
+    both = "Algorithm 1 keeps" if papers.third == Size(None, None) else "Algorithms 1 and 3 keep"
+    never = " Algorithm 3 promises nothing here, where effective gaps may be negative."
+    return (
+        f"{both} the effective gap within the tolerance, which is less than it seems: the arm returned may be "
+        f"{wording.number(within)} behind the best, the tolerance and what contamination can shift two medians by."
+        f"{never if papers.third == Size(None, None) else ''}"
+    )
 
 
 def _told(found: Plan) -> list[str]:
     c, clean, worst = found.contamination, found.clean, found.worst
     eps = wording.percent(c.eps)
     limits = f"{_eps(clean)} if the readings turn out clean, {_eps(worst)} if the bad ones do their worst"
+    if not clean.largest_eps:
+        return [f"{found.arms} arms cannot be told apart, however many pulls are made and however clean they are."]
     if not clean.decidable:
         return [
             f"{found.arms} arms cannot be told apart at {eps} contamination, however many pulls are made; "

@@ -85,7 +85,8 @@ def check_eps(eps: float) -> float:
             if number >= 0.5
             else "it is a fraction of the readings"
         )
-        msg = f"eps must be in [0, 0.5), but got {eps!r}; {reason}"
+        meant = f"; for {number:g} percent write {number / 100:g}" if 1 <= number < 50 else ""
+        msg = f"eps must be in [0, 0.5), but got {eps!r}; {reason}{meant}"
         raise InvalidArgument(msg)
     return number
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from truearm.errors import InvalidArgument
-from truearm.problem import Contamination, Tolerance, check_delta, check_quantile
+from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
 
 
 class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
@@ -55,9 +55,15 @@ def read_contamination(text: str) -> Contamination | None:
     """
     if text.strip().lower() == "none":
         return None
-    eps, colon, adversary = text.partition(":")
-    words = adversary.strip().lower()
-    return Contamination(fraction(eps), words) if colon else Contamination(fraction(eps))  # type: ignore[arg-type]
+    eps, colon, adversary = (part.strip() for part in text.partition(":"))
+    if eps.lower() in tuple(Adversary):
+        msg = f"the fraction comes first: write {adversary or '0.05'}:{eps.lower()}, not {text}"
+        raise InvalidArgument(msg)
+    share = fraction(eps)
+    if not eps.endswith("%") and 1 <= share < 50:
+        msg = f"{eps} is no fraction of the readings; for {eps} percent write {eps}% or {share / 100:g}"
+        raise InvalidArgument(msg)
+    return Contamination(share, adversary.lower()) if colon else Contamination(share)  # type: ignore[arg-type]
 
 
 def seconds(text: str) -> float:

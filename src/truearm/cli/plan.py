@@ -4,19 +4,29 @@ import math
 import shutil
 import sys
 from decimal import ROUND_FLOOR
+from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from truearm import files
 from truearm.cli import options
 from truearm.planning import FAMILIES, Outlook, Plan, Size, plan
-from truearm.problem import Contamination
+from truearm.problem import Contamination, Tolerance
 from truearm.report.export import json_text
 from truearm.report.text import table
 from truearm.wording import count, number, percent
 
 UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error, and no plan either
+
+
+def _in_a_folder(_context: click.Context, _option: click.Parameter, path: str | None) -> str | None:
+    """Return the path of a file to write if the folder is there, before anything is computed."""
+    if path is not None and not Path(path).parent.is_dir():
+        msg = f"the folder {str(Path(path).parent)!r} does not exist; make it first, or write somewhere else"
+        raise click.BadParameter(msg)
+    return path
 
 
 @click.command("plan", context_settings={"max_content_width": 100})
@@ -46,7 +56,13 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 @options.contamination_option
 @options.tolerance_option
 @options.json_option
-@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw the table: PNG, SVG or PDF.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False),
+    callback=_in_a_folder,
+    metavar="FILE",
+    help="Draw the table: PNG, SVG or PDF.",
+)
 def plan_command(
     *,
     arms: int,
@@ -55,6 +71,7 @@ def plan_command(
     arm: str | None,
     value: str | None,
     contamination: Contamination | None,
+    tolerance: Tolerance,
     as_json: bool,
     plot: str | None,
     **chosen: Any,  # noqa: ANN401 - the options of `plan`
@@ -71,10 +88,15 @@ def plan_command(
     if contamination is None:
         msg = "a plan needs a share of bad readings to plan for: --contamination 0.05, not none"
         raise click.UsageError(msg)
+    if tolerance.relative:
+        amount = f"{100 * tolerance.amount:g}%"
+        msg = f"--tolerance {amount} is relative; a plan needs units of the readings, such as --tolerance 0.1"
+        raise click.UsageError(msg)
     if pilot is not None:
+        _refuse_beside_pilot("arms", "gaps", "family")
         chosen["pilot"] = files.read(pilot, arm=arm, value=value)
     gap = gaps if len(gaps) > 1 else (gaps or (0.5,))[0]
-    found = plan(arms=arms, gap=gap, contamination=contamination, **chosen)
+    found = plan(arms=arms, gap=gap, contamination=contamination, tolerance=tolerance, **chosen)
     if plot is not None:
         from truearm.report.plots import save_plan
 
@@ -82,6 +104,16 @@ def plan_command(
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     if not found.identifiable:
         sys.exit(UNDECIDABLE)
+
+
+def _refuse_beside_pilot(*names: str) -> None:
+    """Refuse options that say what the readings of a pilot say already."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            flag = f"--{name.removesuffix('s') if name == 'gaps' else name}"
+            msg = f"{flag} and --pilot exclude each other: arms, gaps and laws are those of the pilot's readings"
+            raise click.UsageError(msg)
 
 
 def told(found: Plan) -> str:
@@ -105,22 +137,28 @@ def _needs(found: Plan) -> list[tuple[str, ...]]:
         "separated, at their worst": found.promised,
     }
     heading = ("decision", "lower bound", "toptwo", "possible up to")
-    return [heading, *((name, *_outlook(outlook)) for name, outlook in outlooks.items()), *_algorithms(found)]
+    return [
+        heading,
+        *((name, *_outlook(found, outlook)) for name, outlook in outlooks.items()),
+        *_algorithms(found),
+    ]
 
 
-def _outlook(outlook: Outlook) -> tuple[str, ...]:
+def _outlook(found: Plan, outlook: Outlook) -> tuple[str, ...]:
     if not outlook.decidable:
         return "never", "never", percent(outlook.largest_eps, ROUND_FLOOR)
-    pulls = (count(math.ceil(x)) for x in (outlook.lower_bound, outlook.expected))
-    return (*pulls, percent(outlook.largest_eps, ROUND_FLOOR))
+    bound = "-" if found.tolerance else count(math.ceil(outlook.lower_bound))
+    return bound, count(math.ceil(outlook.expected)), percent(outlook.largest_eps, ROUND_FLOOR)
 
 
 def _algorithms(found: Plan) -> list[tuple[str, ...]]:
     sizes = {"Algorithm 1": found.algorithm1, "Algorithm 3": found.algorithm3}
-    return [(f"{name}: sharp, printed", "", _size(size), "") for name, size in sizes.items()]
+    return [(f"{name}: sharp, printed", "", _size(found, size), "") for name, size in sizes.items()]
 
 
-def _size(size: Size) -> str:
+def _size(found: Plan, size: Size) -> str:
+    if size == Size(None, None) and not found.applicable:
+        return "not applicable"
     return ", ".join("never" if pulls is None else count(pulls) for pulls in (size.sharp, size.paper))
 
 
