@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truearm import Contamination, InvalidArgument, Study, VerificationError
+from truearm.analysis import analyze
 from truearm.certificate import Status, Verdict
 from truearm.problem import Problem
 from truearm.report.html import page, result_in
+from truearm.report.picture import Picture
 from truearm.result import certify
 
 VOID = {"meta", "link", "input", "br"}
@@ -205,3 +207,70 @@ def test_fifty_arms_stay_a_small_file():
     readings = {arm: draw.normal(size=500) for arm in arms}
     result = certify(Problem(arms=arms), readings, Verdict(status=Status.EXHAUSTED, candidates=arms))
     assert len(page(result, readings).encode()) < 400_000
+
+
+@pytest.fixture(scope="module")
+def data():
+    draw = np.random.default_rng(5)
+    readings = {arm: draw.normal(3 - 1.5 * i, size=100) for i, arm in enumerate(["A", "B", "C"])}
+    readings["B"][:2] = np.nan
+    return readings
+
+
+def cells(written, section):
+    """Return the rows of the tables of a section, as texts of their cells."""
+    part = re.search(f'<section aria-labelledby="{section}-title">(.*?)</section>', written, re.DOTALL)[1]
+    rows = re.findall("<tr>(.*?)</tr>", part)
+    return [[re.sub("<.*?>", "", cell) for cell in re.findall("<t[hd].*?</t[hd]>", row)] for row in rows]
+
+
+def test_a_page_of_an_analysis_says_all_that_its_text_says(data):
+    found = analyze(data)
+    words = "".join(Outline(page(found, data)).text)
+    assert all(note in words for note in found.notes)
+    assert "2 cells without a value count as bad readings" in words
+
+
+def test_a_page_of_an_analysis_has_the_order_and_who_excludes_whom(data):
+    written = page(analyze(data), data)
+    _, *rows = cells(written, "analysis")
+    assert [row[0] for row in rows] == ["A", "B", "C"]
+    assert [row[3] for row in rows] == ["best", "excluded by A", "excluded by A"]
+    assert "<caption>Arms by observed median, the best first</caption>" in written
+
+
+def test_a_page_has_all_pairs_if_they_were_asked_for(data):
+    asked, found = page(analyze(data, pairs=True), data), page(analyze(data), data)
+    rows = [row for row in cells(asked, "analysis") if len(row) == 8]
+    assert len(rows) == 1 + 6
+    assert rows[1][:2] == ["A", "C"]
+    assert rows[1][-1] == "yes"
+    assert "Every arm against every other" not in found
+
+
+def test_many_pairs_stay_a_short_table():
+    draw = np.random.default_rng(5)
+    readings = {f"arm {i}": draw.normal(size=20) for i in range(16)}
+    written = page(analyze(readings, pairs=True), readings)
+    assert "the 200 of 240 pairs with the most evidence" in written
+    assert sum(len(row) == 8 for row in cells(written, "analysis")) == 1 + 200
+
+
+def test_the_table_of_an_analysis_names_the_crossing_that_is_drawn(data):
+    found = analyze(data)
+    time = Picture.of(found, data).evidence_over_time()
+    told = {row[0][3:]: row[2] for row in cells(page(found, data), "evidence")[1:]}
+    for arm, line in time.lines.items():
+        first = next(i for i, value in enumerate(line) if value >= time.log_threshold)
+        assert time.pulls[first] < found.total
+        assert told[arm] == f"between {time.pulls[first - 1]} and {time.pulls[first]} pulls"
+
+
+def test_the_table_of_a_study_says_when_it_rejected(study, written):
+    counts = {claim.arm: sum(claim.counts) for claim in study.result.certificate.claims}
+    told = {row[0][3:]: row[3] for row in cells(written, "evidence")[1:]}
+    assert told == {arm: f"after {n} pulls" for arm, n in counts.items()}
+
+
+def test_a_page_of_an_analysis_is_well_made(data):
+    Outline(page(analyze(data, pairs=True, design="fixed", goal="min"), data))

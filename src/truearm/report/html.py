@@ -9,12 +9,13 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_FLOOR
 from importlib import resources
 from string import Template
 
 from truearm import __version__, wording
+from truearm.analysis import Analysis, Contest
 from truearm.certificate import Bound, Claim, Exclusion, Status, Tapes
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Interval
@@ -22,10 +23,12 @@ from truearm.report import charts, slider
 from truearm.report.charts import Scale, Tick, axis
 from truearm.report.markup import between, note, section, short, table, text
 from truearm.report.picture import VIEW, Picture, Strip, Timeline, span
+from truearm.report.text import standing_of
 from truearm.result import Arm, Result
 from truearm.wording import count, name_of, number, percent, quantile_name
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="result">(.*?)</script>', re.DOTALL)
+_PAIRS = 200  # rows of a table: more are not read, and all are in the machine-readable part
 _SHARES = (0.95, 0.9, 0.75, 0.5, 0.25)  # of the quality curve, told in words
 
 
@@ -56,6 +59,7 @@ def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
         _alarms(result),
         slider.candidates(picture),
         _arms(picture),
+        _analysis(result) if isinstance(result, Analysis) else "",
         _evidence(picture),
         _quality(result),
         _readings(picture),
@@ -191,6 +195,59 @@ def _point(point: float | None) -> str:
     return "not certified" if point is None else percent(point, ROUND_FLOOR)
 
 
+# What data already there can be asked
+
+
+def _analysis(found: Analysis) -> str:
+    notes = "".join(f"<li>{text(sentence)}</li>" for sentence in found.notes)
+    return section("analysis", "All arms in order", f"<ul>{notes}</ul>", _ranking(found), _pairs(found))
+
+
+def _captioned(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return table(titles, rows).replace("<table>", f"<table><caption>{text(caption)}</caption>", 1)
+
+
+def _ranking(found: Analysis) -> str:
+    name, arms = quantile_name(found.problem.quantile), {arm.name: arm for arm in found.arms}
+    rows = (
+        (arm, f"{place}", short(number(arms[arm].median)), _standing(found, arm), count(found.missing.get(arm, 0)))
+        for place, arm in enumerate(found.ranking, 1)
+    )
+    titles = ("arm", "place", f"observed {name}", "standing", "cells without a value")
+    return _captioned(f"Arms by observed {name}, the best first", titles, rows)
+
+
+def _standing(found: Analysis, arm: str) -> str:
+    return f"excluded by {name_of(found.excluded[arm])}" if arm in found.excluded else standing_of(found, arm)
+
+
+def _pairs(found: Analysis) -> str:
+    """Return every arm against every other, if that was asked for."""
+    contests = [contest for contest in found.contests if contest.breakdown is not None]
+    if not contests:
+        return ""
+    shown = sorted(contests, key=lambda contest: -contest.log_evidence)[:_PAIRS]
+    some = f": the {count(_PAIRS)} of {count(len(contests))} pairs with the most evidence" * (
+        len(contests) > _PAIRS
+    )
+    titles = ("better", "than", "evidence", "p-value", *(f"up to, {a.value}" for a in Adversary), "excluded")
+    return _captioned(f"Every arm against every other{some}", titles, map(_pair, shown)) + note(
+        "The p-value is that of the second arm being best, adjusted for the number of arms. 'Up to' is the "
+        "largest share of bad readings, by adversary, under which the first arm excludes the second."
+    )
+
+
+def _pair(contest: Contest) -> tuple[str, ...]:
+    return (
+        contest.better,
+        contest.worse,
+        _factor(contest.log_evidence),
+        f"{contest.p_value:.3g}",
+        *map(_point, contest.breakdown or ()),
+        "yes" if contest.excluded else "no",
+    )
+
+
 # Graphs
 
 
@@ -207,10 +264,6 @@ def _evidence(picture: Picture) -> str:
         "table below has its last values",
         titles=("evidence that the arm is not the best", "pulls of all arms, logarithmic"),
     )
-    rows = [
-        (f"{i + 1}. {name_of(arm)}", _factor(line[-1]), _rejected(time, arm))
-        for i, (arm, line) in enumerate(time.lines.items())
-    ]
     samples = "".join(f"<li>{charts.pen_sample(i)}{i + 1}. {text(arm)}</li>" for i, arm in enumerate(time.lines))
     threshold = (
         '<svg viewBox="0 0 40 16" aria-hidden="true"><line class="threshold" x1="0" x2="40" y1="8" y2="8"/></svg>'
@@ -220,8 +273,18 @@ def _evidence(picture: Picture) -> str:
         "evidence",
         "Evidence over time",
         f"<figure>{drawn}{legend}<figcaption>{text(_plotted(picture, len(time.lines)))}</figcaption></figure>",
-        table(("arm", "evidence by all readings", "threshold reached after"), rows),
+        _evidence_table(time, looked_on=not isinstance(result, Analysis)),
     )
+
+
+def _evidence_table(time: Timeline, *, looked_on: bool) -> str:
+    """Return what the lines say, and when a study, which looked on as readings came, rejected each rival."""
+    titles = ("arm", "evidence by all readings", "line first reaches the threshold", "rejected by the study")
+    rows = (
+        (f"{i + 1}. {name_of(arm)}", _factor(line[-1]), _reached(time, line), _rejected(time, arm))
+        for i, (arm, line) in enumerate(time.lines.items())
+    )
+    return table(titles, rows) if looked_on else table(titles[:-1], (row[:-1] for row in rows))
 
 
 def _plotted(picture: Picture, drawn: int) -> str:
@@ -237,9 +300,16 @@ def _plotted(picture: Picture, drawn: int) -> str:
     return (
         f"Computed from the readings in order of pull, {_promised(picture)}, knowing that "
         f"{name_of(result.leader or '')} leads in the end. At each point every arm has the same share of its "
-        "pulls; a study that pulled in other proportions looked at other moments. Dots: where the study itself "
-        f"rejected a rival; that stands, also if the evidence falls again. {kind} Lines may leave the picture."
-        f"{some}"
+        f"pulls{_dotted(result)} {kind} Lines may leave the picture.{some}"
+    )
+
+
+def _dotted(result: Result) -> str:
+    if isinstance(result, Analysis):
+        return ". Dots: what excluded a rival, which is all readings, perhaps compared with another arm."
+    return (
+        "; a study that pulled in other proportions looked at other moments. Dots: where the study itself "
+        "rejected a rival; that stands, also if the evidence falls again."
     )
 
 
@@ -250,12 +320,17 @@ def _factor(log_evidence: float) -> str:
 
 
 def _rejected(time: Timeline, arm: str) -> str:
-    """Return when a rival was rejected: by the study, or when its evidence first reached the threshold here."""
-    if arm in time.rejected:
-        return f"{count(time.rejected[arm][0])} pulls"
-    reached = (n for n, value in zip(time.pulls, time.lines[arm], strict=True) if value >= time.log_threshold)
-    first = next(reached, None)
-    return "not reached" if first is None else f"{count(first)} pulls or before"
+    return f"after {count(time.rejected[arm][0])} pulls" if arm in time.rejected else "not rejected"
+
+
+def _reached(time: Timeline, line: Sequence[float]) -> str:
+    """Return between which of its points a drawn line first reaches the threshold."""
+    before = 0
+    for n, value in zip(time.pulls, line, strict=True):
+        if value >= time.log_threshold:
+            return f"between {count(before)} and {count(n)} pulls" if before else f"by {count(n)} pulls"
+        before = n
+    return "not reached"
 
 
 def _quality(result: Result) -> str:
