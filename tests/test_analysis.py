@@ -289,3 +289,20 @@ def test_repeating_every_reading_is_what_a_forecast_does(measure):
     a, b, levels = np.arange(20.0, 60.0), np.arange(0.0, 40.0), Levels(0.45, 0.45)
     thrice = measure(Sample.of(np.repeat(a, 3)), Sample.of(np.repeat(b, 3)), levels).log_value
     assert measure(Sample.of(a), Sample.of(b), levels, times=3.0).log_value == pytest.approx(thrice)
+
+
+def test_readings_that_refute_eps_by_being_missing_certify_nothing():
+    nan = math.nan
+    for tapes in (
+        {"a": [nan] * 200 + [1.0], "b": [nan] * 200 + [5.0]},
+        {"a": [nan] * 60 + [*range(100)], "b": [nan] * 60 + [*range(100)]},
+    ):
+        found = ta.analyze(tapes)
+        assert (found.status.value, found.best, found.tolerance) == ("exhausted", None, math.inf)
+        assert found.breakdown == (None, None, None)
+        assert {alarm.kind for alarm in found.alarms} >= {"missing"}
+
+
+def test_missing_readings_that_eps_covers_help_as_before():
+    found = ta.analyze({"a": [math.nan] * 3 + [*range(100)], "b": [math.nan] * 3 + [*range(200, 300)]})
+    assert found.best == "b"

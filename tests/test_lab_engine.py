@@ -180,6 +180,14 @@ def test_policies_without_compiled_code_are_refused():
     assert not engine.supports(TopTwo(), problem_for(2, tolerance="2%"))
 
 
+@pytest.mark.parametrize("policy", [TopTwo(), Lucb(), Elimination("paper")])
+def test_tapes_that_end_are_an_error(policy):
+    tapes = np.random.default_rng(0).normal(size=(2, 100))
+    problem = problem_for(2, contamination=None, regularity=REGULAR)
+    with pytest.raises(InvalidArgument, match="has 100 readings, but the run needs"):
+        engine.run(policy, problem, lambda arm, _: tapes[arm], 10**6)
+
+
 @kernels.door
 def _fill(out, tables, counts, n):
     for i in range(counts.size):

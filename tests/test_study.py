@@ -371,3 +371,48 @@ def test_a_policy_of_the_paper_is_certified_when_its_readings_certify_it():
     assert (result.status, result.best) == (Status.CERTIFIED, "A")
     assert result.breakdown.oblivious >= 0.05
     assert result.certificate.verify(study.readings)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_asks_in_a_row_are_one(seed):
+    values = np.random.default_rng(seed).normal(size=(3, 500)) + np.array([[0.3], [0.0], [0.0]])
+    split, whole = (Study(["A", "B", "C"], contamination=None) for _ in range(2))
+    for _ in range(12):
+        first = split.ask(5) + split.ask(3) + split.ask(1)
+        assert first == whole.ask(9)
+        for pull in first[::2]:
+            for study in (split, whole):
+                study.tell(pull, values["ABC".index(pull.arm), study.draw(pull)])
+
+
+def test_an_ask_that_hands_out_nothing_decides_nothing():
+    study = Study(["A", "B"], contamination=None, max_pulls=40)
+    pulls = study.ask(40)
+    for i, pull in enumerate(pulls[:-1]):
+        study.tell(pull, 100.0 * (pull.arm == "A") + i)
+        assert study.ask(3) == []
+    assert not study.done
+    assert Study.from_dict(study.to_dict()).to_dict() == study.to_dict()
+
+
+def test_a_study_that_was_stopped_and_so_decided_comes_back_decided():
+    study = Study(["A", "B"], contamination=None)
+    for i, pull in enumerate(study.ask(60)[:-1]):
+        study.tell(pull, 100.0 * (pull.arm == "A") + i)
+    study.stop()
+    assert study.result.status.value == "separated"
+    assert Study.from_dict(study.to_dict()).result.best == "A"
+
+
+def twins(seed, **options):
+    draw, study = random.Random(seed), Study(["A", "B"], contamination=0.2, **options)
+    while pulls := study.ask():
+        for pull in pulls:
+            study.tell(pull, draw.gauss(0, 1))
+    return study
+
+
+def test_a_spent_budget_says_so_if_more_could_not_help():
+    enough = twins(1).pulls
+    assert twins(1, max_pulls=int(0.985 * enough)).result.status.value == "indistinguishable"
+    assert twins(1, max_pulls=enough // 2).result.status.value == "exhausted"

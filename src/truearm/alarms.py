@@ -117,10 +117,21 @@ def _exceeds(bad: int, n: int, allowed: float, log_bar: float) -> bool:
     return bool(log_mixture(n - bad, n, 1 - allowed) >= log_bar)  # audit 2.C, Ville
 
 
+def too_many_missing(problem: Problem, sample: Sample) -> bool:
+    """Tell whether more readings are missing than chance explains under the declared contamination.
+
+    Examples
+    --------
+    >>> [too_many_missing(Problem(arms=("A",)), Sample(np.arange(90.0), missing)) for missing in (5, 40)]
+    [False, True]
+    """
+    return _exceeds(sample.missing, sample.n, _declared(problem).eps, -math.log(_share(problem)))
+
+
 def _missing(problem: Problem, sample: Sample) -> str | None:
-    n, log_bar = sample.n, -math.log(_share(problem))
-    if not _exceeds(sample.missing, n, _declared(problem).eps, log_bar):
+    if not too_many_missing(problem, sample):
         return None
+    n = sample.n
     return (
         f"{count(sample.missing)} of {count(n)} readings of {{arm}} ({percent(sample.missing / n)}) are missing"
         f", more than chance explains when {_declaration(problem)}: find out why they fail, or declare more "

@@ -8,13 +8,13 @@ with error probability delta (evidence T3, T4; in the fixed design a p-value bel
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm import wording
+from truearm import alarms, wording
 from truearm.certificate import Claim, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
@@ -232,7 +232,7 @@ class _Court:
         rule: Rule = "causal" if design == "fixed" else pairwise  # evidence section 11
         return cls(
             problem,
-            _sorted(list(tapes.values()), problem.sign),
+            tuple(_trusted(problem, sample) for sample in _sorted(list(tapes.values()), problem.sign)),
             design,
             rule,
             Levels.of(problem.level, problem.contamination),
@@ -287,6 +287,17 @@ class _Court:
         return Claim(arms[worse], arms[better], counts, 0, log_evidence, tolerant)
 
 
+def _trusted(problem: Problem, sample: Sample) -> Sample:
+    """Return a sample in which missing readings hurt instead of help, if eps cannot explain how many there are.
+
+    Bad readings may be replaced by what helps (audit 2.G) as far as eps covers them. Beyond, the readings refute
+    eps, and whatever follows from it would be certified.
+    """
+    if not alarms.too_many_missing(problem, sample):
+        return sample
+    return Sample(sample.values, 0, sample.pending + sample.missing)
+
+
 def _sorted(tapes: Sequence[Floats], sign: float) -> tuple[Sample, ...]:
     def sample(tape: Floats) -> Sample:
         values = sign * tape
@@ -317,6 +328,8 @@ def _analyzed(
     claims = _exclusions(court, ranking, known)
     verdict = _verdict(court, ranking[0], claims)
     result = certify(problem, tapes, verdict, design=design, samples=court.samples)
+    if any(sample.pending for sample in court.samples):  # missing readings that hurt are missing all the same
+        result = replace(result, alarms=alarms.find(problem, tapes))
     leader = ranking[0] if result.leader is None else problem.arms.index(result.leader)
     needed = _needed(court, leader, verdict)
     return Analysis._around(

@@ -140,6 +140,7 @@ class Study:
         self._wanted: list[int] = [0] * len(self._tapes)
         self._order: list[int] = []  # the open batch as single pulls, last first; made when first needed
         self._verdict: Verdict | None = None
+        self._stopped = False
         self._final: list[_Readings] | None = None  # as of the decision
         self._result: Result | None = None
         self._state = self.policy.start(self.problem)
@@ -189,17 +190,18 @@ class Study:
         """
         if n is not None:
             check_count("n", n)
-        chosen: list[int] = []
+        pulls: list[Pull] = []
         was_done = self.done
-        while not self.done and (n is None or len(chosen) < n):
-            if not any(self._wanted) and not self._refilled(forced=n is not None, chosen=len(chosen)):
+        while not self.done and (n is None or len(pulls) < n):
+            if not any(self._wanted) and not (n is not None and self._refilled()):
                 break
-            chosen += self._taken(None if n is None else n - len(chosen))
+            taken = self._taken(None if n is None else n - len(pulls))
+            pulls += [Pull(self._issued(arm), self.problem.arms[arm]) for arm in taken]
             if n is None:
                 break
-        if chosen or self.done != was_done:
-            self._asks.append((len(self._log[0]), len(chosen) if n is None else n, False))
-        return [Pull(self._issued(arm), self.problem.arms[arm]) for arm in chosen]
+        if pulls or self.done != was_done:
+            self._asks.append((len(self._log[0]), len(pulls) if n is None else n, False))
+        return pulls
 
     def ask_counts(self) -> dict[str, int]:
         """Return the open batch as numbers of pulls, to be answered by `tell_arrays`; {} when there is none."""
@@ -286,6 +288,7 @@ class Study:
         """End the study here with what is known so far: its result is `exhausted` unless it was done before."""
         if self._verdict is None:
             self._finish(self._interrupted())
+            self._stopped = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study as plain values: its definition and its log. `from_dict` replays them.
@@ -309,7 +312,7 @@ class Study:
             "releases": [list(release) for release in self._releases],
             "tickets": list(self._log[0]),
             "values": [value if math.isfinite(value) else str(value) for value in self._log[1]],
-            "stopped": self._verdict is not None and self._verdict.status is Status.EXHAUSTED,
+            "stopped": self._stopped,
         }
 
     @classmethod
@@ -422,14 +425,17 @@ class Study:
         tape.issued += count
         self._out += count
 
-    def _refilled(self, *, forced: bool, chosen: int) -> bool:
-        """Open a new batch; forced by idle workers, also while pulls are out. Tell whether there is one."""
-        if self._out + chosen == 0 or not forced:
-            return False  # tell has decided already
-        self._decide(chosen)
+    def _refilled(self) -> bool:
+        """Open a new batch because workers are idle, also while pulls are out. Tell whether there is one.
+
+        Pulls handed out by the same `ask` are out already, so that two asks in a row are one.
+        """
+        if self._out == 0 or self.pulls >= self.max_pulls:
+            return False  # tell has decided already, or will: an ask that hands out nothing decides nothing
+        self._decide()
         answer = self.policy.ask(self._state)
         if not isinstance(answer, Verdict) and not any(self._wanted):
-            self._want(answer, chosen)  # the same batch again keeps workers busy
+            self._want(answer)  # the same batch again keeps workers busy
         return any(self._wanted)
 
     def _taken(self, n: int | None) -> list[int]:
@@ -448,9 +454,9 @@ class Study:
             self._wanted[arm] -= 1
         return taken
 
-    def _want(self, batch: Mapping[str, int], ahead: int = 0) -> None:
+    def _want(self, batch: Mapping[str, int]) -> None:
         """Open a batch, cut to the budget of pulls."""
-        left = self.max_pulls - self.pulls - ahead
+        left = self.max_pulls - self.pulls
         wanted = [batch.get(arm, 0) for arm in self.problem.arms]
         total = sum(wanted)
         if total > left:
@@ -460,7 +466,7 @@ class Study:
                 wanted[asked[j % len(asked)]] += 1
         self._wanted, self._order = wanted, []
 
-    def _decide(self, ahead: int = 0) -> None:
+    def _decide(self) -> None:
         """Give the policy what it can use, and follow its answer."""
         if self.done:
             return
@@ -470,9 +476,9 @@ class Study:
             if isinstance(self.policy.ask(self._state), Verdict) or not self.policy.patient:
                 break
             told = self._ready()
-        self._follow(ahead)
+        self._follow()
 
-    def _follow(self, ahead: int = 0) -> None:
+    def _follow(self) -> None:
         answer = self.policy.ask(self._state)
         if isinstance(answer, Verdict):
             self._finish(answer)
@@ -485,8 +491,8 @@ class Study:
             }
         elif self._out:
             return  # workers are idle: `_refilled` opens the batch
-        self._want(answer, ahead)
-        if self._out + ahead == 0 and not any(self._wanted):
+        self._want(answer)
+        if self._out == 0 and not any(self._wanted):
             self._finish(self._interrupted())
 
     def _named_tapes(self) -> list[tuple[str, _Tape]]:

@@ -24,7 +24,7 @@ from truearm.policies.toptwo import TIE
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
 
-COARSE, _FANOUT = 32, 8  # the tree of ranks of evidence._least, so that equal minima are told apart alike
+COARSE, _FANOUT = 32, 8  # the tree of ranks of cuts._least, so that equal minima are told apart alike
 STACK = 1024
 
 
@@ -114,6 +114,8 @@ def advance(desk: Desk, rules: Rules, tables: Tables, decisions: int) -> int:
         if total > rules.max_pulls:
             if desk.run[ENTERED_COUNT] > 0:
                 test(desk, rules, tables, everyone=True)
+                if rules.certified and futile(desk, rules, tables):
+                    return FUTILE
             return EXHAUSTED
         if is_short(desk):
             return SHORT
@@ -396,7 +398,7 @@ def fall(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: 
 def least(
     desk: Desk, rules: Rules, tables: Tables, judged: int, guess: int, tolerance: float
 ) -> tuple[float, int]:
-    """Return the least evidence over all cuts and its rank, as `evidence._least`.
+    """Return the least evidence over all cuts and its rank, as `cuts._least`.
 
     Of equal minima that function takes the one first met in its tree of ranks: all coarse edges, then layers of
     stretches cut in eight. Here stretches are halved along the points of a layer, so that few are visited; the
@@ -457,7 +459,7 @@ def least(
 
 @compiled
 def coarse(edges: Ints, size: int, guess: int) -> int:
-    """Write the first ranks that `evidence._least` looks at, and return how many."""
+    """Write the first ranks that `cuts._least` looks at, and return how many."""
     pieces = min(size, COARSE)
     count = 0
     extra = min(guess, size)

@@ -113,6 +113,15 @@ class _Engine(ABC):
                 return code
             self._serve(code)
 
+    def _at_least(self, arm: int, n: int) -> Floats:
+        readings = self.more(arm, n)
+        if readings.size < n:
+            msg = (
+                f"arm {arm} has {readings.size} readings, but the run needs {n}; give more, or a smaller max_pulls"
+            )
+            raise InvalidArgument(msg)
+        return readings
+
     def _ended(self, code: int) -> Run:
         counts = tuple(self.counts.tolist())
         if code == _EXHAUSTED:
@@ -182,7 +191,7 @@ class _Sorted(_Engine):
     def _serve(self, code: int) -> None:  # noqa: ARG002 - it can only be short
         need = self.counts + self.desk.ints[self._batch_row]
         for arm in np.flatnonzero(need > self.desk.ints[toptwo.ROOM]).tolist():
-            self.desk = _lengthened(self.desk, arm, self.more(arm, int(need[arm])))
+            self.desk = _lengthened(self.desk, arm, self._at_least(arm, int(need[arm])))
 
 
 class _TopTwo(_Sorted):
@@ -375,7 +384,7 @@ class _Elimination(_Engine):
         self._schedule_to(done + 1)
         total = int(self.desk.totals[done + 1])
         alive, room = self.desk.ints[elimination.ALIVE], self.desk.ints[elimination.ROOM]
-        longer = {i: self.more(i, total) for i in np.flatnonzero((alive > 0) & (room < total)).tolist()}
+        longer = {i: self._at_least(i, total) for i in np.flatnonzero((alive > 0) & (room < total)).tolist()}
         width = max((readings.size for readings in longer.values()), default=0)
         if width > self.desk.tape.shape[1]:
             wider = np.empty((room.size, width))

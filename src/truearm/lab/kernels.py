@@ -233,7 +233,7 @@ def up_to(values: Floats, start: int, size: int, x: float) -> int:
 def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> int:
     """Merge new readings, NaN left out, with values[start:start+size] into the stretch at target; return its size.
 
-    New ones, which are sorted where they are, are few: what lies between two of them is copied in one go.
+    New ones, which this sorts where they are, are few: what lies between two of them is copied in one go.
     """
     count = 0
     for i in range(new.size):

@@ -56,7 +56,7 @@ class State(NamedTuple):
     cuts: tuple[float, ...]
     """For each arm the cut at which the evidence against it was last least."""
     log_evidence: tuple[float, ...]
-    """For each arm the evidence against it at that cut: an upper bound of it."""
+    """For each arm the evidence against it at that cut when it was last looked at."""
     weighed: tuple[float, ...]
     """For each arm how many pulls it and its leader had when that evidence was computed."""
     minimized: tuple[float, ...]
@@ -141,14 +141,15 @@ class TopTwo:
 
     def standing(self, state: State) -> Standing:
         """Return the leader, the arms left, and the log-evidence against each arm."""
+        arms, tested = state.problem.arms, state
         if state.entries and len(state.alive) > 1:
-            state, _ = _tested(state, everyone=True)
-        arms = state.problem.arms
-        done = {claim.arm: claim.log_evidence for claim in state.claims}
-        against_each = {arm: done.get(arm, e) for arm, e in zip(arms, state.log_evidence, strict=True)}
+            tested, _ = _tested(state, everyone=True)
+        done = {claim.arm: claim.log_evidence for claim in tested.claims}
+        against_each = {arm: done.get(arm, e) for arm, e in zip(arms, tested.log_evidence, strict=True)}
         leader = arms[state.leader] if any(s.size for s in state.samples) else None
-        so_far = _verdict(state, Status.EXHAUSTED, None)
-        return Standing(leader, so_far.candidates, against_each, state.log_threshold, so_far)
+        status = Status.INDISTINGUISHABLE if leader is not None and _futile(tested) else Status.EXHAUSTED
+        alive = tuple(arms[i] for i in state.alive)
+        return Standing(leader, alive, against_each, state.log_threshold, _verdict(tested, status, None))
 
 
 def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
