@@ -204,7 +204,10 @@ def _analysis(found: Analysis) -> str:
 
 
 def _captioned(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return table(titles, rows).replace("<table>", f"<table><caption>{text(caption)}</caption>", 1)
+    # on a phone a table is a block, in which a caption would be as narrow as its longest word
+    style = "text-align:left;padding-top:.75rem;min-width:min(20rem,80vw)"
+    named = f'<table><caption style="{style}">{text(caption)}</caption>'
+    return table(titles, rows).replace("<table>", named, 1)
 
 
 def _ranking(found: Analysis) -> str:
@@ -230,7 +233,14 @@ def _pairs(found: Analysis) -> str:
     some = f": the {count(_PAIRS)} of {count(len(contests))} pairs with the most evidence" * (
         len(contests) > _PAIRS
     )
-    titles = ("better", "than", "evidence", "p-value", *(f"up to, {a.value}" for a in Adversary), "excluded")
+    titles = (
+        "arm",
+        "is better than",
+        "evidence",
+        "p-value",
+        *(f"up to, {a.value}" for a in Adversary),
+        "excluded",
+    )
     return _captioned(f"Every arm against every other{some}", titles, map(_pair, shown)) + note(
         "The p-value is that of the second arm being best, adjusted for the number of arms. 'Up to' is the "
         "largest share of bad readings, by adversary, under which the first arm excludes the second."
