@@ -231,7 +231,161 @@ def test_without_duckdb_the_error_says_what_to_install(tmp_path):
     assert "pip install 'truearm[data]'" in ended.stderr
 
 
-def test_an_empty_sheet_has_no_columns(tmp_path):
+def test_an_empty_sheet_has_no_rows(tmp_path):
     openpyxl.Workbook().save(Path(tmp_path, "e.xlsx"))
-    with pytest.raises(InvalidArgument, match="is not a column"):
+    with pytest.raises(InvalidArgument, match="has no rows of data"):
         read(tmp_path / "e.xlsx", arm="a", value="b")
+
+
+def _lists(tapes):
+    return {name: [None if np.isnan(x) else x for x in tape.tolist()] for name, tape in tapes.items()}
+
+
+@pytest.mark.parametrize("name", ["i.xlsx", "i.csv"])
+def test_a_column_without_a_name_shifts_nothing_and_is_no_arm(tmp_path, name):
+    frame = pd.DataFrame({"A": [1.0, 2.0], "B": [3.0, 4.0]}, index=[70, 80])
+    frame.to_csv(tmp_path / name) if name == "i.csv" else frame.to_excel(tmp_path / name)
+    assert _lists(read(tmp_path / name)) == {"A": [1.0, 2.0], "B": [3.0, 4.0]}
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "csv.gz", "arrow"])
+@pytest.mark.parametrize("stem", ["g*", "star*[1]", "q?", "b]r[", "run=1/x"])
+def test_a_name_stands_for_one_file_only(tmp_path, kind, stem):
+    file = tmp_path / f"{stem}.{kind}"
+    file.parent.mkdir(exist_ok=True)
+    for other in ("gZZ1", "star21", "qq"):
+        WRITERS[f"a.{kind}"](tmp_path / f"{other}.{kind}")
+    WRITERS[f"a.{kind}"](file)
+    assert _lists(read(file, arm="site", value="ms")) == {"B": [3.0, 5.25], "A": [None, 2.5]}
+    with pytest.raises(InvalidArgument, match=r"Columns are 'site', 'ms', 'other'$"):
+        read(file, arm="run", value="ms")
+
+
+@pytest.mark.parametrize("name", ["w.csv", "w.xlsx", "w.json", "w.jsonl", "w.parquet"])
+def test_the_foot_of_a_shorter_column_is_no_reading_in_any_format(tmp_path, name):
+    rows, path = [{"A": 1.0, "B": None}, {"A": None, "B": 2.0}, {"A": 2.0, "B": 3.0}, {"B": 4.0}], tmp_path / name
+    frame = pd.DataFrame(rows)
+    {
+        "csv": lambda: frame.to_csv(path, index=False),
+        "xlsx": lambda: frame.to_excel(path, index=False),
+        "json": lambda: path.write_text(json.dumps(rows)),
+        "jsonl": lambda: path.write_text("".join(json.dumps(row) + "\n" for row in rows)),
+        "parquet": lambda: frame.to_parquet(path),
+    }[name[2:]]()
+    assert _lists(read(path)) == {"A": [1.0, None, 2.0], "B": [None, 2.0, 3.0, 4.0]}
+
+
+def _two(path, names):
+    table = pa.table([["x", "y"], [1.0, 2.0], ["u", "v"]], names=names)
+    if path.suffix == ".csv":
+        path.write_text(",".join(names) + "\nx,1,u\ny,2,v\n")
+    elif path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    elif path.suffix == ".arrow":
+        feather.write_feather(table, str(path))
+    elif path.suffix == ".jsonl":
+        path.write_text(json.dumps(dict(zip(names, (1, 2, 3), strict=True))) + "\n")
+    else:
+        book = openpyxl.Workbook()
+        for row in (names, ["x", 1.0, "u"], ["y", 2.0, "v"]):
+            book.active.append(row)
+        book.save(path)
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.xlsx", "d.parquet", "d.arrow"])
+def test_two_columns_of_one_name_are_refused_if_they_are_asked_for(tmp_path, name):
+    _two(tmp_path / name, ["s", "A", "A"])
+    with pytest.raises(InvalidArgument, match="2 columns are named 'A'"):
+        read(tmp_path / name)
+    with pytest.raises(InvalidArgument, match="2 columns are named 'A'"):
+        read(tmp_path / name, arm="s", value="A")
+
+
+def test_two_columns_of_one_name_do_not_matter_if_nobody_asks_for_them(tmp_path):
+    (tmp_path / "d.csv").write_text("s,A,A,x\nB,1,2,3\n")
+    assert _lists(read(tmp_path / "d.csv", arm="s", value="x")) == {"B": [3.0]}
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.parquet", "d.arrow", "d.jsonl"])
+def test_names_that_differ_in_case_only_are_refused_and_not_renamed(tmp_path, name):
+    _two(tmp_path / name, ["s", "A", "a"])
+    with pytest.raises(InvalidArgument, match="columns 'A' and 'a' differ only in case"):
+        read(tmp_path / name, arm="s", value="a")
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.parquet", "d.arrow", "d.jsonl", "d.xlsx"])
+def test_names_that_only_look_renamed_are_read(tmp_path, name):
+    _two(tmp_path / name, ["A", "A_1", "a_2_1"])
+    assert sum(tape.size for tape in read(tmp_path / name, arm="A", value="A_1").values()) >= 1
+
+
+def test_a_name_twice_in_one_object_is_refused(tmp_path):
+    (tmp_path / "d.json").write_text('{"A": [1], "A": [2]}')
+    with pytest.raises(InvalidArgument, match="2 columns are named 'A'"):
+        read(tmp_path / "d.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.xlsx", "no", "'a.xlsx' is no workbook of Excel"),
+        ("a.xlsx.gz", "no", "'a.xlsx.gz' is packed"),
+        ("a.json", '{"results": "abc"}', "column 'results' must be a list of readings, but got 'abc'"),
+        ("a.json", '{"results": [{"command": "x", "mean": 1.0}]}', "holds no single times of 'x'"),
+        ("a.json", '{"results": [{"command": "x", "times": [1, "b"]}]}', "row 2 of column 'x' must be a number"),
+        ("a.json", '{"benchmarks": [{"metadata": {"name": "x"}}]}', "holds no runs of 'x'"),
+        ("a.json", '{"benchmarks": [{"metadata": 3, "runs": 4}]}', "looks like an export of pyperf, but is none"),
+        ("a.json", '{"A": [1' + "0" * 400 + "]}", "row 1 of column 'A' is beyond the largest number"),
+        ("empty.csv", "", "'empty.csv' is empty"),
+        ("head.csv", "A,B\n", "the file has no rows of data"),
+        (
+            "long.csv",
+            "variant,ms\nx,1\ny,2\n",
+            "'variant' holds words; name the columns: arm='variant', value='ms'",
+        ),
+        ("slip.csv", "A,B\nx,1\n2,2\n", "row 1 of column 'A' must be a number, but got 'x'"),
+        ("day.csv", "A,B\n1,2024-01-31\n2,2024-02-01\n", "row 1 of column 'B' is a date, '2024-01-31'"),
+        ("more.csv", "A,B\n1,2\n3,4,5\n6,7\n", "line 3 of 'more.csv' has 3 cells, but the first line has 2"),
+        ("top.csv", "\nA,B\n1,2,3\n4,5,6\n", "line 3 of 'top.csv' has 3 cells, but the first line has 2"),
+        ("less.tsv", "A\tB\n1\t2\n3\n", "line 3 of 'less.tsv' has 1 cell, but the first line has 2"),
+        ("deep.csv", "A,B\n" + "1,2\n" * 60_000 + "1,2,3\n", "line 60002 of 'deep.csv' has 3 cells"),
+        ("latin.csv", b"A,B\n1,2\n3,\xe4\n", "line 3 of 'latin.csv' is not UTF-8; save the file as UTF-8"),
+        ("side.csv", ",".join(map(str, range(1001))) + "\n", "there are 1,001 columns"),
+    ],
+)
+def test_what_is_wrong_with_a_wide_file_is_said(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InvalidArgument, match=message):
+        read(tmp_path / name)
+
+
+def test_columns_may_be_named_as_exports_name_theirs(tmp_path):
+    (tmp_path / "c.json").write_text('{"results": [1, 2], "x": [3, 4]}')
+    assert _lists(read(tmp_path / "c.json")) == {"results": [1.0, 2.0], "x": [3.0, 4.0]}
+
+
+def test_blank_lines_above_the_names_are_passed_over(tmp_path):
+    (tmp_path / "b.csv").write_text("\n\nA,B\n1,2\n")
+    assert _lists(read(tmp_path / "b.csv")) == {"A": [1.0], "B": [2.0]}
+
+
+def test_lists_and_numbers_that_are_none_in_parquet(tmp_path):
+    parquet.write_table(pa.table({"s": [1.0, np.nan], "x": [[1], [2]], "y": [1, 2]}), tmp_path / "l.parquet")
+    with pytest.raises(InvalidArgument, match=r"row 1 of column 'x' must be a number, but got \[1\]"):
+        read(tmp_path / "l.parquet", arm="y", value="x")
+    with pytest.raises(InvalidArgument, match="row 2 of column 's' names no arm"):
+        read(tmp_path / "l.parquet", arm="s", value="y")
+
+
+@pytest.mark.parametrize("name", ["id.csv", "id.parquet"])
+def test_an_id_taken_for_the_arm_is_refused_with_the_count(tmp_path, name):
+    frame = pd.DataFrame({"id": range(5000), "x": range(5000)})
+    frame.to_csv(tmp_path / name, index=False) if name == "id.csv" else frame.to_parquet(tmp_path / name)
+    with pytest.raises(InvalidArgument, match="arm='id' names 5,000 arms, but at most 1,000"):
+        read(tmp_path / name, arm="id", value="x")
+
+
+def test_a_workbook_may_have_any_name(tmp_path):
+    _excel(tmp_path / "a.xlsx")
+    (tmp_path / "a.xlsx").rename(tmp_path / "a.data")
+    assert list(read(tmp_path / "a.data", arm="site", value="ms", kind="excel")) == ["B", "A"]

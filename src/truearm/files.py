@@ -4,10 +4,14 @@ DuckDB reads what is tabular, only the columns asked for and never through an ap
 are read as text and converted here, so that a cell that is no number can be named by its row.
 """
 
+import csv
+import gzip
 import json
+import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.frames import check_column, gathered, not_a_number, tapes_of, unnamed, without_foot
+from truearm.frames import (
+    check_column,
+    check_distinct,
+    check_number_of_arms,
+    gathered,
+    holds_words,
+    not_a_number,
+    numbers,
+    tapes_of,
+    unnamed,
+    without_foot,
+)
 
 Floats = NDArray[np.float64]
 
@@ -36,8 +51,11 @@ FORMATS = {
     ".xlsx": "excel",
     ".xlsm": "excel",
 }
-_PACKED = (".gz", ".zst")  # DuckDB unpacks these by itself
+_TEXT = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON lines"}
+_PACKED = (".gz", ".zst")  # DuckDB unpacks these by itself, if there is text in them
+_RENAMED = re.compile(r"(.*)_\d+", re.DOTALL)  # what DuckDB makes of a name that it has seen before
 _ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
+_NO_ROWS = "the file has no rows of data; check that its first line names the columns"
 _MANY = 1 << 20  # rows; from here on pyarrow saves more time than its import takes
 
 
@@ -70,10 +88,13 @@ def read(
         if form == "json":
             return _from_json(file, arm, value)
         if form == "excel":
-            return tapes_of(_sheet(file), arm, value)
+            return _of_rows(_sheet(file, arm, value), arm, value)
         with _duckdb().connect() as connection:
-            table = _Table(connection, file, form)
-            return table.wide() if arm is None or value is None else table.long(arm, value)
+            try:
+                table = _Table(connection, file, form)
+                return table.wide() if arm is None or value is None else table.long(arm, value)
+            except _duckdb().Error as error:
+                raise InvalidArgument(_reason(str(error), file, form)) from None
 
 
 @contextmanager
@@ -85,13 +106,22 @@ def _located(path: str | Path, kind: str | None) -> Iterator[tuple[Path, str]]:
             with file.open("wb") as spool:
                 while block := sys.stdin.buffer.read(1 << 20):
                     spool.write(block)
+            _check_size(file, "standard input")
             yield file, form
         return
     file = Path(path)
     if not file.is_file():
         msg = f"there is no file {str(path)!r}; give a path, or - for standard input"
         raise InvalidArgument(msg)
-    yield file, _form_of(file, kind)
+    form = _form_of(file, kind)
+    _check_size(file, repr(file.name))
+    yield file, form
+
+
+def _check_size(file: Path, name: str) -> None:
+    if not file.stat().st_size:
+        msg = f"{name} is empty; check what was to write it"
+        raise InvalidArgument(msg)
 
 
 def _form_of(file: Path, kind: str | None) -> str:
@@ -104,7 +134,11 @@ def _form_of(file: Path, kind: str | None) -> str:
     bare = file.with_suffix("") if file.suffix.lower() in _PACKED else file
     form = FORMATS.get(bare.suffix.lower())
     if form is None:
-        msg = f"the ending {file.suffix!r} of {file.name!r} is unknown; say kind= one of {', '.join(known)}"
+        others = ", ".join(known)
+        msg = f"the ending {file.suffix!r} of {file.name!r} is unknown; say kind='csv' or another of {others}"
+        raise InvalidArgument(msg)
+    if bare != file and form not in _TEXT:
+        msg = f"{file.name!r} is packed, and only text is unpacked here; unpack it first"
         raise InvalidArgument(msg)
     return form
 
@@ -124,36 +158,81 @@ class _Table:
     def __init__(self, connection: Any, file: Path, form: str) -> None:  # noqa: ANN401
         self._run = connection.execute
         self._sql = connection.sql
-        self._text = form in ("csv", "tsv", "jsonl")
+        self._text = form in _TEXT
         self._cells = _source(connection, file, form)
-        try:
-            described = self._run(f"DESCRIBE SELECT * FROM {self._cells}").fetchall()
-        except _duckdb().Error as error:
-            msg = f"{file.name!r} cannot be read as {form}: {str(error).splitlines()[0]}"
-            raise InvalidArgument(msg) from None
-        self.types = {row[0]: row[1] for row in described}
+        self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form)
+        self.types = {row[0]: row[1] for row in self._run(f"DESCRIBE SELECT * FROM {self._cells}").fetchall()}
+        if form in ("csv", "tsv") and len(self.types) == 1 and (msg := _ragged(file, form)):
+            raise InvalidArgument(msg)
 
     def wide(self) -> dict[str, Floats]:
         """Return every column as an arm, without the empty cells at its foot."""
-        table = self._chosen({name: self._number(name) for name in self.types})
+        self._check_names(self.types)
+        names = self._named()
+        check_number_of_arms(len(names), None)
+        table = self._chosen({name: self._number(name) for name in names})
+        self._check_shape(names, table)
         tapes = {}
-        for name in self.types:
+        for name in names:
             cell = _quoted(name)
             self._check(name, table, cell)
             column = self._sql(f"SELECT {_filled(cell)} AS value FROM {table}").fetchnumpy()
             tapes[name] = without_foot(column["value"])
         return tapes
 
+    def _named(self) -> list[str]:
+        """Return the columns with a name: programs write the number of a row into one without."""
+        if not self._text or not any(re.fullmatch(r"column\d+", name) for name in self.types):
+            return list(self.types)
+        told = self._told()
+        return [name for i, name in enumerate(self.types) if len(told) != len(self.types) or told[i]]
+
+    def _check_names(self, wanted: Collection[str]) -> None:
+        """Raise if a column that is wanted has the name of another, or one that differs in case only."""
+        first = {name.casefold(): name for name in reversed(self.types)}
+        for name in self.types:
+            base = _RENAMED.fullmatch(name)
+            twin = first.get(base[1].casefold()) if base else None
+            if base and twin and {twin, base[1], name} & set(wanted) and name not in self._told():
+                msg = f"2 columns are named {twin!r}; give each a name of its own"
+                if base[1] != twin:
+                    msg = f"columns {twin!r} and {base[1]!r} differ only in case, which is not told apart in files"
+                    msg += "; give one another name"
+                raise InvalidArgument(msg)
+
+    def _check_shape(self, names: Sequence[str], table: str) -> None:
+        """Raise if there are no rows, or if words stand beside numbers, as in a long file."""
+        counts = ", ".join(["count(*)", *(f"count({_quoted(name)})" for name in names)])
+        [(rows, *full)] = self._run(f"SELECT {counts} FROM {table}").fetchall()
+        if not rows:
+            raise InvalidArgument(_NO_ROWS)
+        readings = [name for name, n in zip(names, full, strict=True) if n]
+        words = [name for name, n in zip(names, full, strict=True) if not n and self._has_words(name)]
+        if readings and words:
+            raise InvalidArgument(holds_words(words[0], readings[0]))
+
+    def _has_words(self, column: str) -> bool:
+        cell = _quoted(column)
+        if not self._text and self.types[column] != "VARCHAR":
+            return False
+        word = f"lower(trim({cell})) NOT IN ({_marks()}) AND TRY_CAST({cell} AS TIMESTAMP) IS NULL"
+        return bool(self._run(f"SELECT 1 FROM {self._cells} WHERE {word} LIMIT 1").fetchall())
+
     def long(self, arm: str, value: str) -> dict[str, Floats]:
         """Return the readings of each arm in the order of the rows."""
+        self._check_names((arm, value))
         check_column(self.types, arm, "arm")
         check_column(self.types, value, "value")
         name = f"{_quoted(arm)}::VARCHAR"
+        if self.types[arm] in ("FLOAT", "DOUBLE"):
+            name = (
+                f"CASE WHEN NOT isnan({_quoted(arm)}) THEN {name} END"  # nullif would overlook it, by statistics
+            )
         table = self._chosen({"arm": name, "value": self._number(value)})
         counts = dict(self._run(f"SELECT arm, count(*) FROM {table} GROUP BY arm").fetchall())
         if not counts:
-            msg = "the file has no rows of data; check that its first line names the columns"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(_NO_ROWS)
+        check_number_of_arms(len(counts), arm)
         if None in counts or "" in counts:
             raise InvalidArgument(unnamed(self._row(f"coalesce({name}, '') = ''"), arm))
         self._check(value, table, "value")
@@ -190,8 +269,7 @@ class _Table:
         [(complete,)] = self._run(f"SELECT count(*) = count({number}) FROM {table}").fetchall()
         if complete:
             return
-        marks = ", ".join(f"'{mark}'" for mark in _ABSENT)
-        wrong = f"{self._number(column)} IS NULL AND lower(trim({cell})) NOT IN ({marks})"
+        wrong = f"{self._number(column)} IS NULL AND lower(trim({cell})) NOT IN ({_marks()})"
         first = self._run(f"SELECT {cell} FROM {self._cells} WHERE {wrong} LIMIT 1").fetchall()
         if first:
             raise InvalidArgument(not_a_number(first[0][0], self._row(wrong), column))
@@ -217,30 +295,104 @@ def _batches(rows: Any, n: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]: 
 
 def _source(connection: Any, file: Path, form: str) -> str:  # noqa: ANN401
     """Return a table expression for a file; every cell of a text file is text."""
-    name = _literal(str(file))
     match form:
-        case "csv":
-            return f"read_csv({name}, header = true, all_varchar = true)"
-        case "tsv":
-            return rf"read_csv({name}, header = true, all_varchar = true, delim = '\t')"
+        case "csv" | "tsv":
+            return _separated(file, form, header=True)
         case "jsonl":
-            return _lines(connection, name)
+            return _lines(connection, file)
         case "arrow":
             connection.register("arrow_file", _arrow(file))
             return "arrow_file"
-    return f"read_parquet({name})"
+    return f"read_parquet({_address(file)}, hive_partitioning = false)"
 
 
-def _lines(connection: Any, name: str) -> str:  # noqa: ANN401
+def _address(file: Path) -> str:
+    """Return a path as DuckDB has to be told it: absolute, and with nothing that stands for other names."""
+    path = file.absolute().as_posix().replace("\\", r"\\")
+    return _literal(re.sub(r"([*?\[])", r"[\1]", path))
+
+
+def _text_address(file: Path) -> str:
+    """Return the path of a text file and how it is packed: DuckDB does not see the ending behind a ?."""
+    packing = {".gz": "gzip", ".zst": "zstd"}.get(file.suffix.lower(), "none")
+    return f"{_address(file)}, compression = '{packing}', hive_partitioning = false"
+
+
+def _separated(file: Path, form: str, *, header: bool) -> str:
+    """Return a CSV or TSV file; by `skip` DuckDB may not skip lines until the rest looks even."""
+    options = rf"header = {header}, all_varchar = true, skip = {_blank_lines(file)}"
+    tab = r", delim = '\t'" if form == "tsv" else ""
+    return f"read_csv({_text_address(file)}, {options}{tab})"
+
+
+def _blank_lines(file: Path) -> int:
+    """Return how many lines at the top are blank."""
+    with file.open("rb") as lines:
+        start = lines.read(1 << 12)
+    return start[: len(start) - len(start.lstrip(b"\r\n"))].count(b"\n")
+
+
+def _lines(connection: Any, file: Path) -> str:  # noqa: ANN401
     """Return JSON lines as text columns: the names come from all lines, the cells as they are written."""
-    reader = f"read_json({name}, format = 'newline_delimited'"
-    try:
-        described = connection.execute(f"DESCRIBE SELECT * FROM {reader}, sample_size = -1)").fetchall()
-    except _duckdb().Error as error:
-        msg = f"{name} cannot be read as JSON lines: {str(error).splitlines()[0]}"
-        raise InvalidArgument(msg) from None
+    reader = f"read_json({_text_address(file)}, format = 'newline_delimited'"
+    described = connection.execute(f"DESCRIBE SELECT * FROM {reader}, sample_size = -1)").fetchall()
     columns = ", ".join(f"{_quoted(row[0])}: 'VARCHAR'" for row in described)
     return f"{reader}, columns = {{{columns}}})"
+
+
+def _names_told(connection: Any, file: Path, form: str) -> list[str]:  # noqa: ANN401
+    """Return the names of the columns as the file has them; DuckDB renames those that it cannot tell apart."""
+    match form:
+        case "csv" | "tsv":
+            first = connection.execute(f"SELECT * FROM {_separated(file, form, header=False)} LIMIT 1").fetchone()
+            return [(cell or "").strip() for cell in first or ()]
+        case "jsonl":
+            lines = f"read_json_objects({_text_address(file)}, format = 'newline_delimited')"
+            keys = connection.execute(f"SELECT DISTINCT unnest(json_keys(json)) FROM {lines}").fetchall()
+            return [key for (key,) in keys]
+        case "arrow":
+            return list(_arrow(file).column_names)
+    schema = f"SELECT name, coalesce(num_children, 0) FROM parquet_schema({_address(file)}) OFFSET 1"
+    names, inner = [], 0  # a column is followed by those inside it
+    for name, children in connection.execute(schema).fetchall():
+        if not inner:
+            names.append(name)
+        inner += children - (inner > 0)
+    return names
+
+
+def _reason(error: str, file: Path, form: str) -> str:
+    """Return why DuckDB cannot read a file: by its line, if DuckDB or a look at the cells tells it."""
+    line = re.search(r"Error on Line: (\d+)", error)
+    if line and "not utf-8" in error:
+        return f"line {line[1]} of {file.name!r} is not UTF-8; save the file as UTF-8"
+    cells = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", error)
+    if line and cells:
+        return _uneven(file, int(line[1]), int(cells[2]), int(cells[1]))
+    ragged = _ragged(file, form) if form in ("csv", "tsv") else None
+    return ragged or f"{file.name!r} cannot be read as {_TEXT.get(form, form)}: {error.splitlines()[0]}"
+
+
+def _ragged(file: Path, form: str) -> str | None:
+    """Return which line of a file has more or fewer cells than its first one."""
+    if file.suffix.lower() == ".zst":
+        return None
+    unpacked = gzip.open if file.suffix.lower() == ".gz" else open
+    with unpacked(file, "rt", encoding="utf-8", errors="replace", newline="") as lines:
+        top = next((line for line in lines if line.strip()), "")
+        separator = "\t" if form == "tsv" else max(",;\t|", key=top.count)
+        width = len(next(csv.reader([top], delimiter=separator), ()))
+        above = _blank_lines(file) + 1 if unpacked is open else 1
+        rows = csv.reader(lines, delimiter=separator)
+        for row in rows:
+            if row and len(row) != width:
+                return _uneven(file, above + rows.line_num, len(row), width)
+    return None
+
+
+def _uneven(file: Path, line: int, found: int, width: int) -> str:
+    cells = "1 cell" if found == 1 else f"{found} cells"
+    return f"line {line} of {file.name!r} has {cells}, but the first line has {width}; check for a stray separator"
 
 
 def _arrow(file: Path) -> Any:  # noqa: ANN401 - a pyarrow table
@@ -268,43 +420,84 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def _marks() -> str:
+    return ", ".join(map(_literal, _ABSENT))
+
+
 def _is_numeric(kind: str) -> bool:
-    whole = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL")
-    return kind.removeprefix("U").startswith(whole)
+    kinds = "BOOLEAN|U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\\(.*\\)"
+    return re.fullmatch(kinds, kind) is not None
 
 
-def _sheet(file: Path) -> dict[str, list[Any]]:
-    """Return the columns of the first sheet of a workbook, whose first row holds their names."""
+def _sheet(file: Path, arm: str | None, value: str | None) -> dict[str, list[Any]]:
+    """Return the named columns of the first sheet of a workbook, whose first row holds their names."""
+    names, *cells = _sheet_rows(file)
+    named = {i: str(name) for i, name in enumerate(names) if name is not None and str(name).strip()}
+    check_distinct(name for name in named.values() if arm is None or name in (arm, value))
+    if not cells:
+        raise InvalidArgument(_NO_ROWS)
+    return {name: [row[i] if i < len(row) else None for row in cells] for i, name in named.items()}
+
+
+def _sheet_rows(file: Path) -> list[Sequence[Any]]:
+    """Return the first row of a workbook, and those below in which something stands."""
     try:
         import openpyxl  # type: ignore[import-untyped]
     except ImportError:
         msg = f"reading {file.name!r} needs openpyxl; install it with: pip install openpyxl, or save it as CSV"
         raise InvalidArgument(msg) from None
-    book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-    rows = book.worksheets[0].iter_rows(values_only=True)
-    names = [str(cell) for cell in next(rows, ()) if cell is not None]
-    cells = [row[: len(names)] for row in rows if any(cell is not None for cell in row)]
-    book.close()
-    return {name: [row[i] for row in cells] for i, name in enumerate(names)}
+    try:
+        with file.open("rb") as opened:  # a file may have any name, a path must end in .xlsx
+            book = openpyxl.load_workbook(opened, read_only=True, data_only=True)
+            rows = book.worksheets[0].iter_rows(values_only=True)
+            return [next(rows, ()), *(row for row in rows if any(cell is not None for cell in row))]
+    except (zipfile.BadZipFile, KeyError, IndexError, ValueError, OSError) as error:
+        msg = f"{file.name!r} is no workbook of Excel ({error}); save it as .xlsx or CSV"
+        raise InvalidArgument(msg) from None
+
+
+def _of_rows(columns: Mapping[str, Any], arm: str | None, value: str | None) -> dict[str, Floats]:
+    """Return tapes of columns that are equally long because they were rows: a shorter one ends at its foot."""
+    tapes = tapes_of(columns, arm, value)
+    return {name: without_foot(tape) for name, tape in tapes.items()} if arm is None else tapes
 
 
 def _from_json(file: Path, arm: str | None, value: str | None) -> dict[str, Floats]:
     """Return what hyperfine or pyperf exported, a list of records, or columns by name."""
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_object)
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         msg = f"{file.name!r} is not JSON: {error}; one record per line is kind='jsonl'"
         raise InvalidArgument(msg) from None
     if isinstance(data, Mapping):
-        for known, reader in _EXPORTS.items():
-            if known in data:
-                return reader(data)
+        for known, (marks, reader) in _EXPORTS.items():
+            if _is_records(data.get(known)) and any(marks & record.keys() for record in data[known]):
+                return _exported(reader, data, file)
         return tapes_of(data, arm, value)
-    if isinstance(data, Sequence) and data and all(isinstance(row, Mapping) for row in data):
+    if _is_records(data):
         columns = list(dict.fromkeys(name for row in data for name in row))
-        return tapes_of({name: [row.get(name) for row in data] for name in columns}, arm, value)
+        return _of_rows({name: [row.get(name) for row in data] for name in columns}, arm, value)
     msg = f"{file.name!r} must hold columns by name, a list of records, or an export of hyperfine or pyperf"
     raise InvalidArgument(msg)
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    check_distinct(name for name, _ in pairs)
+    return dict(pairs)
+
+
+def _is_records(data: object) -> bool:
+    return isinstance(data, list) and bool(data) and all(isinstance(row, Mapping) for row in data)
+
+
+def _exported(
+    reader: Callable[[Mapping[str, Any]], dict[str, Floats]], data: Mapping[str, Any], file: Path
+) -> dict[str, Floats]:
+    try:
+        return reader(data)
+    except (AttributeError, KeyError, TypeError) as error:
+        msg = f"{file.name!r} looks like an export of {reader.__name__}, but is none: {error!r}; export it again"
+        raise InvalidArgument(msg) from None
 
 
 def hyperfine(data: Mapping[str, Any]) -> dict[str, Floats]:
@@ -318,9 +511,14 @@ def hyperfine(data: Mapping[str, Any]) -> dict[str, Floats]:
     """
     tapes: dict[str, Floats] = {}
     for run in data["results"]:
-        times = np.array(run.get("times", ()), dtype=np.float64)
-        codes = np.array([0 if code is None else code for code in run.get("exit_codes") or np.zeros(times.size)])
         name = str(run["command"])
+        times = numbers(run.get("times") or (), name)
+        codes = np.array([0 if code is None else code for code in run.get("exit_codes") or np.zeros(times.size)])
+        if not times.size or codes.size != times.size:
+            msg = (
+                f"this export holds no single times of {name!r}; write it anew with: hyperfine --export-json FILE"
+            )
+            raise InvalidArgument(msg)
         tapes[name] = np.append(tapes.get(name, np.empty(0)), np.where(codes == 0, times, np.nan))
     return tapes
 
@@ -337,12 +535,15 @@ def pyperf(data: Mapping[str, Any]) -> dict[str, Floats]:
     tapes: dict[str, Floats] = {}
     for bench in data["benchmarks"]:
         name = str(bench.get("metadata", {}).get("name", common))
+        if "runs" not in bench:
+            msg = f"this export holds no runs of {name!r}; write it anew with pyperf's option: -o FILE"
+            raise InvalidArgument(msg)
         values = [x for run in bench["runs"] for x in run.get("values", ())]
-        tapes[name] = np.append(tapes.get(name, np.empty(0)), np.array(values, dtype=np.float64))
+        tapes[name] = np.append(tapes.get(name, np.empty(0)), numbers(values, name))
     return tapes
 
 
-_EXPORTS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Floats]]] = {
-    "results": hyperfine,
-    "benchmarks": pyperf,
+_EXPORTS: Mapping[str, tuple[set[str], Callable[[Mapping[str, Any]], dict[str, Floats]]]] = {
+    "results": ({"command"}, hyperfine),
+    "benchmarks": ({"metadata", "runs"}, pyperf),
 }
