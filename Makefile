@@ -42,4 +42,4 @@ coverage: $(STAMP)
 	$(BIN)/coverage run -m pytest -q -m "not slow" && $(BIN)/coverage report
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist src/truearm/lab/__pycache__

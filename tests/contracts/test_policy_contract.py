@@ -28,6 +28,7 @@ def radius(n, delta):
 
 POLICIES = {
     "toptwo": TopTwo(),
+    "toptwo-balanced": TopTwo(balanced=True),
     "elimination": Elimination(),
     "elimination-paper": Elimination("paper"),
     "uniform": Uniform(),
