@@ -86,3 +86,11 @@ def test_a_picture_of_an_unknown_kind_is_refused(tmp_path):
     ended = truearm("plan", "--arms", 2, "--plot", tmp_path / "plan.docx")
     assert ended.returncode == 2
     assert ".png" in ended.stderr
+
+
+def test_a_picture_that_cannot_be_written_is_an_error_in_words(tmp_path):
+    (tmp_path / "elsewhere.png").symlink_to(tmp_path / "gone" / "plan.png")
+    ended = truearm("plan", "--arms", 2, "--plot", tmp_path / "elsewhere.png")
+    assert ended.returncode == 1
+    assert "No such file or directory" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -199,7 +199,8 @@ def plan(
         The law of the readings: "gaussian", "laplace", "logistic", "cauchy", "uniform" or "lognormal" of unit
         scale, a law from `truearm.families`, or a frozen scipy.stats law.
     pilot
-        Readings to plan with instead of a family: a frame, or a dict of arms; `arm` and `value` name its columns.
+        Readings to plan with: a frame, or a dict of arms; `arm` and `value` name its columns. It says what `arms`,
+        `gap` and `family` would say, which are then not used.
     tolerance
         Absolute; a leader within it of the best is good enough.
     reach

@@ -100,7 +100,10 @@ def plan_command(
     if plot is not None:
         from truearm.report.plots import save_plan
 
-        save_plan(found, plot)
+        try:
+            save_plan(found, plot)
+        except OSError as error:
+            raise click.FileError(plot, error.strerror) from error
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     if not found.identifiable:
         sys.exit(UNDECIDABLE)
