@@ -79,7 +79,10 @@ def test_a_page_is_written(data, tmp_path):
     ("words", "message"),
     [
         (["--arm", "varient", "--value", "x"], "did you mean 'variant'"),
-        (["--arm", "variant"], "arm is given but value is not"),
+        (["--arm", "varient", "--value", "x"], "--arm 'varient' is not a column"),
+        (["--arm", "variant"], "--arm is given but --value is not"),
+        ([], "column 'variant' holds words; name the columns: --arm 'variant' --value 'x'"),
+        (["--html", "none/x.html"], "there is no folder 'none'; make it first"),
         (["--arm", "x", "--value", "variant"], "row 1 of column 'variant' must be a number, but got 'A'"),
         (["--arm", "variant", "--value", "x", "--contamination", "0.7"], "eps must be in [0, 0.5)"),
     ],
@@ -89,6 +92,25 @@ def test_mistakes_end_with_two_and_a_remedy(data, words, message):
     assert ended.returncode == 2
     assert message in " ".join(ended.stderr.split())
     assert ended.stdout == ""
+
+
+def test_an_unknown_ending_names_the_option(tmp_path):
+    (tmp_path / "data.txt").write_text("A,B\n1,2\n")
+    ended = truearm("analyze", tmp_path / "data.txt")
+    assert ended.returncode == 2
+    assert "say --kind 'csv' or another of" in " ".join(ended.stderr.split())
+
+
+def test_a_page_that_cannot_be_written_ends_with_two(data, tmp_path):
+    ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--html", tmp_path / ("x" * 300))
+    assert ended.returncode == 2
+    assert "cannot be written" in " ".join(ended.stderr.split())
+
+
+def test_standard_input_that_is_empty_is_called_so():
+    ended = truearm("analyze", "-", "--arm", "a", "--value", "b", stdin="")
+    assert ended.returncode == 2
+    assert "standard input is empty" in ended.stderr
 
 
 def test_no_file_ends_with_two():

@@ -1,6 +1,7 @@
 """`truearm analyze`: which arm is best in data already there."""
 
 import math
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from truearm import files
 from truearm.analysis import Analysis, analyze, without_missing
 from truearm.certificate import Status
 from truearm.cli import options
+from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
 from truearm.report.export import json_text
 from truearm.report.text import standing_of, table
@@ -78,16 +80,49 @@ def analyze_command(
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
-    tapes = files.read(file, arm=arm, value=value, kind=kind)
+    if html is not None and not Path(html).absolute().parent.is_dir():
+        msg = f"--html {html}: there is no folder {str(Path(html).parent)!r}; make it first"
+        raise InvalidArgument(msg)
+    tapes = _read(file, arm, value, kind=kind)
     found = analyze(tapes, **chosen)
     if html is not None:
         from truearm.report.html import page
 
         used = without_missing(tapes) if chosen["missing"] == "drop" else tapes
-        Path(html).write_text(page(found, used), encoding="utf-8")
+        _write(html, page(found, used))
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     if found.status in (Status.INDISTINGUISHABLE, Status.EXHAUSTED):
         sys.exit(UNDECIDED)
+
+
+def _read(file: str, arm: str | None, value: str | None, *, kind: str | None) -> dict[str, files.Floats]:
+    if (arm is None) != (value is None):
+        given, other = ("--arm", "--value") if value is None else ("--value", "--arm")
+        msg = f"{given} is given but {other} is not; name both columns of a long file, or none of a wide one"
+        raise InvalidArgument(msg)
+    try:
+        return files.read(file, arm=arm, value=value, kind=kind)
+    except InvalidArgument as error:
+        raise InvalidArgument(as_options(str(error))) from None
+
+
+def as_options(text: str) -> str:
+    """Return a message about arguments of `files.read` as one about options of the command line.
+
+    Examples
+    --------
+    >>> as_options("name the columns: arm='variant', value='ms'")
+    "name the columns: --arm 'variant' --value 'ms'"
+    """
+    return re.sub(r"(, )?\b(arm|value|kind)=(?=['\"])", lambda m: f"{' ' if m[1] else ''}--{m[2]} ", text)
+
+
+def _write(html: str, text: str) -> None:
+    try:
+        Path(html).write_text(text, encoding="utf-8")
+    except OSError as error:
+        msg = f"--html {html} cannot be written: {error.strerror}; choose another place"
+        raise InvalidArgument(msg) from None
 
 
 def told(found: Analysis) -> str:
