@@ -137,6 +137,7 @@ def test_a_plan_is_plain_values():
         ({"gap": 0.0}, "gap must be positive"),
         ({"gap": [1.0, 2.0]}, "gap must be one number or 4"),
         ({"contamination": None}, "contamination must be"),
+        ({"contamination": 5}, "for 5 percent write 0.05"),
         ({"tolerance": "2%"}, "tolerance 2% is relative; a plan needs units of the readings"),
         ({"arms": 1}, "arms must be an integer not less than 2"),
         ({"pilot": {"A": [1.0, 2.0]}}, "at least two arms"),
