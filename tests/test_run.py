@@ -1,6 +1,10 @@
+import contextlib
 import heapq
 import math
+import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -268,3 +272,23 @@ def test_readings_from_threads_are_told_by_one_thread():
     with ThreadPoolExecutor(4) as executor:
         run(Watched(["A", "B"], max_pulls=100), lambda _: random.random, executor=executor)
     assert threads == {threading.get_ident()}
+
+
+def test_progress_is_drawn_on_a_terminal():
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    program = (
+        "import random, time, truearm as ta\n"
+        "draw = random.Random(1)\n"
+        "slow = lambda typical: lambda: time.sleep(0.002) or draw.gauss(typical, 1)\n"
+        "ta.find_best({'A': slow(0), 'B': slow(0.5)}, contamination=None, max_pulls=300, progress=True)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stderr=theirs, stdout=subprocess.PIPE) as running:
+        os.close(theirs)
+        seen = b""
+        with contextlib.suppress(OSError):  # the terminal is gone when the program is
+            while part := os.read(ours, 4096):
+                seen += part
+        assert running.wait(timeout=60) == 0
+        assert running.stdout.read() == b""
+    assert b"leads" in seen

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-TUTORIALS = sorted(Path(__file__).parent.parent.joinpath("docs", "tutorials").glob("*.md"))
+DOCS = Path(__file__).parent.parent / "docs"
+TUTORIALS = [*sorted(DOCS.joinpath("tutorials").glob("*.md")), DOCS / "lab.md"]
 CONSOLE = re.compile(r"^```console\n\$ truearm ([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 

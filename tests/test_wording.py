@@ -210,6 +210,11 @@ class WellFormed(HTMLParser):
         assert self.open.pop() == tag
 
 
+def test_a_notebook_shows_that_html():
+    result = result_of(Status.CERTIFIED, best="A")
+    assert result._repr_html_() == html(result)
+
+
 def test_html_draws_both_parts_of_every_interval():
     page = WellFormed.of(html(result_of(Status.CERTIFIED, best="A")))
     drawn = [tag for tag, _ in page.tags if tag in ("svg", "rect")]
