@@ -249,7 +249,7 @@ def test_a_column_without_a_name_shifts_nothing_and_is_no_arm(tmp_path, name):
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "csv.gz", "arrow"])
-@pytest.mark.parametrize("stem", ["g*", "star*[1]", "q?", "b]r[", "run=1/x"])
+@pytest.mark.parametrize("stem", ["g*", "star*[1]", "q?", "b]r[", r"back\s", "run=1/x"])
 def test_a_name_stands_for_one_file_only(tmp_path, kind, stem):
     file = tmp_path / f"{stem}.{kind}"
     file.parent.mkdir(exist_ok=True)
@@ -337,6 +337,8 @@ def test_a_name_twice_in_one_object_is_refused(tmp_path):
         ("a.json", '{"benchmarks": [{"metadata": 3, "runs": 4}]}', "looks like an export of pyperf, but is none"),
         ("a.json", '{"A": [1' + "0" * 400 + "]}", "row 1 of column 'A' is beyond the largest number"),
         ("empty.csv", "", "'empty.csv' is empty"),
+        ("blank.csv", "  \n\n", "the file has no rows of data"),
+        ("packed.csv.gz", "A,B\n1,2\n", "'packed.csv.gz' cannot be read as CSV"),
         ("head.csv", "A,B\n", "the file has no rows of data"),
         (
             "long.csv",

@@ -20,21 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truearm import frames
 from truearm.errors import InvalidArgument
-from truearm.frames import (
-    check_column,
-    check_distinct,
-    check_number_of_arms,
-    gathered,
-    holds_words,
-    not_a_number,
-    numbers,
-    tapes_of,
-    unnamed,
-    without_foot,
-)
+from truearm.frames import check_column, check_distinct, check_number_of_arms, gathered, tapes_of, without_foot
 
 Floats = NDArray[np.float64]
+Export = Callable[[Mapping[str, Any]], dict[str, Floats]]
 
 FORMATS = {
     ".csv": "csv",
@@ -162,7 +153,12 @@ class _Table:
         self._cells = _source(connection, file, form)
         self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form)
         self.types = {row[0]: row[1] for row in self._run(f"DESCRIBE SELECT * FROM {self._cells}").fetchall()}
-        if form in ("csv", "tsv") and len(self.types) == 1 and (msg := _ragged(file, form)):
+        if (
+            form == "csv"
+            and len(self.types) == 1
+            and re.search(r"[,;\t|]", *self.types)
+            and (msg := _ragged(file, form))
+        ):
             raise InvalidArgument(msg)
 
     def wide(self) -> dict[str, Floats]:
@@ -170,6 +166,8 @@ class _Table:
         self._check_names(self.types)
         names = self._named()
         check_number_of_arms(len(names), None)
+        if not names:
+            raise InvalidArgument(_NO_ROWS)
         table = self._chosen({name: self._number(name) for name in names})
         self._check_shape(names, table)
         tapes = {}
@@ -194,11 +192,9 @@ class _Table:
             base = _RENAMED.fullmatch(name)
             twin = first.get(base[1].casefold()) if base else None
             if base and twin and {twin, base[1], name} & set(wanted) and name not in self._told():
-                msg = f"2 columns are named {twin!r}; give each a name of its own"
-                if base[1] != twin:
-                    msg = f"columns {twin!r} and {base[1]!r} differ only in case, which is not told apart in files"
-                    msg += "; give one another name"
-                raise InvalidArgument(msg)
+                cased = f"columns {twin!r} and {base[1]!r} differ only in case, which is not told apart in files"
+                msg = f"2 columns are named {twin!r}" if base[1] == twin else cased
+                raise InvalidArgument(f"{msg}; give each a name of its own")
 
     def _check_shape(self, names: Sequence[str], table: str) -> None:
         """Raise if there are no rows, or if words stand beside numbers, as in a long file."""
@@ -209,7 +205,7 @@ class _Table:
         readings = [name for name, n in zip(names, full, strict=True) if n]
         words = [name for name, n in zip(names, full, strict=True) if not n and self._has_words(name)]
         if readings and words:
-            raise InvalidArgument(holds_words(words[0], readings[0]))
+            raise InvalidArgument(frames.holds_words(words[0], readings[0]))
 
     def _has_words(self, column: str) -> bool:
         cell = _quoted(column)
@@ -234,7 +230,7 @@ class _Table:
             raise InvalidArgument(_NO_ROWS)
         check_number_of_arms(len(counts), arm)
         if None in counts or "" in counts:
-            raise InvalidArgument(unnamed(self._row(f"coalesce({name}, '') = ''"), arm))
+            raise InvalidArgument(frames.unnamed(self._row(f"coalesce({name}, '') = ''"), arm))
         self._check(value, table, "value")
         kinds = ", ".join(map(_literal, counts))
         code = f"enum_code(TRY_CAST(arm AS ENUM({kinds})))"  # measured: a sixth of the time of a join
@@ -263,7 +259,7 @@ class _Table:
             kind = self.types[column]
             if not _is_numeric(kind):
                 first = self._run(f"SELECT {cell} FROM {self._cells} LIMIT 1").fetchall()
-                msg = not_a_number(first[0][0] if first else None, 1, column)
+                msg = frames.not_a_number(first[0][0] if first else None, 1, column)
                 raise InvalidArgument(f"{msg} (the column's type is {kind})")
             return
         [(complete,)] = self._run(f"SELECT count(*) = count({number}) FROM {table}").fetchall()
@@ -272,7 +268,7 @@ class _Table:
         wrong = f"{self._number(column)} IS NULL AND lower(trim({cell})) NOT IN ({_marks()})"
         first = self._run(f"SELECT {cell} FROM {self._cells} WHERE {wrong} LIMIT 1").fetchall()
         if first:
-            raise InvalidArgument(not_a_number(first[0][0], self._row(wrong), column))
+            raise InvalidArgument(frames.not_a_number(first[0][0], self._row(wrong), column))
 
     def _row(self, condition: str) -> int:
         numbered = f"SELECT *, row_number() OVER () AS row_of_file FROM {self._cells}"
@@ -308,8 +304,7 @@ def _source(connection: Any, file: Path, form: str) -> str:  # noqa: ANN401
 
 def _address(file: Path) -> str:
     """Return a path as DuckDB has to be told it: absolute, and with nothing that stands for other names."""
-    path = file.absolute().as_posix().replace("\\", r"\\")
-    return _literal(re.sub(r"([*?\[])", r"[\1]", path))
+    return _literal(re.sub(r"([*?\[])", r"[\1]", file.absolute().as_posix()))
 
 
 def _text_address(file: Path) -> str:
@@ -327,8 +322,8 @@ def _separated(file: Path, form: str, *, header: bool) -> str:
 
 def _blank_lines(file: Path) -> int:
     """Return how many lines at the top are blank."""
-    with file.open("rb") as lines:
-        start = lines.read(1 << 12)
+    with file.open("rb") as opened:
+        start = opened.read(1 << 12)
     return start[: len(start) - len(start.lstrip(b"\r\n"))].count(b"\n")
 
 
@@ -374,9 +369,14 @@ def _reason(error: str, file: Path, form: str) -> str:
 
 
 def _ragged(file: Path, form: str) -> str | None:
-    """Return which line of a file has more or fewer cells than its first one."""
-    if file.suffix.lower() == ".zst":
+    """Return which line of a file has more or fewer cells than its first one, if it can be looked into."""
+    try:
+        return None if file.suffix.lower() == ".zst" else _first_ragged(file, form)
+    except (OSError, EOFError, csv.Error):  # broken in another way, which DuckDB tells
         return None
+
+
+def _first_ragged(file: Path, form: str) -> str | None:
     unpacked = gzip.open if file.suffix.lower() == ".gz" else open
     with unpacked(file, "rt", encoding="utf-8", errors="replace", newline="") as lines:
         top = next((line for line in lines if line.strip()), "")
@@ -490,9 +490,7 @@ def _is_records(data: object) -> bool:
     return isinstance(data, list) and bool(data) and all(isinstance(row, Mapping) for row in data)
 
 
-def _exported(
-    reader: Callable[[Mapping[str, Any]], dict[str, Floats]], data: Mapping[str, Any], file: Path
-) -> dict[str, Floats]:
+def _exported(reader: Export, data: Mapping[str, Any], file: Path) -> dict[str, Floats]:
     try:
         return reader(data)
     except (AttributeError, KeyError, TypeError) as error:
@@ -512,7 +510,7 @@ def hyperfine(data: Mapping[str, Any]) -> dict[str, Floats]:
     tapes: dict[str, Floats] = {}
     for run in data["results"]:
         name = str(run["command"])
-        times = numbers(run.get("times") or (), name)
+        times = frames.numbers(run.get("times") or (), name)
         codes = np.array([0 if code is None else code for code in run.get("exit_codes") or np.zeros(times.size)])
         if not times.size or codes.size != times.size:
             msg = (
@@ -539,11 +537,11 @@ def pyperf(data: Mapping[str, Any]) -> dict[str, Floats]:
             msg = f"this export holds no runs of {name!r}; write it anew with pyperf's option: -o FILE"
             raise InvalidArgument(msg)
         values = [x for run in bench["runs"] for x in run.get("values", ())]
-        tapes[name] = np.append(tapes.get(name, np.empty(0)), numbers(values, name))
+        tapes[name] = np.append(tapes.get(name, np.empty(0)), frames.numbers(values, name))
     return tapes
 
 
-_EXPORTS: Mapping[str, tuple[set[str], Callable[[Mapping[str, Any]], dict[str, Floats]]]] = {
+_EXPORTS: Mapping[str, tuple[set[str], Export]] = {
     "results": ({"command"}, hyperfine),
     "benchmarks": ({"metadata", "runs"}, pyperf),
 }
