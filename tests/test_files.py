@@ -346,6 +346,7 @@ def test_a_name_twice_in_one_object_is_refused(tmp_path):
             "'variant' holds words; name the columns: arm='variant', value='ms'",
         ),
         ("slip.csv", "A,B\nx,1\n2,2\n", "row 1 of column 'A' must be a number, but got 'x'"),
+        ("once.csv", "A,B\nx,1\n", "row 1 of column 'A' must be a number, but got 'x'"),
         ("day.csv", "A,B\n1,2024-01-31\n2,2024-02-01\n", "row 1 of column 'B' is a date, '2024-01-31'"),
         ("more.csv", "A,B\n1,2\n3,4,5\n6,7\n", "line 3 of 'more.csv' has 3 cells, but the first line has 2"),
         ("top.csv", "\nA,B\n1,2,3\n4,5,6\n", "line 3 of 'top.csv' has 3 cells, but the first line has 2"),

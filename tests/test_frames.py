@@ -179,6 +179,8 @@ def test_a_long_frame_without_its_columns_says_which_to_name(kind):
 def test_one_word_among_numbers_is_a_slip_and_named_by_its_row():
     with pytest.raises(InvalidArgument, match="row 2 of column 'A' must be a number, but got 'oops'"):
         tapes_of({"A": [1.0, "oops"], "B": [1.0, 2.0]})
+    with pytest.raises(InvalidArgument, match="row 1 of column 'A' must be a number, but got 'oops'"):
+        tapes_of({"A": ["oops"], "B": [1.0]})
 
 
 @pytest.mark.parametrize("cell", ["2024-01-31", pd.Timestamp("2024-01-31"), np.datetime64("2024-01-31")])

@@ -212,7 +212,7 @@ class _Table:
         if not self._text and self.types[column] != "VARCHAR":
             return False
         word = f"lower(trim({cell})) NOT IN ({_marks()}) AND TRY_CAST({cell} AS TIMESTAMP) IS NULL"
-        return bool(self._run(f"SELECT 1 FROM {self._cells} WHERE {word} LIMIT 1").fetchall())
+        return len(self._run(f"SELECT 1 FROM {self._cells} WHERE {word} LIMIT 2").fetchall()) > 1  # one is a slip
 
     def long(self, arm: str, value: str) -> dict[str, Floats]:
         """Return the readings of each arm in the order of the rows."""

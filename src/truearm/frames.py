@@ -221,7 +221,8 @@ def _are_words(column: Any) -> bool:  # noqa: ANN401 - any sequence
     """Return whether no cell is anything but a word: one word among numbers is a slip, not a column of names."""
     if isinstance(column, str | bytes) or not isinstance(column, Iterable):
         return False
-    return all(isinstance(cell, str) and not _is_date(cell) for cell in column if cell is not None)
+    cells = [cell for cell in column if cell is not None]
+    return len(cells) > 1 and all(isinstance(cell, str) and not _is_date(cell) for cell in cells)
 
 
 def holds_words(words: str, readings: str) -> str:
