@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from truearm import OutOfReach, Study
+from truearm import OutOfReach, Study, plan
 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
@@ -112,3 +112,9 @@ def test_without_matplotlib_the_error_says_what_to_install(done, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(OutOfReach, match=r"truearm\[plot\]"):
         plots.quality(done.result)
+
+
+def test_a_plan_without_a_way_says_so(recwarn):
+    ax = plots.pulls(plan(pilot={"A": [1.0] * 200, "B": [1.0] * 200}), Figure().add_subplot())
+    assert [text.get_text() for text in ax.texts] == ["contamination hides every gap"]
+    assert not recwarn.list

@@ -213,7 +213,10 @@ def pulls(plan: Plan, ax: "Axes | None" = None) -> "Axes":
     ax.set_xticks(gaps, labels=[f"{gap:g}" for gap in gaps])
     ax.xaxis.minorticks_off()
     ax.yaxis.set_major_formatter("{x:,.0f}")
-    ax.legend(frameon=False)
+    if ax.lines:
+        ax.legend(frameon=False)
+    else:
+        ax.text(0.5, 0.5, "contamination hides every gap", transform=ax.transAxes, ha="center")
     return ax
 
 
