@@ -506,9 +506,13 @@ def _on_missing(holes: Mapping[str, int], missing: Missing) -> list[str]:
     total = sum(holes.values())
     if not total:
         return []
-    fate = "count as bad readings" if missing == "contaminated" else "were left out"
+    if missing == "contaminated":
+        fate = "counts as a bad reading" if total == 1 else "count as bad readings"
+    else:
+        fate = "was left out" if total == 1 else "were left out"
+    cells = "cell" if total == 1 else "cells"
     where = ", ".join(f"{wording.name_of(name)} {wording.count(n)}" for name, n in list(holes.items())[:5] if n)
-    return [f"{wording.count(total)} cells without a value {fate} ({where})."]
+    return [f"{wording.count(total)} {cells} without a value {fate} ({where})."]
 
 
 def _on_few(court: _Court, leader: int, verdict: Verdict) -> list[str]:

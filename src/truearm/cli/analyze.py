@@ -1,9 +1,8 @@
 """`truearm analyze`: which arm is best in data already there."""
 
-import math
-import re
 import shutil
 import sys
+from decimal import ROUND_FLOOR
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,7 @@ def analyze_command(
     if html is not None and not Path(html).absolute().parent.is_dir():
         msg = f"--html {html}: there is no folder {str(Path(html).parent)!r}; make it first"
         raise InvalidArgument(msg)
-    tapes = _read(file, arm, value, kind=kind)
+    tapes = options.read_tapes(file, arm, value, kind=kind)
     found = analyze(tapes, **chosen)
     if html is not None:
         from truearm.report.html import page
@@ -93,28 +92,6 @@ def analyze_command(
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     if found.status in (Status.INDISTINGUISHABLE, Status.EXHAUSTED):
         sys.exit(UNDECIDED)
-
-
-def _read(file: str, arm: str | None, value: str | None, *, kind: str | None) -> dict[str, files.Floats]:
-    if (arm is None) != (value is None):
-        given, other = ("--arm", "--value") if value is None else ("--value", "--arm")
-        msg = f"{given} is given but {other} is not; name both columns of a long file, or none of a wide one"
-        raise InvalidArgument(msg)
-    try:
-        return files.read(file, arm=arm, value=value, kind=kind)
-    except InvalidArgument as error:
-        raise InvalidArgument(as_options(str(error))) from None
-
-
-def as_options(text: str) -> str:
-    """Return a message about arguments of `files.read` as one about options of the command line.
-
-    Examples
-    --------
-    >>> as_options("name the columns: arm='variant', value='ms'")
-    "name the columns: --arm 'variant' --value 'ms'"
-    """
-    return re.sub(r"(, )?\b(arm|value|kind)=(?=['\"])", lambda m: f"{' ' if m[1] else ''}--{m[2]} ", text)
 
 
 def _write(html: str, text: str) -> None:
@@ -188,4 +165,4 @@ def _contests(found: Analysis) -> list[tuple[str, ...]]:
 
 
 def _points(points: Breakdown | None) -> tuple[str, ...]:
-    return tuple("-" if point is None else percent(math.floor(point * 1e4) / 1e4) for point in points or ())
+    return tuple("-" if point is None else percent(point, ROUND_FLOOR) for point in points or ())

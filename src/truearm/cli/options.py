@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from truearm import files
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
 
@@ -125,3 +126,28 @@ goal_option = click.option(
     help="Whether larger or smaller readings are better.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+def read_tapes(
+    file: str, arm: str | None, value: str | None, *, kind: str | None = None
+) -> dict[str, files.Floats]:
+    """Return the readings of a file by arm, with errors that speak of options."""
+    if (arm is None) != (value is None):
+        given, other = ("--arm", "--value") if value is None else ("--value", "--arm")
+        msg = f"{given} is given but {other} is not; name both columns of a long file, or none of a wide one"
+        raise InvalidArgument(msg)
+    try:
+        return files.read(file, arm=arm, value=value, kind=kind)
+    except InvalidArgument as error:
+        raise InvalidArgument(as_options(str(error))) from None
+
+
+def as_options(text: str) -> str:
+    """Return a message about arguments of `files.read` as one about options of the command line.
+
+    Examples
+    --------
+    >>> as_options("name the columns: arm='variant', value='ms'")
+    "name the columns: --arm 'variant' --value 'ms'"
+    """
+    return re.sub(r"(, )?\b(arm|value|kind)=(?=['\"])", lambda m: f"{' ' if m[1] else ''}--{m[2]} ", text)

@@ -10,7 +10,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from truearm import files
 from truearm.cli import options
 from truearm.planning import FAMILIES, Outlook, Plan, Size, plan
 from truearm.problem import Contamination, Tolerance
@@ -94,7 +93,7 @@ def plan_command(
         raise click.UsageError(msg)
     if pilot is not None:
         _refuse_beside_pilot("arms", "gaps", "family")
-        chosen["pilot"] = files.read(pilot, arm=arm, value=value)
+        chosen["pilot"] = options.read_tapes(pilot, arm, value)
     gap = gaps if len(gaps) > 1 else (gaps or (0.5,))[0]
     found = plan(arms=arms, gap=gap, contamination=contamination, tolerance=tolerance, **chosen)
     if plot is not None:
