@@ -75,7 +75,9 @@ def main():
     print(f"single tells, k=10, 1e5 pulls      {rate:12,.0f} /s   (goal 20,000)")
     print(f"first decision                     {1e3 * first:12.2f} ms   (goal 20)")
     print(f"slowest decision of that run       {1e3 * slowest:12.2f} ms")
-    print(f"arrays, k=10, 1e6 readings         {arrays(1_000_000):12,.0f} /s   (goal 1,000,000)")
+    rates = sorted(arrays(1_000_000) for _ in range(7))
+    print(f"arrays, k=10, 1e6 readings         {rates[3]:12,.0f} /s   (goal 1,000,000; median of 7)")
+    print(f"the best of these                  {rates[-1]:12,.0f} /s")
     print(
         f"arrays, k=10, 4e6 readings         {arrays(4_000_000):12,.0f} /s   (decisions grow with the logarithm)"
     )

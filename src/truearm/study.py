@@ -419,9 +419,9 @@ class Study:
             count -= 1
         tape.grow(count)
         first = len(self._slots[0])
-        self._slots[0].frombytes(np.full(count, arm, dtype=np.int32).tobytes())
-        self._slots[1].frombytes(np.arange(tape.issued, tape.issued + count).tobytes())
-        tape.tickets.frombytes(np.arange(first, first + count).tobytes())
+        self._slots[0].extend(array("i", [arm]) * count)
+        self._slots[1].frombytes(np.arange(tape.issued, tape.issued + count, dtype=np.int64).tobytes())
+        tape.tickets.frombytes(np.arange(first, first + count, dtype=np.int64).tobytes())
         tape.issued += count
         self._out += count
 

@@ -202,8 +202,10 @@ def _challenged(state: State, challenger: int) -> State:
         state = _remembered(state, challenger, _exactly(state, challenger))
     if state.problem.tolerance and (claims := _tolerable(state, challenger)):
         return _stopped(state._replace(claims=state.claims + claims), Status.TOLERABLE)
-    pulls = sum(s.n for s in state.samples)
-    if pulls >= state.next_futility:
+    if (
+        state.problem.contamination is not None
+        and (pulls := sum(s.n for s in state.samples)) >= state.next_futility
+    ):
         state = state._replace(next_futility=FUTILITY * pulls)
         if _futile(state):
             return _stopped(state, Status.INDISTINGUISHABLE)
@@ -238,11 +240,12 @@ def _tested(state: State, *, everyone: bool) -> tuple[State, int | None]:
 
     Pulls go to the leader and the strongest challenger: other evidence than theirs is renewed now and then only.
     """
-    rivals = [i for i in state.alive if i != state.leader]
-    seen = {i for i in rivals if everyone or _pair_size(state, i) >= STALE * state.weighed[i]}
+    sizes = {i: state.samples[i].n for i in state.alive}
+    head = sizes.pop(state.leader)
+    seen = {i for i, n in sizes.items() if everyone or head + n >= STALE * state.weighed[i]}
     for i in sorted(seen):
         state = _looked(state, i)
-    logs = {i: math.log(state.samples[i].n) for i in rivals}
+    logs = {i: math.log(n) for i, n in sizes.items()}
     while scores := {i: state.log_evidence[i] + logs[i] for i in state.alive if i != state.leader}:
         least = min(scores.values())  # evidence section 4
         challenger = next(i for i, score in scores.items() if score <= least + TIE)
