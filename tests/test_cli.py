@@ -25,3 +25,18 @@ def test_a_verb_that_is_none_gets_a_hint(verb, words):
     result = CliRunner().invoke(main, [verb])
     assert result.exit_code == 2
     assert words in result.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("race", "true", "--save", "none/x.db"),
+        ("report", "x.db", "--html", "none/x.html"),
+        ("simulate", "harm", "--output", "none/x.csv"),
+        ("plan", "--plot", "none/x.png"),
+    ],
+)
+def test_a_folder_that_is_not_there_is_told_before_the_work(words):
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert "the folder 'none' does not exist; make it first" in " ".join(result.output.split())

@@ -271,7 +271,7 @@ def test_the_baseline_question_is_answered():
         (("true", "false", "--contamination", "0.7"), "eps must be in [0, 0.5)"),
         (("true", "false", "--max-time", "soon"), "a length of time"),
         (("true", "no-such-program-1"), "not on the PATH"),
-        (("true", "false", "--export-json", "no/such/folder/x"), "existing directory"),
+        (("true", "false", "--export-json", "no/such/folder/x"), "does not exist; make it first"),
         (("true", "false", "-r", "3", "-m", "2"), "-r says both"),
         (("true", "false", "--github-summary"), "GITHUB_STEP_SUMMARY"),
     ],

@@ -45,11 +45,15 @@ class _Verbs(click.Group):
             raise click.UsageError(msg, ctx) from None
 
     def invoke(self, ctx: click.Context) -> object:
-        """Show the project's own errors as a message and end with exit code 2."""
+        """Show the project's own errors as a message, exit code 2, and those of the disk, exit code 1."""
         try:
             return super().invoke(ctx)
         except TruearmError as error:
             raise click.UsageError(str(error)) from error
+        except OSError as error:
+            if error.filename is None:  # a pipe that closed
+                raise
+            raise click.FileError(str(error.filename), error.strerror) from error
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

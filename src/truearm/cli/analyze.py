@@ -12,10 +12,9 @@ from truearm import files
 from truearm.analysis import Analysis, analyze, without_missing
 from truearm.certificate import Status
 from truearm.cli import options
-from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
 from truearm.report.export import json_text
-from truearm.report.text import standing_of, table
+from truearm.report.text import standing_in, table
 from truearm.result import Arm
 from truearm.wording import count, interval_ends, name_of, number, percent, quantile_name
 
@@ -56,7 +55,9 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 @click.option("--dependent-arms", is_flag=True, help="Readings of different arms move together.")
 @click.option("--pairs", is_flag=True, help="Compare every arm with every other.")
 @options.json_option
-@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page that stands alone.")
+@click.option(
+    "--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a page that stands alone."
+)
 def analyze_command(
     file: str,
     *,
@@ -79,27 +80,16 @@ def analyze_command(
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
-    if html is not None and not Path(html).absolute().parent.is_dir():
-        msg = f"--html {html}: there is no folder {str(Path(html).parent)!r}; make it first"
-        raise InvalidArgument(msg)
     tapes = options.read_tapes(file, arm, value, kind=kind)
     found = analyze(tapes, **chosen)
     if html is not None:
         from truearm.report.html import page
 
         used = without_missing(tapes) if chosen["missing"] == "drop" else tapes
-        _write(html, page(found, used))
+        Path(html).write_text(page(found, used), encoding="utf-8")
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     if found.status in (Status.INDISTINGUISHABLE, Status.EXHAUSTED):
         sys.exit(UNDECIDED)
-
-
-def _write(html: str, text: str) -> None:
-    try:
-        Path(html).write_text(text, encoding="utf-8")
-    except OSError as error:
-        msg = f"--html {html} cannot be written: {error.strerror}; choose another place"
-        raise InvalidArgument(msg) from None
 
 
 def told(found: Analysis) -> str:
@@ -126,11 +116,8 @@ def _arms(found: Analysis) -> list[tuple[str, ...]]:
 
 def _row(found: Analysis, arm: Arm) -> tuple[str, ...]:
     ends = " to ".join(map(_short, interval_ends(arm.low, arm.high))) if arm.low <= arm.high else "contradictory"
-    standing = standing_of(found, arm.name)
-    if arm.name in found.excluded:
-        standing = f"excluded by {name_of(found.excluded[arm.name])}"
     numbers = (_short(number(arm.median)), ends, _short(number(arm.mad)))
-    return (name_of(arm.name), count(arm.n), *numbers, standing)
+    return (name_of(arm.name), count(arm.n), *numbers, standing_in(found, arm.name))
 
 
 def _short(text: str) -> str:

@@ -1,8 +1,10 @@
-"""Options that several verbs share: words become typed values here, checked by the vocabulary itself."""
+"""What several verbs share: words become typed values here, checked by the vocabulary itself, and files tapes."""
 
 import math
+import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -26,6 +28,20 @@ class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take 
             return self._check(value)
         except InvalidArgument as error:
             self.fail(str(error), param, ctx)
+
+
+class NewFile(click.Path):
+    """The path of a file to write; that its folder is there is checked before any work is done."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Return the path."""
+        path = super().convert(value, param, ctx)
+        folder = Path(os.fsdecode(path)).parent
+        if not folder.is_dir():
+            self.fail(
+                f"the folder {str(folder)!r} does not exist; make it first, or write somewhere else", param, ctx
+            )
+        return path
 
 
 def fraction(text: str) -> float:

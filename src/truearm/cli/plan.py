@@ -4,7 +4,6 @@ import math
 import shutil
 import sys
 from decimal import ROUND_FLOOR
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,14 +17,6 @@ from truearm.report.text import table
 from truearm.wording import count, number, percent
 
 UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error, and no plan either
-
-
-def _in_a_folder(_context: click.Context, _option: click.Parameter, path: str | None) -> str | None:
-    """Return the path of a file to write if the folder is there, before anything is computed."""
-    if path is not None and not Path(path).parent.is_dir():
-        msg = f"the folder {str(Path(path).parent)!r} does not exist; make it first, or write somewhere else"
-        raise click.BadParameter(msg)
-    return path
 
 
 @click.command("plan", context_settings={"max_content_width": 100})
@@ -57,8 +48,7 @@ def _in_a_folder(_context: click.Context, _option: click.Parameter, path: str | 
 @options.json_option
 @click.option(
     "--plot",
-    type=click.Path(dir_okay=False),
-    callback=_in_a_folder,
+    type=options.NewFile(dir_okay=False),
     metavar="FILE",
     help="Draw the table: PNG, SVG or PDF.",
 )
@@ -99,10 +89,7 @@ def plan_command(
     if plot is not None:
         from truearm.report.plots import save_plan
 
-        try:
-            save_plan(found, plot)
-        except OSError as error:
-            raise click.FileError(plot, error.strerror) from error
+        save_plan(found, plot)
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     if not found.identifiable:
         sys.exit(UNDECIDABLE)

@@ -19,7 +19,7 @@ from truearm.cli import gates, options
 from truearm.cli.live import Board
 from truearm.cli.saved import Journal, alone, begun, definition_of, opened, study_from
 from truearm.cli.setting import Setting, handicapped, hooks_for, measured_startup
-from truearm.cli.telling import Outcome, files_of, told, write_files
+from truearm.cli.telling import Outcome, told, write_files
 from truearm.commands import Command, expand, listed, scanned
 from truearm.errors import ArmFailed, InvalidArgument, TruearmError
 from truearm.policies.toptwo import START, TopTwo
@@ -35,6 +35,9 @@ _AGAIN = {
     *("resume", "max_runs", "max_time", "baseline", "fail_unless_best", "fail_if_worse_than", "strict", "as_json"),
     *("quiet", "time_unit", "export_json", "export_csv", "export_markdown", "export_html", "github_summary"),
 }
+
+
+_NEW_FILE = options.NewFile(dir_okay=False)
 
 
 @click.command("race", context_settings={"max_content_width": 100})
@@ -103,17 +106,21 @@ _AGAIN = {
     "-i", "--ignore-failure", is_flag=True, help="Count failed runs as bad readings instead of stopping."
 )
 @click.option("--seed", type=int, help="Seed of the order of runs inside a batch; recorded in any case.")
-@click.option("--save", type=click.Path(dir_okay=False), metavar="FILE", help="Log every reading in FILE.")
+@click.option("--save", type=_NEW_FILE, metavar="FILE", help="Log every reading in FILE.")
 @click.option("--resume", type=click.Path(dir_okay=False), metavar="FILE", help="Go on with the race in FILE.")
 @options.json_option
 @click.option("-q", "--quiet", is_flag=True, help="No live table, and no text but the result.")
 @click.option(
     "-u", "--time-unit", type=click.Choice(["microsecond", "millisecond", "second"]), help="Unit of times shown."
 )
-@click.option("--export-json", metavar="FILE", help="Everything, with hyperfine's `results` in it.")
-@click.option("--export-csv", metavar="FILE", help="One row per command, hyperfine's columns first.")
-@click.option("--export-markdown", metavar="FILE", help="The table in Markdown.")
-@click.option("--export-html", metavar="FILE", help="A page that stands alone.")
+@click.option(
+    "--export-json", type=_NEW_FILE, metavar="FILE", help="Everything, with hyperfine's `results` in it."
+)
+@click.option(
+    "--export-csv", type=_NEW_FILE, metavar="FILE", help="One row per command, hyperfine's columns first."
+)
+@click.option("--export-markdown", type=_NEW_FILE, metavar="FILE", help="The table in Markdown.")
+@click.option("--export-html", type=_NEW_FILE, metavar="FILE", help="A page that stands alone.")
 @click.option("--github-summary", is_flag=True, help="Append the table to the summary of a GitHub job.")
 @click.option("--fail-unless-best", metavar="NAME", help="Exit with 1 if NAME is not the best.")
 @click.option(
@@ -213,10 +220,6 @@ def _check_nothing_new(ctx: click.Context, commands: Sequence[str]) -> None:
 
 def _check_files(asked: SimpleNamespace) -> None:
     """Refuse now what would fail after the race."""
-    for path in files_of(asked):
-        if not Path(path).absolute().parent.is_dir() or Path(path).is_dir():
-            msg = f"{path} cannot be written; choose a file in an existing directory"
-            raise InvalidArgument(msg)
     if asked.github_summary and not os.environ.get("GITHUB_STEP_SUMMARY"):
         msg = "--github-summary needs the variable GITHUB_STEP_SUMMARY, which GitHub sets in a job"
         raise click.UsageError(msg)

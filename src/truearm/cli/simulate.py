@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from truearm.cli import options
 from truearm.errors import InvalidArgument
 from truearm.lab import scenarios
 
@@ -29,9 +30,11 @@ _SUFFIXES = (".csv", ".json", ".parquet")
 @click.option("--replications", type=click.IntRange(min=1), help="Runs per cell, in place of the scenario's.")
 @click.option("--seed", type=int, help="In place of the scenario's; the same seed gives the same table.")
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes to run in.")
-@click.option("--output", type=click.Path(path_type=Path), help="Summary of every cell: .csv, .json or .parquet.")
-@click.option("--runs", type=click.Path(path_type=Path), help="Every single run: .csv, .json or .parquet.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the scenario's picture into this file.")
+@click.option(
+    "--output", type=options.NewFile(path_type=Path), help="Summary of every cell: .csv, .json or .parquet."
+)
+@click.option("--runs", type=options.NewFile(path_type=Path), help="Every single run: .csv, .json or .parquet.")
+@click.option("--plot", type=options.NewFile(path_type=Path), help="Draw the scenario's picture into this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def simulate_command(
     *,

@@ -53,18 +53,6 @@ class Outcome:
         return () if self.gate is None else worse_than(self.result, self.tapes, self.gate)
 
 
-def files_of(asked: SimpleNamespace) -> list[str]:
-    """Return the files that will be written.
-
-    Examples
-    --------
-    >>> files_of(SimpleNamespace(export_json="a", export_csv=None, export_markdown=None, export_html=None))
-    ['a']
-    """
-    found = [getattr(asked, f"export_{name}") for name in _FORMATS]
-    return [path for path in found if path is not None]
-
-
 def write_files(outcome: Outcome, asked: SimpleNamespace) -> None:
     """Write every file that was asked for."""
     makers = {"json": _json, "csv": _csv, "markdown": summarize, "html": _html}

@@ -1,7 +1,7 @@
 """`policies.toptwo`, compiled: the same decisions from the same readings, function by function.
 
 Read it beside the policy, which says why. Differences are of speed alone: sorted readings are merged in place,
-values at remembered cuts are kept until a count changes, the search for the least cut visits few ranks.
+values at remembered cuts are kept until a count changes, and the search for the least cut visits few ranks.
 """
 # ruff: noqa: PLR0917, SIM110 - compiled functions take no keyword-only arguments and no generators
 

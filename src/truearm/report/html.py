@@ -23,7 +23,7 @@ from truearm.report import charts, slider
 from truearm.report.charts import Scale, Tick, axis
 from truearm.report.markup import between, note, section, short, table, text
 from truearm.report.picture import VIEW, Picture, Strip, Timeline, span
-from truearm.report.text import standing_of
+from truearm.report.text import standing_in
 from truearm.result import Arm, Result
 from truearm.wording import count, name_of, number, percent, quantile_name
 
@@ -213,15 +213,17 @@ def _captioned(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]
 def _ranking(found: Analysis) -> str:
     name, arms = quantile_name(found.problem.quantile), {arm.name: arm for arm in found.arms}
     rows = (
-        (arm, f"{place}", short(number(arms[arm].median)), _standing(found, arm), count(found.missing.get(arm, 0)))
+        (
+            arm,
+            f"{place}",
+            short(number(arms[arm].median)),
+            standing_in(found, arm),
+            count(found.missing.get(arm, 0)),
+        )
         for place, arm in enumerate(found.ranking, 1)
     )
     titles = ("arm", "place", f"observed {name}", "standing", "cells without a value")
     return _captioned(f"Arms by observed {name}, the best first", titles, rows)
-
-
-def _standing(found: Analysis, arm: str) -> str:
-    return f"excluded by {name_of(found.excluded[arm])}" if arm in found.excluded else standing_of(found, arm)
 
 
 def _pairs(found: Analysis) -> str:

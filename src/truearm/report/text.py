@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import NamedTuple
 
 from truearm import alarms
+from truearm.analysis import Analysis
 from truearm.certificate import Status, Tapes
 from truearm.problem import Tolerance
 from truearm.report.ratios import Ratio
@@ -181,6 +182,19 @@ def standing_of(result: Result, arm: str) -> str:
     if arm in excluded or (result.status is not Status.TOLERABLE and arm not in result.candidates):
         return "excluded"
     return "candidate"
+
+
+def standing_in(found: Analysis, arm: str) -> str:
+    """Return where an arm of an analysis stands, and who excludes it.
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> found = analyze({"A": range(100), "B": range(200, 300)})
+    >>> standing_in(found, "B"), standing_in(found, "A")
+    ('best', 'excluded by B')
+    """
+    return f"excluded by {name_of(found.excluded[arm])}" if arm in found.excluded else standing_of(found, arm)
 
 
 class Row(NamedTuple):
