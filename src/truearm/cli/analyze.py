@@ -126,11 +126,11 @@ def _short(text: str) -> str:
 
 def _quality(found: Analysis) -> str:
     known = {point.share: point.x for point in found.quality}
-    reached = [f"{percent(share)}: {number(known[share])}" for share in _SHARES if share in known]
+    better = "or more" if found.problem.goal == "max" else "or less"
+    reached = [f"{percent(share)} are {number(known[share])} {better}" for share in _SHARES if share in known]
     if not reached or found.leader is None:
         return ""
-    better = "at least" if found.problem.goal == "max" else "at most"
-    return f"True readings of {name_of(found.leader)} that are {better}: {', '.join(reached)}."
+    return f"Of {name_of(found.leader)}'s true readings at least {', '.join(reached)}."
 
 
 def _contests(found: Analysis) -> list[tuple[str, ...]]:

@@ -211,8 +211,9 @@ def pulls(plan: Plan, ax: "Axes | None" = None) -> "Axes":
     ax.set(xscale="log", yscale="log", xlabel="gap, in units of the readings", ylabel="pulls of all arms")
     gaps = sorted({cell.gap for cell in plan.table})
     ax.set_xticks(gaps, labels=[f"{gap:g}" for gap in gaps])
-    ax.xaxis.minorticks_off()
+    ax.yaxis.set_major_locator(_matplotlib("ticker").LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter("{x:,.0f}")
+    ax.minorticks_off()
     if ax.lines:
         ax.legend(frameon=False)
     else:
