@@ -18,8 +18,8 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from truearm import files
 from truearm.analysis import analyze
+from truearm.world import files
 
 GAPS = {"decided": 0.1, "undecided": 0.002}  # between neighboring arms; the readings have a spread of 0.5
 COLUMNS = (

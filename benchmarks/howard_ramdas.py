@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from truearm.certificate import Verdict
+from truearm.claims.certificate import Verdict
 from truearm.policies import Told
 from truearm.policies.lucb import Lucb
 from truearm.problem import Problem

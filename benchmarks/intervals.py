@@ -9,9 +9,9 @@ import time
 import numpy as np
 
 from truearm.bounds import sequential_quantile_ranks
+from truearm.bounds.mixture import log_mixture
 from truearm.evidence import Levels, pair
-from truearm.mixture import log_mixture
-from truearm.sample import Sample, median_interval, quantile_interval
+from truearm.evidence.sample import Sample, median_interval, quantile_interval
 
 SIZE = 10**7
 REPEATS = 7

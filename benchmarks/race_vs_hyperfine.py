@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 from truearm.cli.saved import begun, definition_of, study_from
 from truearm.cli.setting import Setting
-from truearm.commands import Command
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem
 from truearm.run import run
-from truearm.sources import command_source, machine
+from truearm.world.commands import Command
+from truearm.world.processes import command_source, machine
 
 HERE = Path(__file__).parent
 TRUEARM = str(Path(sys.executable).parent / "truearm")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from truearm.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, find
+from truearm.claims.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, find
 from truearm.problem import Contamination, Problem
 
 ONE = Problem(arms=("A",))

@@ -10,12 +10,12 @@ from scipy.stats import binom, binomtest
 
 import truearm as ta
 from truearm.analysis import Analysis, analyze
-from truearm.certificate import Status
+from truearm.claims.certificate import Status
+from truearm.claims.result import certificate_from_dict
 from truearm.errors import InvalidArgument, OutOfReach, VerificationError
 from truearm.evidence import Levels, fixed_pair, pair, threshold
+from truearm.evidence.sample import Sample
 from truearm.problem import Contamination
-from truearm.result import certificate_from_dict
-from truearm.sample import Sample
 
 FALSE_ALARM = 1e-4  # of each statistical test here: seeds are fixed, so this is how often another seed would fail
 

@@ -11,9 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from truearm import bounds, families, lower_bounds
+from truearm import bounds, families
+from truearm.bounds import lower as lower_bounds
+from truearm.bounds.mixture import Prior, log_mixture
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.mixture import Prior, log_mixture
 
 ROOT = Path(__file__).parent
 VECTORS = {v["id"]: v for v in json.loads((ROOT / "vectors" / "vectors.json").read_text())["vectors"]}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truearm.certificate import (
+from truearm.claims.certificate import (
     Bound,
     Certificate,
     Claim,
@@ -17,8 +17,8 @@ from truearm.certificate import (
 )
 from truearm.errors import VerificationError
 from truearm.evidence import Levels
+from truearm.evidence.sample import Sample, moments
 from truearm.problem import Contamination, Problem
-from truearm.sample import Sample, moments
 
 RNG = np.random.default_rng(7)
 TAPES = {"A": RNG.normal(2, 1, 150), "B": RNG.normal(0, 1, 120), "C": RNG.normal(-1, 1, 60)}

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from truearm.certificate import Status
-from truearm.result import certificate_from_dict
+from truearm.claims.certificate import Status
+from truearm.claims.result import certificate_from_dict
 
 TRUEARM = Path(sys.executable).with_name("truearm")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from truearm.result import certificate_from_dict
-from truearm.store import Issued, Note, Reading, Store
+from truearm.claims.result import certificate_from_dict
+from truearm.world.store import Issued, Note, Reading, Store
 
 TRUEARM = str(Path(sys.executable).parent / "truearm")
 NUMBERS = ("--metric", "stdout", "--goal", "max", "-n", "low", "echo 1", "-n", "high", "echo 2")

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from truearm.cli import _VERBS, main
-from truearm.store import Issued, Store
+from truearm.world.store import Issued, Store
 
 TRUEARM = str(Path(sys.executable).parent / "truearm")
 DOCS = Path(__file__).parent.parent / "docs" / "cli.md"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truearm.commands import Command, bind, expand, listed, needs_shell, neutralized, scanned
 from truearm.errors import InvalidArgument
+from truearm.world.commands import Command, bind, expand, listed, needs_shell, neutralized, scanned
 
 VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
 TEMPLATES = ["echo {x}", "echo '{x}'", 'echo "{x}"', "echo a{x}b", """echo 'a{x}' "b{x}c" d"""]

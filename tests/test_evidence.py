@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
     Breakdown,
@@ -28,9 +29,8 @@ from truearm.evidence import (
     threshold,
     within_tolerance,
 )
-from truearm.mixture import DEFAULT_PRIOR, Prior, log_mixture
+from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination, Tolerance
-from truearm.sample import Sample
 
 VECTORS = {
     v["id"]: v

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from truearm import files
 from truearm.errors import InvalidArgument
-from truearm.files import read
+from truearm.world import files
+from truearm.world.files import read
 
 ROWS = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.25, 2.5], "other": ["x", "y", "z", ""]}
 TEXT = "site,ms,other\nB,3,x\nA,,y\nB,5.25,z\nA,2.5,\n"
@@ -224,7 +224,7 @@ def test_half_of_the_columns_is_not_enough(tmp_path):
 def test_without_duckdb_the_error_says_what_to_install(tmp_path):
     _csv(tmp_path / "a.csv")
     code = (
-        "import sys; sys.modules['duckdb'] = None\nfrom truearm.files import read\n"
+        "import sys; sys.modules['duckdb'] = None\nfrom truearm.world.files import read\n"
         f"read({str(tmp_path / 'a.csv')!r}, arm='site', value='ms')"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

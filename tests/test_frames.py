@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truearm.errors import InvalidArgument
-from truearm.frames import grouped, tapes_of
+from truearm.world.frames import grouped, tapes_of
 
 LONG = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.0, 2.5], "other": ["x"] * 4}
 FRAMES = {

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from truearm.certificate import Verdict
+from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
+from truearm.claims.certificate import Verdict
 from truearm.errors import InvalidArgument
 from truearm.lab import Stationary, arms, benign, malicious, worst
 from truearm.lab.simulate import play
-from truearm.mixture import DEFAULT_PRIOR, log_mixture
 from truearm.policies import Told, by_name
 from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb

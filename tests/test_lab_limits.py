@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from truearm import families, lab
+from truearm.bounds.limits import cost, kl
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
-from truearm.limits import cost, kl
+from truearm.families.shapes import Cauchy, Gaussian, Laplace, Logistic
 from truearm.problem import Contamination
-from truearm.shapes import Cauchy, Gaussian, Laplace, Logistic
 
 FOLDER = Path(__file__).parent / "vectors"
 VECTORS = {

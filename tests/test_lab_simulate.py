@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from truearm.certificate import Status
+from truearm.claims.certificate import Status
 from truearm.errors import InvalidArgument
 from truearm.lab import Drifting, Prescient, amplified, instance, limit, schreuder, worst
 from truearm.lab.simulate import Rate, Run, Tapes, simulate

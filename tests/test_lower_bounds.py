@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from truearm import bounds, families, lower_bounds
+from truearm import bounds, families
+from truearm.bounds import lower as lower_bounds
 from truearm.errors import InvalidArgument, OutOfReach
 
 VECTORS = {

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.errors import InvalidArgument
-from truearm.mixture import DEFAULT_PRIOR, Prior, log_mixture
 
 HERE = Path(__file__).parent / "vectors"
 VECTORS = {

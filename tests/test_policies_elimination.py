@@ -4,7 +4,7 @@ import pytest
 from contracts.driving import drive
 from statistical.promise import kept
 from truearm import bounds
-from truearm.certificate import Status
+from truearm.claims.certificate import Status
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies.elimination import GROWTH, Elimination
 from truearm.problem import Contamination, Problem, Regularity

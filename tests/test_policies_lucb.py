@@ -9,11 +9,11 @@ from scipy.stats import norm
 from contracts.driving import drive
 from statistical.promise import kept
 from truearm import bounds
-from truearm.certificate import Status
+from truearm.claims.certificate import Status
+from truearm.claims.result import certify
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies.lucb import Lucb, limit_rank, quantile_radius
 from truearm.problem import Contamination, Problem
-from truearm.result import certify
 
 FORMS = ["beta-binomial", "stitched", "dkw"]
 

@@ -5,11 +5,11 @@ import pytest
 
 from contracts.driving import drive
 from statistical.promise import kept
-from truearm.certificate import Status
+from truearm.claims.certificate import Status
+from truearm.claims.result import certify
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies.partial import PartialIdentification
 from truearm.problem import Problem
-from truearm.result import certify
 
 
 def hoeffding(n, delta):

@@ -4,11 +4,11 @@ import pytest
 from contracts.driving import drive
 from statistical.promise import kept
 from truearm import bounds
-from truearm.certificate import Status
+from truearm.claims.certificate import Status
+from truearm.claims.result import certify
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies.uniform import Uniform
 from truearm.problem import Contamination, Problem, Regularity
-from truearm.result import certify
 
 UNIFORM = Regularity(B=4.0, m2=0.5, reach=0.4)
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from truearm.claims.result import Quality
 from truearm.problem import Interval
 from truearm.report import charts
 from truearm.report.charts import Scale, at, power_ticks, pull_ticks, ticks
 from truearm.report.picture import Strip, Timeline, span
-from truearm.result import Quality
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from truearm.commands import Command
+from truearm.claims.result import Result, certificate_from_dict
 from truearm.problem import Reading
 from truearm.report.export import Run, csv_text, document, hyperfine_results, json_text, runs_of
-from truearm.result import Result, certificate_from_dict
-from truearm.store import Issued, Note
 from truearm.study import Study
+from truearm.world.commands import Command
+from truearm.world.store import Issued, Note
 
 DETAILS = {"wall": 0.5, "user": 0.25, "system": 0.125, "peak_memory": 4096, "exit_code": 0, "timed_out": False}
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from truearm import Contamination, InvalidArgument, Study, VerificationError
 from truearm.analysis import analyze
-from truearm.certificate import Status, Verdict
+from truearm.claims.certificate import Status, Verdict
+from truearm.claims.result import certify
 from truearm.problem import Problem
 from truearm.report.html import page, result_in
 from truearm.report.picture import Picture
-from truearm.result import certify
 
 VOID = {"meta", "link", "input", "br"}
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from truearm import Adversary, Contamination, InvalidArgument, Study
-from truearm.certificate import Claim, Status, Verdict, sample_of
+from truearm.claims.certificate import Claim, Status, Verdict, sample_of
+from truearm.claims.result import certify, rejections
 from truearm.evidence import Levels, breakdown_point
 from truearm.problem import Problem
 from truearm.report.picture import Picture, span
-from truearm.result import certify, rejections
 
 ARMS = ("A", "B", "C")
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truearm.certificate import Status, Verdict
+from truearm.claims.certificate import Status, Verdict
+from truearm.claims.result import Arm, certify
 from truearm.problem import Problem
 from truearm.report.ratios import Ratio, margin, ratios
 from truearm.report.text import (
@@ -21,7 +22,6 @@ from truearm.report.text import (
     table,
     unit_for,
 )
-from truearm.result import Arm, certify
 from truearm.study import Study
 
 positive = st.floats(1e-3, 1e3)

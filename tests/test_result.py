@@ -8,12 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from truearm.certificate import Bound, Certificate, Claim, Entered, Exclusion, Status, Verdict, digest
+from truearm.claims.certificate import Bound, Certificate, Claim, Entered, Exclusion, Status, Verdict, digest
+from truearm.claims.result import (
+    Quality,
+    Result,
+    best_looking,
+    certify,
+    describe,
+    problem_from_dict,
+    problem_to_dict,
+)
 from truearm.errors import VerificationError
 from truearm.evidence import Levels, breakdown, pair, shifted
+from truearm.evidence.sample import Sample, mad_interval, quality_curve, quantile_interval
 from truearm.problem import Contamination, Problem, Regularity, Tolerance
-from truearm.result import Quality, Result, best_looking, certify, describe, problem_from_dict, problem_to_dict
-from truearm.sample import Sample, mad_interval, quality_curve, quantile_interval
 
 RNG = np.random.default_rng(11)
 TAPES = {"A": RNG.normal(2, 1, 300), "B": RNG.normal(1, 1, 300)}

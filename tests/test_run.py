@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from truearm.certificate import Status
+from truearm.claims.certificate import Status
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.run import find_best, run
-from truearm.store import Store
 from truearm.study import Study
+from truearm.world.store import Store
 
 
 def arms(seed=1, **means):

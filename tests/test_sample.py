@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from truearm.errors import InvalidArgument
-from truearm.problem import Contamination
-from truearm.sample import (
+from truearm.evidence.sample import (
     EMPTY,
     Moments,
     Sample,
@@ -27,6 +26,7 @@ from truearm.sample import (
     quantile_interval,
     spread,
 )
+from truearm.problem import Contamination
 
 INF, NAN = math.inf, math.nan
 DESIGNS = ("fixed", "sequential")

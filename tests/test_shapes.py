@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from truearm.shapes import Cauchy, Frozen, Gaussian, Laplace, Logistic, Lognormal, Shape, first_true
+from truearm.families.shapes import Cauchy, Frozen, Gaussian, Laplace, Logistic, Lognormal, Shape, first_true
 
 PAIRS = [
     (Gaussian(), stats.norm()),

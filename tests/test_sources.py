@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truearm.commands import Command, bind
 from truearm.errors import CommandFailed, InvalidArgument
-from truearm.sources import (
+from truearm.world.commands import Command, bind
+from truearm.world.processes import (
     Conditions,
     Measurement,
     Startup,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from truearm.errors import InvalidArgument, ProtocolError
 from truearm.problem import Reading
-from truearm.store import APPLICATION, SCHEMA, Issued, Note, Released, Store
+from truearm.world.store import APPLICATION, SCHEMA, Issued, Note, Released, Store
 
 DEFINITION = {"arms": ["A", "B"], "delta": 0.05, "nested": {"goal": "min", "none": None}}
 
@@ -26,7 +26,7 @@ DEFINITION = {"arms": ["A", "B"], "delta": 0.05, "nested": {"goal": "min", "none
 WRITER = """
 import sys
 from truearm.problem import Reading
-from truearm.store import Store
+from truearm.world.store import Store
 print(0, flush=True)
 with Store(sys.argv[1]) as store:
     store.create({"arms": ["A"]})
@@ -42,7 +42,7 @@ with Store(sys.argv[1]) as store:
 RIVAL = """
 import sys
 from truearm.problem import Reading
-from truearm.store import Store
+from truearm.world.store import Store
 path, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with Store(path) as store:
     store.create({"arms": ["A"]})

@@ -6,10 +6,10 @@ import random
 import numpy as np
 import pytest
 
-from truearm.certificate import Status
+from truearm.claims.certificate import Status
+from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.problem import Contamination, Pull, Regularity
-from truearm.result import Result
 from truearm.study import Study
 
 

@@ -7,10 +7,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from truearm.certificate import Status, Verdict
+from truearm.claims.certificate import Status, Verdict
+from truearm.claims.result import certify
+from truearm.claims.wording import (
+    assumptions,
+    html,
+    interval_ends,
+    name_of,
+    number,
+    percent,
+    quantile_name,
+    summary,
+)
 from truearm.problem import Contamination, Problem, Regularity
-from truearm.result import certify
-from truearm.wording import assumptions, html, interval_ends, name_of, number, percent, quantile_name, summary
 
 STEADY = np.arange(1000) * 0.618 % 1
 GOOD, FAIR, POOR = 12 + STEADY, 11.6 + STEADY, 9 + STEADY

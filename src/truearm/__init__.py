@@ -3,8 +3,10 @@
 from importlib import import_module
 from typing import Any
 
-from truearm import bounds, evidence, families, lower_bounds
-from truearm.certificate import Certificate, Status
+from truearm import bounds, evidence, families
+from truearm.bounds import lower as lower_bounds
+from truearm.claims.certificate import Certificate, Status
+from truearm.claims.result import Result
 from truearm.errors import (
     ArmFailed,
     InvalidArgument,
@@ -14,11 +16,7 @@ from truearm.errors import (
     VerificationError,
 )
 from truearm.evidence import breakdown, is_better
-from truearm.policies.partial import PartialIdentification
-from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity, Tolerance
-from truearm.result import Result
-from truearm.run import find_best
-from truearm.sample import (
+from truearm.evidence.sample import (
     identification,
     mad_interval,
     median_interval,
@@ -26,6 +24,9 @@ from truearm.sample import (
     quality_curve,
     quantile_interval,
 )
+from truearm.policies.partial import PartialIdentification
+from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity, Tolerance
+from truearm.run import find_best
 from truearm.study import Study
 
 __version__ = "0.1.0"

@@ -14,8 +14,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm import alarms, wording
-from truearm.certificate import Claim, Status, Verdict
+from truearm.claims import alarms, wording
+from truearm.claims.certificate import Claim, Status, Verdict
+from truearm.claims.result import Result, certify
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
     Breakdown,
@@ -38,10 +39,9 @@ from truearm.evidence import (
     threshold,
     within_tolerance,
 )
-from truearm.frames import tapes_of
+from truearm.evidence.sample import Design, Sample, check_design
 from truearm.problem import Adversary, Contamination, Problem, Tolerance, check_arms
-from truearm.result import Result, certify
-from truearm.sample import Design, Sample, check_design
+from truearm.world.frames import tapes_of
 
 Floats = NDArray[np.float64]
 Missing = Literal["contaminated", "drop"]

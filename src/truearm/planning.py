@@ -15,13 +15,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm import bounds, families, wording
+from truearm import bounds, families
 from truearm.bounds import Constants
+from truearm.bounds.limits import FIRST, Limit, cost, solved
+from truearm.claims import wording
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels, best_looking
+from truearm.evidence.sample import Sample
 from truearm.families import Law, Piecewise
-from truearm.frames import tapes_of
-from truearm.limits import FIRST, Limit, cost, solved
 from truearm.problem import (
     Adversary,
     Contamination,
@@ -32,7 +33,7 @@ from truearm.problem import (
     check_quantile,
     check_reach,
 )
-from truearm.sample import Sample
+from truearm.world.frames import tapes_of
 
 Floats = NDArray[np.float64]
 

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.policies import Policy
 from truearm.problem import Contamination, Pull, Reading, Regularity, Tolerance, check_count, check_positive
-from truearm.result import Result
 from truearm.study import Study
 
 if TYPE_CHECKING:
-    from truearm.store import Store
+    from truearm.world.store import Store
 
 Source = Callable[[str], float]
 OnError = Literal["stop", "contaminated"]
@@ -171,7 +171,7 @@ class _Log:
     def ask(self, n: int) -> list[Pull]:
         pulls = self.study.ask(n)
         if self.store is not None and pulls:
-            from truearm.store import Issued
+            from truearm.world.store import Issued
 
             self.store.append(Issued(p.ticket, p.arm, self.study.draw(p)) for p in pulls)
         return pulls
@@ -184,7 +184,7 @@ class _Log:
 
     def release(self, pull: Pull) -> None:
         if self.store is not None:
-            from truearm.store import Released
+            from truearm.world.store import Released
 
             self.store.append([Released(pull.ticket, pull.arm)])
         self.study.release(pull)
@@ -276,7 +276,7 @@ def _opened(store: "str | Path | Store | None") -> "Iterator[Store | None]":
     if store is None or not isinstance(store, str | Path):
         yield store
         return
-    from truearm.store import Store
+    from truearm.world.store import Store
 
     with Store(store) as opened:
         yield opened
@@ -309,14 +309,14 @@ def replay(study: Study, store: "Store", *, broke_off: bool = True) -> Study:
     Examples
     --------
     >>> import tempfile
-    >>> from truearm.store import Issued, Store
+    >>> from truearm.world.store import Issued, Store
     >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "run.db") as store:
     ...     store.create({})
     ...     _ = store.append([Issued(0, "A", 0), Reading(0, "A", 2.5), Issued(1, "B", 0)])
     ...     replay(Study(["A", "B"]), store).readings
     {'A': [2.5], 'B': [nan]}
     """
-    from truearm.store import Issued, Released
+    from truearm.world.store import Issued, Released
 
     out: dict[int, Pull] = {}
     issued: list[Pull] = []

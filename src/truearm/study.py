@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm import policies
-from truearm.certificate import Status, Verdict
+from truearm.claims.certificate import Status, Verdict
+from truearm.claims.result import Result, certify, problem_from_dict, problem_to_dict
 from truearm.errors import InvalidArgument, ProtocolError
+from truearm.evidence.sample import as_readings
 from truearm.policies import Policy, Standing, Told
 from truearm.problem import Contamination, Problem, Pull, Regularity, Tolerance, check_arms, check_count
-from truearm.result import Result, certify, problem_from_dict, problem_to_dict
-from truearm.sample import as_readings
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from truearm.certificate import Verdict
+from truearm.claims.certificate import Verdict
 from truearm.policies import Told
 
 

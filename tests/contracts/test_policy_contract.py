@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from truearm.certificate import Verdict
+from truearm.claims.certificate import Verdict
+from truearm.claims.result import certificate_from_dict, certificate_to_dict, certify
 from truearm.errors import VerificationError
 from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
@@ -17,7 +18,6 @@ from truearm.policies.rounds import median
 from truearm.policies.toptwo import TopTwo
 from truearm.policies.uniform import Uniform
 from truearm.problem import Contamination, Problem, Regularity, Tolerance
-from truearm.result import certificate_from_dict, certificate_to_dict, certify
 
 from .driving import drive
 

@@ -7,7 +7,7 @@ fails its test with at most that chance, once, when the seed is first chosen.
 import numpy as np
 from scipy.stats import binomtest
 
-from truearm.mixture import log_mixture
+from truearm.bounds.mixture import log_mixture
 
 FALSE_ALARM = 1e-4
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from truearm.bounds.mixture import log_mixture
 from truearm.evidence import (
     Levels,
     Stake,
@@ -22,9 +23,8 @@ from truearm.evidence import (
     portfolio,
     threshold,
 )
-from truearm.mixture import log_mixture
+from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination
-from truearm.sample import Sample
 
 from .promise import broken, kept, log_summits
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from truearm.evidence.sample import mad_interval, quality_curve, quantile_interval
 from truearm.problem import Contamination
-from truearm.sample import mad_interval, quality_curve, quantile_interval
 
 from .promise import kept
 

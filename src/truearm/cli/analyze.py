@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from truearm import files
 from truearm.analysis import Analysis, analyze, without_missing
-from truearm.certificate import Status
+from truearm.claims.certificate import Status
+from truearm.claims.result import Arm
+from truearm.claims.wording import count, interval_ends, name_of, number, percent, quantile_name
 from truearm.cli import options
 from truearm.evidence import Breakdown
 from truearm.report.export import json_text
 from truearm.report.text import standing_in, table
-from truearm.result import Arm
-from truearm.wording import count, interval_ends, name_of, number, percent, quantile_name
+from truearm.world import files
 
 UNDECIDED = 3  # exit code of a run that ends without a best arm: not an error, and no decision either
 _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality

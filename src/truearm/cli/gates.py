@@ -10,11 +10,11 @@
 import math
 from collections.abc import Sequence
 
-from truearm.certificate import Status, Tapes, sample_of
+from truearm.claims.certificate import Status, Tapes, sample_of
+from truearm.claims.result import Result
+from truearm.claims.wording import name_of
 from truearm.evidence import Levels, pair, pair_rule, threshold
 from truearm.report.text import standing_of
-from truearm.result import Result
-from truearm.wording import name_of
 
 GOOD, FAILED, USAGE, UNDECIDED, ALARMED = range(5)
 _DECIDED = (Status.CERTIFIED, Status.TOLERABLE, Status.SEPARATED)

@@ -5,12 +5,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from truearm.certificate import sample_of
+from truearm.claims.certificate import sample_of
+from truearm.claims.result import Arm, describe
+from truearm.claims.wording import count, interval_ends, name_of, number, quantile_name
 from truearm.policies import Standing
 from truearm.report.text import Unit, unit_for
-from truearm.result import Arm, describe
 from truearm.study import Study
-from truearm.wording import count, interval_ends, name_of, number, quantile_name
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from truearm import files
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
+from truearm.world import files
 
 
 class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take none

@@ -9,12 +9,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from truearm.claims.wording import count, number, percent
 from truearm.cli import options
 from truearm.planning import FAMILIES, Outlook, Plan, Size, plan
 from truearm.problem import Contamination, Tolerance
 from truearm.report.export import json_text
 from truearm.report.text import table
-from truearm.wording import count, number, percent
 
 UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error, and no plan either
 

@@ -15,20 +15,20 @@ from typing import Any
 
 import click
 
+from truearm.claims.result import Result
 from truearm.cli import gates, options
 from truearm.cli.live import Board
 from truearm.cli.saved import Journal, alone, begun, definition_of, opened, study_from
 from truearm.cli.setting import Setting, handicapped, hooks_for, measured_startup
 from truearm.cli.telling import Outcome, told, write_files
-from truearm.commands import Command, expand, listed, scanned
 from truearm.errors import ArmFailed, InvalidArgument, TruearmError
 from truearm.policies.toptwo import START, TopTwo
 from truearm.problem import Problem, Tolerance
 from truearm.report.export import Run, runs_of
-from truearm.result import Result
 from truearm.run import run
-from truearm.sources import METRICS, Conditions, Measurement, command_source, run_hook, warm_up
 from truearm.study import Study
+from truearm.world.commands import Command, expand, listed, scanned
+from truearm.world.processes import METRICS, Conditions, Measurement, command_source, run_hook, warm_up
 
 # What may be said anew when a saved race goes on; all else is fixed in the file.
 _AGAIN = {

@@ -7,15 +7,15 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from truearm.claims.result import problem_from_dict, problem_to_dict
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument, ProtocolError
 from truearm.policies import Policy
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem, Reading
-from truearm.result import problem_from_dict, problem_to_dict
 from truearm.run import replay
-from truearm.store import Event, Note, Store
 from truearm.study import Study
+from truearm.world.store import Event, Note, Store
 
 _PROBLEM = ("delta", "contamination", "tolerance", "quantile", "goal", "regularity", "dependent_arms")
 

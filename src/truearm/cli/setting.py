@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from truearm.commands import Command, bind
 from truearm.errors import InvalidArgument
 from truearm.problem import Tolerance
-from truearm.sources import Conditions, Startup, shell_startup
+from truearm.world.commands import Command, bind
+from truearm.world.processes import Conditions, Startup, shell_startup
 
 HOOKS = ("setup", "prepare", "conclude", "cleanup")
 

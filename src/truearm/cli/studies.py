@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 
 import click
 
+from truearm.claims.result import Result
+from truearm.claims.wording import count, name_of
 from truearm.cli import options
 from truearm.cli.saved import Saved, alone, begun, definition_of, opened
 from truearm.cli.telling import html_page
-from truearm.commands import Command
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem, Reading, check_arms
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
 from truearm.report.ratios import ratios
-from truearm.result import Result
-from truearm.store import Issued, Released
-from truearm.wording import count, name_of
+from truearm.world.commands import Command
+from truearm.world.store import Issued, Released
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False))
 

@@ -11,16 +11,16 @@ from textwrap import fill
 from types import SimpleNamespace
 from typing import Any
 
-from truearm.certificate import Status, Tapes
+from truearm.claims.certificate import Status, Tapes
+from truearm.claims.result import Result
+from truearm.claims.wording import count, name_of, number
 from truearm.cli.gates import about_baseline, worse_than
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
 from truearm.report import text
 from truearm.report.export import Run, csv_text, document, hyperfine_results, json_text
 from truearm.report.ratios import Ratio, ratios
-from truearm.result import Result
-from truearm.sources import machine
-from truearm.wording import count, name_of, number
+from truearm.world.processes import machine
 
 _FORMATS = ("json", "csv", "markdown", "html")
 

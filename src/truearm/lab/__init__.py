@@ -3,6 +3,7 @@
 Only the lab knows the truth; nothing below it and no policy may import it.
 """
 
+from truearm.bounds.limits import Limit
 from truearm.lab.adversaries import (
     Attack,
     Drifting,
@@ -43,7 +44,6 @@ from truearm.lab.limits import (
     observed,
 )
 from truearm.lab.simulate import Run, Runner, Simulation, Summary, Tapes, play, simulate
-from truearm.limits import Limit
 
 __all__ = [
     "INSTANCES",

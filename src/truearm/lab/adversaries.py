@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from truearm.errors import InvalidArgument
 from truearm.families import Law, Numbers, gaussian
+from truearm.families.shapes import Array
 from truearm.problem import Adversary, Contamination, check_adversary, check_eps
-from truearm.shapes import Array
 
 if TYPE_CHECKING:
     from truearm.lab.arms import Instance

@@ -14,10 +14,10 @@ import numpy as np
 
 from truearm import families
 from truearm.bounds import Constants
+from truearm.bounds.lower import lifting
 from truearm.errors import InvalidArgument
 from truearm.families import Law
 from truearm.lab.adversaries import Attack, Bad, Stationary
-from truearm.lower_bounds import lifting
 from truearm.problem import Adversary, check_adversary, check_count, check_eps, check_positive, check_quantile
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truearm.certificate import Status
+from truearm.claims.certificate import Status
 from truearm.lab.kernels import Floats, Ints, compiled, door
 from truearm.lab.simulate import Run, Tapes
 from truearm.problem import Problem, check_count, check_positive

@@ -13,14 +13,14 @@ from typing import Any, cast
 import numpy as np
 
 from truearm import bounds
-from truearm.certificate import Status, Verdict
+from truearm.bounds.mixture import DEFAULT_PRIOR, Prior
+from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.lab import compiled_elimination as elimination
 from truearm.lab import compiled_lucb as lucb
 from truearm.lab import compiled_toptwo as toptwo
 from truearm.lab.kernels import Floats, Ints, mixture
 from truearm.lab.simulate import Run
-from truearm.mixture import DEFAULT_PRIOR, Prior
 from truearm.policies import Policy, rounds
 from truearm.policies import lucb as lucb_policy
 from truearm.policies import toptwo as toptwo_policy

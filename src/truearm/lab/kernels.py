@@ -1,7 +1,7 @@
 """Compiled arithmetic that the engines share: the mixture e-value, counts in sorted stretches, merging.
 
-The same numbers as `truearm.mixture` to about ten digits, at a hundredth of the price: log-gamma values come from
-tables, since counts are whole numbers, and one continued fraction gives the incomplete beta function.
+The same numbers as `truearm.bounds.mixture` to about ten digits, at a hundredth of the price: log-gamma values
+come from tables, since counts are whole numbers, and one continued fraction gives the incomplete beta function.
 """
 # ruff: noqa: PLR0917 - compiled functions take no keyword-only arguments
 
@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln, gammaln
 
-from truearm.mixture import Prior
+from truearm.bounds.mixture import Prior
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _FAR = -40.0  # log of a tail that a sum with 1 does not notice
-_ACCURACY = 1e-13  # as in truearm.mixture
+_ACCURACY = 1e-13  # as in truearm.bounds.mixture
 _LARGE = 1e120  # a step of the fraction multiplies by less than 1e30, so nothing overflows between two looks
 _SMALL = 4096  # 64 megabytes per level, most of them never touched
 _MOST = 1e5  # steps of the fraction; near the middle it takes about the root of the count

@@ -1,7 +1,7 @@
 """Limits: how many pulls any method needs, from the laws of the readings alone.
 
-`truearm.limits` says what is minimized and how. Here the laws are those of an instance under an attack, and the
-methods to be limited are told what a user tells them, or also the shape of the laws.
+`truearm.bounds.limits` says what is minimized and how. Here the laws are those of an instance under an attack, and
+the methods to be limited are told what a user tells them, or also the shape of the laws.
 """
 
 import math
@@ -13,15 +13,15 @@ from typing import cast
 import numpy as np
 
 from truearm.bounds import shift
+from truearm.bounds.limits import FIRST, Limit, cost, divergence, solved
+from truearm.bounds.lower import contaminated_lower_bound, lifting
 from truearm.errors import InvalidArgument
 from truearm.evidence import Levels
 from truearm.families import Law, Located, Piecewise
+from truearm.families.shapes import SAME_LEVEL, Array, Gaussian, Laplace, Logistic, Shape, first_true
 from truearm.lab.adversaries import Attack, Observed
 from truearm.lab.arms import Instance
-from truearm.limits import FIRST, Limit, cost, divergence, solved
-from truearm.lower_bounds import contaminated_lower_bound, lifting
 from truearm.problem import Contamination, Tolerance, check_eps, check_reach
-from truearm.shapes import SAME_LEVEL, Array, Gaussian, Laplace, Logistic, Shape, first_true
 
 _TAIL = 1e-13  # cuts beyond these quantiles of every law are not searched
 _FAR = 40.0  # in units of scale; the tails of all known shapes are below e^-40 there

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from truearm.certificate import Status, Verdict
+from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.lab.adversaries import Attack, Stationary
 from truearm.lab.arms import Instance

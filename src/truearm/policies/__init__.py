@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.certificate import Verdict
+from truearm.claims.certificate import Verdict
 from truearm.errors import InvalidArgument
 from truearm.problem import Problem
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from truearm import bounds
 from truearm.bounds import Constants
-from truearm.certificate import Verdict
+from truearm.claims.certificate import Verdict
 from truearm.errors import InvalidArgument
 from truearm.policies import Batch, Standing, Told, rounds
 from truearm.policies.rounds import State

@@ -21,13 +21,13 @@ from scipy.special import zeta
 
 from truearm import bounds
 from truearm.bounds import Counts, Numbers
-from truearm.certificate import Bound, Exclusion, Status, Verdict
+from truearm.bounds.mixture import Prior, log_mixture
+from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
-from truearm.mixture import Prior, log_mixture
+from truearm.evidence.sample import EMPTY, Sample
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, check_count, check_quantile
-from truearm.sample import EMPTY, Sample
 
 Form = Literal["beta-binomial", "stitched", "dkw"]
 

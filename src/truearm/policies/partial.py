@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm import bounds
-from truearm.certificate import Verdict
+from truearm.claims.certificate import Verdict
 from truearm.errors import InvalidArgument
 from truearm.policies import Batch, Standing, Told, rounds
 from truearm.policies.rounds import State

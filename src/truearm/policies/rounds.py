@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.certificate import Bound, Exclusion, Status, Verdict
+from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import OutOfReach
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, Regularity

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truearm.certificate import Claim, Entered, Status, Verdict
+from truearm.claims.certificate import Claim, Entered, Status, Verdict
 from truearm.evidence import (
     Entry,
     Evidence,
@@ -30,9 +30,9 @@ from truearm.evidence import (
     threshold,
     within_tolerance,
 )
+from truearm.evidence.sample import EMPTY, Sample
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, check_count
-from truearm.sample import EMPTY, Sample
 
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from truearm import bounds
 from truearm.bounds import Constants
-from truearm.certificate import Status, Verdict
+from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies import Batch, Standing, Told, rounds
 from truearm.policies.rounds import State

@@ -12,13 +12,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from truearm.certificate import Tapes
-from truearm.commands import Command
+from truearm.claims.certificate import Tapes
+from truearm.claims.result import Result
 from truearm.problem import Reading
 from truearm.report.ratios import Ratio, ratios
 from truearm.report.text import standing_of
-from truearm.result import Result
-from truearm.store import Event, Note
+from truearm.world.commands import Command
+from truearm.world.store import Event, Note
 
 UNITS = {"wall": "second", "cpu": "second", "memory": "byte"}
 _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")

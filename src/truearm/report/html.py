@@ -14,9 +14,12 @@ from decimal import ROUND_FLOOR
 from importlib import resources
 from string import Template
 
-from truearm import __version__, wording
+from truearm import __version__
 from truearm.analysis import Analysis, Contest
-from truearm.certificate import Bound, Claim, Exclusion, Status, Tapes
+from truearm.claims import wording
+from truearm.claims.certificate import Bound, Claim, Exclusion, Status, Tapes
+from truearm.claims.result import Arm, Result
+from truearm.claims.wording import count, name_of, number, percent, quantile_name
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Interval
 from truearm.report import charts, slider
@@ -24,8 +27,6 @@ from truearm.report.charts import Scale, Tick, axis
 from truearm.report.markup import between, note, section, short, table, text
 from truearm.report.picture import VIEW, Picture, Strip, Timeline, span
 from truearm.report.text import standing_in
-from truearm.result import Arm, Result
-from truearm.wording import count, name_of, number, percent, quantile_name
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="result">(.*?)</script>', re.DOTALL)
 _PAIRS = 200  # rows of a table: more are not read, and all are in the machine-readable part

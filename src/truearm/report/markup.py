@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from truearm.wording import interval_ends, name_of
+from truearm.claims.wording import interval_ends, name_of
 
 
 def text(words: str) -> str:

@@ -1,6 +1,6 @@
 """What the page and the plots draw, as plain numbers: who remains a candidate, evidence over time, readings.
 
-Nothing is decided here: evidence, intervals and thresholds are those of `truearm.result`, asked at other
+Nothing is decided here: evidence, intervals and thresholds are those of `truearm.claims.result`, asked at other
 contaminations and at earlier pulls.
 """
 
@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.alarms import FAR
-from truearm.certificate import Claim, Status, Tapes, digest, sample_of
+from truearm.claims.alarms import FAR
+from truearm.claims.certificate import Claim, Status, Tapes, digest, sample_of
+from truearm.claims.result import Result, identified, rejections
 from truearm.errors import InvalidArgument
 from truearm.evidence import breakdown_point, pair_rule, threshold
+from truearm.evidence.sample import Sample, moments
 from truearm.problem import Adversary, Contamination, Interval
-from truearm.result import Result, identified, rejections
-from truearm.sample import Sample, moments
 
 Floats = NDArray[np.float64]
 Points = Mapping[Adversary, Mapping[str, float | None]]

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from truearm.certificate import Tapes
+from truearm.claims.certificate import Tapes
+from truearm.claims.result import Result
+from truearm.claims.wording import name_of, percent, quantile_name
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.planning import Plan
 from truearm.report.picture import VIEW, Picture, Timeline, span
-from truearm.result import Result
-from truearm.wording import name_of, percent, quantile_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,11 +14,11 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from truearm.certificate import Status, Tapes, sample_of
+from truearm.claims.certificate import Status, Tapes, sample_of
+from truearm.claims.result import Arm, Result
 from truearm.evidence import Levels, pair, pair_rule, shifted, threshold
+from truearm.evidence.sample import Sample
 from truearm.problem import Tolerance
-from truearm.result import Arm, Result
-from truearm.sample import Sample
 
 _ACCURACY = 1e-4  # of the logarithm of a factor: a hundredth of a percent
 
@@ -47,9 +47,9 @@ def ratios(result: Result, tapes: Tapes, reference: str | None = None) -> tuple[
     Examples
     --------
     >>> import numpy as np
-    >>> from truearm.certificate import Verdict
+    >>> from truearm.claims.certificate import Verdict
     >>> from truearm.problem import Problem
-    >>> from truearm.result import certify
+    >>> from truearm.claims.result import certify
     >>> tapes = {"A": np.linspace(1.0, 1.1, 200), "B": np.linspace(2.0, 2.2, 200)}
     >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
     >>> [ratio] = ratios(certify(Problem(arms=("A", "B"), goal="min"), tapes, verdict), tapes)

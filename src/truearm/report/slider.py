@@ -7,13 +7,13 @@ the slider, what the script puts in its place.
 from decimal import ROUND_FLOOR
 from typing import Any
 
-from truearm.certificate import Status
+from truearm.claims.certificate import Status
+from truearm.claims.wording import count, name_of, percent, quantile_name
 from truearm.problem import Adversary, Interval
 from truearm.report import charts
 from truearm.report.charts import at, axis
 from truearm.report.markup import between, note, section, text
 from truearm.report.picture import Picture
-from truearm.wording import count, name_of, percent, quantile_name
 
 
 def candidates(picture: Picture) -> str:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import NamedTuple
 
-from truearm import alarms
 from truearm.analysis import Analysis
-from truearm.certificate import Status, Tapes
+from truearm.claims import alarms
+from truearm.claims.certificate import Status, Tapes
+from truearm.claims.result import Arm, Quality, Result
+from truearm.claims.wording import count, interval_ends, name_of, number, quantile_name, summary
 from truearm.problem import Tolerance
 from truearm.report.ratios import Ratio
-from truearm.result import Arm, Quality, Result
-from truearm.wording import count, interval_ends, name_of, number, quantile_name, summary
 
 
 class Unit(NamedTuple):
@@ -78,9 +78,9 @@ def in_unit(result: Result, tapes: Tapes, unit: Unit) -> Result:
 
     Examples
     --------
-    >>> from truearm.certificate import Verdict
+    >>> from truearm.claims.certificate import Verdict
     >>> from truearm.problem import Problem
-    >>> from truearm.result import certify
+    >>> from truearm.claims.result import certify
     >>> verdict, tapes = Verdict(status=Status.EXHAUSTED, candidates=("A",)), {"A": [0.5, 1.5]}
     >>> in_unit(certify(Problem(arms=("A",)), tapes, verdict), tapes, TIMES[1]).arms[0].median
     500.0
@@ -167,9 +167,9 @@ def standing_of(result: Result, arm: str) -> str:
 
     Examples
     --------
-    >>> from truearm.certificate import Verdict
+    >>> from truearm.claims.certificate import Verdict
     >>> from truearm.problem import Problem
-    >>> from truearm.result import certify
+    >>> from truearm.claims.result import certify
     >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
     >>> standing_of(certify(Problem(arms=("A", "B")), {}, verdict), "B")
     'excluded'
@@ -219,9 +219,9 @@ def rows(result: Result, unit: Unit, found: Sequence[Ratio] = ()) -> list[Row]:
 
     Examples
     --------
-    >>> from truearm.certificate import Verdict
+    >>> from truearm.claims.certificate import Verdict
     >>> from truearm.problem import Problem
-    >>> from truearm.result import certify
+    >>> from truearm.claims.result import certify
     >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
     >>> [row.quantile for row in rows(certify(Problem(arms=("A",)), {"A": [3.0]}, verdict), PLAIN)]
     ['median', '3']
@@ -295,9 +295,9 @@ def paragraph(result: Result, unit: Unit) -> str:
 
     Examples
     --------
-    >>> from truearm.certificate import Verdict
+    >>> from truearm.claims.certificate import Verdict
     >>> from truearm.problem import Problem
-    >>> from truearm.result import certify
+    >>> from truearm.claims.result import certify
     >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
     >>> paragraph(certify(Problem(arms=("A",)), {}, verdict), TIMES[1])
     'A is the only arm; it has no readings yet. 0 pulls of 1 arm.'

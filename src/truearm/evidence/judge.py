@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 
 from truearm.bounds import sequential_rank
-from truearm.cuts import (
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.evidence.cuts import (
     Evidence,
     Levels,
     Stake,
@@ -26,9 +27,8 @@ from truearm.cuts import (
     pooled_at,
     portfolio,
 )
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.evidence.sample import Design, Sample, as_readings, check_design
 from truearm.problem import Adversary, Contamination, Tolerance, check_count, check_delta, check_quantile
-from truearm.sample import Design, Sample, as_readings, check_design
 
 __all__ = [
     "Breakdown",

@@ -324,7 +324,7 @@ def _from_table(frame: Any, arm: str | None, value: str | None) -> dict[str, Flo
     except TypeError:
         msg = (
             f"frame must be a pandas, polars or pyarrow table, a DuckDB relation, or a dict of sequences, but got "
-            f"{type(frame).__name__}; read files with `truearm.files.read`"
+            f"{type(frame).__name__}; read files with `truearm.world.files.read`"
         )
         raise InvalidArgument(msg) from None
     for name in columns:

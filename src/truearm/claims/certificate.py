@@ -24,8 +24,8 @@ from truearm.evidence import (
     threshold,
     within_tolerance,
 )
+from truearm.evidence.sample import EMPTY, Design, Sample, moments
 from truearm.problem import Problem
-from truearm.sample import EMPTY, Design, Sample, moments
 
 Floats = NDArray[np.float64]
 Tape = Sequence[float | None] | Floats

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from truearm.bounds import sequential_quantile_ranks
-from truearm.certificate import Tape, Tapes, sample_of
+from truearm.bounds.mixture import log_mixture
+from truearm.claims.certificate import Tape, Tapes, sample_of
+from truearm.claims.wording import count, name_of, number, percent, quantile_name
 from truearm.evidence import Levels, pair
-from truearm.mixture import log_mixture
+from truearm.evidence.sample import Sample, spread
 from truearm.problem import Contamination, Problem
-from truearm.sample import Sample, spread
-from truearm.wording import count, name_of, number, percent, quantile_name
 
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
 FAR = 10 * 1.4826  # in MADs: ten standard deviations if the readings are normal

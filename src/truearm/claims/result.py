@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from truearm import alarms, bounds, wording
-from truearm.alarms import Alarm
-from truearm.certificate import (
+from truearm import bounds
+from truearm.claims import alarms, wording
+from truearm.claims.alarms import Alarm
+from truearm.claims.certificate import (
     Bound,
     Certificate,
     Claim,
@@ -40,8 +41,8 @@ from truearm.evidence import (
     shifted,
     threshold,
 )
+from truearm.evidence.sample import Design, Sample, deviation, quality_of, spread
 from truearm.problem import Adversary, Contamination, Interval, Problem, Regularity, Tolerance
-from truearm.sample import Design, Sample, deviation, quality_of, spread
 
 SCHEMA = 1  # of the dictionaries below; raised when a key changes its meaning
 

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.problem import Interval, Regularity, check_positive, check_reach
-from truearm.shapes import (
+from truearm.families.shapes import (
     SAME_LEVEL,
     Array,
     Cauchy,
@@ -32,6 +31,7 @@ from truearm.shapes import (
     Lognormal,
     Shape,
 )
+from truearm.problem import Interval, Regularity, check_positive, check_reach
 
 Numbers = TypeVar("Numbers", float, Array)
 

@@ -20,9 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm import frames
 from truearm.errors import InvalidArgument
-from truearm.frames import check_column, check_distinct, check_number_of_arms, gathered, tapes_of, without_foot
+from truearm.world import frames
+from truearm.world.frames import (
+    check_column,
+    check_distinct,
+    check_number_of_arms,
+    gathered,
+    tapes_of,
+    without_foot,
+)
 
 Floats = NDArray[np.float64]
 Export = Callable[[Mapping[str, Any]], dict[str, Floats]]

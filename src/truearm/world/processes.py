@@ -34,9 +34,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truearm.commands import SHELL, Command, neutralized
 from truearm.errors import CommandFailed, InvalidArgument
 from truearm.problem import check_count, check_positive
+from truearm.world.commands import SHELL, Command, neutralized
 
 Source = Callable[[str], float]
 _Times = tuple[float, float, float]  # wall, user, system

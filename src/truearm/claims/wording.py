@@ -9,12 +9,12 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from html import escape
 from typing import TYPE_CHECKING
 
-from truearm.certificate import Status, Verdict
+from truearm.claims.certificate import Status, Verdict
 from truearm.evidence import Levels
 from truearm.problem import Adversary, Contamination, Problem, Tolerance
 
 if TYPE_CHECKING:
-    from truearm.result import Arm, Result
+    from truearm.claims.result import Arm, Result
 
 _LISTED = 5  # arms named one by one in a sentence; more are counted
 _TOLD = 2  # alarms told in the paragraph; the others are in `result.alarms`
@@ -117,7 +117,7 @@ def summary(result: "Result") -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from truearm.result import certify
+    >>> from truearm.claims.result import certify
     >>> problem = Problem(arms=("A", "B"), contamination=0.1)
     >>> spread_out = np.arange(1000) * 0.618 % 1
     >>> tapes = {"A": 10 + spread_out, "B": 9.5 + spread_out}
@@ -481,7 +481,7 @@ def html(result: "Result") -> str:
 
     Examples
     --------
-    >>> from truearm.result import certify
+    >>> from truearm.claims.result import certify
     >>> problem = Problem(arms=("<A>", "B"))
     >>> result = certify(problem, {}, Verdict(status=Status.EXHAUSTED, candidates=problem.arms))
     >>> "<A>" in html(result), "&lt;A&gt;" in html(result)
@@ -511,7 +511,7 @@ def without_alarms(result: "Result") -> str:
 
     Examples
     --------
-    >>> from truearm.result import certify
+    >>> from truearm.claims.result import certify
     >>> problem = Problem(arms=("A", "B"))
     >>> print(without_alarms(certify(problem, {}, Verdict(status=Status.EXHAUSTED, candidates=problem.arms))))
     No readings yet: nothing is known about which of A and B has the highest median. 0 pulls of 2 arms.

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, lambertw
 
-from truearm.mixture import DEFAULT_PRIOR, Prior, log_mixture
+from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
+from truearm.evidence.sample import EMPTY, Sample
 from truearm.problem import Adversary, Contamination
-from truearm.sample import EMPTY, Sample
 
 Floats = NDArray[np.float64]
 

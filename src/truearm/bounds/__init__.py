@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincc
 
+from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.problem import (
     Adversary,
     Interval,

@@ -1,0 +1,1 @@
+"""Statements about arms, and what a stranger needs to recompute them."""

@@ -1,0 +1,1 @@
+"""Everything that touches clock, disk, process or network."""
