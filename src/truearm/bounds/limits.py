@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py
 
+from truearm.bounds.search import bracket
 from truearm.problem import check_delta
 
 Array = NDArray[np.float64]
@@ -189,11 +190,11 @@ def _balanced(table: _Table) -> tuple[float, Array, list[NDArray[np.intp]]]:
     def active(y: float) -> NDArray[np.intp]:
         return cast(NDArray[np.intp], np.argmax((y - table.own) / safe, axis=1))
 
-    low, high = 0.0, float(np.max(table.own))
-    while low < (y := low + (high - low) / 2) < high and high - low > 1e-15 * high:
+    def below_one(y: float) -> bool:
         side = active(y)
-        balance = np.sum(table.own[rows, side] / safe[rows, side])
-        low, high = (y, high) if balance < 1 else (low, y)
+        return bool(np.sum(table.own[rows, side] / safe[rows, side]) < 1)
+
+    low, high = bracket(below_one, 0.0, float(np.max(table.own)), relative=1e-15)
     below = active(low)  # the side on which no cut is forbidden
     ratios = (low - table.own[rows, below]) / safe[rows, below]
     return float((1 + np.sum(ratios)) / low), ratios, [below, active(high)]

@@ -10,13 +10,12 @@ import math
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from truearm.bounds import Constants, rank_shift
+from truearm.bounds.arguments import Constants, Floats
+from truearm.bounds.contamination import rank_shift
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import Adversary, check_adversary, check_delta
-
-Floats = NDArray[np.float64]
 
 REPAIRED_CONSTANT = 352 / 8100  # (1/4) / (2025/352): audit 1.h
 _ROUNDING = 1e-12  # allowed when sums of decimal fractions meet an end of their range

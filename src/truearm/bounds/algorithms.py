@@ -1,0 +1,250 @@
+"""How much the paper's algorithms pull, and how good their answer is among the arms. Numbers in, numbers out.
+
+Symbols: k arms, n readings of each, round r, contamination eps, error probability delta, reach (the paper's
+t-bar), slope constant B, median absolute deviation m2 or a bound on it; U is `contamination.bias` and p a true
+median. What is said of the selected arm's readings lives in `quality`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from truearm.bounds.arguments import Constants, Floats, Numbers, check_constants, check_counts, plain
+from truearm.bounds.contamination import bias, room_for_chance
+from truearm.bounds.median import median_chance, median_error, median_sample_size
+from truearm.bounds.search import first_count
+from truearm.errors import InvalidArgument
+from truearm.problem import check_count, check_delta, check_positive
+
+
+def uniform_sample_size(
+    k: int,
+    tolerance: float,
+    delta: float,
+    *,
+    eps: float,
+    B: float,
+    m2: float,
+    reach: float,
+    adversary: str,
+    constants: Constants = "sharp",
+) -> int:
+    """Return the pulls of each arm after which the best empirical median is good enough (Algorithm 1).
+
+    With probability 1 - delta the arm with the largest empirical median has an effective gap of at most
+    `tolerance`; its true median is then within `selection_gap` of the best one.
+
+    Examples
+    --------
+    >>> promise = dict(eps=0.1, B=4, m2=0.5, reach=0.3, adversary="prescient")
+    >>> uniform_sample_size(5, 0.2, 0.1, **promise, constants="paper")
+    3685
+    >>> uniform_sample_size(5, 0.2, 0.1, **promise)
+    1138
+    """
+    half, share = check_positive("tolerance", tolerance) / 2, check_delta(delta) / check_count("k", k)
+    promise = {"eps": eps, "B": B, "m2": m2, "reach": reach}
+    return median_sample_size(half, share, **promise, adversary=adversary, constants=constants)  # Thm 2, Thm 14
+
+
+@overload
+def round_delta(delta: float, k: int, r: int) -> float: ...
+@overload
+def round_delta(delta: float, k: int, r: Numbers) -> Numbers: ...
+def round_delta(delta: float, k: int, r: Numbers) -> Numbers:
+    """Return the error probability spent on one arm in round r; over k arms and all rounds it sums to delta.
+
+    Examples
+    --------
+    >>> round(round_delta(0.1, 5, 1), 6)
+    0.012159
+    """
+    spent = 6 * check_delta(delta) / (math.pi**2 * check_count("k", k))
+    return plain(spent / check_counts("r", r) ** 2.0)  # Alg. 3
+
+
+def elimination_constant(eps: float, reach: float, adversary: str) -> float:
+    """Return N, the price of the reach in Algorithm 3.
+
+    Examples
+    --------
+    >>> round(elimination_constant(0.1, 0.4, "malicious"), 6)
+    22.222222
+    """
+    return 2 / room_for_chance(eps, reach, adversary) ** 2  # Alg. 3
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How many pulls of each surviving arm Algorithm 3 makes.
+
+    Examples
+    --------
+    >>> elimination_schedule(5, 0.1, 0.1, 0.4, "prescient", constants="sharp").total(1)
+    93
+    """
+
+    k: int
+    delta: float
+    N: float
+    constants: Constants
+
+    @property
+    def initial(self) -> int:
+        """Pulls before the first round."""
+        if self.constants == "sharp":
+            return 0
+        return math.ceil(self.N * math.log(math.pi**2 * self.k / (2 * self.delta)))  # Alg. 3
+
+    def per_round(self, r: int) -> int:
+        """Return the pulls of round r = 1, 2, ..."""
+        if check_count("r", r) == 1 and self.constants == "sharp":
+            return self.total(1)
+        if self.constants == "sharp":
+            return self.total(r) - self.total(r - 1)
+        return 1 + math.ceil(2 * self.N * math.log1p(1 / r))  # Alg. 3
+
+    def total(self, r: int) -> int:
+        """Return all pulls up to the end of round r."""
+        if self.constants == "sharp":
+            return math.ceil(
+                max(check_count("r", r), self.N * math.log(3 / round_delta(self.delta, self.k, r)))
+            )  # 1.k
+        settled = math.ceil(2 * self.N) + 1  # from here on 2 N log(1 + 1/r) < 1: two pulls in each round
+        rounds = np.arange(1, min(check_count("r", r), settled) + 1)
+        first = self.initial + int(np.sum(1 + np.ceil(2 * self.N * np.log1p(1 / rounds))))  # Alg. 3
+        return first + 2 * max(0, r - settled)
+
+
+def elimination_schedule(
+    k: int, delta: float, eps: float, reach: float, adversary: str, *, constants: Constants = "paper"
+) -> Schedule:
+    """Return the pulls of Algorithm 3, initial and per round.
+
+    Either choice of constants justifies `elimination_radius`. The default is the algorithm as printed, whose
+    name this function bears.
+
+    Examples
+    --------
+    >>> schedule = elimination_schedule(5, 0.1, 0.1, 0.4, "prescient")
+    >>> schedule.initial, [schedule.per_round(r) for r in range(1, 7)], schedule.total(6)
+    (93, [25, 15, 11, 9, 8, 7], 168)
+    """
+    check_constants(constants)
+    return Schedule(
+        check_count("k", k), check_delta(delta), elimination_constant(eps, reach, adversary), constants
+    )
+
+
+@overload
+def elimination_radius(r: int, k: int, delta: float, B: float, m2: float) -> float: ...
+@overload
+def elimination_radius(r: Numbers, k: int, delta: float, B: float, m2: float) -> Numbers: ...
+def elimination_radius(r: Numbers, k: int, delta: float, B: float, m2: float) -> Numbers:
+    """Return alpha_r of Algorithm 3: in round r every surviving median is within U + alpha_r.
+
+    B is squared, as the proof needs and the caption omits (erratum E1).
+
+    Examples
+    --------
+    >>> round(elimination_radius(1, 5, 0.1, 4, 0.25), 6)
+    3.319137
+    """
+    slope = check_positive("B", B) * check_positive("m2", m2)
+    return plain(slope * np.sqrt(2 * np.log(3 / round_delta(delta, k, r)) / r))  # Alg. 3, erratum E1
+
+
+def counted_elimination_radius(
+    r: int, n: int, k: int, *, delta: float, eps: float, B: float, m2: float, reach: float, adversary: str
+) -> float:
+    """Return alpha_r from the number n of readings each arm really has in round r.
+
+    Examples
+    --------
+    >>> promise = dict(delta=0.1, eps=0.1, B=4, m2=0.25, reach=0.4, adversary="prescient")
+    >>> round(counted_elimination_radius(6, 168, 5, **promise), 6)
+    0.178652
+    """
+    d = round_delta(delta, k, r)
+    error = median_error(n, d, eps=eps, B=B, m2=m2, reach=reach, adversary=adversary)
+    return error - bias(eps, B, m2, adversary)  # audit 1.k
+
+
+def early_stop_round(
+    tolerance: float,
+    k: int,
+    delta: float,
+    B: float,
+    m2: float,
+    *,
+    survivor: Literal["argmax", "any"] = "argmax",
+) -> int:
+    """Return the first round of Algorithm 3 whose answer has an effective gap of at most `tolerance`.
+
+    Parameters
+    ----------
+    survivor
+        ``"argmax"`` returns the survivor with the largest median; ``"any"`` lets it be any of them, and is
+        also the round by which an arm with an effective gap above `tolerance` has been eliminated.
+
+    Examples
+    --------
+    >>> early_stop_round(0.5, 5, 0.1, 4, 0.25), early_stop_round(0.5, 5, 0.1, 4, 0.25, survivor="any")
+    (584, 2731)
+    """
+    if survivor not in ("argmax", "any"):
+        msg = f"survivor must be 'argmax' or 'any', but got {survivor!r}"
+        raise InvalidArgument(msg)
+    check_count("k", k, least=2)  # with one arm alpha_r need not fall, and nothing is to be decided
+    radius = check_positive("tolerance", tolerance) / (2 if survivor == "argmax" else 4)  # audit 1.l
+    return first_count(lambda r: elimination_radius(r, k, delta, B, m2) <= radius)
+
+
+def elimination_sample_size(
+    gap: float, k: int, delta: float, *, eps: float, B: float, m2: float, reach: float, adversary: str
+) -> int:
+    """Return the readings per arm after which `elimination_ranks` exclude an arm with that effective gap.
+
+    Examples
+    --------
+    >>> elimination_sample_size(0.5, 5, 0.1, eps=0.1, B=4, m2=0.25, reach=0.4, adversary="prescient")
+    182
+    """
+    share = check_delta(delta) / check_count("k", k)
+    chance = 4 * float(median_chance(share, eps, adversary, "sharp"))  # (2a/g)^2 n, a at delta/k
+    slope = check_positive("B", B) * check_positive("m2", m2)
+    separation = chance * (2 * slope / check_positive("gap", gap)) ** 2
+    threshold = chance / room_for_chance(eps, reach, adversary) ** 2
+    return max(math.floor(separation) + 1, math.ceil(threshold))  # audit 2.B (iv): strictly above the first
+
+
+def effective_gaps(medians: ArrayLike, biases: ArrayLike) -> Floats:
+    """Return (p* - U*) - (p_i + U_i) for every arm; the best arm's own entry is -2 U*.
+
+    Examples
+    --------
+    >>> effective_gaps([1.0, 0.5], [0.125, 0.125])
+    array([-0.25,  0.25])
+    """
+    p, u = np.broadcast_arrays(np.asarray(medians, dtype=np.float64), np.asarray(biases, dtype=np.float64))
+    if p.ndim != 1 or p.size == 0 or not (np.all(np.isfinite(p)) and np.all(u >= 0)):
+        msg = f"medians must be finite and biases >= 0, one per arm, but got {medians!r} and {biases!r}"
+        raise InvalidArgument(msg)
+    best = int(np.argmax(p))
+    return np.asarray((p[best] - u[best]) - (p + u))  # section 3
+
+
+def selection_gap(tolerance: float, bias_best: float, bias_selected: float) -> float:
+    """Return how far the selected true median can be below the best when its effective gap is in tolerance.
+
+    The paper's definition allows one bias; two are needed (erratum E3).
+
+    Examples
+    --------
+    >>> selection_gap(0.25, 0.125, 0.125)
+    0.5
+    """
+    return tolerance + bias_best + bias_selected  # erratum E3, audit 1.j

@@ -1,0 +1,166 @@
+"""What contamination alone can do to a median, however many readings there are. Numbers in, numbers out.
+
+Symbols: contamination eps, quantile level q, reach (the paper's t-bar), slope constant B, median absolute
+deviation m2 or a bound on it. In every formula e is `rank_shift(eps, adversary)`, what contamination does to a
+quantile level, and g is `clean_share(eps, adversary)`: 1 - eps, or 1 against a malicious adversary. What depends
+on a number of readings lives elsewhere.
+"""
+
+import math
+from typing import Protocol, overload
+
+from truearm.bounds.arguments import Numbers, check_each, check_positives, is_malicious, plain
+from truearm.errors import OutOfReach
+from truearm.problem import Interval, check_adversary, check_eps, check_quantile, check_reach
+
+
+class Law(Protocol):
+    """What `shift` must know of a law: its left and right quantiles and its median set."""
+
+    @property
+    def m1(self) -> Interval:
+        """The whole median set."""
+
+    def ppf_left(self, p: float, /) -> float:
+        """Return inf{x: F(x) >= p}."""
+
+    def ppf_right(self, p: float, /) -> float:
+        """Return inf{x: F(x) > p}."""
+
+
+@overload
+def rank_shift(eps: float, adversary: str) -> float: ...
+@overload
+def rank_shift(eps: Numbers, adversary: str) -> Numbers: ...
+def rank_shift(eps: Numbers, adversary: str) -> Numbers:
+    """Return how far, in quantile levels, contamination can move a median: e.
+
+    Examples
+    --------
+    >>> rank_shift(0.2, "prescient"), rank_shift(0.2, "malicious")
+    (0.125, 0.2)
+    """
+    fraction = check_each(check_eps, eps)
+    return plain(fraction if is_malicious(adversary) else fraction / (2 * (1 - fraction)))  # Lemmas 1 and 7
+
+
+@overload
+def max_contamination(reach: float, adversary: str) -> float: ...
+@overload
+def max_contamination(reach: Numbers, adversary: str) -> Numbers: ...
+def max_contamination(reach: Numbers, adversary: str) -> Numbers:
+    """Return the eps below which the median of a law known up to that reach can be bounded.
+
+    Examples
+    --------
+    >>> max_contamination(0.25, "oblivious")
+    0.3333333333333333
+    """
+    t = check_each(check_reach, reach)
+    return plain(t if is_malicious(adversary) else 2 * t / (1 + 2 * t))  # eps_max, section 4.1
+
+
+def clean_share(eps: Numbers, adversary: str) -> Numbers:
+    """Return the share of readings that chance alone rules: g.
+
+    Examples
+    --------
+    >>> clean_share(0.2, "prescient"), clean_share(0.2, "malicious")
+    (0.8, 1.0)
+    """
+    return 1.0 if is_malicious(adversary) else 1 - eps  # g of audit, notation
+
+
+def room_for_chance(eps: float, reach: float, adversary: str) -> float:
+    """Return reach - e, the quantile levels left for chance, or say that there are none.
+
+    Examples
+    --------
+    >>> round(room_for_chance(0.2, 0.3, "malicious"), 6)
+    0.1
+    """
+    check_reach(reach)
+    room = reach - rank_shift(eps, adversary)
+    if room <= 0:
+        msg = (
+            f"eps={eps!r} is too large for reach={reach!r}: against a {check_adversary(adversary).value} "
+            f"adversary the condition eps < {max_contamination(reach, adversary):.6g} fails; lower eps, "
+            f"or show that the reach exceeds {rank_shift(eps, adversary):.6g}"
+        )
+        raise OutOfReach(msg)
+    return room
+
+
+def extreme_medians(law: Law, eps: float, adversary: str) -> Interval:
+    """Return the lowest and highest median that contamination can give to readings of a law.
+
+    Examples
+    --------
+    >>> from truearm import families
+    >>> extreme_medians(families.uniform(0.0, 1.0), 0.2, "prescient")
+    Interval(low=0.375, high=0.625)
+    """
+    e = rank_shift(eps, adversary)
+    return Interval(float(law.ppf_left(0.5 - e)), float(law.ppf_right(0.5 + e)))  # Lemma 1; audit 2.B
+
+
+def shift(law: Law, eps: float, adversary: str) -> float:
+    """Return exactly how far contamination can move the median of a law.
+
+    Where the law has several medians, the one left farthest behind counts.
+
+    Examples
+    --------
+    >>> from truearm import families
+    >>> round(shift(families.gaussian(0.0, 1.0), 0.1, "malicious"), 6)
+    0.253347
+    """
+    extreme = extreme_medians(law, eps, adversary)
+    return max(extreme.high - law.m1.low, law.m1.high - extreme.low)  # Lemma 1, Cor. 5
+
+
+def trusted_mass(q: float, eps: float, adversary: str) -> float:
+    """Return the least chance that a reading is clean and at most the true q-quantile.
+
+    Examples
+    --------
+    >>> trusted_mass(0.5, 0.1, "oblivious"), trusted_mass(0.5, 0.1, "malicious")
+    (0.45, 0.4)
+    """
+    check_quantile(q)
+    check_eps(eps)
+    return q - eps if is_malicious(adversary) else (1 - eps) * q  # audit 2.A
+
+
+def identified_interval(law: Law, q: float, eps: float, adversary: str) -> Interval:
+    """Return all true q-quantiles that explain an observed law, as endless readings would show it.
+
+    Examples
+    --------
+    >>> from truearm import families
+    >>> identified_interval(families.uniform(-1.0, 1.0), 0.5, 0.1, "prescient")
+    Interval(low=-0.09999999999999998, high=0.10000000000000009)
+    """
+    low = trusted_mass(q, eps, adversary)
+    high = 1 - trusted_mass(1 - q, eps, adversary)  # (1-eps) q + eps, or q + eps
+    return Interval(
+        float(law.ppf_left(low)) if low > 0 else -math.inf,
+        float(law.ppf_right(high)) if high < 1 else math.inf,
+    )  # audit 2.A
+
+
+@overload
+def bias(eps: float, B: float, m2: float, adversary: str) -> float: ...
+@overload
+def bias(eps: Numbers, B: Numbers, m2: Numbers, adversary: str) -> Numbers: ...
+def bias(eps: Numbers, B: Numbers, m2: Numbers, adversary: str) -> Numbers:
+    """Return U, the error of the median that no number of readings removes.
+
+    Examples
+    --------
+    >>> round(bias(0.1, 4, 0.25, "prescient"), 6), bias(0.1, 4, 0.25, "malicious")
+    (0.055556, 0.1)
+    """
+    return plain(
+        check_positives("B", B) * check_positives("m2", m2) * rank_shift(eps, adversary)
+    )  # Cor. 10, Cor. 13

@@ -1,0 +1,171 @@
+"""How near the median of n readings is to the true one. Numbers in, numbers out.
+
+Symbols: n readings of one arm, contamination eps, error probability delta, reach (the paper's t-bar), slope
+constant B, median absolute deviation m2 or a bound on it; U is `contamination.bias`. Only statements about the
+median in value live here, which need a family of laws; those in ranks need none.
+"""
+
+import math
+from typing import Any, overload
+
+import numpy as np
+
+from truearm.bounds.arguments import (
+    LEVEL_SLACK,
+    Constants,
+    Numbers,
+    check_constants,
+    check_counts,
+    check_each,
+    is_malicious,
+    plain,
+)
+from truearm.bounds.contamination import clean_share, rank_shift, room_for_chance
+from truearm.errors import OutOfReach
+from truearm.problem import check_count, check_delta, check_eps, check_positive
+
+
+def median_chance(delta: Numbers, eps: Numbers, adversary: str, constants: str) -> Any:  # noqa: ANN401
+    """Return c such that chance moves the median of n readings by at most sqrt(c/n) levels.
+
+    Examples
+    --------
+    >>> round(float(median_chance(0.05, 0.1, "prescient", "sharp")), 6)
+    2.277086
+    """
+    check_constants(constants)
+    d, clean = check_each(check_delta, delta), clean_share(check_each(check_eps, eps), adversary)
+    if constants == "paper":
+        return 2 * np.log((3 if is_malicious(adversary) else 2) / d)  # Lemma 6, Lemma 7
+    return np.log(2 / d) / (2 * clean**2)  # audit 2.0
+
+
+def _check_threshold(n: Numbers, radius: Numbers, least: Numbers, reach: float) -> None:
+    if np.any(np.asarray(radius) > reach + LEVEL_SLACK):
+        msg = (
+            f"n={n!r} is too small: contamination and chance can move the median by {np.max(radius):.4g} "
+            f"quantile levels, beyond reach={reach!r}; take n >= {math.ceil(np.max(least))}"
+        )
+        raise OutOfReach(msg)
+
+
+@overload
+def median_radius(
+    n: int, delta: float, eps: float, adversary: str, *, constants: Constants = ..., reach: float | None = ...
+) -> float: ...
+@overload
+def median_radius(
+    n: Numbers,
+    delta: Numbers,
+    eps: Numbers,
+    adversary: str,
+    *,
+    constants: Constants = ...,
+    reach: float | None = ...,
+) -> Numbers: ...
+def median_radius(
+    n: Numbers,
+    delta: Numbers,
+    eps: Numbers,
+    adversary: str,
+    *,
+    constants: Constants = "sharp",
+    reach: float | None = None,
+) -> Numbers:
+    """Return how far, in quantile levels, the median of n readings can be from the true one.
+
+    With probability 1 - delta the error is at most R(radius), where R bounds the law's quantiles around its
+    median (Definition 1); in the paper's slope family R(t) = B m2 t.
+
+    Parameters
+    ----------
+    reach
+        Up to which level R is known; when given, a radius beyond it is an error.
+
+    Examples
+    --------
+    >>> round(median_radius(1000, 0.05, 0.1, "prescient"), 6)
+    0.103274
+    >>> round(median_radius(1000, 0.05, 0.1, "prescient", constants="paper"), 6)
+    0.141449
+    >>> median_radius(100, 0.05, 0.1, "malicious", reach=0.2)
+    Traceback (most recent call last):
+        ...
+    truearm.errors.OutOfReach: n=100 is too small: contamination and chance can move the median by 0.2358
+    quantile levels, beyond reach=0.2; take n >= 185
+    """
+    chance = median_chance(delta, eps, adversary, constants)
+    radius = rank_shift(eps, adversary) + np.sqrt(chance / check_counts("n", n))  # Lemma 6, Lemma 7; audit 2.0
+    if reach is not None:
+        room = room_for_chance(float(np.max(eps)), reach, adversary)
+        _check_threshold(n, radius, chance / room**2, reach)
+    return plain(radius)
+
+
+def median_error(
+    n: int,
+    delta: float,
+    *,
+    eps: float,
+    B: float,
+    m2: float,
+    reach: float,
+    adversary: str,
+    constants: Constants = "sharp",
+) -> float:
+    """Return U plus chance: how far the median of n readings can be from the true one.
+
+    Examples
+    --------
+    >>> round(median_error(1000, 0.05, eps=0.1, B=4, m2=0.25, reach=0.4, adversary="prescient"), 6)
+    0.103274
+    """
+    slope = check_positive("B", B) * check_positive("m2", m2)
+    return slope * median_radius(n, delta, eps, adversary, constants=constants, reach=reach)  # Cor. 12, Cor. 13
+
+
+def median_sample_size(
+    error: float,
+    delta: float,
+    *,
+    eps: float,
+    B: float,
+    m2: float,
+    reach: float,
+    adversary: str,
+    constants: Constants = "sharp",
+) -> int:
+    """Return how many readings bring the median within U + error of the true one.
+
+    Examples
+    --------
+    >>> size = dict(eps=0.1, B=4, m2=1, reach=0.4, adversary="prescient")
+    >>> median_sample_size(0.1, 0.05, **size), median_sample_size(0.1, 0.05, **size, constants="paper")
+    (3644, 11805)
+    """
+    chance = float(median_chance(delta, eps, adversary, constants))
+    slope = check_positive("B", B) * check_positive("m2", m2)
+    return math.ceil(_median_size(chance, error, slope, room_for_chance(eps, reach, adversary)))
+
+
+def _median_size(chance: float, error: float, slope: float, room: float) -> float:
+    return chance * max((slope / check_positive("error", error)) ** 2, room**-2)  # Cor. 12, Cor. 13; audit 2.0
+
+
+def malicious_attained_radius(n: int, delta: float, eps: float) -> float:
+    """Return a radius that a malicious adversary reaches with probability 1 - delta on some law.
+
+    The law and the attack are in audit 1.c; with it no bound below R(eps - sqrt(log(1/delta)/(2n))) can hold.
+
+    Examples
+    --------
+    >>> round(malicious_attained_radius(101, 0.1, 0.2), 6)
+    0.093234
+    """
+    check_eps(eps)
+    radius = eps - math.sqrt(math.log(1 / check_delta(delta)) / (2 * check_count("n", n)))  # Lemma 8
+    if radius <= 0:
+        least = f"n > {math.log(1 / delta) / (2 * eps**2):.6g}" if eps > 0 else "a positive eps"
+        msg = f"n={n!r} is too small for eps={eps!r}: n > log(1/delta)/(2 eps^2) fails; use {least}"
+        raise OutOfReach(msg)
+    return radius

@@ -1,0 +1,120 @@
+"""Where a condition that changes once changes: bisection, from the side on which it holds.
+
+The only loops of this kind. A condition over integers in a known range needs none of them:
+`bisect.bisect_left(range(n), True, key=holds)` of the standard library is the first at which it holds.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_COARSE = 60  # a range has fewer than 2^63 places; no float tells numbers apart that agree in 60 bits
+
+
+def bracket(
+    holds: Callable[[float], bool], inside: float, outside: float, *, accuracy: float = 0.0, relative: float = 0.0
+) -> tuple[float, float]:
+    """Return two near numbers between which a condition ends, first the one at which it holds.
+
+    Parameters
+    ----------
+    inside, outside
+        Two numbers in any order; the condition is taken to hold at the first and not at the second, and is
+        evaluated at neither.
+    accuracy, relative
+        How near is near enough, the latter as a share of the second number. Zero both: the last bit.
+
+    Examples
+    --------
+    >>> import math
+    >>> low, high = bracket(lambda x: x * x < 2, 0.0, 2.0)
+    >>> low * low < 2 <= high * high and high == math.nextafter(low, 2)
+    True
+    """
+    while abs(outside - inside) > max(accuracy, relative * abs(outside)):
+        middle = inside + (outside - inside) / 2
+        if not min(inside, outside) < middle < max(inside, outside):
+            break
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return inside, outside
+
+
+def last_true(
+    holds: Callable[[float], bool], inside: float, outside: float, *, accuracy: float = 0.0, relative: float = 0.0
+) -> float:
+    """Return the last number on the way from inside to outside at which a condition is known to hold.
+
+    The arguments are those of `bracket`; with `inside` the higher one it is the first number from below.
+
+    Examples
+    --------
+    >>> last_true(lambda x: x < 0.3, 0.0, 1.0, accuracy=0.01)
+    0.296875
+    >>> last_true(lambda x: x > 0.3, 1.0, 0.0, accuracy=0.01)
+    0.3046875
+    """
+    return bracket(holds, inside, outside, accuracy=accuracy, relative=relative)[0]
+
+
+def first_true(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the lowest float in [low, high] at which a condition holds that never ceases to; high if none.
+
+    Examples
+    --------
+    >>> import math
+    >>> first_true(lambda x: x * x >= 2, 0.0, 2.0) == math.sqrt(2)
+    True
+    """
+    return low if holds(low) else last_true(holds, high, low)
+
+
+def last_true_each(
+    holds: Callable[[NDArray[Any]], NDArray[np.bool_]],
+    inside: NDArray[Any],
+    outside: NDArray[Any],
+    *,
+    accuracy: float | NDArray[Any] = 0.0,
+) -> NDArray[Any]:
+    """Return `last_true` of many searches at once, among floats or, for arrays of integers, among integers.
+
+    All ends are finite. Where a search is over the condition is still asked, and its answer ignored.
+
+    Examples
+    --------
+    >>> squares = np.array([10, 16, 17])
+    >>> last_true_each(lambda x: x * x <= squares, np.zeros(3, dtype=np.int64), squares)
+    array([3, 4, 4])
+    >>> last_true_each(lambda x: x * x < squares, np.zeros(3), np.full(3, 5.0), accuracy=1e-9).round(6)
+    array([3.162278, 4.      , 4.123106])
+    """
+    whole = np.issubdtype(inside.dtype, np.integer)
+    while True:
+        gap = outside - inside
+        middle = inside + (gap // 2 if whole else gap / 2)
+        between = (np.minimum(inside, outside) < middle) & (middle < np.maximum(inside, outside))
+        going = between & (np.abs(gap) > accuracy)
+        if not np.any(going):
+            return inside
+        good = holds(middle)
+        inside, outside = np.where(going & good, middle, inside), np.where(going & ~good, middle, outside)
+
+
+def first_count(holds: Callable[[int], bool]) -> int:
+    """Return the first of 1, 2, 3, ... at which a condition holds that, once true, stays so.
+
+    Beyond 2^60 it is exact up to the rounding of a float.
+
+    Examples
+    --------
+    >>> first_count(lambda n: n * n >= 1000)
+    32
+    """
+    high = 1
+    while not holds(high):
+        high *= 2
+    left = range(high // 2 + 1, high, max(1, high >> _COARSE))
+    at = bisect_left(left, True, key=holds)
+    return left[at] if at < len(left) else high

@@ -1,0 +1,66 @@
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truearm.bounds.search import bracket, first_count, first_true, last_true, last_true_each
+
+numbers = st.floats(-1e300, 1e300)
+
+
+@given(st.lists(numbers, min_size=3, max_size=3))
+def test_a_bracket_ends_at_neighbors_on_either_way(ends):
+    low, change, high = sorted(ends)
+    up = bracket(lambda x: x <= change, low, high)
+    down = bracket(lambda x: x >= change, high, low)
+    if change < high:
+        assert up == (change, math.nextafter(change, math.inf))
+    if low < change:
+        assert down == (change, math.nextafter(change, -math.inf))
+
+
+@given(st.floats(0.0, 1.0, exclude_max=True), st.floats(1e-12, 0.1), st.floats(1e-12, 0.1))
+def test_an_accuracy_is_kept_from_the_safe_side(change, accuracy, relative):
+    found = last_true(lambda x: x <= change, 0.0, 1.0, accuracy=accuracy)
+    assert found <= change <= found + accuracy
+    low, high = bracket(lambda x: x <= change, 0.0, 1.0, relative=relative)
+    assert low <= change < high
+    assert high - low <= relative * high or high == math.nextafter(low, 1.0)
+
+
+def test_a_search_from_infinity_ends_where_it_begins():
+    assert last_true(lambda x: x >= 0, math.inf, -1.0) == math.inf
+
+
+def test_first_true_answers_at_the_ends():
+    assert first_true(lambda x: True, 0.0, 1.0) == 0.0  # noqa: ARG005
+    assert first_true(lambda x: x > math.inf, 0.0, 1.0) == 1.0
+
+
+@given(st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 40), st.integers(1, 40)), max_size=8))
+def test_integers_are_searched_either_way(cases):
+    change = np.array([c for c, _, _ in cases], dtype=np.int64)
+    inside, outside = change - [a for _, a, _ in cases], change + [b for _, _, b in cases]
+    assert np.array_equal(last_true_each(lambda x: x <= change, inside, outside), change)
+    assert np.array_equal(last_true_each(lambda x: x > change, outside, inside), change + 1)
+
+
+@given(st.lists(st.floats(0.0, 1.0, exclude_max=True), min_size=1, max_size=8), st.floats(0.0, 0.1))
+def test_many_searches_are_as_good_as_one(changes, accuracy):
+    change = np.array(changes)
+    found = last_true_each(lambda x: x <= change, np.zeros(change.size), np.ones(change.size), accuracy=accuracy)
+    alone = [last_true(lambda x, c=c: x <= c, 0.0, 1.0, accuracy=accuracy) for c in changes]
+    assert found.tolist() == alone
+
+
+@given(st.integers(1, 2**60))
+def test_the_first_count_is_exact(change):
+    assert first_count(lambda n: n >= change) == change
+
+
+@given(st.integers(2**60, 2**200))
+def test_a_huge_first_count_is_right_to_a_rounding(change):
+    found = first_count(lambda n: n >= change)
+    assert found >= change
+    assert found / change == 1.0
