@@ -1,14 +1,12 @@
 """Shapes: own functions against scipy, closed moments against bisection."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from truearm.families.shapes import Cauchy, Frozen, Gaussian, Laplace, Logistic, Lognormal, Shape, first_true
+from truearm.families.shapes import Cauchy, Frozen, Gaussian, Laplace, Logistic, Lognormal, Shape
 
 PAIRS = [
     (Gaussian(), stats.norm()),
@@ -67,11 +65,6 @@ def test_flat_pieces_are_found_from_both_sides():
     half = np.array([0.5, 0.25])
     assert Frozen(frozen).ppf_left(half) == pytest.approx([1.0, 0.5])
     assert Frozen(frozen).ppf_right(half) == pytest.approx([3.0, 0.5])
-
-
-def test_first_true_answers_at_the_ends():
-    assert first_true(lambda x: True, 0.0, 1.0) == 0.0  # noqa: ARG005
-    assert first_true(lambda x: x > math.inf, 0.0, 1.0) == 1.0
 
 
 def test_a_shape_needs_its_four_functions():

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from truearm import bounds, families
 from truearm.bounds import Constants
 from truearm.bounds.limits import FIRST, Limit, cost, solved
+from truearm.bounds.search import last_true
 from truearm.claims import wording
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels, best_looking
@@ -447,11 +448,7 @@ def _largest_eps(setting: _Setting, *, attacked: bool, promised: bool) -> float:
 
     if setting.tied or not decidable(0.0):
         return 0.0
-    low, high = 0.0, 1.0
-    while high - low > 1e-9:
-        middle = (low + high) / 2
-        low, high = (middle, high) if decidable(middle) else (low, middle)
-    return low
+    return last_true(decidable, 0.0, 1.0, accuracy=1e-9)
 
 
 def _levels(setting: _Setting, eps: float) -> Levels:

@@ -16,24 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
+from truearm.bounds.search import first_true, last_true_each
+
 Array: TypeAlias = NDArray[np.float64]
 
 SAME_LEVEL = 1e-12  # levels nearer than this are one level, so that five weights of 0.1 reach 1/2
-
-
-def first_true(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the lowest float in [low, high] at which a condition holds that never ceases to; high if none.
-
-    Examples
-    --------
-    >>> first_true(lambda x: x * x >= 2, 0.0, 2.0) == math.sqrt(2)
-    True
-    """
-    if holds(low):
-        return low
-    while low < (middle := low + (high - low) / 2) < high:
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
 
 
 def _crossing(rise: Callable[[float], float], low: float, high: float) -> float:
@@ -269,14 +256,11 @@ class Frozen(Shape):
         return self._edge(middle, self.ppf(np.minimum(p + SAME_LEVEL, 1.0)), lambda z: self.cdf(z) <= p)
 
     def _edge(self, inside: Array, outside: Array, flat: Callable[[Array], NDArray[np.bool_]]) -> Array:
-        near, far = inside, np.where(np.isfinite(inside) & np.isfinite(outside), outside, inside)
-        if np.all(np.abs(far - near) <= self._rounding):
+        far = np.where(np.isfinite(inside) & np.isfinite(outside), outside, inside)
+        if np.all(np.abs(far - inside) <= self._rounding):
             return inside
-        for _ in range(60):  # the end of a flat piece is found to 2^-60 of its length
-            middle = near + (far - near) / 2
-            still = flat(middle)
-            near, far = np.where(still, middle, near), np.where(still, far, middle)
-        return np.where(np.abs(near - inside) <= self._rounding, inside, near)
+        end = last_true_each(flat, inside, far, accuracy=np.abs(far - inside) * 2.0**-60)
+        return np.where(np.abs(end - inside) <= self._rounding, inside, end)
 
     def least_slope(self, low: float, high: float) -> float:
         """Return the least density on [low, high], by ever finer grids around the lowest point."""

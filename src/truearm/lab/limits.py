@@ -15,10 +15,11 @@ import numpy as np
 from truearm.bounds import shift
 from truearm.bounds.limits import FIRST, Limit, cost, divergence, solved
 from truearm.bounds.lower import contaminated_lower_bound, lifting
+from truearm.bounds.search import first_true
 from truearm.errors import InvalidArgument
 from truearm.evidence import Levels
 from truearm.families import Law, Located, Piecewise
-from truearm.families.shapes import SAME_LEVEL, Array, Gaussian, Laplace, Logistic, Shape, first_true
+from truearm.families.shapes import SAME_LEVEL, Array, Gaussian, Laplace, Logistic, Shape
 from truearm.lab.adversaries import Attack, Observed
 from truearm.lab.arms import Instance
 from truearm.problem import Contamination, Tolerance, check_eps, check_reach

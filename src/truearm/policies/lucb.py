@@ -22,6 +22,7 @@ from scipy.special import zeta
 from truearm import bounds
 from truearm.bounds import Counts, Numbers
 from truearm.bounds.mixture import Prior, log_mixture
+from truearm.bounds.search import first_count, last_true
 from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
@@ -87,14 +88,12 @@ def quantile_radius(n: int, p: float, alpha: float, *, form: Form = "beta-binomi
     if form != "beta-binomial":
         return float(_plain_radius(n, p, _check_share(alpha), form, t_opt))
     prior, bar = Prior((concentration(alpha, t_opt),), (1.0,)), math.log(1 / alpha)
-    low, high = 0.0, 1 - p  # a fraction cannot exceed 1
-    if log_mixture(0.0, n, 1 - p, prior) < bar:
-        return high
-    while high - low > 1e-13:
-        middle = (low + high) / 2
-        reached = log_mixture(n * (1 - p - middle), n, 1 - p, prior) >= bar
-        low, high = (low, middle) if reached else (middle, high)
-    return high
+
+    def reached(radius: float) -> bool:
+        return bool(log_mixture(n * (1 - p - radius), n, 1 - p, prior) >= bar)
+
+    largest = 1 - p  # a fraction cannot exceed 1
+    return last_true(reached, largest, 0.0, accuracy=1e-13) if reached(largest) else largest
 
 
 def _plain_radius(n: Numbers, p: float, alpha: float, form: Form, t_opt: int) -> Numbers:
@@ -314,14 +313,7 @@ class Lucb:
         """Return the first batch per arm: before an arm has an upper limit nothing can end."""
         if not self.growth:
             return 1
-        low, high = 0, 1
-        while self._rank(state, high, state.levels.high) < 1:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            short = self._rank(state, middle, state.levels.high) < 1
-            low, high = (middle, high) if short else (low, middle)
-        return high
+        return first_count(lambda n: self._rank(state, n, state.levels.high) >= 1)
 
 
 def _pair(state: State) -> tuple[int, int]:
