@@ -1,0 +1,101 @@
+"""The package as a whole: names, refusals, the table of theorems."""
+
+import inspect
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from truearm import bounds
+from truearm.bounds import lower as lower_bounds
+from truearm.errors import InvalidArgument, OutOfReach
+
+TESTS = Path(__file__).parents[1]
+TABLE = (TESTS.parent / "docs" / "bounds.md").read_text()
+PROMISE = {"eps": 0.1, "B": 4.0, "m2": 0.25, "reach": 0.4, "adversary": "prescient"}
+RUN = PROMISE | {"tolerance": 0.1, "k": 3, "delta": 0.1}
+MAD = {"eps": 0.1, "B": 4.0, "m2": 0.25, "adversary": "malicious"}
+REFUSALS = {
+    "eps too large for reach": lambda: bounds.median_sample_size(0.1, 0.1, **PROMISE | {"reach": 0.05}),
+    "show that the reach exceeds": lambda: bounds.elimination_constant(0.3, 0.2, "malicious"),
+    "take n >= ": lambda: bounds.median_error(10, 0.1, **PROMISE),
+    "B >= 4": lambda: bounds.mad_sample_size(0.1, 0.1, **MAD | {"B": 3.0}),
+    "kappa >= 1": lambda: bounds.mad_sample_size(0.1, 0.1, **MAD, kappa=0.7),
+    "< 1/B": lambda: bounds.mad_sample_size(0.1, 0.1, **MAD | {"eps": 0.3}),
+    "below the threshold": lambda: bounds.mad_error(10, 0.1, **MAD),
+    "s < n/2": lambda: bounds.contaminated_order_bounds(6, 3),
+    "use n > ": lambda: bounds.malicious_attained_radius(10, 0.1, 0.1),
+    "a positive eps": lambda: bounds.malicious_attained_radius(10, 0.1, 0.0),
+    "delta <= 0.5": lambda: bounds.dkw_radius(10, 0.6),
+    "promises nothing": lambda: bounds.quality_bound(0.45, 0.0, 1.0, **RUN),
+}
+MISUSES = {
+    "kappa must be given": lambda: bounds.mad_sample_size(0.1, 0.1, **MAD, reach=0.4, constants="paper"),
+    "reach must be given": lambda: bounds.mad_sample_size(0.1, 0.1, **MAD, kappa=2, constants="paper"),
+    "constants must be": lambda: bounds.median_radius(10, 0.1, 0.1, "malicious", constants="best"),
+    "adversary must be": lambda: bounds.rank_shift(0.1, "angry"),
+    r"eps must be in \[0, 0.5\), but got 0.6": lambda: bounds.rank_shift(np.array([0.1, 0.6]), "oblivious"),
+    "eps must be in .* nan": lambda: bounds.rank_shift(np.array([0.1, math.nan]), "oblivious"),
+    "n must be an integer": lambda: bounds.dkw_radius(np.array([1.5, 2.0]), 0.1),
+    "m2 must be positive": lambda: bounds.bias(0.1, 4, np.array([0.1, 0.0]), "oblivious"),
+    "survivor must be": lambda: bounds.early_stop_round(0.5, 5, 0.1, 4, 0.25, survivor="all"),
+    "must be at most 1": lambda: bounds.lower_rank(10, math.nan, 0.1),
+    "form must be": lambda: bounds.sequential_dkw_radius(10, 0.1, form="best"),
+    "biases >= 0": lambda: bounds.effective_gaps([1.0, 2.0], [0.1, -0.1]),
+}
+
+
+def test_the_names_passed_on_are_sorted_and_true():
+    assert bounds.__all__ == sorted(bounds.__all__)
+    assert all(getattr(bounds, name) is not None for name in bounds.__all__)
+    homes = {thing.__module__ for name in bounds.__all__ if inspect.isfunction(thing := getattr(bounds, name))}
+    files = ("algorithms", "contamination", "curves", "mad", "median", "quality", "ranks")
+    assert homes == {f"truearm.bounds.{name}" for name in files}
+
+
+def test_empty_arrays_give_empty_arrays():
+    assert bounds.lower_rank(np.array([], dtype=np.int64), 0.5, 0.1).size == 0
+    assert bounds.rank_shift(np.array([]), "oblivious").size == 0
+
+
+def test_scalars_are_plain_and_arrays_stay_arrays():
+    assert type(bounds.rank_shift(np.float64(0.1), "prescient")) is float
+    assert type(bounds.median_radius(100, 0.05, 0.1, "malicious")) is float
+    assert type(bounds.lower_rank(100, 0.5, 0.05)) is int
+    assert bounds.bias(np.array([0.1, 0.2]), 4, np.array([0.25, 0.5]), "malicious") == pytest.approx([0.1, 0.4])
+    assert bounds.dkw_radius(np.array([100, 200]), np.array([0.05, 0.1])).shape == (2,)
+
+
+@pytest.mark.parametrize("message", REFUSALS)
+def test_a_failed_condition_is_named_with_its_remedy(message):
+    pattern = message.replace("eps too large", r"eps=0.1 is too large").replace("for reach", "for reach=0.05")
+    with pytest.raises(OutOfReach, match=pattern):
+        REFUSALS[message]()
+
+
+@pytest.mark.parametrize("message", MISUSES)
+def test_a_wrong_argument_is_named(message):
+    with pytest.raises(InvalidArgument, match=message):
+        MISUSES[message]()
+
+
+def test_the_table_of_theorems_is_complete_and_true():
+    named = set(re.findall(r"`(lower_bounds|bounds)\.(\w+)", TABLE))
+    public = {("bounds", name) for name in bounds.__all__ if inspect.isfunction(getattr(bounds, name))} | {
+        ("lower_bounds", name)
+        for name, thing in vars(lower_bounds).items()
+        if inspect.isfunction(thing) and thing.__module__ == lower_bounds.__name__ and not name.startswith("_")
+    }
+    assert len(public) > 40
+    assert public <= named
+    assert all(hasattr({"bounds": bounds, "lower_bounds": lower_bounds}[m], name) for m, name in named)
+
+
+def test_the_table_of_theorems_names_tests_that_exist():
+    paths = [*TESTS.glob("bounds/test_*.py"), TESTS / "test_lower_bounds.py", TESTS / "test_errata.py"]
+    sources = "".join(path.read_text() for path in paths)
+    tests = set(re.findall(r"`(test_\w+)`", TABLE))
+    assert tests
+    assert all(f"def {name}(" in sources for name in tests)
