@@ -1,6 +1,6 @@
 """Where a condition that changes once changes: bisection, from the side on which it holds.
 
-The only loops of this kind. A condition over integers in a known range needs none of them:
+Nobody else bisects, compiled code aside. A condition over integers in a known range needs none of them:
 `bisect.bisect_left(range(n), True, key=holds)` of the standard library is the first at which it holds.
 """
 
