@@ -11,7 +11,8 @@ import numpy as np
 from truearm.bounds import sequential_quantile_ranks
 from truearm.bounds.mixture import log_mixture
 from truearm.evidence import Levels, pair
-from truearm.evidence.sample import Sample, median_interval, quantile_interval
+from truearm.evidence.intervals import median_interval, quantile_interval
+from truearm.evidence.sample import Sample
 
 SIZE = 10**7
 REPEATS = 7

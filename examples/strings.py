@@ -51,7 +51,7 @@ def main():
     print(result)
     for arm in result.arms:
         print(
-            f"  {arm.name:16} {arm.median:8.1f} us   true median in [{arm.low:.1f}, {arm.high:.1f}], {arm.n} pulls"
+            f"  {arm.name:16} {arm.observed:8.1f} us   true median in [{arm.low:.1f}, {arm.high:.1f}], {arm.n} pulls"
         )
 
 

@@ -11,7 +11,7 @@ from scipy.stats import binom, binomtest
 import truearm as ta
 from truearm.analysis import Analysis, analyze
 from truearm.claims.certificate import Status
-from truearm.claims.result import certificate_from_dict
+from truearm.claims.plain import from_plain
 from truearm.errors import InvalidArgument, OutOfReach, VerificationError
 from truearm.evidence import Levels, fixed_pair, pair, threshold
 from truearm.evidence.sample import Sample
@@ -47,7 +47,7 @@ def test_a_certificate_survives_json_and_knows_its_design(design):
     found = analyze(CLEAR, design=design)
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert Analysis.from_dict(plain) == found
-    certificate = certificate_from_dict(plain["certificate"])
+    certificate = from_plain(Certificate, plain["certificate"])
     assert certificate.design == design
     assert certificate.verify(CLEAR)
     with pytest.raises(VerificationError):
@@ -58,7 +58,7 @@ def test_a_claim_that_does_not_hold_is_found_out_in_the_fixed_design():
     strong, weak = analyze(CLEAR, design="fixed"), normals([0.0, 0.0, 0.0], seed=5)
     forged = {**strong.to_dict()["certificate"], "digest": analyze(weak).certificate.digest}
     with pytest.raises(VerificationError, match="short of"):
-        certificate_from_dict(forged).verify(weak)
+        from_plain(Certificate, forged).verify(weak)
 
 
 def test_the_evidence_of_a_pair_is_compared_with_k_minus_one_over_delta():

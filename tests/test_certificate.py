@@ -17,7 +17,8 @@ from truearm.claims.certificate import (
 )
 from truearm.errors import VerificationError
 from truearm.evidence import Levels
-from truearm.evidence.sample import Sample, moments
+from truearm.evidence.moments import moments
+from truearm.evidence.sample import Sample
 from truearm.problem import Contamination, Problem
 
 RNG = np.random.default_rng(7)

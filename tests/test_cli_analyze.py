@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from truearm.claims.certificate import Status
-from truearm.claims.result import certificate_from_dict
+from truearm.claims.plain import from_plain
 
 TRUEARM = Path(sys.executable).with_name("truearm")
 
@@ -43,7 +43,7 @@ def test_zero_and_json_that_verifies_when_certified(data):
     assert found["pulls"] == {"total": 900, "arms": {"A": 300, "B": 300, "C": 300}}
     lines = [line.split(",") for line in data.read_text().splitlines()[1:]]
     tapes = {name: np.array([float(x) for arm, x in lines if arm == name]) for name in "ABC"}
-    assert certificate_from_dict(found["certificate"]).verify(tapes)
+    assert from_plain(Certificate, found["certificate"]).verify(tapes)
 
 
 def test_all_pairs_on_request(data):

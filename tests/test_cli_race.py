@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from truearm.claims.result import certificate_from_dict
+from truearm.claims.plain import from_plain
 from truearm.world.store import Issued, Note, Reading, Store
 
 TRUEARM = str(Path(sys.executable).parent / "truearm")
@@ -68,7 +68,7 @@ def test_is_quiet_in_a_pipe(decided):
 
 def test_the_exported_certificate_verifies_against_the_exported_readings(exported):
     readings = {arm: [float(x) for x in tape] for arm, tape in exported["readings"].items()}
-    certificate_from_dict(exported["certificate"]).verify(readings)
+    from_plain(Certificate, exported["certificate"]).verify(readings)
 
 
 def test_the_export_has_the_keys_of_a_result_and_of_the_machine(exported):

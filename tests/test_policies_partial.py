@@ -6,7 +6,7 @@ import pytest
 from contracts.driving import drive
 from statistical.promise import kept
 from truearm.claims.certificate import Status
-from truearm.claims.result import certify
+from truearm.claims.certify import certify
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies.partial import PartialIdentification
 from truearm.problem import Problem

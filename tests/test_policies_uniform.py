@@ -5,7 +5,7 @@ from contracts.driving import drive
 from statistical.promise import kept
 from truearm import bounds
 from truearm.claims.certificate import Status
-from truearm.claims.result import certify
+from truearm.claims.certify import certify
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies.uniform import Uniform
 from truearm.problem import Contamination, Problem, Regularity

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truearm.claims.result import Quality
 from truearm.problem import Interval
 from truearm.report import charts
 from truearm.report.charts import Scale, at, power_ticks, pull_ticks, ticks

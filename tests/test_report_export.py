@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from truearm.claims.result import Result, certificate_from_dict
+from truearm.claims.plain import from_plain
+from truearm.claims.result import Result
 from truearm.problem import Reading
 from truearm.report.export import Run, csv_text, document, hyperfine_results, json_text, runs_of
 from truearm.study import Study
@@ -32,7 +33,7 @@ def test_the_document_is_strict_json_and_comes_back_as_a_result(study):
 def test_its_readings_verify_its_certificate(study):
     found = json.loads(json_text(document(study.result, study.readings)))
     readings = {arm: [None if x is None else float(x) for x in tape] for arm, tape in found["readings"].items()}
-    certificate_from_dict(found["certificate"]).verify(readings)
+    from_plain(Certificate, found["certificate"]).verify(readings)
 
 
 def test_a_log_becomes_runs_with_their_notes():

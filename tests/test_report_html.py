@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from truearm import Contamination, InvalidArgument, Study, VerificationError
 from truearm.analysis import analyze
 from truearm.claims.certificate import Status, Verdict
-from truearm.claims.result import certify
+from truearm.claims.certify import certify
 from truearm.problem import Problem
 from truearm.report.html import page, result_in
 from truearm.report.picture import Picture

@@ -5,7 +5,7 @@ import pytest
 
 from truearm import Adversary, Contamination, InvalidArgument, Study
 from truearm.claims.certificate import Claim, Status, Verdict, sample_of
-from truearm.claims.result import certify, rejections
+from truearm.claims.certify import certify, rejections
 from truearm.evidence import Levels, breakdown_point
 from truearm.problem import Problem
 from truearm.report.picture import Picture, span

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truearm.claims.certificate import Status, Verdict
-from truearm.claims.result import Arm, certify
+from truearm.claims.certify import certify
+from truearm.claims.result import Arm
 from truearm.problem import Problem
 from truearm.report.ratios import Ratio, margin, ratios
 from truearm.report.text import (

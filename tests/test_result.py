@@ -9,18 +9,13 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from truearm.claims.certificate import Bound, Certificate, Claim, Entered, Exclusion, Status, Verdict, digest
-from truearm.claims.result import (
-    Quality,
-    Result,
-    best_looking,
-    certify,
-    describe,
-    problem_from_dict,
-    problem_to_dict,
-)
+from truearm.claims.certify import certify, describe
+from truearm.claims.plain import from_plain, to_plain
+from truearm.claims.result import Result, best_looking
 from truearm.errors import VerificationError
 from truearm.evidence import Levels, breakdown, pair, shifted
-from truearm.evidence.sample import Sample, mad_interval, quality_curve, quantile_interval
+from truearm.evidence.intervals import mad_interval, quality_curve, quantile_interval
+from truearm.evidence.sample import Sample
 from truearm.problem import Contamination, Problem, Regularity, Tolerance
 
 RNG = np.random.default_rng(11)
@@ -131,7 +126,7 @@ def test_a_result_survives_a_pickle():
 
 def test_problems_go_through_dictionaries():
     problem = Problem(arms=("A", "B"), contamination=None, tolerance="2%", goal="min")
-    assert problem_from_dict(json.loads(json.dumps(problem_to_dict(problem)))) == problem
+    assert from_plain(Problem, json.loads(json.dumps(to_plain(problem)))) == problem
 
 
 def test_the_digest_is_that_of_the_readings():
@@ -166,7 +161,7 @@ def test_goal_min_is_goal_max_of_the_negated_readings_in_the_users_units(quantil
 
 def test_goal_min_intervals_contain_the_true_median_in_the_users_units():
     arm = decided(goal="min", best="B").arms[0]
-    assert arm.low < arm.contamination_low < arm.median < arm.contamination_high < arm.high
+    assert arm.low < arm.contamination_low < arm.observed < arm.contamination_high < arm.high
     assert arm.low < 2 < arm.high
 
 
@@ -196,7 +191,7 @@ def test_pending_pulls_count_and_only_widen():
 def test_an_arm_without_readings_is_described_as_unknown():
     result = undecided({"A": TAPES["A"], "B": []})
     arm = result.arms[1]
-    assert math.isnan(arm.median)
+    assert math.isnan(arm.observed)
     assert (arm.low, arm.high, arm.n) == (-math.inf, math.inf, 0)
     assert result.leader == "A"
 

@@ -11,21 +11,16 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from truearm.errors import InvalidArgument
-from truearm.evidence.sample import (
-    EMPTY,
-    Moments,
-    Sample,
-    as_readings,
-    deviation,
+from truearm.evidence.intervals import (
     identification,
     mad_interval,
     median_interval,
-    moments,
     quality_curve,
     quality_of,
     quantile_interval,
-    spread,
 )
+from truearm.evidence.moments import Moments, deviation, moments, spread
+from truearm.evidence.sample import EMPTY, Sample, as_readings
 from truearm.problem import Contamination
 
 INF, NAN = math.inf, math.nan

@@ -123,7 +123,7 @@ def test_goal_min_is_the_mirror_image():
     low = from_tapes(Study(["A", "B"], goal="min"), data)
     high = from_tapes(Study(["A", "B"]), {arm: [-x for x in tape] for arm, tape in data.items()})
     assert (low.best, low.total) == (high.best, high.total) == ("A", high.total)
-    assert low.arms[0].median == -high.arms[0].median
+    assert low.arms[0].observed == -high.arms[0].observed
 
 
 def test_a_minimized_p95_is_decided_by_the_tail():

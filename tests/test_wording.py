@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from truearm.claims.certificate import Status, Verdict
-from truearm.claims.result import certify
+from truearm.claims.certify import certify
 from truearm.claims.wording import (
     assumptions,
     html,

@@ -16,14 +16,14 @@ from truearm.errors import (
     VerificationError,
 )
 from truearm.evidence import breakdown, is_better
-from truearm.evidence.sample import (
+from truearm.evidence.intervals import (
     identification,
     mad_interval,
     median_interval,
-    moments,
     quality_curve,
     quantile_interval,
 )
+from truearm.evidence.moments import moments
 from truearm.policies.partial import PartialIdentification
 from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity, Tolerance
 from truearm.run import find_best

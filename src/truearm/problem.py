@@ -7,9 +7,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from truearm.errors import InvalidArgument
+
+Design = Literal["sequential", "fixed"]
+"""Whether readings may have been looked at while they grew, or their number was chosen in advance."""
+Missing = Literal["worst", "independent"]
+"""How a missing reading counts: at its worst, or by promise as one of the bad readings that eps covers (T8)."""
 
 
 class Adversary(StrEnum):
@@ -181,6 +186,44 @@ def check_count(name: str, value: int, least: int = 1) -> int:
         msg = f"{name} must be an integer not less than {least}, but got {value!r}"
         raise InvalidArgument(msg)
     return value.__index__()
+
+
+def check_design(design: str) -> Design:
+    """Return the design of that name.
+
+    Examples
+    --------
+    >>> check_design("fixed")
+    'fixed'
+    """
+    if design == "sequential":
+        return "sequential"
+    if design == "fixed":
+        return "fixed"
+    msg = (
+        f"design must be 'sequential' or 'fixed', but got {design!r}; "
+        "'fixed' is for a number of readings that was chosen before the first of them"
+    )
+    raise InvalidArgument(msg)
+
+
+def check_missing(missing: str) -> Missing:
+    """Return what is promised of missing readings.
+
+    Examples
+    --------
+    >>> check_missing("worst")
+    'worst'
+    """
+    if missing == "worst":
+        return "worst"
+    if missing == "independent":
+        return "independent"
+    msg = (
+        f"missing must be 'worst' or 'independent', but got {missing!r}; 'worst' promises nothing, 'independent' "
+        "promises that whether a reading is missing has nothing to do with what it would have said"
+    )
+    raise InvalidArgument(msg)
 
 
 class Interval(NamedTuple):
@@ -390,6 +433,7 @@ class Problem:
     goal: str = "max"
     regularity: Regularity | None = None
     dependent_arms: bool = False
+    missing: Missing = "worst"  # a pull that fails may fail because of what it would have said (evidence T8)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", check_arms(self.arms))
@@ -400,6 +444,18 @@ class Problem:
         if self.goal not in ("max", "min"):
             msg = f"goal must be 'max' or 'min', but got {self.goal!r}"
             raise InvalidArgument(msg)
+        check_missing(self.missing)
+
+    @property
+    def censored(self) -> float:
+        """The reading of a pull that timed out: worse than every value (evidence T8).
+
+        Examples
+        --------
+        >>> Problem(arms=("A", "B"), goal="min").censored
+        inf
+        """
+        return -self.sign * math.inf
 
     @property
     def sign(self) -> float:

@@ -9,6 +9,7 @@ any more, and in `ask(n)` when more pulls are wanted than the open batch holds.
 import math
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from truearm import policies
 from truearm.claims.certificate import Status, Verdict
-from truearm.claims.result import Result, certify, problem_from_dict, problem_to_dict
+from truearm.claims.certify import certify
+from truearm.claims.plain import from_plain, to_plain
+from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError
 from truearm.evidence.sample import as_readings
 from truearm.policies import Policy, Standing, Told
-from truearm.problem import Contamination, Problem, Pull, Regularity, Tolerance, check_arms, check_count
+from truearm.problem import Contamination, Missing, Problem, Pull, Regularity, Tolerance, check_arms, check_count
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +74,7 @@ class Study:
     Parameters
     ----------
     arms
-        Names of the arms. Of arms that tie exactly the first listed counts as best.
+        Names of the arms. Of arms that tie exactly the first listed is named, the others as ties.
     delta
         Error probability of the decision.
     contamination
@@ -81,6 +84,9 @@ class Study:
         Also accept an arm within this distance of the best: a number, or a ratio such as "2%".
     quantile, goal
         What is compared: the median by default, larger or ("min") smaller is better.
+    missing
+        How a missing reading (NaN) counts: at its worst, or ("independent") as one of the bad readings, by your
+        promise that failing has nothing to do with the value.
     policy
         "toptwo", "elimination", "uniform", "lucb", or a policy object.
     max_pulls
@@ -113,6 +119,7 @@ class Study:
         max_pulls: int = 1_000_000,
         regularity: Regularity | None = None,
         dependent_arms: bool = False,
+        missing: Missing = "worst",
         seed: int | None = None,
     ) -> None:
         self.problem = Problem(
@@ -124,6 +131,7 @@ class Study:
             goal=goal,
             regularity=regularity,
             dependent_arms=dependent_arms,
+            missing=missing,
         )
         self.policy: Policy[Any] = policies.by_name(policy) if isinstance(policy, str) else policy
         self._policy_name = policy if isinstance(policy, str) else None
@@ -179,7 +187,8 @@ class Study:
     def result(self) -> Result | None:
         """The result once done, None before."""
         if self._result is None and self._verdict is not None:
-            self._result = certify(self.problem, self.readings, self._verdict)
+            readings = self.readings
+            self._result = replace(certify(self.problem, readings, self._verdict), readings=readings)
         return self._result
 
     def ask(self, n: int | None = None) -> list[Pull]:
@@ -216,7 +225,7 @@ class Study:
         return counts
 
     def tell(self, pull: Pull | int, value: float) -> None:
-        """Record what a pull said: any number; NaN for a reading that went wrong, infinities are ordinary.
+        """Record what a pull said: NaN for a reading that went wrong, infinity on the bad side for a time-out.
 
         The same value again is ignored; another one is an error that changes nothing.
         """
@@ -304,7 +313,7 @@ class Study:
             msg = "a study with a policy object of your own cannot be written as plain values; pickle it instead"
             raise InvalidArgument(msg)
         return {
-            "problem": problem_to_dict(self.problem),
+            "problem": to_plain(self.problem),
             "policy": self._policy_name,
             "max_pulls": self.max_pulls,
             "seed": self.seed,
@@ -318,13 +327,23 @@ class Study:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Study":
         """Return the study that `to_dict` described, by replaying its log."""
-        problem = problem_from_dict(data["problem"])
-        fields = ("delta", "contamination", "tolerance", "quantile", "goal", "regularity", "dependent_arms")
+        problem = from_plain(Problem, data["problem"], "problem")
+        fields = (
+            "delta",
+            "contamination",
+            "tolerance",
+            "quantile",
+            "goal",
+            "regularity",
+            "dependent_arms",
+            "missing",
+        )
         study = cls(
             problem.arms,
             policy=data["policy"],
             max_pulls=data["max_pulls"],
             seed=data["seed"],
+            missing=problem.missing,
             **{name: getattr(problem, name) for name in fields},
         )
         study._replay(data)

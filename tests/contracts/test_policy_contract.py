@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from truearm.claims.certificate import Verdict
-from truearm.claims.result import certificate_from_dict, certificate_to_dict, certify
+from truearm.claims.certify import certify
+from truearm.claims.plain import from_plain, to_plain
 from truearm.errors import VerificationError
 from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
@@ -175,8 +176,8 @@ def test_a_stranger_can_verify_the_certificate(name, policy, goal):
     tapes = {arm: problem.sign * tape for arm, tape in readings().items()}
     run = drive(policy, problem, tapes)
     used = {arm: tape.tolist() for arm, tape in run.used(tapes).items()}
-    plain = json.loads(json.dumps(certificate_to_dict(certify(problem, used, run.verdict).certificate)))
-    certificate = certificate_from_dict(plain)
+    plain = json.loads(json.dumps(to_plain(certify(problem, used, run.verdict).certificate)))
+    certificate = from_plain(Certificate, plain)
     assert certificate.best == "A"
     assert certificate.verify(used)
 

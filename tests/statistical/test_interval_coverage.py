@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from truearm.evidence.sample import mad_interval, quality_curve, quantile_interval
+from truearm.evidence.intervals import mad_interval, quality_curve, quantile_interval
 from truearm.problem import Contamination
 
 from .promise import kept

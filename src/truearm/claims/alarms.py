@@ -1,99 +1,80 @@
-"""Signs in the readings that the promises do not hold. They are told, never acted upon.
+"""Signs in the readings that the promises do not hold: doubts, which void a certificate, and alarms, which do not.
 
-An alarm changes no decision and no reading. Those that rest on chance cry wrongly, over all arms together,
-with probability at most `FALSE_ALARM` per kind: "missing", "outliers" and "drift" however often one looks
-(e-values and ranks that hold at all times, audit 2.C), "units" at any one look. docs/assumptions.md derives
-the four bounds. "ties" and "contradiction" are plain facts about the readings.
+Those that rest on chance are false alarms, over all arms together, with probability at most `FALSE_ALARM` per
+kind: "dependence", "missing" and "outliers" however often one looks (e-values and ranks that hold at all times,
+evidence T12, audit 2.C), "units" at any one look. docs/assumptions.md derives the bounds. "ties" and
+"contradiction" are plain facts about the readings. Nothing is changed or left out here, and nothing is worded: see
+`wording.alarm`.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
 from truearm.bounds import sequential_quantile_ranks
-from truearm.bounds.mixture import log_mixture
-from truearm.claims.certificate import Tape, Tapes, sample_of
-from truearm.claims.wording import count, name_of, number, percent, quantile_name
-from truearm.evidence import Levels, pair
-from truearm.evidence.sample import Sample, spread
+from truearm.claims.certificate import Alarm
+from truearm.evidence import Judge
+from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
+from truearm.evidence.moments import spread
+from truearm.evidence.sample import Sample
 from truearm.problem import Contamination, Problem
 
-FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
 FAR = 10 * 1.4826  # in MADs: ten standard deviations if the readings are normal
 CAUCHY_TAIL = 2 / math.pi * math.atan(1 / FAR)  # share of a Cauchy law beyond FAR of its MADs: 4.3 %
 UNITS = {1000.0: "1,000 times", 60.0: "60 times", 1 / 60: "1/60 of", 1 / 1000: "1/1,000 of"}
 TIED_SHARE = 0.1  # of the readings; below it a tie moves the ranks less than the default contamination does
 _LEAST_TIED = 10  # readings; fewer equal ones say little about the instrument
-_LEAST_SPLIT = 32  # readings in the earlier part; with fewer a drift cannot reach the evidence it needs
-_UNDECLARED = Contamination(0.05)  # contamination=None declares no share: judge by the default one
 
 Floats = NDArray[np.float64]
 
 
-class Alarm(NamedTuple):
-    """Something in the readings that does not fit the promises, in one sentence with what to do.
+def doubts(judge: Judge) -> tuple[Alarm, ...]:
+    """Return the promises that the samples contradict, whatever the order of their readings.
 
     Examples
     --------
-    >>> Alarm("ties", "A", "half of the readings of A are 3").kind
-    'ties'
+    >>> promised = Problem(arms=("A", "B"), missing="independent")
+    >>> samples = [Sample.of(np.arange(100.0), worst=False), Sample(np.arange(70.0), 30, worst=False)]
+    >>> [(doubt.kind, doubt.arm, doubt.found) for doubt in doubts(Judge.of(promised, samples))]
+    [('missing', 'B', 30)]
     """
+    arms, refuted = judge.problem.arms, judge.refuted
+    missing = [Alarm("missing", arms[i], judge.samples[i].missing, judge.samples[i].n) for i in refuted]
+    contradicted = [
+        Alarm("contradiction", arms[i], sample.missing, sample.n)
+        for i, sample in enumerate(judge.samples)
+        if i not in refuted and _contradicted(judge.problem, sample)
+    ]
+    return (*missing, *contradicted)
 
-    kind: str
-    """One of "missing", "contradiction", "outliers", "units", "ties", "drift"."""
-    arm: str
-    message: str
 
-
-def find(problem: Problem, tapes: Tapes, samples: Sequence[Sample] | None = None) -> tuple[Alarm, ...]:
-    """Return the alarms, arm by arm.
-
-    Parameters
-    ----------
-    tapes
-        Per arm the readings in order of pull, in the user's units; None for a pull never told.
-    samples
-        The tapes as oriented samples, if the caller has them: saves sorting again.
+def find(problem: Problem, samples: Sequence[Sample]) -> tuple[Alarm, ...]:
+    """Return the alarms, arm by arm, from the readings as oriented samples.
 
     Examples
     --------
     >>> readings = 1 + np.arange(400) * 0.618 % 1
     >>> readings[::50] *= 1000
-    >>> for alarm in find(Problem(arms=("A",)), {"A": readings}):
-    ...     print(alarm.kind, "|", alarm.message)
-    units | 7 readings of A (1.75 %) lie near 1,000 times its median and hardly any beside them: if this is
-    a mistake of units, correct it at the source; nothing was changed here.
-    >>> find(Problem(arms=("A",)), {"A": readings[readings < 10]})
+    >>> find(Problem(arms=("A",)), [Sample.of(readings)])
+    (Alarm(kind='units', arm='A', found=7, n=400, values=(), detail='1,000 times'),)
+    >>> find(Problem(arms=("A",)), [Sample.of(readings[readings < 10])])
     ()
     """
-    known = samples or [
-        sample_of(tape, len(tape), problem.sign) for tape in (tapes.get(a, ()) for a in problem.arms)
-    ]
     return tuple(
-        alarm
-        for arm, sample in zip(problem.arms, known, strict=True)
-        for alarm in _of_arm(problem, tapes.get(arm, ()), arm, sample)
+        alarm for arm, sample in zip(problem.arms, samples, strict=True) for alarm in _of_arm(problem, arm, sample)
     )
 
 
-def _of_arm(problem: Problem, tape: Tape, arm: str, sample: Sample) -> Iterator[Alarm]:
-    if not sample.values.size + sample.missing:
+def _of_arm(problem: Problem, arm: str, sample: Sample) -> Iterator[Alarm]:
+    if not sample.size + sample.missing:
         return
-    signs: dict[str, Callable[[], str | None]] = {
-        "missing": lambda: _missing(problem, sample),
-        "contradiction": lambda: _contradiction(problem, sample),
-        "outliers": lambda: _outliers(problem, sample),
-        "units": lambda: _units(problem, sample),
-        "ties": lambda: _ties(problem, sample),
-        "drift": lambda: _drift(problem, tape, sample),
-    }
-    for kind, sign in signs.items():
-        if (message := sign()) is not None:
-            yield Alarm(kind, arm, message.format(arm=name_of(arm)))
+    signs: tuple[Callable[[Problem, str, Sample], Alarm | None], ...] = (_missing, _outliers, _units, _ties)
+    for sign in signs:
+        if (alarm := sign(problem, arm, sample)) is not None:
+            yield alarm
 
 
 def _share(problem: Problem) -> float:
@@ -101,42 +82,15 @@ def _share(problem: Problem) -> float:
 
 
 def _declared(problem: Problem) -> Contamination:
-    return problem.contamination or _UNDECLARED
+    return problem.contamination or UNDECLARED
 
 
-def _declaration(problem: Problem) -> str:
-    if problem.contamination is None:
-        return f"none was declared, and this is judged by {percent(_UNDECLARED.eps)}"
-    return f"{percent(problem.contamination.eps)} contamination was declared"
-
-
-def _exceeds(bad: int, n: int, allowed: float, log_bar: float) -> bool:
-    """Tell whether so many bad among n readings contradict a chance of at most `allowed` for each."""
-    if allowed <= 0:
-        return bad > 0
-    return bool(log_mixture(n - bad, n, 1 - allowed) >= log_bar)  # audit 2.C, Ville
-
-
-def too_many_missing(problem: Problem, sample: Sample) -> bool:
-    """Tell whether more readings are missing than chance explains under the declared contamination.
-
-    Examples
-    --------
-    >>> [too_many_missing(Problem(arms=("A",)), Sample(np.arange(90.0), missing)) for missing in (5, 40)]
-    [False, True]
-    """
-    return _exceeds(sample.missing, sample.n, _declared(problem).eps, -math.log(_share(problem)))
-
-
-def _missing(problem: Problem, sample: Sample) -> str | None:
-    if not too_many_missing(problem, sample):
+def _missing(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
+    """Judge the share of missing readings against eps; they count at their worst whatever their share."""
+    bar = -math.log(_share(problem))
+    if not sample.worst or not exceeds(sample.missing, sample.n, _declared(problem).eps, bar):
         return None
-    n = sample.n
-    return (
-        f"{count(sample.missing)} of {count(n)} readings of {{arm}} ({percent(sample.missing / n)}) are missing"
-        f", more than chance explains when {_declaration(problem)}: find out why they fail, or declare more "
-        "contamination."
-    )
+    return Alarm("missing", arm, sample.missing, sample.n)
 
 
 def _known(sample: Sample) -> Sample:
@@ -144,20 +98,14 @@ def _known(sample: Sample) -> Sample:
     return Sample(sample.values, 0, sample.pending)
 
 
-def _contradiction(problem: Problem, sample: Sample) -> str | None:
+def _contradicted(problem: Problem, sample: Sample) -> bool:
     c = problem.contamination or Contamination(0.0)
     share = problem.delta / len(problem.arms)  # the level of the intervals in a result
     low, high = sample.between(sequential_quantile_ranks(sample.n, problem.level, share, c.eps, c.adversary))
-    if low <= high:
-        return None
-    return (
-        f"no true {quantile_name(problem.quantile)} of {{arm}} fits its readings when {_declaration(problem)}, "
-        f"because {count(sample.missing)} of {count(sample.n)} are missing: distrust every statement about "
-        "{arm}, and declare more contamination."
-    )
+    return low > high
 
 
-def _outliers(problem: Problem, sample: Sample) -> str | None:
+def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """Judge the share far from the median against eps and, for heavy tails, a Cauchy law's own share.
 
     Infinities on the bad side are left out: they are what a time-out leaves.
@@ -173,16 +121,10 @@ def _outliers(problem: Problem, sample: Sample) -> str | None:
     far = low - first + known.values.size - high
     eps = _declared(problem).eps
     allowed = eps + (1 - eps) * CAUCHY_TAIL  # docs/assumptions.md
-    if not _exceeds(far, known.n, allowed, -math.log(share)):
-        return None
-    return (
-        f"{count(far)} of {count(known.n)} readings of {{arm}} ({percent(far / known.n)}) lie more than ten "
-        f"robust standard deviations from its median, and {_declaration(problem)}: look at them, and declare "
-        "more contamination unless they are true readings with very heavy tails."
-    )
+    return Alarm("outliers", arm, far, known.n) if exceeds(far, known.n, allowed, -math.log(share)) else None
 
 
-def _units(problem: Problem, sample: Sample) -> str | None:
+def _units(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """Look for a cluster at a factor of the median that smooth tails do not make."""
     middle = _log_middle(sample.values)
     if middle is None:
@@ -193,11 +135,7 @@ def _units(problem: Problem, sample: Sample) -> str | None:
         above = (logs, low, high) if factor > 1 else mirrored
         found = _cluster(*above, shift=abs(math.log(factor)), share=_share(problem) / len(UNITS))
         if found:
-            return (
-                f"{count(found)} readings of {{arm}} ({percent(found / sample.n)}) lie near {words} its median "
-                "and hardly any beside them: if this is a mistake of units, correct it at the source; nothing "
-                "was changed here."
-            )
+            return Alarm("units", arm, found, sample.n, detail=words)
     return None
 
 
@@ -240,52 +178,9 @@ def _cluster(logs: Floats, low: float, high: float, *, shift: float, share: floa
     return int(inside) if tail <= share else 0
 
 
-def _ties(problem: Problem, sample: Sample) -> str | None:
+def _ties(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     at = sample.quantile(problem.level)
-    first, last = (int(np.searchsorted(sample.values, at, side=side)) for side in ("left", "right"))
-    tied = last - first
-    if tied < max(_LEAST_TIED, TIED_SHARE * sample.n):
+    tied = int(sample.count(at, closed=True)) - int(sample.count(at))
+    if math.isinf(at) or tied < max(_LEAST_TIED, TIED_SHARE * sample.n):
         return None
-    return (
-        f"{count(tied)} of {count(sample.n)} readings of {{arm}} ({percent(tied / sample.n)}) equal its "
-        f"{quantile_name(problem.quantile)} {number(problem.sign * at)}: arms that share this value cannot be "
-        "told apart, so record more digits if the instrument has them."
-    )
-
-
-def _drift(problem: Problem, tape: Tape, sample: Sample) -> str | None:
-    """Judge whether the true quantile moved between earlier and later pulls, at the declared eps.
-
-    The split is a power of two in the middle third, so that few splits share the error probability.
-    """
-    n = len(tape)
-    split = 1 << max(0, (2 * n // 3).bit_length() - 1)
-    levels = Levels.of(problem.level, problem.contamination)
-    if split < _LEAST_SPLIT or min(levels) <= 0:
-        return None
-    power = split.bit_length() - _LEAST_SPLIT.bit_length() + 1
-    log_bar = math.log(2 * power * (power + 1) / _share(problem))  # sum of 1/(m (m+1)) is 1; both directions
-    parts = tape[:split], tape[split:]
-    if isinstance(tape, np.ndarray):
-        oriented = [problem.sign * np.asarray(part) for part in parts]
-        if not _may_drift(oriented, sample.quantile(problem.level), levels, log_bar):
-            return None
-    earlier, later = (_known(sample_of(part, len(part), problem.sign)) for part in parts)
-    moves = ((later, earlier), (earlier, later))
-    if all(pair(better, worse, levels, closed=True).log_value < log_bar for better, worse in moves):
-        return None
-    then, now = (number(problem.sign * part.quantile(problem.level)) for part in (earlier, later))
-    return (
-        f"the {quantile_name(problem.quantile)} of {{arm}} drifts: {then} in its first {count(split)} pulls, "
-        f"{now} in the {count(n - split)} after them: give readings in order of pull, interleave the arms, and "
-        "keep conditions the same."
-    )
-
-
-def _may_drift(parts: Sequence[Floats], cut: float, levels: Levels, log_bar: float) -> bool:
-    """Tell whether the evidence at one cut, a bound of the least over all cuts, reaches the bar; sorts nothing."""
-    below = [float(np.count_nonzero(part <= cut)) for part in parts]
-    above = [float(np.count_nonzero(part >= cut)) for part in parts]
-    sizes = [part.size - int(np.count_nonzero(np.isnan(part))) for part in parts]
-    low, high = log_mixture(below, sizes, levels.low), log_mixture(above, sizes, levels.high)
-    return bool(max(low[1] + high[0], low[0] + high[1]) >= log_bar)  # later better, earlier better
+    return Alarm("ties", arm, tied, sample.n, (problem.sign * at,))

@@ -15,17 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import VerificationError
-from truearm.evidence import (
-    Entry,
-    Levels,
-    Rule,
-    against,
-    fixed_against,
-    threshold,
-    within_tolerance,
-)
-from truearm.evidence.sample import EMPTY, Design, Sample, moments
-from truearm.problem import Problem
+from truearm.evidence import Entry, Judge, Levels, Rule, threshold
+from truearm.evidence.moments import moments
+from truearm.evidence.sample import EMPTY, Sample
+from truearm.problem import Design, Problem
 
 Floats = NDArray[np.float64]
 Tape = Sequence[float | None] | Floats
@@ -41,6 +34,33 @@ class Status(StrEnum):
     SEPARATED = "separated"
     INDISTINGUISHABLE = "indistinguishable"
     EXHAUSTED = "exhausted"
+    DOUBTFUL = "doubtful"
+
+
+DECIDED = (Status.CERTIFIED, Status.TOLERABLE, Status.SEPARATED)
+
+
+class Alarm(NamedTuple):
+    """Something in the readings that does not fit the promises; `wording.alarm` says it with what to do.
+
+    Examples
+    --------
+    >>> Alarm("ties", "A", 50, 100, (3.0,)).kind
+    'ties'
+    """
+
+    kind: str
+    """One of "dependence", "missing", "contradiction", "outliers", "units", "ties", "clusters"."""
+    arm: str
+    """The arm it is about; empty when it is about all of them together."""
+    found: int = 0
+    """How many readings show it."""
+    n: int = 0
+    """Of how many."""
+    values: tuple[float, ...] = ()
+    """Readings that belong to it, in the user's unit."""
+    detail: str = ""
+    """What else is needed to say it: a factor between units, the name of a column."""
 
 
 class Claim(NamedTuple):
@@ -114,6 +134,19 @@ class Verdict:
     entries: tuple[Entered, ...] = ()
     claims: tuple[Claim, ...] = ()
     exclusions: tuple[Exclusion, ...] = ()
+    doubts: tuple[Alarm, ...] = ()
+    """Which promises the readings contradict; if any, nothing is certified."""
+
+    @classmethod
+    def doubtful(cls, doubts: tuple[Alarm, ...], arms: tuple[str, ...]) -> "Verdict":
+        """Return the verdict on readings that contradict a promise: every arm may be the best.
+
+        Examples
+        --------
+        >>> Verdict.doubtful((Alarm("dependence", "A"),), ("A", "B")).candidates
+        ('A', 'B')
+        """
+        return cls(status=Status.DOUBTFUL, candidates=arms, doubts=doubts)
 
 
 def digest(problem: Problem, tapes: Tapes) -> str:
@@ -143,17 +176,18 @@ def _told(tape: Tape) -> tuple[NDArray[np.uint8], Floats]:
     return told, np.array([0.0 if value is None else value for value in tape], dtype="<f8")
 
 
-def sample_of(tape: Tape, n: int, sign: float) -> Sample:
+def sample_of(tape: Tape, n: int, problem: Problem) -> Sample:
     """Return the first n pulls of a tape as an oriented sample; a pull never told is pending.
 
     Examples
     --------
-    >>> sample_of([3.0, None, 1.0, 9.0], 3, -1.0)
-    Sample(body=array([-3., -1.]), missing=0, pending=1)
+    >>> sample_of([3.0, None, 1.0, 9.0], 3, Problem(arms=("A",), goal="min"))
+    Sample(body=array([-3., -1.]), missing=0, pending=1, worst=True)
     """
     head = tape[:n]
     told = head if isinstance(head, np.ndarray) else np.array([v for v in head if v is not None], dtype=np.float64)
-    return Sample.of(sign * told).merged([], pending=n - told.size)
+    worst = problem.missing == "worst"
+    return Sample.of(problem.sign * told, worst=worst).merged([], pending=n - told.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,45 +266,37 @@ class Certificate:
 
     def evidence(self, claim: Claim, readings: Tapes) -> Callable[[Levels | None], float]:
         """Return the log-evidence of a claim, recomputed from the readings, as a function of the levels."""
-        problem = self.problem
+        judge, judged = self.judge(claim, readings), self.problem.arms.index(claim.arm)
+
+        def at(levels: Levels | None) -> float:
+            found = judge.within(judged, levels=levels) if claim.tolerant else judge.against(judged, levels=levels)
+            return found.log_value
+
+        return at
+
+    def judge(self, claim: Claim, readings: Tapes) -> Judge:
+        """Return the judge of a claim as of its date."""
+        arms = self.problem.arms
         entered = self.entries[: claim.entered]
         involved = {claim.arm, claim.leader, *(e.arm for e in entered)}
 
         def head(arm: str, n: int) -> Sample:
-            return sample_of(readings.get(arm, ()), n, problem.sign)
+            return sample_of(readings.get(arm, ()), n, self.problem) if arm in involved else EMPTY
 
-        samples = [
-            head(arm, n) if arm in involved else EMPTY for arm, n in zip(problem.arms, claim.counts, strict=True)
-        ]
-        entries = [Entry(problem.arms.index(e.arm), head(e.arm, e.since)) for e in entered]
-        judged, leader = problem.arms.index(claim.arm), problem.arms.index(claim.leader)
-        rule: Rule = self.rule or "causal"
-
-        def at(levels: Levels | None) -> float:
-            levels = levels or Levels.of(problem.level, problem.contamination)
-            if self.design == "fixed":
-                tolerance = problem.tolerance if claim.tolerant else None
-                return fixed_against(
-                    judged, samples, leader=leader, levels=levels, tolerance=tolerance, sign=problem.sign
-                ).log_value
-            if claim.tolerant:
-                return within_tolerance(
-                    judged,
-                    samples,
-                    rule,
-                    leader=leader,
-                    entries=entries,
-                    levels=levels,
-                    tolerance=problem.tolerance,
-                    sign=problem.sign,
-                ).log_value
-            return against(judged, samples, rule, leader=leader, entries=entries, levels=levels).log_value
-
-        return at
+        return Judge.of(
+            self.problem,
+            [head(arm, n) for arm, n in zip(arms, claim.counts, strict=True)],
+            leader=arms.index(claim.leader),
+            entries=[Entry(arms.index(e.arm), head(e.arm, e.since)) for e in entered],
+            design=self.design,
+            ordered=self.rule == "pooled",
+        )
 
     def _check_exclusion(self, exclusion: Exclusion, readings: Tapes) -> None:
-        for bound in (exclusion.upper, exclusion.lower):
+        for bound, lost in ((exclusion.upper, math.inf), (exclusion.lower, -math.inf)):
             tape = np.asarray(readings[bound.arm][: bound.n], dtype=np.float64) * self.problem.sign
+            if bound.rank is None and self.problem.missing == "worst":
+                tape = np.where(np.isnan(tape), lost, tape)  # evidence T8: at its worst for either end
             value = _middle(tape) if bound.rank is None else Sample.of(tape).at(bound.rank)
             value = value + bound.radius if bound.recomputable else bound.value
             if value != bound.value and not math.isclose(value, bound.value, rel_tol=1e-9):

@@ -1,22 +1,20 @@
-"""Results in words: a paragraph, a table for notebooks, and the promises a result rests on.
+"""Results in words: the answer first, then what it rests on. Values become sentences here and nowhere below.
 
-Nothing is computed here. Numbers that bound something are rounded to the safe side.
+Nothing is computed. Numbers that bound something are rounded to the safe side.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from html import escape
-from typing import TYPE_CHECKING
 
-from truearm.claims.certificate import Status, Verdict
+from truearm.claims.certificate import DECIDED, Alarm, Status
+from truearm.claims.result import Arm, Lead, Result
 from truearm.evidence import Levels
-from truearm.problem import Adversary, Contamination, Problem, Tolerance
-
-if TYPE_CHECKING:
-    from truearm.claims.result import Arm, Result
+from truearm.evidence.judge import UNDECLARED
+from truearm.problem import Adversary, Contamination, Problem
 
 _LISTED = 5  # arms named one by one in a sentence; more are counted
+_COMPARED = 3  # rivals whose distance is told in the headline, the nearest
 _TOLD = 2  # alarms told in the paragraph; the others are in `result.alarms`
 
 
@@ -64,13 +62,13 @@ def percent(share: float, rounding: str = ROUND_HALF_EVEN, digits: int = 3) -> s
     Examples
     --------
     >>> percent(0.05), percent(0.0619876, ROUND_FLOOR), percent(1e-5), percent(0.0)
-    ('5 %', '6.19 %', '0.001 %', '0 %')
+    ('5%', '6.19%', '0.001%', '0%')
     """
     hundred = 100 * Decimal(repr(float(share)))
     if not hundred:
-        return "0 %"
+        return "0%"
     text = f"{hundred.quantize(_step(hundred, digits), rounding):f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + "%"
 
 
 def quantile_name(quantile: float) -> str:
@@ -83,7 +81,7 @@ def quantile_name(quantile: float) -> str:
     """
     if quantile == 0.5:
         return "median"
-    text = percent(quantile).removesuffix(" %")
+    text = percent(quantile).removesuffix("%")
     teen = text[-2:] in ("11", "12", "13")
     ending = "th" if teen or "." in text else {"1": "st", "2": "nd", "3": "rd"}.get(text[-1], "th")
     return f"{text}{ending} percentile"
@@ -98,107 +96,6 @@ def name_of(arm: str) -> str:
     True
     """
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in arm)
-
-
-def _names(arms: Sequence[str]) -> str:
-    shown = [name_of(arm) for arm in arms[:_LISTED]]
-    if len(arms) > _LISTED:
-        shown.append(f"{count(len(arms) - _LISTED)} others")
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def _goal(problem: Problem) -> str:
-    return f"{'highest' if problem.goal == 'max' else 'lowest'} {quantile_name(problem.quantile)}"
-
-
-def summary(result: "Result") -> str:
-    """Return a paragraph a manager can read: what was found, how sure it is, and what it rests on.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truearm.claims.result import certify
-    >>> problem = Problem(arms=("A", "B"), contamination=0.1)
-    >>> spread_out = np.arange(1000) * 0.618 % 1
-    >>> tapes = {"A": 10 + spread_out, "B": 9.5 + spread_out}
-    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
-    >>> print(summary(certify(problem, tapes, verdict)))
-    A has the highest median: 10.5, true median between 10.39 and 10.61. This is certified with error
-    probability 5 % as long as at most 10 % of the readings are bad; by the readings at hand it holds up to
-    43.4 % (prescient 42.2 %, malicious 21.1 %). 2,000 pulls of 2 arms.
-    """
-    told = _no_readings(result) if not result.total else _found(result)
-    sentences = [*told, _effort(result), *_alarmed(result)]
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _found(result: "Result") -> list[str]:
-    if len(result.problem.arms) == 1:
-        return _only_arm(result)
-    match result.status:
-        case Status.CERTIFIED:
-            return _certified(result)
-        case Status.TOLERABLE:
-            return _tolerable(result)
-        case Status.SEPARATED:
-            return _separated(result)
-        case Status.INDISTINGUISHABLE:
-            return _indistinguishable(result)
-    return _exhausted(result)
-
-
-def _no_readings(result: "Result") -> list[str]:
-    problem = result.problem
-    if len(problem.arms) == 1:
-        return [f"{name_of(problem.arms[0])} is the only arm; it has no readings yet."]
-    if result.status is Status.INDISTINGUISHABLE:
-        return [f"{_names(result.candidates)} cannot be told apart: {_hopeless(problem)}."]
-    return [f"No readings yet: nothing is known about which of {_names(problem.arms)} has the {_goal(problem)}."]
-
-
-def _hopeless(problem: Problem) -> str:
-    eps = percent(problem.contamination.eps) if problem.contamination else "this much"
-    return (
-        f"when {eps} of the readings may be bad, and which of them is up to an adversary, no number of readings "
-        f"decides about the {quantile_name(problem.quantile)}; declare less contamination"
-    )
-
-
-def _effort(result: "Result") -> str:
-    arms = len(result.problem.arms)
-    return f"{count(result.total)} pull{'' if result.total == 1 else 's'} of {count(arms)} arm{'s' * (arms > 1)}."
-
-
-def _alarmed(result: "Result") -> list[str]:
-    told = [f"Alarm: {alarm.message}" for alarm in result.alarms[:_TOLD]]
-    more = len(result.alarms) - _TOLD
-    return [*told, f"{count(more)} more alarm{'s' * (more > 1)}."] if more > 0 else told
-
-
-def _only_arm(result: "Result") -> list[str]:
-    arm, problem = result.arms[0], result.problem
-    name = quantile_name(problem.quantile)
-    bound = arm.low <= arm.high and arm.high - arm.low < math.inf
-    sure = f" (error probability {percent(problem.delta)})" if bound else ""
-    return [f"{name_of(arm.name)} is the only arm: its observed {name} is {_standing(result, arm)}{sure}."]
-
-
-def _standing(result: "Result", arm: "Arm") -> str:
-    """Return the observed quantile and where the true one lies."""
-    if arm.low > arm.high:
-        return f"{number(arm.median)}, but the readings contradict the declared contamination"
-    low, high = interval_ends(arm.low, arm.high)
-    match math.isinf(arm.low), math.isinf(arm.high):
-        case True, True:
-            return f"{number(arm.median)}, too few readings to bound the true one"
-        case True, False:
-            where = f"at most {high}"
-        case False, True:
-            where = f"at least {low}"
-        case _:
-            where = f"between {low} and {high}"
-    clean = " if no reading is bad" if result.problem.contamination is None else ""
-    return f"{number(arm.median)}, true {quantile_name(result.problem.quantile)} {where}{clean}"
 
 
 def interval_ends(low: float, high: float) -> tuple[str, str]:
@@ -216,190 +113,388 @@ def interval_ends(low: float, high: float) -> tuple[str, str]:
     return number(low, quantum, ROUND_FLOOR), number(high, quantum, ROUND_CEILING)
 
 
-def _leader_arm(result: "Result") -> "Arm | None":
-    return next((arm for arm in result.arms if arm.name == result.leader), None)
+def names(arms: Sequence[str], word: str = "and") -> str:
+    """Return several arms in a sentence; beyond five the rest is counted.
+
+    Examples
+    --------
+    >>> names(["A"]), names(["A", "B"], "or"), names(list("ABCDEFG"))
+    ('A', 'A or B', 'A, B, C, D, E and 2 others')
+    """
+    shown = [name_of(arm) for arm in arms[:_LISTED]]
+    if (more := len(arms) - _LISTED) > 0:
+        shown.append(f"{count(more)} other{'s' * (more > 1)}")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"
 
 
-def _bad(contamination: Contamination) -> str:
-    """Return the promise about bad readings: how many, and whose."""
-    if contamination.eps == 0:
-        return "as long as no reading is bad"
-    worst = {
-        Adversary.OBLIVIOUS: "",
-        Adversary.PRESCIENT: ", even if whoever makes them sees the true readings",
-        Adversary.MALICIOUS: ", even if an adversary chooses which",
+def _goal(problem: Problem) -> str:
+    return f"{'highest' if problem.goal == 'max' else 'lowest'} {quantile_name(problem.quantile)}"
+
+
+def summary(result: Result, *, alarms: bool = True) -> str:
+    """Return a paragraph a manager can read: what was found, how sure it is, and what it rests on.
+
+    Parameters
+    ----------
+    alarms
+        Whether the alarms are told too; pages show them apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truearm.claims.certificate import Verdict
+    >>> from truearm.claims.certify import certify
+    >>> problem = Problem(arms=("A", "B"), contamination=0.1)
+    >>> spread_out = np.arange(1000) * 0.618 % 1
+    >>> tapes = {"A": 10 + spread_out, "B": 9.5 + spread_out}
+    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
+    >>> print(summary(certify(problem, tapes, verdict)))
+    A has the highest median: 1.05x B's (at least 1.03x). 95% sure, as long as each reading is bad with a chance of
+    at most 10%, whatever its true value. These readings support it for up to 43.4% bad readings. 2,000 pulls of 2
+    arms.
+    """
+    told = [*_answer(result), _effort(result), *(_alarmed(result) if alarms else ())]
+    return " ".join(sentence for sentence in told if sentence)
+
+
+def _answer(result: Result) -> list[str]:
+    if not result.total:
+        return _no_readings(result)
+    if result.status is Status.DOUBTFUL:
+        return _doubtful(result)
+    if len(result.problem.arms) == 1:
+        return _only_arm(result)
+    said = {
+        Status.CERTIFIED: _certified,
+        Status.TOLERABLE: _tolerable,
+        Status.SEPARATED: _separated,
+        Status.INDISTINGUISHABLE: _indistinguishable,
     }
+    return said.get(result.status, _exhausted)(result)
+
+
+def _no_readings(result: Result) -> list[str]:
+    problem = result.problem
+    if len(problem.arms) == 1:
+        return [f"{name_of(problem.arms[0])} is the only arm; it has no readings yet."]
+    if result.status is Status.INDISTINGUISHABLE:
+        return [_hopeless(result)]
+    return [f"No readings yet: nothing is known about which of {names(problem.arms)} has the {_goal(problem)}."]
+
+
+def _hopeless(result: Result) -> str:
+    problem = result.problem
+    eps = percent(problem.contamination.eps) if problem.contamination else "this many"
+    return (
+        f"Not decided: when an adversary may pick {eps} of the readings and change them, no number of readings "
+        f"tells which of {names(result.candidates)} has the {_goal(problem)}. Allow for fewer bad readings."
+    )
+
+
+def _effort(result: Result) -> str:
+    arms, what = len(result.problem.arms), getattr(result, "counted", "pull")
+    total = f"{count(result.total)} {what}{'' if result.total == 1 else 's'}"
+    return f"{total} of {count(arms)} arm{'s' * (arms > 1)}."
+
+
+def _alarmed(result: Result) -> list[str]:
+    told = [f"Alarm: {alarm(one, result.problem)}" for one in result.alarms[:_TOLD]]
+    more = len(result.alarms) - _TOLD
+    return [*told, f"{count(more)} more alarm{'s' * (more > 1)}."] if more > 0 else told
+
+
+def _doubtful(result: Result) -> list[str]:
+    leader = f" {name_of(result.leader)} looks best." if result.leader is not None else ""
+    told = " ".join(alarm(doubt, result.problem) for doubt in result.doubts[:_TOLD])
+    return [f"Doubtful, so nothing is certified: {told}{leader}"]
+
+
+def _only_arm(result: Result) -> list[str]:
+    arm, problem = result.arms[0], result.problem
+    name = quantile_name(problem.quantile)
+    bound = arm.low <= arm.high and arm.high - arm.low < math.inf
+    sure = f" ({_sure(problem)} sure)" if bound else ""
+    return [f"{name_of(arm.name)} is the only arm: its observed {name} is {_standing(result, arm)}{sure}."]
+
+
+def _sure(problem: Problem) -> str:
+    return percent(1 - problem.delta, ROUND_FLOOR, 4)
+
+
+def _standing(result: Result, arm: Arm) -> str:
+    """Return the observed quantile and where the true one lies."""
+    low, high = interval_ends(arm.low, arm.high)
+    match math.isinf(arm.low), math.isinf(arm.high):
+        case True, True:
+            return number(arm.observed)
+        case True, False:
+            where = f"at most {high}"
+        case False, True:
+            where = f"at least {low}"
+        case _:
+            where = f"between {low} and {high}"
+    clean = " if no reading is bad" if result.problem.contamination is None else ""
+    return f"{number(arm.observed)}, true {quantile_name(result.problem.quantile)} {where}{clean}"
+
+
+def bad(contamination: Contamination, what: str = "reading") -> str:
+    """Return the promise about bad readings: how many, and whose.
+
+    Examples
+    --------
+    >>> bad(Contamination(0.05), "run")
+    'as long as each run is bad with a chance of at most 5%, whatever its true value'
+    """
+    if contamination.eps == 0:
+        return f"as long as no {what} is bad"
     share = percent(contamination.eps)
-    return f"as long as at most {share} of the readings are bad{worst[contamination.adversary]}"
+    if contamination.adversary is Adversary.MALICIOUS:
+        return f"as long as at most {share} of the {what}s are bad, even if an adversary picks which"
+    sees = ", even if whoever makes them sees the true ones" * (contamination.adversary is Adversary.PRESCIENT)
+    return f"as long as each {what} is bad with a chance of at most {share}, whatever its true value{sees}"
 
 
-def _certified(result: "Result") -> list[str]:
-    problem, arm = result.problem, _leader_arm(result)
-    head = f"{name_of(result.best or '')} has the {_goal(problem)}"
-    standing = f": {_standing(result, arm)}." if arm else "."
-    declared = problem.contamination or Contamination(0.0)
-    sure = f"This is certified with error probability {percent(problem.delta)} {_bad(declared)}"
-    return [head + standing, f"{sure}{_up_to(result, declared)}."]
+def _head(result: Result) -> str:
+    """Return who is best and by how much; arms that tie with it are named with it."""
+    problem, best = result.problem, name_of(result.best or "")
+    if result.ties:
+        behind = [lead for lead in result.better_by if lead.than not in result.ties]
+        head = f"{names([result.best or '', *result.ties])} tie for the {_goal(problem)}"
+    else:
+        behind, head = list(result.better_by), f"{best} has the {_goal(problem)}"
+    told = _leads(result, behind)
+    return f"{head}: {told}." if told else f"{head}."
 
 
-def _up_to(result: "Result", declared: Contamination) -> str:
+def _leads(result: Result, leads: Sequence[Lead]) -> str:
+    """Return the distances to the nearest rivals."""
+    nearest = sorted(leads, key=lambda lead: lead.observed)[:_COMPARED]
+    told = [lead(one, result.problem.goal) for one in nearest]
+    more = len(leads) - len(nearest)
+    text = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}" if told else ""
+    rest = f"; {count(more)} other{'s are' if more > 1 else ' is'} further behind"
+    return text + rest if more else text
+
+
+def lead(one: Lead, goal: str) -> str:
+    """Return how far the best arm is from another one, rounded to the safe side.
+
+    Examples
+    --------
+    >>> lead(Lead("B", "ratio", 1.414, 1.0666), "max"), lead(Lead("B", "difference", 5.12, None), "min")
+    ("1.41x B's (at least 1.06x)", "5.12 below B's")
+    >>> lead(Lead("B", "ratio", 1.414, 1.0666), "min")
+    "B's is 1.41x as high (at least 1.06x)"
+    """
+    rival = name_of(one.than)
+    if one.scale == "difference":
+        sure = (
+            "" if one.at_least is None else f" (at least {number(one.at_least, one.at_least / 10, ROUND_FLOOR)})"
+        )
+        side = "above" if goal == "max" else "below"
+        return f"{number(one.observed, abs(one.observed) / 100)} {side} {rival}'s{sure}"
+    sure = "" if one.at_least is None else least_factor(one.at_least)
+    times = factor(one.observed)
+    return f"{times} {rival}'s{sure}" if goal == "max" else f"{rival}'s is {times} as high{sure}"
+
+
+def factor(x: float, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Return how many times, in three digits.
+
+    Examples
+    --------
+    >>> factor(1.4142), factor(1.06999, ROUND_FLOOR), factor(250.0)
+    ('1.41x', '1.06x', '250x')
+    """
+    return f"{number(x, 0.01 if x < 10 else x / 100, rounding)}x"
+
+
+def least_factor(x: float) -> str:
+    """Return a certain factor in brackets, nothing where it does not exceed 1 in the digits shown.
+
+    Examples
+    --------
+    >>> least_factor(1.0666), least_factor(1.004)
+    (' (at least 1.06x)', '')
+    """
+    told = factor(x, ROUND_FLOOR)
+    return "" if told == "1x" else f" (at least {told})"
+
+
+def _certified(result: Result) -> list[str]:
+    declared = result.problem.contamination or Contamination(0.0)
+    return [_head(result), f"{_sure(result.problem)} sure, {bad(declared)}.", _up_to(result, declared)]
+
+
+def _up_to(result: Result, declared: Contamination) -> str:
     """Return how much contamination the readings at hand bear; what was certified at eps stands at eps."""
     point = getattr(result.breakdown, declared.adversary.value)
     if point is None:
         return ""
     point = max(point, declared.eps) if result.status is Status.CERTIFIED else point
-    return f"; by the readings at hand it holds up to {percent(point, ROUND_FLOOR)}{_others(result, declared)}"
-
-
-def _others(result: "Result", declared: Contamination) -> str:
-    """Return the breakdown points of the adversaries that were not declared."""
-    others = [a for a in Adversary if a is not declared.adversary]
-    points = {a: getattr(result.breakdown, a.value) for a in others}
-    if not any(points.values()):
-        return f" ({' and '.join(others)}: not certified)"
-    known = (f"{a} {'not certified' if p is None else percent(p, ROUND_FLOOR)}" for a, p in points.items())
-    return f" ({', '.join(known)})"
+    return f"These readings support it for up to {percent(point, ROUND_FLOOR)} bad readings."
 
 
 def _amount(amount: float, *, relative: bool) -> str:
     return percent(amount, ROUND_CEILING) if relative else number(amount, amount / 10, ROUND_CEILING)
 
 
-def _distance(result: "Result") -> str:
-    """Return how far the leader may be from the best, certified."""
-    relative = result.problem.tolerance.relative
-    if math.isinf(result.tolerance):
-        return "nothing yet bounds how far it may be from the best"
-    if result.tolerance == 0:
-        return "no arm is better"
-    return f"it is at most {_amount(result.tolerance, relative=relative)} from the best"
-
-
-def _tolerable(result: "Result") -> list[str]:
-    problem, arm = result.problem, _leader_arm(result)
+def _tolerable(result: Result) -> list[str]:
+    problem = result.problem
     tolerance, declared = problem.tolerance, problem.contamination or Contamination(0.0)
-    within = _amount(result.tolerance, relative=tolerance.relative) if result.tolerance < math.inf else ""
-    asked = _amount(tolerance.amount, relative=tolerance.relative)
-    head = f"{name_of(result.best or '')} is within {within} of the {_goal(problem)} of all arms"
-    asked_for = "" if within == asked or not tolerance else f" ({asked} was asked for)"
-    if not within:  # bounds on effective gaps alone (E3): what contamination hides comes on top
-        near = (
-            f"has an effective gap of at most {asked} to"
-            if tolerance
-            else "is up to a slack in quantile levels at"
-        )
-        head, asked_for = f"{name_of(result.best or '')} {near} the {_goal(problem)} of all arms", ""
-    standing = f"; its own is {_standing(result, arm)}" if arm else ""
-    sure = f"This is certified with error probability {percent(problem.delta)} {_bad(declared)}."
-    return [f"{head}{asked_for}{standing}.", sure, _best_itself(result)]
+    best, asked = name_of(result.best or ""), _amount(tolerance.amount, relative=tolerance.relative)
+    if result.tolerance < math.inf:
+        within = _amount(result.tolerance, relative=tolerance.relative)
+        asked_for = "" if within == asked or not tolerance else f" ({asked} was asked for)"
+        head = f"{best} is within {within} of the {_goal(problem)}{asked_for}."
+    elif tolerance:  # bounds on effective gaps alone (E3): what contamination hides comes on top
+        head = f"{best} is within {asked} of the {_goal(problem)}, beside what bad readings hide."
+    else:
+        head = f"{best} has the {_goal(problem)}, up to the allowed quantile slack."
+    return [head, f"{_sure(problem)} sure, {bad(declared)}.", _best_itself(result)]
 
 
-def _best_itself(result: "Result") -> str:
+def _best_itself(result: Result) -> str:
     others = [arm for arm in result.candidates if arm != result.best]
-    return f"{_names(others)} may be better by that much." if others else ""
+    return f"{names(others)} may be better by that much." if others else ""
 
 
-def _separated(result: "Result") -> list[str]:
-    problem, arm = result.problem, _leader_arm(result)
-    standing = f": {_standing(result, arm)}." if arm else "."
+def _separated(result: Result) -> list[str]:
     return [
-        f"{name_of(result.best or '')} has the {_goal(problem).replace(' ', ' observed ', 1)}{standing}",
-        f"It is the best arm with error probability {percent(problem.delta)} if bad readings do not hide the true "
-        "order (all effective gaps are positive), however many there are.",
+        _head(result).replace(_goal(result.problem), _goal(result.problem).replace(" ", " observed ", 1), 1),
+        f"{_sure(result.problem)} sure that it is the best arm, as long as bad readings do not reverse the true "
+        "order and whoever makes them does not see the future.",
         _certified_besides(result),
     ]
 
 
-def _certified_besides(result: "Result") -> str:
-    point, estimate = result.breakdown.oblivious, result.breakdown_estimate.oblivious
-    near = percent(estimate, digits=2) if estimate else ""
-    tail = f"; with endless readings like these it would end near {near} (an estimate)" if near else ""
+def _certified_besides(result: Result) -> str:
+    point = result.breakdown.oblivious
     if not point:
-        return f"Without that promise it is not certified for any share of bad readings{tail}."
-    others = _others(result, Contamination(0.0))
-    return f"Without that promise it holds up to {percent(point, ROUND_FLOOR)} bad readings{others}{tail}."
+        return "Without that promise it is not certified for any share of bad readings."
+    return f"Without that promise these readings support it for up to {percent(point, ROUND_FLOOR)} bad readings."
 
 
-def _indistinguishable(result: "Result") -> list[str]:
+def _indistinguishable(result: Result) -> list[str]:
     problem = result.problem
     declared = problem.contamination or Contamination(0.0)
     if min(Levels.of(problem.level, problem.contamination)) <= 0:
-        return [f"{_names(result.candidates)} cannot be told apart: {_hopeless(problem)}."]
+        return [_hopeless(result)]
+    within = f" within {_amount(problem.tolerance.amount, relative=problem.tolerance.relative)}"
+    hidden = f": {percent(declared.eps)} bad readings could hide the difference" if declared.eps else ""
     return [
-        f"{_names(result.candidates)} cannot be told apart while {percent(declared.eps)} of the readings may be "
-        "bad: more pulls of this kind would not decide which has the "
-        f"{_goal(problem)}{_within(problem.tolerance)}.",
-        f"That has its own error probability of {percent(problem.delta)}, and supposes that the readings go on "
-        "as they were.",
+        f"Not decided: {names(result.candidates)} are too close to tell which has the {_goal(problem)}"
+        f"{within if problem.tolerance else ''}{hidden}.",
+        f"More readings would not help ({_sure(problem)} sure, if they keep behaving the same).",
         _best_looking(result),
         _decided_at(result, declared),
     ]
 
 
-def _within(tolerance: Tolerance) -> str:
-    return f" within {_amount(tolerance.amount, relative=tolerance.relative)}" if tolerance else ""
-
-
-def _best_looking(result: "Result") -> str:
-    arm = _leader_arm(result)
-    if arm is None:
+def _best_looking(result: Result) -> str:
+    arm = next((arm for arm in result.arms if arm.name == result.leader), None)
+    if arm is None or math.isnan(arm.observed):
         return ""
-    sure = "" if math.isinf(result.tolerance) else f", with error probability {percent(result.problem.delta)}"
-    observed = f"{quantile_name(result.problem.quantile)} {_standing(result, arm)}"
-    return f"{name_of(arm.name)} looks best ({observed}): {_distance(result)}{sure}."
+    head = f"{name_of(arm.name)} looks best ({number(arm.observed)})"
+    if math.isinf(result.tolerance):
+        return f"{head}."
+    if result.tolerance == 0:
+        return f"{head}; no arm is better ({_sure(result.problem)} sure)."
+    far = _amount(result.tolerance, relative=result.problem.tolerance.relative)
+    return f"{head} and is at most {far} from the best ({_sure(result.problem)} sure)."
 
 
-def _decided_at(result: "Result", declared: Contamination) -> str:
+def _decided_at(result: Result, declared: Contamination) -> str:
     """Return at which contamination the leader would be certified, now or with endless readings."""
     point = getattr(result.breakdown, declared.adversary.value)
     estimate = getattr(result.breakdown_estimate, declared.adversary.value)
-    who = name_of(result.leader or "")
     if point:
-        return (
-            f"{who} would be certified as best if at most {percent(point, ROUND_FLOOR)} of the readings were bad."
-        )
+        return f"It would be certified if at most {percent(point, ROUND_FLOOR)} of the readings were bad."
     if estimate and estimate < declared.eps:
         return f"Endless readings like these would decide below about {percent(estimate, digits=2)} (an estimate)."
     return ""
 
 
-def _exhausted(result: "Result") -> list[str]:
-    problem = result.problem
-    remaining = len(result.candidates)
-    out = len(problem.arms) - remaining
+def _exhausted(result: Result) -> list[str]:
+    problem, left = result.problem, len(result.candidates)
+    out = len(problem.arms) - left
+    if not left:
+        return ["Not decided yet."]
     excluded = f"; {count(out)} other{'s' * (out > 1)} excluded" if out else ""
-    if not remaining:
-        return ["The readings ended before a decision."]
     return [
-        f"The readings ended before a decision: {_names(result.candidates)} may have the "
-        f"{_goal(problem)}{excluded}.",
+        f"Not decided yet: {names(result.candidates, 'or')} may have the {_goal(problem)}{excluded}.",
         _best_looking(result),
         _decided_at(result, problem.contamination or Contamination(0.0)),
     ]
 
 
-def assumptions(problem: Problem, verdict: Verdict, design: str) -> tuple[str, ...]:
+def alarm(one: Alarm, problem: Problem) -> str:
+    """Return what in the readings does not fit the promises, and what to do about it.
+
+    Examples
+    --------
+    >>> print(alarm(Alarm("units", "A", 7, 400, detail="1,000 times"), Problem(arms=("A", "B"))))
+    7 readings of A (1.75%) lie near 1,000 times its median and hardly any beside them: if this is a mistake of
+    units, correct it at the source; nothing was changed here.
+    """
+    arm, name = name_of(one.arm), quantile_name(problem.quantile)
+    some = f"{count(one.found)} of {count(one.n)} readings of {arm} ({percent(one.found / max(1, one.n))})"
+    declared = _declaration(problem)
+    said = {
+        "dependence": f"{f'the readings of {arm} depend' if one.arm else 'readings depend'} on when they were "
+        "taken: conditions drift, come and go, or readings repeat. Measure the arms side by side (`truearm race`, "
+        "or policy=TopTwo(balanced=True)), keep conditions the same, or give one reading per independent unit.",
+        "missing": f"{some} are missing, more than chance explains when {declared}: "
+        + (
+            'find out why they fail, count them at their worst (missing="worst"), or raise eps.'
+            if problem.missing == "independent"
+            else "they count at their worst, so find out why they fail."
+        ),
+        "contradiction": f"no true {name} of {arm} fits its readings when {declared}, because {count(one.found)} "
+        f'of {count(one.n)} are missing: count them at their worst (missing="worst"), or raise eps.',
+        "outliers": f"{some} lie more than ten robust standard deviations from its median, and {declared}: look "
+        "at them, and raise eps unless they are true readings with very heavy tails.",
+        "units": f"{count(one.found)} readings of {arm} ({percent(one.found / max(1, one.n))}) lie near "
+        f"{one.detail} its median and hardly any beside them: if this is a mistake of units, correct it at the "
+        "source; nothing was changed here.",
+        "clusters": f"the rows of {arm} that share a value of {name_of(one.detail)!r} are alike, so they are not "
+        f"independent readings: name that column as the unit (unit={one.detail!r}, --unit).",
+        "ties": f"{some} equal its {name}{''.join(f' {number(x)}' for x in one.values)}: arms that share this "
+        "value cannot be told apart, so record more digits if the instrument has them.",
+    }
+    return said[one.kind]
+
+
+def _declaration(problem: Problem) -> str:
+    if problem.contamination is None:
+        return f"no share of bad readings is declared (judged by {percent(UNDECLARED.eps)})"
+    return f"at most {percent(problem.contamination.eps)} of the readings are bad"
+
+
+def assumptions(result: Result) -> tuple[str, ...]:
     """Return the promises a result rests on, one sentence each.
 
     Examples
     --------
+    >>> from truearm.claims.certificate import Verdict
+    >>> from truearm.claims.certify import certify
     >>> problem = Problem(arms=("A", "B"))
-    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
-    >>> for sentence in assumptions(problem, verdict, "sequential")[:2]:
+    >>> for sentence in assumptions(certify(problem, {}, Verdict(status=Status.EXHAUSTED, candidates=("A",))))[:2]:
     ...     print(sentence)
-    Each reading is bad with probability at most 5 %; bad readings may be anything.
-    Which readings are bad does not depend on the true readings, nor what they say (oblivious).
+    Each reading is bad with a chance of at most 5%, independently of its true value; bad readings may be anything.
+    Which readings are bad, and what they say, does not depend on the true readings (oblivious).
     """
+    problem = result.problem
     return (
         *_on_contamination(problem),
         "The n-th pull of an arm is the n-th draw of that arm, whenever it is made: draws of an arm are "
         "independent and follow one law.",
         _on_dependence(problem),
-        "A NaN is a bad reading and counts against the declared contamination; infinities are ordinary readings.",
-        *_on_sizes(design),
-        *_on_status(problem, verdict),
-        f"Four statements are each wrong with probability at most {percent(problem.delta)}: the decision, all "
-        "intervals of quantiles together, all intervals of MADs together, and the quality curve of the best arm.",
+        _on_missing(problem),
+        "A time-out is a reading worse than every value; all arms have the same time limit.",
+        *_on_sizes(result),
+        *_on_status(result),
+        _on_delta(problem),
     )
 
 
@@ -407,22 +502,27 @@ def _on_contamination(problem: Problem) -> Iterable[str]:
     c = problem.contamination
     if c is None:
         yield (
-            "Bad readings do not hide the true order: all effective gaps are positive. Their share is not "
+            "Bad readings do not reverse the true order: all effective gaps are positive. Their share is not "
             "bounded, and intervals are those of the observed readings."
         )
+        yield "Whoever makes bad readings does not see readings not yet taken (causal)."
         return
     if c.eps == 0:
         yield "No reading is bad."
         return
-    yield f"Each reading is bad with probability at most {percent(c.eps)}; bad readings may be anything."
-    yield {
-        Adversary.OBLIVIOUS: "Which readings are bad does not depend on the true readings, nor what they say "
-        "(oblivious).",
-        Adversary.PRESCIENT: "Which readings are bad does not depend on the true readings; what they say may "
-        "(prescient).",
-        Adversary.MALICIOUS: "Which readings are bad, and what they say, may depend on the true readings "
-        "(malicious).",
-    }[c.adversary]
+    if c.adversary is Adversary.MALICIOUS:
+        yield f"At most {percent(c.eps)} of the readings are bad on average; bad readings may be anything."
+        yield "Which readings are bad, and what they say, may depend on the true readings (malicious)."
+    else:
+        yield (
+            f"Each reading is bad with a chance of at most {percent(c.eps)}, independently of its true value; bad "
+            "readings may be anything."
+        )
+        yield (
+            "Which readings are bad, and what they say, does not depend on the true readings (oblivious)."
+            if c.adversary is Adversary.OBLIVIOUS
+            else "Which readings are bad does not depend on the true readings; what they say may (prescient)."
+        )
     if c.adversary is not Adversary.OBLIVIOUS:
         yield (
             "They may depend on readings not yet taken (clairvoyant)."
@@ -433,155 +533,90 @@ def _on_contamination(problem: Problem) -> Iterable[str]:
 
 def _on_dependence(problem: Problem) -> str:
     if problem.dependent_arms:
-        return "Arms may move together: nothing is supposed about how draws of different arms hang together."
+        return "Arms may move together: nothing is assumed about how draws of different arms depend on each other."
     return "Draws of different arms are independent of each other."
 
 
-def _on_sizes(design: str) -> Iterable[str]:
-    if design == "fixed":
+def _on_missing(problem: Problem) -> str:
+    if problem.missing == "independent":
+        return (
+            "Whether a reading is missing has nothing to do with what it would have said, and the bad and the "
+            "missing readings together are within the declared contamination."
+        )
+    return "A missing reading counts at its worst: it may be missing because of what it would have said."
+
+
+def _on_sizes(result: Result) -> Iterable[str]:
+    if result.design == "fixed":
         yield "The number of readings of each arm was fixed before the first of them."
 
 
-def _on_status(problem: Problem, verdict: Verdict) -> Iterable[str]:
+def _on_status(result: Result) -> Iterable[str]:
+    problem = result.problem
     if problem.regularity is not None:
         r = problem.regularity
         yield (
             f"Within {percent(r.reach)} of the median in quantile levels the distribution function of each "
             f"arm rises with slope at least 1/(B m2), B = {number(r.B)}, m2 = {number(r.m2)}."
         )
-    if verdict.status is Status.INDISTINGUISHABLE:
+    if result.status is Status.INDISTINGUISHABLE:
         yield (
-            "That more pulls would not decide supposes stationary readings, contamination included, and has "
-            f"its own error probability of {percent(problem.delta)}."
+            "That more readings would not help assumes that future readings behave the same, bad ones included, "
+            f"and has its own error probability of {percent(problem.delta)}."
         )
-    if verdict.best is not None and len(problem.arms) > 1:
-        name = quantile_name(problem.quantile)
-        yield f"Of arms with exactly the same {name} the first listed counts as the best."
+    if result.status in DECIDED and len(problem.arms) > 1:
+        yield "The best arm is one that no other arm beats; arms that tie with it are listed as ties."
 
 
-_STYLE = """<style>
-.truearm{font:14px/1.45 system-ui,sans-serif;color:inherit;max-width:62em}
-.truearm table{border-collapse:collapse;margin:.6em 0;font:inherit}
-.truearm th,.truearm td{padding:.2em .7em;text-align:right;border-bottom:1px solid rgba(128,128,128,.35);
-white-space:nowrap;background:none;color:inherit}
-.truearm th:first-child,.truearm td:first-child{text-align:left;white-space:normal;overflow-wrap:anywhere;
-min-width:7em}
-.truearm .best td:first-child{font-weight:600}
-.truearm .out{opacity:.6}
-.truearm svg{vertical-align:middle;color:#4a90d9}
-.truearm .alarm{border-left:3px solid #d08000;padding-left:.6em}
-.truearm .note{opacity:.75;font-size:12px}
-</style>"""
-_HUGE = math.nextafter(math.inf, 0.0)
-_WIDTH, _HEIGHT = 260, 18  # pixels of one arm's picture
+def _on_delta(problem: Problem) -> str:
+    return (
+        f"Each of these is wrong with probability at most {percent(problem.delta)}, each on its own: the "
+        "decision, the margins over the other arms, the certified tolerance, all intervals of quantiles together, "
+        "all intervals of MADs together, and the quality curve of the best arm."
+    )
 
 
-def html(result: "Result") -> str:
-    """Return a self-contained HTML fragment for notebooks: no scripts, nothing from elsewhere.
+def notes(
+    missing: Mapping[str, int], few: Mapping[str, int], needed: Mapping[str, int] | None, result: Result
+) -> tuple[str, ...]:
+    """Return what a reader of an analysis should know besides the answer.
+
+    Parameters
+    ----------
+    missing
+        Cells without a value, per arm.
+    few
+        Arms with too few readings to be ruled out, and how many they have.
+    needed
+        More readings per arm that would decide; None: no number would.
 
     Examples
     --------
-    >>> from truearm.claims.result import certify
-    >>> problem = Problem(arms=("<A>", "B"))
-    >>> result = certify(problem, {}, Verdict(status=Status.EXHAUSTED, candidates=problem.arms))
-    >>> "<A>" in html(result), "&lt;A&gt;" in html(result)
-    (False, True)
+    >>> from truearm.claims.certificate import Verdict
+    >>> from truearm.claims.certify import certify
+    >>> result = certify(Problem(arms=("A", "B")), {}, Verdict(status=Status.EXHAUSTED, candidates=("A", "B")))
+    >>> notes({"A": 0, "B": 2}, {}, {"A": 60, "B": 45}, result)[1]
+    'About 105 more readings like these would decide (an estimate).'
     """
-    span = _span(result)
-    rows = "".join(_row(result, arm, span) for arm in result.arms)
-    alarms = "".join(f'<p class="alarm">{escape(alarm.message)}</p>' for alarm in result.alarms)
-    promises = "".join(f"<li>{escape(sentence)}</li>" for sentence in result.assumptions)
-    head = "".join(f"<th>{escape(title)}</th>" for title in _titles(result.problem))
-    return (
-        f'<div class="truearm">{_STYLE}<p>{escape(without_alarms(result))}</p>{alarms}'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        f'<p class="note">{_LEGEND}</p>'
-        f"<details><summary>What this rests on</summary><ul>{promises}</ul></details></div>"
+    told = []
+    if total := sum(missing.values()):
+        where = ", ".join(f"{name_of(name)} {count(n)}" for name, n in list(missing.items())[:_LISTED] if n)
+        promise = result.problem.missing == "worst"
+        fate = "at their worst" if promise else "as bad readings, as if failing had nothing to do with the value"
+        told.append(f"{count(total)} cell{'s' * (total > 1)} without a value count {fate} ({where}).")
+    for name, n in list(few.items())[:3]:
+        told.append(
+            f"{name_of(name)} has {count(n)} reading{'s' * (n != 1)}: too few to rule it out, whatever they say."
+        )
+    if result.best is None and result.status is not Status.DOUBTFUL:
+        told.append(
+            "Readings like these would not decide, however many there are (an estimate)."
+            if needed is None
+            else f"About {count(sum(needed.values()))} more readings like these would decide (an estimate)."
+        )
+    told.append(
+        "Design: fixed, valid if the number of readings of every arm was chosen in advance."
+        if result.design == "fixed"
+        else "Design: sequential, valid however often the readings were looked at."
     )
-
-
-_LEGEND = (
-    "Tick: observed. Thick bar: what contamination alone leaves open, whatever the number of readings (an "
-    "estimate). Thin line: what more readings would remove. Grayed: excluded."
-)
-
-
-def without_alarms(result: "Result") -> str:
-    """Return the summary without the alarms, for pages that show those apart.
-
-    Examples
-    --------
-    >>> from truearm.claims.result import certify
-    >>> problem = Problem(arms=("A", "B"))
-    >>> print(without_alarms(certify(problem, {}, Verdict(status=Status.EXHAUSTED, candidates=problem.arms))))
-    No readings yet: nothing is known about which of A and B has the highest median. 0 pulls of 2 arms.
-    """
-    told = summary(result)
-    first = told.find(" Alarm: ") if result.alarms else -1
-    return told if first < 0 else told[:first]
-
-
-def _titles(problem: Problem) -> tuple[str, ...]:
-    name = quantile_name(problem.quantile)
-    where = "if none is bad" if problem.contamination is None else f"true {name}"
-    return ("arm", "pulls", f"observed {name}", where, "MAD", "")
-
-
-def _row(result: "Result", arm: "Arm", span: tuple[float, float]) -> str:
-    kind = "best" if arm.name == result.best else "" if arm.name in result.candidates else "out"
-    where = "contradictory"
-    if arm.low <= arm.high:
-        where = " to ".join(map(_short, interval_ends(arm.low, arm.high)))
-    texts = (name_of(arm.name), count(arm.n), _short(number(arm.median)), where, _short(number(arm.mad)))
-    cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
-    return f'<tr class="{kind}">{cells}<td>{_picture(arm, span)}</td></tr>'
-
-
-def _short(text: str) -> str:
-    return {"minus infinity": "−∞", "infinity": "∞", "unknown": "–"}.get(text, text)
-
-
-def _span(result: "Result") -> tuple[float, float]:
-    """Return the stretch the pictures show: all observed quantiles, and the intervals of arms still in play."""
-    shown = [
-        x
-        for arm in result.arms
-        for x in (arm.median, *((arm.low, arm.high) if arm.name in result.candidates else ()))
-        if math.isfinite(x)
-    ]
-    if not shown:
-        return 0.0, 1.0
-    low, high = min(shown), max(shown)
-    room = (high / 2 - low / 2) / 10 or abs(low) / 10 or 1.0  # halves, so that huge readings do not overflow
-    return max(low - room, -_HUGE), min(high + room, _HUGE)
-
-
-def _picture(arm: "Arm", span: tuple[float, float]) -> str:
-    """Return the interval of one arm: a thin line, the contamination part thick, the observed value a tick."""
-    if math.isnan(arm.median) or arm.low > arm.high:
-        return ""
-    half = _HEIGHT / 2
-    left, right = _at(arm.low, span), _at(arm.high, span)
-    inner = sorted(min(max(_at(x, span), left), right) for x in (arm.contamination_low, arm.contamination_high))
-    tick = (
-        f'<line x1="{_at(arm.median, span):.1f}" x2="{_at(arm.median, span):.1f}" y1="1" y2="{_HEIGHT - 1}" '
-        'stroke="currentColor" stroke-width="2"/>'
-        if math.isfinite(arm.median)
-        else ""
-    )
-    return (
-        f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="interval from {" to ".join(interval_ends(arm.low, arm.high))}">'
-        f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{half}" y2="{half}" stroke="currentColor" '
-        'stroke-width="1.5"/>'
-        f'<rect x="{inner[0]:.1f}" y="{half - 4}" width="{inner[1] - inner[0]:.1f}" height="8" rx="2" '
-        f'fill="currentColor" fill-opacity=".5"/>{tick}</svg>'
-    )
-
-
-def _at(x: float, span: tuple[float, float]) -> float:
-    low, high = span
-    if math.isinf(x):
-        return 0.0 if x < 0 else float(_WIDTH)
-    place = (x / 2 - low / 2) / (high / 2 - low / 2)
-    return _WIDTH * min(max(place, 0.0), 1.0)
+    return tuple(told)

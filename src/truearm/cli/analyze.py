@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from truearm.analysis import Analysis, analyze, without_missing
-from truearm.claims.certificate import Status
+from truearm.analysis import Analysis, analyze
+from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import count, interval_ends, name_of, number, percent, quantile_name
 from truearm.cli import options
@@ -18,7 +18,7 @@ from truearm.report.export import json_text
 from truearm.report.text import standing_in, table
 from truearm.world import files
 
-UNDECIDED = 3  # exit code of a run that ends without a best arm: not an error, and no decision either
+UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
 _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality
 _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 
@@ -47,10 +47,11 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 )
 @click.option(
     "--missing",
-    type=click.Choice(["contaminated", "drop"]),
-    default="contaminated",
+    type=click.Choice(["worst", "independent"]),
+    default="worst",
     show_default=True,
-    help="Whether empty cells count as bad readings, or are left out.",
+    help="Empty cells count at their worst; or as bad readings, if you promise that they are empty for reasons "
+    "that have nothing to do with their value.",
 )
 @click.option("--dependent-arms", is_flag=True, help="Readings of different arms move together.")
 @click.option("--pairs", is_flag=True, help="Compare every arm with every other.")
@@ -85,10 +86,11 @@ def analyze_command(
     if html is not None:
         from truearm.report.html import page
 
-        used = without_missing(tapes) if chosen["missing"] == "drop" else tapes
-        Path(html).write_text(page(found, used), encoding="utf-8")
+        Path(html).write_text(page(found, tapes), encoding="utf-8")
     click.echo(json_text(found.to_dict()) if as_json else told(found))
-    if found.status in (Status.INDISTINGUISHABLE, Status.EXHAUSTED):
+    if found.status is Status.DOUBTFUL:
+        sys.exit(DOUBTFUL)
+    if found.status not in DECIDED:
         sys.exit(UNDECIDED)
 
 
@@ -116,7 +118,7 @@ def _arms(found: Analysis) -> list[tuple[str, ...]]:
 
 def _row(found: Analysis, arm: Arm) -> tuple[str, ...]:
     ends = " to ".join(map(_short, interval_ends(arm.low, arm.high))) if arm.low <= arm.high else "contradictory"
-    numbers = (_short(number(arm.median)), ends, _short(number(arm.mad)))
+    numbers = (_short(number(arm.observed)), ends, _short(number(arm.mad)))
     return (name_of(arm.name), count(arm.n), *numbers, standing_in(found, arm.name))
 
 

@@ -4,27 +4,25 @@
 1  a gate failed: the named command lost, or another one is worse than the baseline
 2  wrong usage, or a command failed
 3  not decided: indistinguishable, or the budget ended first
-4  with --strict: the readings contradict the assumptions
+4  doubtful: the readings contradict a promise, and nothing is certified; with --strict also after an alarm
 """
 
-import math
 from collections.abc import Sequence
 
-from truearm.claims.certificate import Status, Tapes, sample_of
+from truearm.claims.certificate import DECIDED, Status, Tapes
+from truearm.claims.certify import judge_of
 from truearm.claims.result import Result
 from truearm.claims.wording import name_of
-from truearm.evidence import Levels, pair, pair_rule, threshold
 from truearm.report.text import standing_of
 
-GOOD, FAILED, USAGE, UNDECIDED, ALARMED = range(5)
-_DECIDED = (Status.CERTIFIED, Status.TOLERABLE, Status.SEPARATED)
+GOOD, FAILED, USAGE, UNDECIDED, DOUBTFUL = range(5)
 
 
 def worse_than(result: Result, tapes: Tapes, baseline: str) -> tuple[str, ...]:
     """Return the arms that are certified to be worse than the baseline.
 
-    If the baseline is certified to be best, all others are. Otherwise each is judged against it by the evidence
-    of the pair (evidence T3), which errs over all arms and at any time with probability at most delta.
+    Each is judged against it by the strict evidence of the pair, which errs over all arms and at any time with
+    probability at most delta; arms that tie with the baseline are not worse (evidence T10b).
 
     Examples
     --------
@@ -35,19 +33,10 @@ def worse_than(result: Result, tapes: Tapes, baseline: str) -> tuple[str, ...]:
     >>> worse_than(study.result, study.readings, "old"), worse_than(study.result, study.readings, "new")
     (('new',), ())
     """
-    problem = result.problem
-    others = tuple(arm for arm in problem.arms if arm != baseline)
-    if result.best == baseline and result.status in (Status.CERTIFIED, Status.SEPARATED):
-        return others
-    samples = {arm: sample_of(tapes[arm], len(tapes[arm]), problem.sign) for arm in problem.arms}
-    levels = Levels.of(problem.level, problem.contamination)
-    rule = pair_rule(problem.contamination, dependent_arms=problem.dependent_arms)
-    bar = math.log(threshold(len(problem.arms), problem.delta, rule))
-    if min(levels) <= 0 or not all(sample.n for sample in samples.values()):
+    arms = result.problem.arms
+    if result.status is Status.DOUBTFUL:
         return ()
-    return tuple(
-        arm for arm in others if pair(samples[baseline], samples[arm], levels, closed=True).log_value >= bar
-    )
+    return tuple(arms[i] for i in judge_of(result.certificate, tapes).worse_than(arms.index(baseline)))
 
 
 def exit_code(
@@ -74,11 +63,11 @@ def exit_code(
     >>> exit_code(Study(["A", "B"], max_pulls=0).result)
     3
     """
-    if strict and result.alarms:
-        return ALARMED
+    if result.status is Status.DOUBTFUL or (strict and result.alarms):
+        return DOUBTFUL
     if worse or (unless_best is not None and standing_of(result, unless_best) == "excluded"):
         return FAILED
-    if result.status not in _DECIDED or (unless_best is not None and result.best != unless_best):
+    if result.status not in DECIDED or (unless_best is not None and result.best != unless_best):
         return UNDECIDED
     return GOOD
 

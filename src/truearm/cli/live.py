@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from truearm.claims.certificate import sample_of
-from truearm.claims.result import Arm, describe
+from truearm.claims.certify import describe
+from truearm.claims.result import Arm
 from truearm.claims.wording import count, interval_ends, name_of, number, quantile_name
 from truearm.policies import Standing
 from truearm.report.text import Unit, unit_for
@@ -68,7 +69,7 @@ class Board:
         study, problem = self.study, self.study.problem
         tapes = study.readings
         arms = [
-            describe(arm, sample_of(tapes[arm], len(tapes[arm]), problem.sign), problem, design="sequential")
+            describe(arm, sample_of(tapes[arm], len(tapes[arm]), problem), problem, design="sequential")
             for arm in problem.arms
         ]
         standing = study.standing
@@ -107,7 +108,7 @@ def _table(arms: Sequence[Arm], standing: Standing, unit: Unit, *, quantile: str
         table.add_row(
             Text(name_of(arm.name)),
             count(arm.n),
-            number(arm.median / unit.size) if arm.n else "",
+            number(arm.observed / unit.size) if arm.n else "",
             _interval(arm, unit),
             place,
             "" if place == "leads" else bar(_share(standing, arm.name)),

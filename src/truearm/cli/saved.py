@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from truearm.claims.result import problem_from_dict, problem_to_dict
+from truearm.claims.plain import from_plain, to_plain
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument, ProtocolError
 from truearm.policies import Policy
@@ -53,7 +53,7 @@ def definition_of(
     ('A', 'B')
     """
     return {
-        "problem": problem_to_dict(problem),
+        "problem": to_plain(problem),
         "policy": "toptwo",
         "options": {"first": policy.first, "balanced": policy.balanced},
         "seed": seed,
@@ -70,7 +70,7 @@ def study_from(definition: Mapping[str, Any]) -> Study:
     >>> study_from(made).ask_counts()
     {'A': 20, 'B': 20}
     """
-    problem = problem_from_dict(definition["problem"])
+    problem = from_plain(Problem, definition["problem"], "problem")
     policy: str | Policy[Any] = definition["policy"]
     if "options" in definition:
         policy = TopTwo(**definition["options"])

@@ -4,7 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from truearm.errors import InvalidArgument
+from truearm.evidence.shifts import worsened
 from truearm.problem import Tolerance
 from truearm.world.commands import Command, bind
 from truearm.world.processes import Conditions, Startup, shell_startup
@@ -27,13 +30,11 @@ class Handicap:
     goal: str
 
     def applied(self, arm: str, value: float) -> float:
-        """Return the reading, made worse if it is the baseline's (as `evidence.shifted` does)."""
+        """Return the reading, made worse if it is the baseline's (as `shifts.worsened` does)."""
         if arm != self.arm:
             return value
-        if self.tolerance.relative:
-            factor = 1 + self.tolerance.amount
-            return value * factor if self.goal == "min" else value / factor
-        return value + self.tolerance.amount if self.goal == "min" else value - self.tolerance.amount
+        sign = 1.0 if self.goal == "max" else -1.0
+        return sign * float(worsened(np.array(sign * value), self.tolerance, sign))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

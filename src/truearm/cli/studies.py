@@ -261,7 +261,7 @@ def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool,
     if as_csv:
         return csv_text(result, hyperfine_results(commands, runs)).rstrip("\n")
     unit = text.unit_for(metric, result.arms)
-    shown = text.in_unit(result, tapes, unit)
-    rows = text.rows(shown, unit, ratios(result, tapes))
+    shown = text.in_unit(result, unit)
+    rows = text.rows(shown, unit, ratios(result))
     words = text.paragraph(shown, unit)
     return text.markdown(rows, words) if as_markdown else f"{words}\n\n{text.table(rows)}"

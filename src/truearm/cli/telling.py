@@ -45,7 +45,7 @@ class Outcome:
     @property
     def ratios(self) -> tuple[Ratio, ...]:
         """Every command against the reference."""
-        return ratios(self.result, self.tapes, self.reference)
+        return ratios(self.result, self.reference)
 
     @property
     def worse(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def summarize(outcome: Outcome) -> str:
 
 def _shown(outcome: Outcome) -> tuple[text.Unit, Result]:
     unit = text.unit_for(outcome.setting.metric, outcome.result.arms, outcome.unit)
-    return unit, text.in_unit(outcome.result, outcome.tapes, unit)
+    return unit, text.in_unit(outcome.result, unit)
 
 
 def _json(outcome: Outcome) -> str:

@@ -1,67 +1,36 @@
-"""What readings say about an order of arms."""
+"""What readings say about an order of arms: one judge, and what it is made of."""
 
-from truearm.evidence.judge import (
-    Breakdown,
-    Comparison,
-    Entry,
-    Evidence,
-    Levels,
-    Rule,
-    Stake,
-    against,
-    best_looking,
-    breakdown,
-    breakdown_estimate,
-    breakdown_point,
-    certified_tolerance,
-    fixed_against,
-    fixed_pair,
-    fixed_term,
-    indistinguishable,
-    is_better,
-    mixture_term,
-    p_value_of,
-    pair,
-    pair_rule,
-    pooled,
-    pooled_at,
-    portfolio,
-    positive,
-    shifted,
-    stakes_against,
-    threshold,
-    within_tolerance,
-)
+from truearm.evidence.comparison import Comparison, breakdown, is_better
+from truearm.evidence.cuts import Evidence, Stake, fixed_pair, fixed_term, mixture_term, pair, pooled, portfolio
+from truearm.evidence.judge import Entry, Judge, best_looking
+from truearm.evidence.levels import Levels, Rule, p_value_of, pair_rule, rule_for, threshold
+from truearm.evidence.points import Breakdown, breakdown_estimate, breakdown_point
+from truearm.evidence.shifts import certified_tolerance, shifted
 
 __all__ = [
     "Breakdown",
     "Comparison",
     "Entry",
     "Evidence",
+    "Judge",
     "Levels",
     "Rule",
     "Stake",
-    "against",
     "best_looking",
     "breakdown",
     "breakdown_estimate",
     "breakdown_point",
     "certified_tolerance",
-    "fixed_against",
     "fixed_pair",
     "fixed_term",
-    "indistinguishable",
     "is_better",
     "mixture_term",
     "p_value_of",
     "pair",
     "pair_rule",
     "pooled",
-    "pooled_at",
     "portfolio",
-    "positive",
+    "rule_for",
     "shifted",
-    "stakes_against",
     "threshold",
-    "within_tolerance",
 ]

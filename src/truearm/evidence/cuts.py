@@ -18,42 +18,13 @@ from numpy.typing import NDArray
 from scipy.special import bdtr, lambertw
 
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
+from truearm.evidence.levels import Levels
 from truearm.evidence.sample import EMPTY, Sample
-from truearm.problem import Adversary, Contamination
 
 Floats = NDArray[np.float64]
 
 _FANOUT = 8  # pieces an open stretch of ranks is cut into; 4 to 16 cost the same within 20 %
 _COARSE = 32  # first pieces of the whole range of ranks
-
-
-class Levels(NamedTuple):
-    """Least chances that a reading falls in L (an arm at or below the cut) and in U (at or above it).
-
-    Examples
-    --------
-    >>> Levels.of(0.5, Contamination(0.1))
-    Levels(low=0.45, high=0.45)
-    >>> Levels.of(0.25, None)
-    Levels(low=0.25, high=0.75)
-    """
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, quantile: float, contamination: Contamination | None) -> "Levels":
-        """Return the levels of a quantile under a contamination, None meaning the paper's promise."""
-        if contamination is None:
-            return cls(quantile, 1 - quantile)  # evidence section 1: identified
-        return cls.at(quantile, contamination.eps, contamination.adversary)
-
-    @classmethod
-    def at(cls, quantile: float, eps: float, adversary: Adversary) -> "Levels":
-        """Return the levels at any eps in [0, 1], as the search for a breakdown point needs them."""
-        if adversary is Adversary.MALICIOUS:
-            return cls(quantile - eps, 1 - quantile - eps)  # audit 2.A, and beyond eps = 1/2
-        return cls((1 - eps) * quantile, (1 - eps) * (1 - quantile))  # audit 2.A
 
 
 class Stake(NamedTuple):
@@ -89,6 +60,10 @@ class Evidence(NamedTuple):
 Term = Callable[
     [Floats, "float | NDArray[Any]", float], Floats
 ]  # (count in the null's favor, n, level) -> log-evidence
+
+
+Lift = Callable[[Floats], Floats]
+"""A nondecreasing map of cuts: rivals are cut at its values, so that an order is judged up to a shift."""
 
 
 def mixture_term(prior: Prior = DEFAULT_PRIOR) -> Term:
@@ -129,6 +104,8 @@ class _Cuts:
     levels: Levels
     log_cash: float
     term: Term
+    lift: Lift | None = None
+    """Where the rivals' readings are cut, from where the judged arm's are (evidence T7)."""
 
     def sides(self, ranks: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return the judged arm's own evidence, rising with the cut, and the log of the portfolio, falling.
@@ -140,7 +117,8 @@ class _Cuts:
         cuts = (
             own.values[np.minimum(ranks, own.values.size - 1)] if own.values.size else np.full(ranks.shape, np.inf)
         )
-        counts, sizes = [own.values.size - ranks + own.pending], [[own.n]]
+        cuts = cuts if self.lift is None else self.lift(cuts)
+        counts, sizes = [own.values.size - ranks + own.unknown], [[own.n]]
         for stake in stakes:
             count = np.where(beyond, _all_below(stake.sample), stake.sample.below(cuts, closed=stake.closed))
             n = stake.sample.n
@@ -167,7 +145,7 @@ class _Cuts:
 
 
 def _all_below(sample: Sample) -> int:
-    return sample.size + sample.pending
+    return sample.size + sample.unknown
 
 
 def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evidence:
@@ -214,6 +192,7 @@ def pair(
     guess: int | None = None,
     times: float = 1.0,
     enough: float | None = None,
+    lift: Lift | None = None,
 ) -> Evidence:
     """Return the evidence that one arm is better than another: E_ij of evidence.md, minimized over all cuts.
 
@@ -228,6 +207,8 @@ def pair(
     enough
         For callers who only ask whether the evidence reaches this: the value returned is then on the right side
         of it, found sooner, and need not be the minimum.
+    lift
+        Cuts the readings of `better` elsewhere than those of `worse`: up to which shift the order is judged.
 
     Examples
     --------
@@ -236,7 +217,8 @@ def pair(
     6.591
     """
     term = _repeated(mixture_term(prior), times)
-    return _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, term), guess, enough)
+    stakes = [Stake(better, closed=closed)]
+    return _least(_Cuts(worse.settled(), stakes, levels, -np.inf, term, lift), guess, enough)
 
 
 def _repeated(term: Term, times: float) -> Term:
@@ -253,6 +235,7 @@ def fixed_pair(
     closed: bool = False,
     times: float = 1.0,
     enough: float | None = None,
+    lift: Lift | None = None,
 ) -> Evidence:
     """Return -log of a p-value against "worse is at least as good", for sizes fixed in advance.
 
@@ -267,7 +250,7 @@ def fixed_pair(
     """
     term = _repeated(fixed_term, times)
     enough = None if enough is None else _fisher_sum(enough)
-    least = _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, term), None, enough)
+    least = _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, term, lift), None, enough)
     total = max(0.0, least.log_value)
     return Evidence(total - math.log1p(total), least.rank)  # -log(w (1 - ln w)), w = e^-total
 
@@ -321,6 +304,7 @@ def pooled(
     prior: Prior = DEFAULT_PRIOR,
     guess: int | None = None,
     enough: float | None = None,
+    lift: Lift | None = None,
 ) -> Evidence:
     """Return log W_i, the evidence that the judged arm is not the best, minimized over all cuts (T5).
 
@@ -331,7 +315,7 @@ def pooled(
     >>> pooled(b, stakes, cash, Levels(0.5, 0.5)) == pair(a, b, Levels(0.5, 0.5))
     True
     """
-    return _least(_Cuts(judged.settled(), stakes, levels, log_cash, mixture_term(prior)), guess, enough)
+    return _least(_Cuts(judged.settled(), stakes, levels, log_cash, mixture_term(prior), lift), guess, enough)
 
 
 def pooled_at(

@@ -30,12 +30,12 @@ class Desk(NamedTuple):
 
 
 ROOM, N, KNOWN, BELOW, WIDTH, ALIVE = range(6)  # WIDTH: readings in the window, -1 where it must be centered
-LOW, HIGH, ESTIMATE, UPPER, UPPER_RADIUS, LOWER, LOWER_RADIUS = range(7)
+LOW, HIGH, ESTIMATE, UPPER, UPPER_RADIUS, LOWER, LOWER_RADIUS, ESTIMATE_HIGH = range(8)
 ROUND, LEADER, LEFT, PULLS = range(4)
 
 
 @door
-def advance(desk: Desk, tolerance: float, max_pulls: int, rounds: int) -> int:
+def advance(desk: Desk, tolerance: float, max_pulls: int, rounds: int, worst: bool) -> int:
     """Run until the end, until readings are short, a window is astray, or so many more rounds are done."""
     last = desk.run[ROUND] + rounds
     while desk.run[ROUND] < last:
@@ -49,7 +49,7 @@ def advance(desk: Desk, tolerance: float, max_pulls: int, rounds: int) -> int:
         for i in range(desk.ints.shape[1]):
             if desk.ints[ALIVE, i]:
                 take(desk, i, desk.totals[done + 1])
-        if not estimate(desk):
+        if not estimate(desk, worst):
             return STRAY
         desk.run[PULLS] += desk.run[LEFT] * (desk.totals[done + 1] - desk.totals[done])
         desk.run[ROUND] = done + 1
@@ -100,22 +100,34 @@ def insert(window: Floats, width: int, x: float) -> int:
 
 
 @compiled
-def estimate(desk: Desk) -> bool:
-    """Write the medians of all arms left; say no if a window does not hold one."""
+def estimate(desk: Desk, worst: bool) -> bool:
+    """Write the medians of all arms left, missing readings low and high; say no if a window does not hold one."""
     for i in range(desk.ints.shape[1]):
         if not desk.ints[ALIVE, i]:
             continue
-        known, under, width = desk.ints[KNOWN, i], desk.ints[BELOW, i], desk.ints[WIDTH, i]
-        if known == 0 and width >= 0:
-            desk.reals[ESTIMATE, i] = -math.inf
-            continue
-        first, second = (known - 1) // 2 - under, known // 2 - under
-        if first < 0 or second >= width:
+        if desk.ints[WIDTH, i] < 0:
             return False
-        low, high = desk.window[i, first], desk.window[i, second]
-        middle = low if low == high or low == -math.inf else low / 2 + high / 2  # noqa: PLR1714 - as rounds.median
-        desk.reals[ESTIMATE, i] = middle
+        missing = desk.ints[N, i] - desk.ints[KNOWN, i] if worst else 0
+        n = desk.ints[KNOWN, i] + missing
+        for end in range(2):
+            bottom = missing if end == 0 else 0
+            low, high = place(desk, i, (n - 1) // 2 - bottom), place(desk, i, n // 2 - bottom)
+            if math.isnan(low) or math.isnan(high):
+                return False
+            middle = low if low == high or low == -math.inf else low / 2 + high / 2  # noqa: PLR1714 - as rounds
+            desk.reals[ESTIMATE if end == 0 else ESTIMATE_HIGH, i] = -math.inf if n == 0 else middle
     return True
+
+
+@compiled
+def place(desk: Desk, arm: int, rank: int) -> float:
+    """Return the value at a rank from 0 on; ranks outside are infinities, NaN if the window does not hold it."""
+    if rank < 0:
+        return -math.inf
+    if rank >= desk.ints[KNOWN, arm]:
+        return math.inf
+    at = rank - desk.ints[BELOW, arm]
+    return desk.window[arm, at] if 0 <= at < desk.ints[WIDTH, arm] else math.nan
 
 
 @compiled
@@ -130,12 +142,12 @@ def judge(desk: Desk, radius: float) -> None:
     for i in range(desk.ints.shape[1]):
         if not desk.ints[ALIVE, i]:
             continue
-        value = desk.reals[ESTIMATE, i]
-        if value + radius < desk.reals[UPPER, i] + desk.reals[UPPER_RADIUS, i]:
-            desk.reals[UPPER, i], desk.reals[UPPER_RADIUS, i] = value, radius
-        if value - radius > desk.reals[LOWER, i] + desk.reals[LOWER_RADIUS, i]:
-            desk.reals[LOWER, i], desk.reals[LOWER_RADIUS, i] = value, -radius
-        if value + radius < best:
+        low, high = desk.reals[ESTIMATE, i], desk.reals[ESTIMATE_HIGH, i]
+        if high + radius < desk.reals[UPPER, i] + desk.reals[UPPER_RADIUS, i]:
+            desk.reals[UPPER, i], desk.reals[UPPER_RADIUS, i] = high, radius
+        if low - radius > desk.reals[LOWER, i] + desk.reals[LOWER_RADIUS, i]:
+            desk.reals[LOWER, i], desk.reals[LOWER_RADIUS, i] = low, -radius
+        if high + radius < best:
             desk.ints[ALIVE, i] = 0
             desk.run[LEFT] -= 1
 

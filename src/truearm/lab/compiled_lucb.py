@@ -15,6 +15,7 @@ class Rules(NamedTuple):
     tolerance: float
     accepts_ties: bool
     max_pulls: int
+    worst: bool
 
 
 class Desk(NamedTuple):
@@ -49,7 +50,7 @@ def advance(desk: Desk, rules: Rules, decisions: int) -> int:
             return SHORT
         for i in range(desk.ints.shape[1]):
             if desk.ints[BATCH, i] > 0:
-                take(desk, i)
+                take(desk, i, rules.worst)
         desk.run[DECISIONS] += 1
         status = decide(desk, rules)
         if status != RUNNING:
@@ -69,7 +70,7 @@ def fill_ranks(ranks: Ints, tables: Mixture, bar: float) -> None:
 
 
 @compiled
-def take(desk: Desk, arm: int) -> None:
+def take(desk: Desk, arm: int, worst: bool) -> None:
     """Merge an arm's readings of the batch and renew its limits."""
     first, start, room = desk.ints[FIRST, arm], desk.ints[START, arm], desk.ints[ROOM, arm]
     at, other = first + desk.ints[N, arm], 4 * first + room - start
@@ -80,8 +81,9 @@ def take(desk: Desk, arm: int) -> None:
     desk.ints[BATCH, arm] = 0
     n = desk.ints[N, arm]
     missing = n - desk.ints[SIZE, arm]
-    desk.reals[LOW, arm] = order_statistic(desk, arm, desk.ranks[LOW, n] - missing)
-    desk.reals[HIGH, arm] = order_statistic(desk, arm, n + 1 - desk.ranks[HIGH, n] - missing)
+    unknown = missing if worst else 0
+    desk.reals[LOW, arm] = order_statistic(desk, arm, desk.ranks[LOW, n] - unknown)
+    desk.reals[HIGH, arm] = order_statistic(desk, arm, n + 1 - desk.ranks[HIGH, n] - (missing - unknown))
 
 
 @compiled

@@ -54,6 +54,8 @@ class Rules(NamedTuple):
     stale: float
     futility: float
     max_pulls: int
+    worst: bool
+    """Whether missing readings count at their worst (evidence T8)."""
 
 
 class Desk(NamedTuple):
@@ -114,7 +116,7 @@ def advance(desk: Desk, rules: Rules, tables: Tables, decisions: int) -> int:
         if total > rules.max_pulls:
             if desk.run[ENTERED_COUNT] > 0:
                 test(desk, rules, tables, everyone=True)
-                if rules.certified and futile(desk, rules, tables):
+                if tried(desk, rules) and futile(desk, rules, tables):
                     return FUTILE
             return EXHAUSTED
         if is_short(desk):
@@ -163,7 +165,7 @@ def take(desk: Desk) -> None:
 @compiled
 def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
     """Choose the next batch or the end."""
-    leader = best_looking(desk, rules.level)
+    leader = best_looking(desk, rules)
     if leader < 0:
         for i in range(desk.ints.shape[1]):
             desk.ints[BATCH, i] = desk.ints[ALIVE, i]
@@ -180,22 +182,23 @@ def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
         return TOLERABLE
     if pulls >= desk.next_futility[0]:
         desk.next_futility[0] = rules.futility * pulls
-        if rules.certified and futile(desk, rules, tables):
+        if tried(desk, rules) and futile(desk, rules, tables):
             return FUTILE
     choose_batch(desk, rules, tables, rival)
     return RUNNING
 
 
 @compiled
-def best_looking(desk: Desk, level: float) -> int:
+def best_looking(desk: Desk, rules: Rules) -> int:
     """Return the arm with the best empirical quantile, ties by fewest readings below it, then by order."""
     best, top, middle = -1, -math.inf, 0.0
     for i in range(desk.ints.shape[1]):
         size = desk.ints[SIZE, i]
         if desk.ints[ALIVE, i] == 0 or size == 0:
             continue
-        rank = max(1, math.ceil(level * size - 1e-9))
-        x = desk.values[desk.ints[START, i] + rank - 1]
+        bottom = desk.ints[N, i] - size if rules.worst else 0
+        rank = max(1, math.ceil(rules.level * (size + bottom) - 1e-9)) - bottom
+        x = order_statistic(desk, i, rank)
         if best >= 0 and x < top:
             continue
         both = below(desk.values, desk.ints[START, i], size, x)
@@ -259,29 +262,35 @@ def at_cut(desk: Desk, rules: Rules, tables: Tables, judged: int) -> float:
     x, n, first = desk.reals[CUT, judged], desk.ints[N, judged], desk.ints[START, judged]
     if desk.reals[MINE_N, judged] != n or desk.reals[MINE_CUT, judged] != x:
         above = desk.ints[SIZE, judged] - below(desk.values, first, desk.ints[SIZE, judged], x)
-        desk.reals[MINE, judged] = log_mixture(tables.high, above, n)
+        desk.reals[MINE, judged] = log_mixture(tables.high, above + lost(desk, rules, judged), n)
         desk.reals[MINE_N, judged], desk.reals[MINE_CUT, judged] = n, x
     if not rules.pooled:
         leader = desk.run[LEADER]
-        bet(desk, tables, leader, judged, x)
+        bet(desk, rules, tables, leader, judged, x)
         return float(desk.reals[MINE, judged] + desk.bets[leader, judged, WHOLE_BET])
     for m in range(desk.run[ENTERED_COUNT]):
         if desk.ints[ENTERED, m] != judged:
-            bet(desk, tables, desk.ints[ENTERED, m], judged, x)
+            bet(desk, rules, tables, desk.ints[ENTERED, m], judged, x)
     return float(desk.reals[MINE, judged] + portfolio(desk, judged, desk.bets[:, judged]))
 
 
 @compiled
-def bet(desk: Desk, tables: Tables, arm: int, judged: int, x: float) -> None:
+def lost(desk: Desk, rules: Rules, arm: int) -> int:
+    """Return how many readings of an arm are missing and count on the side that hurts."""
+    return desk.ints[N, arm] - desk.ints[SIZE, arm] if rules.worst else 0
+
+
+@compiled
+def bet(desk: Desk, rules: Rules, tables: Tables, arm: int, judged: int, x: float) -> None:
     """Refresh what an entered arm's readings say at the cut of the judged arm."""
     n, kept = desk.ints[N, arm], desk.bets[arm, judged]
     if kept[BET_N] != n or kept[BET_CUT] != x:
         kept[BET_N], kept[BET_CUT] = n, x
-        measure(desk, tables, arm, x, kept, judged)
+        measure(desk, rules, tables, arm, x, kept, judged)
 
 
 @compiled
-def measure(desk: Desk, tables: Tables, arm: int, x: float, out: Floats, judged: int) -> None:
+def measure(desk: Desk, rules: Rules, tables: Tables, arm: int, x: float, out: Floats, judged: int) -> None:
     """Write the log-evidence of an arm's readings at a cut; it is closed for arms listed after the judged one."""
     first, early_size = desk.ints[FIRST, arm], desk.ints[BEFORE_SIZE, arm]
     start, size = desk.ints[START, arm], desk.ints[SIZE, arm]
@@ -289,13 +298,19 @@ def measure(desk: Desk, tables: Tables, arm: int, x: float, out: Floats, judged:
         count, early = up_to(desk.values, start, size, x), up_to(desk.before, first, early_size, x)
     else:
         count, early = below(desk.values, start, size, x), below(desk.before, first, early_size, x)
-    write(desk, tables, arm, count, early, out)
+    if size > 0 and desk.values[start] == -math.inf:  # censored readings are below every cut (evidence T8)
+        count = max(count, up_to(desk.values, start, size, -math.inf))
+        early = max(early, up_to(desk.before, first, early_size, -math.inf))
+    write(desk, rules, tables, arm, count, early, out)
 
 
 @compiled
-def write(desk: Desk, tables: Tables, arm: int, count: int, early: int, out: Floats) -> None:
+def write(desk: Desk, rules: Rules, tables: Tables, arm: int, count: int, early: int, out: Floats) -> None:
     """Write the log-evidence of an arm's whole and later counts."""
     n, since = desk.ints[N, arm], desk.ints[N, arm] - desk.ints[BEFORE_N, arm]
+    if rules.worst:
+        count += n - desk.ints[SIZE, arm]
+        early += desk.ints[BEFORE_N, arm] - desk.ints[BEFORE_SIZE, arm]
     out[0] = log_mixture(tables.low, count, n)
     out[1] = log_mixture(tables.low, count - early, since) if desk.run[LATER] > 0 else 0.0
 
@@ -350,11 +365,13 @@ def leading(
         desk.ints.shape[1],
     )
     if rank >= size:
-        write(desk, tables, leader, desk.ints[SIZE, leader], desk.ints[BEFORE_SIZE, leader], out[leader])
+        write(desk, rules, tables, leader, desk.ints[SIZE, leader], desk.ints[BEFORE_SIZE, leader], out[leader])
     elif tolerance > 0:
-        measure(desk, tables, leader, desk.values[first + rank] - tolerance, out[leader], k)  # open for all arms
+        measure(
+            desk, rules, tables, leader, desk.values[first + rank] - tolerance, out[leader], k
+        )  # open for all arms
     else:
-        measure(desk, tables, leader, desk.values[first + rank], out[leader], judged)
+        measure(desk, rules, tables, leader, desk.values[first + rank], out[leader], judged)
     if not rules.pooled or k == 2:
         return float(out[leader, 0])
     m, entered = 0, 0
@@ -381,9 +398,9 @@ def falling(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, ou
         if arm in (judged, leader):
             continue
         if rank >= size:
-            write(desk, tables, arm, desk.ints[SIZE, arm], desk.ints[BEFORE_SIZE, arm], out[arm])
+            write(desk, rules, tables, arm, desk.ints[SIZE, arm], desk.ints[BEFORE_SIZE, arm], out[arm])
         else:
-            measure(desk, tables, arm, desk.values[desk.ints[START, judged] + rank], out[arm], judged)
+            measure(desk, rules, tables, arm, desk.values[desk.ints[START, judged] + rank], out[arm], judged)
     return portfolio(desk, judged, out)
 
 
@@ -405,16 +422,17 @@ def least(
     layer of each point is known, and equal minima are ordered by layer, then by rank.
     """
     n, size = desk.ints[N, judged], desk.ints[SIZE, judged]
+    top = size + lost(desk, rules, judged)
     out, edges, stack, bounds = desk.offers, desk.edges, desk.stack, desk.bounds
     last = coarse(edges, size, guess) - 1
     best, layer_of_best, rank_of_best = math.inf, 0, 0
     if guess >= 0:
         rank_of_best = min(guess, size)
-        best = log_mixture(tables.high, size - rank_of_best, n)
+        best = log_mixture(tables.high, top - rank_of_best, n)
         best += fall(desk, rules, tables, judged, rank_of_best, out, tolerance)
     for end in range(2):
         rank = edges[last * end]
-        up = log_mixture(tables.high, size - rank, n)
+        up = log_mixture(tables.high, top - rank, n)
         down = leading(desk, rules, tables, judged, rank, out, tolerance)
         if tolerance == 0 and up + down <= best:
             down = falling(desk, rules, tables, judged, rank, out)
@@ -438,7 +456,7 @@ def least(
                 continue
         middle = (low + high) // 2
         rank = point(edges, layer, left, right, middle)
-        inner_up = log_mixture(tables.high, size - rank, n)
+        inner_up = log_mixture(tables.high, top - rank, n)
         inner_down = leading(desk, rules, tables, judged, rank, out, tolerance)
         if tolerance == 0 and inner_up + inner_down <= best:
             inner_down = falling(desk, rules, tables, judged, rank, out)
@@ -513,13 +531,26 @@ def tolerates(desk: Desk, rules: Rules, tables: Tables, judged: int) -> bool:
     guess = -1
     if not math.isnan(desk.reals[TOLERANT_CUT, judged]):
         guess = below(desk.values, first, size, desk.reals[TOLERANT_CUT, judged])
-        value = log_mixture(tables.high, size - guess, desk.ints[N, judged])
+        value = log_mixture(tables.high, size + lost(desk, rules, judged) - guess, desk.ints[N, judged])
         value += leading(desk, rules, tables, judged, guess, desk.offers, rules.tolerance)
         if value < rules.log_threshold:
             return False
     value, rank = least(desk, rules, tables, judged, guess, rules.tolerance)
     desk.reals[TOLERANT_CUT, judged] = desk.values[first + rank] if rank < size else math.inf
     return value >= rules.log_threshold
+
+
+@compiled
+def tried(desk: Desk, rules: Rules) -> bool:
+    """Tell whether more pulls may be unable to help: without a declared contamination only by censored arms."""
+    if rules.certified:
+        return True
+    for i in range(desk.ints.shape[1]):
+        if desk.ints[SIZE, i] < desk.ints[N, i]:
+            return True
+        if desk.ints[SIZE, i] > 0 and desk.values[desk.ints[START, i]] == -math.inf:
+            return True
+    return False
 
 
 @compiled
@@ -548,12 +579,14 @@ def futile(desk: Desk, rules: Rules, tables: Tables) -> bool:
 
 @compiled
 def overlapped(desk: Desk, rules: Rules, arm: int) -> bool:
-    """Tell whether another arm's lower end is above an arm's upper end."""
-    upper = order_statistic(desk, arm, desk.ints[N, arm] + 1 - desk.ints[UPPER, arm])
+    """Tell whether an arm is censored, or another arm's lower end is above its upper end."""
+    upper = order_statistic(desk, arm, desk.ints[N, arm] + 1 - desk.ints[UPPER, arm] - lost(desk, rules, arm))
+    if upper == -math.inf:
+        return True
     for j in range(desk.ints.shape[1]):
         if j != arm:
-            missing = desk.ints[N, j] - desk.ints[SIZE, j]
-            if upper < order_statistic(desk, j, desk.ints[LOWER, j] - missing) - rules.tolerance:
+            idle = 0 if rules.worst else desk.ints[N, j] - desk.ints[SIZE, j]
+            if upper < order_statistic(desk, j, desk.ints[LOWER, j] - idle) - rules.tolerance:
                 return True
     return False
 
@@ -576,7 +609,11 @@ def choose_batch(desk: Desk, rules: Rules, tables: Tables, rival: int) -> None:
     head, tail = float(desk.ints[N, leader]), float(desk.ints[N, rival])
     first, size = desk.ints[START, leader], desk.ints[SIZE, leader]
     counted = up_to(desk.values, first, size, x) if leader > rival else below(desk.values, first, size, x)
-    over = (desk.ints[SIZE, rival] - below(desk.values, desk.ints[START, rival], desk.ints[SIZE, rival], x)) / tail
+    if size > 0 and desk.values[first] == -math.inf:
+        counted = max(counted, up_to(desk.values, first, size, -math.inf))
+    counted += lost(desk, rules, leader)
+    over = desk.ints[SIZE, rival] - below(desk.values, desk.ints[START, rival], desk.ints[SIZE, rival], x)
+    over = (over + lost(desk, rules, rival)) / tail
     gain = head * divergence(counted / head, tables.low.p0)
     other = tail * divergence(over, tables.high.p0)
     share = 0.5 if gain + other == 0 else gain / (gain + other)

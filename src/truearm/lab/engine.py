@@ -201,8 +201,8 @@ class _TopTwo(_Sorted):
 
     def __init__(self, policy: TopTwo, problem: Problem, more: More, max_pulls: int) -> None:
         super().__init__(policy, problem, more, max_pulls)
-        low, high = self.state.levels
-        complements = (1 - low, 1 - high) if problem.contamination is not None else (low, high)  # futility
+        low, high = self.state.judge.levels
+        complements = (1 - low, 1 - high)  # futility
         self.levels = (low, high, *complements)
         self.rules = _toptwo_rules(self.state, max_pulls)
         self.desk = _toptwo_desk(self.state)
@@ -225,11 +225,11 @@ class _TopTwo(_Sorted):
 def _toptwo_rules(state: toptwo_policy.State, max_pulls: int) -> toptwo.Rules:
     problem = state.problem
     return toptwo.Rules(
-        pooled=state.rule == "pooled",
+        pooled=state.judge.rule == "pooled",
         certified=problem.contamination is not None,
         balanced=state.balanced,
         level=problem.level,
-        log_threshold=state.log_threshold,
+        log_threshold=state.judge.log_threshold,
         tolerance=problem.tolerance.amount,
         log_bar=math.log(len(problem.arms) / problem.delta) + _LOG_SLACK,
         growth=toptwo_policy.GROWTH,
@@ -238,6 +238,7 @@ def _toptwo_rules(state: toptwo_policy.State, max_pulls: int) -> toptwo.Rules:
         stale=toptwo_policy.STALE,
         futility=toptwo_policy.FUTILITY,
         max_pulls=max_pulls,
+        worst=problem.missing == "worst",
     )
 
 
@@ -248,7 +249,7 @@ def _toptwo_desk(state: toptwo_policy.State) -> toptwo.Desk:
     ints[toptwo.BATCH] = state.first
     ints[[toptwo.CARRY_LEADER, toptwo.RANKED_N]] = -1
     reals[[toptwo.CUT, toptwo.TOLERANT_CUT, toptwo.MINE_CUT]] = np.nan
-    later = state.rule == "pooled" and k > 2
+    later = state.judge.rule == "pooled" and k > 2
     return toptwo.Desk(
         tape=np.empty(0),
         values=np.empty(0),
@@ -299,7 +300,8 @@ class _Lucb(_Sorted):
         empty = np.empty(0)
         self.desk = lucb.Desk(empty, empty, ints, reals, np.zeros((2, 1), np.int64), np.zeros(3, np.int64))
         ties = self.status is not Status.SEPARATED
-        self.rules = lucb.Rules(policy.growth, problem.tolerance.amount, ties, max_pulls)
+        worst = problem.missing == "worst"
+        self.rules = lucb.Rules(policy.growth, problem.tolerance.amount, ties, max_pulls, worst)
 
     @property
     def status(self) -> Status:
@@ -341,12 +343,16 @@ class _Elimination(_Engine):
     def __init__(self, policy: Elimination, problem: Problem, more: More, max_pulls: int) -> None:
         super().__init__(policy, problem, more, max_pulls)
         k = len(problem.arms)
-        ints, reals = np.zeros((6, k), np.int64), np.zeros((7, k))
+        ints, reals = np.zeros((6, k), np.int64), np.zeros((8, k))
         ints[elimination.ALIVE], ints[elimination.WIDTH] = 1, -1
         reals[elimination.UPPER], reals[elimination.LOWER] = np.inf, -np.inf
         run = np.array([0, 0, k, 0], np.int64)
         totals, radii = _schedule(policy, problem, 32)
         self.desk = elimination.Desk(np.empty((k, 0)), np.empty((k, 256)), ints, reals, totals, radii, run)
+
+    @property
+    def worst(self) -> bool:
+        return self.problem.missing == "worst"
 
     @property
     def status(self) -> Status:
@@ -374,7 +380,7 @@ class _Elimination(_Engine):
 
     def _advance(self, decisions: int) -> int:
         amount = self.problem.tolerance.amount
-        return elimination.advance(self.desk, amount, self.max_pulls, decisions)
+        return elimination.advance(self.desk, amount, self.max_pulls, decisions, self.worst)
 
     def _serve(self, code: int) -> None:
         if code == elimination.STRAY:
@@ -403,7 +409,10 @@ class _Elimination(_Engine):
     def _stray(self) -> list[int]:
         ints = self.desk.ints
         known, below, width = ints[elimination.KNOWN], ints[elimination.BELOW], ints[elimination.WIDTH]
-        held = (width >= 0) & ((known - 1) // 2 >= below) & (known // 2 - below < width)
+        bottom = ints[elimination.N] - known if self.worst else np.zeros_like(known)
+        n = known + bottom
+        first, last = np.maximum((n - 1) // 2 - bottom, 0), np.minimum(n // 2, known - 1)
+        held = (width >= 0) & ((known == 0) | ((first >= below) & (last - below < width)))
         return np.flatnonzero((ints[elimination.ALIVE] > 0) & ~held).tolist()
 
     def _center(self) -> None:
@@ -413,7 +422,7 @@ class _Elimination(_Engine):
             known = self.desk.tape[arm, : ints[elimination.N, arm]]
             holes = np.isnan(known)
             known = known[~holes] if holes.any() else known
-            below, window = _window(known)
+            below, window = _window(known, int(holes.sum()) if self.worst else 0)
             while 2 * window.size > self.desk.window.shape[1]:
                 wider = np.concatenate([self.desk.window, np.empty_like(self.desk.window)], axis=1)
                 self.desk = self.desk._replace(window=wider)
@@ -425,12 +434,16 @@ class _Elimination(_Engine):
             ints[elimination.WIDTH, arm] = window.size
 
 
-def _window(known: Floats) -> tuple[int, Floats]:
-    """Return how many readings lie below a window around the median, and the sorted window."""
+def _window(known: Floats, bottom: int) -> tuple[int, Floats]:
+    """Return how many readings lie below a window around the medians, and the sorted window.
+
+    There are two medians if `bottom` readings are missing: with those at the bottom and at the top.
+    """
     if not known.size:
         return 0, known
-    half = int(1.2 * math.sqrt(known.size)) + 16  # evidence section 7
-    ranks = max(0, (known.size - 1) // 2 - half), min(known.size - 1, known.size // 2 + half)
+    n, half = known.size + bottom, int(1.2 * math.sqrt(known.size)) + 16  # so wide that it seldom has to move
+    ranks = max(0, (n - 1) // 2 - bottom - half), min(known.size - 1, n // 2 + half)
+    ranks = min(ranks), ranks[1]
     middle = np.partition(known, ranks)[ranks[0] : ranks[1] + 1]  # of ties at an end some may stay outside
     return ranks[0], np.sort(middle)
 

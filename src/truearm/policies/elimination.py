@@ -73,7 +73,7 @@ class Elimination:
         """Return the state after a round, with the next decision made."""
         state = rounds.merged(state, told)
         n = state.readings[state.alive[0]].size
-        state = rounds.judged(state, rounds.median, self._radius(state.problem, state.round, n))
+        state = rounds.judged(state, rounds.estimator(state.problem), self._radius(state.problem, state.round, n))
         if len(state.alive) == 1:
             return rounds.separated(state)
         return rounds.tolerable(state) or rounds.continued(state, self._total(state.problem, state.round + 1, n))

@@ -6,7 +6,7 @@ audit 2.A: the count of readings at or below a true quantile dominates a binomia
 probability is the trusted mass (audit 2.C), and a lower limit needs nothing else. All is said in lower ranks:
 the upper limit of a q-quantile is the mirrored lower limit of a (1-q)-quantile.
 
-A NaN is a contaminated reading and counts as the worst one: valid for either limit, and consistent between them.
+A missing reading counts at its worst for either limit, or as promised (evidence T8).
 """
 
 import math
@@ -26,7 +26,7 @@ from truearm.bounds.search import first_count, last_true
 from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
-from truearm.evidence.sample import EMPTY, Sample
+from truearm.evidence.sample import Sample
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, check_count, check_quantile
 
@@ -240,7 +240,8 @@ class Lucb:
             Levels.of(problem.level + self.slack, problem.contamination).low,
             Levels.of(problem.level, problem.contamination).high,
         )  # audit 2.A
-        state = State(problem, levels, (EMPTY,) * k, (UNKNOWN,) * k, leader_next=False, decision={})
+        empty = Sample.of([], worst=problem.missing == "worst")
+        state = State(problem, levels, (empty,) * k, (UNKNOWN,) * k, leader_next=False, decision={})
         if k == 1:
             return replace(state, decision=_decided(state, 0, self._status(problem)))
         if min(levels) <= 0:  # evidence section 11: nothing can be certified
@@ -300,7 +301,7 @@ class Lucb:
 
     def _limits(self, state: State, sample: Sample) -> Limits:
         low, high = (self._rank(state, sample.n, p0) for p0 in state.levels)
-        ranks = low - sample.missing, sample.n + 1 - high - sample.missing  # NaN is the worst reading
+        ranks = low - sample.unknown, sample.n + 1 - high - sample.idle  # evidence T8
         return Limits(*ranks, sample.at(ranks[0]), sample.at(ranks[1]))
 
     def _rank(self, state: State, n: int, p0: float) -> int:

@@ -16,7 +16,7 @@ from truearm.claims.certificate import Verdict
 from truearm.errors import InvalidArgument
 from truearm.policies import Batch, Standing, Told, rounds
 from truearm.policies.rounds import State
-from truearm.problem import Problem
+from truearm.problem import Interval, Problem
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class PartialIdentification:
     Parameters
     ----------
     estimator
-        From all readings of an arm, sorted and NaN last, to a number; NaN counts as -inf.
+        From all readings of an arm, sorted and NaN last, to a number; NaN says that nothing is known.
     radius
         From a number of readings and an error probability to a number; infinity while nothing can be said.
     biases
@@ -90,7 +90,7 @@ class PartialIdentification:
         state = rounds.merged(state, told)
         n, problem = state.readings[state.alive[0]].size, state.problem
         share = bounds.round_delta(problem.delta, len(problem.arms), state.round)
-        state = rounds.judged(state, self.estimator, self._checked_radius(n, share), recomputable=False)  # Alg. 2
+        state = rounds.judged(state, self._estimated, self._checked_radius(n, share), recomputable=False)  # Alg. 2
         if len(state.alive) == 1:
             return rounds.separated(state)
         total = max(n + 1, math.ceil((1 + self.growth) * n))
@@ -115,6 +115,10 @@ class PartialIdentification:
             return math.inf
         others = max((bias for name, bias in self.biases.items() if name != arm), default=0.0)
         return bounds.selection_gap(problem.tolerance.amount, others, self.biases[arm])
+
+    def _estimated(self, readings: Floats) -> Interval:
+        found = float(self.estimator(readings))
+        return Interval(-math.inf, math.inf) if math.isnan(found) else Interval(found, found)
 
     def _checked_radius(self, n: int, share: float) -> float:
         found = float(self.radius(n, share))

@@ -5,13 +5,16 @@ probability spent on that round. An arm whose upper end, estimate plus radius, i
 best-looking arm is excluded. If all effective gaps are positive the best arm stays (Theorem 3). This is no
 policy of its own: it knows neither where estimates and radii come from nor how many pulls a round takes.
 
-A NaN is a contaminated reading. Medians leave it out and still count its pull in n: the result lies between the
-medians with all NaN replaced by -inf and by +inf, and both are within the radius on the same event (audit 2.0).
+A missing reading (NaN) counts at its worst for either end: the median with all of them at -inf stands below, that
+with all at +inf above (evidence T8). Where failing is promised to be independent of the value, medians leave it
+out and still count its pull in n: the result lies between those two, which are within the radius on the same event
+(audit 2.0).
 """
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import OutOfReach
 from truearm.policies import Batch, Standing, Told
-from truearm.problem import Problem, Regularity
+from truearm.problem import Interval, Problem, Regularity
 
 Floats = NDArray[np.float64]
 
@@ -109,19 +112,38 @@ def check_absolute(problem: Problem, policy: str) -> None:
         raise OutOfReach(msg)
 
 
-def median(values: Floats) -> float:
-    """Return the averaged median of sorted readings, NaN last and left out; -inf if there is no other.
+def medians(values: Floats, *, worst: bool = True) -> Interval:
+    """Return the averaged median of sorted readings, NaN last, with the NaN at -inf and at +inf.
+
+    Parameters
+    ----------
+    worst
+        False to leave NaN out: then both are the same, -inf if there is nothing else.
 
     Examples
     --------
-    >>> median(np.array([1.0, 2.0, 4.0, np.nan])), median(np.array([np.nan]))
-    (2.0, -inf)
+    >>> medians(np.array([1.0, 2.0, 4.0, np.nan]))
+    Interval(low=1.5, high=3.0)
+    >>> medians(np.array([1.0, 2.0, 4.0, np.nan]), worst=False)
+    Interval(low=2.0, high=2.0)
     """
-    n = int(values.searchsorted(np.nan))
+    known = int(values.searchsorted(np.nan))
+    missing = values.size - known
+    if not worst:
+        return Interval(*(_middle(values, known, known, 0),) * 2)
+    return Interval(_middle(values, known, values.size, missing), _middle(values, known, values.size, 0))
+
+
+def _middle(values: Floats, known: int, n: int, bottom: int) -> float:
+    """Return the averaged median of n readings: `bottom` of them at -inf, then the known, the rest at +inf."""
     if n == 0:
         return -math.inf
-    low, high = float(values[(n - 1) // 2]), float(values[n // 2])
-    return low if low in (high, -math.inf) else low / 2 + high / 2  # as sample.moments
+    low, high = (_at(values, known, rank - bottom) for rank in ((n - 1) // 2, n // 2))
+    return low if low in (high, -math.inf) else low / 2 + high / 2  # as moments.moments
+
+
+def _at(values: Floats, known: int, place: int) -> float:
+    return -math.inf if place < 0 else math.inf if place >= known else float(values[place])
 
 
 def opened(problem: Problem, first: int) -> State:
@@ -166,7 +188,7 @@ def merged(state: State, told: Mapping[str, Told]) -> State:
 
 
 def judged(
-    state: State, estimator: Callable[[Floats], float], radius: float, *, recomputable: bool = True
+    state: State, estimator: Callable[[Floats], Interval], radius: float, *, recomputable: bool = True
 ) -> State:
     """Return the state after a round is judged: arms are excluded whose intervals lie below the leader's.
 
@@ -174,23 +196,22 @@ def judged(
     --------
     >>> state = opened(Problem(arms=("A", "B")), 1)
     >>> told = {"A": Told(np.arange(1), np.array([5.0])), "B": Told(np.arange(1), np.array([2.0]))}
-    >>> judged(merged(state, told), median, 1.0).alive
+    >>> judged(merged(state, told), medians, 1.0).alive
     (0,)
     """
-    values = {i: estimator(state.readings[i]) for i in state.alive}
-    estimates = {i: -math.inf if math.isnan(value) else value for i, value in values.items()}
-    leader = max(state.alive, key=lambda i: estimates[i])
+    found = {i: estimator(state.readings[i]) for i in state.alive}
+    leader = max(state.alive, key=lambda i: found[i].low)
     n = state.readings[leader].size
     uppers, lowers = list(state.uppers), list(state.lowers)
-    for i, estimate in estimates.items():
-        uppers[i] = min(uppers[i], Dated(estimate, radius, n), key=lambda end: end.value)
-        lowers[i] = max(lowers[i], Dated(estimate, -radius, n), key=lambda end: end.value)
-    best = Dated(estimates[leader], -radius, n)
-    gone = [i for i in state.alive if estimates[i] + radius < best.value]  # Alg. 2, Alg. 3
+    for i, (low, high) in found.items():
+        uppers[i] = min(uppers[i], Dated(high, radius, n), key=lambda end: end.value)
+        lowers[i] = max(lowers[i], Dated(low, -radius, n), key=lambda end: end.value)
+    best = Dated(found[leader].low, -radius, n)
+    gone = [i for i in state.alive if found[i].high + radius < best.value]  # Alg. 2, Alg. 3
     exclusions = [
         Exclusion(
             state.problem.arms[i],
-            _bound(state, i, Dated(estimates[i], radius, n), recomputable=recomputable),
+            _bound(state, i, Dated(found[i].high, radius, n), recomputable=recomputable),
             _bound(state, leader, best, recomputable=recomputable),
         )
         for i in gone
@@ -200,7 +221,7 @@ def judged(
         alive=tuple(i for i in state.alive if i not in gone),
         uppers=tuple(uppers),
         lowers=tuple(lowers),
-        leader=leader if estimates[leader] > -math.inf else None,
+        leader=leader if found[leader].low > -math.inf else None,
         exclusions=state.exclusions + tuple(exclusions),
     )
 
@@ -233,7 +254,7 @@ def tolerable(state: State, *, recomputable: bool = True) -> State | None:
     --------
     >>> state = opened(Problem(arms=("A", "B"), tolerance=3.0), 1)
     >>> told = {"A": Told(np.arange(1), np.array([5.0])), "B": Told(np.arange(1), np.array([4.5]))}
-    >>> tolerable(judged(merged(state, told), median, 1.0)).decision.best
+    >>> tolerable(judged(merged(state, told), medians, 1.0)).decision.best
     'A'
     """
     amount, leader = state.problem.tolerance.amount, state.leader
@@ -254,6 +275,17 @@ def tolerable(state: State, *, recomputable: bool = True) -> State | None:
     )
     verdict = Verdict(status=Status.TOLERABLE, best=best, candidates=(best,), exclusions=exclusions)
     return replace(state, decision=verdict)
+
+
+def estimator(problem: Problem) -> Callable[[Floats], Interval]:
+    """Return the medians of a problem, missing readings as it promises.
+
+    Examples
+    --------
+    >>> estimator(Problem(arms=("A",), missing="independent"))(np.array([1.0, np.nan]))
+    Interval(low=1.0, high=1.0)
+    """
+    return partial(medians, worst=problem.missing == "worst")
 
 
 def continued(state: State, total: int) -> State:

@@ -9,28 +9,14 @@ A pull that is out counts at its worst (docs/parallel.md), so that readings may 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from truearm.claims.certificate import Claim, Entered, Status, Verdict
-from truearm.evidence import (
-    Entry,
-    Evidence,
-    Levels,
-    Rule,
-    Stake,
-    best_looking,
-    indistinguishable,
-    pair_rule,
-    pooled,
-    pooled_at,
-    stakes_against,
-    threshold,
-    within_tolerance,
-)
-from truearm.evidence.sample import EMPTY, Sample
+from truearm.evidence import Entry, Evidence, Judge, best_looking
+from truearm.evidence.sample import Sample
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, check_count
 
@@ -47,13 +33,8 @@ FUTILITY = 1.05  # growth of the pulls between two checks that more of them coul
 class State(NamedTuple):
     """What the next step needs."""
 
-    problem: Problem
-    levels: Levels
-    rule: Rule
-    log_threshold: float
-    samples: tuple[Sample, ...]
+    judge: Judge
     alive: tuple[int, ...]
-    entries: tuple[Entry, ...]
     claims: tuple[Claim, ...]
     cuts: tuple[float, ...]
     """For each arm the cut at which the evidence against it was last least."""
@@ -65,11 +46,25 @@ class State(NamedTuple):
     """For each arm how many pulls it and its leader had when its cut was found."""
     carries: tuple[tuple[int, float], ...]
     """For each challenger its last leader and the fraction of a pull still owed to that one."""
-    leader: int
     first: int
     balanced: bool
     next_futility: float
     decision: Batch | Verdict
+
+    @property
+    def problem(self) -> Problem:
+        """What is to be decided."""
+        return self.judge.problem
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """The readings up to now, oriented."""
+        return self.judge.samples
+
+    @property
+    def leader(self) -> int:
+        """The arm that looks best."""
+        return self.judge.leader
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +104,16 @@ class TopTwo:
     def start(self, problem: Problem) -> State:
         """Return the state before the first pull."""
         k = len(problem.arms)
-        causal = pair_rule(problem.contamination, dependent_arms=problem.dependent_arms)
-        rule: Rule = "pooled" if causal == "causal" else causal
+        empty = Sample.of([], worst=problem.missing == "worst")
         state = State(
-            problem=problem,
-            levels=Levels.of(problem.level, problem.contamination),
-            rule=rule,
-            log_threshold=math.log(threshold(k, problem.delta, rule)),
-            samples=(EMPTY,) * k,
+            judge=Judge.of(problem, [empty] * k, ordered=True),
             alive=tuple(range(k)),
-            entries=(),
             claims=(),
             cuts=(math.nan,) * k,
             log_evidence=(0.0,) * k,
             weighed=(0.0,) * k,
             minimized=(0.0,) * k,
             carries=((-1, 0.0),) * k,
-            leader=0,
             first=self.first,
             balanced=self.balanced,
             next_futility=self.first * k,
@@ -144,18 +132,18 @@ class TopTwo:
     def standing(self, state: State) -> Standing:
         """Return the leader, the arms left, and the log-evidence against each arm."""
         arms, tested = state.problem.arms, state
-        if state.entries and len(state.alive) > 1:
+        if state.judge.entries and len(state.alive) > 1:
             tested, _ = _tested(state, everyone=True)
         done = {claim.arm: claim.log_evidence for claim in tested.claims}
         against_each = {arm: done.get(arm, e) for arm, e in zip(arms, tested.log_evidence, strict=True)}
         leader = arms[state.leader] if any(s.size for s in state.samples) else None
         status = Status.INDISTINGUISHABLE if leader is not None and _futile(tested) else Status.EXHAUSTED
         alive = tuple(arms[i] for i in state.alive)
-        return Standing(leader, alive, against_each, state.log_threshold, _verdict(tested, status, None))
+        return Standing(leader, alive, against_each, state.judge.log_threshold, _verdict(tested, status, None))
 
 
 def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
-    samples, entries = list(state.samples), list(state.entries)
+    samples, entries = list(state.samples), list(state.judge.entries)
     for i, arm in enumerate(state.problem.arms):
         n = issued.get(arm, state.samples[i].n)
         new = told.get(arm)
@@ -168,24 +156,25 @@ def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -
             if entry.arm == i and entry.before.pending and new is not None:
                 late = new.values[new.indices < entry.before.n]
                 entries[m] = Entry(i, entry.before.merged(late, pending=entry.before.pending - late.size))
-    return state._replace(samples=tuple(samples), entries=tuple(entries))
+    return state._replace(judge=replace(state.judge, samples=tuple(samples), entries=tuple(entries)))
 
 
 def _decided(state: State) -> State:
     """Return the state with the next batch or the verdict chosen."""
     arms = state.problem.arms
-    if len(state.alive) == 1 or min(state.levels) <= 0:
+    if len(state.alive) == 1 or state.judge.hopeless:
         return _stopped(state)
-    if not state.entries and (short := _short(state)):
+    if not state.judge.entries and (short := _short(state)):
         return state._replace(decision=short)
     leader = best_looking(state.samples, state.alive, state.problem.level)
     if leader is None:  # no reading of any arm has a value: nothing to decide by
         return state._replace(decision=dict.fromkeys((arms[i] for i in state.alive), 1))
-    entries = state.entries
+    entries = state.judge.entries
     if all(entry.arm != leader for entry in entries):
         entries = (*entries, Entry(leader, state.samples[leader]))
-    due = state.balanced or leader != state.leader or len(entries) != len(state.entries)
-    state, challenger = _tested(state._replace(leader=leader, entries=entries), everyone=due)
+    due = state.balanced or leader != state.leader or len(entries) != len(state.judge.entries)
+    judge = replace(state.judge, leader=leader, entries=entries)
+    state, challenger = _tested(state._replace(judge=judge), everyone=due)
     return _stopped(state) if challenger is None else _challenged(state, challenger)
 
 
@@ -204,10 +193,7 @@ def _challenged(state: State, challenger: int) -> State:
         state = _remembered(state, challenger, _exactly(state, challenger))
     if state.problem.tolerance and (claims := _tolerable(state, challenger)):
         return _stopped(state._replace(claims=state.claims + claims), Status.TOLERABLE)
-    if (
-        state.problem.contamination is not None
-        and (pulls := sum(s.n for s in state.samples)) >= state.next_futility
-    ):
+    if (pulls := sum(s.n for s in state.samples)) >= state.next_futility:
         state = state._replace(next_futility=FUTILITY * pulls)
         if _futile(state):
             return _stopped(state, Status.INDISTINGUISHABLE)
@@ -231,8 +217,8 @@ def _verdict(state: State, status: Status, best: str | None) -> Verdict:
         status=status,
         best=best,
         candidates=(best,) if best is not None else tuple(arms[i] for i in state.alive),
-        rule=state.rule,
-        entries=tuple(Entered(arms[entry.arm], entry.before.n) for entry in state.entries),
+        rule=state.judge.rule,
+        entries=tuple(Entered(arms[entry.arm], entry.before.n) for entry in state.judge.entries),
         claims=state.claims,
     )
 
@@ -260,13 +246,14 @@ def _tested(state: State, *, everyone: bool) -> tuple[State, int | None]:
 
 def _looked(state: State, i: int) -> State:
     """Return the state after weighing the evidence against an arm: at its cut, at all if that may reject it."""
-    value = _at_cut(state, i)
+    cut, bar = state.cuts[i], state.judge.log_threshold
+    value = math.inf if math.isnan(cut) else state.judge.at_cut(i, cut)
     state = state._replace(weighed=_put(state.weighed, i, _pair_size(state, i)))
-    if value < state.log_threshold:
+    if value < bar:
         return state._replace(log_evidence=_put(state.log_evidence, i, value))
     found = _exactly(state, i)
     state = _remembered(state, i, found)
-    if found.log_value < state.log_threshold:
+    if found.log_value < bar:
         return state
     alive = tuple(j for j in state.alive if j != i)
     return state._replace(alive=alive, claims=(*state.claims, _claim(state, i, found)))
@@ -275,26 +262,13 @@ def _looked(state: State, i: int) -> State:
 def _claim(state: State, judged: int, found: Evidence, *, tolerant: bool = False) -> Claim:
     arms = state.problem.arms
     counts = tuple(s.n for s in state.samples)
-    return Claim(arms[judged], arms[state.leader], counts, len(state.entries), found.log_value, tolerant)
+    return Claim(arms[judged], arms[state.leader], counts, len(state.judge.entries), found.log_value, tolerant)
 
 
 def _exactly(state: State, judged: int) -> Evidence:
-    sample, cut = state.samples[judged], state.cuts[judged]
-    guess = None if math.isnan(cut) else int(sample.below(cut)) - sample.pending
-    stakes, cash = _stakes(state, judged)
-    return pooled(sample, stakes, cash, state.levels, guess=guess)
-
-
-def _at_cut(state: State, judged: int) -> float:
-    """Return the evidence at the remembered cut, which the least is not above; infinite when there is none yet."""
-    if math.isnan(state.cuts[judged]):
-        return math.inf
-    stakes, cash = _stakes(state, judged)
-    return pooled_at(state.samples[judged], stakes, cash, state.levels, cut=state.cuts[judged])
-
-
-def _stakes(state: State, judged: int) -> tuple[list[Stake], float]:
-    return stakes_against(judged, state.samples, state.rule, leader=state.leader, entries=state.entries)
+    cut = state.cuts[judged]
+    guess = None if math.isnan(cut) else int(state.samples[judged].count(cut))
+    return state.judge.against(judged, guess=guess)
 
 
 def _remembered(state: State, arm: int, found: Evidence) -> State:
@@ -319,32 +293,17 @@ def _tolerable(state: State, challenger: int) -> tuple[Claim, ...]:
     """Return claims that no arm left is better than the leader by more than the tolerance, or nothing."""
     claims = []
     for i in (challenger, *(i for i in state.alive if i not in (challenger, state.leader))):
-        found = within_tolerance(
-            i,
-            state.samples,
-            state.rule,
-            leader=state.leader,
-            entries=state.entries,
-            levels=state.levels,
-            tolerance=state.problem.tolerance,
-            sign=state.problem.sign,
-        )
-        if found.log_value < state.log_threshold:
+        found = state.judge.within(i)
+        if found.log_value < state.judge.log_threshold:
             return ()
         claims.append(_claim(state, i, found, tolerant=True))
     return tuple(claims)
 
 
 def _futile(state: State) -> bool:
-    problem = state.problem
-    return problem.contamination is not None and indistinguishable(
-        state.samples,
-        state.levels,
-        problem.delta,
-        alive=state.alive,
-        tolerance=problem.tolerance,
-        sign=problem.sign,
-    )
+    """Tell whether more pulls cannot help; without a declared contamination only censored arms are hopeless."""
+    tried = state.problem.contamination is not None or any(s.missing or s.censored for s in state.samples)
+    return tried and state.judge.futile(state.alive)
 
 
 def _batched(state: State, challenger: int) -> State:
@@ -352,12 +311,12 @@ def _batched(state: State, challenger: int) -> State:
     if state.balanced:
         each = max(1, int(GROWTH * min(state.samples[i].n for i in state.alive)))
         return state._replace(decision={state.problem.arms[i]: each for i in state.alive})
-    leader = state.leader
+    leader, levels = state.leader, state.judge.levels
     head, rival = state.samples[leader], state.samples[challenger]
     cut = state.cuts[challenger]
     below = float(head.below(cut, closed=leader > challenger)) / head.n
     above = float(rival.above(cut)) / rival.n
-    gains = head.n * _divergence(below, state.levels.low), rival.n * _divergence(above, state.levels.high)
+    gains = head.n * _divergence(below, levels.low), rival.n * _divergence(above, levels.high)
     share = 0.5 if sum(gains) == 0 else gains[0] / sum(gains)
     share = min(max(share, SHARES[0]), SHARES[1])
     size = max(1, int(GROWTH * min(head.n / share, rival.n / (1 - share))))  # evidence section 11

@@ -77,7 +77,8 @@ class Uniform:
     def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:  # noqa: ARG002
         """Return the state with the verdict."""
         half = state.problem.tolerance.amount / 2
-        return _stopped(rounds.judged(rounds.merged(state, told), rounds.median, half))  # Thm 2, Thm 14
+        medians = rounds.estimator(state.problem)
+        return _stopped(rounds.judged(rounds.merged(state, told), medians, half))  # Thm 2, Thm 14
 
     def standing(self, state: State) -> Standing:
         """Return the leader and the arms left."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truearm.claims.result import Quality
+from truearm.claims.result import Reach
 from truearm.claims.wording import number
 from truearm.problem import Interval
 from truearm.report.markup import text
@@ -186,12 +186,12 @@ def graph(shapes: str, across: Sequence[Tick], up: Sequence[Tick], *, label: str
     )
 
 
-def quality(points: Sequence[Quality], window: Interval, *, falling: bool) -> str:
+def quality(points: Sequence[Reach], window: Interval, *, falling: bool) -> str:
     """Return the quality curve as steps, with the area under it.
 
     Examples
     --------
-    >>> quality([Quality(1.0, 0.5)], Interval(0.0, 2.0), falling=True)[-51:]
+    >>> quality([Reach(1.0, 0.5)], Interval(0.0, 2.0), falling=True)[-51:]
     '<path class="curve" d="M0 200.0H500.0V400.0H1000"/>'
     """
     steps = sorted(points, key=lambda point: point.share, reverse=falling)

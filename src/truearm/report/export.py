@@ -81,8 +81,7 @@ def document(
         "metric": metric,
         "unit": UNITS.get(metric or ""),
         "ratios": [
-            {key: _finite(value) for key, value in ratio._asdict().items()}
-            for ratio in ratios(result, tapes, reference)
+            {key: _finite(value) for key, value in ratio._asdict().items()} for ratio in ratios(result, reference)
         ],
         "readings": {arm: [_reading(value) for value in tape] for arm, tape in tapes.items()},
         **more,
@@ -172,7 +171,7 @@ def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
         row = known.get(arm.name, {})
         parameters = row.get("parameters", {})
         cells = [arm.name, *(row.get(key) for key in _COLUMNS[1:]), *(parameters.get(n) for n in names)]
-        mine = (arm.n, *(_finite(x) for x in (arm.median, arm.low, arm.high)), standing_of(result, arm.name))
+        mine = (arm.n, *(_finite(x) for x in (arm.observed, arm.low, arm.high)), standing_of(result, arm.name))
         writer.writerow([_harmless(cell) for cell in (*cells, *mine)])
     return text.getvalue()
 

@@ -69,7 +69,7 @@ def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
     ]
     return Template(_part("template.html")).substitute(
         title=text(_headline(result) if title is None else title),
-        summary=text(wording.without_alarms(result)),
+        summary=text(wording.summary(result, alarms=False)),
         sections="\n".join(filter(None, parts)),
         version=text(__version__),
         style=_part("style.css"),
@@ -119,9 +119,13 @@ def _headline(result: Result) -> str:
 
 
 def _alarms(result: Result) -> str:
-    if not result.alarms:
+    told_of = (*result.doubts, *result.alarms)
+    if not told_of:
         return ""
-    told = (f'<p class="alarm"><strong>{text(a.kind)}</strong>: {text(a.message)}</p>' for a in result.alarms)
+    told = (
+        f'<p class="alarm"><strong>{text(a.kind)}</strong>: {text(wording.alarm(a, result.problem))}</p>'
+        for a in told_of
+    )
     return section("alarms", "Alarms", note("Signs that the promises do not hold. Nothing was changed."), *told)
 
 
@@ -137,7 +141,7 @@ def _arms(picture: Picture) -> str:
         (
             arm.name,
             count(arm.n),
-            short(number(arm.median)),
+            short(number(arm.observed)),
             between(arm.low, arm.high),
             _contamination_part(arm),
             short(number(arm.mad)),
@@ -217,7 +221,7 @@ def _ranking(found: Analysis) -> str:
         (
             arm,
             f"{place}",
-            short(number(arms[arm].median)),
+            short(number(arms[arm].observed)),
             standing_in(found, arm),
             count(found.missing.get(arm, 0)),
         )
@@ -375,7 +379,7 @@ def _middle(result: Result) -> Interval:
     """Return the part of the quality curve where most true readings lie; bad ones may stretch it beyond use."""
     arm = next(arm for arm in result.arms if arm.name == result.leader)
     reach = VIEW * arm.mad if 0 < arm.mad < math.inf else math.inf
-    near = [point.x for point in result.quality if abs(point.x - arm.median) <= reach]
+    near = [point.x for point in result.quality if abs(point.x - arm.observed) <= reach]
     return span(near or [point.x for point in result.quality])
 
 

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from truearm.claims.alarms import FAR
 from truearm.claims.certificate import Claim, Status, Tapes, digest, sample_of
-from truearm.claims.result import Result, identified, rejections
+from truearm.claims.certify import identified, rejections
+from truearm.claims.result import Result
 from truearm.errors import InvalidArgument
-from truearm.evidence import breakdown_point, pair_rule, threshold
-from truearm.evidence.sample import Sample, moments
+from truearm.evidence.moments import moments
+from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination, Interval
 
 Floats = NDArray[np.float64]
@@ -75,8 +76,7 @@ class Picture:
     @cached_property
     def samples(self) -> list[Sample]:
         """The tapes as oriented samples."""
-        sign = self.result.problem.sign
-        return [sample_of(tape, len(tape), sign) for tape in self.tapes.values()]
+        return [sample_of(tape, len(tape), self.result.problem) for tape in self.tapes.values()]
 
     @cached_property
     def points(self) -> Points:
@@ -88,24 +88,20 @@ class Picture:
         result = self.result
         if result.leader is None:
             return {adversary: {} for adversary in Adversary}
-        leader = result.problem.arms.index(result.leader)
+        arms = result.problem.arms
+        leader = arms.index(result.leader)
         found = rejections(result.certificate, self.tapes, self.samples, leader=leader)
         return {
             adversary: {
                 arm: _latest(
-                    breakdown_point(
-                        [evidence],
-                        rejection.log_threshold,
-                        quantile=result.problem.level,
-                        adversary=adversary,
-                        accuracy=1e-4,  # three digits are shown
-                    ),
+                    found[adversary].judge.breakdown([found[adversary].against(i)], adversary),
                     getattr(result.breakdown, adversary.value),
                     self._decided(adversary),
                 )
-                for arm, evidence in rejection.evidence.items()
+                for i, arm in enumerate(arms)
+                if i != leader
             }
-            for adversary, rejection in found.items()
+            for adversary in Adversary
         }
 
     def _decided(self, adversary: Adversary) -> float | None:
@@ -158,7 +154,7 @@ class Picture:
             for whole, _ in self.intervals(eps, adversary)
             for end in whole
         ]
-        return span([*ends, *(arm.median for arm in self.result.arms)])
+        return span([*ends, *(arm.observed for arm in self.result.arms)])
 
     def evidence_over_time(self, rivals: int = _RIVALS) -> "Timeline":
         """Return the evidence against the rivals of the leader at the declared contamination, pull by pull.
@@ -175,11 +171,6 @@ class Picture:
         result, k = self.result, len(self.result.problem.arms)
         if result.leader is None or k == 1:
             return Timeline((), {}, math.inf, {})
-        rule = result.certificate.rule or pair_rule(
-            result.problem.contamination, dependent_arms=result.problem.dependent_arms
-        )
-        if result.design == "fixed":
-            rule = "causal"  # evidence section 11
         sizes = [len(tape) for tape in self.tapes.values()]
         shares = np.geomspace(min(1.0, 8 * k / max(1, sum(sizes))), 1.0, _LOOKS)
         looks = sorted({tuple(int(n) for n in np.ceil(share * np.array(sizes))) for share in shares})
@@ -191,8 +182,8 @@ class Picture:
             for claim in result.certificate.claims
             if not claim.tolerant
         }
-        log_threshold = math.log(threshold(k, result.problem.delta, rule))
-        return Timeline(tuple(map(sum, looks)), lines, log_threshold, rejected)
+        judge = result.certificate.judge(Claim(nearest[0], result.leader, looks[-1], 0, 0.0), self.tapes)
+        return Timeline(tuple(map(sum, looks)), lines, judge.log_threshold, rejected)
 
     def _evidence(self, arm: str, counts: tuple[int, ...]) -> float:
         """Return the log-evidence against an arm after so many pulls of each, by the rule of the certificate."""

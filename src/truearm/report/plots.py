@@ -63,7 +63,7 @@ def intervals(result: Result, ax: "Axes | None" = None) -> "Axes":
     """
     ax = _axes(ax)
     shown = [arm for arm in result.arms if arm.n]
-    window = span([x for arm in shown for x in (arm.median, arm.low, arm.high)])
+    window = span([x for arm in shown for x in (arm.observed, arm.low, arm.high)])
     for i, arm in enumerate(result.arms):
         if not arm.n or arm.low > arm.high:
             continue
@@ -73,7 +73,7 @@ def intervals(result: Result, ax: "Axes | None" = None) -> "Axes":
         core = np.clip(sorted((arm.contamination_low, arm.contamination_high)), low, high)
         ax.plot([low, high], [i, i], color=color, linewidth=2, solid_capstyle="butt")
         ax.barh(i, core[1] - core[0], left=core[0], height=0.5, color=_FILL if is_in else "none", edgecolor=color)
-        ax.plot([arm.median], [i], marker="|", color=_INK, markersize=14, markeredgewidth=2)
+        ax.plot([arm.observed], [i], marker="|", color=_INK, markersize=14, markeredgewidth=2)
     ax.set_yticks(range(len(result.arms)), [name_of(arm.name) for arm in result.arms], parse_math=False)
     ax.set_ylim(len(result.arms) - 0.5, -0.5)
     ax.set_xlim(*window)
@@ -147,7 +147,7 @@ def quality(result: Result, ax: "Axes | None" = None) -> "Axes":
         ax.step(x, shares, where="pre" if is_max else "post", color=_MARK)
         ax.fill_between(x, shares, step="pre" if is_max else "post", color=_MARK, alpha=0.15, linewidth=0)
         leader = next(arm for arm in result.arms if arm.name == result.leader)
-        near = [value for value in x if abs(value - leader.median) <= VIEW * leader.mad]
+        near = [value for value in x if abs(value - leader.observed) <= VIEW * leader.mad]
         ax.set_xlim(*span(near or x))
     ax.set_ylim(0.0, 1.0)
     ax.set_xlabel(f"x of {name_of(result.leader or 'no arm')}", parse_math=False)

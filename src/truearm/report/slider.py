@@ -155,7 +155,7 @@ def _row(picture: Picture, i: int, cell: list[Any], *, decided: bool) -> str:
         "open-high": ends[1] > charts.WIDTH,
     }
     label = f"true {quantile_name(picture.result.problem.quantile)}: {words}"
-    drawn = charts.bar(ends, at(arm.median, picture.window) if arm.n else -1.0, label)
+    drawn = charts.bar(ends, at(arm.observed, picture.window) if arm.n else -1.0, label)
     state = _states(picture, arm.name, declared.adversary)[is_out or is_best]
     return (
         f'<li class="{" ".join(["row", *(kind for kind, holds in kinds.items() if holds)])}" data-arm="{i}">'

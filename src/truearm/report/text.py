@@ -7,9 +7,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import NamedTuple
 
 from truearm.analysis import Analysis
-from truearm.claims import alarms
-from truearm.claims.certificate import Status, Tapes
-from truearm.claims.result import Arm, Quality, Result
+from truearm.claims.certificate import Status
+from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.claims.wording import count, interval_ends, name_of, number, quantile_name, summary
 from truearm.problem import Tolerance
 from truearm.report.ratios import Ratio
@@ -66,23 +65,23 @@ def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None) -> Unit
     for unit in units:
         if asked is not None and asked.removesuffix("s") == unit.name.removesuffix("s"):
             return unit
-    largest = max((abs(arm.median) for arm in arms if math.isfinite(arm.median)), default=math.nan)
+    largest = max((abs(arm.observed) for arm in arms if math.isfinite(arm.observed)), default=math.nan)
     fitting = [unit for unit in units if largest >= unit.size]
     if math.isnan(largest):
         return units[len(units) // 2]
     return fitting[-1] if fitting else units[0]
 
 
-def in_unit(result: Result, tapes: Tapes, unit: Unit) -> Result:
+def in_unit(result: Result, unit: Unit) -> Result:
     """Return the result with every reading divided by the size of a unit, for showing only.
 
     Examples
     --------
     >>> from truearm.claims.certificate import Verdict
     >>> from truearm.problem import Problem
-    >>> from truearm.claims.result import certify
+    >>> from truearm.claims.certify import certify
     >>> verdict, tapes = Verdict(status=Status.EXHAUSTED, candidates=("A",)), {"A": [0.5, 1.5]}
-    >>> in_unit(certify(Problem(arms=("A",)), tapes, verdict), tapes, TIMES[1]).arms[0].median
+    >>> in_unit(certify(Problem(arms=("A",)), tapes, verdict), TIMES[1]).arms[0].observed
     500.0
     """
     if unit.size == 1.0:
@@ -91,15 +90,22 @@ def in_unit(result: Result, tapes: Tapes, unit: Unit) -> Result:
     factor = 1.0 if relative else 1 / unit.size
     tolerance = Tolerance(result.problem.tolerance.amount * factor, relative)
     problem = replace(result.problem, tolerance=tolerance)
-    numbers = {arm: [None if x is None else x / unit.size for x in tape] for arm, tape in tapes.items()}
     return replace(
         result,
         problem=problem,
         tolerance=result.tolerance * factor,
         arms=tuple(Arm(arm.name, arm.n, *(x / unit.size for x in arm[2:])) for arm in result.arms),
-        quality=tuple(Quality(point.x / unit.size, point.share) for point in result.quality),
-        alarms=alarms.find(problem, numbers),
+        quality=tuple(Reach(point.x / unit.size, point.share) for point in result.quality),
+        better_by=tuple(
+            x if x.scale == "ratio" else Lead(x.than, x.scale, x.observed / unit.size, _divided(x.at_least, unit))
+            for x in result.better_by
+        ),
+        alarms=tuple(a._replace(values=tuple(x / unit.size for x in a.values)) for a in result.alarms),
     )
+
+
+def _divided(x: float | None, unit: Unit) -> float | None:
+    return None if x is None else x / unit.size
 
 
 def comparison(ratio: Ratio, metric: str, goal: str, *, decided: bool = False) -> str:
@@ -169,7 +175,7 @@ def standing_of(result: Result, arm: str) -> str:
     --------
     >>> from truearm.claims.certificate import Verdict
     >>> from truearm.problem import Problem
-    >>> from truearm.claims.result import certify
+    >>> from truearm.claims.certify import certify
     >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
     >>> standing_of(certify(Problem(arms=("A", "B")), {}, verdict), "B")
     'excluded'
@@ -221,7 +227,7 @@ def rows(result: Result, unit: Unit, found: Sequence[Ratio] = ()) -> list[Row]:
     --------
     >>> from truearm.claims.certificate import Verdict
     >>> from truearm.problem import Problem
-    >>> from truearm.claims.result import certify
+    >>> from truearm.claims.certify import certify
     >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
     >>> [row.quantile for row in rows(certify(Problem(arms=("A",)), {"A": [3.0]}, verdict), PLAIN)]
     ['median', '3']
@@ -246,7 +252,7 @@ def _row(result: Result, arm: Arm, found: dict[str, Ratio]) -> Row:
     return Row(
         name_of(arm.name),
         count(arm.n),
-        _short(number(arm.median)),
+        _short(number(arm.observed)),
         interval,
         relative,
         standing_of(result, arm.name),
@@ -297,7 +303,7 @@ def paragraph(result: Result, unit: Unit) -> str:
     --------
     >>> from truearm.claims.certificate import Verdict
     >>> from truearm.problem import Problem
-    >>> from truearm.claims.result import certify
+    >>> from truearm.claims.certify import certify
     >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
     >>> paragraph(certify(Problem(arms=("A",)), {}, verdict), TIMES[1])
     'A is the only arm; it has no readings yet. 0 pulls of 1 arm.'

@@ -1,0 +1,176 @@
+"""Two arms and nothing else: is one better than the other, and up to which contamination? Doors for users."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from truearm.errors import OutOfReach
+from truearm.evidence.cuts import Lift
+from truearm.evidence.judge import Judge
+from truearm.evidence.levels import p_value_of
+from truearm.evidence.points import Breakdown, breakdown_point
+from truearm.evidence.sample import Sample, as_readings
+from truearm.evidence.shifts import worsened
+from truearm.problem import Adversary, Contamination, Design, Missing, Problem, Tolerance, check_design
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Whether one arm is better than another, and how sure that is; true in an `if` when it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> comparison = is_better(np.arange(50.0, 150.0), np.arange(0.0, 100.0))
+    >>> bool(comparison), round(comparison.p_value, 9)
+    (True, 1.18e-07)
+    """
+
+    better: bool
+    log_evidence: float
+    p_value: float
+    """Valid at any time in the sequential design, for the fixed sizes in the fixed one."""
+    breakdown: Breakdown
+    delta: float
+    contamination: Contamination | None
+    design: Design
+
+    def __bool__(self) -> bool:
+        return self.better
+
+
+def is_better(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    contamination: float | Contamination | None = 0.05,
+    delta: float = 0.05,
+    quantile: float = 0.5,
+    goal: Literal["max", "min"] = "max",
+    tolerance: float | str | Tolerance = 0.0,
+    design: Design = "sequential",
+    dependent_arms: bool = False,
+    missing: Missing = "worst",
+) -> Comparison:
+    """Tell whether the true quantile of x is better than that of y, under contamination.
+
+    A two-sample test without assumptions on the laws. It errs with probability at most delta: in the
+    sequential design however often it is repeated while readings arrive, in the fixed design once.
+
+    Parameters
+    ----------
+    x, y
+        Readings of the two arms.
+    tolerance
+        Ask only whether x is at most this much worse than y.
+    dependent_arms
+        Set when readings of the two arms move together; sequential design only.
+    missing
+        How NaN counts: "worst", or "independent" if failing has nothing to do with the value (evidence T8).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x, y = np.arange(50.0, 150.0), np.arange(0.0, 100.0)
+    >>> bool(is_better(x, y)), bool(is_better(y, x)), bool(is_better(x, y, contamination=0.4))
+    (True, False, False)
+    >>> is_better(x, y, goal="min", tolerance=90).better
+    True
+    """
+    problem = Problem(
+        arms=("x", "y"),
+        delta=delta,
+        contamination=Contamination.of(contamination),
+        tolerance=Tolerance.of(tolerance),
+        quantile=quantile,
+        goal=goal,
+        dependent_arms=dependent_arms,
+        missing=missing,
+    )
+    judge = _judge(problem, x, y, design)
+    lift = partial(worsened, tolerance=problem.tolerance, sign=problem.sign) if problem.tolerance else None
+    log_evidence = 0.0 if judge.refuted else judge.against(1, closed=True, lift=lift).log_value
+    p_value = p_value_of(log_evidence, judge.rule)
+    return Comparison(
+        better=p_value <= delta,
+        log_evidence=log_evidence,
+        p_value=p_value,
+        breakdown=_breakdown(judge, lift),
+        delta=delta,
+        contamination=problem.contamination,
+        design=design,
+    )
+
+
+def breakdown(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    delta: float = 0.05,
+    quantile: float = 0.5,
+    goal: Literal["max", "min"] = "max",
+    causal: bool | None = None,
+    design: Design = "sequential",
+    dependent_arms: bool = False,
+    missing: Missing = "worst",
+) -> Breakdown:
+    """Return up to which contamination x is certified to be better than y, for each adversary.
+
+    With probability at least 1 - delta none of the numbers is too large, whatever the true contamination.
+
+    Parameters
+    ----------
+    causal
+        True for prescient and malicious adversaries that do not see the future.
+    dependent_arms
+        Set when readings of the two arms move together; sequential design only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = breakdown(np.arange(50.0, 150.0), np.arange(0.0, 100.0))
+    >>> [round(p, 3) for p in points]
+    [0.284, 0.238, 0.119]
+    >>> breakdown([1.0], [0.0])
+    Breakdown(oblivious=None, prescient=None, malicious=None)
+    """
+    problem = Problem(
+        arms=("x", "y"),
+        delta=delta,
+        contamination=Contamination(0.0, Adversary.PRESCIENT, causal),
+        quantile=quantile,
+        goal=goal,
+        dependent_arms=dependent_arms,
+        missing=missing,
+    )
+    return _breakdown(_judge(problem, x, y, design), None)
+
+
+def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> Judge:
+    if check_design(design) == "fixed" and problem.dependent_arms:
+        msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
+        raise OutOfReach(msg)
+    worst = problem.missing == "worst"
+    samples = [
+        Sample.of(problem.sign * as_readings(readings, name), worst=worst)
+        for readings, name in ((x, "x"), (y, "y"))
+    ]
+    return Judge.of(problem, samples, design=design)
+
+
+def _breakdown(judge: Judge, lift: Lift | None) -> Breakdown:
+    points = []
+    for adversary in Adversary:
+        under = judge.under(adversary)
+        points.append(
+            breakdown_point(
+                # closed cuts: two equal arms are no better than each other
+                [lambda levels, j=under: j.against(1, closed=True, levels=levels, lift=lift).log_value],  # type: ignore[misc]
+                under.log_threshold,
+                quantile=judge.problem.level,
+                adversary=adversary,
+            )
+        )
+    return Breakdown(*points)

@@ -1,0 +1,276 @@
+"""What one arm's readings say about its true law: intervals of quantiles and MADs, and the quality curve."""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truearm import bounds
+from truearm.evidence.moments import spread
+from truearm.evidence.sample import Sample, as_readings
+from truearm.problem import (
+    Adversary,
+    Contamination,
+    Design,
+    Interval,
+    Missing,
+    check_count,
+    check_delta,
+    check_design,
+    check_missing,
+    check_quantile,
+)
+
+Floats = NDArray[np.float64]
+
+
+class Identification(NamedTuple):
+    """Where a true quantile lies, and why it is not known better.
+
+    Examples
+    --------
+    >>> found = identification(np.arange(1000.0), contamination=0.1)
+    >>> found.interval
+    Interval(low=399.0, high=600.0)
+    >>> found.contamination
+    Interval(low=449.0, high=550.0)
+    """
+
+    estimate: float
+    """The observed quantile."""
+    interval: Interval
+    """Contains the true quantile with the promised probability."""
+    contamination: Interval
+    """What would remain of the interval with endless readings like these: an estimate, no sampling error."""
+
+    @property
+    def contamination_width(self) -> float:
+        """The part of the width that no number of readings removes."""
+        return min(self.contamination.width, self.interval.width)
+
+    @property
+    def sampling_width(self) -> float:
+        """The part of the width that more readings remove."""
+        return max(0.0, self.interval.width - self.contamination_width) if self.interval.width < np.inf else np.inf
+
+
+def _eps_of(contamination: float | Contamination | None) -> tuple[float, Adversary]:
+    declared = Contamination.of(contamination)
+    return (0.0, Adversary.OBLIVIOUS) if declared is None else (declared.eps, declared.adversary)
+
+
+def _ranks(
+    n: int, quantile: float, delta: float, *, contamination: float | Contamination | None, design: str
+) -> tuple[int, int]:
+    eps, adversary = _eps_of(contamination)
+    if check_design(design) == "fixed":
+        return bounds.quantile_ranks(n, quantile, delta, eps, adversary)
+    return bounds.sequential_quantile_ranks(n, quantile, delta, eps, adversary)
+
+
+def _partly_sorted(readings: Floats, ranks: list[int], missing_as: Missing) -> Sample:
+    """Return a sample that is right at these ranks only, for the price of a partition."""
+    worst = check_missing(missing_as) == "worst"
+    missing = int(np.count_nonzero(np.isnan(readings)))
+    known = readings[~np.isnan(readings)] if missing else readings
+    inside = sorted({r - shift - 1 for r in ranks for shift in (0, missing) if 0 < r - shift <= known.size})
+    return Sample(np.partition(known, inside) if inside else known, missing, worst=worst)
+
+
+def identification(
+    x: ArrayLike,
+    *,
+    quantile: float = 0.5,
+    delta: float = 0.05,
+    contamination: float | Contamination | None = 0.05,
+    design: Design = "sequential",
+    missing: Missing = "worst",
+) -> Identification:
+    """Return the interval for a true quantile, split into contamination and sampling.
+
+    Parameters
+    ----------
+    x
+        Readings of one arm.
+    quantile, delta
+        Level of the quantile, and the probability that the interval misses it.
+    contamination
+        Bound on the fraction of bad readings: a number, a `Contamination`, or None for none.
+    design
+        "sequential" holds for all numbers of readings at once, however often one looks; "fixed" is shorter
+        and holds when the number of readings was chosen in advance.
+    missing
+        NaN counts at its worst for either end ("worst"), or as a bad reading that eps covers, by your promise that
+        failing has nothing to do with the value ("independent"; evidence T8).
+
+    Examples
+    --------
+    >>> identification([1.0, 2.0, 3.0], contamination=None).interval
+    Interval(low=-inf, high=inf)
+    """
+    readings = as_readings(x)
+    check_quantile(quantile)
+    check_delta(delta)
+    eps, adversary = _eps_of(contamination)
+    n = readings.size
+    low, high = _ranks(n, quantile, delta, contamination=contamination, design=design)
+    mass_low = bounds.trusted_mass(quantile, eps, adversary)  # audit 2.A: the identified set
+    mass_high = bounds.trusted_mass(1 - quantile, eps, adversary)
+    inner = (int(np.ceil(mass_low * n - 1e-9)), n + 1 - int(np.ceil(mass_high * n - 1e-9)))
+    middle = max(1, int(np.ceil(quantile * n - 1e-9)))
+    sample = _partly_sorted(readings, [low, high, middle, *inner], missing)
+    estimate = sample.quantile(quantile) if sample.missing == 0 else Sample.of(readings).quantile(quantile)
+    return Identification(estimate, sample.between((low, high)), sample.between(inner))
+
+
+def quantile_interval(
+    x: ArrayLike,
+    *,
+    quantile: float = 0.5,
+    delta: float = 0.05,
+    contamination: float | Contamination | None = 0.05,
+    design: Design = "sequential",
+    missing: Missing = "worst",
+) -> Interval:
+    """Return an interval that contains the true quantile with probability at least 1 - delta.
+
+    It contains the whole set of q-quantiles of the law of the true readings, for every law, with ties or
+    without, whatever the contaminated readings are. Parameters as in `identification`.
+
+    Examples
+    --------
+    >>> quantile_interval(np.arange(1, 101), delta=0.05, contamination=0.1, design="fixed")
+    Interval(low=35.0, high=66.0)
+    >>> quantile_interval(np.arange(1, 101), delta=0.05, contamination=0.1)
+    Interval(low=30.0, high=71.0)
+    """
+    readings = as_readings(x)
+    check_quantile(quantile)
+    check_delta(delta)
+    ranks = _ranks(readings.size, quantile, delta, contamination=contamination, design=design)
+    return _partly_sorted(readings, list(ranks), missing).between(ranks)
+
+
+def median_interval(
+    x: ArrayLike,
+    *,
+    delta: float = 0.05,
+    contamination: float | Contamination | None = 0.05,
+    quantile: float = 0.5,
+    design: Design = "sequential",
+    missing: Missing = "worst",
+) -> Interval:
+    """Return an interval that contains the true median with probability at least 1 - delta.
+
+    Examples
+    --------
+    >>> median_interval(np.arange(1, 101), contamination=Contamination(0.1, "malicious"), design="fixed")
+    Interval(low=31.0, high=70.0)
+    """
+    return quantile_interval(
+        x, quantile=quantile, delta=delta, contamination=contamination, design=design, missing=missing
+    )
+
+
+def mad_interval(
+    x: ArrayLike,
+    *,
+    delta: float = 0.05,
+    contamination: float | Contamination | None = 0.05,
+    design: Design = "sequential",
+    missing: Missing = "worst",
+) -> Interval:
+    """Return an interval that contains the true median absolute deviation with probability >= 1 - delta.
+
+    Half of delta pays for the center, half for the spread around it (audit 2.D).
+
+    Examples
+    --------
+    >>> mad_interval(np.arange(1001), contamination=0.01)
+    Interval(low=220.0, high=280.5)
+    """
+    check_delta(delta)
+    sample = Sample.of(x, worst=check_missing(missing) == "worst")
+    ranks = _ranks(sample.n, 0.5, delta / 2, contamination=contamination, design=design)
+    return spread(sample, ranks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QualityCurve:
+    """A lower bound on P(Y >= x) for the true readings Y, valid for all x at once.
+
+    Examples
+    --------
+    >>> curve = quality_curve(np.arange(1000.0), contamination=0.05, design="fixed")
+    >>> round(curve(200.0), 3)
+    0.749
+    >>> round(curve.reached(0.5), 3)
+    436.0
+    """
+
+    values: Floats
+    bounds: Floats
+    """bounds[r] is the bound at a point with r readings below it."""
+
+    def __call__(self, x: float) -> float:
+        """Return the bound at x."""
+        return float(self.bounds[np.searchsorted(self.values, x, side="left")])
+
+    def reached(self, share: float) -> float:
+        """Return the largest x, among the readings, that at least `share` of the true readings reach."""
+        # the bounds fall
+        rank = bisect_left(range(self.bounds.size), True, key=lambda r: bool(self.bounds[r] < share)) - 1
+        if rank < 0:
+            return -np.inf
+        return float(self.values[min(rank, self.values.size - 1)]) if self.values.size else -np.inf
+
+
+def quality_curve(
+    x: ArrayLike,
+    *,
+    delta: float = 0.05,
+    contamination: float | Contamination | None = 0.05,
+    arms: int = 1,
+    design: Design = "sequential",
+    missing: Missing = "worst",
+) -> QualityCurve:
+    """Return a lower bound on the share of true readings that reach x, for all x at once.
+
+    Parameters
+    ----------
+    arms
+        How many arms there were when this one was chosen; delta is split over them (audit 2.E).
+
+    Examples
+    --------
+    >>> curve = quality_curve(range(500), delta=0.05, contamination=0.1, arms=10, design="fixed")
+    >>> round(curve(100), 10)
+    0.6969005093
+    """
+    check_delta(delta)
+    check_count("arms", arms)
+    sample = Sample.of(x, worst=check_missing(missing) == "worst")
+    return quality_of(sample, delta / arms, contamination=contamination, design=design)
+
+
+def quality_of(
+    sample: Sample, delta: float, *, contamination: float | Contamination | None, design: Design
+) -> QualityCurve:
+    """Return the quality curve of a sample; readings at their worst count as low (evidence T8).
+
+    Examples
+    --------
+    >>> float(quality_of(Sample.of([]), 0.05, contamination=None, design="fixed").bounds[0])
+    0.0
+    """
+    eps, adversary = _eps_of(contamination)
+    check_design(design)
+    if not sample.n:
+        return QualityCurve(sample.values, np.zeros(1))
+    radius = (bounds.sequential_dkw_radius if design == "sequential" else bounds.dkw_radius)(
+        sample.n, min(delta, 0.5)
+    )
+    below = (np.arange(sample.values.size + 1) + sample.unknown) / sample.n
+    return QualityCurve(sample.values, np.clip(bounds.survival_floor(below, radius, eps, adversary), 0.0, 1.0))

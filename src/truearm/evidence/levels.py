@@ -1,0 +1,134 @@
+"""How likely a reading must be on each side of a cut, and how much evidence is enough: levels and thresholds."""
+
+import math
+from typing import Literal, NamedTuple
+
+from scipy.special import lambertw
+
+from truearm.errors import InvalidArgument
+from truearm.problem import Adversary, Contamination, Problem, check_count, check_delta
+
+Rule = Literal["pooled", "causal", "clairvoyant", "dependent"]
+
+
+class Levels(NamedTuple):
+    """Least chances that a reading falls in L (an arm at or below the cut) and in U (at or above it).
+
+    Examples
+    --------
+    >>> Levels.of(0.5, Contamination(0.1))
+    Levels(low=0.45, high=0.45)
+    >>> Levels.of(0.25, None)
+    Levels(low=0.25, high=0.75)
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, quantile: float, contamination: Contamination | None) -> "Levels":
+        """Return the levels of a quantile under a contamination, None meaning the paper's promise."""
+        if contamination is None:
+            return cls(quantile, 1 - quantile)  # evidence section 1: identified
+        return cls.at(quantile, contamination.eps, contamination.adversary)
+
+    @classmethod
+    def at(cls, quantile: float, eps: float, adversary: Adversary) -> "Levels":
+        """Return the levels at any eps in [0, 1], as the search for a breakdown point needs them."""
+        if adversary is Adversary.MALICIOUS:
+            return cls(quantile - eps, 1 - quantile - eps)  # audit 2.A, and beyond eps = 1/2
+        return cls((1 - eps) * quantile, (1 - eps) * (1 - quantile))  # audit 2.A
+
+
+def threshold(k: int, delta: float, rule: Rule) -> float:
+    """Return how much evidence rejects an arm, so that the best of k arms is ever lost with chance <= delta.
+
+    Parameters
+    ----------
+    rule
+        "pooled": one e-process per arm, causal adversary. "causal", "clairvoyant", "dependent": pairs of
+        arms, under an adversary blind to the future, one that sees it, and arms that move together besides.
+
+    Examples
+    --------
+    >>> [round(threshold(10, 0.05, rule), 2) for rule in ("pooled", "causal", "clairvoyant", "dependent")]
+    [20.0, 180.0, 1033.9, 14400.0]
+    """
+    check_delta(delta)
+    rivals = max(1, check_count("k", k) - 1)
+    match rule:
+        case "pooled":
+            return 1 / delta  # evidence T5
+        case "causal":
+            return rivals / delta  # evidence T3
+        case "clairvoyant":
+            return rivals * _clairvoyant_constant(delta)  # evidence T4b
+        case "dependent":
+            return 4 * rivals / delta**2  # evidence T4c
+    msg = f"rule must be 'pooled', 'causal', 'clairvoyant' or 'dependent', but got {rule!r}"
+    raise InvalidArgument(msg)
+
+
+def _clairvoyant_constant(delta: float) -> float:
+    """Return c0 with (1 + ln c0)/c0 = delta: the product of two Pareto(1) variables exceeds it so often."""
+    return math.exp(-float(lambertw(-delta / math.e, -1).real) - 1)  # 1+ln c0 = -W_{-1}(-delta/e)
+
+
+def rule_for(
+    problem: Problem, adversary: Adversary | None = None, *, design: str = "sequential", ordered: bool = False
+) -> Rule:
+    """Return by which rule arms are rejected: in pairs, or pooled where the order of pulls is known.
+
+    Parameters
+    ----------
+    adversary
+        Whose bad readings are allowed for; None for the declared one.
+    ordered
+        Whether it is known who led when, which the pooled rule needs (evidence T5).
+
+    Examples
+    --------
+    >>> rule_for(Problem(arms=("A", "B")), ordered=True)
+    'pooled'
+    >>> rule_for(Problem(arms=("A", "B")), Adversary.PRESCIENT, ordered=True)
+    'clairvoyant'
+    """
+    if design == "fixed":
+        return "causal"  # evidence section 11: valid for clairvoyant adversaries too
+    promise = problem.contamination
+    if adversary is not None:
+        causal = promise.causal if promise is not None and adversary is not Adversary.OBLIVIOUS else None
+        promise = Contamination(0.0, adversary, causal)
+    rule = pair_rule(promise, dependent_arms=problem.dependent_arms)
+    return "pooled" if rule == "causal" and ordered else rule
+
+
+def pair_rule(contamination: Contamination | None, *, dependent_arms: bool = False) -> Rule:
+    """Return which threshold pairs of arms need under these promises (evidence section 11).
+
+    Examples
+    --------
+    >>> pair_rule(Contamination(0.1, "prescient"))
+    'clairvoyant'
+    """
+    if dependent_arms:
+        return "dependent"
+    return "clairvoyant" if contamination is not None and contamination.clairvoyant else "causal"
+
+
+def p_value_of(log_evidence: float, rule: Rule) -> float:
+    """Return the p-value that log-evidence between two arms amounts to, valid at any time.
+
+    Of k arms, subtract log(k - 1) first: "this arm is the best" then has k - 1 accusers.
+
+    Examples
+    --------
+    >>> [round(p_value_of(5.0, rule), 4) for rule in ("causal", "clairvoyant", "dependent")]
+    [0.0067, 0.0404, 0.1642]
+    """
+    value = math.exp(-max(0.0, log_evidence))
+    if rule == "clairvoyant":
+        value *= 1 + max(0.0, log_evidence)  # evidence T4b, k = 2
+    elif rule == "dependent":
+        value = 2 * math.sqrt(value)  # evidence T4c, k = 2
+    return min(1.0, value)

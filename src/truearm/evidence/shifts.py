@@ -1,0 +1,141 @@
+"""Arms made worse by a tolerance: what "not better by more than so much" is judged by, and the least such amount.
+
+A shift is a nondecreasing map of the readings, so the quantile of the shifted readings is the shifted quantile,
+and every statement about an order of arms is one about the order up to the shift (evidence T7).
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.evidence.cuts import Evidence, pair
+from truearm.evidence.levels import Levels
+from truearm.evidence.sample import Sample
+from truearm.problem import Tolerance
+
+Floats = NDArray[np.float64]
+
+
+def worsened(values: Floats, tolerance: Tolerance, sign: float = 1.0) -> Floats:
+    """Return oriented readings made worse by a tolerance.
+
+    A relative tolerance divides positive readings (multiplies them where `sign` is -1, because small ones are
+    good) and leaves the others as they are: they are on the lower side all the same (evidence section 11).
+
+    Examples
+    --------
+    >>> worsened(np.array([-1.0, 0.0, 2.0]), Tolerance.of("100%"))
+    array([-1.,  0.,  1.])
+    >>> worsened(np.array([-2.0, 1.0]), Tolerance.of("50%"), -1.0)
+    array([-3.,  1.])
+    >>> worsened(np.array([1.0, 2.0]), Tolerance(0.5))
+    array([0.5, 1.5])
+    """
+    with np.errstate(over="ignore"):
+        if not tolerance.relative:
+            return values - tolerance.amount
+        ratio = 1 + tolerance.amount
+        moved: Floats = np.where(sign * values > 0, values / ratio if sign > 0 else values * ratio, values)
+        return moved
+
+
+def improved(values: Floats, tolerance: Tolerance, sign: float = 1.0) -> Floats:
+    """Return what `worsened` would make these readings of.
+
+    Examples
+    --------
+    >>> improved(worsened(np.array([-1.0, 2.0]), Tolerance.of("50%"), -1.0), Tolerance.of("50%"), -1.0)
+    array([-1.,  2.])
+    """
+    with np.errstate(over="ignore"):
+        if not tolerance.relative:
+            return values + tolerance.amount
+        ratio = 1 + tolerance.amount
+        moved: Floats = np.where(sign * values > 0, values * ratio if sign > 0 else values / ratio, values)
+        return moved
+
+
+def shifted(sample: Sample, tolerance: Tolerance, sign: float = 1.0) -> Sample:
+    """Return an arm made worse by the tolerance: evidence against it then means "within the tolerance".
+
+    Examples
+    --------
+    >>> shifted(Sample.of([1.0, 2.0]), Tolerance(0.5)).values
+    array([0.5, 1.5])
+    """
+    return sample.mapped(lambda values: worsened(values, tolerance, sign)) if tolerance else sample
+
+
+def certified_tolerance(
+    better: Sample,
+    worse: Sample,
+    log_threshold: float,
+    *,
+    levels: Levels,
+    relative: bool = False,
+    sign: float = 1.0,
+    evidence: Callable[..., Evidence] = pair,
+) -> float:
+    """Return alpha*, the least tolerance within which one arm is certified not to be worse (evidence T7).
+
+    A cut that fails at one tolerance tells at which it no longer does: a lower bound of the answer, which is
+    raised until no cut fails.
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(0.0, 40.0)), Sample.of(np.arange(20.0, 60.0))
+    >>> certified_tolerance(b, a, 3.0, levels=Levels(0.5, 0.5))
+    0.0
+    >>> certified_tolerance(a, b, 3.0, levels=Levels(0.5, 0.5))
+    35.0
+    """
+    amount, step = 0.0, math.ulp(float(relative))
+    while amount < math.inf:
+        lift = partial(worsened, tolerance=Tolerance(amount, relative=relative), sign=sign)
+        found = evidence(better, worse, levels, enough=log_threshold, lift=lift)
+        if found.log_value >= log_threshold:
+            break
+        own = _counted(worse.size - found.rank + worse.unknown, worse.n)
+
+        def holds(below: int, own: Sample = own) -> bool:
+            head = _counted(below + better.unknown, better.n)
+            return evidence(head, own, levels).log_value >= log_threshold
+
+        needed = _mended(better, worse.values[found.rank :], holds, relative=relative, sign=sign)
+        if needed > amount:
+            amount, step = needed, math.ulp(needed + relative)
+        else:  # the tolerance is right, and the shift by it was rounded to the wrong side
+            amount, step = amount + step, 2 * step
+    return amount
+
+
+def _counted(count: int, n: int) -> Sample:
+    """Return a sample without values, of which `count` of n readings favor the null at the only cut it has."""
+    return Sample(np.empty(0), n - count, count, worst=False)
+
+
+def _mended(better: Sample, above: Floats, holds: Callable[[int], bool], *, relative: bool, sign: float) -> float:
+    """Return the least tolerance at which a failing cut holds, infinity if there is none.
+
+    The cut is just below the first of the values `above` it; it holds if few enough of `better` are below it.
+    """
+    censored = better.censored  # below every cut
+    if not above.size or censored == better.size or not holds(censored):
+        return math.inf
+    most = bisect_left(range(censored + 1, better.size), True, key=lambda below: not holds(below)) + censored
+    return _needed(float(above[0]), float(better.values[most]), relative=relative, sign=sign)
+
+
+def _needed(worse: float, reached: float, *, relative: bool, sign: float) -> float:
+    """Return the tolerance that brings one value down to another."""
+    if not relative:
+        return worse - reached
+    if worse <= reached:
+        return 0.0
+    if sign > 0:
+        return worse / reached - 1 if reached > 0 else math.inf
+    return reached / worse - 1 if worse < 0 else math.inf
