@@ -215,7 +215,7 @@ def pair(
     times: float = 1.0,
     enough: float | None = None,
 ) -> Evidence:
-    """Return the evidence that one arm is better than another: E_ij of evidence.md, minimized over all cuts.
+    """Return the evidence that one arm is better than another: E_ij of evidence section 2, the least of all cuts.
 
     Parameters
     ----------
