@@ -206,7 +206,7 @@ def test_the_families_are_closed_under_affine_maps(law, a, b, reach, mad):  # Le
 
 
 @given(laws)
-def test_m4_is_at_most_m2_and_kappa_at_least_one(law):  # audit E11
+def test_m4_is_at_most_m2_and_kappa_at_least_one(law):  # erratum E11
     assert 0 <= law.m4 <= law.m2 * (1 + 1e-12)
     assert law.minimal_kappa() >= 1 - 1e-12
 
@@ -238,7 +238,7 @@ def test_the_distance_to_the_median_rises_twice_as_fast(law, share):  # Lemma 23
     assert b == math.inf or within[1] - within[0] >= 2 * (outer - inner) / (b * m2) - 1e-9
 
 
-def test_item_8_fails_at_its_closed_endpoint():  # audit E9
+def test_item_8_fails_at_its_closed_endpoint():  # erratum E9
     distance = families.piecewise(bars=[(0, 1, 0.5), (1, 2, 0.25), (5, 6, 0.25)])
     assert (FLAT_BEYOND.m2, FLAT_BEYOND.minimal_B(0.2, mad=True)) == pytest.approx((1.0, 8.0))
     assert distance.ppf_right(0.5 + 2 / 8) == 5.0

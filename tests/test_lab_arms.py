@@ -1,4 +1,4 @@
-"""Instances: what the paper, the literature and evidence.md say of them."""
+"""Instances: what the paper, the literature and docs/evidence.md say of them."""
 
 import json
 import math

@@ -24,13 +24,13 @@ VECTORS = {
     for name in ("vectors", "evidence_vectors")
     for vector in json.loads((FOLDER / f"{name}.json").read_text())["vectors"]
 }
-# evidence.md table 5.2: pulls at delta = .05, eps = .05 worst, separated
+# instances of evidence section 5, computed elsewhere: pulls at delta = .05, eps = .05 worst, separated
 TABLE = {
     "G2": 279, "G2s": math.inf, "C2": 332, "LN2": 279, "D2": 35, "G5": 631, "G5s": 18097, "G5w": 121, "C5": 231,
     "LN5": 394, "D5": 58, "G10": 487, "G10lin": 380, "C10lin": 268, "LN10lin": 380, "D10lin": 95, "G50": 930,
     "G50lin": 625, "C50": 985,
 }  # fmt: skip
-# prior_work.md 3.2: eps, gap, pulls with the shape known, certified, separated
+# docs/limits.md, known shape, computed elsewhere: eps, gap, pulls with the shape known, certified, separated
 KNOWN = [
     (0.0, 1.0, 21.2, 35.2, 35.2),
     (0.01, 1.0, 26.8, 40.1, 38.0),
@@ -128,7 +128,7 @@ def test_least_favorable_divergence_agrees_with_direct_integration(shape, eps):
 
 
 def test_indistinguishable_places_have_no_divergence():
-    edge = 2 * stats.norm.ppf(0.5 + 0.5 * 0.1 / 0.9)  # prior work 3.2
+    edge = 2 * stats.norm.ppf(0.5 + 0.5 * 0.1 / 0.9)  # docs/limits.md
     assert lab.least_favorable_kl(edge * 0.999, 0.1, Gaussian()) == 0
     assert lab.least_favorable_kl(edge * 1.001, 0.1, Gaussian()) > 0
 

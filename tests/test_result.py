@@ -33,7 +33,7 @@ KEYS = {
         "contamination",
     ),
     *("quantile", "goal", "alarms", "assumptions", "certificate", "schema"),
-}  # product.md section 1
+}  # what every result has, in every version
 ARM_KEYS = {"name", "n", "median", "low", "high", "mad", "mad_low", "mad_high"}
 
 

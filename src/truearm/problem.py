@@ -287,7 +287,7 @@ class Contamination:
     causal
         Whether the adversary is blind to the future. None follows the paper: the oblivious adversary is
         causal, the prescient and the malicious one are not. An attacker in life is causal, which lowers
-        the evidence needed (evidence.md T1, T4).
+        the evidence needed (evidence T1, T4).
 
     Examples
     --------
@@ -427,7 +427,7 @@ class Problem:
 
     arms: tuple[str, ...]
     delta: float = 0.05  # the error probability of a conventional 95 % statement
-    contamination: Contamination | None = Contamination(0.05)  # product.md section 1
+    contamination: Contamination | None = Contamination(0.05)  # docs/assumptions.md, bad readings
     tolerance: Tolerance = Tolerance()
     quantile: float = 0.5
     goal: str = "max"

@@ -1,4 +1,4 @@
-"""Every policy sits one examination (style.md section 8)."""
+"""Every policy sits one examination."""
 
 import json
 import math

@@ -27,7 +27,7 @@ Tapes = Mapping[str, Tape]
 
 
 class Status(StrEnum):
-    """How a study ended; product.md section 1 says when."""
+    """How a study ended; docs/policies.md says when."""
 
     CERTIFIED = "certified"
     TOLERABLE = "tolerable"

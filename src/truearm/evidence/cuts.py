@@ -194,7 +194,7 @@ def pair(
     enough: float | None = None,
     lift: Lift | None = None,
 ) -> Evidence:
-    """Return the evidence that one arm is better than another: E_ij of evidence.md, minimized over all cuts.
+    """Return the evidence that one arm is better than another: E_ij of evidence section 2, the least of all cuts.
 
     Parameters
     ----------

@@ -109,7 +109,7 @@ class Law(ABC):
         return low + (high - low) / 2
 
     def minimal_kappa(self) -> float:
-        """Return the least kappa with m2 <= kappa m4, at least 1 (audit E11), inf when m4 = 0.
+        """Return the least kappa with m2 <= kappa m4, at least 1 (erratum E11), inf when m4 = 0.
 
         Examples
         --------

@@ -82,7 +82,7 @@ class Shape(ABC):
 
     @cached_property
     def m4(self) -> float:
-        """The median of the distance of |Y - m1| from m2; at most m2 (audit E11)."""
+        """The median of the distance of |Y - m1| from m2; at most m2 (erratum E11)."""
         m, m2 = self.median, self.m2
 
         def near(s: float) -> float:

@@ -33,7 +33,7 @@ from truearm.problem import Problem, check_count, check_quantile
 Form = Literal["beta-binomial", "stitched", "dkw"]
 
 _BLOCK = 512  # ranks of so many consecutive counts are found at once when every count is looked at
-_ETA, _S = 2.04, 1.4  # epochs and exponent of the stitched bound, as published: prior_work 1.1 (b)
+_ETA, _S = 2.04, 1.4  # epochs and exponent of the stitched bound, as published: Howard and Ramdas, Theorem 1a
 
 
 def concentration(alpha: float, t_opt: int) -> float:
@@ -45,7 +45,7 @@ def concentration(alpha: float, t_opt: int) -> float:
     85.7021
     """
     log = 2 * math.log(1 / (2 * _check_share(alpha)))
-    return max(t_opt / (log + math.log1p(log)) - 1, 1e-3)  # prior_work 1.1 (a): r / (p (1 - p))
+    return max(t_opt / (log + math.log1p(log)) - 1, 1e-3)  # Howard and Ramdas, Theorem 1b
 
 
 def _check_share(alpha: float) -> float:
@@ -69,7 +69,8 @@ def quantile_radius(n: int, p: float, alpha: float, *, form: Form = "beta-binomi
     Parameters
     ----------
     form
-        "beta-binomial" (Howard and Ramdas, Theorem 1b), "stitched" (Theorem 1a) or "dkw" (union over n).
+        "beta-binomial" (Howard and Ramdas, Theorem 1b), "stitched" (Howard and Ramdas, Theorem 1a) or "dkw"
+        (audit 2.E).
     t_opt
         Where the first two are tightest.
 
@@ -98,13 +99,13 @@ def quantile_radius(n: int, p: float, alpha: float, *, form: Form = "beta-binomi
 
 def _plain_radius(n: Numbers, p: float, alpha: float, form: Form, t_opt: int) -> Numbers:
     if form == "dkw":
-        return np.sqrt(np.log(np.pi**2 / 3 / alpha * np.square(n / 1.0)) / (2 * n))  # prior_work 1.1 (e)
+        return np.sqrt(np.log(np.pi**2 / 3 / alpha * np.square(n / 1.0)) / (2 * n))  # audit 2.E, both sides
     least = p * (1 - p) * t_opt
     variance = np.maximum(p * (1 - p) * n, least)
     level = _S * np.log(np.log(_ETA * variance / least)) + math.log(zeta(_S) / math.log(_ETA) ** _S / alpha)
     linear = (math.sqrt(_ETA) + 1) / 2 * (1 - 2 * p) / 3 * level
     root = (_ETA**0.25 + _ETA**-0.25) ** 2 / 2 * variance * level
-    radius: Numbers = (np.sqrt(root + linear**2) + linear) / n  # prior_work 1.1 (b)
+    radius: Numbers = (np.sqrt(root + linear**2) + linear) / n  # Howard and Ramdas, Theorem 1a
     return radius
 
 
@@ -125,7 +126,7 @@ def limit_rank(
     if p0 <= 0:
         return 0 * n
     counts = np.maximum(n, 1)
-    below = counts * (p0 - _plain_radius(counts, 1 - p0, alpha, form, t_opt))  # reflected: prior_work 1.1
+    below = counts * (p0 - _plain_radius(counts, 1 - p0, alpha, form, t_opt))  # the other side of it
     ranks = np.where(below > 0, np.floor(below) + 1, 0).astype(np.int64)
     return ranks if np.ndim(n) else int(ranks)
 
@@ -294,7 +295,7 @@ class Lucb:
     def _batch(self, state: State, leader: int, rival: int) -> Batch:
         arms = state.problem.arms
         if not self.growth:
-            return {arms[leader if state.leader_next else rival]: 1}  # prior_work 1.2
+            return {arms[leader if state.leader_next else rival]: 1}  # as published: docs/policies.md
         # equal numbers: a fraction of its own count would let a steady leader run away from its rivals
         size = max(1, int(self.growth * min(state.samples[leader].n, state.samples[rival].n)))
         return {arms[i]: size for i in sorted((leader, rival))}

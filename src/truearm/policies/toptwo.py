@@ -1,6 +1,6 @@
 """Pull the leader and its strongest challenger, and reject an arm when the evidence against it suffices.
 
-The default policy (evidence.md sections 2, 4, 8 and 11). Evidence decides, and its error probability does not
+The default policy (evidence sections 2, 4, 8 and 11). Evidence decides, and its error probability does not
 depend on how arms are sampled; sampling only has to be quick. Against an adversary that cannot see the future one
 e-process per arm pools the bets of all arms that ever led (T5); otherwise arms are compared in pairs (T4).
 

@@ -1,0 +1,205 @@
+"""Every formula address resolves to a heading or a bold label in docs/, and no page from elsewhere is cited.
+
+An address is one of
+
+- a page and its labels: `evidence T5`, `evidence T3, T7`, `evidence section 11`, `extensions 2.3`, `erratum E13`,
+  `audit 2.B (iv)`; the page may be written as a file, `docs/evidence.md T1, T4`;
+- a label whose page is clear: `T4b` is in docs/evidence.md, `E13` in docs/errata.md;
+- a statement of the paper or of Howard and Ramdas, in docs/bounds.md: `Lemma 6`, `Cor. 12`, `Thm 2`, `Alg. 3`,
+  `Theorems 3 and 15`, `Definition 3`.
+
+It resolves if the page has exactly one heading or bold text that begins with the label; an item such as `(iv)` has
+to be in the text under it. Looked through are comments, docstrings and messages of all code, and all pages.
+"""
+
+import doctest
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+OTHERS = [path for folder in ("tests", "benchmarks", "examples") for path in sorted((ROOT / folder).rglob("*.py"))]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
+READ = [path for path in [*SOURCES, *OTHERS, *PAGES] if path != Path(__file__)]  # here some are made up
+HOME = {
+    "evidence": "evidence",
+    "extensions": "extensions",
+    "audit": "bounds",
+    "erratum": "errata",
+    "errata": "errata",
+}
+ELSEWHERE = "product|house|style|prior[_ ]work"  # pages that never were here: their addresses lead nowhere
+KINDS = {"Lemma": "Lemma", "Cor": "Cor.", "Th": "Theorem", "Alg": "Algorithm", "Def": "Definition"}
+
+_LABEL = r"(?:[TE]\d+[a-d]?|\d+\.[0-9A-Za-z]|\d+)(?![0-9A-Za-z])(?: \((?:[ivx]+|\d)\))?"
+_MORE = r"(?:(?:, (?:and )?| and |-)(?:sections? )?" + _LABEL + ")*"
+LED = re.compile(
+    rf"\b(evidence|extensions|audit|errat(?:um|a)|{ELSEWHERE})(?:\.md)? ((?:sections? )?{_LABEL}{_MORE})"
+)
+BARE = re.compile(r"\b(?:T\d{1,2}[a-d]?|E\d{1,2})\b(?!\[)")
+NUMBERED = re.compile(
+    r"\b(Howard and Ramdas, )?(Lemma|Cor|Th|Alg|Def)(?:s|\.|ollary|ollaries|eorems?|ms?|orithms?|initions?)? "
+    r"(\d+[a-z]?(?:(?:, | and )\d+[a-z]?(?![\d.]))*)"
+)
+
+
+class Address(NamedTuple):
+    """A page of docs/, a label on it, and the item under the label, if any."""
+
+    page: str
+    label: str
+    item: str = ""
+
+
+def addresses(text: str) -> Iterator[Address]:
+    """Find the addresses in one comment, docstring or page."""
+    text = re.sub(r"\s+", " ", text)
+    for match in LED.finditer(text):
+        name = match[1]
+        for found in re.finditer(_LABEL, match[2]):
+            label, _, item = found[0].partition(" ")
+            yield Address(HOME.get(name, name), f"audit {label}" if name == "audit" else label, item)
+    text = LED.sub(" ", text)
+    for match in NUMBERED.finditer(text):
+        for number in re.findall(r"\d+[a-z]?", match[3]):
+            yield Address("bounds", f"{match[1] or ''}{KINDS[match[2]]} {number}")
+    for match in BARE.finditer(NUMBERED.sub(" ", text)):
+        yield Address("evidence" if match[0][0] == "T" else "errata", match[0])
+
+
+@lru_cache
+def labeled(page: str) -> tuple[tuple[str, str], ...]:
+    """Return the headings and bold texts of a page, each with the text up to the next."""
+    path = ROOT / "docs" / f"{page}.md"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    parts = re.split(r"^#+ (.*)$|\*\*([^*]+)\*\*", text, flags=re.MULTILINE)
+    return tuple((" ".join((parts[i] or parts[i + 1]).split()), parts[i + 2]) for i in range(1, len(parts), 3))
+
+
+def places(address: Address) -> list[str]:
+    """Return the texts under the labels that an address may mean; exactly one if it resolves."""
+    begins = re.compile(re.escape(address.label) + r"(?!\w|\.\w)")
+    return [text for label, text in labeled(address.page) if begins.match(label) and address.item in text]
+
+
+def unresolved(text: str) -> list[Address]:
+    """Return the addresses in a text that lead nowhere, or to more than one place."""
+    return [address for address in addresses(text) if len(places(address)) != 1]
+
+
+def passages(path: Path) -> list[str]:
+    """Return the comments, each block as one, and the strings of a Python file; a page as a whole."""
+    source = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return [re.sub(r"^```.*?^```", "", source, flags=re.MULTILINE | re.DOTALL)]
+    found, last = [""], -1
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            text = token.string.lstrip("# ")
+            found[-1:] = [f"{found[-1]} {text}"] if token.start[0] == last + 1 else [found[-1], text]
+            last = token.start[0]
+        elif token.type == tokenize.STRING:
+            found += [token.string, ""]
+    return found
+
+
+@pytest.mark.parametrize("path", READ, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_address_resolves(path):
+    assert [address for text in passages(path) for address in unresolved(text)] == []
+
+
+def test_the_source_is_full_of_addresses():
+    found = [address for path in SOURCES for text in passages(path) for address in addresses(text)]
+    assert len(found) > 150
+    assert {address.page for address in found} >= {"evidence", "bounds", "errata"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("evidence T3, T7", [("evidence", "T3", ""), ("evidence", "T7", "")]),
+        ("(docs/evidence.md T1,\n    T4b)", [("evidence", "T1", ""), ("evidence", "T4b", "")]),
+        ("evidence section 11, ties; evidence section 5.2", [("evidence", "11", ""), ("evidence", "5.2", "")]),
+        ("audit 2.A, 2.B (iv)", [("bounds", "audit 2.A", ""), ("bounds", "audit 2.B", "(iv)")]),
+        ("Lemma 28, E13", [("bounds", "Lemma 28", ""), ("errata", "E13", "")]),
+        ("Lemmas 1 and 7", [("bounds", "Lemma 1", ""), ("bounds", "Lemma 7", "")]),
+        ("Cor. 12, Thm 2, Alg. 3", [("bounds", name, "") for name in ("Cor. 12", "Theorem 2", "Algorithm 3")]),
+        ("Howard and Ramdas, Theorem 1b", [("bounds", "Howard and Ramdas, Theorem 1b", "")]),
+        ("extensions 2.3", [("extensions", "2.3", "")]),
+        ("the evidence that 3 arms, a #E69F00 line, E[T] and log-evidence of 2 are no address", []),
+    ],
+)
+def test_addresses_are_read(text, found):
+    assert list(addresses(text)) == found
+    assert unresolved(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "evidence T99",
+        "evidence T4d",
+        "evidence section 40",
+        "extensions 9",
+        "audit 9.Z",
+        "audit 2.B (xi)",
+        "erratum E77",
+        "Lemma 77",
+        "Howard and Ramdas, Theorem 8",
+        "prior_work 1.1 (b)",
+        "house section 2",
+        "T77",
+        "E78",
+    ],
+)
+def test_an_address_that_leads_nowhere_is_caught(text):
+    assert len(unresolved(f"as proved in {text}, so")) == 1
+
+
+MENTION = re.compile(
+    r"(?<![\w*{}/.-])(?!(?<=[\"'])\w+\.md[\"'])[\w./-]*\w\.md\b"
+)  # not a name in quotes: a file to open
+
+
+def absent(path: Path, text: str) -> list[str]:
+    """Return the pages named in a file that are neither in the repository nor beside the file."""
+    return [
+        name
+        for name in MENTION.findall(text)
+        if not any((base / name).is_file() for base in (ROOT, path.parent)) and "//" not in name
+    ]
+
+
+def test_no_page_is_cited_that_is_not_here():
+    files = [
+        path
+        for folder in ("src", "tests", "docs", "benchmarks", "examples")
+        for path in (ROOT / folder).rglob("*")
+    ]
+    files = [path for path in [*files, *ROOT.glob("*.md")] if path.suffix in {".py", ".md", ".json"}]
+    wrong = {str(path.relative_to(ROOT)): absent(path, path.read_text(encoding="utf-8")) for path in files}
+    assert {name: pages for name, pages in wrong.items() if pages} == {}
+
+
+def test_a_page_from_elsewhere_is_caught():
+    here = ROOT / "src" / "truearm" / "study.py"
+    outside = ["evidence" + ".md", "house" + ".md", "../shared/product" + ".md"]
+    assert absent(here, f"see {outside[0]} T5, {outside[1]} and {outside[2]}; docs/evidence.md is fine") == outside
+
+
+@pytest.mark.parametrize("page", ["evidence"])
+def test_the_checks_on_the_page_run(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    blocks = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
+    assert ">>>" in blocks
+    test = doctest.DocTestParser().get_doctest(blocks, {}, page, f"docs/{page}.md", 0)
+    told: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(test, out=told.append)
+    assert "".join(told) == ""
