@@ -41,7 +41,7 @@ from truearm.evidence import (
 )
 from truearm.evidence.sample import Design, Sample, check_design
 from truearm.problem import Adversary, Contamination, Problem, Tolerance, check_arms
-from truearm.world.frames import tapes_of
+from truearm.world.frames import collect
 
 Floats = NDArray[np.float64]
 Missing = Literal["contaminated", "drop"]
@@ -136,6 +136,8 @@ def analyze(
     *,
     arm: str | None = None,
     value: str | None = None,
+    unit: str | None = None,
+    order: str | None = None,
     delta: float = 0.05,
     contamination: float | Contamination | None = 0.05,
     tolerance: float | str | Tolerance = 0.0,
@@ -151,9 +153,15 @@ def analyze(
     Parameters
     ----------
     frame
-        A pandas, polars or pyarrow table, a DuckDB relation, or a dict of sequences.
+        A pandas, polars or pyarrow table, a DuckDB relation, a dict of sequences, or what `collect` of
+        `truearm.world.frames` or `truearm.world.files` returned.
     arm, value
         The columns that name the arm and hold the reading; without them every column is an arm.
+    unit
+        The column of what was drawn independently (process, user, item): readings of one unit become one, their
+        median.
+    order
+        "rows" if rows are in order of pull, or the column to put them in order by; else their order says nothing.
     design
         "sequential" is valid however often the data were looked at while they grew; "fixed" has more power
         and holds only if the number of readings of every arm was chosen in advance.
@@ -179,7 +187,10 @@ def analyze(
     if design == "fixed" and dependent_arms:
         msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
         raise OutOfReach(msg)
-    tapes = _checked(tapes_of(frame, arm, value))
+    collected = collect(
+        frame, arm, value, unit=unit, order=order, missing="independent" if missing == "drop" else "worst"
+    )
+    tapes = _checked(collected.tapes)
     holes = {name: int(np.count_nonzero(np.isnan(tape))) for name, tape in tapes.items()}
     if missing == "drop":
         tapes = _checked(without_missing(tapes))
