@@ -200,6 +200,7 @@ class _Table:
     def __init__(self, connection: Any, file: Path, form: str) -> None:  # noqa: ANN401
         self._run = connection.execute
         self._sql = connection.sql
+        self._run("SET disabled_optimizers = 'statistics_propagation'")  # statistics of Parquet know of no NaN
         self._text = form in _TEXT
         self._cells = _source(connection, file, form)
         self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form)
@@ -311,9 +312,7 @@ class _Table:
     def _word(self, column: str) -> str:
         """Return a column as words; NaN is none."""
         word = f"{_quoted(column)}::VARCHAR"
-        if self.types[column] in ("FLOAT", "DOUBLE"):  # as a word: `isnan` goes by statistics, which know no NaN
-            return f"nullif({word}, 'nan')"
-        return word
+        return f"nullif({word}, 'nan')" if self.types[column] in ("FLOAT", "DOUBLE") else word
 
     def _place(self, roles: Roles) -> str | None:
         if roles.order in (None, "rows"):
