@@ -477,7 +477,8 @@ def test_a_unit_may_be_any_number_in_parquet(tmp_path):
 
 
 def test_times_with_a_zone_and_large_numbers_order_parquet(tmp_path):
-    for at in (pa.array([3, 2, 1], pa.timestamp("us", "UTC")), pa.array([2**62 + i for i in (2, 1, 0)])):
+    times = [pa.array([3, 2, 1], pa.timestamp(*kind)) for kind in (("us", "UTC"), ("ns",), ("ms",), ("s",))]
+    for at in (*times, pa.array([2**62 + i for i in (2, 1, 0)]), pa.array([3, 2, 1], pa.date32())):
         parquet.write_table(pa.table({"arm": ["A"] * 3, "x": [1, 2, 3], "at": at}), tmp_path / "a.parquet")
         assert read(tmp_path / "a.parquet", arm="arm", value="x", order="at")["A"].tolist() == [3, 2, 1]
 

@@ -263,6 +263,20 @@ def test_order_by_numbers_and_times(kind, cells):
     assert tapes_of(frame, "arm", "x", order="at")["A"].tolist() == [3.0, 2.0, 1.0]
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_order_by_times_of_every_kind(unit, zone):
+    table = pa.table({"arm": ["A"] * 3, "x": [1, 2, 3], "at": pa.array([9, 8, 7], pa.timestamp(unit, zone))})
+    for frame in (table, table.to_pandas(), pl.from_arrow(table)):
+        assert tapes_of(frame, "arm", "x", order="at")["A"].tolist() == [3, 2, 1]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_time_that_is_missing_is_named(kind):
+    with pytest.raises(InvalidArgument, match="row 2 of column 'at' is empty"):
+        tapes_of(FRAMES[kind]({"arm": ["A"] * 2, "x": [1.0, 2.0], "at": [NOON, None]}), "arm", "x", order="at")
+
+
 @pytest.mark.parametrize("kind", FRAMES)
 def test_equal_places_stay_as_they_stand(kind):
     rows = {"arm": ["A", "B"] * 50, "x": list(range(100)), "at": [1, 0] * 50}

@@ -26,7 +26,7 @@ _BLOCK = 1 << 14  # rows told apart at a time: what is needed for them stays in 
 _SHARE = 256  # rows of a block per arm, at least: many arms need larger blocks
 
 MOST_ARMS = 1000  # more are an id column taken for the arm: comparing all pairs of them would not end
-MOST_SUSPECTED = 1 << 18  # first rows in which units that nobody declared are looked for
+MOST_SUSPECTED = 1 << 16  # first rows in which units that nobody declared are looked for
 _SHOWN = 60  # letters of a cell in a message: what is wrong shows at its beginning
 
 
@@ -671,9 +671,19 @@ def _rows(table: Any, roles: Roles, suspects: Sequence[str]) -> Rows:  # noqa: A
         codes.astype(np.min_scalar_type(len(found))),
         values,
         None if unit is None else _texts(table, unit, "unit").to_list(),
-        None if order in (None, "rows") else table[order].to_list(),
+        None if order in (None, "rows") else _places(table[order]),
         {name: table[name].head(MOST_SUSPECTED).to_list() for name in suspects},
     )
+
+
+def _places(series: Any) -> list[Any]:  # noqa: ANN401 - a narwhals series
+    """Return cells to put rows in order by; times as whole numbers, which compare faster."""
+    import narwhals as nw
+
+    if series.dtype == nw.Datetime:
+        series = series.dt.timestamp("ns" if series.dtype.time_unit == "ns" else "us")
+    cells: list[Any] = series.to_list()
+    return cells
 
 
 def _texts(table: Any, column: str, part: str) -> Any:  # noqa: ANN401 - a narwhals frame and one of its series
