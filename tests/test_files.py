@@ -472,8 +472,12 @@ def test_a_unit_may_be_any_number_in_parquet(tmp_path):
         read(tmp_path / "a.parquet", arm="u", value="x")
     with pytest.raises(InvalidArgument, match="row 2 of column 'u' names no unit"):
         read(tmp_path / "a.parquet", arm="arm", value="x", unit="u")
-    parquet.write_table(pa.table({**rows, "u": [0.5, 2.0, 0.5, 2.0]}), tmp_path / "a.parquet")
-    assert read(tmp_path / "a.parquet", arm="arm", value="x", unit="u")["A"].tolist() == [2.0, 3.0]
+    for u in ([0.5, 2.0, 0.5, 2.0], [-7, 2**40, -7, 2**40], [True, False, True, False], [b"x", b"y", b"x", b"y"]):
+        parquet.write_table(pa.table({**rows, "u": u}), tmp_path / "a.parquet")
+        assert read(tmp_path / "a.parquet", arm="arm", value="x", unit="u")["A"].tolist() == [2.0, 3.0]
+    parquet.write_table(pa.table({**rows, "u": [1, 2, 1, None]}), tmp_path / "a.parquet")
+    with pytest.raises(InvalidArgument, match="row 4 of column 'u' names no unit"):
+        read(tmp_path / "a.parquet", arm="arm", value="x", unit="u")
 
 
 def test_times_with_a_zone_and_large_numbers_order_parquet(tmp_path):

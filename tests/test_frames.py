@@ -308,6 +308,8 @@ def test_what_is_wrong_with_unit_and_order_is_said(kind, change, message):
 def test_a_row_without_a_unit_or_a_place_is_named(kind):
     with pytest.raises(InvalidArgument, match="row 2 of column 'user' names no unit; give it a name"):
         collect(FRAMES[kind]({**SITES, "user": ["1", None, "1", "3", "4", "2", "1"]}), "site", "ms", unit="user")
+    with pytest.raises(InvalidArgument, match="row 3 of column 'user' names no unit; give it a name"):
+        collect(FRAMES[kind]({**SITES, "user": [1, 2, None, 3, 4, 2, 1]}), "site", "ms", unit="user")
     with pytest.raises(
         InvalidArgument, match="row 3 of column 'at' is empty, so its place in the order is unknown"
     ):

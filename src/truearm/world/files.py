@@ -272,7 +272,7 @@ class _Table:
         roles.check_columns(list(self.types))
         arm, value = str(roles.arm), str(roles.value)
         name = self._word(arm)
-        parts = {"unit": roles.unit and self._word(roles.unit), "place": self._place(roles)}
+        parts = {"unit": self._unit(roles), "place": self._place(roles)}
         extra = {part: cell for part, cell in parts.items() if cell}
         table = self._chosen({"arm": name, "value": self._number(value), **extra})
         counts = dict(self._run(f"SELECT arm, count(*) FROM {table} GROUP BY arm").fetchall())
@@ -313,6 +313,12 @@ class _Table:
         """Return a column as words; NaN is none."""
         word = f"{_quoted(column)}::VARCHAR"
         return f"nullif({word}, 'nan')" if self.types[column] in ("FLOAT", "DOUBLE") else word
+
+    def _unit(self, roles: Roles) -> str | None:
+        """Return what tells units apart; numbers need no words."""
+        if roles.unit is None:
+            return None
+        return _quoted(roles.unit) if self.types[roles.unit].endswith("INT") else self._word(roles.unit)
 
     def _place(self, roles: Roles) -> str | None:
         if roles.order in (None, "rows"):

@@ -199,8 +199,8 @@ class Rows(NamedTuple):
     """Of the arms, by code."""
     arms: NDArray[Any]
     values: Floats
-    units: Sequence[str | None] | None = None
-    """The unit's name in each row, None or nothing where it has none."""
+    units: Sequence[object] | None = None
+    """The unit's name or number in each row, None or "" where it has none."""
     order: Sequence[Any] | None = None
     """The cells of the column that rows are put in order by."""
     suspected: Mapping[str, Sequence[object]] = {}
@@ -636,7 +636,7 @@ def _from_table(frame: Any, roles: Roles, missing: Missing) -> Collected:  # noq
     except TypeError:
         msg = (
             f"frame must be a pandas, polars or pyarrow table, a DuckDB relation, or a dict of sequences, but got "
-            f"{type(frame).__name__}; read files with `truearm.world.files.read`"
+            f"{type(frame).__name__}; read files with `truearm.world.files.collect`"
         )
         raise InvalidArgument(msg) from None
     for name in columns:
@@ -670,7 +670,7 @@ def _rows(table: Any, roles: Roles, suspects: Sequence[str]) -> Rows:  # noqa: A
         found,
         codes.astype(np.min_scalar_type(len(found))),
         values,
-        None if unit is None else _texts(table, unit, "unit").to_list(),
+        None if unit is None else _labels(table, unit),
         None if order in (None, "rows") else _places(table[order]),
         {name: table[name].head(MOST_SUSPECTED).to_list() for name in suspects},
     )
@@ -684,6 +684,13 @@ def _places(series: Any) -> list[Any]:  # noqa: ANN401 - a narwhals series
         series = series.dt.timestamp("ns" if series.dtype.time_unit == "ns" else "us")
     cells: list[Any] = series.to_list()
     return cells
+
+
+def _labels(table: Any, unit: str) -> list[object]:  # noqa: ANN401 - a narwhals frame
+    """Return what tells units apart; numbers need no words."""
+    series = table[unit] if table[unit].dtype.is_integer() else _texts(table, unit, "unit")
+    labels: list[object] = series.to_list()
+    return labels
 
 
 def _texts(table: Any, column: str, part: str) -> Any:  # noqa: ANN401 - a narwhals frame and one of its series
