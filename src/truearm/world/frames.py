@@ -270,15 +270,16 @@ def _by_arm(rows: Rows, order: str | None) -> dict[str, Codes]:
 
 
 def _codes(labels: Sequence[object]) -> Codes:
-    found: dict[object, int] = {}
-    return np.array([found.setdefault(label, len(found)) for label in labels], dtype=np.intp)
+    codes = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    return np.fromiter(map(codes.__getitem__, labels), dtype=np.intp, count=len(labels))
 
 
 def _shared(arms: NDArray[Any], units: Codes) -> int:
     """Return how many names of units occur in more than one arm."""
     total = int(units.max()) + 1
-    pairs = np.unique(arms.astype(np.int64) * total + units)
-    return int(np.count_nonzero(np.bincount(pairs % total) > 1))
+    pairs = np.sort(arms.astype(np.int64) * total + units)
+    distinct = pairs[np.diff(pairs, prepend=-1) > 0]
+    return int(np.count_nonzero(np.bincount(distinct % total) > 1))
 
 
 def suspects(rows: Rows) -> tuple[Suspect, ...]:
