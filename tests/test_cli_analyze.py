@@ -126,3 +126,42 @@ def test_a_page_of_data_with_holes(data, tmp_path, missing):
     ended = truearm("analyze", holed, "--arm", "variant", "--value", "x", "--missing", missing, "--html", out)
     assert (ended.returncode, ended.stderr) == (3, "")
     assert "<svg" in out.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory):
+    """Identical code in 8 processes each of 50 readings, which share what is special about a process."""
+    rng = np.random.default_rng(5)
+    rows = [
+        f"{arm},{arm}{process},{i},{level * rng.lognormal(0, 0.01):.6f}"
+        for arm in "AB"
+        for process, level in enumerate(rng.lognormal(0, 0.2, 8))
+        for i in range(50)
+    ]
+    file = tmp_path_factory.mktemp("timed") / "timed.csv"
+    file.write_text("code,process,i,ms\n" + "\n".join(rows) + "\n")
+    return file
+
+
+def test_a_unit_and_an_order(timed):
+    words = ["analyze", timed, "--arm", "code", "--value", "ms", "--goal", "min", "--json"]
+    assert json.loads(truearm(*words).stdout)["pulls"]["arms"] == {"A": 400, "B": 400}
+    ended = truearm(*words, "--unit", "process", "--order", "i")
+    assert (ended.returncode, json.loads(ended.stdout)["pulls"]["arms"]) == (3, {"A": 8, "B": 8})
+    assert truearm(*words, "--order", "rows").returncode in (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--arm", "code", "--value", "ms", "--unit", "proces"], "--unit 'proces' is not a column; did you mean"),
+        (["--arm", "code", "--value", "ms", "--order", "process"], "--order 'process' must hold numbers or times"),
+        (["--unit", "process"], "--unit 'process' needs a long frame"),
+        (["--unit", "process"], "name them too: --arm '...' --value '...'"),
+        (["--arm", "process", "--value", "ms", "--unit", "code"], "arm 'A0' has one unit only: its 50 readings"),
+    ],
+)
+def test_mistakes_with_units_end_with_two_and_a_remedy(timed, words, message):
+    ended = truearm("analyze", timed, *words)
+    assert ended.returncode == 2
+    assert message in " ".join(ended.stderr.split())

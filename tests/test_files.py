@@ -13,7 +13,7 @@ from pyarrow import feather, parquet
 
 from truearm.errors import InvalidArgument
 from truearm.world import files
-from truearm.world.files import read
+from truearm.world.files import collect, read
 
 ROWS = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.25, 2.5], "other": ["x", "y", "z", ""]}
 TEXT = "site,ms,other\nB,3,x\nA,,y\nB,5.25,z\nA,2.5,\n"
@@ -164,10 +164,10 @@ def test_what_hyperfine_exports(tmp_path):
 
 
 def test_what_pyperf_exports(tmp_path):
-    runs = [{"metadata": {}, "warmups": [[1, 0.9]]}, {"values": [0.5, 0.6]}]
+    runs = [{"metadata": {}, "warmups": [[1, 0.9]]}, {"values": [0.5, 0.6]}, {"values": [0.7]}]
     named = {"benchmarks": [{"metadata": {"name": "join"}, "runs": runs}], "version": "1.0"}
     (tmp_path / "p.json").write_text(json.dumps(named))
-    assert read(tmp_path / "p.json")["join"].tolist() == [0.5, 0.6]
+    assert read(tmp_path / "p.json")["join"].tolist() == [0.55, 0.7]
     common = {"benchmarks": [{"runs": runs}], "metadata": {"name": "split"}}
     (tmp_path / "p.json").write_text(json.dumps(common))
     assert list(read(tmp_path / "p.json")) == ["split"]
@@ -392,3 +392,127 @@ def test_a_workbook_may_have_any_name(tmp_path):
     _excel(tmp_path / "a.xlsx")
     (tmp_path / "a.xlsx").rename(tmp_path / "a.data")
     assert list(read(tmp_path / "a.data", arm="site", value="ms", kind="excel")) == ["B", "A"]
+
+
+UNITS = {
+    "site": ["B", "A", "B", "A", "B", "A", "B"],
+    "user": [1, 2, 1, 3, 4, 2, 1],
+    "ms": [3.0, 1.0, 5.0, 2.0, 8.0, 4.0, 4.0],
+    "at": [17, 16, 15, 14, 13, 12, 9],
+    "day": [f"2026-01-{day:02}" for day in range(7, 0, -1)],
+}
+TEXTS = "a.csv", "a.tsv", "a.csv.gz"
+
+
+@pytest.fixture(params=WRITERS)
+def with_units(request, tmp_path, monkeypatch):
+    frame = pd.DataFrame(UNITS)
+    monkeypatch.setitem(globals(), "ROWS", UNITS)
+    monkeypatch.setitem(globals(), "TEXT", frame.to_csv(index=False))
+    WRITERS[request.param](tmp_path / request.param)
+    return tmp_path / request.param
+
+
+def test_readings_of_one_unit_become_one_in_every_format(with_units):
+    found = collect(with_units, arm="site", value="ms", unit="user")
+    assert {name: tape.tolist() for name, tape in found.tapes.items()} == {"B": [4.0, 8.0], "A": [2.5, 2.0]}
+    assert found.units == ("user", {"B": 4, "A": 3}, {"B": 2, "A": 2}, 0)
+    assert found.suspects == ()
+
+
+@pytest.mark.parametrize("column", ["at", "day"])
+def test_a_column_puts_readings_in_order_in_every_format(with_units, column):
+    found = collect(with_units, arm="site", value="ms", order=column)
+    assert {name: tape.tolist() for name, tape in found.tapes.items()} == {"B": [4, 8, 5, 3], "A": [4, 2, 1]}
+    assert (list(found.tapes), found.ordered) == (["B", "A"], True)
+    assert found.suspects[0].column == "user"
+
+
+def test_columns_named_like_units_are_suspected_in_every_format(with_units):
+    found = collect(with_units, arm="site", value="ms")
+    assert [suspect.column for suspect in found.suspects] == ["user", "day"]
+    user = found.suspects[0]
+    assert user.units.tolist() == [0, 1, 0, 2, 3, 1, 0]
+    assert user.values.tolist() == UNITS["ms"]
+    assert len({*zip(user.arms.tolist(), UNITS["site"], strict=True)}) == 2
+    assert not found.ordered
+    assert collect(with_units, arm="site", value="ms", order="rows").ordered
+
+
+def test_what_is_wrong_with_units_is_said_in_every_format(with_units):
+    with pytest.raises(InvalidArgument, match="unit='usr' is not a column; did you mean 'user'"):
+        read(with_units, arm="site", value="ms", unit="usr")
+    with pytest.raises(InvalidArgument, match="order='site' is the column of the arms"):
+        read(with_units, arm="site", value="ms", order="site")
+    with pytest.raises(InvalidArgument, match="unit='user' needs a long frame"):
+        read(with_units, unit="user")
+
+
+def test_rows_without_a_unit_or_a_place_are_named(tmp_path):
+    (tmp_path / "a.csv").write_text("arm,x,user,at\nA,1,u,1\nA,2,,2\nA,3,v,\n")
+    with pytest.raises(InvalidArgument, match="row 2 of column 'user' names no unit"):
+        read(tmp_path / "a.csv", arm="arm", value="x", unit="user")
+    with pytest.raises(InvalidArgument, match="row 3 of column 'at' is empty"):
+        read(tmp_path / "a.csv", arm="arm", value="x", order="at")
+    (tmp_path / "b.csv").write_text("arm,x,user\nA,1,u\nA,2,v\n")
+    with pytest.raises(InvalidArgument, match="order='user' must hold numbers or times"):
+        read(tmp_path / "b.csv", arm="arm", value="x", order="user")
+
+
+def test_an_arm_with_one_unit_is_refused_in_a_file(tmp_path):
+    (tmp_path / "a.csv").write_text("arm,x,pid\nA,1,7\nA,2,7\nB,1,8\nB,2,9\n")
+    with pytest.raises(InvalidArgument, match="arm 'A' has one unit only: its 2 readings are of a single 'pid'"):
+        read(tmp_path / "a.csv", arm="arm", value="x", unit="pid")
+
+
+def test_a_unit_may_be_any_number_in_parquet(tmp_path):
+    rows = {"arm": ["A"] * 4, "x": [1, 2, 3, 4], "u": [0.5, float("nan"), 0.5, 2.0]}
+    parquet.write_table(pa.table(rows), tmp_path / "a.parquet")
+    with pytest.raises(InvalidArgument, match="row 2 of column 'u' names no arm"):
+        read(tmp_path / "a.parquet", arm="u", value="x")
+    with pytest.raises(InvalidArgument, match="row 2 of column 'u' names no unit"):
+        read(tmp_path / "a.parquet", arm="arm", value="x", unit="u")
+    for u in ([0.5, 2.0, 0.5, 2.0], [-7, 2**40, -7, 2**40], [True, False, True, False], [b"x", b"y", b"x", b"y"]):
+        parquet.write_table(pa.table({**rows, "u": u}), tmp_path / "a.parquet")
+        assert read(tmp_path / "a.parquet", arm="arm", value="x", unit="u")["A"].tolist() == [2.0, 3.0]
+    parquet.write_table(pa.table({**rows, "u": [1, 2, 1, None]}), tmp_path / "a.parquet")
+    with pytest.raises(InvalidArgument, match="row 4 of column 'u' names no unit"):
+        read(tmp_path / "a.parquet", arm="arm", value="x", unit="u")
+
+
+def test_times_with_a_zone_and_large_numbers_order_parquet(tmp_path):
+    times = [pa.array([3, 2, 1], pa.timestamp(*kind)) for kind in (("us", "UTC"), ("ns",), ("ms",), ("s",))]
+    for at in (*times, pa.array([2**62 + i for i in (2, 1, 0)]), pa.array([3, 2, 1], pa.date32())):
+        parquet.write_table(pa.table({"arm": ["A"] * 3, "x": [1, 2, 3], "at": at}), tmp_path / "a.parquet")
+        assert read(tmp_path / "a.parquet", arm="arm", value="x", order="at")["A"].tolist() == [3, 2, 1]
+
+
+def test_a_process_of_pyperf_is_a_unit_and_its_order_is_known(tmp_path):
+    runs = [{"values": [0.5, 0.9, 0.7]}, {"warmups": [[1, 0.9]]}, {"values": [0.6, 0.6]}]
+    (tmp_path / "p.json").write_text(
+        json.dumps({"benchmarks": [{"metadata": {"name": "join"}, "runs": runs}] * 2})
+    )
+    found = collect(tmp_path / "p.json")
+    assert found.tapes["join"].tolist() == [0.7, 0.6, 0.7, 0.6]
+    assert (found.ordered, found.units) == (True, ("process", {"join": 10}, {"join": 4}, 0))
+
+
+def test_a_run_of_hyperfine_is_a_unit_of_its_own_in_order(tmp_path):
+    (tmp_path / "h.json").write_text('{"results": [{"command": "true", "times": [0.3, 0.1]}]}')
+    found = collect(tmp_path / "h.json", order="rows")
+    assert (found.ordered, found.units, found.tapes["true"].tolist()) == (True, None, [0.3, 0.1])
+
+
+def test_an_export_knows_its_unit_better_than_the_user(tmp_path):
+    (tmp_path / "h.json").write_text('{"results": [{"command": "true", "times": [0.3, 0.1]}]}')
+    with pytest.raises(InvalidArgument, match="unit='pid' is given, but an export of hyperfine knows its own"):
+        collect(tmp_path / "h.json", arm="a", value="x", unit="pid")
+
+
+def test_of_an_export_that_is_none_no_more_than_a_line_is_printed(tmp_path):
+    runs = [{"values": ["x" * 10_000 + "\n"]}]
+    (tmp_path / "p.json").write_text(json.dumps({"benchmarks": [{"metadata": {"name": "join"}, "runs": runs}]}))
+    with pytest.raises(InvalidArgument) as error:
+        read(tmp_path / "p.json")
+    assert len(str(error.value)) < 250
+    assert "\n" not in str(error.value)

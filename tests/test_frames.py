@@ -1,3 +1,5 @@
+import datetime
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -8,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truearm.errors import InvalidArgument
-from truearm.world.frames import grouped, tapes_of
+from truearm.world import frames
+from truearm.world.frames import Collected, collect, grouped, tapes_of
 
 LONG = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.0, 2.5], "other": ["x"] * 4}
 FRAMES = {
@@ -187,3 +190,188 @@ def test_one_word_among_numbers_is_a_slip_and_named_by_its_row():
 def test_a_date_is_called_one(cell):
     with pytest.raises(InvalidArgument, match=r"row 1 of column 'A' is a date, '2024-01-31.*'; convert it"):
         tapes_of({"A": [cell]})
+
+
+SITES = {
+    "site": ["B", "A", "B", "A", "B", "A", "B"],
+    "user": [1, 2, 1, 3, 4, 2, 1],
+    "ms": [3.0, 1.0, 5.0, 2.0, 8.0, 4.0, 4.0],
+    "at": [7, 6, 5, 4, 3, 2, 1],
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_readings_of_one_unit_become_one_in_every_frame(kind):
+    found = collect(FRAMES[kind](SITES), "site", "ms", unit="user")
+    assert {name: tape.tolist() for name, tape in found.tapes.items()} == {"B": [4.0, 8.0], "A": [2.5, 2.0]}
+    assert found.units == ("user", {"B": 4, "A": 3}, {"B": 2, "A": 2}, 0)
+    assert not found.ordered
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_column_puts_readings_in_order_in_every_frame(kind):
+    found = collect(FRAMES[kind](SITES), "site", "ms", order="at")
+    assert {name: tape.tolist() for name, tape in found.tapes.items()} == {"B": [4, 8, 5, 3], "A": [4, 2, 1]}
+    assert found.ordered
+    both = collect(FRAMES[kind](SITES), "site", "ms", unit="user", order="at")
+    assert both.tapes["A"].tolist() == [2.5, 2.0]
+    assert both.ordered
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_rows_are_in_order_if_the_user_says_so(kind):
+    assert collect(FRAMES[kind](SITES), "site", "ms", order="rows").ordered
+    assert collect(FRAMES[kind]({"A": [1.0], "B": [2.0]}), order="rows").ordered
+    assert not collect(FRAMES[kind](SITES), "site", "ms").ordered
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_column_named_like_a_unit_is_suspected(kind):
+    [suspect] = collect(FRAMES[kind](SITES), "site", "ms").suspects
+    assert suspect.column == "user"
+    assert suspect.units.tolist() == [0, 1, 0, 2, 3, 1, 0]
+    assert suspect.values.tolist() == SITES["ms"]
+    assert suspect.arms.tolist() == [0, 1, 0, 1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_suspected_unit_may_have_empty_cells_and_is_looked_at_in_the_first_rows(kind, monkeypatch):
+    monkeypatch.setattr(frames, "MOST_SUSPECTED", 4)
+    frame = FRAMES[kind]({**SITES, "user": ["x", None, "x", "y", "z", "y", "x"]})
+    [suspect] = collect(frame, "site", "ms").suspects
+    assert suspect.values.tolist() == [3.0, 5.0, 2.0]
+
+
+HOUR = datetime.timedelta(hours=1)
+NOON = datetime.datetime(2026, 1, 1, 12)
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["10", "9", "8"],
+        ["2026-01-03", "2026-01-02", "2026-01-01"],
+        [NOON + 2 * HOUR, NOON + HOUR, NOON],
+        [datetime.date(2026, 1, 3), datetime.date(2026, 1, 2), datetime.date(2026, 1, 1)],
+        [2**62 + 2, 2**62 + 1, 2**62],
+        [0.5, -0.5, float("-inf")],
+    ],
+)
+def test_order_by_numbers_and_times(kind, cells):
+    frame = FRAMES[kind]({"arm": ["A"] * 3, "x": [1.0, 2.0, 3.0], "at": cells})
+    assert tapes_of(frame, "arm", "x", order="at")["A"].tolist() == [3.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_order_by_times_of_every_kind(unit, zone):
+    table = pa.table({"arm": ["A"] * 3, "x": [1, 2, 3], "at": pa.array([9, 8, 7], pa.timestamp(unit, zone))})
+    for frame in (table, table.to_pandas(), pl.from_arrow(table)):
+        assert tapes_of(frame, "arm", "x", order="at")["A"].tolist() == [3, 2, 1]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_time_that_is_missing_is_named(kind):
+    with pytest.raises(InvalidArgument, match="row 2 of column 'at' is empty"):
+        tapes_of(FRAMES[kind]({"arm": ["A"] * 2, "x": [1.0, 2.0], "at": [NOON, None]}), "arm", "x", order="at")
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_equal_places_stay_as_they_stand(kind):
+    rows = {"arm": ["A", "B"] * 50, "x": list(range(100)), "at": [1, 0] * 50}
+    found = tapes_of(FRAMES[kind](rows), "arm", "x", order="at")
+    assert found["A"].tolist() == list(range(0, 100, 2))
+    assert list(found) == ["A", "B"]  # arms stay where they first stand in the file
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"unit": "usr"}, "unit='usr' is not a column; did you mean 'user'?"),
+        ({"order": "att"}, "order='att' is not a column; did you mean 'at'?"),
+        ({"unit": "site"}, "unit='site' is the column of the arms"),
+        ({"order": "ms"}, "order='ms' is the column of the readings"),
+        ({"unit": 3}, "unit must be the name of a column, a string, but got 3"),
+        ({"arm": None, "value": None, "unit": "user"}, "unit='user' needs a long frame, .* name them too: arm="),
+        ({"arm": None, "value": None, "order": "at"}, "order='at' needs a long frame"),
+    ],
+)
+def test_what_is_wrong_with_unit_and_order_is_said(kind, change, message):
+    arguments = {"arm": "site", "value": "ms", **change}
+    with pytest.raises(InvalidArgument, match=message):
+        collect(FRAMES[kind](SITES), **arguments)
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_row_without_a_unit_or_a_place_is_named(kind):
+    with pytest.raises(InvalidArgument, match="row 2 of column 'user' names no unit; give it a name"):
+        collect(FRAMES[kind]({**SITES, "user": ["1", None, "1", "3", "4", "2", "1"]}), "site", "ms", unit="user")
+    with pytest.raises(InvalidArgument, match="row 3 of column 'user' names no unit; give it a name"):
+        collect(FRAMES[kind]({**SITES, "user": [1, 2, None, 3, 4, 2, 1]}), "site", "ms", unit="user")
+    with pytest.raises(
+        InvalidArgument, match="row 3 of column 'at' is empty, so its place in the order is unknown"
+    ):
+        collect(FRAMES[kind]({**SITES, "at": [1, 2, None, 4, 5, 6, 7]}), "site", "ms", order="at")
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_words_are_no_order(kind):
+    with pytest.raises(InvalidArgument, match="order='day' must hold numbers or times"):
+        collect(FRAMES[kind]({"a": ["A"] * 2, "x": [1.0, 2.0], "day": ["Mon", "Tue"]}), "a", "x", order="day")
+
+
+@pytest.mark.parametrize("cells", [[1, NOON], ["1", "2026-01-01"], [NOON, NOON.astimezone()]])
+def test_places_of_several_kinds_are_no_order(cells):
+    with pytest.raises(InvalidArgument, match="order='at' must hold numbers or times, all of one kind"):
+        collect({"a": ["A"] * 2, "x": [1.0, 2.0], "at": cells}, "a", "x", order="at")
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_an_arm_with_one_unit_is_refused_with_the_reason(kind):
+    rows = {"arm": ["A", "A", "B", "B"], "pid": [1, 1, 2, 3], "x": [1.0, 2.0, 3.0, 4.0]}
+    with pytest.raises(InvalidArgument, match=r"arm 'A' has one unit only: its 2 readings .*single 'pid'.* more"):
+        collect(FRAMES[kind](rows), "arm", "x", unit="pid")
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_units_named_alike_in_different_arms_are_counted(kind):
+    rows = {"arm": list("AABBCC"), "run": [1, 2, 1, 2, 2, 3], "x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]}
+    assert collect(FRAMES[kind](rows), "arm", "x", unit="run").units.shared == 2
+
+
+def test_a_unit_whose_readings_are_missing_is_missing():
+    rows = {"arm": ["A"] * 5, "user": list("uuvvw"), "x": [1.0, None, None, None, 3.0]}
+    np.testing.assert_array_equal(collect(rows, "arm", "x", unit="user").tapes["A"], [np.nan, np.nan, 3.0])
+    free = collect(rows, "arm", "x", unit="user", missing="independent").tapes["A"]
+    np.testing.assert_array_equal(free, [1.0, np.nan, 3.0])
+
+
+def test_columns_of_units_and_order_fit_the_rest():
+    with pytest.raises(InvalidArgument, match="'a' has 2 rows and 'user' 1"):
+        collect({"a": ["A", "A"], "x": [1.0, 2.0], "user": ["u"]}, "a", "x", unit="user")
+    with pytest.raises(InvalidArgument, match="column 'user' must be a list of cells, but got 'uv'"):
+        collect({"a": ["A", "A"], "x": [1.0, 2.0], "user": "uv"}, "a", "x", unit="user")
+    assert collect({"a": ["A", "A"], "x": [1.0, 2.0], "user": ["u"]}, "a", "x").suspects == ()
+
+
+def test_a_column_called_rows_leaves_no_doubt():
+    with pytest.raises(InvalidArgument, match="a column is called 'rows' too; rename the column"):
+        collect({"a": ["A"], "x": [1.0], "rows": [1]}, "a", "x", order="rows")
+
+
+def test_what_was_collected_is_not_collected_again():
+    found = Collected({"A": np.array([1.0])}, ordered=True)
+    assert collect(found) is found
+    with pytest.raises(InvalidArgument, match="arm is given, but these readings were collected before; leave it"):
+        collect(found, "a", "x", unit="user")
+
+
+def test_a_long_cell_is_not_printed_whole():
+    with pytest.raises(InvalidArgument) as error:
+        tapes_of({"A": ["x" * 10_000]})
+    assert len(str(error.value)) < 200
+    with pytest.raises(InvalidArgument) as error:
+        tapes_of({"A": "x" * 10_000})
+    assert len(str(error.value)) < 200

@@ -9,15 +9,16 @@ import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truearm.bounds.search import bracket
-from truearm.claims import wording
+from truearm.claims import alarms, wording
 from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.claims.certify import certify
+from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
@@ -33,8 +34,9 @@ from truearm.evidence import (
     shifted,
 )
 from truearm.evidence.sample import Sample
+from truearm.evidence.units import Units
 from truearm.problem import Contamination, Design, Missing, Problem, Tolerance, check_arms, check_design
-from truearm.world.frames import tapes_of
+from truearm.world.frames import Collected, collect
 
 Floats = NDArray[np.float64]
 
@@ -86,12 +88,18 @@ class Analysis(Result):
     """Cells without a value, per arm."""
     few: Mapping[str, int]
     """Arms left that have so few readings that no values of theirs could decide, and how many they have."""
-    counted: ClassVar[str] = "row"
+    units: Units | None = None
+    """What was drawn independently, if rows were reduced to one reading per unit."""
+
+    @property
+    def counted(self) -> str:
+        """What a reading of the analysis is called."""
+        return "row" if self.units is None else self.units.name
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the answer, one sentence each."""
-        return wording.notes(self.missing, self.few, self.needed, self)
+        return wording.notes(self.missing, self.few, self.needed, self, self.units)
 
     def __str__(self) -> str:
         return " ".join((wording.summary(self), *self.notes))
@@ -107,6 +115,7 @@ class Analysis(Result):
             "needed": None if self.needed is None else dict(self.needed),
             "missing": dict(self.missing),
             "few": dict(self.few),
+            "units": to_plain(self.units),
             "notes": list(self.notes),
         }
 
@@ -124,6 +133,7 @@ class Analysis(Result):
             needed=data["needed"],
             missing=dict(data["missing"]),
             few=dict(data["few"]),
+            units=from_plain(Units | None, data["units"], "units"),
         )
 
     @classmethod
@@ -136,6 +146,8 @@ def analyze(
     *,
     arm: str | None = None,
     value: str | None = None,
+    unit: str | None = None,
+    order: str | None = None,
     delta: float = 0.05,
     contamination: float | Contamination | None = 0.05,
     tolerance: float | str | Tolerance = 0.0,
@@ -151,9 +163,15 @@ def analyze(
     Parameters
     ----------
     frame
-        A pandas, polars or pyarrow table, a DuckDB relation, or a dict of sequences.
+        A pandas, polars or pyarrow table, a DuckDB relation, a dict of sequences, or what `collect` of
+        `truearm.world.frames` or `truearm.world.files` returned.
     arm, value
         The columns that name the arm and hold the reading; without them every column is an arm.
+    unit
+        The column of what was drawn independently (process, user, item): readings of one unit become one, their
+        median.
+    order
+        "rows" if rows are in order of pull, or the column to put them in order by; else their order says nothing.
     design
         "sequential" is valid however often the data were looked at while they grew; "fixed" has more power
         and holds only if the number of readings of every arm was chosen in advance.
@@ -176,7 +194,8 @@ def analyze(
     if design == "fixed" and dependent_arms:
         msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
         raise OutOfReach(msg)
-    tapes = _checked(tapes_of(frame, arm, value))
+    collected = collect(frame, arm, value, unit=unit, order=order, missing=missing)
+    tapes = _checked(collected.tapes)
     problem = Problem(
         arms=tuple(tapes),
         delta=delta,
@@ -187,7 +206,7 @@ def analyze(
         dependent_arms=dependent_arms,
         missing=missing,
     )
-    return _analyzed(problem, tapes, design, pairs=pairs)
+    return _analyzed(problem, collected, design, pairs=pairs)
 
 
 def _checked(tapes: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -214,14 +233,17 @@ def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]
         return tuple(pool.map(sample, columns))
 
 
-def _analyzed(problem: Problem, tapes: Mapping[str, Floats], design: Design, *, pairs: bool) -> Analysis:
+def _analyzed(problem: Problem, collected: Collected, design: Design, *, pairs: bool) -> Analysis:
+    tapes = collected.tapes
     judge = Judge.of(problem, _sorted(problem, tapes), design=design)
     ranking = _ranked(judge)
     judge = replace(judge, leader=ranking[0])
     accusers = ranking if pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if i != j}
     claims = _rejections(judge, ranking, known)
-    result = certify(problem, tapes, _verdict(judge, claims), design=design, samples=judge.samples)
+    doubts = (*alarms.clusters(collected.suspects), *alarms.doubts(judge))
+    verdict = Verdict.doubtful(doubts, problem.arms) if doubts else _verdict(judge, claims)
+    result = certify(problem, tapes, verdict, design=design, samples=judge.samples)
     doubtful = result.status is Status.DOUBTFUL
     needed = {} if doubtful else _needed(judge, result)
     return Analysis._around(
@@ -232,6 +254,7 @@ def _analyzed(problem: Problem, tapes: Mapping[str, Floats], design: Design, *, 
         needed=needed,
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         few=_few(judge, result),
+        units=collected.units,
     )
 
 

@@ -20,6 +20,7 @@ from truearm.evidence import Judge
 from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
 from truearm.evidence.moments import spread
 from truearm.evidence.sample import Sample
+from truearm.evidence.units import Suspect
 from truearm.problem import Contamination, Problem
 
 FAR = 10 * 1.4826  # in MADs: ten standard deviations if the readings are normal
@@ -49,6 +50,24 @@ def doubts(judge: Judge) -> tuple[Alarm, ...]:
         if i not in refuted and _contradicted(judge.problem, sample)
     ]
     return (*missing, *contradicted)
+
+
+def clusters(suspects: Sequence[Suspect]) -> tuple[Alarm, ...]:
+    """Return a doubt for every undeclared column whose rows are more alike than rows of one arm should be.
+
+    Over all columns together a false alarm has probability at most `FALSE_ALARM` (extensions 2). That each arm is
+    one unit of its own is a plain fact.
+
+    Examples
+    --------
+    >>> pid = np.repeat(np.arange(10), 30)
+    >>> clusters([Suspect("pid", pid + np.arange(300) * 0.618 % 1, pid // 5, pid)])
+    (Alarm(kind='clusters', arm='', found=0, n=0, values=(), detail='pid'),)
+    """
+    level = FALSE_ALARM / max(1, len(suspects))
+    confounded = [Alarm("confounded", "", detail=s.column) for s in suspects if s.confounded]
+    clustered = (s for s in suspects if not s.confounded and s.p_value(level) <= level)
+    return (*confounded, *(Alarm("clusters", "", detail=s.column) for s in clustered))
 
 
 def find(problem: Problem, samples: Sequence[Sample]) -> tuple[Alarm, ...]:

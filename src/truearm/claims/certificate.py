@@ -50,7 +50,7 @@ class Alarm(NamedTuple):
     """
 
     kind: str
-    """One of "dependence", "missing", "contradiction", "outliers", "units", "ties", "clusters"."""
+    """One of "dependence", "missing", "contradiction", "clusters", "confounded", "outliers", "units", "ties"."""
     arm: str
     """The arm it is about; empty when it is about all of them together."""
     found: int = 0

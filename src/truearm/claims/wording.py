@@ -11,6 +11,7 @@ from truearm.claims.certificate import DECIDED, Alarm, Status
 from truearm.claims.result import Arm, Lead, Result
 from truearm.evidence import Levels
 from truearm.evidence.judge import UNDECLARED
+from truearm.evidence.units import Units
 from truearm.problem import Adversary, Contamination, Problem
 
 _LISTED = 5  # arms named one by one in a sentence; more are counted
@@ -457,8 +458,10 @@ def alarm(one: Alarm, problem: Problem) -> str:
         "units": f"{count(one.found)} readings of {arm} ({percent(one.found / max(1, one.n))}) lie near "
         f"{one.detail} its median and hardly any beside them: if this is a mistake of units, correct it at the "
         "source; nothing was changed here.",
-        "clusters": f"the rows of {arm} that share a value of {name_of(one.detail)!r} are alike, so they are not "
-        f"independent readings: name that column as the unit (unit={one.detail!r}, --unit).",
+        "clusters": f"rows with the same {name_of(one.detail)!r} are alike, so they are not independent readings: "
+        f"name that column as the unit (unit={one.detail!r}, --unit) and they count as one.",
+        "confounded": f"each arm has a single {name_of(one.detail)!r} of its own, so nothing tells a difference "
+        f"of arms from one of {name_of(one.detail)!r}: measure every arm in several.",
         "ties": f"{some} equal its {name}{''.join(f' {number(x)}' for x in one.values)}: arms that share this "
         "value cannot be told apart, so record more digits if the instrument has them.",
     }
@@ -577,7 +580,11 @@ def _on_delta(problem: Problem) -> str:
 
 
 def notes(
-    missing: Mapping[str, int], few: Mapping[str, int], needed: Mapping[str, int] | None, result: Result
+    missing: Mapping[str, int],
+    few: Mapping[str, int],
+    needed: Mapping[str, int] | None,
+    result: Result,
+    units: Units | None = None,
 ) -> tuple[str, ...]:
     """Return what a reader of an analysis should know besides the answer.
 
@@ -589,6 +596,8 @@ def notes(
         Arms with too few readings to be ruled out, and how many they have.
     needed
         More readings per arm that would decide; None: no number would.
+    units
+        What the rows were reduced to.
 
     Examples
     --------
@@ -599,6 +608,14 @@ def notes(
     'About 105 more readings like these would decide (an estimate).'
     """
     told = []
+    if units is not None:
+        rows, name = sum(units.rows.values()), name_of(units.name)
+        told.append(f"One reading is the median of one {name}: {count(rows)} rows of {count(result.total)}.")
+        if units.shared:
+            told.append(
+                f"{count(units.shared)} labels of {name} appear in several arms and are taken for different ones; "
+                "if they are the same person or item, set dependent_arms=True."
+            )
     if total := sum(missing.values()):
         where = ", ".join(f"{name_of(name)} {count(n)}" for name, n in list(missing.items())[:_LISTED] if n)
         promise = result.problem.missing == "worst"

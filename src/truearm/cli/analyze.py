@@ -27,6 +27,8 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option("--arm", metavar="COLUMN", help="The column that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column that holds the reading.")
+@options.unit_option
+@options.order_option
 @click.option(
     "--kind",
     type=click.Choice(sorted(set(files.FORMATS.values()))),
@@ -64,6 +66,8 @@ def analyze_command(
     *,
     arm: str | None,
     value: str | None,
+    unit: str | None,
+    order: str | None,
     kind: str | None,
     as_json: bool,
     html: str | None,
@@ -74,6 +78,7 @@ def analyze_command(
     \b
     truearm analyze data.csv --arm variant --value revenue
     truearm analyze data.parquet --arm variant --value latency_ms --goal min --quantile 0.95
+    truearm analyze log.csv --arm variant --value ms --unit user --order time
     truearm analyze wide.csv                           every column is an arm
     truearm analyze hyperfine.json --goal min          what hyperfine or pyperf exported
     zcat log.csv.gz | truearm analyze - --arm site --value ms
@@ -81,12 +86,13 @@ def analyze_command(
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
-    tapes = options.read_tapes(file, arm, value, kind=kind)
-    found = analyze(tapes, **chosen)
+    loss = "independent" if chosen["missing"] == "drop" else "worst"
+    readings = options.collected(file, arm, value, unit=unit, order=order, kind=kind, missing=loss)
+    found = analyze(readings, **chosen)
     if html is not None:
         from truearm.report.html import page
 
-        Path(html).write_text(page(found, tapes), encoding="utf-8")
+        Path(html).write_text(page(found, readings.tapes), encoding="utf-8")
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     if found.status is Status.DOUBTFUL:
         sys.exit(DOUBTFUL)

@@ -12,6 +12,7 @@ import click
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
 from truearm.world import files
+from truearm.world.frames import Collected
 
 
 class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
@@ -144,16 +145,33 @@ goal_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
-def read_tapes(
-    file: str, arm: str | None, value: str | None, *, kind: str | None = None
-) -> dict[str, files.Floats]:
+unit_option = click.option(
+    "--unit",
+    metavar="COLUMN",
+    help="The column of what was drawn independently (process, user, item): readings of one unit become one, "
+    "their median.",
+)
+order_option = click.option(
+    "--order",
+    metavar="COLUMN|rows",
+    help="'rows' if rows are in order of measurement, or the column to put them in order by; else their order "
+    "says nothing.",
+)
+
+
+def read_tapes(file: str, arm: str | None, value: str | None) -> dict[str, files.Floats]:
     """Return the readings of a file by arm, with errors that speak of options."""
+    return collected(file, arm, value).tapes
+
+
+def collected(file: str, arm: str | None, value: str | None, **more: Any) -> Collected:  # noqa: ANN401 - of `collect`
+    """Return the readings of a file and what is known of them, with errors that speak of options."""
     if (arm is None) != (value is None):
         given, other = ("--arm", "--value") if value is None else ("--value", "--arm")
         msg = f"{given} is given but {other} is not; name both columns of a long file, or none of a wide one"
         raise InvalidArgument(msg)
     try:
-        return files.read(file, arm=arm, value=value, kind=kind)
+        return files.collect(file, arm=arm, value=value, **more)
     except InvalidArgument as error:
         raise InvalidArgument(as_options(str(error))) from None
 
@@ -166,4 +184,6 @@ def as_options(text: str) -> str:
     >>> as_options("name the columns: arm='variant', value='ms'")
     "name the columns: --arm 'variant' --value 'ms'"
     """
-    return re.sub(r"(, )?\b(arm|value|kind)=(?=['\"])", lambda m: f"{' ' if m[1] else ''}--{m[2]} ", text)
+    return re.sub(
+        r"(, )?\b(arm|value|unit|order|kind)=(?=['\"])", lambda m: f"{' ' if m[1] else ''}--{m[2]} ", text
+    )

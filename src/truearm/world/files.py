@@ -1,7 +1,8 @@
 """Files into readings: CSV, TSV, Parquet, JSON lines, Arrow, Excel, and what hyperfine and pyperf export.
 
 DuckDB reads what is tabular, only the columns asked for and never through an approximate aggregate. Text formats
-are read as text and converted here, so that a cell that is no number can be named by its row.
+are read as text and converted here, so that a cell that is no number can be named by its row. An export knows what
+was drawn independently: of pyperf a process, of hyperfine a run.
 """
 
 import csv
@@ -21,18 +22,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
+from truearm.evidence.units import Missing, Suspect, Units, by_unit
 from truearm.world import frames
 from truearm.world.frames import (
-    check_column,
+    Collected,
+    Roles,
+    Rows,
+    assembled,
     check_distinct,
     check_number_of_arms,
+    check_several,
     gathered,
-    tapes_of,
     without_foot,
 )
 
 Floats = NDArray[np.float64]
-Export = Callable[[Mapping[str, Any]], dict[str, Floats]]
+Export = Callable[[Mapping[str, Any], Missing], Collected]
 
 FORMATS = {
     ".csv": "csv",
@@ -58,19 +63,20 @@ _MANY = 1 << 20  # rows; from here on pyarrow saves more time than its import ta
 
 
 def read(
-    path: str | Path, *, arm: str | None = None, value: str | None = None, kind: str | None = None
+    path: str | Path,
+    *,
+    arm: str | None = None,
+    value: str | None = None,
+    unit: str | None = None,
+    order: str | None = None,
+    kind: str | None = None,
 ) -> dict[str, Floats]:
-    r"""Return the readings of each arm in a file, in the order of its rows; NaN where a cell is empty.
+    r"""Return the readings of each arm in a file; `collect` also tells what is known of them.
 
     Parameters
     ----------
-    path
-        A file, or "-" for standard input, which is CSV unless `kind` says otherwise.
-    arm, value
-        The columns that name the arm and hold the reading; without them every column is an arm. Files of
-        hyperfine and pyperf need neither.
-    kind
-        "csv", "tsv", "parquet", "jsonl", "json", "arrow" or "excel"; None goes by the ending.
+    path, arm, value, unit, order, kind
+        As for `collect`.
 
     Examples
     --------
@@ -80,17 +86,55 @@ def read(
     ...     read(file, arm="site", value="ms")
     {'B': array([3., 5.]), 'A': array([nan])}
     """
-    if (arm is None) != (value is None):
-        return tapes_of({}, arm, value)  # says what is wrong
+    return collect(path, arm=arm, value=value, unit=unit, order=order, kind=kind).tapes
+
+
+def collect(
+    path: str | Path,
+    *,
+    arm: str | None = None,
+    value: str | None = None,
+    unit: str | None = None,
+    order: str | None = None,
+    kind: str | None = None,
+    missing: Missing = "worst",
+) -> Collected:
+    r"""Return the readings of each arm in a file, NaN where a cell is empty, and what is known of them.
+
+    Parameters
+    ----------
+    path
+        A file, or "-" for standard input, which is CSV unless `kind` says otherwise.
+    arm, value
+        The columns that name the arm and hold the reading; without them every column is an arm. Files of
+        hyperfine and pyperf need neither.
+    unit
+        The column of what was drawn independently: readings of one unit become one.
+    order
+        "rows" if rows are in order of pull, or the column to put them in order by.
+    kind
+        "csv", "tsv", "parquet", "jsonl", "json", "arrow" or "excel"; None goes by the ending.
+    missing
+        What becomes of a unit with missing readings, as in `evidence.units.by_unit`.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "times.csv")
+    ...     _ = file.write_text("site,user,ms\nB,1,3\nB,1,5\nB,2,8\n")
+    ...     collect(file, arm="site", value="ms", unit="user").tapes
+    {'B': array([4., 8.])}
+    """
+    roles = Roles(arm, value, unit, order).checked()
     with _located(path, kind) as (file, form):
         if form == "json":
-            return _from_json(file, arm, value)
+            return _from_json(file, roles, missing)
         if form == "excel":
-            return _of_rows(_sheet(file, arm, value), arm, value)
+            return _of_rows(_sheet(file, roles), roles, missing)
         with _duckdb().connect() as connection:
             try:
                 table = _Table(connection, file, form)
-                return table.wide() if arm is None or value is None else table.long(arm, value)
+                return table.wide(roles) if roles.arm is None else table.long(roles, missing)
             except _duckdb().Error as error:
                 raise InvalidArgument(_reason(str(error), file, form)) from None
 
@@ -156,6 +200,7 @@ class _Table:
     def __init__(self, connection: Any, file: Path, form: str) -> None:  # noqa: ANN401
         self._run = connection.execute
         self._sql = connection.sql
+        self._run("SET disabled_optimizers = 'statistics_propagation'")  # statistics of Parquet know of no NaN
         self._text = form in _TEXT
         self._cells = _source(connection, file, form)
         self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form)
@@ -168,7 +213,7 @@ class _Table:
         ):
             raise InvalidArgument(msg)
 
-    def wide(self) -> dict[str, Floats]:
+    def wide(self, roles: Roles) -> Collected:
         """Return every column as an arm, without the empty cells at its foot."""
         self._check_names(self.types)
         names = self._named()
@@ -183,7 +228,7 @@ class _Table:
             self._check(name, table, cell)
             column = self._sql(f"SELECT {_filled(cell)} AS value FROM {table}").fetchnumpy()
             tapes[name] = without_foot(column["value"])
-        return tapes
+        return Collected(tapes, ordered=roles.order is not None)
 
     def _named(self) -> list[str]:
         """Return the columns with a name: programs write the number of a row into one without."""
@@ -221,17 +266,15 @@ class _Table:
         word = f"lower(trim({cell})) NOT IN ({_marks()}) AND TRY_CAST({cell} AS TIMESTAMP) IS NULL"
         return len(self._run(f"SELECT 1 FROM {self._cells} WHERE {word} LIMIT 2").fetchall()) > 1  # one is a slip
 
-    def long(self, arm: str, value: str) -> dict[str, Floats]:
-        """Return the readings of each arm in the order of the rows."""
-        self._check_names((arm, value))
-        check_column(self.types, arm, "arm")
-        check_column(self.types, value, "value")
-        name = f"{_quoted(arm)}::VARCHAR"
-        if self.types[arm] in ("FLOAT", "DOUBLE"):
-            name = (
-                f"CASE WHEN NOT isnan({_quoted(arm)}) THEN {name} END"  # nullif would overlook it, by statistics
-            )
-        table = self._chosen({"arm": name, "value": self._number(value)})
+    def long(self, roles: Roles, missing: Missing) -> Collected:
+        """Return the readings of each arm, in the order of the rows unless another is asked for."""
+        self._check_names(roles.columns)
+        roles.check_columns(list(self.types))
+        arm, value = str(roles.arm), str(roles.value)
+        name = self._word(arm)
+        parts = {"unit": self._unit(roles), "place": self._place(roles)}
+        extra = {part: cell for part, cell in parts.items() if cell}
+        table = self._chosen({"arm": name, "value": self._number(value), **extra})
         counts = dict(self._run(f"SELECT arm, count(*) FROM {table} GROUP BY arm").fetchall())
         if not counts:
             raise InvalidArgument(_NO_ROWS)
@@ -241,8 +284,49 @@ class _Table:
         self._check(value, table, "value")
         kinds = ", ".join(map(_literal, counts))
         code = f"enum_code(TRY_CAST(arm AS ENUM({kinds})))"  # measured: a sixth of the time of a join
-        rows = self._sql(f"SELECT {code} AS code, {_filled('value')} AS value FROM {table}")
-        return gathered(_batches(rows, sum(counts.values())), counts)
+        query = ", ".join([f"{code} AS code", f"{_filled('value')} AS value", *extra])
+        suspects = self._suspects(roles, list(counts))
+        if extra:
+            cells = self._run(f"SELECT {query} FROM {table}").fetchnumpy()
+            unit, place = (cells[part].tolist() if part in cells else None for part in ("unit", "place"))
+            found = assembled(Rows(list(counts), cells["code"], cells["value"], unit, place), roles, missing)
+            return Collected(found.tapes, found.ordered, found.units, suspects)
+        rows = self._sql(f"SELECT {query} FROM {table}")
+        tapes = gathered(_batches(rows, sum(counts.values())), counts)
+        return Collected(tapes, roles.order is not None, None, suspects)
+
+    def _suspects(self, roles: Roles, names: list[str]) -> tuple[Suspect, ...]:
+        """Return columns that are named like a unit which was not declared, their first rows."""
+        found = roles.suspects(self.types)
+        if not found:
+            return ()
+        cells = [f"{self._word(str(roles.arm))} AS arm", f"{_filled(self._number(str(roles.value)))} AS value"]
+        cells += [f"{self._word(name)} AS cell{i}" for i, name in enumerate(found)]
+        query = f"SELECT {', '.join(cells)} FROM {self._cells} LIMIT {frames.MOST_SUSPECTED}"
+        head = self._run(query).fetchnumpy()
+        codes = {name: i for i, name in enumerate(names)}
+        arms = np.array([codes[name] for name in head["arm"].tolist()], dtype=np.intp)
+        suspected = {name: head[f"cell{i}"].tolist() for i, name in enumerate(found)}
+        return frames.suspects(Rows(names, arms, head["value"], suspected=suspected))
+
+    def _word(self, column: str) -> str:
+        """Return a column as words; NaN is none."""
+        word = f"{_quoted(column)}::VARCHAR"
+        return f"nullif({word}, 'nan')" if self.types[column] in ("FLOAT", "DOUBLE") else word
+
+    def _unit(self, roles: Roles) -> str | None:
+        """Return what tells units apart; numbers need no words."""
+        if roles.unit is None:
+            return None
+        return _quoted(roles.unit) if self.types[roles.unit].endswith("INT") else self._word(roles.unit)
+
+    def _place(self, roles: Roles) -> str | None:
+        if roles.order in (None, "rows"):
+            return None
+        column = str(roles.order)
+        if self.types[column].startswith("TIMESTAMP"):  # as whole numbers, which compare faster
+            return f"epoch_{'ns' if self.types[column] == 'TIMESTAMP_NS' else 'us'}({_quoted(column)})"
+        return _quoted(column) if _is_numeric(self.types[column]) else self._word(column)
 
     def _chosen(self, columns: Mapping[str, str]) -> str:
         """Return a table of columns: text is parsed once, Parquet and Arrow are scanned where they are."""
@@ -436,11 +520,11 @@ def _is_numeric(kind: str) -> bool:
     return re.fullmatch(kinds, kind) is not None
 
 
-def _sheet(file: Path, arm: str | None, value: str | None) -> dict[str, list[Any]]:
+def _sheet(file: Path, roles: Roles) -> dict[str, list[Any]]:
     """Return the named columns of the first sheet of a workbook, whose first row holds their names."""
     names, *cells = _sheet_rows(file)
     named = {i: str(name) for i, name in enumerate(names) if name is not None and str(name).strip()}
-    check_distinct(name for name in named.values() if arm is None or name in (arm, value))
+    check_distinct(name for name in named.values() if roles.arm is None or name in roles.columns)
     if not cells:
         raise InvalidArgument(_NO_ROWS)
     return {name: [row[i] if i < len(row) else None for row in cells] for i, name in named.items()}
@@ -463,13 +547,19 @@ def _sheet_rows(file: Path) -> list[Sequence[Any]]:
         raise InvalidArgument(msg) from None
 
 
-def _of_rows(columns: Mapping[str, Any], arm: str | None, value: str | None) -> dict[str, Floats]:
+def _of_rows(columns: Mapping[str, Any], roles: Roles, missing: Missing) -> Collected:
     """Return tapes of columns that are equally long because they were rows: a shorter one ends at its foot."""
-    tapes = tapes_of(columns, arm, value)
-    return {name: without_foot(tape) for name, tape in tapes.items()} if arm is None else tapes
+    found = _of_columns(columns, roles, missing)
+    if roles.arm is not None:
+        return found
+    return Collected({name: without_foot(tape) for name, tape in found.tapes.items()}, found.ordered)
 
 
-def _from_json(file: Path, arm: str | None, value: str | None) -> dict[str, Floats]:
+def _of_columns(columns: Mapping[str, Any], roles: Roles, missing: Missing) -> Collected:
+    return frames.collect(columns, roles.arm, roles.value, unit=roles.unit, order=roles.order, missing=missing)
+
+
+def _from_json(file: Path, roles: Roles, missing: Missing) -> Collected:
     """Return what hyperfine or pyperf exported, a list of records, or columns by name."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_object)
@@ -479,11 +569,11 @@ def _from_json(file: Path, arm: str | None, value: str | None) -> dict[str, Floa
     if isinstance(data, Mapping):
         for known, (marks, reader) in _EXPORTS.items():
             if _is_records(data.get(known)) and any(marks & record.keys() for record in data[known]):
-                return _exported(reader, data, file)
-        return tapes_of(data, arm, value)
+                return _exported(reader, data, file, roles, missing)
+        return _of_columns(data, roles, missing)
     if _is_records(data):
         columns = list(dict.fromkeys(name for row in data for name in row))
-        return _of_rows({name: [row.get(name) for row in data] for name in columns}, arm, value)
+        return _of_rows({name: [row.get(name) for row in data] for name in columns}, roles, missing)
     msg = f"{file.name!r} must hold columns by name, a list of records, or an export of hyperfine or pyperf"
     raise InvalidArgument(msg)
 
@@ -497,21 +587,28 @@ def _is_records(data: object) -> bool:
     return isinstance(data, list) and bool(data) and all(isinstance(row, Mapping) for row in data)
 
 
-def _exported(reader: Export, data: Mapping[str, Any], file: Path) -> dict[str, Floats]:
+def _exported(reader: Export, data: Mapping[str, Any], file: Path, roles: Roles, missing: Missing) -> Collected:
+    tool = reader.__name__
+    for argument, name in (("unit", roles.unit), ("order", roles.order)):
+        if name is not None and (argument, name) != ("order", "rows"):
+            msg = f"{argument}={name!r} is given, but an export of {tool} knows its own; leave it out"
+            raise InvalidArgument(msg)
     try:
-        return reader(data)
+        return reader(data, missing)
     except (AttributeError, KeyError, TypeError) as error:
-        msg = f"{file.name!r} looks like an export of {reader.__name__}, but is none: {error!r}; export it again"
+        msg = f"{file.name!r} looks like an export of {tool}, but is none: {error!r}; export it again"
         raise InvalidArgument(msg) from None
 
 
-def hyperfine(data: Mapping[str, Any]) -> dict[str, Floats]:
+def hyperfine(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:  # noqa: ARG001 - as all exports
     """Return the times of each command in what `hyperfine --export-json` wrote; failed runs become NaN.
+
+    Every run is a process of its own, hence a unit of its own, and runs are written in order.
 
     Examples
     --------
     >>> run = {"command": "true", "times": [0.1, 0.2], "exit_codes": [0, 1]}
-    >>> hyperfine({"results": [run]})
+    >>> hyperfine({"results": [run]}).tapes
     {'true': array([0.1, nan])}
     """
     tapes: dict[str, Floats] = {}
@@ -525,27 +622,45 @@ def hyperfine(data: Mapping[str, Any]) -> dict[str, Floats]:
             )
             raise InvalidArgument(msg)
         tapes[name] = np.append(tapes.get(name, np.empty(0)), np.where(codes == 0, times, np.nan))
-    return tapes
+    return Collected(tapes, ordered=True)
 
 
-def pyperf(data: Mapping[str, Any]) -> dict[str, Floats]:
-    """Return the values of each benchmark in what pyperf wrote; warm-ups and calibration are no readings.
+def pyperf(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:
+    """Return the median of each process in what pyperf wrote; warm-ups and calibration are no readings.
+
+    A run of pyperf is a process with several values. What differs from process to process (hashes, addresses)
+    moves all of them, so that together they are one reading (extensions 2). Runs are written in order.
 
     Examples
     --------
-    >>> pyperf({"benchmarks": [{"metadata": {"name": "join"}, "runs": [{"values": [0.5]}, {"warmups": []}]}]})
-    {'join': array([0.5])}
+    >>> runs = [{"values": [0.5, 0.7, 0.6]}, {"warmups": []}, {"values": [0.8]}]
+    >>> found = pyperf({"benchmarks": [{"metadata": {"name": "join"}, "runs": runs}]})
+    >>> found.tapes, found.units.rows
+    ({'join': array([0.6, 0.8])}, {'join': 4})
     """
     common = data.get("metadata", {}).get("name", "benchmark")
-    tapes: dict[str, Floats] = {}
+    processes: dict[str, list[Floats]] = {}
     for bench in data["benchmarks"]:
         name = str(bench.get("metadata", {}).get("name", common))
         if "runs" not in bench:
             msg = f"this export holds no runs of {name!r}; write it anew with pyperf's option: -o FILE"
             raise InvalidArgument(msg)
-        values = [x for run in bench["runs"] for x in run.get("values", ())]
-        tapes[name] = np.append(tapes.get(name, np.empty(0)), frames.numbers(values, name))
-    return tapes
+        values = [frames.numbers(run.get("values") or (), name) for run in bench["runs"]]
+        processes.setdefault(name, []).extend(run for run in values if run.size)
+    tapes = {name: _one_each(runs, missing) for name, runs in processes.items()}
+    units = Units(
+        "process",
+        {name: sum(run.size for run in runs) for name, runs in processes.items()},
+        {name: len(runs) for name, runs in processes.items()},
+        shared=0,
+    )
+    check_several(units, "let pyperf start more processes: --processes 20")
+    return Collected(tapes, ordered=True, units=units)
+
+
+def _one_each(runs: Sequence[Floats], missing: Missing) -> Floats:
+    codes = np.repeat(np.arange(len(runs)), [run.size for run in runs])
+    return by_unit(np.concatenate([np.empty(0), *runs]), codes, missing=missing)[0]
 
 
 _EXPORTS: Mapping[str, tuple[set[str], Export]] = {

@@ -1,21 +1,24 @@
 """From whatever frame a user has to one array of readings per arm. Nothing is decided here, or read from disk.
 
 A frame is long (one column names the arm, one holds the reading) or wide (one column of readings per arm).
-Arms keep the order in which they first appear, readings the order of their rows. A cell without a value is a
-missing reading and becomes NaN; at the foot of a wide column it is only the end of a shorter one. The columns of
-a dict have lengths of their own, so that nothing at their foot is taken away.
+Arms keep the order in which they first appear, readings the order of their rows or that of a column. A cell
+without a value is a missing reading and becomes NaN; at the foot of a wide column it is only the end of a shorter
+one. The columns of a dict have lengths of their own, so that nothing at their foot is taken away. Readings of one
+unit become one (extensions 2).
 """
 
 import datetime
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
+from truearm.evidence.units import Codes, Missing, Suspect, Units, by_unit, looks_like_unit
 
 Floats = NDArray[np.float64]
 
@@ -23,10 +26,98 @@ _BLOCK = 1 << 14  # rows told apart at a time: what is needed for them stays in 
 _SHARE = 256  # rows of a block per arm, at least: many arms need larger blocks
 
 MOST_ARMS = 1000  # more are an id column taken for the arm: comparing all pairs of them would not end
+MOST_SUSPECTED = 1 << 16  # first rows in which units that nobody declared are looked for
+_SHOWN = 60  # letters of a cell in a message: what is wrong shows at its beginning
 
 
-def tapes_of(frame: Any, arm: str | None = None, value: str | None = None) -> dict[str, Floats]:  # noqa: ANN401
-    """Return the readings of each arm in the order of their rows.
+class Collected(NamedTuple):
+    """Readings by arm, and what is known of how they came to be.
+
+    Examples
+    --------
+    >>> Collected({"A": np.array([1.0])}).ordered
+    False
+    """
+
+    tapes: dict[str, Floats]
+    """Per arm one number per reading, or per unit if a unit is known."""
+    ordered: bool = False
+    """Whether each tape is in order of pull; else its order says nothing."""
+    units: Units | None = None
+    """What was reduced to one reading each; None if every row is a reading of its own."""
+    suspects: tuple[Suspect, ...] = ()
+    """Columns named like a unit that was not declared."""
+
+
+class Roles(NamedTuple):
+    """Which column of a long frame plays which part; of a wide frame only the order of its rows can be known.
+
+    Examples
+    --------
+    >>> Roles("site", "ms", unit="user", order="rows").columns
+    ('site', 'ms', 'user')
+    """
+
+    arm: str | None = None
+    value: str | None = None
+    unit: str | None = None
+    order: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are named, each once."""
+        named = (self.arm, self.value, self.unit, self.order if self.order != "rows" else None)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    def checked(self) -> "Roles":
+        """Return the roles if they go together."""
+        if (self.arm is None) != (self.value is None):
+            given, other = ("arm", "value") if self.value is None else ("value", "arm")
+            msg = f"{given} is given but {other} is not; name both columns of a long frame, or none of a wide one"
+            raise InvalidArgument(msg)
+        for argument, name in (("unit", self.unit), ("order", self.order)):
+            if name is None or (argument, name) == ("order", "rows"):
+                continue
+            if not isinstance(name, str):
+                msg = f"{argument} must be the name of a column, a string, but got {name!r}"
+                raise InvalidArgument(msg)
+            if self.arm is None:
+                msg = (
+                    f"{argument}={name!r} needs a long frame, with one column for the arm and one for the "
+                    "reading; name them too: arm='...', value='...'"
+                )
+                raise InvalidArgument(msg)
+            if name in (self.arm, self.value):
+                part = "arms" if name == self.arm else "readings"
+                msg = f"{argument}={name!r} is the column of the {part}; name a column of its own, or none"
+                raise InvalidArgument(msg)
+        return self
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Raise if a named column is not there."""
+        for argument, name in self._asdict().items():
+            if name is not None and (argument, name) != ("order", "rows"):
+                check_column(columns, name, argument)
+        if self.order == "rows" and "rows" in columns:
+            msg = "order='rows' is the order of the rows, but a column is called 'rows' too; rename the column"
+            raise InvalidArgument(msg)
+
+    def suspects(self, columns: Iterable[str]) -> list[str]:
+        """Return the columns that are named like a unit, if none is declared."""
+        if self.unit is not None or self.arm is None:
+            return []
+        return [name for name in columns if name not in self.columns and looks_like_unit(name)]
+
+
+def tapes_of(
+    frame: Any,  # noqa: ANN401 - whatever narwhals understands
+    arm: str | None = None,
+    value: str | None = None,
+    *,
+    unit: str | None = None,
+    order: str | None = None,
+) -> dict[str, Floats]:
+    """Return the readings of each arm; `collect` also tells what is known of them.
 
     Parameters
     ----------
@@ -34,6 +125,10 @@ def tapes_of(frame: Any, arm: str | None = None, value: str | None = None) -> di
         A pandas, polars or pyarrow table, a DuckDB relation, or a dict of sequences.
     arm, value
         Names of the two columns of a long frame; without them every column is an arm.
+    unit
+        Name of the column of what was drawn independently: its readings become one.
+    order
+        "rows" if rows are in order of pull, or the name of a column to put them in order by.
 
     Examples
     --------
@@ -47,13 +142,199 @@ def tapes_of(frame: Any, arm: str | None = None, value: str | None = None) -> di
     truearm.errors.InvalidArgument: row 1 of column 'ms' must be a number, but got 'fast'; leave a cell empty
     for a reading that went wrong
     """
-    if (arm is None) != (value is None):
-        given, other = ("arm", "value") if value is None else ("value", "arm")
-        msg = f"{given} is given but {other} is not; name both columns of a long frame, or none of a wide one"
-        raise InvalidArgument(msg)
+    return collect(frame, arm, value, unit=unit, order=order).tapes
+
+
+def collect(
+    frame: Any,  # noqa: ANN401 - whatever narwhals understands
+    arm: str | None = None,
+    value: str | None = None,
+    *,
+    unit: str | None = None,
+    order: str | None = None,
+    missing: Missing = "worst",
+) -> Collected:
+    """Return the readings of each arm and what is known of how they came to be.
+
+    Parameters
+    ----------
+    frame
+        As for `tapes_of`, or what was collected before.
+    arm, value, unit, order
+        As for `tapes_of`.
+    missing
+        What becomes of a unit with missing readings, as in `evidence.units.by_unit`.
+
+    Examples
+    --------
+    >>> rows = {"site": ["B", "A", "B", "A", "B"], "user": [1, 2, 1, 3, 4], "ms": [3, 1, 5, 2, 8]}
+    >>> found = collect(rows, "site", "ms", unit="user")
+    >>> found.tapes, found.units.counts
+    ({'B': array([4., 8.]), 'A': array([1., 2.])}, {'B': 2, 'A': 2})
+    >>> collect(rows, "site", "ms").suspects[0].column
+    'user'
+    """
+    roles = Roles(arm, value, unit, order).checked()
+    if isinstance(frame, Collected):
+        if any(name is not None for name in roles):
+            given = next(argument for argument, name in roles._asdict().items() if name is not None)
+            msg = f"{given} is given, but these readings were collected before; leave it out, or give the frame"
+            raise InvalidArgument(msg)
+        return frame
     if isinstance(frame, Mapping):
-        return _from_mapping(frame, arm, value)
-    return _from_table(frame, arm, value)
+        return _from_mapping(frame, roles, missing)
+    return _from_table(frame, roles, missing)
+
+
+class Rows(NamedTuple):
+    """A long frame told apart: what `assembled` makes readings of.
+
+    Examples
+    --------
+    >>> Rows(["A"], np.array([0, 0]), np.array([1.0, 2.0])).units is None
+    True
+    """
+
+    names: Sequence[str]
+    """Of the arms, by code."""
+    arms: NDArray[Any]
+    values: Floats
+    units: Sequence[object] | None = None
+    """The unit's name or number in each row, None or "" where it has none."""
+    order: Sequence[Any] | None = None
+    """The cells of the column that rows are put in order by."""
+    suspected: Mapping[str, Sequence[object]] = {}
+    """Columns named like a unit, their first rows."""
+
+
+def assembled(rows: Rows, roles: Roles, missing: Missing) -> Collected:
+    """Return readings by arm from rows: in order if a column says so, one per unit if there are units.
+
+    Examples
+    --------
+    >>> rows = Rows(["A"], np.array([0, 0, 0]), np.array([1.0, 2.0, 3.0]), ["x", "y", "x"], [3, 2, 1])
+    >>> assembled(rows, Roles("arm", "ms", "user", "time"), "worst").tapes
+    {'A': array([2., 2.])}
+    """
+    suspicious = suspects(rows)
+    ordered = roles.order is not None
+    if rows.units is None and rows.order is None:
+        return Collected(grouped(rows.arms, rows.values, rows.names), ordered, None, suspicious)
+    places = _by_arm(rows, roles.order)
+    if rows.units is None or roles.unit is None:
+        return Collected({name: rows.values[place] for name, place in places.items()}, ordered, None, suspicious)
+    nameless = [rows.units.index(none) + 1 for none in (None, "") if none in rows.units]
+    if nameless:
+        raise InvalidArgument(unnamed(min(nameless), roles.unit, "unit"))
+    codes = _codes(rows.units)
+    tapes = {name: by_unit(rows.values[at], codes[at], missing=missing)[0] for name, at in places.items()}
+    units = Units(
+        roles.unit,
+        {name: at.size for name, at in places.items()},
+        {name: tape.size for name, tape in tapes.items()},
+        _shared(rows.arms, codes),
+    )
+    check_several(units)
+    return Collected(tapes, ordered, units)
+
+
+def check_several(units: Units, remedy: str = "measure more of them, or leave the arm out") -> None:
+    """Raise if an arm has one unit only.
+
+    Examples
+    --------
+    >>> check_several(Units("process", {"A": 300, "B": 60}, {"A": 1, "B": 3}, shared=0))
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: arm 'A' has one unit only: its 300 readings are of a single 'process', and
+    cannot tell how one differs from another; every arm needs several, so measure more of them, or leave the arm
+    out
+    """
+    for name, n in units.counts.items():
+        if n == 1:
+            several = "1 reading is" if units.rows[name] == 1 else f"{units.rows[name]:,} readings are"
+            msg = (
+                f"arm {name!r} has one unit only: its {several} of a single {units.name!r}, and cannot tell how "
+                f"one differs from another; every arm needs several, so {remedy}"
+            )
+            raise InvalidArgument(msg)
+
+
+def _by_arm(rows: Rows, order: str | None) -> dict[str, Codes]:
+    """Return the rows of each arm in order, the arms as they first appear."""
+    along = np.arange(rows.values.size) if rows.order is None else _ordering(rows.order, str(order))
+    along = along[np.argsort(rows.arms[along], kind="stable")]
+    ends = np.cumsum(np.bincount(rows.arms, minlength=len(rows.names)))
+    parts = dict(zip(rows.names, np.split(along, ends[:-1]), strict=True))
+    return dict(sorted(((name, part) for name, part in parts.items() if part.size), key=lambda it: it[1].min()))
+
+
+def _codes(labels: Sequence[object]) -> Codes:
+    codes = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    return np.fromiter(map(codes.__getitem__, labels), dtype=np.intp, count=len(labels))
+
+
+def _shared(arms: NDArray[Any], units: Codes) -> int:
+    """Return how many names of units occur in more than one arm."""
+    total = int(units.max()) + 1
+    pairs = np.sort(arms.astype(np.int64) * total + units)
+    distinct = pairs[np.diff(pairs, prepend=-1) > 0]
+    return int(np.count_nonzero(np.bincount(distinct % total) > 1))
+
+
+def suspects(rows: Rows) -> tuple[Suspect, ...]:
+    """Return the columns that are named like a unit beside the readings, where their cells are not empty.
+
+    Examples
+    --------
+    >>> rows = Rows(["A"], np.array([0, 0]), np.array([1.0, 2.0]), suspected={"user": ["x", None]})
+    >>> suspects(rows)[0].units
+    array([0])
+    """
+    return tuple(_suspect(column, cells, rows) for column, cells in rows.suspected.items())
+
+
+def _suspect(column: str, cells: Sequence[object], rows: Rows) -> Suspect:
+    told = np.array([not _is_absent(cell) for cell in cells], dtype=bool)
+    n, codes = told.size, _codes([str(cell) for cell in cells])
+    return Suspect(column, rows.values[:n][told], rows.arms[:n][told].astype(np.intp), codes[told])
+
+
+def _ordering(cells: Sequence[Any], column: str) -> Codes:
+    """Return the rows in the order of a column, equal ones as they stand."""
+    plain = np.asarray(cells) if all(isinstance(cell, int | float) for cell in cells) else None
+    if plain is not None and plain.dtype.kind in "biuf" and not np.isnan(plain).any():
+        return np.argsort(plain, kind="stable")
+    for row, cell in enumerate(cells, 1):
+        if _is_absent(cell):
+            msg = f"row {row} of column {column!r} is empty, so its place in the order is unknown; fill it, or "
+            raise InvalidArgument(msg + "leave such rows out")
+    keys = _numbers_or_times(cells)
+    try:
+        found = None if keys is None else sorted(range(len(keys)), key=keys.__getitem__)
+    except TypeError:  # numbers beside times, or times with a zone beside times without
+        found = None
+    if found is None:
+        msg = f"order={column!r} must hold numbers or times, all of one kind; convert it, or say order='rows'"
+        raise InvalidArgument(msg)
+    return np.array(found, dtype=np.intp)
+
+
+def _numbers_or_times(cells: Sequence[Any]) -> Sequence[Any] | None:
+    """Return cells to compare: words become numbers if all can, else times."""
+    if not any(isinstance(cell, str | bytes) for cell in cells):
+        return cells
+    for reader in (float, datetime.datetime.fromisoformat):
+        try:
+            return [reader(cell) for cell in cells]
+        except (TypeError, ValueError):
+            continue
+    return None
+
+
+def _is_absent(cell: object) -> bool:
+    text = str(cell)
+    return not text or (not isinstance(cell, str) and text in ("None", "nan", "<NA>", "NaT"))
 
 
 def check_column(columns: Iterable[str], name: str, argument: str) -> str:
@@ -182,21 +463,49 @@ def without_foot(column: Floats) -> Floats:
     return column[: told[-1] + 1] if told.size else column[:0]
 
 
-def _from_mapping(frame: Mapping[Any, Any], arm: str | None, value: str | None) -> dict[str, Floats]:
+def _from_mapping(frame: Mapping[Any, Any], roles: Roles, missing: Missing) -> Collected:
     check_distinct(map(str, frame))
     columns = {str(name): column for name, column in frame.items()}
-    if arm is None or value is None:
-        return _wide(columns, numbers)
-    check_column(columns, arm, "arm")
-    check_column(columns, value, "value")
+    if roles.arm is None or roles.value is None:
+        return Collected(_wide(columns, numbers), ordered=roles.order is not None)
+    roles.check_columns(list(columns))
     names: dict[str, int] = {}
-    codes = [names.setdefault(_name(cell, row, arm), len(names)) for row, cell in enumerate(columns[arm], 1)]
-    check_number_of_arms(len(names), arm)
-    values = numbers(columns[value], value)
-    if len(codes) != values.size:
-        msg = f"columns must have the same length, but {arm!r} has {len(codes)} rows and {value!r} {values.size}"
+    codes = [
+        names.setdefault(_name(cell, row, roles.arm), len(names)) for row, cell in enumerate(columns[roles.arm], 1)
+    ]
+    check_number_of_arms(len(names), roles.arm)
+    values = numbers(columns[roles.value], roles.value)
+    cells = {name: _cells(columns[name], name) for name in roles.columns[2:]}
+    for name, n in ((roles.value, values.size), *((name, len(column)) for name, column in cells.items())):
+        if len(codes) != n:
+            msg = f"columns must have the same length, but {roles.arm!r} has {len(codes)} rows and {name!r} {n}"
+            raise InvalidArgument(msg)
+    units = roles.unit and [_name(cell, row, roles.unit, "unit") for row, cell in enumerate(cells[roles.unit], 1)]
+    return assembled(
+        Rows(
+            list(names),
+            np.array(codes, dtype=np.intp),
+            values,
+            units or None,
+            cells.get(roles.order) if roles.order else None,
+            _suspected(columns, roles, len(codes)),
+        ),
+        roles,
+        missing,
+    )
+
+
+def _cells(column: Any, name: str) -> Sequence[Any]:  # noqa: ANN401 - any sequence
+    if isinstance(column, str | bytes) or not isinstance(column, Iterable):
+        msg = f"column {name!r} must be a list of cells, but got {_shown(column)}"
         raise InvalidArgument(msg)
-    return grouped(np.array(codes, dtype=np.intp), values, list(names))
+    return list(column)
+
+
+def _suspected(columns: Mapping[str, Any], roles: Roles, n: int) -> dict[str, list[Any]]:
+    """Return the first rows of the columns named like a unit; one of another length is no column of these rows."""
+    fitting = [name for name in roles.suspects(columns) if getattr(columns[name], "__len__", int)() == n]
+    return {name: list(islice(columns[name], MOST_SUSPECTED)) for name in fitting}
 
 
 def _wide(columns: Mapping[str, Any], reader: Callable[[Any, str], Floats]) -> dict[str, Floats]:
@@ -236,22 +545,21 @@ def holds_words(words: str, readings: str) -> str:
     return f"column {words!r} holds words; name the columns: arm={words!r}, value={readings!r}"
 
 
-def _name(cell: object, row: int, column: str) -> str:
-    text = str(cell)
-    if not text or (not isinstance(cell, str) and text in ("None", "nan", "<NA>", "NaT")):
-        raise InvalidArgument(unnamed(row, column))
-    return text
+def _name(cell: object, row: int, column: str, part: str = "arm") -> str:
+    if _is_absent(cell):
+        raise InvalidArgument(unnamed(row, column, part))
+    return str(cell)
 
 
-def unnamed(row: int, column: str) -> str:
-    """Return what to say of a row without an arm.
+def unnamed(row: int, column: str, part: str = "arm") -> str:
+    """Return what to say of a row without an arm or a unit.
 
     Examples
     --------
     >>> unnamed(3, "site")
     "row 3 of column 'site' names no arm; give it a name, or leave such rows out"
     """
-    return f"row {row} of column {column!r} names no arm; give it a name, or leave such rows out"
+    return f"row {row} of column {column!r} names no {part}; give it a name, or leave such rows out"
 
 
 def numbers(column: Any, name: str) -> Floats:  # noqa: ANN401 - any sequence
@@ -263,7 +571,7 @@ def numbers(column: Any, name: str) -> Floats:  # noqa: ANN401 - any sequence
     array([ 1., nan,  1.])
     """
     if isinstance(column, str | bytes) or not isinstance(column, Iterable):
-        msg = f"column {name!r} must be a list of readings, but got {column!r}"
+        msg = f"column {name!r} must be a list of readings, but got {_shown(column)}"
         raise InvalidArgument(msg)
     try:
         items = np.asarray(column)
@@ -299,7 +607,12 @@ def not_a_number(cell: object, row: int, name: str) -> str:
     where = f"row {row} of column {name!r}"
     if _is_date(cell):
         return f"{where} is a date, {str(cell)!r}; convert it to a number"
-    return f"{where} must be a number, but got {cell!r}; leave a cell empty for a reading that went wrong"
+    return f"{where} must be a number, but got {_shown(cell)}; leave a cell empty for a reading that went wrong"
+
+
+def _shown(cell: object) -> str:
+    text = " ".join(repr(cell).split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _is_date(cell: object) -> bool:
@@ -312,7 +625,7 @@ def _is_date(cell: object) -> bool:
     return isinstance(cell, datetime.date | datetime.time | np.datetime64)
 
 
-def _from_table(frame: Any, arm: str | None, value: str | None) -> dict[str, Floats]:  # noqa: ANN401
+def _from_table(frame: Any, roles: Roles, missing: Missing) -> Collected:  # noqa: ANN401
     import narwhals as nw
 
     try:
@@ -324,41 +637,75 @@ def _from_table(frame: Any, arm: str | None, value: str | None) -> dict[str, Flo
     except TypeError:
         msg = (
             f"frame must be a pandas, polars or pyarrow table, a DuckDB relation, or a dict of sequences, but got "
-            f"{type(frame).__name__}; read files with `truearm.world.files.read`"
+            f"{type(frame).__name__}; read files with `truearm.world.files.collect`"
         )
         raise InvalidArgument(msg) from None
     for name in columns:
         if not isinstance(name, str):
             msg = f"names of columns must be strings, but got {name!r}; use frame.rename(columns=str) first"
             raise InvalidArgument(msg)
-    if arm is None or value is None:
+    if roles.arm is None or roles.value is None:
         check_number_of_arms(len(columns), None)
         wide = table.collect() if isinstance(table, nw.LazyFrame) else table
-        return _wide({name: wide[name] for name in columns}, lambda *column: without_foot(_series(*column)))
-    check_column(columns, arm, "arm")
-    check_column(columns, value, "value")
-    chosen = table.select(arm, value)
-    return _long(chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen, arm, value)
+        tapes = _wide({name: wide[name] for name in columns}, lambda *column: without_foot(_series(*column)))
+        return Collected(tapes, ordered=roles.order is not None)
+    roles.check_columns(columns)
+    suspects = roles.suspects(columns)
+    chosen = table.select(*roles.columns, *suspects)
+    long = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
+    if not len(long):
+        return Collected({}, ordered=roles.order is not None)
+    return assembled(_rows(long, roles, suspects), roles, missing)
 
 
-def _long(table: Any, arm: str, value: str) -> dict[str, Floats]:  # noqa: ANN401 - a narwhals frame
+def _rows(table: Any, roles: Roles, suspects: Sequence[str]) -> Rows:  # noqa: ANN401 - a narwhals frame
     import narwhals as nw
 
-    if not len(table):
-        return {}
-    nameless = table[arm].is_null()
-    if table[arm].dtype.is_float():
-        nameless = nameless | table[arm].is_nan().fill_null(True)
-    if nameless.any():
-        raise InvalidArgument(unnamed(nameless.arg_max() + 1, arm))
-    values = _series(table[value], value)
-    names = table[arm].cast(nw.String)
+    arm, value, unit, order = roles
+    values = _series(table[value], str(value))
+    names = _texts(table, str(arm), "arm")
     found = names.unique(maintain_order=True).to_list()
-    if "" in found:
-        raise InvalidArgument(unnamed(names.to_list().index("") + 1, arm))
     check_number_of_arms(len(found), arm)
     codes = names.replace_strict(found, list(range(len(found))), return_dtype=nw.Int32).to_numpy()
-    return grouped(codes.astype(np.min_scalar_type(len(found))), values, found)
+    return Rows(
+        found,
+        codes.astype(np.min_scalar_type(len(found))),
+        values,
+        None if unit is None else _labels(table, unit),
+        None if order in (None, "rows") else _places(table[order]),
+        {name: table[name].head(MOST_SUSPECTED).to_list() for name in suspects},
+    )
+
+
+def _places(series: Any) -> list[Any]:  # noqa: ANN401 - a narwhals series
+    """Return cells to put rows in order by; times as whole numbers, which compare faster."""
+    import narwhals as nw
+
+    if series.dtype == nw.Datetime:
+        series = series.dt.timestamp("ns" if series.dtype.time_unit == "ns" else "us")
+    cells: list[Any] = series.to_list()
+    return cells
+
+
+def _labels(table: Any, unit: str) -> list[object]:  # noqa: ANN401 - a narwhals frame
+    """Return what tells units apart; numbers need no words."""
+    series = table[unit] if table[unit].dtype.is_integer() else _texts(table, unit, "unit")
+    labels: list[object] = series.to_list()
+    return labels
+
+
+def _texts(table: Any, column: str, part: str) -> Any:  # noqa: ANN401 - a narwhals frame and one of its series
+    """Return a column as words; each row must have one."""
+    import narwhals as nw
+
+    nameless = table[column].is_null()
+    if table[column].dtype.is_float():
+        nameless = nameless | table[column].is_nan().fill_null(True)
+    texts = table[column].cast(nw.String)
+    nameless = nameless | (texts == "").fill_null(True)
+    if nameless.any():
+        raise InvalidArgument(unnamed(nameless.arg_max() + 1, column, part))
+    return texts
 
 
 def _series(series: Any, name: str) -> Floats:  # noqa: ANN401 - a narwhals series
