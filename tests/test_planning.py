@@ -185,7 +185,7 @@ def test_a_small_pilot_is_called_small():
     rng = np.random.default_rng(0)
     pilot = {"A": rng.normal(1, size=200), "B": rng.normal(0, size=200)}
     assert "pilot is small" not in str(plan(pilot=pilot))
-    assert "an arm has 25 readings, from which a share near one half is known only to about 10 %" in str(
+    assert "an arm has 25 readings, from which a share near one half is known only to about 10%" in str(
         plan(pilot={**pilot, "B": pilot["B"][:25]})
     )
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from truearm.claims.result import Reach
 from truearm.problem import Interval
 from truearm.report import charts
 from truearm.report.charts import Scale, at, power_ticks, pull_ticks, ticks
@@ -51,12 +52,12 @@ def test_the_threshold_is_always_in_the_picture():
 
 
 def test_a_quality_curve_falls_for_readings_that_should_be_large():
-    points = [Quality(1.0, 0.9), Quality(2.0, 0.5)]
+    points = [Reach(1.0, 0.9), Reach(2.0, 0.5)]
     assert 'd="M0 40.0H250.0V200.0H750.0V400.0H1000"' in charts.quality(points, Interval(0.5, 2.5), falling=True)
 
 
 def test_a_quality_curve_rises_for_readings_that_should_be_small():
-    points = [Quality(1.0, 0.5), Quality(2.0, 0.9)]
+    points = [Reach(1.0, 0.5), Reach(2.0, 0.9)]
     assert 'd="M0 400.0H250.0V200.0H750.0V40.0H1000"' in charts.quality(points, Interval(0.5, 2.5), falling=False)
 
 

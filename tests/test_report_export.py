@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Result
 from truearm.problem import Reading

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from truearm import Contamination, InvalidArgument, Study, VerificationError
 from truearm.analysis import analyze
+from truearm.claims import wording
 from truearm.claims.certificate import Status, Verdict
 from truearm.claims.certify import certify
 from truearm.problem import Problem
@@ -110,7 +111,7 @@ def test_alarms_are_told_in_full():
     result = certify(Problem(arms=("A", "B")), readings, verdict)
     words = "".join(Outline(page(result, readings)).text)
     assert len(result.alarms) == 2
-    assert all(words.count(alarm.message) == 1 for alarm in result.alarms)
+    assert all(words.count(wording.alarm(alarm, result.problem)) == 1 for alarm in result.alarms)
 
 
 def test_a_title_can_be_chosen(study, written):
@@ -228,7 +229,7 @@ def test_a_page_of_an_analysis_says_all_that_its_text_says(data):
     found = analyze(data)
     words = "".join(Outline(page(found, data)).text)
     assert all(note in words for note in found.notes)
-    assert "2 cells without a value count as bad readings" in words
+    assert "2 missing values count at their worst" in words
 
 
 def test_a_page_of_an_analysis_has_the_order_and_who_excludes_whom(data):

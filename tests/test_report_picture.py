@@ -45,7 +45,7 @@ def test_candidates_are_those_whose_evidence_is_short_of_the_threshold(picture, 
     what = rejections(picture.result.certificate, picture.tapes, picture.samples, leader=0)[adversary]
     for eps in (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
         levels = Levels.at(0.5, eps, adversary)
-        short = [arm for arm, evidence in what.evidence.items() if evidence(levels) < what.log_threshold]
+        short = [arm for i, arm in enumerate(ARMS) if i and what.against(i)(levels) < what.judge.log_threshold]
         assert picture.candidates(eps, adversary) == ("A", *short)
 
 
@@ -96,8 +96,10 @@ def test_evidence_ends_where_all_readings_put_it(picture):
     what = rejections(picture.result.certificate, picture.tapes, picture.samples, leader=0)[Adversary.OBLIVIOUS]
     levels = Levels.of(0.5, picture.result.problem.contamination)
     assert time.pulls[-1] == picture.result.total
-    assert {arm: line[-1] for arm, line in time.lines.items()} == {a: e(levels) for a, e in what.evidence.items()}
-    assert time.log_threshold == what.log_threshold
+    assert {arm: line[-1] for arm, line in time.lines.items()} == {
+        arm: what.against(i)(levels) for i, arm in enumerate(ARMS) if i
+    }
+    assert time.log_threshold == what.judge.log_threshold
 
 
 def test_evidence_over_time_uses_the_first_pulls_of_every_arm(picture):
@@ -139,9 +141,11 @@ def test_strips_count_missing_and_pending_readings():
 def test_points_agree_with_a_finer_search(picture):
     level = picture.result.problem.level
     what = rejections(picture.result.certificate, picture.tapes, picture.samples, leader=0)
-    for adversary, found_ in what.items():
-        for arm, evidence in found_.evidence.items():
-            fine = breakdown_point([evidence], found_.log_threshold, quantile=level, adversary=adversary)
+    for adversary in Adversary:
+        found_ = what[adversary]
+        for i, arm in enumerate(ARMS[1:], 1):
+            bar = found_.judge.log_threshold
+            fine = breakdown_point([found_.against(i)], bar, quantile=level, adversary=adversary)
             assert picture.points[adversary][arm] == pytest.approx(fine, rel=2e-4)
             assert picture.points[adversary][arm] <= fine
 

@@ -94,7 +94,7 @@ class Analysis(Result):
     @property
     def counted(self) -> str:
         """What a reading of the analysis is called."""
-        return "row" if self.units is None else self.units.name
+        return "row" if self.units is None else "reading"
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -136,6 +136,8 @@ class Verdict:
     exclusions: tuple[Exclusion, ...] = ()
     doubts: tuple[Alarm, ...] = ()
     """Which promises the readings contradict; if any, nothing is certified."""
+    estimated: bool = False
+    """Whether arms were compared by an estimator of the user's own, of which quantiles say nothing."""
 
     @classmethod
     def doubtful(cls, doubts: tuple[Alarm, ...], arms: tuple[str, ...]) -> "Verdict":
@@ -220,6 +222,8 @@ class Certificate:
     digest: str
     design: Design = "sequential"
     """With "fixed" a claim rests on a p-value for sizes chosen in advance, not on an e-value."""
+    estimated: bool = False
+    """Whether the decision is about an estimator of the user's own, not about a quantile."""
 
     @property
     def log_threshold(self) -> float | None:

@@ -68,11 +68,13 @@ def certify(
         exclusions=verdict.exclusions,
         digest=digest(problem, tapes),
         design=design,
+        estimated=verdict.estimated,
     )
     leader = _leader(problem, samples, verdict)
     found = rejections(certificate, tapes, samples, leader=leader or 0)
     doubtful, judge = verdict.status is Status.DOUBTFUL, found[None].judge
     known = leader is not None and not doubtful
+    compared = known and not verdict.estimated  # by quantiles: of another estimator the evidence says nothing
     ties = _ties(judge, found[None], verdict)
     arms = tuple(
         describe(name, sample, problem, design=design, known=not doubtful)
@@ -85,18 +87,23 @@ def certify(
         ties=ties,
         candidates=(*verdict.candidates, *(arm for arm in ties if arm not in verdict.candidates)),
         pulls=counts,
-        breakdown=_breakdown(found) if known else _NOTHING,
-        breakdown_estimate=_breakdown_estimate(judge) if known else _NOTHING,
-        tolerance=_tolerance(judge, verdict) if known else math.inf,
-        better_by=_leads(judge, verdict) if known else (),
+        breakdown=_breakdown(found) if compared else _NOTHING,
+        breakdown_estimate=_breakdown_estimate(judge) if compared else _NOTHING,
+        tolerance=_tolerance(judge, verdict) if compared else math.inf,
+        better_by=_leads(judge, verdict) if compared else (),
         arms=arms,
         quality=_quality(judge) if known else (),
         problem=problem,
         design=design,
         doubts=verdict.doubts,
-        alarms=(*noticed, *(a for a in alarms.find(problem, samples) if a not in verdict.doubts)),
+        alarms=(*noticed, *_beside(alarms.find(problem, samples), verdict)),
         certificate=certificate,
     )
+
+
+def _beside(found: Sequence[Alarm], verdict: Verdict) -> tuple[Alarm, ...]:
+    """Return the alarms to tell beside a verdict: what it doubts already is left out, and ties of another target."""
+    return tuple(a for a in found if a not in verdict.doubts and not (verdict.estimated and a.kind == "ties"))
 
 
 def _believed(problem: Problem, samples: Sequence[Sample], verdict: Verdict, design: Design) -> Verdict:
@@ -112,7 +119,7 @@ def _believed(problem: Problem, samples: Sequence[Sample], verdict: Verdict, des
 def _strengthened(judge: Judge, verdict: Verdict) -> Verdict:
     """Return a certified verdict where a policy that weighs no evidence stopped on readings that certify it."""
     problem, samples = judge.problem, judge.samples
-    weighed = verdict.rule is not None or verdict.status is Status.CERTIFIED or problem.contamination is None
+    weighed = verdict.estimated or verdict.rule is not None or verdict.status is Status.CERTIFIED or problem.contamination is None
     if weighed or not any(sample.size for sample in samples):
         return verdict
     counts = tuple(sample.n for sample in samples)
@@ -136,6 +143,8 @@ def _strengthened(judge: Judge, verdict: Verdict) -> Verdict:
 def _leader(problem: Problem, samples: Sequence[Sample], verdict: Verdict) -> int | None:
     if verdict.best is not None:
         return problem.arms.index(verdict.best)
+    if verdict.estimated:
+        return None
     return best_looking(samples, [problem.arms.index(arm) for arm in verdict.candidates], problem.level)
 
 

@@ -128,8 +128,11 @@ def names(arms: Sequence[str], word: str = "and") -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"
 
 
-def _goal(problem: Problem) -> str:
-    return f"{'highest' if problem.goal == 'max' else 'lowest'} {quantile_name(problem.quantile)}"
+def _goal(result: Result, seen: str = "") -> str:
+    """Return what the best arm has; `seen` is "observed " where the readings are taken as they are."""
+    problem = result.problem
+    name = "estimate" if result.certificate.estimated else f"{seen}{quantile_name(problem.quantile)}"
+    return f"{'highest' if problem.goal == 'max' else 'lowest'} {name}"
 
 
 def summary(result: Result, *, alarms: bool = True) -> str:
@@ -180,7 +183,7 @@ def _no_readings(result: Result) -> list[str]:
         return [f"{name_of(problem.arms[0])} is the only arm; it has no readings yet."]
     if result.status is Status.INDISTINGUISHABLE:
         return [_hopeless(result)]
-    return [f"No readings yet: nothing is known about which of {names(problem.arms)} has the {_goal(problem)}."]
+    return [f"No readings yet: nothing is known about which of {names(problem.arms)} has the {_goal(result)}."]
 
 
 def _hopeless(result: Result) -> str:
@@ -188,14 +191,16 @@ def _hopeless(result: Result) -> str:
     eps = percent(problem.contamination.eps) if problem.contamination else "this many"
     return (
         f"Not decided: when an adversary may pick {eps} of the readings and change them, no number of readings "
-        f"tells which of {names(result.candidates)} has the {_goal(problem)}. Allow for fewer bad readings."
+        f"tells which of {names(result.candidates)} has the {_goal(result)}. Allow for fewer bad readings."
     )
 
 
 def _effort(result: Result) -> str:
     arms, what = len(result.problem.arms), getattr(result, "counted", "pull")
     total = f"{count(result.total)} {what}{'' if result.total == 1 else 's'}"
-    return f"{total} of {count(arms)} arm{'s' * (arms > 1)}."
+    units = getattr(result, "units", None)
+    each = "" if units is None else f", one per {name_of(units.name)}"
+    return f"{total} of {count(arms)} arm{'s' * (arms > 1)}{each}."
 
 
 def _alarmed(result: Result) -> list[str]:
@@ -205,9 +210,14 @@ def _alarmed(result: Result) -> list[str]:
 
 
 def _doubtful(result: Result) -> list[str]:
-    leader = f" {name_of(result.leader)} looks best." if result.leader is not None else ""
-    told = " ".join(alarm(doubt, result.problem) for doubt in result.doubts[:_TOLD])
-    return [f"Doubtful, so nothing is certified: {told}{leader}"]
+    told = [alarm(doubt, result.problem) for doubt in result.doubts[:_TOLD]]
+    more = len(result.doubts) - _TOLD
+    return [
+        "Doubtful, so nothing is certified.",
+        *told,
+        f"{count(more)} more doubt{'s' * (more > 1)}." if more > 0 else "",
+        f"{name_of(result.leader)} looks best." if result.leader is not None else "",
+    ]
 
 
 def _only_arm(result: Result) -> list[str]:
@@ -255,14 +265,13 @@ def bad(contamination: Contamination, what: str = "reading") -> str:
     return f"as long as each {what} is bad with a chance of at most {share}, whatever its true value{sees}"
 
 
-def _head(result: Result) -> str:
+def _head(result: Result, seen: str = "") -> str:
     """Return who is best and by how much; arms that tie with it are named with it."""
-    problem, best = result.problem, name_of(result.best or "")
     if result.ties:
         behind = [lead for lead in result.better_by if lead.than not in result.ties]
-        head = f"{names([result.best or '', *result.ties])} tie for the {_goal(problem)}"
+        head = f"{names([result.best or '', *result.ties])} tie for the {_goal(result, seen)}"
     else:
-        behind, head = list(result.better_by), f"{best} has the {_goal(problem)}"
+        behind, head = list(result.better_by), f"{name_of(result.best or '')} has the {_goal(result, seen)}"
     told = _leads(result, behind)
     return f"{head}: {told}." if told else f"{head}."
 
@@ -347,12 +356,12 @@ def _tolerable(result: Result) -> list[str]:
     if result.tolerance < math.inf:
         within = _amount(result.tolerance, relative=tolerance.relative)
         asked_for = "" if within == asked or not tolerance else f" ({asked} was asked for)"
-        head = f"{best} is within {within} of the {_goal(problem)}{asked_for}."
+        head = f"{best} is within {within} of the {_goal(result)}{asked_for}."
     elif tolerance:  # bounds on effective gaps alone (E3): what contamination hides comes on top
-        head = f"{best} is within {asked} of the {_goal(problem)}, beside what bad readings hide."
+        head = f"{best} is within {asked} of the {_goal(result)}, beside what bad readings hide."
     else:
-        head = f"{best} has the {_goal(problem)}, up to the allowed quantile slack."
-    return [head, f"{_sure(problem)} sure, {bad(declared)}.", _best_itself(result)]
+        head = f"{best} is best up to the allowed quantile slack."
+    return [head, f"{_sure(problem)} sure, {_kept(result)}{bad(declared)}.", _best_itself(result)]
 
 
 def _best_itself(result: Result) -> str:
@@ -360,16 +369,24 @@ def _best_itself(result: Result) -> str:
     return f"{names(others)} may be better by that much." if others else ""
 
 
+def _kept(result: Result) -> str:
+    """Return the promise about the user's own estimator, where there is one."""
+    return "as long as the estimator errs by no more than its radius and bias, and " * result.certificate.estimated
+
+
 def _separated(result: Result) -> list[str]:
+    future = "" if result.certificate.estimated else " and whoever makes them does not see the future"
     return [
-        _head(result).replace(_goal(result.problem), _goal(result.problem).replace(" ", " observed ", 1), 1),
-        f"{_sure(result.problem)} sure that it is the best arm, as long as bad readings do not reverse the true "
-        "order and whoever makes them does not see the future.",
+        _head(result, "observed "),
+        f"{_sure(result.problem)} sure that it is the best arm, {_kept(result)}as long as bad readings do not "
+        f"reverse the true order{future}.",
         _certified_besides(result),
     ]
 
 
 def _certified_besides(result: Result) -> str:
+    if result.certificate.estimated:
+        return ""
     point = result.breakdown.oblivious
     if not point:
         return "Without that promise it is not certified for any share of bad readings."
@@ -384,7 +401,7 @@ def _indistinguishable(result: Result) -> list[str]:
     within = f" within {_amount(problem.tolerance.amount, relative=problem.tolerance.relative)}"
     hidden = f": {percent(declared.eps)} bad readings could hide the difference" if declared.eps else ""
     return [
-        f"Not decided: {names(result.candidates)} are too close to tell which has the {_goal(problem)}"
+        f"Not decided: {names(result.candidates)} are too close to tell which has the {_goal(result)}"
         f"{within if problem.tolerance else ''}{hidden}.",
         f"More readings would not help ({_sure(problem)} sure, if they keep behaving the same).",
         _best_looking(result),
@@ -410,7 +427,7 @@ def _decided_at(result: Result, declared: Contamination) -> str:
     point = getattr(result.breakdown, declared.adversary.value)
     estimate = getattr(result.breakdown_estimate, declared.adversary.value)
     if point:
-        return f"It would be certified if at most {percent(point, ROUND_FLOOR)} of the readings were bad."
+        return f"These readings support it for up to {percent(point, ROUND_FLOOR)} bad readings."
     if estimate and estimate < declared.eps:
         return f"Endless readings like these would decide below about {percent(estimate, digits=2)} (an estimate)."
     return ""
@@ -423,7 +440,7 @@ def _exhausted(result: Result) -> list[str]:
         return ["Not decided yet."]
     excluded = f"; {count(out)} other{'s' * (out > 1)} excluded" if out else ""
     return [
-        f"Not decided yet: {names(result.candidates, 'or')} may have the {_goal(problem)}{excluded}.",
+        f"Not decided yet: {names(result.candidates, 'or')} may have the {_goal(result)}{excluded}.",
         _best_looking(result),
         _decided_at(result, problem.contamination or Contamination(0.0)),
     ]
@@ -442,7 +459,7 @@ def alarm(one: Alarm, problem: Problem) -> str:
     some = f"{count(one.found)} of {count(one.n)} readings of {arm} ({percent(one.found / max(1, one.n))})"
     declared = _declaration(problem)
     said = {
-        "dependence": f"{f'the readings of {arm} depend' if one.arm else 'readings depend'} on when they were "
+        "dependence": f"{f'The readings of {arm} depend' if one.arm else 'Readings depend'} on when they were "
         "taken: conditions drift, come and go, or readings repeat. Measure the arms side by side (`truearm race`, "
         "or policy=TopTwo(balanced=True)), keep conditions the same, or give one reading per independent unit.",
         "missing": f"{some} are missing, more than chance explains when {declared}: "
@@ -451,16 +468,16 @@ def alarm(one: Alarm, problem: Problem) -> str:
             if problem.missing == "independent"
             else "they count at their worst, so find out why they fail."
         ),
-        "contradiction": f"no true {name} of {arm} fits its readings when {declared}, because {count(one.found)} "
+        "contradiction": f"No true {name} of {arm} fits its readings when {declared}, because {count(one.found)} "
         f'of {count(one.n)} are missing: count them at their worst (missing="worst"), or raise eps.',
         "outliers": f"{some} lie more than ten robust standard deviations from its median, and {declared}: look "
         "at them, and raise eps unless they are true readings with very heavy tails.",
         "units": f"{count(one.found)} readings of {arm} ({percent(one.found / max(1, one.n))}) lie near "
         f"{one.detail} its median and hardly any beside them: if this is a mistake of units, correct it at the "
         "source; nothing was changed here.",
-        "clusters": f"rows with the same {name_of(one.detail)!r} are alike, so they are not independent readings: "
+        "clusters": f"Rows with the same {name_of(one.detail)!r} are alike, so they are not independent readings: "
         f"name that column as the unit (unit={one.detail!r}, --unit) and they count as one.",
-        "confounded": f"each arm has a single {name_of(one.detail)!r} of its own, so nothing tells a difference "
+        "confounded": f"Each arm has a single {name_of(one.detail)!r} of its own, so nothing tells a difference "
         f"of arms from one of {name_of(one.detail)!r}: measure every arm in several.",
         "ties": f"{some} equal its {name}{''.join(f' {number(x)}' for x in one.values)}: arms that share this "
         "value cannot be told apart, so record more digits if the instrument has them.",
@@ -471,7 +488,12 @@ def alarm(one: Alarm, problem: Problem) -> str:
 def _declaration(problem: Problem) -> str:
     if problem.contamination is None:
         return f"no share of bad readings is declared (judged by {percent(UNDECLARED.eps)})"
-    return f"at most {percent(problem.contamination.eps)} of the readings are bad"
+    if problem.contamination.eps == 0:
+        return "no reading is bad"
+    share = percent(problem.contamination.eps)
+    if problem.contamination.adversary is Adversary.MALICIOUS:
+        return f"at most {share} of the readings are bad"
+    return f"each reading is bad with a chance of at most {share}"
 
 
 def assumptions(result: Result) -> tuple[str, ...]:
@@ -562,6 +584,8 @@ def _on_status(result: Result) -> Iterable[str]:
             f"Within {percent(r.reach)} of the median in quantile levels the distribution function of each "
             f"arm rises with slope at least 1/(B m2), B = {number(r.B)}, m2 = {number(r.m2)}."
         )
+    if result.certificate.estimated:
+        yield "For every arm the estimator errs by no more than its bias and its radius."
     if result.status is Status.INDISTINGUISHABLE:
         yield (
             "That more readings would not help assumes that future readings behave the same, bad ones included, "
@@ -610,17 +634,15 @@ def notes(
     told = []
     if units is not None:
         rows, name = sum(units.rows.values()), name_of(units.name)
-        told.append(f"One reading is the median of one {name}: {count(rows)} rows of {count(result.total)}.")
+        told.append(f"A reading is the median of one {name}; there were {count(rows)} rows.")
         if units.shared:
             told.append(
-                f"{count(units.shared)} labels of {name} appear in several arms and are taken for different ones; "
-                "if they are the same person or item, set dependent_arms=True."
+                f"{count(units.shared)} value{'s' * (units.shared > 1)} of {name} appear{'s' * (units.shared == 1)} "
+                "in several arms and count as different ones; if they are the same person or item, set "
+                "dependent_arms=True."
             )
     if total := sum(missing.values()):
-        where = ", ".join(f"{name_of(name)} {count(n)}" for name, n in list(missing.items())[:_LISTED] if n)
-        promise = result.problem.missing == "worst"
-        fate = "at their worst" if promise else "as bad readings, as if failing had nothing to do with the value"
-        told.append(f"{count(total)} cell{'s' * (total > 1)} without a value count {fate} ({where}).")
+        told.append(_cells(missing, total, worst=result.problem.missing == "worst"))
     for name, n in list(few.items())[:3]:
         told.append(
             f"{name_of(name)} has {count(n)} reading{'s' * (n != 1)}: too few to rule it out, whatever they say."
@@ -632,8 +654,17 @@ def notes(
             else f"About {count(sum(needed.values()))} more readings like these would decide (an estimate)."
         )
     told.append(
-        "Design: fixed, valid if the number of readings of every arm was chosen in advance."
+        "Valid if the number of readings of every arm was chosen in advance (fixed design)."
         if result.design == "fixed"
-        else "Design: sequential, valid however often the readings were looked at."
+        else "Valid however often the data were looked at (sequential design)."
     )
     return tuple(told)
+
+
+def _cells(missing: Mapping[str, int], total: int, *, worst: bool) -> str:
+    lost = [(name, n) for name, n in missing.items() if n]
+    where = [f"{name_of(name)} {count(n)}" for name, n in lost[:_LISTED]]
+    if (more := len(lost) - _LISTED) > 0:
+        where.append(f"{count(more)} other arm{'s' * (more > 1)}")
+    fate = "at their worst" if worst else "as bad readings, as if failing had nothing to do with the value"
+    return f"{count(total)} missing value{'s' * (total > 1)} count{'s' * (total == 1)} {fate} ({', '.join(where)})."

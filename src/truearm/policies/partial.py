@@ -5,7 +5,7 @@ The estimator may be wrong by an unavoidable bias U_i however many readings ther
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -83,7 +83,8 @@ class PartialIdentification:
 
     def ask(self, state: State) -> Batch | Verdict:
         """Return the next batch or the verdict; it was decided when the last readings came in."""
-        return state.decision
+        decision = state.decision
+        return replace(decision, estimated=True) if isinstance(decision, Verdict) else decision
 
     def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:  # noqa: ARG002
         """Return the state after a round, with the next decision made."""
@@ -98,7 +99,9 @@ class PartialIdentification:
 
     def standing(self, state: State) -> Standing:
         """Return the leader and the arms left."""
-        return rounds.standing(state)
+        found = rounds.standing(state)
+        so_far = found.so_far and replace(found.so_far, estimated=True)
+        return found._replace(so_far=so_far)
 
     def selection_gap(self, problem: Problem, arm: str) -> float:
         """Return how far the true value of a chosen arm can be below the best: tolerance + U_best + U_arm.
