@@ -188,9 +188,9 @@ def test_an_arm_that_hides_its_slow_readings_is_not_certified():
     """The true median of A is 1.5, and a tenth of its slow readings fail: B at 1 is best (evidence T8)."""
     rng, promised = np.random.default_rng(8), 0
     for _ in range(20):
-        slow = rng.random(6000) < 0.505
-        a = np.where(slow, np.where(rng.random(6000) < 0.049 / 0.505, np.nan, 1.5), 0.9)
-        data = {"A": a, "B": np.ones(6000)}
+        slow = rng.random(25_000) < 0.505
+        a = np.where(slow, np.where(rng.random(25_000) < 0.049 / 0.505, np.nan, 1.5), 0.9)
+        data = {"A": a, "B": np.ones(25_000)}
         assert analyze(data, goal="min").best != "A"
         promised += analyze(data, goal="min", missing="independent").best == "A"
     assert promised > 10  # who makes that promise here is wrong most of the time

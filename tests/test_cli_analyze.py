@@ -156,8 +156,12 @@ def test_a_unit_and_an_order(timed):
 
 
 def test_units_with_holes_count_as_promised(tmp_path):
-    rows = [f"{arm},{arm}{unit},{value}" for arm, top in (("A", 9), ("B", 1)) for unit in range(60)
-            for value in (top, top + unit / 100, "")]
+    rows = [
+        f"{arm},{arm}{unit},{value}"
+        for arm, top in (("A", 9), ("B", 1))
+        for unit in range(60)
+        for value in (top, top + unit / 100, "")
+    ]
     (tmp_path / "holed.csv").write_text("arm,unit,x\n" + "\n".join(rows) + "\n")
     words = ["analyze", tmp_path / "holed.csv", "--arm", "arm", "--value", "x", "--unit", "unit", "--json"]
     lost = [json.loads(truearm(*words, "--missing", m).stdout)["missing"] for m in ("worst", "independent")]

@@ -161,4 +161,6 @@ def test_a_span_always_has_a_width(values):
 def test_samples_are_those_of_the_certificate():
     readings = tapes()
     picture = Picture.of(found(readings, goal="min"), readings)
-    assert picture.samples[1].values.tolist() == sample_of(readings["B"], 400, -1.0).values.tolist()
+    assert (
+        picture.samples[1].values.tolist() == sample_of(readings["B"], 400, picture.result.problem).values.tolist()
+    )

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truearm.claims.certificate import Status, Verdict
+from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.result import Arm
 from truearm.problem import Problem
-from truearm.report.ratios import Ratio, margin, ratios
+from truearm.report.ratios import Ratio, ratios
 from truearm.report.text import (
     PLAIN,
     SIZES,
@@ -28,8 +28,8 @@ from truearm.study import Study
 positive = st.floats(1e-3, 1e3)
 
 
-def arm(median):
-    return Arm("A", 16, median, -math.inf, math.inf, -math.inf, math.inf, 0.1, 0.0, math.inf)
+def arm(observed):
+    return Arm("A", 16, observed, -math.inf, math.inf, -math.inf, math.inf, 0.1, 0.0, math.inf)
 
 
 def studied(values, goal="min", **options):
@@ -63,37 +63,49 @@ def test_a_unit_may_be_asked_for():
 
 def test_showing_in_a_unit_scales_every_number():
     study = studied({"A": 0.012, "B": 0.024}, tolerance=0.001)
-    shown = in_unit(study.result, study.readings, TIMES[1])
-    assert [a.median for a in shown.arms] == pytest.approx([12.0, 24.0])
+    shown = in_unit(study.result, TIMES[1])
+    assert [a.observed for a in shown.arms] == pytest.approx([12.0, 24.0])
     assert shown.problem.tolerance.amount == pytest.approx(1.0)
-    assert "12, " in paragraph(shown, TIMES[1])
+    assert paragraph(shown, TIMES[1]).startswith("A has the lowest median: B's is 2x as high")
     assert paragraph(shown, TIMES[1]).endswith("Readings are in milliseconds.")
 
 
 def test_relative_tolerances_have_no_unit():
     study = studied({"A": 0.012, "B": 0.024}, tolerance="2%")
-    assert in_unit(study.result, study.readings, TIMES[1]).problem.tolerance.amount == 0.02
+    assert in_unit(study.result, TIMES[1]).problem.tolerance.amount == 0.02
 
 
 def test_ratios_are_relative_to_the_leader_or_to_whom_one_names():
     study = studied({"A": 1.0, "B": 2.0, "C": 4.0})
-    found = ratios(study.result, study.readings)
+    found = ratios(study.result)
     assert [(r.arm, r.reference, r.observed) for r in found] == [("B", "A", 2.0), ("C", "A", 4.0)]
-    named = ratios(study.result, study.readings, "C")
+    named = ratios(study.result, "C")
     assert [(r.arm, r.observed) for r in named] == [("A", 0.25), ("B", 0.5)]
 
 
 @pytest.mark.parametrize("goal", ["min", "max"])
-def test_a_margin_never_exceeds_what_is_true_of_constants(goal):
-    study = studied({"A": 1.0, "B": 3.0}, goal=goal)
-    rival = "B" if goal == "min" else "A"
-    assert margin(study.result, study.readings, rival) == pytest.approx(3.0, rel=1e-3)
-    assert margin(study.result, study.readings, rival) <= 3.0
+def test_ratios_to_the_best_arm_are_as_sharp_as_what_the_evidence_says(goal):
+    tapes = {"A": np.linspace(1.0, 1.1, 60), "B": np.linspace(3.0, 3.3, 60)}
+    best = "A" if goal == "min" else "B"
+    verdict = Verdict(status=Status.CERTIFIED, best=best, candidates=(best,))
+    result = certify(Problem(arms=("A", "B"), goal=goal), tapes, verdict)
+    [found], [lead] = ratios(result), result.better_by
+    least = found.low if goal == "min" else 1 / found.high
+    assert lead.at_least <= least * (1 + 1e-12)
+    assert least <= 3.0
+
+
+def test_differences_alarms_and_doubts_are_shown_in_the_unit_too():
+    tapes = {"A": [-0.5] * 200, "B": [0.5] * 200}
+    verdict = Verdict(status=Status.CERTIFIED, best="B", candidates=("B",))
+    shown = in_unit(certify(Problem(arms=("A", "B")), tapes, verdict), TIMES[1])
+    assert shown.better_by[0].observed == pytest.approx(1000)
+    assert [alarm.values for alarm in shown.alarms] == [(-500.0,), (500.0,)]
 
 
 def test_negative_readings_have_no_ratio():
     study = studied({"A": -1.0, "B": 2.0}, goal="max")
-    assert ratios(study.result, study.readings) == ()
+    assert ratios(study.result) == ()
 
 
 @pytest.mark.statistical
@@ -106,7 +118,7 @@ def test_ratios_contain_the_truth_under_contamination():
         tapes = {name: scale * rng.lognormal(0, 0.1, 60) for name, scale in (("A", 1.0), ("B", 1.5))}
         tapes["A"][rng.random(60) < 0.05] = 100.0
         verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
-        [found] = ratios(certify(Problem(arms=("A", "B"), goal="min"), tapes, verdict), tapes)
+        [found] = ratios(certify(Problem(arms=("A", "B"), goal="min"), tapes, verdict))
         wrong += not found.low <= 1.5 <= found.high
     assert wrong <= 12
 
@@ -143,7 +155,7 @@ def test_nothing_bounded_is_said_so():
 
 def test_the_table_is_aligned_and_the_standing_told():
     study = studied({"A": 1.0, "B": 20.0})
-    lines = table(rows(study.result, PLAIN, ratios(study.result, study.readings))).splitlines()
+    lines = table(rows(study.result, PLAIN, ratios(study.result))).splitlines()
     assert lines[0].split()[:3] == ["command", "runs", "median"]
     assert lines[1].endswith("best")
     assert lines[2].endswith("excluded")
@@ -155,6 +167,19 @@ def test_long_names_are_cut_to_the_width_of_a_terminal():
     lines = rows(study.result, PLAIN)
     assert max(map(len, table(lines, 80).splitlines())) <= 80
     assert "A" * 200 in table(lines)
+
+
+def test_ties_stand_as_ties_and_nothing_calls_them_excluded():
+    study = studied({"A": 3.0, "B": 3.0, "C": 9.0})
+    standings = {arm: standing_of(study.result, arm) for arm in "ABC"}
+    assert sorted(standings.values()) == ["best", "excluded", "tied with the best"]
+    assert standings["C"] == "excluded"
+
+
+def test_an_arm_of_a_doubtful_result_is_neither_best_nor_excluded():
+    problem = Problem(arms=("A", "B"))
+    result = certify(problem, {"A": [1.0], "B": [2.0]}, Verdict.doubtful((Alarm("dependence", "A"),), problem.arms))
+    assert {standing_of(result, arm) for arm in "AB"} == {"candidate"}
 
 
 def test_within_the_tolerance_is_good_enough_and_rivals_stay_candidates():

@@ -117,10 +117,19 @@ def test_readings_go_to_json_on_request_and_come_back_to_be_verified():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda d: d["claims"][0].update(counts=[1, "two"]), r"certificate\.claims\[0\]\.counts\[1\] must be a whole"),
-        (lambda d: d["problem"].update(delta="much"), r"certificate\.problem\.delta must be a number, but got 'much'"),
+        (
+            lambda d: d["claims"][0].update(counts=[1, "two"]),
+            r"certificate\.claims\[0\]\.counts\[1\] must be a whole",
+        ),
+        (
+            lambda d: d["problem"].update(delta="much"),
+            r"certificate\.problem\.delta must be a number, but got 'much'",
+        ),
         (lambda d: d["problem"].update(delta=True), r"certificate\.problem\.delta must be a number, but got True"),
-        (lambda d: d["problem"]["contamination"].update(adversary="sly"), r"adversary must be one of 'oblivious', "),
+        (
+            lambda d: d["problem"]["contamination"].update(adversary="sly"),
+            r"adversary must be one of 'oblivious', ",
+        ),
         (lambda d: d["claims"][0].pop("arm"), r"certificate\.claims\[0\] must have the keys arm, .* lacks 'arm'"),
         (lambda d: d.update(entries={}), r"certificate\.entries must be a list"),
         (lambda d: d.update(design="loose"), r"certificate\.design must be one of 'sequential', 'fixed'"),
@@ -373,6 +382,23 @@ def test_how_much_better_is_a_difference_where_readings_are_not_positive(goal):
     assert 3 * (1 - 1e-3) <= found.at_least <= 3
 
 
+@pytest.mark.parametrize("goal", ["max", "min"])
+def test_an_arm_that_times_out_is_infinitely_far_and_survives_json(goal):
+    lost, good = (math.inf, 1.0) if goal == "min" else (-math.inf, 1.0)
+    result = decided({"A": [good] * 60, "B": [lost] * 60}, goal=goal)
+    assert result.better_by[0].observed == math.inf
+    assert "infinitely far" in str(result)
+    assert through_json(result).better_by == result.better_by
+    assert str(through_json(result)) == str(result)
+
+
+@pytest.mark.parametrize("pair_of", [(1.7e308, -1.7e308), (1.7e308, 5e-324), (math.inf, math.inf), (0.0, -1e308)])
+def test_the_largest_readings_have_margins_without_overflow(pair_of):
+    result = decided({"A": [pair_of[0]] * 60, "B": [pair_of[1]] * 60})
+    assert not math.isnan(result.better_by[0].observed)
+    assert str(result)
+
+
 def test_a_margin_is_named_only_where_it_is_certain():
     few = leads({"A": TAPES["A"][:40], "B": TAPES["B"][:40]}, contamination=0.2)
     assert few == (Lead("B", "ratio", few[0].observed, None),)
@@ -479,4 +505,6 @@ def test_estimates_that_do_not_decide_name_no_leader_by_medians():
 
 def test_an_estimate_within_the_tolerance_says_so():
     result = by_means(tolerance=0.5, contamination=0.01)
-    assert str(result).startswith("A is within 0.5 of the highest estimate, beside what bad readings hide. 95% sure")
+    assert str(result).startswith(
+        "A is within 0.5 of the highest estimate, beside what bad readings hide. 95% sure"
+    )

@@ -1,5 +1,6 @@
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -7,18 +8,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from truearm.claims.certificate import Status, Verdict
+from truearm.claims import wording
+from truearm.claims.certificate import DECIDED, Alarm, Status, Verdict
 from truearm.claims.certify import certify
-from truearm.claims.wording import (
-    assumptions,
-    html,
-    interval_ends,
-    name_of,
-    number,
-    percent,
-    quantile_name,
-    summary,
-)
+from truearm.claims.notebook import html
+from truearm.claims.result import Lead
+from truearm.claims.wording import interval_ends, least_factor, name_of, number, percent, quantile_name, summary
 from truearm.problem import Contamination, Problem, Regularity
 
 STEADY = np.arange(1000) * 0.618 % 1
@@ -36,12 +31,14 @@ def words(status, **kwargs):
     return summary(result_of(status, **kwargs))
 
 
-def test_certified_names_the_best_its_interval_the_error_and_the_limit():
+def test_certified_says_who_by_how_much_how_sure_and_how_far_it_reaches():
     result = result_of(Status.CERTIFIED, best="A")
     text = summary(result)
-    assert text.startswith("A has the highest median: 12.5, true median between 12.")
-    assert "certified with error probability 5 % as long as at most 5 % of the readings are bad" in text
-    assert f"it holds up to {percent(result.breakdown.oblivious, 'ROUND_FLOOR')} (prescient " in text
+    assert text.startswith(
+        "A has the highest median: 1.03x B's (at least 1.02x) and 1.32x C's (at least 1.29x). 95% sure, "
+    )
+    assert "as long as each reading is bad with a chance of at most 5%, whatever its true value." in text
+    assert f"support it for up to {percent(result.breakdown.oblivious, 'ROUND_FLOOR')} bad readings." in text
     assert text.endswith("3,000 pulls of 3 arms.")
 
 
@@ -49,58 +46,104 @@ def test_what_is_certified_at_eps_is_said_to_hold_at_eps():
     # breakdown points are found from the safe side and may end a hair below the declared eps
     result = result_of(Status.CERTIFIED, best="A", contamination=0.44)
     assert result.breakdown.oblivious < 0.44
-    assert "it holds up to 44 %" in summary(result)
+    assert "These readings support it for up to 44% bad readings." in summary(result)
 
 
 @pytest.mark.parametrize(
     ("adversary", "words_for_it"),
     [
-        ("prescient", "even if whoever makes them sees the true readings"),
-        ("malicious", "an adversary chooses which"),
+        ("oblivious", "each reading is bad with a chance of at most 3%, whatever its true value."),
+        ("prescient", "whatever its true value, even if whoever makes them sees the true ones."),
+        ("malicious", "at most 3% of the readings are bad, even if an adversary picks which."),
     ],
 )
-def test_the_declared_adversary_is_named(adversary, words_for_it):
-    text = words(Status.CERTIFIED, best="A", contamination=Contamination(0.03, adversary))
-    assert words_for_it in text
-    assert "(oblivious " in text
+def test_the_declared_adversary_is_described(adversary, words_for_it):
+    assert words_for_it in words(Status.CERTIFIED, best="A", contamination=Contamination(0.03, adversary))
 
 
 def test_a_clean_promise_is_said_to_be_one():
-    assert "5 % as long as no reading is bad;" in words(Status.CERTIFIED, best="A", contamination=0.0)
+    assert "95% sure, as long as no reading is bad." in words(Status.CERTIFIED, best="A", contamination=0.0)
 
 
-def test_breakdown_points_nobody_reached_are_called_so():
-    tapes = {"A": 3 + STEADY[:18], "B": STEADY[:18]}
-    text = words(Status.CERTIFIED, best="A", arms=("A", "B"), tapes=tapes, contamination=0.01)
-    assert "(prescient and malicious: not certified)" in text
+def test_certified_never_stands_beside_unknown():
+    tapes = {"A": 3 + STEADY[:16], "B": STEADY[:16]}
+    result = result_of(Status.CERTIFIED, best="A", arms=("A", "B"), tapes=tapes, contamination=0.01)
+    assert result.arms[0].mad_high == math.inf
+    assert not re.search("unknown|infinity|true median", summary(result))
 
 
 def test_quantile_and_goal_are_said():
     text = words(Status.CERTIFIED, best="C", quantile=0.95, goal="min")
-    assert text.startswith("C has the lowest 95th percentile: 9.9")
+    assert text.startswith("C has the lowest 95th percentile: B's is 1.26x as high")
+
+
+@pytest.mark.parametrize(
+    ("lead", "goal", "said"),
+    [
+        (Lead("B", "ratio", 1.414, 1.0666), "max", "1.41x B's (at least 1.06x)"),
+        (Lead("B", "ratio", 1.414, 1.0666), "min", "B's is 1.41x as high (at least 1.06x)"),
+        (Lead("B", "ratio", 1.41, 1.0049), "max", "1.41x B's"),
+        (Lead("B", "ratio", 1.41, None), "max", "1.41x B's"),
+        (Lead("B", "difference", 5.12, 3.99), "max", "5.12 above B's (at least 3.9)"),
+        (Lead("B", "difference", 5.12, None), "min", "5.12 below B's"),
+        (Lead("B", "difference", math.inf, 0.99), "min", "infinitely far below B's"),
+    ],
+)
+def test_at_least_is_said_only_of_what_is_certain_and_above_nothing(lead, goal, said):
+    assert wording.lead(lead, goal) == said
+
+
+@given(st.floats(1, 1e6))
+def test_certain_factors_are_rounded_down(factor):
+    told = re.search(r"at least ([\d.,]+)x", least_factor(factor))
+    assert told is None or 1 < float(told[1].replace(",", "")) <= factor * (1 + 1e-12)
+    assert told is not None or factor < 1.01
+
+
+def test_only_the_nearest_rivals_are_told_and_the_others_counted():
+    tapes = {name: 20 - 2 * i + STEADY for i, name in enumerate("ABCDEF")}
+    text = words(Status.CERTIFIED, best="A", arms=tuple("ABCDEF"), tapes=tapes)
+    assert re.match(
+        r"A has the highest median: 1\.1\dx B's .*, .* C's .* and .* D's .*; 2 others are further", text
+    )
+    assert "E's" not in text
+
+
+def tied(ties=("B",)):
+    tapes = {"A": [3.0] * 200, "B": [3.0] * 200, "C": [1.0] * 200}
+    return replace(result_of(Status.CERTIFIED, best="A", candidates=("A", "B"), tapes=tapes), ties=ties)
+
+
+def test_ties_are_told_as_ties():
+    text = summary(tied())
+    assert text.startswith("A and B tie for the highest median: 3x C's (at least 2.9")
+    assert "B's" not in text
+
+
+def test_a_tie_of_all_arms_compares_with_nobody():
+    assert summary(tied(("B", "C"))).startswith("A, B and C tie for the highest median. 95% sure")
 
 
 def test_tolerable_says_how_close_and_who_may_be_better():
     text = words(Status.TOLERABLE, best="B", candidates=("A", "B"), tolerance=0.6)
     assert text.startswith("B is within 0.5")
-    assert "(0.6 was asked for)" in text
+    assert "of the highest median (0.6 was asked for). 95% sure, as long as each reading" in text
     assert "A may be better by that much." in text
 
 
 def test_a_relative_tolerance_is_said_in_percent():
-    assert "B is within 4.39 % of the highest median of all arms (6 % was asked for)" in words(
-        Status.TOLERABLE, best="B", candidates=("A", "B"), tolerance="6%"
-    )
+    said = words(Status.TOLERABLE, best="B", candidates=("A", "B"), tolerance="6%", contamination=0.05)
+    assert said.startswith("B is within 4.39% of the highest median (6% was asked for).")
 
 
-def test_separated_rests_on_the_promise_of_the_paper():
+def test_separated_rests_on_the_promise_of_the_paper_all_of_it():
     text = words(Status.SEPARATED, best="A", contamination=None)
-    assert text.startswith("A has the highest observed median: 12.5, true median between ")
+    assert text.startswith("A has the highest observed median: 1.03x B's ")
     assert (
-        "if no reading is bad. It is the best arm with error probability 5 % if bad readings do not hide" in text
+        "95% sure that it is the best arm, as long as bad readings do not reverse the true order and whoever makes "
+        "them does not see the future." in text
     )
-    assert re.search(r"Without that promise it holds up to [\d.]+ % bad readings", text)
-    assert "(an estimate)" in text
+    assert re.search(r"Without that promise these readings support it for up to [\d.]+% bad readings\.", text)
 
 
 def test_separated_without_certified_contamination_says_so():
@@ -112,36 +155,102 @@ def test_separated_without_certified_contamination_says_so():
 def test_indistinguishable_says_who_how_far_and_its_own_error():
     tapes = {"A": GOOD, "B": GOOD - 0.01, "C": POOR}
     text = words(Status.INDISTINGUISHABLE, candidates=("A", "B"), tapes=tapes, delta=0.1)
-    assert text.startswith("A and B cannot be told apart while 5 % of the readings may be bad")
-    assert "its own error probability of 10 %, and supposes that the readings go on as they were" in text
-    assert re.search(r"A looks best \(median 12.5.*\): it is at most 0\.\d+ from the best", text)
-    assert re.search(r"would decide below about [\d.]+ % \(an estimate\)", text)
+    assert text.startswith(
+        "Not decided: A and B are too close to tell which has the highest median: 5% bad readings"
+    )
+    assert "More readings would not help (90% sure, if they keep behaving the same)." in text
+    assert re.search(r"A looks best \(12\.5\) and is at most 0\.\d+ from the best \(90% sure\)\.", text)
+    assert re.search(r"would decide below about [\d.]+% \(an estimate\)", text)
+
+
+def test_more_readings_cannot_help_is_never_said_without_its_error():
+    for eps in (0.01, 0.05, 0.47):
+        text = words(
+            Status.INDISTINGUISHABLE, tapes={"A": GOOD, "B": GOOD, "C": GOOD}, contamination=eps, delta=0.2
+        )
+        assert re.search(r"would not help \(80% sure", text)
 
 
 def test_indistinguishable_says_at_which_contamination_it_is_decided():
     result = result_of(Status.INDISTINGUISHABLE, candidates=("A", "B"), contamination=0.47)
-    assert "A would be certified as best if at most 32.5 %" in summary(result)
+    assert "These readings support it for up to 32.5% bad readings." in summary(result)
 
 
 def test_a_hopeless_question_says_why_without_a_pull():
     hopeless = {"contamination": Contamination(0.3, "malicious"), "quantile": 0.75}
     for tapes in ({}, None):
         text = words(Status.INDISTINGUISHABLE, tapes=tapes, **hopeless)
-        assert "when 30 % of the readings may be bad, and which of them is up to an adversary" in text
-        assert "no number of readings decides about the 75th percentile" in text
+        assert (
+            "when an adversary may pick 30% of the readings and change them, no number of readings tells" in text
+        )
+        assert "has the highest 75th percentile. Allow for fewer bad readings." in text
 
 
 def test_exhausted_says_what_is_known_so_far():
     text = words(Status.EXHAUSTED, candidates=("A", "B"), contamination=0.44)
     assert text.startswith(
-        "The readings ended before a decision: A and B may have the highest median; 1 other excl"
+        "Not decided yet: A or B may have the highest median; 1 other excluded. A looks best (12.5)"
     )
-    assert "A looks best (median 12.5" in text
 
 
 def test_exhausted_with_few_readings_bounds_nothing():
     text = words(Status.EXHAUSTED, tapes={"A": [1.0], "B": [2.0], "C": []})
-    assert "B looks best (median 2, too few readings to bound the true one): nothing yet bounds" in text
+    assert text == "Not decided yet: A, B or C may have the highest median. B looks best (2). 2 pulls of 3 arms."
+
+
+DOUBT = Alarm("dependence", "A")
+
+
+def test_doubtful_says_what_is_wrong_what_to_do_and_claims_nothing():
+    problem = Problem(arms=("A", "B", "C"))
+    result = certify(problem, {"A": GOOD, "B": FAIR, "C": POOR}, Verdict.doubtful((DOUBT,), problem.arms))
+    text = summary(result)
+    assert text.startswith("Doubtful, so nothing is certified. The readings of A depend on when they were taken")
+    assert "Measure the arms side by side" in text
+    assert "A looks best." in text
+    assert not re.search(r"\bsure\b|support|has the|better|x B's", text)
+
+
+def test_many_doubts_are_counted():
+    problem = Problem(arms=("A", "B", "C"))
+    verdict = Verdict.doubtful(tuple(Alarm("dependence", arm) for arm in "ABC"), problem.arms)
+    assert "1 more doubt." in summary(certify(problem, {"A": GOOD}, verdict))
+
+
+KINDS = ("dependence", "missing", "contradiction", "clusters", "confounded", "outliers", "units", "ties")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("missing", ["worst", "independent"])
+@pytest.mark.parametrize("eps", [None, 0.0, 0.05, Contamination(0.05, "malicious")])
+def test_every_alarm_is_one_whole_sentence_about_its_arm(kind, missing, eps):
+    one = Alarm(kind, "" if kind in ("clusters", "confounded") else "x%{}", 20, 100, (3.0,), "day")
+    text = wording.alarm(one, Problem(arms=("x%{}", "B"), contamination=eps, missing=missing))
+    assert text[0].isupper() or text[0].isdigit()
+    assert text.endswith(".")
+    assert ("day" if kind in ("clusters", "confounded") else "x%{}") in text
+
+
+def test_an_arm_that_sounds_like_our_own_sentences_keeps_its_whole_summary():
+    for name in ("a Alarm: b", "highest median", "it. 95% sure", "Readings are in seconds."):
+        tapes = {name: np.round(3 * GOOD), "B": POOR}
+        for status, eps in ((Status.CERTIFIED, 0.05), (Status.SEPARATED, None)):
+            result = result_of(status, best=name, arms=(name, "B"), tapes=tapes, contamination=eps)
+            plain = result_of(
+                status, best="Q", arms=("Q", "B"), tapes={"Q": tapes[name], "B": POOR}, contamination=eps
+            )
+            assert result.alarms
+            for alarms in (True, False):
+                assert summary(result, alarms=alarms) == re.sub(r"\bQ\b", name, summary(plain, alarms=alarms))
+
+
+def test_percent_has_no_space_and_nothing_is_mended():
+    odd = re.compile(r"\d %|mend|supposes|cries|by hand|stands alone|none of the two|\b1 others")
+    for status in Status:
+        best = "A" if status in DECIDED else None
+        for eps in (None, 0.0, 0.05, 0.44, Contamination(0.05, "malicious"), Contamination(0.05, "prescient")):
+            result = result_of(status, best=best, contamination=eps, tolerance=0.1)
+            assert not odd.search(" ".join((summary(result), *result.assumptions)))
 
 
 def test_no_data_is_said_plainly():
@@ -159,11 +268,13 @@ def test_one_arm_is_the_only_arm(tapes, said):
     assert said in text
 
 
-def test_a_contradiction_is_not_dressed_up_as_an_interval():
+def test_a_contradiction_certifies_nothing_and_has_no_interval():
     tapes = {"A": np.where(STEADY < 0.7, np.nan, STEADY), "B": STEADY}
-    text = words(Status.EXHAUSTED, arms=("A", "B"), tapes=tapes)
-    assert "contradict the declared contamination" in text
-    assert "contradictory" in html(result_of(Status.EXHAUSTED, arms=("A", "B"), tapes=tapes))
+    result = result_of(Status.CERTIFIED, best="B", arms=("A", "B"), tapes=tapes, missing="independent")
+    assert result.status is Status.DOUBTFUL
+    assert "701 of 1,000 readings of A (70.1%) are missing, more than chance explains" in summary(result)
+    assert 'count them at their worst (missing="worst"), or raise eps.' in summary(result)
+    assert "−∞ to ∞" in html(result)
 
 
 def test_alarms_are_told_and_the_rest_counted():
@@ -274,7 +385,7 @@ def test_ends_of_intervals_are_rounded_outward(low, width):
 
 @given(st.floats(min_value=1e-12, max_value=1))
 def test_breakdown_points_are_rounded_down(share):
-    told = float(percent(share, "ROUND_FLOOR").removesuffix(" %"))
+    told = float(percent(share, "ROUND_FLOOR").removesuffix("%"))
     assert 0.989 * share <= told / 100 <= share * (1 + 1e-12)
 
 
@@ -304,32 +415,36 @@ def test_names_keep_letters_of_every_script():
     assert name_of("größe 速度 \u202e") == "größe 速度 \ufffd"
 
 
-def promises(design="sequential", status=Status.CERTIFIED, best="A", **kwargs):
+def promises(design="sequential", status=Status.EXHAUSTED, best=None, **kwargs):
     problem = Problem(arms=("A", "B"), **kwargs)
-    return " ".join(assumptions(problem, Verdict(status=status, best=best, candidates=("A",)), design))
+    verdict = Verdict(status=status, best=best, candidates=problem.arms)
+    return " ".join(certify(problem, {}, verdict, design=design).assumptions)
 
 
 @pytest.mark.parametrize(
     ("contamination", "said", "unsaid"),
     [
-        (None, "all effective gaps are positive", "at most"),
+        (None, "all effective gaps are positive", "a chance of at most"),
+        (None, "does not see readings not yet taken (causal)", "(oblivious)"),
         (0.0, "No reading is bad.", "causal"),
+        (0.05, "a chance of at most 5%, independently of its true value", "causal"),
         (0.05, "(oblivious)", "causal"),
         (Contamination(0.05, "prescient"), "(clairvoyant)", "(causal)"),
         (Contamination(0.05, "malicious", causal=True), "(causal)", "(clairvoyant)"),
     ],
 )
 def test_assumptions_name_the_contamination(contamination, said, unsaid):
-    text = promises(contamination=contamination).split("Four statements")[0]
+    text = promises(contamination=contamination)
     assert said in text
     assert unsaid not in text
 
 
-def test_assumptions_name_the_tape_rule_the_missing_and_the_four_statements():
+def test_assumptions_name_the_tape_rule_the_missing_the_time_outs_and_how_delta_is_spent():
     text = promises(delta=0.01)
     assert "n-th pull of an arm is the n-th draw of that arm" in text
-    assert "A NaN is a bad reading" in text
-    assert "Four statements are each wrong with probability at most 1 %" in text
+    assert "A missing reading counts at its worst" in text
+    assert "A time-out is a reading worse than every value" in text
+    assert "Each of these is wrong with probability at most 1%, each on its own: the decision, the margins" in text
 
 
 @pytest.mark.parametrize(
@@ -337,10 +452,24 @@ def test_assumptions_name_the_tape_rule_the_missing_and_the_four_statements():
     [
         ({"dependent_arms": True}, "Arms may move together"),
         ({"design": "fixed"}, "fixed before the first of them"),
-        ({"status": Status.INDISTINGUISHABLE, "best": None}, "supposes stationary readings"),
+        (
+            {"missing": "independent"},
+            "Whether a reading is missing has nothing to do with what it would have said",
+        ),
+        ({"status": Status.INDISTINGUISHABLE}, "assumes that future readings behave the same"),
+        ({"status": Status.INDISTINGUISHABLE}, "has its own error probability of 5%"),
+        ({"status": Status.CERTIFIED, "best": "A"}, "arms that tie with it are listed as ties"),
         ({"regularity": Regularity(B=4.7, m2=0.7, reach=0.25)}, "B = 4.7, m2 = 0.7"),
     ],
 )
 def test_assumptions_are_named_only_where_they_are_made(change, said):
     assert said in promises(**change)
     assert said not in promises()
+
+
+def test_notes_count_the_arms_with_missing_values_wherever_they_are_listed():
+    result = result_of(Status.EXHAUSTED)
+    holes = {**dict.fromkeys("ABCDE", 0), "F": 2, "G": 1}
+    assert wording.notes(holes, {}, {}, result)[0] == "3 missing values count at their worst (F 2, G 1)."
+    many = dict.fromkeys("ABCDEFG", 1)
+    assert wording.notes(many, {}, {}, result)[0].endswith("(A 1, B 1, C 1, D 1, E 1, 2 other arms).")

@@ -119,7 +119,12 @@ def _believed(problem: Problem, samples: Sequence[Sample], verdict: Verdict, des
 def _strengthened(judge: Judge, verdict: Verdict) -> Verdict:
     """Return a certified verdict where a policy that weighs no evidence stopped on readings that certify it."""
     problem, samples = judge.problem, judge.samples
-    weighed = verdict.estimated or verdict.rule is not None or verdict.status is Status.CERTIFIED or problem.contamination is None
+    weighed = (
+        verdict.estimated
+        or verdict.rule is not None
+        or verdict.status is Status.CERTIFIED
+        or problem.contamination is None
+    )
     if weighed or not any(sample.size for sample in samples):
         return verdict
     counts = tuple(sample.n for sample in samples)
@@ -322,7 +327,8 @@ def _lead(judge: Judge, rival: int, best: float, other: float) -> Lead:
     relative = 0 < best < math.inf and 0 < other < math.inf
     margin = judge.margin(rival, relative=relative)
     if not relative:
-        return Lead(name, "difference", judge.problem.sign * (best - other), margin or None)
+        distance = 0.0 if best == other else judge.problem.sign * (best - other)  # no inf - inf
+        return Lead(name, "difference", distance, margin or None)
     ratio = best / other if judge.problem.goal == "max" else other / best
     return Lead(name, "ratio", ratio, 1 + margin if margin else None)
 

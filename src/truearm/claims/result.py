@@ -195,7 +195,7 @@ class Result:
             breakdown_estimate=Breakdown(**data["breakdown_estimate"]),
             tolerance=_number(data["certified_tolerance"], math.inf),
             better_by=tuple(
-                Lead(x["than"], x["as"], _number(x["observed"], math.nan), x["at_least"])
+                Lead(x["than"], x["as"], _number(x["observed"], math.inf), x["at_least"])
                 for x in data["better_by"]
             ),
             arms=tuple(_arm_from_dict(arm) for arm in data["arms"]),

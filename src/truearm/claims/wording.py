@@ -302,6 +302,8 @@ def lead(one: Lead, goal: str) -> str:
             "" if one.at_least is None else f" (at least {number(one.at_least, one.at_least / 10, ROUND_FLOOR)})"
         )
         side = "above" if goal == "max" else "below"
+        if math.isinf(one.observed):
+            return f"infinitely far {side} {rival}'s"
         return f"{number(one.observed, abs(one.observed) / 100)} {side} {rival}'s{sure}"
     sure = "" if one.at_least is None else least_factor(one.at_least)
     times = factor(one.observed)
@@ -667,4 +669,6 @@ def _cells(missing: Mapping[str, int], total: int, *, worst: bool) -> str:
     if (more := len(lost) - _LISTED) > 0:
         where.append(f"{count(more)} other arm{'s' * (more > 1)}")
     fate = "at their worst" if worst else "as bad readings, as if failing had nothing to do with the value"
-    return f"{count(total)} missing value{'s' * (total > 1)} count{'s' * (total == 1)} {fate} ({', '.join(where)})."
+    return (
+        f"{count(total)} missing value{'s' * (total > 1)} count{'s' * (total == 1)} {fate} ({', '.join(where)})."
+    )

@@ -58,9 +58,7 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 @click.option("--dependent-arms", is_flag=True, help="Readings of different arms move together.")
 @click.option("--pairs", is_flag=True, help="Compare every arm with every other.")
 @options.json_option
-@click.option(
-    "--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page."
-)
+@click.option("--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page.")
 def analyze_command(
     file: str,
     *,
@@ -86,9 +84,7 @@ def analyze_command(
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
-    readings = options.collected(
-        file, arm, value, unit=unit, order=order, kind=kind, missing=chosen["missing"]
-    )
+    readings = options.collected(file, arm, value, unit=unit, order=order, kind=kind, missing=chosen["missing"])
     found = analyze(readings, **chosen)
     if html is not None:
         from truearm.report.html import page

@@ -25,6 +25,8 @@ from truearm.problem import Adversary, Contamination, Design, Problem, Tolerance
 
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
 UNDECLARED = Contamination(0.05)  # contamination=None declares no share: what is missing is judged by the default
+_LARGEST = np.finfo(np.float64).max / 4  # a margin beyond it is not looked for: sums would overflow
+_LARGEST_LOG = 700.0  # as the logarithm of a factor: beyond it `expm1` overflows
 _MARGIN = 1e-4  # accuracy of a margin: of the logarithm of a factor, or of the span of the readings
 
 
@@ -352,7 +354,9 @@ class Judge:
         both = both[np.isfinite(both)]
         if relative:
             both = np.log(np.abs(both[both != 0]))
-        return float(both.max() - both.min()) + 1 if both.size else 0.0
+        most = _LARGEST_LOG if relative else _LARGEST
+        half = float(both.max() / 2 - both.min() / 2) if both.size else 0.0  # halves: huge readings do not overflow
+        return min(2 * half + 1, most) if both.size else 0.0
 
     def _measure(self) -> Callable[..., Evidence]:
         return fixed_pair if self.design == "fixed" else pair
