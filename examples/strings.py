@@ -50,9 +50,8 @@ def main():
     result = ta.find_best({name: timed(build) for name, build in ways.items()}, goal="min", max_seconds=20)
     print(result)
     for arm in result.arms:
-        print(
-            f"  {arm.name:16} {arm.observed:8.1f} us   true median in [{arm.low:.1f}, {arm.high:.1f}], {arm.n} pulls"
-        )
+        where = f"[{arm.low:.1f}, {arm.high:.1f}]"
+        print(f"  {arm.name:16} {arm.observed:8.1f} us   true median in {where}, {arm.n} pulls")
 
 
 if __name__ == "__main__":

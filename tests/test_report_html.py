@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from truearm import Contamination, InvalidArgument, Study, VerificationError
 from truearm.analysis import analyze
 from truearm.claims import wording
-from truearm.claims.certificate import Status, Verdict
+from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
+from truearm.policies.partial import PartialIdentification
 from truearm.problem import Problem
 from truearm.report.html import page, result_in
 from truearm.report.picture import Picture
@@ -275,3 +276,50 @@ def test_the_table_of_a_study_says_when_it_rejected(study, written):
 
 def test_a_page_of_an_analysis_is_well_made(data):
     Outline(page(analyze(data, pairs=True, design="fixed", goal="min"), data))
+
+
+def test_a_doubtful_page_excludes_nobody_and_says_what_to_do():
+    rng = np.random.default_rng(4)
+    readings = {"A": rng.normal(5, 1, 200), "B": rng.normal(0, 1, 200)}
+    problem = Problem(arms=("A", "B"))
+    result = certify(problem, readings, Verdict.doubtful((Alarm("dependence", "A"),), problem.arms))
+    written = page(result, readings)
+    words = "".join(Outline(written).text)
+    assert "<h1>Doubtful: nothing is certified</h1>" in written
+    assert words.count("Measure the arms side by side") == 2  # the answer, and among the alarms
+    assert "every arm remains a candidate" in words
+    assert not re.search(r"is the best arm|excluded up to|is better|\bsure\b", words)
+    assert result_in(written) == result
+
+
+def test_ties_are_ties_on_the_page():
+    study = Study(["A", "B", "C"])
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: [1.0 if arm == "C" else 3.0] * n for arm, n in counts.items()})
+    written = page(study.result, study.readings)
+    words = "".join(Outline(written).text)
+    assert "<h1>A and B tie</h1>" in written
+    assert "may tie" in words
+    assert "2 candidates remain: A, B. Excluded: C." in words
+
+
+def test_a_page_about_an_estimate_excludes_nobody_by_medians():
+    policy = PartialIdentification(np.mean, lambda n, delta: (np.log(2 / delta) / (2 * n)) ** 0.5)
+    study = Study(["A", "B"], contamination=None, policy=policy)
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: [float(arm == "A")] * n for arm, n in counts.items()})
+    written = page(study.result, study.readings)
+    words = "".join(Outline(written).text)
+    assert "A has the highest estimate." in words
+    assert "compared by an estimator of the user's own" in words
+    assert "no other is a candidate" not in words
+
+
+def test_an_arm_named_like_an_alarm_keeps_its_whole_summary_on_the_page():
+    name = "a Alarm: b"
+    study = Study([name, "B"])
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: [3.0 if arm == name else 1.0] * n for arm, n in counts.items()})
+    words = "".join(Outline(page(study.result, study.readings)).text)
+    assert wording.summary(study.result, alarms=False) in words
+    assert f"{name} has the highest median: 3x B's" in words

@@ -172,13 +172,15 @@ def test_long_names_are_cut_to_the_width_of_a_terminal():
 def test_ties_stand_as_ties_and_nothing_calls_them_excluded():
     study = studied({"A": 3.0, "B": 3.0, "C": 9.0})
     standings = {arm: standing_of(study.result, arm) for arm in "ABC"}
-    assert sorted(standings.values()) == ["best", "excluded", "tied with the best"]
+    assert sorted(standings.values()) == ["best", "excluded", "may tie"]
     assert standings["C"] == "excluded"
 
 
 def test_an_arm_of_a_doubtful_result_is_neither_best_nor_excluded():
     problem = Problem(arms=("A", "B"))
-    result = certify(problem, {"A": [1.0], "B": [2.0]}, Verdict.doubtful((Alarm("dependence", "A"),), problem.arms))
+    result = certify(
+        problem, {"A": [1.0], "B": [2.0]}, Verdict.doubtful((Alarm("dependence", "A"),), problem.arms)
+    )
     assert {standing_of(result, arm) for arm in "AB"} == {"candidate"}
 
 

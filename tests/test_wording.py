@@ -109,8 +109,8 @@ def test_only_the_nearest_rivals_are_told_and_the_others_counted():
     assert "E's" not in text
 
 
-def tied(ties=("B",)):
-    tapes = {"A": [3.0] * 200, "B": [3.0] * 200, "C": [1.0] * 200}
+def tied(ties=("B",), c=1.0):
+    tapes = {"A": [3.0] * 200, "B": [3.0] * 200, "C": [c] * 200}
     return replace(result_of(Status.CERTIFIED, best="A", candidates=("A", "B"), tapes=tapes), ties=ties)
 
 
@@ -121,7 +121,13 @@ def test_ties_are_told_as_ties():
 
 
 def test_a_tie_of_all_arms_compares_with_nobody():
-    assert summary(tied(("B", "C"))).startswith("A, B and C tie for the highest median. 95% sure")
+    assert summary(tied(("B", "C"), c=3.0)).startswith("A, B and C tie for the highest median. 95% sure")
+
+
+def test_arms_that_may_tie_but_do_not_look_it_are_not_called_equal():
+    text = summary(tied(("B", "C")))
+    assert text.startswith("A and B tie for the highest median: 3x C's")
+    assert " C may be just as good: equal readings leave that open. 95% sure" in text
 
 
 def test_tolerable_says_how_close_and_who_may_be_better():
@@ -140,8 +146,8 @@ def test_separated_rests_on_the_promise_of_the_paper_all_of_it():
     text = words(Status.SEPARATED, best="A", contamination=None)
     assert text.startswith("A has the highest observed median: 1.03x B's ")
     assert (
-        "95% sure that it is the best arm, as long as bad readings do not reverse the true order and whoever makes "
-        "them does not see the future." in text
+        "95% sure that it is the best arm, as long as bad readings do not reverse the true order and whoever "
+        "makes them does not see the future." in text
     )
     assert re.search(r"Without that promise these readings support it for up to [\d.]+% bad readings\.", text)
 

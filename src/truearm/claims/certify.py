@@ -102,7 +102,7 @@ def certify(
 
 
 def _beside(found: Sequence[Alarm], verdict: Verdict) -> tuple[Alarm, ...]:
-    """Return the alarms to tell beside a verdict: what it doubts already is left out, and ties of another target."""
+    """Return the alarms to tell beside a verdict: not its doubts again, nor ties of quantiles nobody compared."""
     return tuple(a for a in found if a not in verdict.doubts and not (verdict.estimated and a.kind == "ties"))
 
 

@@ -265,15 +265,30 @@ def bad(contamination: Contamination, what: str = "reading") -> str:
     return f"as long as each {what} is bad with a chance of at most {share}, whatever its true value{sees}"
 
 
+def equals(result: Result) -> tuple[str, ...]:
+    """Return the ties whose observed value is that of the best; the others may tie, but do not look it.
+
+    Examples
+    --------
+    >>> from truearm.claims.certificate import Verdict
+    >>> from truearm.claims.certify import certify
+    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
+    >>> equals(certify(Problem(arms=("A", "B")), {"A": [3.0] * 40, "B": [1.0] * 40}, verdict))
+    ()
+    """
+    same = {lead.than for lead in result.better_by if lead.observed == (lead.scale == "ratio")}
+    return tuple(arm for arm in result.ties if arm in same)
+
+
 def _head(result: Result, seen: str = "") -> str:
-    """Return who is best and by how much; arms that tie with it are named with it."""
-    if result.ties:
-        behind = [lead for lead in result.better_by if lead.than not in result.ties]
-        head = f"{names([result.best or '', *result.ties])} tie for the {_goal(result, seen)}"
-    else:
-        behind, head = list(result.better_by), f"{name_of(result.best or '')} has the {_goal(result, seen)}"
-    told = _leads(result, behind)
-    return f"{head}: {told}." if told else f"{head}."
+    """Return who is best and by how much; arms that tie with it are named with it (evidence T11)."""
+    tied = equals(result)
+    verb = "tie for" if tied else "has"
+    head = f"{names([result.best or '', *tied])} {verb} the {_goal(result, seen)}"
+    told = _leads(result, [lead for lead in result.better_by if lead.than not in tied])
+    open_ = [arm for arm in result.ties if arm not in tied]
+    perhaps = f" {names(open_)} may be just as good: equal readings leave that open." if open_ else ""
+    return f"{head}{f': {told}' if told else ''}.{perhaps}"
 
 
 def _leads(result: Result, leads: Sequence[Lead]) -> str:
@@ -639,9 +654,8 @@ def notes(
         told.append(f"A reading is the median of one {name}; there were {count(rows)} rows.")
         if units.shared:
             told.append(
-                f"{count(units.shared)} value{'s' * (units.shared > 1)} of {name} appear{'s' * (units.shared == 1)} "
-                "in several arms and count as different ones; if they are the same person or item, set "
-                "dependent_arms=True."
+                f"Several arms share values of {name} ({count(units.shared)} in all), which count as different "
+                "ones; if they are the same person or item, set dependent_arms=True."
             )
     if total := sum(missing.values()):
         told.append(_cells(missing, total, worst=result.problem.missing == "worst"))

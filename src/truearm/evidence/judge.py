@@ -355,7 +355,9 @@ class Judge:
         if relative:
             both = np.log(np.abs(both[both != 0]))
         most = _LARGEST_LOG if relative else _LARGEST
-        half = float(both.max() / 2 - both.min() / 2) if both.size else 0.0  # halves: huge readings do not overflow
+        half = (
+            float(both.max() / 2 - both.min() / 2) if both.size else 0.0
+        )  # halves: huge readings do not overflow
         return min(2 * half + 1, most) if both.size else 0.0
 
     def _measure(self) -> Callable[..., Evidence]:

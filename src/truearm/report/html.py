@@ -108,7 +108,11 @@ def _embedded(value: object) -> str:
 
 
 def _headline(result: Result) -> str:
+    if tied := wording.equals(result):
+        return f"{wording.names([result.best or '', *tied])} tie"
     match result.status:
+        case Status.DOUBTFUL:
+            return "Doubtful: nothing is certified"
         case Status.CERTIFIED | Status.SEPARATED if result.best is not None:
             return f"{name_of(result.best)} is best"
         case Status.TOLERABLE if result.best is not None:
@@ -136,7 +140,7 @@ def _arms(picture: Picture) -> str:
     result = picture.result
     name = quantile_name(result.problem.quantile)
     where = f"true {name}" if result.problem.contamination else f"true {name} if none is bad"
-    titles = ("arm", "pulls", f"observed {name}", where, "part of contamination", "MAD", "true MAD")
+    titles = ("arm", "pulls", f"observed {name}", where, "due to contamination", "MAD", "true MAD")
     rows = (
         (
             arm.name,
@@ -155,7 +159,7 @@ def _arms(picture: Picture) -> str:
         table(titles, rows),
         note(
             f"Intervals {_promised(picture)}, for all arms at once, with error probability "
-            f"{percent(result.problem.delta)}. The part of contamination is the share of the width that no "
+            f"{percent(result.problem.delta)}. Due to contamination is the share of the width that no "
             "number of readings removes: an estimate. MAD: median absolute deviation."
         ),
         _breakdown_table(picture),
@@ -177,16 +181,16 @@ def _contamination_part(arm: Arm) -> str:
 
 def _breakdown_table(picture: Picture) -> str:
     result = picture.result
-    if result.leader is None or len(result.arms) == 1:
+    if picture.leader is None or len(result.arms) == 1:
         return ""
     rows = [
         (arm, *(_point(picture.points[a].get(arm)) for a in Adversary))
         for arm in result.problem.arms
-        if arm != result.leader
+        if arm != picture.leader
     ]
     estimate = ("all, with endless readings", *(f"about {percent(e, digits=2)}" for e in _estimates(result)))
     return (
-        f"<p>{text(name_of(result.leader))} is better than the arm, up to this share of bad readings:</p>"
+        f"<p>No arm below is better than {text(name_of(picture.leader))}, up to this share of bad readings:</p>"
         + table(("arm", *Adversary), [*rows, estimate])
         + note("The last line is an estimate, not certified.")
     )

@@ -53,7 +53,7 @@ class Picture:
     >>> from truearm import Study
     >>> study = Study(["A", "B"], contamination=0.1)
     >>> while counts := study.ask_counts():
-    ...     study.tell_arrays({arm: np.arange(n) % 7 + 5.0 * (arm == "A") for arm, n in counts.items()})
+    ...     study.tell_arrays({arm: np.arange(n) % 7 + 5.5 * (arm == "A") for arm, n in counts.items()})
     >>> picture = Picture.of(study.result, study.readings)
     >>> picture.candidates(0.1, Adversary.OBLIVIOUS), picture.candidates(0.45, Adversary.OBLIVIOUS)
     (('A',), ('A', 'B'))
@@ -78,22 +78,34 @@ class Picture:
         """The tapes as oriented samples."""
         return [sample_of(tape, len(tape), self.result.problem) for tape in self.tapes.values()]
 
+    @property
+    def leader(self) -> str | None:
+        """The arm that evidence about quantiles compares with the others; None where it says nothing of them.
+
+        It says nothing if the readings contradict a promise, or if another estimator decided.
+        """
+        result = self.result
+        doubtful = result.status is Status.DOUBTFUL
+        return None if doubtful or result.certificate.estimated else result.leader
+
     @cached_property
     def points(self) -> Points:
-        """Per adversary and rival of the leader, the largest eps at which the rival is rejected.
+        """Per adversary and rival of the leader, the largest eps at which the rival is rejected; None for ties.
 
         The least of them is `result.breakdown`. What was certified at the declared eps stands up to it, also
         when it rests on bounds rather than on evidence.
         """
         result = self.result
-        if result.leader is None:
+        if self.leader is None:
             return {adversary: {} for adversary in Adversary}
         arms = result.problem.arms
-        leader = arms.index(result.leader)
+        leader = arms.index(self.leader)
         found = rejections(result.certificate, self.tapes, self.samples, leader=leader)
         return {
             adversary: {
-                arm: _latest(
+                arm: None
+                if arm in result.ties
+                else _latest(
                     found[adversary].judge.breakdown([found[adversary].against(i)], adversary),
                     getattr(result.breakdown, adversary.value),
                     self._decided(adversary),
@@ -169,12 +181,12 @@ class Picture:
             How many rivals at most: those with the least evidence in the end.
         """
         result, k = self.result, len(self.result.problem.arms)
-        if result.leader is None or k == 1:
+        if self.leader is None or k == 1:
             return Timeline((), {}, math.inf, {})
         sizes = [len(tape) for tape in self.tapes.values()]
         shares = np.geomspace(min(1.0, 8 * k / max(1, sum(sizes))), 1.0, _LOOKS)
         looks = sorted({tuple(int(n) for n in np.ceil(share * np.array(sizes))) for share in shares})
-        others = [arm for arm in result.problem.arms if arm != result.leader]
+        others = [arm for arm in result.problem.arms if arm != self.leader]
         nearest = sorted(others, key=lambda arm: self._evidence(arm, looks[-1]))[:rivals]
         lines = {arm: tuple(self._evidence(arm, look) for look in looks) for arm in nearest}
         rejected = {
@@ -182,7 +194,7 @@ class Picture:
             for claim in result.certificate.claims
             if not claim.tolerant
         }
-        judge = result.certificate.judge(Claim(nearest[0], result.leader, looks[-1], 0, 0.0), self.tapes)
+        judge = result.certificate.judge(Claim(nearest[0], self.leader, looks[-1], 0, 0.0), self.tapes)
         return Timeline(tuple(map(sum, looks)), lines, judge.log_threshold, rejected)
 
     def _evidence(self, arm: str, counts: tuple[int, ...]) -> float:

@@ -29,8 +29,8 @@ def candidates(picture: Picture) -> str:
     """
     result, declared = picture.result, picture.declared
     title = "Who remains a candidate, by how many readings may be bad"
-    if result.leader is None:
-        return section("candidates", title, "<p>There are no readings yet.</p>")
+    if picture.leader is None:
+        return section("candidates", title, f"<p>{_nothing(picture)}</p>")
     said, decided = _sentence(picture, declared.eps, declared.adversary)
     ends = picture.intervals(declared.eps, declared.adversary)
     rows = "".join(
@@ -49,6 +49,15 @@ def candidates(picture: Picture) -> str:
         _legend(),
         note(_explanation(picture)),
     )
+
+
+def _nothing(picture: Picture) -> str:
+    """Return why there is nothing to compare."""
+    if not picture.result.total:
+        return "There are no readings yet."
+    if picture.result.status is Status.DOUBTFUL:
+        return "The readings contradict a promise, so every arm remains a candidate, however few of them are bad."
+    return "Arms were compared by an estimator of the user's own, of which this picture says nothing."
 
 
 def _opening(eps: float, adversary: Adversary) -> str:
@@ -136,6 +145,8 @@ def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]
     """Return what is said of an arm while it is a candidate among others, and once that is settled."""
     if arm == picture.result.leader:
         return "looks best", "the best arm"
+    if arm in picture.result.ties:
+        return "may tie", ""
     point = picture.points[adversary].get(arm)
     if point is None:
         return "candidate", ""
@@ -177,13 +188,13 @@ def view(picture: Picture) -> dict[str, Any]:
     ['malicious', 'oblivious', 'prescient']
     """
     result = picture.result
-    if result.leader is None:
+    if picture.leader is None:
         return {}
     return {
         "eps": picture.eps,
         "percent": [_unbroken(eps) for eps in picture.eps],
         "quantile": quantile_name(result.problem.quantile),
-        "leader": result.problem.arms.index(result.leader),
+        "leader": result.problem.arms.index(picture.leader),
         "declared": _declared_mark(picture),
         "intervals": {  # the oblivious and the prescient adversary leave the same interval (audit 2.A)
             a.value: [[_cell(ends, picture.window) for ends in picture.intervals(eps, a)] for eps in picture.eps]
@@ -216,7 +227,8 @@ def _declared_mark(picture: Picture) -> dict[str, Any] | None:
 
 
 def _breakdown_mark(picture: Picture, adversary: Adversary) -> dict[str, Any] | None:
-    points = list(picture.points[adversary].values())
+    ties = picture.result.ties
+    points = [point for arm, point in picture.points[adversary].items() if arm not in ties]
     if not points:
         return None
     known = [point for point in points if point is not None]
