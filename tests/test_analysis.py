@@ -346,6 +346,15 @@ def test_excluded_arms_are_strictly_worse_in_every_order_of_listing():
         assert set(analyze({name: data[name] for name in order}, contamination=0.01).excluded) <= {"C"}
 
 
+def test_an_arm_is_excluded_by_whoever_is_strictly_better():
+    rng = np.random.default_rng(3)
+    many, low = rng.normal(1.5, 0.1, 400), np.zeros(400)
+    by_few = (analyze({"few": np.full(n, 2.0), "many": many, "low": low}) for n in range(2, 40))
+    found = next(f for f in by_few if {c.arm: c.leader for c in f.certificate.claims}["low"] == "few")
+    assert found.ranking[0] == "few"  # enough to reject the last arm, too little to call it worse
+    assert dict(found.excluded) == {"low": "many"}
+
+
 def processes(rng, level_sd, n=30):
     """Return identical code in 10 processes of each arm, whose readings share what is special about a process."""
     code = np.repeat(["A", "B"], 10 * n)

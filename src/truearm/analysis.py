@@ -249,7 +249,7 @@ def _analyzed(problem: Problem, collected: Collected, design: Design, *, pairs: 
     return Analysis._around(
         result,
         ranking=tuple(problem.arms[i] for i in ranking),
-        excluded={} if doubtful else _excluded(judge, claims),
+        excluded={} if doubtful else _excluded(judge, ranking, claims),
         contests=_contests(judge, known, pairs=pairs),
         needed=needed,
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
@@ -291,14 +291,20 @@ def _claim(judge: Judge, better: int, worse: int, log_evidence: float, *, tolera
     return Claim(arms[worse], arms[better], counts, 0, log_evidence, tolerant)
 
 
-def _excluded(judge: Judge, claims: Sequence[Claim]) -> dict[str, str]:
-    """Return the rejected arms that are strictly worse than their accusers (evidence T10a)."""
+def _excluded(judge: Judge, ranking: Sequence[int], claims: Sequence[Claim]) -> dict[str, str]:
+    """Return the rejected arms that are strictly worse than another, and the first in rank that shows it (T10a).
+
+    That need not be the arm that rejected it: a leader that ties with its rival rejects it by order of listing.
+    """
     arms, bar = judge.problem.arms, judge.log_strict
-    return {
-        claim.arm: claim.leader
-        for claim in claims
-        if judge.better(arms.index(claim.leader), arms.index(claim.arm), enough=bar).log_value >= bar
-    }
+    found = {}
+    for claim in claims:
+        worse = arms.index(claim.arm)
+        accusers = ranking[: ranking.index(worse)]
+        better = next((i for i in accusers if judge.better(i, worse, enough=bar).log_value >= bar), None)
+        if better is not None:
+            found[claim.arm] = arms[better]
+    return found
 
 
 def _verdict(judge: Judge, claims: tuple[Claim, ...]) -> Verdict:

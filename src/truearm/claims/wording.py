@@ -652,7 +652,7 @@ def notes(
     if units is not None:
         rows, name = sum(units.rows.values()), name_of(units.name)
         told.append(f"A reading is the median of one {name}; there were {count(rows)} rows.")
-        if units.shared:
+        if units.shared and not result.problem.dependent_arms:
             told.append(
                 f"Several arms share values of {name} ({count(units.shared)} in all), which count as different "
                 "ones; if they are the same person or item, set dependent_arms=True."
