@@ -166,7 +166,7 @@ def test_indistinguishable_says_who_how_far_and_its_own_error():
     )
     assert "More readings would not help (90% sure, if they keep behaving the same)." in text
     assert re.search(r"A looks best \(12\.5\) and is at most 0\.\d+ from the best \(90% sure\)\.", text)
-    assert re.search(r"would decide below about [\d.]+% \(an estimate\)", text)
+    assert re.search(r"would decide only below about [\d.]+% bad readings \(an estimate\)", text)
 
 
 def test_more_readings_cannot_help_is_never_said_without_its_error():
@@ -195,7 +195,7 @@ def test_a_hopeless_question_says_why_without_a_pull():
 def test_exhausted_says_what_is_known_so_far():
     text = words(Status.EXHAUSTED, candidates=("A", "B"), contamination=0.44)
     assert text.startswith(
-        "Not decided yet: A or B may have the highest median; 1 other excluded. A looks best (12.5)"
+        "Not decided yet: A or B may have the highest median; 1 other ruled out. A looks best (12.5)"
     )
 
 

@@ -446,7 +446,8 @@ def _decided_at(result: Result, declared: Contamination) -> str:
     if point:
         return f"These readings support it for up to {percent(point, ROUND_FLOOR)} bad readings."
     if estimate and estimate < declared.eps:
-        return f"Endless readings like these would decide below about {percent(estimate, digits=2)} (an estimate)."
+        share = percent(estimate, digits=2)
+        return f"Endless readings like these would decide only below about {share} bad readings (an estimate)."
     return ""
 
 
@@ -455,7 +456,7 @@ def _exhausted(result: Result) -> list[str]:
     out = len(problem.arms) - left
     if not left:
         return ["Not decided yet."]
-    excluded = f"; {count(out)} other{'s' * (out > 1)} excluded" if out else ""
+    excluded = f"; {count(out)} other{'s' * (out > 1)} ruled out" if out else ""
     return [
         f"Not decided yet: {names(result.candidates, 'or')} may have the {_goal(result)}{excluded}.",
         _best_looking(result),
