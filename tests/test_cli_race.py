@@ -294,16 +294,16 @@ def test_time_outs_are_shown_everywhere(words, tmp_path):
 
 def test_a_saved_race_reports_its_time_outs(tmp_path):
     race("--timeout", "0.1", "-r", "1", "--save", "run.db", *ALL_LATE, cwd=tmp_path)
-    for form, says in (((), "time-out"), (("--csv",), "timed_out"), (("--html", "page.html"), "")):
+    for form, says in (((), "time-out"), (("--csv",), "timed_out")):
         words = [TRUEARM, "report", "run.db", *form]
         again = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert says in again.stdout
 
 
 def test_a_race_against_a_time_out_is_decided():
-    found = race("--timeout", "0.05", "sleep 0.02", "sleep 1")
+    found = race("--timeout", "0.1", "sleep 0.02", "sleep 1")
     assert found.returncode == 0, found.stderr
-    assert re.search(r"sleep 0.02 is (at least [\d.]+x )?faster than sleep 1", found.stdout.replace("\n", " "))
+    assert "sleep 0.02 is faster than sleep 1." in found.stdout
 
 
 def test_equal_commands_end_within_the_budget_without_a_winner():

@@ -82,8 +82,9 @@ def document(
         "metric": metric,
         "unit": UNITS.get(metric or ""),
         "ratios": [
-            {key: _finite(value) for key, value in ratio._asdict().items()}
+            _plain(ratio)
             for ratio in ratios(result, tapes, reference)
+            if math.isfinite(ratio.observed)  # to a time-out there is none
         ],
         "readings": {arm: [_reading(value) for value in tape] for arm, tape in tapes.items()},
         **more,

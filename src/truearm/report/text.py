@@ -121,35 +121,26 @@ def comparison(ratio: Ratio, metric: str, goal: str, *, decided: bool = False) -
     """
     up, down = _words(metric, goal)
     arm, base = name_of(ratio.arm), name_of(ratio.reference)
-    gain = _bounded(ratio) if goal == "max" else _inverse(_bounded(ratio))
+    if not 0 < ratio.observed < math.inf:  # a time-out says how long, not how much longer
+        order = f"{base} is {up} than {arm}"
+        return f"{order}." if decided else f"{arm} against {base}: no ratio, because the readings have no bound."
+    gain = ratio if goal == "max" else _inverse(ratio)
     loss = _inverse(gain)
+    seen = f"observed {number(max(gain.observed, loss.observed), 0.01)}x"
     if decided and loss.low < 1:
         most = "" if math.isinf(loss.high) else f"up to {number(loss.high, 0.01, ROUND_CEILING)}x "
-        return f"{base} is {most}{up} than {arm}{_seen(gain)}."
+        return f"{base} is {most}{up} than {arm} ({seen})."
     if gain.low >= 1:
-        return f"{arm} is {_span(gain, f'{up} than {base}')}{_seen(gain)}."
+        return f"{arm} is {_span(gain)} {up} than {base} ({seen})."
     if loss.low >= 1:
-        return f"{base} is {_span(loss, f'{up} than {arm}')}{_seen(gain)}."
-    seen = _seen(gain, f" {up if gain.observed >= 1 else down}")
+        return f"{base} is {_span(loss)} {up} than {arm} ({seen})."
+    seen += f" {up if gain.observed >= 1 else down}"
     if math.isinf(gain.high) and math.isinf(loss.high):
-        return f"{arm} against {base}: too few runs to bound the ratio{seen}."
+        return f"{arm} against {base}: too few runs to bound the ratio ({seen})."
     ends = [(loss, down), (gain, up)]
     known = [f"{number(side.high, 0.01, ROUND_CEILING)}x {word}" for side, word in ends if side.high < math.inf]
     where = f"between {known[0]} and {known[1]}" if len(known) > 1 else f"at most {known[0]}"
-    return f"{arm} is {where} than {base}{seen}."
-
-
-def _bounded(ratio: Ratio) -> Ratio:
-    """Return the ratio with an open end where infinity was divided by infinity."""
-    low, high = (0.0 if math.isnan(ratio.low) else ratio.low), (math.inf if math.isnan(ratio.high) else ratio.high)
-    return Ratio(ratio.arm, ratio.reference, ratio.observed, low, high)
-
-
-def _seen(gain: Ratio, more: str = "") -> str:
-    """Return the observed ratio in brackets, nothing if one of the two has no bound."""
-    if not 0 < gain.observed < math.inf:
-        return ""
-    return f" (observed {number(max(gain.observed, 1 / gain.observed), 0.01)}x{more})"
+    return f"{arm} is {where} than {base} ({seen})."
 
 
 def _words(metric: str, goal: str) -> tuple[str, str]:
@@ -162,17 +153,15 @@ def _words(metric: str, goal: str) -> tuple[str, str]:
 
 
 def _inverse(ratio: Ratio) -> Ratio:
-    observed, low, high = (math.inf if x <= 0 else 1 / x for x in (ratio.observed, ratio.high, ratio.low))
-    return Ratio(ratio.reference, ratio.arm, observed, low, high)
+    low, high = (math.inf if end <= 0 else 1 / end for end in (ratio.high, ratio.low))
+    return Ratio(ratio.reference, ratio.arm, 1 / ratio.observed, low, high)
 
 
-def _span(ratio: Ratio, than: str) -> str:
-    if math.isinf(ratio.low):
-        return f"{than} by any factor"
+def _span(ratio: Ratio) -> str:
     low = number(ratio.low, 0.01, ROUND_FLOOR)
     if math.isinf(ratio.high):
-        return f"at least {low}x {than}"
-    return f"{low}x to {number(ratio.high, 0.01, ROUND_CEILING)}x {than}"
+        return f"at least {low}x"
+    return f"{low}x to {number(ratio.high, 0.01, ROUND_CEILING)}x"
 
 
 def standing_of(result: Result, arm: str) -> str:
@@ -249,7 +238,7 @@ def rows(result: Result, unit: Unit, found: Sequence[Ratio] = (), *, censored: f
     name = quantile_name(result.problem.quantile)
     sign = f" [{unit.sign}]" if unit.sign else ""
     heading = Row("command", "runs", name + sign, f"true {name}{sign}", "relative", "standing")
-    by_arm = {ratio.arm: _bounded(ratio) for ratio in found}
+    by_arm = {ratio.arm: ratio for ratio in found}
     return [heading, *(_row(result, arm, by_arm, censored) for arm in result.arms)]
 
 
@@ -267,10 +256,11 @@ def quantile_cell(x: float, censored: float | None = None) -> str:
 def _row(result: Result, arm: Arm, found: dict[str, Ratio], censored: float | None) -> Row:
     ratio = found.get(arm.name)
     relative = "" if not found else "1"
-    if ratio is not None:
-        low = _short(number(ratio.low, 0.01, ROUND_FLOOR))
-        high = _short(number(ratio.high, 0.01, ROUND_CEILING))
-        relative = f"{_short(number(ratio.observed, 0.01))} ({low} to {high})"
+    if ratio is not None and not 0 < ratio.observed < math.inf:
+        relative = "-"
+    elif ratio is not None:
+        low, high = number(ratio.low, 0.01, ROUND_FLOOR), _short(number(ratio.high, 0.01, ROUND_CEILING))
+        relative = f"{number(ratio.observed, 0.01)} ({low} to {high})"
     elif found and arm.name not in {r.reference for r in found.values()}:
         relative = ""
     interval = "unknown" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
