@@ -53,6 +53,20 @@ def test_hyperfine_finds_its_statistics():
     assert (second["times"], second["mean"]) == ([], None)
 
 
+@pytest.mark.parametrize(
+    ("late", "median", "least"), [(0, 0.5, 0.5), (1, 0.5, 0.5), (2, None, 0.5), (3, None, None)]
+)
+def test_time_outs_leave_no_statistics_that_they_would_spoil(late, median, least):
+    """Three runs, some killed after 0.25 seconds: their own times say nothing of the command's."""
+    killed = {**DETAILS, "wall": 0.25, "exit_code": -9, "timed_out": True}
+    runs = [Run("A", math.inf, killed)] * late + [Run("A", 0.5, DETAILS)] * (3 - late)
+    [found] = hyperfine_results([Command("true", name="A")], runs)
+    assert (found["median"], found["min"]) == (median, least)
+    assert (found["mean"], found["max"]) == ((None, None) if late else (0.5, 0.5))
+    assert found["timed_out"] == [True] * late + [False] * (3 - late)
+    assert len(found["times"]) == 3
+
+
 def test_a_signal_has_no_exit_code():
     [found] = hyperfine_results([Command("true", name="A")], [Run("A", math.inf, {**DETAILS, "exit_code": -9})])
     assert found["exit_codes"] == [None]

@@ -6,6 +6,7 @@ nothing here drops, retries or reorders a pull (docs/parallel.md).
 """
 
 import math
+import multiprocessing
 import os
 import sys
 import time
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, Literal
 
 from truearm.claims.result import Result
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from truearm.world.store import Store
 
 Source = Callable[[str], float]
-OnError = Literal["stop", "contaminated"]
+OnError = Literal["stop", "missing"]
+# asyncio and concurrent.futures raise the built-in one
+_TIME_OUTS = (TimeoutError, TimeoutExpired, multiprocessing.TimeoutError)
 
 
 def find_best(
@@ -63,13 +67,15 @@ def find_best(
         Where pulls run, and how many at once; the executor's own number of workers if it tells.
     store
         A file (or `Store`) in which every reading is logged before it is believed. A log that exists is
-        continued; pulls that were out when it broke off count as contaminated.
+        continued; pulls that were out when it broke off are missing readings and count at their worst.
     progress
         Show a bar on a terminal; nothing is shown in a pipe.
     on_error
-        What an exception in an arm does: "stop" raises `ArmFailed` with the result so far; "contaminated" counts
-        the reading as bad. A `TimeoutError` is a right-censored reading, plus infinity; an `EOFError` says that
-        the data of an arm end, and so does the study.
+        What an exception in an arm does: "stop" raises `ArmFailed` with the result so far; "missing" tells a
+        missing reading (NaN), which counts at its worst, and goes on. A time-out (`TimeoutError`, those of
+        `subprocess` and `multiprocessing`) is a censored reading, worse than any other: plus infinity if
+        smaller is better, else minus infinity. An `EOFError` says that the data of an arm end, and so does the
+        study.
 
     Examples
     --------
@@ -137,8 +143,8 @@ def run(
     >>> result.status.value, result.total
     ('exhausted', 20)
     """
-    if on_error not in ("stop", "contaminated"):
-        msg = f"on_error must be 'stop' or 'contaminated', but got {on_error!r}"
+    if on_error not in ("stop", "missing"):
+        msg = f"on_error must be 'stop' or 'missing', but got {on_error!r}"
         raise InvalidArgument(msg)
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
     log = _Log(study, store)
@@ -243,22 +249,22 @@ def _call(pull: Callable[[], float], _ticket: int) -> float:
 
 
 def _answer(pull: Pull, take: Callable[[], float], log: _Log, on_error: OnError) -> None:
-    """Take one reading and tell it: a time-out is right-censored, another failure stops or is contaminated."""
+    """Take one reading and tell it: a time-out is censored, another failure stops or is missing."""
     study = log.study
     try:
         value = float(take())
-    except TimeoutError:
-        value = math.inf
+    except _TIME_OUTS:
+        value = study.problem.censored
     except EOFError:  # the data of this arm end here: the pull never began
         log.release(pull)
         study.stop()
         return
     except Exception as error:
-        if on_error != "contaminated":
+        if on_error != "missing":
             study.stop()
             msg = (
                 f"arm {pull.arm!r} failed: {error!r}; the result so far is in this error's `result`. "
-                "Use on_error='contaminated' to count such readings as bad and go on"
+                "Use on_error='missing' to count such readings at their worst and go on"
             )
             raise ArmFailed(msg, arm=pull.arm, result=study.result) from error
         value = math.nan
@@ -299,7 +305,7 @@ def _continued(study: Study, store: "Store") -> Study:
 
 
 def replay(study: Study, store: "Store", *, broke_off: bool = True) -> Study:
-    """Give a fresh study the events of its log; pulls that were out when it broke off count as contaminated.
+    """Give a fresh study the events of its log; pulls lost when it broke off are missing, at their worst.
 
     Parameters
     ----------

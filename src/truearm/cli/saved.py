@@ -96,7 +96,7 @@ def opened(path: str | Path, *, broke_off: bool = False) -> Iterator[Saved]:
     Parameters
     ----------
     broke_off
-        Count pulls that are out as contaminated, because nobody will tell them any more.
+        Count pulls that are out as missing, at their worst, because nobody will tell them any more.
     """
     if not Path(path).exists():
         msg = f"{path} does not exist; `truearm race --save {path}` or `truearm next {path} --arm ...` makes it"

@@ -90,7 +90,8 @@ def tell_command(file: str, words: tuple[str, ...], release: tuple[int, ...]) ->
     """Record readings of a saved study; without words, lines of ticket and value from standard input.
 
     \b
-    truearm tell run.db 0 12.5 1 nan       nan is a reading that went wrong, inf one beyond any bound
+    truearm tell run.db 0 12.5 1 nan       nan is a missing reading and counts at its worst
+    truearm tell run.db 2 inf              a time-out if smaller is better; -inf if larger is
     truearm tell run.db < readings.txt
     truearm tell run.db --release 7        nobody ever began it
 
@@ -262,6 +263,8 @@ def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool,
         return csv_text(result, hyperfine_results(commands, runs)).rstrip("\n")
     unit = text.unit_for(metric, result.arms)
     shown = text.in_unit(result, unit)
-    rows = text.rows(shown, unit, ratios(result))
+    timed = saved.setting is not None and saved.setting.conditions.timeout is not None
+    censored = result.problem.censored if timed else None
+    rows = text.rows(shown, unit, ratios(result), censored=censored)
     words = text.paragraph(shown, unit)
     return text.markdown(rows, words) if as_markdown else f"{words}\n\n{text.table(rows)}"
