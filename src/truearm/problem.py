@@ -463,17 +463,6 @@ class Problem:
         return 1.0 if self.goal == "max" else -1.0
 
     @property
-    def censored(self) -> float:
-        """What a pull that ran out of time counts as: worse than any reading.
-
-        Examples
-        --------
-        >>> Problem(arms=("A", "B"), goal="min").censored, Problem(arms=("A", "B"), goal="max").censored
-        (inf, -inf)
-        """
-        return math.inf if self.goal == "min" else -math.inf
-
-    @property
     def level(self) -> float:
         """The quantile level after the sign flip of `goal="min"`."""
         return self.quantile if self.goal == "max" else 1 - self.quantile

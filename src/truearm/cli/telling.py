@@ -193,7 +193,7 @@ def _about_shell(outcome: Outcome) -> Iterator[str]:
         return
     took = "" if cost is None else f", which takes about {number(float(f'{1000 * cost:.2g}'))} ms of each reading"
     yield f"Commands ran through {name_of(shell)}{took}."
-    quick = any(0 <= arm.median < _QUICK for arm in outcome.result.arms)
+    quick = any(0 <= arm.observed < _QUICK for arm in outcome.result.arms)
     if cost is not None and quick and not any(_needs_shell(c.text) for c in outcome.setting.commands):
         yield "A command took less than 5 ms and none needs a shell: -N (--shell none) measures it without one."
 
