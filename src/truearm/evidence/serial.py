@@ -1,0 +1,243 @@
+"""Evidence that one arm's readings drift or follow each other: a bet that wins against load, and not against chance.
+
+It stands beside a policy and changes no pull. The null: the readings of each arm are independent draws of one law,
+whatever that law is, ties, spikes and infinities included, and the tapes of different arms are independent.
+
+*Ranks.* The n-th value of an arm has the rank u_n = (number of earlier ones below it + V_n (1 + number of earlier
+ones equal to it)) / n, the V_n being uniform and independent of everything. Under the null all n! orders of n
+readings are equally likely, so that u_1, u_2, ... are independent and uniform on (0, 1). The V_n are a fixed hash of
+their number: no chance enters, and the same tape always says the same.
+
+*Bets.* A bettor multiplies capital by 1 + c_n (u_n - 1/2) where |c_n| < 2 depends on earlier ranks of the arm only:
+this has mean 1. Bettors expect the next rank on the side where the last ones were, over several memories and with
+several strengths: they earn under drift and positive dependence. Fixed shares of a capital of 1 go to them and to
+cash, and after every `EVERY` ranks a part of all capital is shared out anew: who lost while nothing happened can still
+bet when a load comes late. Capital stays a nonnegative martingale in the ranks, so that by Ville's inequality the
+chance that it ever reaches x is at most 1/x, along the whole tape.
+
+*Long tapes.* After `FULL` readings the ranks are those of blocks. Epoch e = 0, 1, ... covers the readings after the
+first FULL 2^e up to FULL 2^(e+1), in blocks of 2^(e+1); the score of a block counts its readings above each of three
+cuts, the quartiles of the first `FULL` readings. Given all readings before an epoch its scores are independent draws
+of one law, and they are ranked among earlier scores of the same epoch only: their ranks are again uniform and
+independent of each other and of all that was before. (Ranks among blocks merged from earlier, finer ones would not be.)
+Hence the capital goes on as the same martingale, at a cost per reading that vanishes.
+
+*Many arms.* A policy sees readings and not only ranks, and given the readings the next rank is not uniform. So the
+product of the capitals of arms that were pulled by choice is not a martingale. But the highest capital along the
+whole tape of an arm does not depend on the policy, nor on when it stopped: 1 / max capital is a p-value for each
+arm, these are independent, and `combined` joins them by Bonferroni (one arm drifts) and by Fisher (one load on all).
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+LOG_DOUBT = math.log(1000.0)
+"""What `combined` must reach before a study is doubtful: independent readings do so in at most 1 of 1000 studies."""
+
+FULL = 2048
+"""Readings ranked one by one; 2048 show any dependence that moves the order of arms, and sorting them is cheap."""
+
+MEMORIES = (1.0, 4.0, 16.0, 64.0, math.inf)
+"""Over how many ranks a bettor averages: the last one, four-fold steps in between, all (for a ramp)."""
+
+STRENGTHS = (6.0, 20.0)
+"""Bet per expected distance from 1/2: 12 is best if small averages are true (1 / variance of a uniform)."""
+
+LIMIT = 1.9
+"""Largest bet; at 2 one rank at the wrong end takes all capital."""
+
+CASH = 0.5
+"""Part of the capital that never bets: it costs ln 2 at most, and pays for bets on loads that come late."""
+
+EVERY, SHARED = 32, 0.1
+"""After so many ranks this part of all capital is shared out anew; benchmarks/drift.py hardly feels either."""
+
+_KEEP = np.array([0.0 if memory == 1.0 else math.exp(-1 / memory) for memory in MEMORIES])
+_BETTORS = len(MEMORIES) * len(STRENGTHS)
+_LOG_SHARES = np.log(np.append(np.full(_BETTORS, (1 - CASH) / _BETTORS), CASH))
+_NONE = np.empty(0)
+_NONE.flags.writeable = False
+
+
+def _powers() -> tuple[Floats, Floats]:
+    """Return keep^j for j < EVERY, and the matrices that sum earlier ranks with these weights."""
+    powers = np.array([keep ** np.arange(EVERY) for keep in _KEEP])
+    lag = np.subtract.outer(np.arange(EVERY), np.arange(EVERY)) - 1
+    return powers, np.where(lag >= 0, powers[:, np.maximum(lag, 0)], 0.0)
+
+
+_POWERS, _SUMS = _powers()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Serial:
+    """One arm's readings so far as a bet against drift and dependence.
+
+    Parameters
+    ----------
+    stream
+        Which sequence of tie-breakers to use; arms that are combined need different ones.
+
+    Examples
+    --------
+    >>> calm, drifting = Serial(), Serial()
+    >>> drifting = drifting.extended(np.arange(50.0))
+    >>> calm = calm.extended(np.arange(50.0) * 7 % 17)
+    >>> round(drifting.log_evidence, 1), round(calm.log_evidence, 1)
+    (29.6, 0.4)
+    """
+
+    stream: int = 0
+    n: int = 0
+    log_evidence: float = 0.0
+    earlier: Floats = field(default_factory=lambda: _NONE, repr=False)  # values of this epoch, sorted
+    cuts: Floats = field(default_factory=lambda: _NONE, repr=False)
+    rest: Floats = field(default_factory=lambda: _NONE, repr=False)  # readings that do not fill a block yet
+    ranked: int = 0
+    sums: Floats = field(default_factory=lambda: np.zeros(len(MEMORIES)), repr=False)
+    log_capital: Floats = field(default_factory=lambda: _LOG_SHARES, repr=False)
+
+    def extended(self, readings: ArrayLike) -> "Serial":
+        """Return the state after more readings in order of pull; NaN are skipped, infinities are values.
+
+        Examples
+        --------
+        >>> Serial().extended([1.0, 2.0]).extended([float("nan"), 3.0]).n
+        3
+        """
+        new = np.asarray(readings, dtype=np.float64)
+        new = new[~np.isnan(new)]
+        state = self
+        while new.size:
+            end = FULL if state.n < FULL else FULL << _epoch(state.n) + 1
+            part, new = new[: end - state.n], new[end - state.n :]
+            state = _singly(state, part) if state.n < FULL else _in_blocks(state, part)
+        return state
+
+
+def log_evidence_of(tape: ArrayLike, stream: int = 0) -> float:
+    """Return the log evidence of one arm's whole tape against independent draws of one law.
+
+    Examples
+    --------
+    >>> round(log_evidence_of(np.repeat([1.0, 2.0], 20)), 1), round(log_evidence_of([1.0] * 1000), 1)
+    (3.9, 0.0)
+    """
+    return Serial(stream).extended(tape).log_evidence
+
+
+def combined(arms: "Iterable[Serial | float]", *, dependent: bool = False) -> float:
+    """Return -log of a p-value that all arms give independent draws, from their states or log evidences.
+
+    Parameters
+    ----------
+    dependent
+        The tapes of the arms may depend on each other: then only the arm that drifts most counts.
+
+    Examples
+    --------
+    >>> round(combined([9.0, 0.0]), 2), round(combined([6.0, 6.0]), 2), combined([0.0, 0.0])
+    (7.61, 8.74, 0.0)
+    """
+    logs = [max(0.0, arm.log_evidence if isinstance(arm, Serial) else arm) for arm in arms]
+    if not logs:
+        return 0.0
+    alone = max(logs) - math.log(len(logs))  # evidence T12, Bonferroni
+    if dependent or len(logs) == 1:
+        return max(0.0, alone)
+    return max(0.0, max(alone, _fisher(sum(logs), len(logs))) - math.log(2))
+
+
+def _fisher(total: float, k: int) -> float:
+    """Return -log P(sum of k standard exponentials >= total)."""
+    terms = [j * math.log(total) - math.lgamma(j + 1) if total > 0 else -math.inf for j in range(1, k)]
+    return total - float(np.logaddexp.reduce([0.0, *terms]))  # evidence T12, Fisher
+
+
+def _epoch(n: int) -> int:
+    return (n // FULL).bit_length() - 1
+
+
+def _singly(state: Serial, readings: Floats) -> Serial:
+    state = _ranked(state, readings)
+    n = state.n + readings.size
+    if n < FULL:
+        return replace(state, n=n)
+    cuts = state.earlier[[FULL // 4, FULL // 2, 3 * FULL // 4]]
+    return replace(state, n=n, earlier=_NONE, cuts=cuts)
+
+
+def _in_blocks(state: Serial, readings: Floats) -> Serial:
+    size = 2 << _epoch(state.n)
+    above = np.zeros(readings.size)
+    for cut in state.cuts.tolist():
+        above += readings > cut
+    n = state.n + readings.size
+    above = np.concatenate((state.rest, above))
+    whole = above.size - above.size % size
+    state = replace(state, n=n, rest=above[whole:])
+    if whole:
+        state = _ranked(state, above[:whole].reshape(-1, size).sum(axis=1))
+    return replace(state, earlier=_NONE) if _epoch(n) > _epoch(n - readings.size) else state
+
+
+def _ranked(state: Serial, values: Floats) -> Serial:
+    """Return the state after betting on the ranks of more values among those of its epoch."""
+    earlier, ranked = state.earlier, state.ranked
+    sums, capital, best = state.sums, state.log_capital, state.log_evidence
+    done = 0
+    while done < values.size:
+        part = values[done : done + EVERY - ranked % EVERY]
+        ranks, earlier = _ranks(part, earlier, _uniforms(state.stream, ranked, part.size))
+        sums, capital, top = _bet(ranks - 0.5, sums, capital, ranked)
+        best = max(best, top)
+        done, ranked = done + part.size, ranked + part.size
+    return replace(state, earlier=earlier, ranked=ranked, sums=sums, log_capital=capital, log_evidence=best)
+
+
+def _ranks(values: Floats, earlier: Floats, tie_breakers: Floats) -> tuple[Floats, Floats]:
+    """Return each value's rank in (0, 1) among all before it, and all of them sorted."""
+    below, upto = earlier.searchsorted(values), earlier.searchsorted(values, side="right")
+    order = np.tri(values.size, k=-1, dtype=bool)
+    less = np.count_nonzero((values[:, None] > values) & order, axis=1)
+    equal = np.count_nonzero((values[:, None] == values) & order, axis=1)
+    sizes = earlier.size + 1 + np.arange(values.size)
+    ranks = (below + less + tie_breakers * (1 + upto - below + equal)) / sizes  # evidence T12
+    new = np.sort(values)
+    return ranks, np.insert(earlier, earlier.searchsorted(new), new)
+
+
+def _bet(centered: Floats, sums: Floats, capital: Floats, ranked: int) -> tuple[Floats, Floats, float]:
+    """Return sums, log capital and its highest total after bets on ranks that end within one share-out."""
+    size = centered.size
+    before = _POWERS[:, :size] * sums[:, None] + _SUMS[:, :size, :size] @ centered
+    expected = before / (1 + _weights(ranked + np.arange(size)))
+    bets = np.clip(np.multiply.outer(STRENGTHS, expected), -LIMIT, LIMIT).reshape(_BETTORS, size)
+    logs = np.cumsum(np.log1p(bets * centered), axis=1)  # evidence T12
+    paths = np.concatenate((capital[:-1, None] + logs, np.full((1, size), capital[-1])))
+    totals = np.logaddexp.reduce(paths, axis=0)
+    after = paths[:, -1]
+    if (ranked + size) % EVERY == 0:
+        after = np.logaddexp(math.log(1 - SHARED) + after, math.log(SHARED) + _LOG_SHARES + totals[-1])
+    return _KEEP * before[:, -1] + centered[-1], after, float(totals.max())
+
+
+def _weights(count: NDArray[np.intp]) -> Floats:
+    """Return the sum of keep^j over as many earlier ranks, for each memory."""
+    rows = [count if keep == 1 else (1 - keep**count) / (1 - keep) for keep in _KEEP.tolist()]
+    return np.array(rows, dtype=np.float64)
+
+
+def _uniforms(stream: int, first: int, count: int) -> Floats:
+    """Return tie-breakers in (0, 1), a hash of their numbers (SplitMix64: Steele, Lea and Flood 2014)."""
+    start = (stream * 0xD1B54A32D192ED03 + (first + 1) * 0x9E3779B97F4A7C15) % 2**64
+    z = np.uint64(start) + np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54
