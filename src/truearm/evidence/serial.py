@@ -58,17 +58,21 @@ CASH = 0.5
 EVERY, SHARED = 32, 0.1
 """After so many ranks this part of all capital is shared out anew; benchmarks/drift.py hardly feels either."""
 
+LOOKS = (64, 0.25)
+"""A look is due after so many readings, and after this growth: a call costs as much as ranking a hundred of them."""
+
 _KEEP = np.array([0.0 if memory == 1.0 else math.exp(-1 / memory) for memory in MEMORIES])
 _BETTORS = len(MEMORIES) * len(STRENGTHS)
-_LOG_SHARES = np.log(np.append(np.full(_BETTORS, (1 - CASH) / _BETTORS), CASH))
+_SHARES = np.append(np.full(_BETTORS, (1 - CASH) / _BETTORS), CASH)
 _NONE = np.empty(0)
-_NONE.flags.writeable = False
+_CHUNK = 128  # values ranked among each other by comparing all pairs
+_BEFORE = np.tri(_CHUNK, k=-1, dtype=bool)
 
 
 def _powers() -> tuple[Floats, Floats]:
-    """Return keep^j for j < EVERY, and the matrices that sum earlier ranks with these weights."""
-    powers = np.array([keep ** np.arange(EVERY) for keep in _KEEP])
-    lag = np.subtract.outer(np.arange(EVERY), np.arange(EVERY)) - 1
+    """Return keep^j for j <= EVERY, and the matrices that sum the ranks before each of EVERY with these weights."""
+    powers = np.array([keep ** np.arange(EVERY + 1) for keep in _KEEP])
+    lag = np.arange(EVERY + 1) - np.arange(EVERY)[:, None] - 1
     return powers, np.where(lag >= 0, powers[:, np.maximum(lag, 0)], 0.0)
 
 
@@ -99,9 +103,7 @@ class Serial:
     earlier: Floats = field(default_factory=lambda: _NONE, repr=False)  # values of this epoch, sorted
     cuts: Floats = field(default_factory=lambda: _NONE, repr=False)
     rest: Floats = field(default_factory=lambda: _NONE, repr=False)  # readings that do not fill a block yet
-    ranked: int = 0
-    sums: Floats = field(default_factory=lambda: np.zeros(len(MEMORIES)), repr=False)
-    log_capital: Floats = field(default_factory=lambda: _LOG_SHARES, repr=False)
+    purse: "Purse" = field(default_factory=lambda: Purse(), repr=False)
 
     def extended(self, readings: ArrayLike) -> "Serial":
         """Return the state after more readings in order of pull; NaN are skipped, infinities are values.
@@ -154,6 +156,19 @@ def combined(arms: "Iterable[Serial | float]", *, dependent: bool = False) -> fl
     return max(0.0, max(alone, _fisher(sum(logs), len(logs))) - math.log(2))
 
 
+def due(seen: int, n: int) -> bool:
+    """Tell whether an arm has so many new readings that its evidence is worth bringing up to date.
+
+    Nothing is lost between looks, because evidence is the highest along the tape; a decision must look anyway.
+
+    Examples
+    --------
+    >>> due(0, 63), due(0, 64), due(1000, 1100), due(1000, 1250)
+    (False, True, False, True)
+    """
+    return n - seen >= max(LOOKS[0], LOOKS[1] * seen)
+
+
 def _fisher(total: float, k: int) -> float:
     """Return -log P(sum of k standard exponentials >= total)."""
     terms = [j * math.log(total) - math.lgamma(j + 1) if total > 0 else -math.inf for j in range(1, k)]
@@ -189,49 +204,91 @@ def _in_blocks(state: Serial, readings: Floats) -> Serial:
 
 def _ranked(state: Serial, values: Floats) -> Serial:
     """Return the state after betting on the ranks of more values among those of its epoch."""
-    earlier, ranked = state.earlier, state.ranked
-    sums, capital, best = state.sums, state.log_capital, state.log_evidence
-    done = 0
-    while done < values.size:
-        part = values[done : done + EVERY - ranked % EVERY]
-        ranks, earlier = _ranks(part, earlier, _uniforms(state.stream, ranked, part.size))
-        sums, capital, top = _bet(ranks - 0.5, sums, capital, ranked)
-        best = max(best, top)
-        done, ranked = done + part.size, ranked + part.size
-    return replace(state, earlier=earlier, ranked=ranked, sums=sums, log_capital=capital, log_evidence=best)
+    tie_breakers = _uniforms(state.stream, state.purse.ranked, values.size)
+    earlier, ranks = state.earlier, np.empty(values.size)
+    for start in range(0, values.size, _CHUNK):
+        chunk = slice(start, start + _CHUNK)
+        ranks[chunk], earlier = _ranks(values[chunk], earlier, tie_breakers[chunk])
+    purse, top = state.purse.after(ranks)
+    return replace(state, earlier=earlier, purse=purse, log_evidence=max(state.log_evidence, top))
 
 
 def _ranks(values: Floats, earlier: Floats, tie_breakers: Floats) -> tuple[Floats, Floats]:
     """Return each value's rank in (0, 1) among all before it, and all of them sorted."""
-    below, upto = earlier.searchsorted(values), earlier.searchsorted(values, side="right")
-    order = np.tri(values.size, k=-1, dtype=bool)
-    less = np.count_nonzero((values[:, None] > values) & order, axis=1)
-    equal = np.count_nonzero((values[:, None] == values) & order, axis=1)
-    sizes = earlier.size + 1 + np.arange(values.size)
-    ranks = (below + less + tie_breakers * (1 + upto - below + equal)) / sizes  # evidence T12
-    new = np.sort(values)
-    return ranks, np.insert(earlier, earlier.searchsorted(new), new)
+    before = _BEFORE[: values.size, : values.size]
+    below = earlier.searchsorted(values) + ((values[:, None] > values) & before).sum(axis=1)
+    upto = earlier.searchsorted(values, side="right") + ((values[:, None] >= values) & before).sum(axis=1)
+    sizes = np.arange(earlier.size + 1, earlier.size + values.size + 1)
+    ranks = (below + tie_breakers * (1 + upto - below)) / sizes  # evidence T12
+    return ranks, np.sort(np.concatenate((earlier, values)), kind="stable")
 
 
-def _bet(centered: Floats, sums: Floats, capital: Floats, ranked: int) -> tuple[Floats, Floats, float]:
-    """Return sums, log capital and its highest total after bets on ranks that end within one share-out."""
-    size = centered.size
-    before = _POWERS[:, :size] * sums[:, None] + _SUMS[:, :size, :size] @ centered
-    expected = before / (1 + _weights(ranked + np.arange(size)))
-    bets = np.clip(np.multiply.outer(STRENGTHS, expected), -LIMIT, LIMIT).reshape(_BETTORS, size)
-    logs = np.cumsum(np.log1p(bets * centered), axis=1)  # evidence T12
-    paths = np.concatenate((capital[:-1, None] + logs, np.full((1, size), capital[-1])))
-    totals = np.logaddexp.reduce(paths, axis=0)
-    after = paths[:, -1]
-    if (ranked + size) % EVERY == 0:
-        after = np.logaddexp(math.log(1 - SHARED) + after, math.log(SHARED) + _LOG_SHARES + totals[-1])
-    return _KEEP * before[:, -1] + centered[-1], after, float(totals.max())
+@dataclass(frozen=True, slots=True, eq=False)
+class Purse:
+    """The capital of all bettors when it was last shared out, and the ranks since.
+
+    Examples
+    --------
+    >>> purse, top = Purse().after(np.full(40, 0.9))
+    >>> purse.ranked, purse.recent.size, round(top, 1)
+    (40, 8, 21.1)
+    """
+
+    shared: int = 0
+    sums: Floats = field(default_factory=lambda: np.zeros(_KEEP.size))
+    parts: Floats = field(default_factory=lambda: _SHARES)
+    log_total: float = 0.0
+    recent: Floats = field(default_factory=lambda: _NONE)  # ranks less 1/2 since the capital was shared out
+
+    @property
+    def ranked(self) -> int:
+        """On how many ranks was bet."""
+        return self.shared * EVERY + self.recent.size
+
+    def after(self, ranks: Floats) -> "tuple[Purse, float]":
+        """Return the capital after bets on more ranks, and the highest log total on the way."""
+        centered = np.concatenate((self.recent, ranks - 0.5))
+        whole, left = divmod(centered.size, EVERY)
+        rows = np.concatenate((centered, np.zeros(-centered.size % EVERY))).reshape(-1, EVERY)  # no bet on zeros
+        before = _sums_before(rows, self.sums)
+        growth = _growth(rows, before[:, :, :EVERY], self.shared)
+        parts, log_total, top = self.parts, self.log_total, 0.0
+        for i in range(rows.shape[0]):
+            totals = parts @ growth[i]
+            top = max(top, log_total + math.log(totals.max()))
+            if i < whole:
+                end = float(totals[-1])
+                parts = (1 - SHARED) / end * parts * growth[i, :, -1] + SHARED * _SHARES
+                log_total += math.log(end)
+        sums = before[whole - 1, :, EVERY] if whole else self.sums
+        return Purse(self.shared + whole, sums, parts, log_total, centered[centered.size - left :]), top
+
+
+def _sums_before(rows: Floats, sums: Floats) -> Floats:
+    """Return for each row and memory the weighted sums of ranks before each place of the row, and after its last."""
+    within = np.moveaxis(rows @ _SUMS, 0, 1)
+    for row in within:
+        row += _POWERS * sums[:, None]
+        sums = row[:, EVERY]
+    return within
+
+
+def _growth(rows: Floats, before: Floats, shared: int) -> Floats:
+    """Return by how much each bettor, and cash at the end, has multiplied its part at each place of each row."""
+    count = np.arange(shared * EVERY, (shared + rows.shape[0]) * EVERY).reshape(-1, EVERY)
+    expected = before / _weights(count)
+    bets = np.concatenate([np.clip(strength * expected, -LIMIT, LIMIT) for strength in STRENGTHS], axis=1)
+    growth = np.ones((rows.shape[0], _BETTORS + 1, EVERY))
+    np.cumprod(1 + bets * rows[:, None, :], axis=2, out=growth[:, :-1])  # evidence T12
+    return growth
 
 
 def _weights(count: NDArray[np.intp]) -> Floats:
-    """Return the sum of keep^j over as many earlier ranks, for each memory."""
-    rows = [count if keep == 1 else (1 - keep**count) / (1 - keep) for keep in _KEEP.tolist()]
-    return np.array(rows, dtype=np.float64)
+    """Return 1 + the sum of keep^j over so many earlier ranks, for each memory: averages begin with a zero."""
+    weights = np.empty((count.shape[0], _KEEP.size, EVERY))
+    for i, keep in enumerate(_KEEP.tolist()):
+        weights[:, i] = 1 + (count if keep == 1 else (1 - keep**count) / (1 - keep))
+    return weights
 
 
 def _uniforms(stream: int, first: int, count: int) -> Floats:
