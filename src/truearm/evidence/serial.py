@@ -1,31 +1,32 @@
-"""Evidence that one arm's readings drift or follow each other: a bet that wins against load, and not against chance.
+"""Evidence that one arm's readings drift or follow each other: a bet that wins against load, not against chance.
 
-It stands beside a policy and changes no pull. The null: the readings of each arm are independent draws of one law,
-whatever that law is, ties, spikes and infinities included, and the tapes of different arms are independent.
+It stands beside a policy and changes no pull. The null: the readings of each arm are independent draws of one
+law, whatever that law is, ties, spikes and infinities included, and the tapes of different arms are independent.
 
-*Ranks.* The n-th value of an arm has the rank u_n = (number of earlier ones below it + V_n (1 + number of earlier
-ones equal to it)) / n, the V_n being uniform and independent of everything. Under the null all n! orders of n
-readings are equally likely, so that u_1, u_2, ... are independent and uniform on (0, 1). The V_n are a fixed hash of
-their number: no chance enters, and the same tape always says the same.
+*Ranks.* The n-th value of an arm has the rank u_n = (number of earlier ones below it + V_n (1 + number of
+earlier ones equal to it)) / n, the V_n being uniform and independent of everything. Under the null all n! orders
+of n readings are equally likely, so that u_1, u_2, ... are independent and uniform on (0, 1). The V_n are a
+fixed hash of their number: no chance enters, and the same tape always says the same.
 
-*Bets.* A bettor multiplies capital by 1 + c_n (u_n - 1/2) where |c_n| < 2 depends on earlier ranks of the arm only:
-this has mean 1. Bettors expect the next rank on the side where the last ones were, over several memories and with
-several strengths: they earn under drift and positive dependence. Fixed shares of a capital of 1 go to them and to
-cash, and after every `EVERY` ranks a part of all capital is shared out anew: who lost while nothing happened can still
-bet when a load comes late. Capital stays a nonnegative martingale in the ranks, so that by Ville's inequality the
-chance that it ever reaches x is at most 1/x, along the whole tape.
+*Bets.* A bettor multiplies capital by 1 + c_n (u_n - 1/2) where |c_n| < 2 depends on earlier ranks of the arm
+only: this has mean 1. Bettors expect the next rank on the side where the last ones were, over several memories
+and with several strengths: they earn under drift and positive dependence. Fixed shares of a capital of 1 go to
+them and to cash, and after every `EVERY` ranks a part of all capital is shared out anew: who lost while nothing
+happened can still bet when a load comes late. Capital stays a nonnegative martingale in the ranks, so that by
+Ville's inequality the chance that it ever reaches x is at most 1/x, along the whole tape.
 
-*Long tapes.* After `FULL` readings the ranks are those of blocks. Epoch e = 0, 1, ... covers the readings after the
-first FULL 2^e up to FULL 2^(e+1), in blocks of 2^(e+1); the score of a block counts its readings above each of three
-cuts, the quartiles of the first `FULL` readings. Given all readings before an epoch its scores are independent draws
-of one law, and they are ranked among earlier scores of the same epoch only: their ranks are again uniform and
-independent of each other and of all that was before. (Ranks among blocks merged from earlier, finer ones would not be.)
-Hence the capital goes on as the same martingale, at a cost per reading that vanishes.
+*Long tapes.* After `FULL` readings the ranks are those of blocks. Epoch e = 0, 1, ... covers the readings after
+the first FULL 2^e up to FULL 2^(e+1), in blocks of 2^(e+1); the score of a block counts its readings above each
+of three cuts, the quartiles of the first `FULL` readings. Given all readings before an epoch its scores are
+independent draws of one law, and they are ranked among earlier scores of the same epoch only: their ranks are
+again uniform and independent of each other and of all that was before. (Ranks among blocks merged from earlier,
+finer ones would not be.) Hence the capital goes on as the same martingale, at a cost per reading that vanishes.
 
-*Many arms.* A policy sees readings and not only ranks, and given the readings the next rank is not uniform. So the
-product of the capitals of arms that were pulled by choice is not a martingale. But the highest capital along the
-whole tape of an arm does not depend on the policy, nor on when it stopped: 1 / max capital is a p-value for each
-arm, these are independent, and `combined` joins them by Bonferroni (one arm drifts) and by Fisher (one load on all).
+*Many arms.* A policy sees readings and not only ranks, and given the readings the next rank is not uniform. So
+the product of the capitals of arms that were pulled by choice is not a martingale. But the highest capital along
+the whole tape of an arm does not depend on the policy, nor on when it stopped: 1 / max capital is a p-value for
+each arm, these are independent, and `combined` joins them by Bonferroni (one arm drifts) and by Fisher (a load
+on all).
 """
 
 import math
@@ -38,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 LOG_DOUBT = math.log(1000.0)
-"""What `combined` must reach before a study is doubtful: independent readings do so in at most 1 of 1000 studies."""
+"""What `combined` must reach before a study is doubtful: at most 1 of 1000 studies of independent readings."""
 
 FULL = 2048
 """Readings ranked one by one; 2048 show any dependence that moves the order of arms, and sorting them is cheap."""
@@ -59,7 +60,7 @@ EVERY, SHARED = 32, 0.1
 """After so many ranks this part of all capital is shared out anew; benchmarks/drift.py hardly feels either."""
 
 LOOKS = (64, 0.25)
-"""A look is due after so many readings, and after this growth: a call costs as much as ranking a hundred of them."""
+"""A look is due after so many readings, and after this growth: a call costs as much as ranking a hundred."""
 
 _KEEP = np.array([0.0 if memory == 1.0 else math.exp(-1 / memory) for memory in MEMORIES])
 _BETTORS = len(MEMORIES) * len(STRENGTHS)
@@ -70,13 +71,54 @@ _BEFORE = np.tri(_CHUNK, k=-1, dtype=bool)
 
 
 def _powers() -> tuple[Floats, Floats]:
-    """Return keep^j for j <= EVERY, and the matrices that sum the ranks before each of EVERY with these weights."""
+    """Return keep^j for j <= EVERY, and matrices that sum the ranks before each place so weighted."""
     powers = np.array([keep ** np.arange(EVERY + 1) for keep in _KEEP])
     lag = np.arange(EVERY + 1) - np.arange(EVERY)[:, None] - 1
     return powers, np.where(lag >= 0, powers[:, np.maximum(lag, 0)], 0.0)
 
 
 _POWERS, _SUMS = _powers()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Purse:
+    """The capital of all bettors when it was last shared out, and the ranks since.
+
+    Examples
+    --------
+    >>> purse, top = Purse().after(np.full(40, 0.9))
+    >>> purse.ranked, purse.recent.size, round(top, 1)
+    (40, 8, 21.1)
+    """
+
+    shared: int = 0
+    sums: Floats = field(default_factory=lambda: np.zeros(_KEEP.size))
+    parts: Floats = field(default_factory=lambda: _SHARES)
+    log_total: float = 0.0
+    recent: Floats = field(default_factory=lambda: _NONE)  # ranks less 1/2 since the capital was shared out
+
+    @property
+    def ranked(self) -> int:
+        """On how many ranks was bet."""
+        return self.shared * EVERY + self.recent.size
+
+    def after(self, ranks: Floats) -> "tuple[Purse, float]":
+        """Return the capital after bets on more ranks, and the highest log total on the way."""
+        centered = np.concatenate((self.recent, ranks - 0.5))
+        whole, left = divmod(centered.size, EVERY)
+        rows = np.concatenate((centered, np.zeros(-centered.size % EVERY))).reshape(-1, EVERY)  # no bet on zeros
+        before = _sums_before(rows, self.sums)
+        growth = _growth(rows, before[:, :, :EVERY], self.shared)
+        parts, log_total, top = self.parts, self.log_total, 0.0
+        for i in range(rows.shape[0]):
+            totals = parts @ growth[i]
+            top = max(top, log_total + math.log(totals.max()))
+            if i < whole:
+                end = float(totals[-1])
+                parts = (1 - SHARED) / end * parts * growth[i, :, -1] + SHARED * _SHARES
+                log_total += math.log(end)
+        sums = before[whole - 1, :, EVERY] if whole else self.sums
+        return Purse(self.shared + whole, sums, parts, log_total, centered[centered.size - left :]), top
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +145,7 @@ class Serial:
     earlier: Floats = field(default_factory=lambda: _NONE, repr=False)  # values of this epoch, sorted
     cuts: Floats = field(default_factory=lambda: _NONE, repr=False)
     rest: Floats = field(default_factory=lambda: _NONE, repr=False)  # readings that do not fill a block yet
-    purse: "Purse" = field(default_factory=lambda: Purse(), repr=False)
+    purse: Purse = field(default_factory=Purse, repr=False)
 
     def extended(self, readings: ArrayLike) -> "Serial":
         """Return the state after more readings in order of pull; NaN are skipped, infinities are values.
@@ -223,53 +265,12 @@ def _ranks(values: Floats, earlier: Floats, tie_breakers: Floats) -> tuple[Float
     return ranks, np.sort(np.concatenate((earlier, values)), kind="stable")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Purse:
-    """The capital of all bettors when it was last shared out, and the ranks since.
-
-    Examples
-    --------
-    >>> purse, top = Purse().after(np.full(40, 0.9))
-    >>> purse.ranked, purse.recent.size, round(top, 1)
-    (40, 8, 21.1)
-    """
-
-    shared: int = 0
-    sums: Floats = field(default_factory=lambda: np.zeros(_KEEP.size))
-    parts: Floats = field(default_factory=lambda: _SHARES)
-    log_total: float = 0.0
-    recent: Floats = field(default_factory=lambda: _NONE)  # ranks less 1/2 since the capital was shared out
-
-    @property
-    def ranked(self) -> int:
-        """On how many ranks was bet."""
-        return self.shared * EVERY + self.recent.size
-
-    def after(self, ranks: Floats) -> "tuple[Purse, float]":
-        """Return the capital after bets on more ranks, and the highest log total on the way."""
-        centered = np.concatenate((self.recent, ranks - 0.5))
-        whole, left = divmod(centered.size, EVERY)
-        rows = np.concatenate((centered, np.zeros(-centered.size % EVERY))).reshape(-1, EVERY)  # no bet on zeros
-        before = _sums_before(rows, self.sums)
-        growth = _growth(rows, before[:, :, :EVERY], self.shared)
-        parts, log_total, top = self.parts, self.log_total, 0.0
-        for i in range(rows.shape[0]):
-            totals = parts @ growth[i]
-            top = max(top, log_total + math.log(totals.max()))
-            if i < whole:
-                end = float(totals[-1])
-                parts = (1 - SHARED) / end * parts * growth[i, :, -1] + SHARED * _SHARES
-                log_total += math.log(end)
-        sums = before[whole - 1, :, EVERY] if whole else self.sums
-        return Purse(self.shared + whole, sums, parts, log_total, centered[centered.size - left :]), top
-
-
 def _sums_before(rows: Floats, sums: Floats) -> Floats:
-    """Return for each row and memory the weighted sums of ranks before each place of the row, and after its last."""
+    """Return for each row and memory the weighted sums of ranks before each place and after the last one."""
     within = np.moveaxis(rows @ _SUMS, 0, 1)
-    for row in within:
-        row += _POWERS * sums[:, None]
-        sums = row[:, EVERY]
+    for i in range(rows.shape[0]):
+        within[i] += _POWERS * sums[:, None]
+        sums = within[i, :, EVERY]
     return within
 
 

@@ -56,7 +56,7 @@ def neighbor(n: int, rng: np.random.Generator, *, height: float = math.log(1.4),
     ([0.0, 1.0], 9)
     """
     switches = rng.random(n) < 1 / scale
-    return height * ((np.cumsum(switches) + rng.integers(2)) % 2)
+    return height * ((np.cumsum(switches) + rng.integers(2)) % 2).astype(np.float64)
 
 
 def wave(n: int, rng: np.random.Generator, *, sd: float = 0.15, scale: float = 100.0) -> Floats:
@@ -80,7 +80,7 @@ def ramp(n: int, rng: np.random.Generator, *, rise: float = math.log(1.4), scale
     array([0. , 0.5, 1. ])
     """
     del rng
-    return rise * np.arange(n) / scale
+    return rise / scale * np.arange(n, dtype=np.float64)
 
 
 LOADS: dict[str, Load] = {"wander": wander, "neighbor": neighbor, "ramp": ramp, "walk": walk, "wave": wave}
