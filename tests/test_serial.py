@@ -33,7 +33,7 @@ def test_nor_does_that_of_a_long_tape():
     tape = normal(9 * FULL) + np.linspace(0, 0.2, 9 * FULL)
     whole, cut = Serial().extended(tape), in_pieces(tape, [1, FULL - 2, 2, 5, 2 * FULL, 777])
     assert cut.log_evidence == pytest.approx(whole.log_evidence, abs=1e-9)
-    assert cut.n == whole.n == tape.size
+    assert cut.size == whole.size == tape.size
     assert cut.purse.ranked == whole.purse.ranked == FULL + 3 * FULL // 2 + FULL // 16
 
 
@@ -70,7 +70,8 @@ def test_missing_readings_are_skipped():
     tape = normal(100)
     holes = np.insert(tape, [0, 7, 100], np.nan)
     assert log_evidence_of(holes) == log_evidence_of(tape)
-    assert Serial().extended([math.nan]).n == 0
+    state = Serial().extended(holes)
+    assert (state.n, state.size) == (103, 100)
 
 
 def test_an_extension_leaves_the_state_as_it_was():

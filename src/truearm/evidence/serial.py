@@ -128,6 +128,8 @@ class Serial:
     ----------
     stream
         Which sequence of tie-breakers to use; arms that are combined need different ones.
+    n, size
+        How many readings it has seen, and how many of them have a value.
 
     Examples
     --------
@@ -140,6 +142,7 @@ class Serial:
 
     stream: int = 0
     n: int = 0
+    size: int = 0
     log_evidence: float = 0.0
     earlier: Floats = field(default_factory=lambda: _NONE, repr=False)  # values of this epoch, sorted
     cuts: Floats = field(default_factory=lambda: _NONE, repr=False)
@@ -151,16 +154,17 @@ class Serial:
 
         Examples
         --------
-        >>> Serial().extended([1.0, 2.0]).extended([float("nan"), 3.0]).n
-        3
+        >>> state = Serial().extended([1.0, 2.0]).extended([float("nan"), 3.0])
+        >>> state.n, state.size
+        (4, 3)
         """
-        new = np.asarray(readings, dtype=np.float64)
-        new = new[~np.isnan(new)]
-        state = self
+        given = np.asarray(readings, dtype=np.float64)
+        new = given[~np.isnan(given)]
+        state = replace(self, n=self.n + given.size)
         while new.size:
-            end = FULL if state.n < FULL else FULL << _epoch(state.n) + 1
-            part, new = new[: end - state.n], new[end - state.n :]
-            state = _singly(state, part) if state.n < FULL else _in_blocks(state, part)
+            end = FULL if state.size < FULL else FULL << _epoch(state.size) + 1
+            part, new = new[: end - state.size], new[end - state.size :]
+            state = _singly(state, part) if state.size < FULL else _in_blocks(state, part)
         return state
 
 
@@ -221,26 +225,24 @@ def _epoch(n: int) -> int:
 
 
 def _singly(state: Serial, readings: Floats) -> Serial:
-    state = _ranked(state, readings)
-    n = state.n + readings.size
-    if n < FULL:
-        return replace(state, n=n)
-    cuts = state.earlier[[FULL // 4, FULL // 2, 3 * FULL // 4]]
-    return replace(state, n=n, earlier=_NONE, cuts=cuts)
+    state = replace(_ranked(state, readings), size=state.size + readings.size)
+    if state.size < FULL:
+        return state
+    return replace(state, earlier=_NONE, cuts=state.earlier[[FULL // 4, FULL // 2, 3 * FULL // 4]])
 
 
 def _in_blocks(state: Serial, readings: Floats) -> Serial:
-    size = 2 << _epoch(state.n)
+    block = 2 << _epoch(state.size)
     above = np.zeros(readings.size)
     for cut in state.cuts.tolist():
         above += readings > cut
-    n = state.n + readings.size
     above = np.concatenate((state.rest, above))
-    whole = above.size - above.size % size
-    state = replace(state, n=n, rest=above[whole:])
+    whole = above.size - above.size % block
+    size = state.size + readings.size
+    after = replace(state, size=size, rest=above[whole:])
     if whole:
-        state = _ranked(state, above[:whole].reshape(-1, size).sum(axis=1))
-    return replace(state, earlier=_NONE) if _epoch(n) > _epoch(n - readings.size) else state
+        after = _ranked(after, above[:whole].reshape(-1, block).sum(axis=1))
+    return replace(after, earlier=_NONE) if _epoch(size) > _epoch(state.size) else after
 
 
 def _ranked(state: Serial, values: Floats) -> Serial:
