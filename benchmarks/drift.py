@@ -21,14 +21,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 from statistical.test_drift import NOMINAL, doubts, outcomes  # noqa: E402 - after the path
 
 RUNS, QUIET, NOISE = 400, 5000, 0.03
-QUIET_LAWS = (
-    ("run times", 2),
-    ("run times", 5),
-    ("heavy tails", 5),
-    ("0 or 1", 2),
-    ("few values", 5),
-    ("constant", 2),
-)
+QUIET_LAWS = (("run times", 2), ("run times", 5), ("0 or 1", 2), ("few values", 5))
 SIZES = (0.25, 0.5, 1, 2, 5)
 SCALES = (10, 30, 100, 300, 1000)
 SETTINGS = (
@@ -36,6 +29,8 @@ SETTINGS = (
     {"k": 2, "contamination": None, "goal": "max"},
     {"k": 5, "contamination": None, "goal": "min"},
 )
+
+HARDEST = SETTINGS[1]  # two arms and no contamination declared: the earliest decisions
 
 
 def named(setting):
@@ -73,20 +68,18 @@ def wide(runs):
     yield "|---" * 8 + "|"
     rows = []
     for name, load in wide_loads():
-        for setting in SETTINGS[1:]:
-            found = outcomes(load, runs, seed=7, **setting)
-            rows.append(
-                (found["winner"], f"| {name} | {named(setting)} | {found['winner']} | {found['doubtful']} |")
-            )
+        found = outcomes(load, runs, seed=7, **HARDEST)
+        rows.append((found["winner"], f"| {name} | {named(HARDEST)} | {found['winner']} | {found['doubtful']} |"))
     rows.sort(key=lambda row: -row[0])
     yield from (text for winners, text in rows if winners > 0.05 * runs)
-    few = sum(winners <= 0.05 * runs for winners, _ in rows)
-    yield f"\n{few} of {len(rows)} cells have at most 5% false winners and are not listed."
+    few, total = sum(winners <= 0.05 * runs for winners, _ in rows), sum(winners for winners, _ in rows)
+    cells = len(rows)
+    yield f"\n{few} of {cells} cells have at most 5% and are not listed; {total} in all {cells * runs:,} runs."
 
 
 def main():
     start = time.perf_counter()
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     text = ["# Equal arms under a load", ""]
     for title, lines in (
         (f"Named loads, {RUNS} runs each (promised: at most 28 winners)", nominal()),
