@@ -97,8 +97,8 @@ def test_ties_are_no_drift(values):
 
 def test_constant_arms_are_never_doubtful_however_many():
     # nothing is random here: ties are broken by fixed numbers, so one bad sequence would be bad in every study
-    logs = [log_evidence_of(np.zeros(30_000), stream) for stream in range(100)]
-    assert max(combined(logs[:k]) for k in range(1, 101)) < 4
+    logs = [log_evidence_of(np.zeros(10_000), stream) for stream in range(50)]
+    assert max(combined(logs[:k]) for k in range(1, 51)) < 4
 
 
 def test_arms_have_tie_breakers_of_their_own():

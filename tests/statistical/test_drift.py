@@ -96,6 +96,14 @@ def test_independent_readings_are_not_doubtful(law, k):
     assert kept(found >= LOG_DOUBT, 0.001)
 
 
+@pytest.mark.parametrize("law", ["run times", "0 or 1"])
+def test_nor_are_those_of_long_tapes_in_blocks(law):
+    """200 runs of 10,000 readings per arm, most of them in blocks: power as above."""
+    found = doubts(law, 2, 200, n=20_000)
+    assert kept(found >= math.log(20), 0.05)
+    assert kept(found >= LOG_DOUBT, 0.001)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 5])
 @pytest.mark.parametrize("law", ["run times", "0 or 1"])
