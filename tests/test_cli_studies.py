@@ -11,7 +11,8 @@ import click
 import pytest
 
 from truearm.cli import _VERBS, main
-from truearm.world.store import Issued, Store
+from truearm.events import Issued
+from truearm.world.store import Store
 
 TRUEARM = str(Path(sys.executable).parent / "truearm")
 DOCS = Path(__file__).parent.parent / "docs" / "cli.md"
