@@ -145,7 +145,8 @@ def of_race(runs: int, path: Path | None) -> float:
     commands = [Command("true", name="a"), Command("true", name="b")]
     setting = Setting(commands=tuple(commands))
     study = Study.of(Problem(arms=("a", "b"), goal="min"), policy=TopTwo(first=runs // 2), seed=1)
-    store = None if path is None else begun(path, study, setting)
+    if path is not None:
+        begun(path, study, setting)
     source = command_source(commands)
     moments = [time.perf_counter()]
 
@@ -153,7 +154,7 @@ def of_race(runs: int, path: Path | None) -> float:
         moments[1:] = [time.perf_counter()]
         return study.pulls >= runs
 
-    run(study, lambda arm: partial(source, arm), store=store, watch=watch)
+    run(study, lambda arm: partial(source, arm), watch=watch)
     return (moments[1] - moments[0]) / runs
 
 

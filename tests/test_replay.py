@@ -100,10 +100,10 @@ class Story:
             self.ended = True
 
 
-STEPS = (
-    "ask ask_n ask_n ask_twice ask_counts tell tell tell_all tell_all_but_one_and_ask tell_arrays tell_arrays "
-    "tell_nothing release stop"
-).split()
+STEPS = [
+    *("ask", "ask_n", "ask_n", "ask_twice", "ask_counts", "tell", "tell", "tell_all", "tell_all_but_one_and_ask"),
+    *("tell_arrays", "tell_arrays", "tell_nothing", "release", "stop"),
+]
 
 
 def lived(name, seed, steps=14):

@@ -238,6 +238,13 @@ def test_a_log_of_the_first_version_is_refused_in_words_and_left_alone(store):
     assert snapshot(store.path.parent) == before
 
 
+def test_a_writer_that_does_not_know_the_end_is_refused(store):
+    assert store.append([Issued(0, "A", 0)], after=0) == 1
+    with Store(store.path) as other, pytest.raises(ProtocolError, match="another process has written"):
+        other.append([Issued(1, "A", 1)], after=0)
+    assert store.append([Issued(1, "A", 1)], after=1) == 2
+
+
 def test_a_ticket_is_handed_out_once_whoever_writes(store):
     store.append([Issued(0, "A", 0)])
     with Store(store.path) as other, pytest.raises(ProtocolError, match="another process"):

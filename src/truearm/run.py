@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
-from truearm.events import Noted
+from truearm.events import Event, Noted
 from truearm.policies import Policy
 from truearm.problem import Contamination, Pull, Regularity, Tolerance, check_count, check_positive
 from truearm.study import Study
@@ -105,7 +105,6 @@ def find_best(
             max_seconds=max_seconds,
             executor=executor,
             workers=workers,
-            store=log,
             progress=progress,
             on_error=on_error,
         )
@@ -118,7 +117,6 @@ def run(
     max_seconds: float | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
-    store: "Store | None" = None,
     progress: bool = False,
     on_error: OnError = "stop",
     watch: Callable[[], bool] | None = None,
@@ -142,8 +140,6 @@ def run(
         msg = f"on_error must be 'stop' or 'contaminated', but got {on_error!r}"
         raise InvalidArgument(msg)
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
-    if store is not None:
-        study.log_to(store.append)
     with _bar(study, shown=progress) as show:
 
         def look() -> None:
@@ -262,7 +258,7 @@ def _continued(study: Study, store: "Store") -> Study:
     definition = study.definition
     if not store.created:
         store.create(definition)
-        return study
+        return logged(study, store)
     known = store.definition
     if other := [key for key, value in definition.items() if known.get(key) != value]:
         msg = (
@@ -271,6 +267,29 @@ def _continued(study: Study, store: "Store") -> Study:
         )
         raise ProtocolError(msg)
     return resumed(store)
+
+
+def logged(study: Study, store: "Store", position: int = 0) -> Study:
+    """Have a study log to a store from a position on, as its only writer, and return it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truearm.world.store import Store
+    >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "run.db") as store:
+    ...     study = Study(["A", "B"])
+    ...     store.create(study.definition)
+    ...     _ = logged(study, store).ask(1)
+    ...     list(store.events())
+    [Entry(position=1, event=Issued(ticket=0, arm='A', draw=0, counted=False))]
+    """
+
+    def append(events: list[Event]) -> None:
+        nonlocal position
+        position = store.append(events, after=position)
+
+    study.log_to(append)
+    return study
 
 
 def resumed(store: "Store", *, broke_off: bool = True) -> Study:
@@ -292,8 +311,9 @@ def resumed(store: "Store", *, broke_off: bool = True) -> Study:
     ...     resumed(store).readings
     {'A': [2.5], 'B': [nan]}
     """
-    study = Study.replay(store.definition, (entry.event for entry in store.events()))
-    study.log_to(store.append)
+    entries = list(store.events())
+    study = Study.replay(store.definition, (entry.event for entry in entries))
+    logged(study, store, entries[-1].position if entries else 0)
     for pull in study.out if broke_off else ():
         study.tell(pull, math.nan)
     return study

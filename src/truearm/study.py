@@ -212,7 +212,7 @@ class Study:
         """The pulls that are out, in order of issue."""
         log = self._log
         out = np.ones(len(log.arms), dtype=bool)
-        out[np.frombuffer(log.tickets, dtype=np.int64)] = False
+        out[np.array(log.tickets, dtype=np.int64)] = False
         out[list(log.released)] = False
         return [Pull(ticket, log.names[log.arms[ticket]]) for ticket in np.flatnonzero(out).tolist()]
 
@@ -417,7 +417,7 @@ class Study:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Study":
         """Return the study that `to_dict` described, by replaying its events."""
-        return cls.replay(data, map(from_row, data["events"]))
+        return cls.replay(data, map(from_row, data.get("events", ())))
 
     @classmethod
     def replay(cls, definition: Mapping[str, Any], events: Iterable[Event]) -> "Study":
@@ -445,31 +445,33 @@ class Study:
             max_pulls=definition["max_pulls"],
             seed=definition["seed"],
         )
-        for kind, run in groupby(events, key=_kind):
-            study._follow_log(kind, run)
+        for (kind, counted), run in groupby(events, key=_kind):
+            if kind is Issued:  # asks in a row are one
+                study._hand_out_again(list(run), counted=counted)
+            else:
+                for event in run:
+                    study._repeat(event)
         return study
 
-    def _follow_log(self, kind: tuple[type[Event], bool], run: Iterable[Event]) -> None:
-        """Repeat a run of events of one kind; asks in a row are one."""
-        if kind[0] is Issued:
-            issued, first = list(run), len(self._log.arms)
-            if kind[1]:
-                self.ask_counts()
-            else:
-                self.ask(len(issued))
-            if self._log.issued(first, len(self._log.arms), counted=kind[1]) != issued:
-                raise ProtocolError(_STRANGE)
-            return
-        for event in run:
-            if not isinstance(event, Stopped) and self.problem.arms[self._slot(event.ticket)[0]] != event.arm:
-                raise ProtocolError(_STRANGE)
-            match event:
-                case Reading(ticket, _, value, notes):
-                    self.tell(ticket, value if notes is None else Noted(value, notes))
-                case Released(ticket):
-                    self.release(ticket)
-                case Stopped():
-                    self.stop()
+    def _hand_out_again(self, issued: list[Event], *, counted: bool) -> None:
+        first = len(self._log.arms)
+        if counted:
+            self.ask_counts()
+        else:
+            self.ask(len(issued))
+        if self._log.issued(first, len(self._log.arms), counted=counted) != issued:
+            raise ProtocolError(_STRANGE)
+
+    def _repeat(self, event: Event) -> None:
+        if not isinstance(event, Stopped) and self.problem.arms[self._slot(event.ticket)[0]] != event.arm:
+            raise ProtocolError(_STRANGE)
+        match event:
+            case Reading(ticket, _, value, notes):
+                self.tell(ticket, value if notes is None else Noted(value, notes))
+            case Released(ticket):
+                self.release(ticket)
+            case Stopped():
+                self.stop()
 
     def _handed_out(self, first: int, kind: str, *, ended: bool = False) -> None:
         """Log the tickets from `first` on, before anyone has them, and that the ask ended the study if it did."""

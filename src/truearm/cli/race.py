@@ -1,5 +1,6 @@
 """`truearm race`: which command is best, answered with an error probability."""
 
+import math
 import os
 import signal
 import sys
@@ -362,9 +363,13 @@ class _Recorder:
         """Run a command once."""
         value, notes = self.source(arm), self._last
         if self.race.setting.handicap is not None:
-            value, notes = self.race.setting.handicap.applied(arm, value), {**notes, "measured": str(value)}
+            value, notes = self.race.setting.handicap.applied(arm, value), {**notes, "measured": _plain(value)}
         self.counts[arm] += 1
         return Noted(value, notes)
+
+
+def _plain(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)  # notes are JSON
 
 
 def _outcome(race: _Race, asked: SimpleNamespace) -> Outcome:
@@ -404,7 +409,6 @@ def _result(race: _Race, asked: SimpleNamespace) -> Result:
                     study,
                     lambda arm: partial(recorder.pull, arm),
                     max_seconds=asked.max_time,
-                    store=race.store,
                     watch=partial(_watch, race, recorder.counts, asked.max_runs, draw),
                 )
     except ArmFailed as error:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument, ProtocolError
-from truearm.run import resumed
+from truearm.run import logged, resumed
 from truearm.study import Study
 from truearm.world.store import Store
 
@@ -23,13 +23,14 @@ class Saved(NamedTuple):
 
 
 def begun(path: str | Path, study: Study, setting: Setting | None = None) -> Store:
-    """Return a new log for a study, and for the setting of a race; a file that holds a study is left as it is."""
+    """Make a new log for a study, and for the setting of a race; a file that holds a study is left as it is."""
     store = Store(path)
     if store.created:
         store.close()
         msg = f"{path} holds a study already; continue it with --resume, or choose another file"
         raise InvalidArgument(msg)
     store.create({**study.definition, **({} if setting is None else {"race": setting.to_dict()})})
+    logged(study, store)
     return store
 
 

@@ -149,21 +149,30 @@ class Store:
             msg = f"{self.path} already holds another study; continue that one, or choose another file"
             raise ProtocolError(msg)
 
-    def append(self, events: Iterable[Event]) -> int:
+    def append(self, events: Iterable[Event], after: int | None = None) -> int:
         """Write events, all or none, and return the position of the last once they are on the disk.
+
+        Parameters
+        ----------
+        after
+            The last position the writer knows. If the log has grown since, by another writer, nothing is written:
+            what that one does not know of may have led to other pulls.
 
         Raises
         ------
         ProtocolError
-            If a ticket would be handed out or told twice; nothing is written.
+            If the log has grown, or a ticket would be handed out or told twice; nothing is written.
         """
         rows = [_row(event) for event in events]
         with self._lock:
             connection = self._opened()
             connection.execute("BEGIN IMMEDIATE")
             try:
+                if after is not None and _last(connection) != after:
+                    msg = f"another process has written to {self.path} meanwhile; begin again with what it holds"
+                    raise ProtocolError(msg)
                 connection.executemany(_INSERT, rows)
-                last = connection.execute("SELECT coalesce(max(position), 0) FROM event").fetchone()[0]
+                last = _last(connection)
                 connection.execute("COMMIT")
             except BaseException as error:
                 _roll_back(connection)
@@ -174,7 +183,7 @@ class Store:
                     )
                     raise ProtocolError(msg) from None
                 raise
-            return int(last)
+            return last
 
     def events(self, since: int = 0) -> Iterator[Entry]:
         """Iterate over the events after position `since`, with those appended meanwhile."""
@@ -256,6 +265,10 @@ def _head(path: Path) -> bytes:
 
 def _has_study(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'study'").fetchone()[0])
+
+
+def _last(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT coalesce(max(position), 0) FROM event").fetchone()[0])
 
 
 def _write_definition(connection: sqlite3.Connection, text: str) -> None:
