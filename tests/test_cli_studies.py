@@ -1,6 +1,7 @@
 """`truearm next`, `tell`, `status` and `report` through their real entry point, and what the docs say of them."""
 
 import json
+import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -147,7 +148,8 @@ def test_report_knows_the_units_of_a_race(tmp_path):
 
 def test_the_budget_of_a_log_holds_on_the_command_line(tmp_path):
     # a log that the library wrote: its budget is spent after 40 pulls, which a report must know
-    find_best({"A": lambda: 1.0, "B": lambda: 1.0}, max_pulls=40, contamination=None, store=tmp_path / "run.db")
+    draw = random.Random(1).random
+    find_best({"A": draw, "B": draw}, max_pulls=40, contamination=None, store=tmp_path / "run.db")
     found = json.loads(truearm("report", "run.db", "--json", cwd=tmp_path).stdout)
     assert (found["status"], found["pulls"]["total"]) == ("exhausted", 40)
     assert "The study is done" in truearm("next", "run.db", cwd=tmp_path).stderr
