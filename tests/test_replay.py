@@ -115,6 +115,7 @@ def lived(name, seed, steps=14):
 
 def seen(study):
     """Return all that can be seen of a study, as text, where NaN equals NaN."""
+    assert len(study.out) == study.in_flight
     return {
         "readings": repr(study.readings),
         "result": repr(study.result and study.result.to_dict()),
