@@ -1,5 +1,6 @@
 """`truearm race`: which command is best, answered with an error probability."""
 
+import math
 import os
 import signal
 import sys
@@ -18,13 +19,14 @@ import click
 from truearm.claims.result import Result
 from truearm.cli import gates, options
 from truearm.cli.live import Board
-from truearm.cli.saved import Journal, alone, begun, definition_of, opened, study_from
+from truearm.cli.saved import alone, begun, opened
 from truearm.cli.setting import Setting, handicapped, hooks_for
 from truearm.cli.telling import Outcome, told, write_files
 from truearm.errors import ArmFailed, InvalidArgument, TruearmError
+from truearm.events import Noted
 from truearm.policies.toptwo import START, TopTwo
 from truearm.problem import Problem, Tolerance
-from truearm.report.export import Run, runs_of
+from truearm.report.export import runs_of
 from truearm.run import run
 from truearm.study import Study
 from truearm.world.commands import Command, expand, listed, scanned
@@ -37,6 +39,7 @@ from truearm.world.processes import (
     shell_cost,
     warm_up,
 )
+from truearm.world.store import Store
 
 # What may be said anew when a saved race goes on; all else is fixed in the file.
 _AGAIN = {
@@ -178,8 +181,7 @@ class _Race:
     study: Study
     setting: Setting
     first: int
-    store: Journal | None
-    runs: list[Run]
+    store: Store | None
 
 
 def _begun(commands: Sequence[str], asked: SimpleNamespace, stack: ExitStack) -> _Race:
@@ -187,20 +189,12 @@ def _begun(commands: Sequence[str], asked: SimpleNamespace, stack: ExitStack) ->
     first = _first(asked)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
     # balanced, because the load of a machine changes while commands are being run
-    definition = definition_of(problem, TopTwo(first=first, balanced=True), seed=seed, setting=setting)
+    study = Study.of(problem, policy=TopTwo(first=first, balanced=True), seed=seed)
     store = None
     if asked.save:
         stack.enter_context(alone(asked.save, wait=False))
-        store = stack.enter_context(_closing(begun(asked.save, definition)))
-    return _Race(study=study_from(definition), setting=setting, first=first, store=store, runs=[])
-
-
-@contextmanager
-def _closing(store: Journal) -> Iterator[Journal]:
-    try:
-        yield store
-    finally:
-        store.close()
+        store = stack.enter_context(begun(asked.save, study, setting))
+    return _Race(study=study, setting=setting, first=first, store=store)
 
 
 def _resumed(ctx: click.Context, commands: Sequence[str], asked: SimpleNamespace, stack: ExitStack) -> _Race:
@@ -215,7 +209,6 @@ def _resumed(ctx: click.Context, commands: Sequence[str], asked: SimpleNamespace
         setting=saved.setting,
         first=saved.store.definition["options"]["first"],
         store=saved.store,
-        runs=runs_of([entry.event for entry in saved.store.events()]),
     )
 
 
@@ -386,13 +379,15 @@ class _Recorder:
             value = self.source(arm)
         except TimeoutError:
             value = self.race.study.problem.censored
+        notes = self._last
         if self.race.setting.handicap is not None:
-            value = self.race.setting.handicap.applied(arm, value)
-        if self.race.store is not None:
-            self.race.store.details = self._last
-        self.race.runs.append(Run(arm, value, self._last))
+            value, notes = self.race.setting.handicap.applied(arm, value), {**notes, "measured": _plain(value)}
         self.counts[arm] += 1
-        return value
+        return Noted(value, notes)
+
+
+def _plain(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)  # notes are JSON
 
 
 def _outcome(race: _Race, asked: SimpleNamespace) -> Outcome:
@@ -407,7 +402,7 @@ def _outcome(race: _Race, asked: SimpleNamespace) -> Outcome:
         result=result,
         tapes=race.study.readings,
         setting=race.setting,
-        runs=race.runs,
+        runs=runs_of(race.study.events()),
         seed=race.study.seed,
         unit=asked.time_unit,
         reference=found["baseline"] or gate,
@@ -433,7 +428,6 @@ def _result(race: _Race, asked: SimpleNamespace) -> Result:
                     study,
                     lambda arm: partial(recorder.pull, arm),
                     max_seconds=asked.max_time,
-                    store=race.store,
                     watch=partial(_watch, race, recorder.counts, asked.max_runs, draw),
                 )
     except ArmFailed as error:
