@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm import policies
-from truearm.claims.certificate import Status, Verdict
+from truearm.claims import alarms
+from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
@@ -39,6 +40,7 @@ from truearm.events import (
     to_row,
 )
 from truearm.evidence.sample import as_readings
+from truearm.evidence.serial import Serial, due
 from truearm.policies import Policy, Standing, Told
 from truearm.problem import Contamination, Missing, Problem, Pull, Regularity, Tolerance, check_arms, check_count
 
@@ -171,6 +173,9 @@ class Study:
         self._verdict: Verdict | None = None
         self._final: list[_Readings] | None = None  # as of the decision
         self._result: Result | None = None
+        self._serials = [Serial(i) for i in range(len(self._tapes))]
+        self._watched = 0  # readings told when the order of pulls was last looked at
+        self._noticed: tuple[Alarm, ...] = ()
         self._state = self.policy.start(self.problem)
         self._follow()
 
@@ -239,7 +244,8 @@ class Study:
         """The result once done, None before."""
         if self._result is None and self._verdict is not None:
             readings = self.readings
-            self._result = replace(certify(self.problem, readings, self._verdict), readings=readings)
+            found = certify(self.problem, readings, self._verdict, noticed=self._noticed)
+            self._result = replace(found, readings=readings)
         return self._result
 
     def ask(self, n: int | None = None) -> list[Pull]:
@@ -632,6 +638,10 @@ class Study:
         if isinstance(answer, Verdict):
             self._finish(answer)
             return
+        told = self.pulls - self._out
+        if not self.policy.alike and due(self._watched, told) and self._dependence():
+            self._finish(Verdict(status=Status.EXHAUSTED, candidates=self.problem.arms))
+            return
         if self.policy.patient:
             answer = {
                 arm: missing
@@ -686,7 +696,21 @@ class Study:
         standing = self.standing
         return standing.so_far or Verdict(status=Status.EXHAUSTED, candidates=standing.alive)
 
+    def _dependence(self) -> tuple[Alarm, ...]:
+        """Return whose readings depend on when they were taken, by the order of pulls (evidence T12)."""
+        self._watched = self.pulls - self._out
+        for i, tape in enumerate(self._tapes):
+            tape.advance()
+            self._serials[i] = self._serials[i].extended(tape.values[self._serials[i].n : tape.prefix])
+        return alarms.dependence(self.problem, self._serials)
+
     def _finish(self, verdict: Verdict) -> None:
+        """End the study: in doubt if readings depend on their time, unless all arms were pulled side by side."""
+        found = self._dependence()
+        if found and not self.policy.alike:
+            verdict = Verdict.doubtful(found, self.problem.arms)
+        else:
+            self._noticed = found
         self._verdict = verdict
         self._final = self._snapshot()
         self._wanted, self._order = [0] * len(self._tapes), []

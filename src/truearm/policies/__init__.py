@@ -44,6 +44,10 @@ class Policy(Protocol[State]):
         An impatient policy takes readings as they come and counts pulls that are still out at their worst.
         """
 
+    @property
+    def alike(self) -> bool:
+        """Whether all arms left are always pulled alike, side by side, so that conditions meet all of them."""
+
     def start(self, problem: Problem) -> State:
         """Return the state before the first pull; raise if the policy cannot serve the problem."""
 
