@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truearm.errors import InvalidArgument
-from truearm.world.commands import Command, bind, expand, listed, needs_shell, neutralized, scanned
+from truearm.world.commands import SHELL, Command, alike, bind, expand, listed, needs_shell, neutralized, scanned
 
 VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
 TEMPLATES = ["echo {x}", "echo '{x}'", 'echo "{x}"', "echo a{x}b", """echo 'a{x}' "b{x}c" d"""]
@@ -207,6 +207,27 @@ def test_scans_are_exact_decimals(ends, values):
 def test_scans_that_have_no_meaning(ends):
     with pytest.raises(InvalidArgument, match="scan"):
         scanned(*ends)
+
+
+@pytest.mark.parametrize(
+    ("lines", "shell", "expected"),
+    [
+        (("sleep 1", "sleep 2"), "auto", None),
+        (("sleep 1", "sleep 1;"), "auto", SHELL),
+        (("sleep 1;", "sleep 1"), "auto", SHELL),
+        (("sleep 1", "sleep 1;"), "none", None),
+        (("sleep 1", "sleep 1"), "/bin/bash", "/bin/bash"),
+    ],
+)
+def test_all_commands_are_started_alike(lines, shell, expected):
+    commands = alike([Command(line, name=f"{i}", shell=shell) for i, line in enumerate(lines)])
+    assert [command.shell for command in commands] == [expected] * 2
+    assert [(command.name, command.text) for command in commands] == [("0", lines[0]), ("1", lines[1])]
+
+
+def test_values_bound_into_a_command_stay_one_word_in_the_shell_of_another():
+    bound, _ = alike([bind("echo {v}", {"v": "a; b"}), Command("true | true")])
+    assert bound.argv == (SHELL, "-c", "echo 'a; b'")
 
 
 def test_neutralized_text_holds_nothing_a_terminal_obeys():

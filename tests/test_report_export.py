@@ -7,11 +7,10 @@ import pytest
 from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Result
-from truearm.problem import Reading
+from truearm.events import Issued, Reading
 from truearm.report.export import Run, csv_text, document, hyperfine_results, json_text, runs_of
 from truearm.study import Study
 from truearm.world.commands import Command
-from truearm.world.store import Issued, Note
 
 DETAILS = {"wall": 0.5, "user": 0.25, "system": 0.125, "peak_memory": 4096, "exit_code": 0, "timed_out": False}
 
@@ -38,7 +37,7 @@ def test_its_readings_verify_its_certificate(study):
 
 
 def test_a_log_becomes_runs_with_their_notes():
-    events = [Issued(0, "A", 0), Reading(0, "A", 2.0), Note(DETAILS, 0), Reading(1, "B", 3.0)]
+    events = [Issued(0, "A", 0), Reading(0, "A", 2.0, DETAILS), Reading(1, "B", 3.0)]
     assert runs_of(events) == [Run("A", 2.0, DETAILS), Run("B", 3.0, {})]
 
 
@@ -52,6 +51,20 @@ def test_hyperfine_finds_its_statistics():
     assert first["memory_usage_byte"] == [4096, 4096]
     assert first["parameters"] == {"n": "1"}
     assert (second["times"], second["mean"]) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("late", "median", "least"), [(0, 0.5, 0.5), (1, 0.5, 0.5), (2, None, 0.5), (3, None, None)]
+)
+def test_time_outs_leave_no_statistics_that_they_would_spoil(late, median, least):
+    """Three runs, some killed after 0.25 seconds: their own times say nothing of the command's."""
+    killed = {**DETAILS, "wall": 0.25, "exit_code": -9, "timed_out": True}
+    runs = [Run("A", math.inf, killed)] * late + [Run("A", 0.5, DETAILS)] * (3 - late)
+    [found] = hyperfine_results([Command("true", name="A")], runs)
+    assert (found["median"], found["min"]) == (median, least)
+    assert (found["mean"], found["max"]) == ((None, None) if late else (0.5, 0.5))
+    assert found["timed_out"] == [True] * late + [False] * (3 - late)
+    assert len(found["times"]) == 3
 
 
 def test_a_signal_has_no_exit_code():

@@ -148,6 +148,27 @@ def test_comparisons_read_well(ratio, metric, goal, sentence):
     assert comparison(ratio, metric, goal) == sentence
 
 
+@pytest.mark.parametrize("low", [2.5, math.inf, 0.0, math.nan])
+@pytest.mark.parametrize("observed", [math.inf, 0.0])
+@pytest.mark.parametrize(("goal", "order"), [("min", "A is faster than late."), ("max", "A is slower than late.")])
+def test_an_infinite_ratio_is_only_an_order(observed, low, goal, order):
+    ratio = Ratio("late", "A", observed, low, math.inf)
+    open_ = "late against A: no ratio, because the readings have no bound."
+    assert comparison(ratio, "wall", goal) == open_
+    assert comparison(ratio, "wall", goal, decided=True) == order
+
+
+@pytest.mark.parametrize(("goal", "late"), [("min", math.inf), ("max", -math.inf)])
+def test_a_censored_quantile_is_shown_as_a_time_out(goal, late):
+    study = studied({"A": 1.0, "late": late}, goal=goal)
+    found = ratios(study.result, study.readings)
+    shown = {row.arm: row for row in rows(study.result, PLAIN, found, censored=study.problem.censored)}
+    assert shown["late"].quantile == "time-out"
+    assert shown["A"].quantile == "1"
+    assert {row.arm: row for row in rows(study.result, PLAIN)}["late"].quantile in ("inf", "-inf")
+    assert shown["late"].relative == ("-" if goal == "min" else "")
+
+
 def test_nothing_bounded_is_said_so():
     words = comparison(Ratio("A", "B", 2.0, 0.0, math.inf), "wall", "min")
     assert words == "A against B: too few runs to bound the ratio (observed 2x slower)."

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truearm.errors import CommandFailed, InvalidArgument
+from truearm.run import run as drive
+from truearm.study import Study
 from truearm.world.commands import Command, bind
 from truearm.world.processes import (
+    METRICS,
     Conditions,
     Measurement,
-    Startup,
     command_source,
     frame_source,
     machine,
     measure,
     run_hook,
-    shell_startup,
+    shell_cost,
     warm_up,
 )
 
@@ -134,7 +137,7 @@ def test_a_last_line_without_one_number_is_a_failure(printed):
     assert math.isnan(measure(command, "stdout", Conditions(ignore_failure=True)).value)
 
 
-def test_a_printed_nan_is_a_contaminated_reading_and_no_failure():
+def test_a_printed_nan_is_a_missing_reading_and_no_failure():
     assert math.isnan(measure(Command("echo nan"), "stdout").value)
 
 
@@ -150,7 +153,7 @@ def test_a_command_ended_by_a_signal_says_so():
     assert caught.value.exit_code == -signal.SIGTERM
 
 
-def test_a_failure_may_count_as_contaminated():
+def test_a_failure_may_count_as_missing():
     run = measure(Command("false"), "wall", Conditions(ignore_failure=True))
     assert math.isnan(run.value)
     assert run.exit_code == 1
@@ -178,14 +181,39 @@ def test_a_command_that_cannot_start_is_an_error_even_if_failures_are_ignored(co
         measure(command, "wall", Conditions(ignore_failure=True))
 
 
-@pytest.mark.parametrize(
-    ("metric", "value"), [("wall", math.inf), ("cpu", math.inf), ("memory", math.inf), ("stdout", math.nan)]
-)
-def test_a_time_out_is_censored_or_contaminated(metric, value):
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_time_out_has_no_value_of_its_own(metric):
     run = measure(Command("echo 1; sleep 20"), metric, Conditions(timeout=0.2))
     assert run.timed_out
-    assert run.value == value or math.isnan(run.value) == math.isnan(value)
+    assert math.isnan(run.value)  # only the goal says on which side it is censored
     assert 0.2 <= run.wall < LATE
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_source_says_that_time_ran_out_after_its_hooks(metric, tmp_path):
+    heard = []
+    source = command_source(
+        [Command("sleep 20", name="late")],
+        metric,
+        conditions=Conditions(timeout=0.1),
+        conclude={"late": Command(f"touch '{tmp_path}/concluded'")},
+        listen=lambda arm, run: heard.append((arm, run.timed_out)),
+    )
+    with pytest.raises(TimeoutError, match=r"'sleep 20' was killed after 0\.1 seconds"):
+        source("late")
+    assert heard == [("late", True)]
+    assert (tmp_path / "concluded").exists()
+    warm_up(source, ["late"], 1)
+
+
+@pytest.mark.parametrize(("goal", "value"), [("min", math.inf), ("max", -math.inf)])
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_run_that_timed_out_is_on_the_bad_side(metric, goal, value):
+    study = Study(["late", "later"], goal=goal, max_pulls=2)
+    commands = [Command("sleep 20", name="late"), Command("sleep 30", name="later")]
+    source = command_source(commands, metric, conditions=Conditions(timeout=0.05))
+    drive(study, lambda arm: partial(source, arm))
+    assert study.readings == {"late": [value], "later": [value]}
 
 
 @pytest.mark.parametrize("metric", ["wall", "memory"])
@@ -309,19 +337,39 @@ def test_without_pidfd_a_thread_waits(monkeypatch):
     assert measure(Command("echo 4"), "stdout").value == 4
 
 
-def test_shell_start_up_is_subtracted_only_from_what_runs_through_a_shell():
-    rules = Conditions(startup=Startup(0.1, 0.1, 0.1))
-    assert 0.1 <= measure(Command("sleep 0.2; :"), "wall", rules).value < LATE
-    assert measure(Command("sleep 0.2; :"), "wall", Conditions(startup=Startup(9.0))).value == 0
-    assert measure(Command("sleep 0.2"), "wall", rules).value >= 0.2
-    run = measure(Command(": ;"), "cpu", Conditions(startup=Startup(9.0, 9.0, 9.0)))
-    assert (run.value, run.wall, run.user, run.system) == (0, 0, 0, 0)
+def test_nothing_is_subtracted_from_a_reading():
+    runs = [measure(Command(": ;"), metric) for metric in ("wall", "cpu") for _ in range(10)]
+    assert min(run.value for run in runs) > 0
+    assert all(run.value in (run.wall, run.user + run.system) for run in runs)
 
 
-def test_shell_start_up_is_that_of_an_empty_command():
-    startup = shell_startup("/bin/sh", runs=21)
+def test_a_source_runs_all_commands_through_the_shell_of_one(tmp_path):
+    shell = tmp_path / "shell"
+    shell.write_text(f"#!/bin/sh\necho ran >> '{tmp_path}/log'\nexec /bin/sh \"$@\"\n")
+    shell.chmod(0o755)
+    source = command_source([Command("echo 1"), Command("echo 2;", shell=str(shell))], "stdout")
+    assert (source("echo 1"), source("echo 2;")) == (1, 2)
+    assert (tmp_path / "log").read_text() == "ran\nran\n"
+
+
+def test_the_cost_of_a_shell_is_that_of_an_empty_command():
+    cost = shell_cost(Command("sleep 9", shell="/bin/sh"), runs=21)
     again = [measure(Command(":", shell="/bin/sh")).wall for _ in range(21)]
-    assert 0.1 < startup.wall / np.median(again) < 10  # other work on the machine may come and go
+    assert 0.1 < cost / np.median(again) < 10  # other work on the machine may come and go
+
+
+@pytest.mark.parametrize(
+    ("command", "metric"),
+    [
+        (Command("true"), "wall"),
+        (Command("true", shell="/bin/sh"), "stdout"),
+        (Command("true", shell="/bin/sh"), "memory"),
+        (Command("pass", shell=f"{sys.executable} -I -S"), "wall"),  # it takes no `:`
+        (Command("5", shell="/no/such/shell"), "wall"),
+    ],
+)
+def test_a_shell_whose_cost_cannot_be_told_has_none(command, metric):
+    assert shell_cost(command, metric) is None
 
 
 def test_details_are_plain_values_beside_the_reading():

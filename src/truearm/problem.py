@@ -260,20 +260,6 @@ class Pull(NamedTuple):
     arm: str
 
 
-class Reading(NamedTuple):
-    """The number a pull gave.
-
-    Examples
-    --------
-    >>> Reading(ticket=17, arm="B", value=0.25).value
-    0.25
-    """
-
-    ticket: int
-    arm: str
-    value: float
-
-
 @dataclass(frozen=True, slots=True)
 class Contamination:
     """An upper bound on the fraction of bad readings, and who makes them.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
-from truearm.claims.wording import count, interval_ends, name_of, number, quantile_name
+from truearm.claims.wording import count, interval_ends, name_of, quantile_name
 from truearm.policies import Standing
-from truearm.report.text import Unit, unit_for
+from truearm.report.text import Unit, quantile_cell, unit_for
 from truearm.study import Study
 
 if TYPE_CHECKING:
@@ -33,13 +33,18 @@ class Board:
         Runs of every command before the first decision.
     limit
         Seconds the race may take; infinite if it has no such limit.
+    timed
+        Whether a run may time out.
     """
 
-    def __init__(self, study: Study, *, metric: str, unit: str | None, first: int, limit: float) -> None:
+    def __init__(
+        self, study: Study, *, metric: str, unit: str | None, first: int, limit: float, timed: bool = False
+    ) -> None:
         from rich.console import Console
         from rich.live import Live
 
         self.study, self.metric, self.unit, self.first, self.limit = study, metric, unit, first, limit
+        self._censored = study.problem.censored if timed else None
         self._began, self._pulls = time.monotonic(), study.pulls
         self._next = 0.0
         # no thread of its own: it would draw while a command is being measured
@@ -75,7 +80,8 @@ class Board:
         standing = study.standing
         unit = unit_for(self.metric, arms, self.unit)
         width = self._live.console.width
-        table = _table(arms, standing, unit, quantile=quantile_name(problem.quantile), width=width)
+        name = quantile_name(problem.quantile)
+        table = _table(arms, standing, unit, quantile=name, width=width, censored=self._censored)
         return Group(table, Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
 
     def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
@@ -91,7 +97,9 @@ class Board:
         return "; ".join([*words, "Ctrl-C to stop"])
 
 
-def _table(arms: Sequence[Arm], standing: Standing, unit: Unit, *, quantile: str, width: int) -> "Table":
+def _table(
+    arms: Sequence[Arm], standing: Standing, unit: Unit, *, quantile: str, width: int, censored: float | None
+) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
@@ -108,7 +116,7 @@ def _table(arms: Sequence[Arm], standing: Standing, unit: Unit, *, quantile: str
         table.add_row(
             Text(name_of(arm.name)),
             count(arm.n),
-            number(arm.observed / unit.size) if arm.n else "",
+            quantile_cell(arm.observed / unit.size, censored) if arm.n else "",
             _interval(arm, unit),
             place,
             "" if place == "leads" else bar(_share(standing, arm.name)),

@@ -1,5 +1,6 @@
 """`truearm race`: which command is best, answered with an error probability."""
 
+import math
 import os
 import signal
 import sys
@@ -18,17 +19,27 @@ import click
 from truearm.claims.result import Result
 from truearm.cli import gates, options
 from truearm.cli.live import Board
-from truearm.cli.saved import Journal, alone, begun, definition_of, opened, study_from
-from truearm.cli.setting import Setting, handicapped, hooks_for, measured_startup
+from truearm.cli.saved import alone, begun, opened
+from truearm.cli.setting import Setting, handicapped, hooks_for
 from truearm.cli.telling import Outcome, told, write_files
 from truearm.errors import ArmFailed, InvalidArgument, TruearmError
+from truearm.events import Noted
 from truearm.policies.toptwo import START, TopTwo
 from truearm.problem import Problem, Tolerance
-from truearm.report.export import Run, runs_of
+from truearm.report.export import runs_of
 from truearm.run import run
 from truearm.study import Study
 from truearm.world.commands import Command, expand, listed, scanned
-from truearm.world.processes import METRICS, Conditions, Measurement, command_source, run_hook, warm_up
+from truearm.world.processes import (
+    METRICS,
+    Conditions,
+    Measurement,
+    command_source,
+    run_hook,
+    shell_cost,
+    warm_up,
+)
+from truearm.world.store import Store
 
 # What may be said anew when a saved race goes on; all else is fixed in the file.
 _AGAIN = {
@@ -84,7 +95,11 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     "-L", "--parameter-list", nargs=2, multiple=True, metavar="VAR A,B,...", help="Race all values for {VAR}."
 )
 @click.option(
-    "-S", "--shell", default="auto", metavar="auto|none|PATH", help="Use a shell if needed, never, or this one."
+    "-S",
+    "--shell",
+    default="auto",
+    metavar="auto|none|PATH",
+    help="One shell for all if one needs it, none, or this.",
 )
 @click.option("-N", "no_shell", is_flag=True, help="The same as --shell none.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the commands; repeatable.")
@@ -100,10 +115,13 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option(
     "--timeout",
     type=options.DURATION,
-    help="Kill a run after so many seconds. It counts as slower (or larger) than any, a printed number as bad.",
+    help="Kill a run after so many seconds. It counts as worse than any run that ended.",
 )
 @click.option(
-    "-i", "--ignore-failure", is_flag=True, help="Count failed runs as bad readings instead of stopping."
+    "-i",
+    "--ignore-failure",
+    is_flag=True,
+    help="Count failed runs as missing readings, at their worst, instead of stopping.",
 )
 @click.option("--seed", type=int, help="Seed of the order of runs inside a batch; recorded in any case.")
 @click.option("--save", type=_NEW_FILE, metavar="FILE", help="Log every reading in FILE.")
@@ -143,8 +161,8 @@ def race_command(ctx: click.Context, /, commands: tuple[str, ...], **chosen: Any
     truearm race --resume r.db
     truearm race -n old './old' -n new './new' --fail-if-worse-than old --tolerance 3%
 
-    Up to 5 % of the runs may be disturbed in any way without spoiling the answer (--contamination). A command
-    runs without a shell unless it uses shell syntax.
+    Up to 5 % of the runs may be disturbed in any way without spoiling the answer (--contamination). Commands run
+    without a shell unless one of them uses shell syntax; then all run through the same shell.
 
     Exit codes: 0 decided; 1 a gate failed; 2 usage, or a command failed; 3 not decided; 4 alarm with --strict.
     """  # noqa: D301 - click wants the control character
@@ -163,8 +181,7 @@ class _Race:
     study: Study
     setting: Setting
     first: int
-    store: Journal | None
-    runs: list[Run]
+    store: Store | None
 
 
 def _begun(commands: Sequence[str], asked: SimpleNamespace, stack: ExitStack) -> _Race:
@@ -172,20 +189,12 @@ def _begun(commands: Sequence[str], asked: SimpleNamespace, stack: ExitStack) ->
     first = _first(asked)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
     # balanced, because the load of a machine changes while commands are being run
-    definition = definition_of(problem, TopTwo(first=first, balanced=True), seed=seed, setting=setting)
+    study = Study.of(problem, policy=TopTwo(first=first, balanced=True), seed=seed)
     store = None
     if asked.save:
         stack.enter_context(alone(asked.save, wait=False))
-        store = stack.enter_context(_closing(begun(asked.save, definition)))
-    return _Race(study=study_from(definition), setting=setting, first=first, store=store, runs=[])
-
-
-@contextmanager
-def _closing(store: Journal) -> Iterator[Journal]:
-    try:
-        yield store
-    finally:
-        store.close()
+        store = stack.enter_context(begun(asked.save, study, setting))
+    return _Race(study=study, setting=setting, first=first, store=store)
 
 
 def _resumed(ctx: click.Context, commands: Sequence[str], asked: SimpleNamespace, stack: ExitStack) -> _Race:
@@ -200,7 +209,6 @@ def _resumed(ctx: click.Context, commands: Sequence[str], asked: SimpleNamespace
         setting=saved.setting,
         first=saved.store.definition["options"]["first"],
         store=saved.store,
-        runs=runs_of([entry.event for entry in saved.store.events()]),
     )
 
 
@@ -286,7 +294,6 @@ def _setting(lines: Sequence[str], asked: SimpleNamespace) -> Setting:
             ignore_failure=asked.ignore_failure,
             input=asked.stdin,
             output=asked.stdout,
-            startup=measured_startup(commands),
         ),
         warmup=asked.warmup,
         hooks={stage: hooks_for(commands, stage, texts, shell) for stage, texts in given.items() if texts},
@@ -367,15 +374,20 @@ class _Recorder:
         self._last = measurement.details()
 
     def pull(self, arm: str) -> float:
-        """Run a command once."""
-        value = self.source(arm)
+        """Run a command once; a time-out counts as worse than any run that ended."""
+        try:
+            value = self.source(arm)
+        except TimeoutError:
+            value = self.race.study.problem.censored
+        notes = self._last
         if self.race.setting.handicap is not None:
-            value = self.race.setting.handicap.applied(arm, value)
-        if self.race.store is not None:
-            self.race.store.details = self._last
-        self.race.runs.append(Run(arm, value, self._last))
+            value, notes = self.race.setting.handicap.applied(arm, value), {**notes, "measured": _plain(value)}
         self.counts[arm] += 1
-        return value
+        return Noted(value, notes)
+
+
+def _plain(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)  # notes are JSON
 
 
 def _outcome(race: _Race, asked: SimpleNamespace) -> Outcome:
@@ -390,7 +402,7 @@ def _outcome(race: _Race, asked: SimpleNamespace) -> Outcome:
         result=result,
         tapes=race.study.readings,
         setting=race.setting,
-        runs=race.runs,
+        runs=runs_of(race.study.events()),
         seed=race.study.seed,
         unit=asked.time_unit,
         reference=found["baseline"] or gate,
@@ -399,6 +411,7 @@ def _outcome(race: _Race, asked: SimpleNamespace) -> Outcome:
         path=str(race.store.path) if race.store is not None else None,
         ended=late or most or result.total >= race.study.max_pulls,
         quiet=asked.quiet,
+        shell_cost=shell_cost(race.setting.commands[0], race.setting.metric),
     )
 
 
@@ -415,7 +428,6 @@ def _result(race: _Race, asked: SimpleNamespace) -> Result:
                     study,
                     lambda arm: partial(recorder.pull, arm),
                     max_seconds=asked.max_time,
-                    store=race.store,
                     watch=partial(_watch, race, recorder.counts, asked.max_runs, draw),
                 )
     except ArmFailed as error:
@@ -439,8 +451,10 @@ def _board(race: _Race, asked: SimpleNamespace) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     limit = float("inf") if asked.max_time is None else asked.max_time
+    setting = race.setting
+    timed = setting.conditions.timeout is not None
     with Board(
-        race.study, metric=race.setting.metric, unit=asked.time_unit, first=race.first, limit=limit
+        race.study, metric=setting.metric, unit=asked.time_unit, first=race.first, limit=limit, timed=timed
     ) as board:
         board.draw()
         yield board.draw
@@ -483,8 +497,8 @@ class _Failure(click.ClickException):
 
 def _stopped(race: _Race, cause: BaseException) -> click.ClickException:
     words = [str(cause) if isinstance(cause, TruearmError) else repr(cause)]
-    if "count as contaminated" in words[0]:
-        words.append("(-i counts failed runs as bad readings)")
+    if "count as missing" in words[0]:
+        words.append("(-i counts failed runs as missing readings, at their worst)")
     if race.store is not None:
         words.append(f"{race.study.pulls} runs are kept; go on with: truearm race --resume {race.store.path.name}")
     return _Failure("\n".join(words))

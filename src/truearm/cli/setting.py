@@ -9,8 +9,8 @@ import numpy as np
 from truearm.errors import InvalidArgument
 from truearm.evidence.shifts import worsened
 from truearm.problem import Tolerance
-from truearm.world.commands import Command, bind
-from truearm.world.processes import Conditions, Startup, shell_startup
+from truearm.world.commands import Command, alike, bind
+from truearm.world.processes import Conditions
 
 HOOKS = ("setup", "prepare", "conclude", "cleanup")
 
@@ -39,7 +39,7 @@ class Handicap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The commands of a race and everything around them that is the same in every round.
+    """The commands of a race, started alike, and everything around them that is the same in every round.
 
     Examples
     --------
@@ -57,6 +57,7 @@ class Setting:
     handicap: Handicap | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "commands", alike(self.commands))
         seen: set[str] = set()
         for command in self.commands:
             if command.name in seen:
@@ -76,7 +77,7 @@ class Setting:
         return {
             "commands": [_command_to_dict(command) for command in self.commands],
             "metric": self.metric,
-            "conditions": {**rules, "startup": list(self.conditions.startup)},
+            "conditions": rules,
             "warmup": self.warmup,
             "hooks": {
                 stage: {arm: _command_to_dict(command) for arm, command in by_arm.items()}
@@ -90,12 +91,11 @@ class Setting:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Setting":
         """Return the setting that `to_dict` described."""
-        rules = {**data["conditions"], "startup": Startup(*data["conditions"]["startup"])}
         given = data["handicap"]
         return cls(
             commands=tuple(Command(**command) for command in data["commands"]),
             metric=data["metric"],
-            conditions=Conditions(**rules),
+            conditions=Conditions(**data["conditions"]),
             warmup=data["warmup"],
             hooks={
                 stage: {arm: Command(**command) for arm, command in by_arm.items()}
@@ -157,21 +157,9 @@ def hooks_for(commands: Iterable[Command], stage: str, lines: tuple[str, ...], s
         msg = f"--{stage} must be given once or for each of {len(arms)} commands, but came {len(lines)} times"
         raise InvalidArgument(msg)
     each = lines * len(arms) if len(lines) == 1 else lines
-    # A hook is not measured, so that it may have the shell it needs even under --shell none.
+    # A hook is not measured, so that it may have the shell it needs even under --shell none, and only then.
     how = "auto" if shell == "none" else shell
     return {
         arm.name: bind(line, arm.parameters, env=arm.env, cwd=arm.cwd, shell=how)
         for arm, line in zip(arms, each, strict=True)
     }
-
-
-def measured_startup(commands: Iterable[Command]) -> Startup:
-    """Return what the shell that commands run through costs, nothing if none needs one.
-
-    Examples
-    --------
-    >>> measured_startup([Command("true")])
-    Startup(wall=0.0, user=0.0, system=0.0)
-    """
-    shells = [command.shell for command in commands if command.shell is not None]
-    return shell_startup(shells[0]) if shells else Startup()

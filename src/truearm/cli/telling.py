@@ -1,5 +1,6 @@
 """What a race says when it ends: the text, the files, and the notes beside them."""
 
+import math
 import os
 import shutil
 import sys
@@ -20,8 +21,10 @@ from truearm.errors import InvalidArgument
 from truearm.report import text
 from truearm.report.export import Run, csv_text, document, hyperfine_results, json_text
 from truearm.report.ratios import Ratio, ratios
+from truearm.world.commands import needs_shell
 from truearm.world.processes import machine
 
+_QUICK = 0.005  # seconds: below it hyperfine too advises against a shell
 _FORMATS = ("json", "csv", "markdown", "html")
 
 
@@ -41,11 +44,18 @@ class Outcome:
     path: str | None = None
     ended: bool = True
     quiet: bool = False
+    shell_cost: float | None = None
+    """Seconds that the shell of the commands takes of each reading."""
 
     @property
     def ratios(self) -> tuple[Ratio, ...]:
         """Every command against the reference."""
         return ratios(self.result, self.reference)
+
+    @property
+    def censored(self) -> float | None:
+        """What a run that timed out counts as; None if none could."""
+        return None if self.setting.conditions.timeout is None else self.result.problem.censored
 
     @property
     def worse(self) -> tuple[str, ...]:
@@ -74,7 +84,7 @@ def told(outcome: Outcome, *, as_json: bool) -> str:
     width = min(100, columns)
     parts = [
         fill(text.paragraph(shown, unit), width),
-        text.table(text.rows(shown, unit, outcome.ratios), columns if sys.stdout.isatty() else None),
+        text.table(_rows(outcome, shown, unit), columns if sys.stdout.isatty() else None),
         "\n".join(fill(line, width) for line in (*_comparisons(outcome), *_gates(outcome))),
         "" if outcome.quiet else fill(" ".join(_notes(outcome)), width),
     ]
@@ -85,7 +95,11 @@ def summarize(outcome: Outcome) -> str:
     """Return the paragraph and the table in Markdown."""
     unit, shown = _shown(outcome)
     words = " ".join([text.paragraph(shown, unit), *_comparisons(outcome), *_gates(outcome)])
-    return text.markdown(text.rows(shown, unit, outcome.ratios), words)
+    return text.markdown(_rows(outcome, shown, unit), words)
+
+
+def _rows(outcome: Outcome, shown: Result, unit: text.Unit) -> list[text.Row]:
+    return text.rows(shown, unit, outcome.ratios, censored=outcome.censored)
 
 
 def _shown(outcome: Outcome) -> tuple[text.Unit, Result]:
@@ -113,7 +127,7 @@ def _more(outcome: Outcome) -> dict[str, Any]:
             {"name": c.name, "command": c.text, "shell": c.shell, "parameters": dict(c.parameters)}
             for c in setting.commands
         ],
-        "shell_startup": setting.conditions.startup.wall,
+        "shell_cost": outcome.shell_cost,
         "machine": machine(),
         "results": hyperfine_results(setting.commands, outcome.runs),
     }
@@ -158,9 +172,9 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     setting = outcome.setting
     if outcome.result.status is Status.EXHAUSTED and not outcome.ended:
         yield "Stopped by hand."
-    yield _shell_note(setting)
+    yield from _about_shell(outcome)
     for arm in setting.arms:
-        yield from _lost(arm, [run for run in outcome.runs if run.arm == arm], setting.metric)
+        yield from _lost(arm, [run for run in outcome.runs if run.arm == arm])
     if setting.handicap is not None:
         yield (
             f"{name_of(setting.handicap.arm)} is shown with the handicap in its name: another command has to be "
@@ -172,21 +186,38 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield f"All readings are in {name}; go on with: truearm race --resume {name}"
 
 
-def _shell_note(setting: Setting) -> str:
-    shells = [command for command in setting.commands if command.shell is not None]
-    if not shells:
-        return "Commands ran without a shell."
-    cost = number(1000 * setting.conditions.startup.wall)
-    names = "All commands" if len(shells) == len(setting.commands) else ", ".join(name_of(c.name) for c in shells)
-    others = "" if len(shells) == len(setting.commands) else ", the others without"
-    return f"{names} ran through {shells[0].shell}{others}; its start-up of {cost} ms was subtracted."
+def _about_shell(outcome: Outcome) -> Iterator[str]:
+    shell, cost = outcome.setting.commands[0].shell, outcome.shell_cost
+    if shell is None:
+        yield "Commands ran without a shell."
+        return
+    took = "" if cost is None else f", which takes about {number(float(f'{1000 * cost:.2g}'))} ms of each reading"
+    yield f"Commands ran through {name_of(shell)}{took}."
+    quick = any(0 <= arm.observed < _QUICK for arm in outcome.result.arms)
+    if cost is not None and quick and not any(_needs_shell(c.text) for c in outcome.setting.commands):
+        yield "A command took less than 5 ms and none needs a shell: -N (--shell none) measures it without one."
 
 
-def _lost(arm: str, runs: Sequence[Run], metric: str) -> Iterator[str]:
+def _needs_shell(line: str) -> bool:
+    try:
+        return needs_shell(line)
+    except InvalidArgument:  # no words to start it by, so only a shell can
+        return True
+
+
+def _lost(arm: str, runs: Sequence[Run]) -> Iterator[str]:
     late = sum(bool(run.details.get("timed_out")) for run in runs)
-    failed = sum(run.value != run.value for run in runs) - (late if metric == "stdout" else 0)
+    failed = sum(math.isnan(run.value) for run in runs)
     if late:
-        counts = "bad readings" if metric == "stdout" else "readings beyond any bound"
-        yield f"{count(late)} runs of {name_of(arm)} hit the time-out and count as {counts}."
+        yield f"{_runs(late)} of {name_of(arm)} timed out: worse than any run that ended."
     if failed:
-        yield f"{count(failed)} runs of {name_of(arm)} failed or were lost and count as bad readings."
+        what = (
+            "a missing reading, counted at its worst"
+            if failed == 1
+            else "missing readings, counted at their worst"
+        )
+        yield f"{_runs(failed)} of {name_of(arm)} failed or {'was' if failed == 1 else 'were'} lost: {what}."
+
+
+def _runs(n: int) -> str:
+    return f"{count(n)} run{'' if n == 1 else 's'}"

@@ -335,30 +335,42 @@ class Judge:
         >>> round(judge.margin(1, relative=True), 2), round(judge.margin(1, relative=False), 2)
         (2.0, 20.0)
         """
-        bar = self.log_strict
-        if self.hopeless or self.against(judged, closed=True, enough=bar).log_value < bar:
+        bar, judge = self.log_strict, self._uncensored(judged)
+        if self.hopeless or judge.against(judged, closed=True, enough=bar).log_value < bar:
             return None
 
         def holds(amount: float) -> bool:
             shift = Tolerance(math.expm1(amount) if relative else amount, relative)
             lift = partial(improved, tolerance=shift, sign=self.problem.sign)
-            return self.against(judged, closed=True, enough=bar, lift=lift).log_value >= bar
+            return judge.against(judged, closed=True, enough=bar, lift=lift).log_value >= bar
 
-        most = self._span(judged, relative=relative)
+        most = judge._span(judged, relative=relative)
         found = last_true(holds, 0.0, most, accuracy=_MARGIN if relative else 1e-6 * most)
         return math.expm1(found) if relative else found
+
+    def _uncensored(self, judged: int) -> "Judge":
+        """Return the judge with an arm's censored readings at the best value they may have had.
+
+        All arms have one limit, and every reading with a value is within it: a censored one is no better than the
+        worst of those (evidence T8).
+        """
+        if not self.samples[judged].censored:
+            return self
+        known = [s.values[np.isfinite(s.values)] for s in self.samples]
+        floor = min((float(values[0]) for values in known if values.size), default=-math.inf)
+        lifted = self.samples[judged].mapped(lambda values: np.maximum(values, floor))
+        return replace(self, samples=(*self.samples[:judged], lifted, *self.samples[judged + 1 :]))
 
     def _span(self, judged: int, *, relative: bool) -> float:
         """Return a distance, or the log of a factor, that no reading of one arm has over one of the other."""
         both = np.concatenate([self.samples[i].values for i in (self.leader, judged)])
         both = both[np.isfinite(both)]
-        if relative:
-            both = np.log(np.abs(both[both != 0]))
-        most = _LARGEST_LOG if relative else _LARGEST
-        half = (
-            float(both.max() / 2 - both.min() / 2) if both.size else 0.0
-        )  # halves: huge readings do not overflow
-        return min(2 * half + 1, most) if both.size else 0.0
+        if not both.size:
+            return 0.0
+        if not relative:  # halves: huge readings do not overflow
+            return min(float(both.max() / 2 - both.min() / 2) * 2 + 1, _LARGEST)
+        logs = np.log(np.abs(both[both != 0]))
+        return min(float(logs.max() - logs.min()) + 1, _LARGEST_LOG) if logs.size else 0.0
 
     def _measure(self) -> Callable[..., Evidence]:
         return fixed_pair if self.design == "fixed" else pair

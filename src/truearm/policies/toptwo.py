@@ -101,6 +101,11 @@ class TopTwo:
     def __post_init__(self) -> None:
         check_count("first", self.first)
 
+    @property
+    def alike(self) -> bool:
+        """Whether all arms left are pulled alike."""
+        return self.balanced
+
     def start(self, problem: Problem) -> State:
         """Return the state before the first pull."""
         k = len(problem.arms)

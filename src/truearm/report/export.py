@@ -9,18 +9,18 @@ import io
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.result import Result
-from truearm.problem import Reading
+from truearm.events import Event, Reading
 from truearm.report.ratios import Ratio, ratios
 from truearm.report.text import standing_of
 from truearm.world.commands import Command
-from truearm.world.store import Event, Note
 
 UNITS = {"wall": "second", "cpu": "second", "memory": "byte"}
+_KNOWN = ("runs", "timed_out", "quantile", "low", "high", "standing")
 _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")
 
 
@@ -38,16 +38,15 @@ class Run(NamedTuple):
     details: Mapping[str, Any]
 
 
-def runs_of(events: Sequence[Event]) -> list[Run]:
+def runs_of(events: Iterable[Event]) -> list[Run]:
     """Return the runs a log tells of, in the order they were told.
 
     Examples
     --------
-    >>> runs_of([Reading(0, "A", 0.25), Note({"wall": 0.25}, ticket=0)])
+    >>> runs_of([Reading(0, "A", 0.25, {"wall": 0.25})])
     [Run(arm='A', value=0.25, details={'wall': 0.25})]
     """
-    details = {event.ticket: event.content for event in events if isinstance(event, Note)}
-    return [Run(e.arm, e.value, details.get(e.ticket, {})) for e in events if isinstance(e, Reading)]
+    return [Run(e.arm, e.value, e.notes or {}) for e in events if isinstance(e, Reading)]
 
 
 def document(
@@ -80,9 +79,7 @@ def document(
         **result.to_dict(),
         "metric": metric,
         "unit": UNITS.get(metric or ""),
-        "ratios": [
-            {key: _finite(value) for key, value in ratio._asdict().items()} for ratio in ratios(result, reference)
-        ],
+        "ratios": [_plain(ratio) for ratio in ratios(result, reference)],
         "readings": {arm: [_reading(value) for value in tape] for arm, tape in tapes.items()},
         **more,
     }
@@ -101,7 +98,10 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - names pass through
 
 
 def hyperfine_results(commands: Sequence[Command], runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return the list that hyperfine writes under `results`: wall times in seconds, shell start-up subtracted.
+    """Return the list that hyperfine writes under `results`: wall times in seconds, as the clock told them.
+
+    A run that timed out has the time until it was killed, and says so in `timed_out`. A statistic that the true
+    time would change is None.
 
     Examples
     --------
@@ -119,24 +119,34 @@ def hyperfine_results(commands: Sequence[Command], runs: Sequence[Run]) -> list[
 
 def _hyperfine_result(command: Command, details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     times = [float(d["wall"]) for d in details]
+    late = [bool(d.get("timed_out")) for d in details]
     memory = [d.get("peak_memory") for d in details]
     found: dict[str, Any] = {
         "command": command.name,
-        "mean": statistics.fmean(times) if times else None,
-        "stddev": statistics.stdev(times) if len(times) > 1 else None,
-        "median": statistics.median(times) if times else None,
+        **_statistics([math.inf if killed else time for time, killed in zip(times, late, strict=True)]),
         "user": statistics.fmean(d["user"] for d in details) if times else None,
         "system": statistics.fmean(d["system"] for d in details) if times else None,
-        "min": min(times, default=None),
-        "max": max(times, default=None),
         "times": times,
         "exit_codes": [d["exit_code"] if d["exit_code"] >= 0 else None for d in details],
+        "timed_out": late,
     }
     if memory and None not in memory:
         found["memory_usage_byte"] = memory
     if command.parameters:
         found["parameters"] = dict(command.parameters)
     return found
+
+
+def _statistics(times: Sequence[float]) -> dict[str, float | None]:
+    """Return what hyperfine tells of times, None where a time-out leaves it open."""
+    whole = math.inf not in times
+    return {
+        "mean": statistics.fmean(times) if times and whole else None,
+        "stddev": statistics.stdev(times) if len(times) > 1 and whole else None,
+        "median": _finite(statistics.median(times)) if times else None,
+        "min": _finite(min(times, default=None)),
+        "max": _finite(max(times, default=None)),
+    }
 
 
 def json_text(value: Mapping[str, Any]) -> str:
@@ -155,23 +165,27 @@ def json_text(value: Mapping[str, Any]) -> str:
 def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
     """Return hyperfine's columns and what is known of each arm beside them; no cell starts a formula.
 
+    `timed_out` counts the runs that were killed; a quantile without bound is an empty cell.
+
     Examples
     --------
     >>> from truearm.study import Study
     >>> study = Study(["=A"], max_pulls=1)
     >>> print(csv_text(study.result, hyperfine_results([Command("true", name="=A")], [])).splitlines()[1])
-    '=A,,,,,,,,0,,,,best
+    '=A,,,,,,,,0,0,,,,best
     """
     names = sorted({name for row in results for name in row.get("parameters", ())})
     known = {row["command"]: row for row in results}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_COLUMNS, *(f"parameter_{n}" for n in names), "runs", "quantile", "low", "high", "standing"])
+    writer.writerow([*_COLUMNS, *(f"parameter_{n}" for n in names), *_KNOWN])
     for arm in result.arms:
         row = known.get(arm.name, {})
         parameters = row.get("parameters", {})
         cells = [arm.name, *(row.get(key) for key in _COLUMNS[1:]), *(parameters.get(n) for n in names)]
-        mine = (arm.n, *(_finite(x) for x in (arm.observed, arm.low, arm.high)), standing_of(result, arm.name))
+        late = sum(row.get("timed_out", ())) if row else None
+        ends = (_finite(x) for x in (arm.observed, arm.low, arm.high))
+        mine = (arm.n, late, *ends, standing_of(result, arm.name))
         writer.writerow([_harmless(cell) for cell in (*cells, *mine)])
     return text.getvalue()
 

@@ -127,10 +127,12 @@ def comparison(ratio: Ratio, metric: str, goal: str, *, decided: bool = False) -
     """
     up, down = _words(metric, goal)
     arm, base = name_of(ratio.arm), name_of(ratio.reference)
+    if not 0 < ratio.observed < math.inf:  # a time-out says how long, not how much longer
+        order = f"{base} is {up} than {arm}"
+        return f"{order}." if decided else f"{arm} against {base}: no ratio, because the readings have no bound."
     gain = ratio if goal == "max" else _inverse(ratio)
     loss = _inverse(gain)
-    observed = max(gain.observed, loss.observed)
-    seen = f"observed {number(observed, 0.01)}x"
+    seen = f"observed {number(max(gain.observed, loss.observed), 0.01)}x"
     if decided and loss.low < 1:
         most = "" if math.isinf(loss.high) else f"up to {number(loss.high, 0.01, ROUND_CEILING)}x "
         return f"{base} is {most}{up} than {arm} ({seen})."
@@ -222,8 +224,15 @@ class Row(NamedTuple):
     standing: str
 
 
-def rows(result: Result, unit: Unit, found: Sequence[Ratio] = ()) -> list[Row]:
+def rows(result: Result, unit: Unit, found: Sequence[Ratio] = (), *, censored: float | None = None) -> list[Row]:
     """Return the heading and one row per arm of a result whose readings are in that unit.
+
+    Parameters
+    ----------
+    found
+        Ratios to one of the arms.
+    censored
+        What a pull that timed out counts as; None if none could.
 
     Examples
     --------
@@ -237,13 +246,27 @@ def rows(result: Result, unit: Unit, found: Sequence[Ratio] = ()) -> list[Row]:
     name = quantile_name(result.problem.quantile)
     sign = f" [{unit.sign}]" if unit.sign else ""
     heading = Row("command", "runs", name + sign, f"true {name}{sign}", "relative", "standing")
-    return [heading, *(_row(result, arm, {ratio.arm: ratio for ratio in found}) for arm in result.arms)]
+    by_arm = {ratio.arm: ratio for ratio in found}
+    return [heading, *(_row(result, arm, by_arm, censored) for arm in result.arms)]
 
 
-def _row(result: Result, arm: Arm, found: dict[str, Ratio]) -> Row:
+def quantile_cell(x: float, censored: float | None = None) -> str:
+    """Return an observed quantile for a table; one at which pulls timed out is called so.
+
+    Examples
+    --------
+    >>> quantile_cell(12.3456), quantile_cell(math.inf), quantile_cell(math.inf, censored=math.inf)
+    ('12.35', 'inf', 'time-out')
+    """
+    return "time-out" if x == censored else _short(number(x))
+
+
+def _row(result: Result, arm: Arm, found: dict[str, Ratio], censored: float | None) -> Row:
     ratio = found.get(arm.name)
     relative = "" if not found else "1"
-    if ratio is not None:
+    if ratio is not None and not 0 < ratio.observed < math.inf:
+        relative = "-"
+    elif ratio is not None:
         low, high = number(ratio.low, 0.01, ROUND_FLOOR), _short(number(ratio.high, 0.01, ROUND_CEILING))
         relative = f"{number(ratio.observed, 0.01)} ({low} to {high})"
     elif found and arm.name not in {r.reference for r in found.values()}:
@@ -254,7 +277,7 @@ def _row(result: Result, arm: Arm, found: dict[str, Ratio]) -> Row:
     return Row(
         name_of(arm.name),
         count(arm.n),
-        _short(number(arm.observed)),
+        quantile_cell(arm.observed, censored),
         interval,
         relative,
         standing_of(result, arm.name),

@@ -1,5 +1,7 @@
 """A user's command as text: whether it needs a shell, and which values stand in for its parameters.
 
+Commands that are compared are started alike: through one shell, or all without.
+
 Nothing here starts a process. Text that came from elsewhere, a parameter's value or a command's output, is
 made harmless here: to a shell by quoting, to a terminal by escaping.
 """
@@ -8,8 +10,8 @@ import itertools
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
@@ -132,7 +134,8 @@ class Command:
         Directory to start in; None is the caller's.
     shell
         ``"auto"`` decides by `needs_shell`; ``"none"`` or None never uses a shell; anything else is the shell
-        to use, with its own options if need be. Afterwards the attribute is None or the shell.
+        to use, with its own options if need be. Afterwards the attribute is None or the shell. Where several
+        commands are compared, `alike` decides for all.
 
     Examples
     --------
@@ -164,6 +167,21 @@ class Command:
         if self.shell is None:
             return _split(self.text)
         return (*shlex.split(self.shell), "-c", self.text)
+
+
+def alike(commands: Iterable[Command]) -> tuple[Command, ...]:
+    """Return the commands started alike: if one has a shell, all run through it.
+
+    A shell takes time of its own, which would tell apart two commands that do the same.
+
+    Examples
+    --------
+    >>> [command.shell for command in alike([Command("sort data"), Command("sort < data")])]
+    ['/bin/sh', '/bin/sh']
+    """
+    given = tuple(commands)
+    shell = next((command.shell for command in given if command.shell is not None), None)
+    return tuple(replace(command, shell=shell) for command in given)
 
 
 def listed(text: str) -> tuple[str, ...]:

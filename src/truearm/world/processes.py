@@ -2,7 +2,11 @@
 
 What touches processes and the clock lives here; nothing here decides, remembers or prints. A pull that goes
 wrong is never retried and never dropped, because both would be contamination of our own making: a time-out
-is a right-censored reading (+inf), a failure ends the run or counts as contaminated (NaN), as the user chose.
+raises TimeoutError, which the run counts as worse than any reading; a failure ends the run or is a missing reading
+(NaN), as the user chose.
+
+Commands of one source are started alike, and nothing is subtracted from what the clock said. What a shell takes of
+a reading it takes of all, and `shell_cost` tells how much that is.
 
 Peak memory has a trap. Linux counts what a process held before it became the command, which is a copy of
 the process that started it, so a child of this interpreter never shows less than the interpreter itself. Memory
@@ -26,7 +30,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -36,7 +40,7 @@ import numpy as np
 
 from truearm.errors import CommandFailed, InvalidArgument
 from truearm.problem import check_count, check_positive
-from truearm.world.commands import SHELL, Command, neutralized
+from truearm.world.commands import Command, alike, neutralized
 
 Source = Callable[[str], float]
 _Times = tuple[float, float, float]  # wall, user, system
@@ -49,6 +53,7 @@ _NUMBER = re.compile(
 )
 _TAIL = 8192  # bytes kept of an output stream: a screenful for a person, a last line for the stdout metric
 _PIPE_READS = 16  # of 64 KiB each: the largest pipe Linux gives an ordinary user
+_PATIENCE = 1.0  # seconds that an empty command may take; what takes longer is no shell
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
 
 # `_signal`, because `signal` would raise the floor by a megabyte; SIGPIPE goes back to what a shell gives.
@@ -71,23 +76,6 @@ os.write(report, repr((wall, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, co
 """
 
 
-class Startup(NamedTuple):
-    """What starting a shell costs in seconds, to be subtracted from commands that run through one.
-
-    Examples
-    --------
-    >>> Startup(0.001, 0.0005, 0.0005).wall
-    0.001
-    """
-
-    wall: float = 0.0
-    user: float = 0.0
-    system: float = 0.0
-
-
-_NO_STARTUP = Startup()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """Under which conditions commands are measured, the same for all arms.
@@ -97,13 +85,11 @@ class Conditions:
     timeout
         Seconds after which a run and its process group are killed; None waits.
     ignore_failure
-        Let a failed command count as contaminated (NaN) instead of raising `CommandFailed`.
+        Let a failed command count as a missing reading (NaN) instead of raising `CommandFailed`.
     input
         ``"null"`` or the path of a file for standard input.
     output
         ``"null"``, ``"pipe"``, ``"inherit"`` or the path of a file for standard output.
-    startup
-        Shell start-up to subtract, from `shell_startup`.
 
     Examples
     --------
@@ -115,7 +101,6 @@ class Conditions:
     ignore_failure: bool = False
     input: str = "null"
     output: str = "null"
-    startup: Startup = _NO_STARTUP
 
     def __post_init__(self) -> None:
         if self.timeout is not None:
@@ -132,8 +117,9 @@ class Conditions:
 class Measurement:
     """One run of a command: the reading and how it came about.
 
-    Times are in seconds, shell start-up subtracted. `peak_memory` is in bytes, and None where it cannot be
-    told from this process's own; ask for the metric ``"memory"`` to have it always.
+    Times are in seconds, as the clock told them. `value` is NaN if the run failed or timed out. `peak_memory` is
+    in bytes, and None where it cannot be told from this process's own; ask for the metric ``"memory"`` to have it
+    always.
 
     Examples
     --------
@@ -179,8 +165,8 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
 
     Examples
     --------
-    >>> measure(Command("sleep 5"), "wall", Conditions(timeout=0.05)).value
-    inf
+    >>> measure(Command("sleep 5"), "wall", Conditions(timeout=0.05)).timed_out
+    True
     """
     rules = conditions or Conditions()
     if metric not in METRICS:
@@ -190,10 +176,9 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
         msg = f"output must be left alone to read a number from it, but got output={rules.output!r}"
         raise InvalidArgument(msg)
     run = _execute(command, metric, rules)
-    startup = rules.startup if command.shell is not None else _NO_STARTUP
-    wall, user, system = (max(0.0, a - b) for a, b in zip(run.times, startup, strict=True))
+    wall, user, system = run.times
     return Measurement(
-        value=_reading(command, metric, run, {"wall": wall, "cpu": user + system}, rules.ignore_failure),
+        value=_reading(command, metric, run, ignore_failure=rules.ignore_failure),
         wall=wall,
         user=user,
         system=system,
@@ -249,9 +234,11 @@ class _Run(NamedTuple):
     stderr: _Tail
 
 
-def _reading(command: Command, metric: str, run: _Run, times: Mapping[str, float], ignore_failure: bool) -> float:
+def _reading(command: Command, metric: str, run: _Run, *, ignore_failure: bool) -> float:
     if run.timed_out:
-        return math.nan if metric == "stdout" else math.inf
+        return math.nan  # only the goal says on which side it is censored
+    wall, user, system = run.times
+    times = {"wall": wall, "cpu": user + system}
     value = run.stdout.number() if metric == "stdout" else times.get(metric, run.peak_memory)
     if run.exit_code == 0 and value is not None:
         return float(value)
@@ -261,7 +248,7 @@ def _reading(command: Command, metric: str, run: _Run, times: Mapping[str, float
         raise _failure(command, "command", run.exit_code, run.stderr.text)
     msg = (
         f"command {neutralized(command.text)!r} must print one number on its last line, but printed "
-        f"{neutralized(run.stdout.last_line[-80:])!r}; print it alone, or let failures count as contaminated"
+        f"{neutralized(run.stdout.last_line[-80:])!r}; print it alone, or let failures count as missing"
     )
     raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text)
 
@@ -270,7 +257,7 @@ def _failure(command: Command, stage: str, exit_code: int, stderr: str) -> Comma
     how = f"exit code {exit_code}"
     if exit_code < 0:
         how = f"signal {-exit_code} ({signal.strsignal(-exit_code) or 'unknown'})"
-    remedy = "mend it" if stage != "command" else "mend it, or let failures count as contaminated"
+    remedy = "fix it" if stage != "command" else "fix it, or let failures count as missing"
     words = neutralized(stderr.strip(), lines=True)
     msg = f"{stage} {neutralized(command.text)!r} ended with {how}; {remedy}\n"
     return CommandFailed(
@@ -483,25 +470,40 @@ class _End:
         return left
 
 
-def shell_startup(shell: str = SHELL, runs: int = 31) -> Startup:
-    """Measure what starting a shell costs, as the medians over several empty commands.
+def shell_cost(command: Command, metric: str = "wall", runs: int = 11) -> float | None:
+    """Measure what the shell of a command takes of each reading, as the median over several empty commands.
+
+    It is there to be told; no reading is corrected by it.
 
     Parameters
     ----------
-    shell
-        The shell that commands will run through.
+    command
+        One that runs through the shell, for its environment and directory.
+    metric
+        ``"wall"`` or ``"cpu"``; for others there is nothing to tell.
     runs
-        How many; 31 take some 50 ms and give the median to a few percent.
+        How many; 11 take some 20 ms and give the median to a tenth.
+
+    Returns
+    -------
+    float | None
+        Seconds; None without a shell, or if the shell cannot run an empty command.
 
     Examples
     --------
-    >>> shell_startup(runs=5).wall > 0
+    >>> shell_cost(Command("sort < data"), runs=5) > 0
+    True
+    >>> shell_cost(Command("sort data")) is None
     True
     """
     check_count("runs", runs)
-    empty = Command(":", shell=shell)
-    found = [measure(empty) for _ in range(runs)]
-    return Startup(*(statistics.median(getattr(m, name) for m in found) for name in Startup._fields))
+    if command.shell is None or metric not in ("wall", "cpu"):
+        return None
+    empty = replace(command, text=":")
+    with suppress(CommandFailed, InvalidArgument, TimeoutError):
+        source = command_source([empty], metric, conditions=Conditions(timeout=_PATIENCE))
+        return statistics.median(source(empty.name) for _ in range(runs))
+    return None
 
 
 def run_hook(command: Command, stage: str) -> None:
@@ -536,7 +538,7 @@ def command_source(
     conclude: Mapping[str, Command] | None = None,
     listen: Callable[[str, Measurement], None] | None = None,
 ) -> Source:
-    """Return the source that runs the command named like the arm.
+    """Return the source that runs the command named like the arm, all commands started `alike`.
 
     Parameters
     ----------
@@ -547,12 +549,17 @@ def command_source(
     listen
         Called with the arm and the measurement before the reading is returned.
 
+    Raises
+    ------
+    TimeoutError
+        By the source, if a run timed out; `truearm.run.run` counts it as worse than any reading.
+
     Examples
     --------
     >>> command_source([Command("echo 3", name="three")], "stdout")("three")
     3.0
     """
-    by_name = {command.name: command for command in commands}
+    by_name = {command.name: command for command in alike(commands)}
     before, after = prepare or {}, conclude or {}
 
     def source(arm: str) -> float:
@@ -563,6 +570,10 @@ def command_source(
             run_hook(after[arm], "conclude")
         if listen:
             listen(arm, measurement)
+        if measurement.timed_out:
+            limit = conditions.timeout if conditions else None
+            msg = f"command {neutralized(by_name[arm].text)!r} was killed after {limit:g} seconds"
+            raise TimeoutError(msg)
         return measurement.value
 
     return source
@@ -577,7 +588,8 @@ def warm_up(source: Source, arms: Sequence[str], runs: int) -> None:
     """
     for _ in range(check_count("runs", runs, least=0)):
         for arm in arms:
-            source(arm)
+            with suppress(TimeoutError):
+                source(arm)
 
 
 def frame_source(
