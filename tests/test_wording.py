@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from truearm.claims import wording
-from truearm.claims.certificate import DECIDED, Alarm, Status, Verdict
+from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.notebook import html
 from truearm.claims.result import Lead
@@ -215,6 +215,13 @@ def test_doubtful_says_what_is_wrong_what_to_do_and_claims_nothing():
     assert "Measure the arms side by side" in text
     assert "A looks best." in text
     assert not re.search(r"\bsure\b|support|has the|better|x B's", text)
+
+
+def test_drift_beside_a_result_does_not_advise_what_was_done():
+    problem = Problem(arms=("A", "B"))
+    text = wording.alarm(DOUBT._replace(detail=SIDE_BY_SIDE), problem)
+    assert "Measure the arms side by side" not in text
+    assert "nothing is promised under drift: keep conditions the same." in text
 
 
 def test_many_doubts_are_counted():

@@ -557,7 +557,7 @@ def _on_ties(setting: _Setting) -> list[str]:
     if not setting.tied:
         return []
     name = wording.quantile_name(setting.quantile)
-    return [f"The best arm and another have the same {name}: none of the two is better."]
+    return [f"The best arm and another have the same {name}: neither is better."]
 
 
 def _on_pilot(setting: _Setting) -> list[str]:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truearm import policies
 from truearm.claims import alarms
-from truearm.claims.certificate import Alarm, Status, Verdict
+from truearm.claims.certificate import SIDE_BY_SIDE, Alarm, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
@@ -710,7 +710,7 @@ class Study:
         if found and not self.policy.alike:
             verdict = Verdict.doubtful(found, self.problem.arms)
         else:
-            self._noticed = found
+            self._noticed = tuple(alarm._replace(detail=SIDE_BY_SIDE) for alarm in found)
         self._verdict = verdict
         self._final = self._snapshot()
         self._wanted, self._order = [0] * len(self._tapes), []

@@ -37,6 +37,8 @@ class Status(StrEnum):
     DOUBTFUL = "doubtful"
 
 
+SIDE_BY_SIDE = "side by side"
+"""The detail of "dependence" where all arms were pulled alike: it is then told beside a result, not a doubt."""
 DECIDED = (Status.CERTIFIED, Status.TOLERABLE, Status.SEPARATED)
 
 
@@ -60,7 +62,7 @@ class Alarm(NamedTuple):
     values: tuple[float, ...] = ()
     """Readings that belong to it, in the user's unit."""
     detail: str = ""
-    """What else is needed to say it: a factor between units, the name of a column."""
+    """What else is needed to say it: a factor between units, the name of a column, how arms were pulled."""
 
 
 class Claim(NamedTuple):

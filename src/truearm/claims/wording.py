@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
-from truearm.claims.certificate import DECIDED, Alarm, Status
+from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.result import Arm, Lead, Result
 from truearm.evidence import Levels
 from truearm.evidence.judge import UNDECLARED
@@ -464,6 +464,14 @@ def _exhausted(result: Result) -> list[str]:
     ]
 
 
+_REMEDIES = {
+    False: "Measure the arms side by side (`truearm race`, or policy=ta.TopTwo(balanced=True)), keep conditions "
+    "the same, or give one reading per independent unit.",
+    True: "The arms were measured side by side, so this met all of them; still, nothing is promised under drift: "
+    "keep conditions the same.",
+}
+
+
 def alarm(one: Alarm, problem: Problem) -> str:
     """Return what in the readings does not fit the promises, and what to do about it.
 
@@ -478,8 +486,7 @@ def alarm(one: Alarm, problem: Problem) -> str:
     declared = _declaration(problem)
     said = {
         "dependence": f"{f'The readings of {arm} depend' if one.arm else 'Readings depend'} on when they were "
-        "taken: conditions drift, come and go, or readings repeat. Measure the arms side by side (`truearm race`, "
-        "or policy=ta.TopTwo(balanced=True)), keep conditions the same, or give one reading per independent unit.",
+        f"taken: conditions drift, come and go, or readings repeat. {_REMEDIES[one.detail == SIDE_BY_SIDE]}",
         "missing": f"{some} are missing, more than chance explains when {declared}: "
         + (
             'find out why they fail, count them at their worst (missing="worst"), or raise eps.'

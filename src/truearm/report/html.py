@@ -411,8 +411,8 @@ def _readings(picture: Picture) -> str:
             "Above, the density of all readings; below, single ones, the first pull on top and the last at the "
             "bottom: a few hundred, evenly spaced in order of pull. Upright marks are readings more than ten "
             "robust standard deviations from their arm's median; the shaded margins hold what lies beyond the "
-            "picture. Nobody can tell which single readings are bad: contamination that hides among the true "
-            "readings is not to be seen here."
+            "picture. Which single readings are bad cannot be told: contamination that hides among the true "
+            "readings does not show here."
         ),
     )
 
