@@ -213,7 +213,7 @@ def test_a_timeout_is_a_right_censored_reading():
 
 
 def test_data_that_end_exhaust_the_study():
-    data = {arm: iter(range(n)) for arm, n in (("A", 40), ("B", 18))}
+    data = {arm: iter([37 * i % 41 for i in range(n)]) for arm, n in (("A", 40), ("B", 18))}
 
     def from_data(arm):
         for value in data[arm]:

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -164,7 +164,7 @@ def race_command(ctx: click.Context, /, commands: tuple[str, ...], **chosen: Any
     Up to 5 % of the runs may be disturbed in any way without spoiling the answer (--contamination). Commands run
     without a shell unless one of them uses shell syntax; then all run through the same shell.
 
-    Exit codes: 0 decided; 1 a gate failed; 2 usage, or a command failed; 3 not decided; 4 alarm with --strict.
+    Exit codes: 0 decided; 1 a gate failed; 2 usage, or a command failed; 3 not decided; 4 doubtful.
     """  # noqa: D301 - click wants the control character
     asked = SimpleNamespace(**chosen)
     _check_files(asked)
@@ -262,9 +262,12 @@ def _defined(lines: Sequence[str], asked: SimpleNamespace) -> tuple[Setting, Pro
     if gate is not None and tolerance:
         setting = handicapped(setting, _known(gate, setting.arms), tolerance, goal)
         tolerance = Tolerance()
+    if gate is not None:
+        setting = replace(setting, guard=_in_race(gate, setting))
     problem = Problem(
         arms=setting.arms,
-        delta=asked.delta,
+        # a gate shares its error probability out over the comparisons, and the race goes on until they can be made
+        delta=asked.delta if gate is None else asked.delta / len(setting.arms),
         contamination=asked.contamination,
         tolerance=tolerance,
         quantile=asked.quantile,
@@ -348,7 +351,7 @@ def _known(name: str, arms: Sequence[str]) -> str:
 def _in_race(name: str, setting: Setting) -> str:
     """Return what a command is called in the race, where the baseline may carry a handicap in its name."""
     given = setting.handicap
-    if given is not None and name not in setting.arms and given.arm.rsplit(" ", 2)[0] == name:
+    if given is not None and name not in setting.arms and given.baseline == name:
         return given.arm
     return _known(name, setting.arms)
 
@@ -395,7 +398,7 @@ def _outcome(race: _Race, asked: SimpleNamespace) -> Outcome:
     result = _result(race, asked)
     names = {key: getattr(asked, key) for key in ("baseline", "fail_unless_best", "fail_if_worse_than")}
     found = {key: name and _in_race(name, race.setting) for key, name in names.items()}
-    gate = found["fail_if_worse_than"] or (race.setting.handicap.arm if race.setting.handicap else None)
+    gate = found["fail_if_worse_than"] or race.setting.guard
     late = asked.max_time is not None and time.monotonic() - began >= asked.max_time
     most = asked.max_runs is not None and max(result.pulls.values()) >= asked.max_runs
     return Outcome(
