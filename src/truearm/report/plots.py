@@ -56,7 +56,7 @@ def intervals(result: Result, ax: "Axes | None" = None) -> "Axes":
     >>> from matplotlib.figure import Figure
     >>> from truearm import Study
     >>> study = Study(["A", "B"])
-    >>> study.tell_arrays({arm: range(n) for arm, n in study.ask_counts().items()})
+    >>> study.tell_arrays({arm: [i * 7 % 16 for i in range(n)] for arm, n in study.ask_counts().items()})
     >>> study.stop()
     >>> intervals(study.result, Figure().add_subplot()).get_xlabel()
     'true median if at most 5% of the readings are bad'
@@ -98,7 +98,7 @@ def evidence_over_time(result: Result, readings: Tapes, ax: "Axes | None" = None
     >>> from matplotlib.figure import Figure
     >>> from truearm import Study
     >>> study = Study(["A", "B"])
-    >>> study.tell_arrays({arm: range(n) for arm, n in study.ask_counts().items()})
+    >>> study.tell_arrays({arm: [i * 7 % 16 for i in range(n)] for arm, n in study.ask_counts().items()})
     >>> study.stop()
     >>> len(evidence_over_time(study.result, study.readings, Figure().add_subplot()).lines)
     2
@@ -134,7 +134,7 @@ def quality(result: Result, ax: "Axes | None" = None) -> "Axes":
     >>> from matplotlib.figure import Figure
     >>> from truearm import Study
     >>> study = Study(["A", "B"])
-    >>> study.tell_arrays({arm: range(n) for arm, n in study.ask_counts().items()})
+    >>> study.tell_arrays({arm: [i * 7 % 16 for i in range(n)] for arm, n in study.ask_counts().items()})
     >>> study.stop()
     >>> quality(study.result, Figure().add_subplot()).get_ylabel()
     'guaranteed share at least x'
@@ -165,7 +165,7 @@ def readings_strip(result: Result, readings: Tapes, ax: "Axes | None" = None) ->
     >>> from matplotlib.figure import Figure
     >>> from truearm import Study
     >>> study = Study(["A", "B"])
-    >>> study.tell_arrays({arm: range(n) for arm, n in study.ask_counts().items()})
+    >>> study.tell_arrays({arm: [i * 7 % 16 for i in range(n)] for arm, n in study.ask_counts().items()})
     >>> study.stop()
     >>> drawn = readings_strip(study.result, study.readings, Figure().add_subplot())
     >>> [label.get_text() for label in drawn.get_yticklabels()]

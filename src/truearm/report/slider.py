@@ -182,7 +182,7 @@ def view(picture: Picture) -> dict[str, Any]:
     --------
     >>> from truearm import Study
     >>> study = Study(["A", "B"])
-    >>> study.tell_arrays({arm: range(n) for arm, n in study.ask_counts().items()})
+    >>> study.tell_arrays({arm: [i * 7 % 16 for i in range(n)] for arm, n in study.ask_counts().items()})
     >>> study.stop()
     >>> sorted(view(Picture.of(study.result, study.readings))["adversaries"])
     ['malicious', 'oblivious', 'prescient']
