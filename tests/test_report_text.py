@@ -166,7 +166,22 @@ def test_a_censored_quantile_is_shown_as_a_time_out(goal, late):
     assert shown["late"].quantile == "time-out"
     assert shown["A"].quantile == "1"
     assert {row.arm: row for row in rows(study.result, PLAIN)}["late"].quantile in ("inf", "-inf")
-    assert shown["late"].relative == ""
+    assert shown["late"].relative == ("-" if goal == "min" else "")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "sentence"),
+    [
+        (Ratio("A", "B", 1.0, 1.0, 1.0), "A and B are equal."),
+        (Ratio("A", "B", 1.0, 0.9, 1.1), "B is not slower than A (observed equal)."),
+        (Ratio("A", "B", 2.0, 1.0, 3.0), "B is not slower than A (observed 2x faster)."),
+        (Ratio("A", "B", 0.95, 0.9, 1.1), "B is not slower than A (observed 1.05x slower)."),
+        (Ratio("A", "B", 2.0, 1.5, 3.0), "B is 1.5x to 3x faster than A (observed 2x)."),
+        (Ratio("A", "B", math.inf, 1.5, math.inf), "B is not slower than A."),
+    ],
+)
+def test_without_strict_evidence_an_order_is_not_said_to_be_strict(ratio, sentence):
+    assert comparison(ratio, "wall", "min", decided=True, strict=False) == sentence
 
 
 def test_nothing_bounded_is_said_so():

@@ -64,8 +64,8 @@ def _titles(problem: Problem) -> tuple[str, ...]:
 
 def _row(result: Result, arm: Arm, span: tuple[float, float]) -> str:
     kind = "best" if arm.name == result.best else "" if arm.name in result.candidates else "out"
-    where = "contradictory"
-    if arm.low <= arm.high:
+    where = "–" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
+    if arm.low <= arm.high and where != "–":
         where = " to ".join(map(_short, interval_ends(arm.low, arm.high)))
     texts = (name_of(arm.name), count(arm.n), _short(number(arm.observed)), where, _short(number(arm.mad)))
     cells = "".join(f"<td>{escape(text)}</td>" for text in texts)

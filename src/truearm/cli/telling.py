@@ -160,7 +160,12 @@ def _comparisons(outcome: Outcome) -> list[str]:
     goal, metric = outcome.result.problem.goal, outcome.setting.metric
     result = outcome.result
     certain = result.best if result.status in (Status.CERTIFIED, Status.SEPARATED) else None
-    return [text.comparison(ratio, metric, goal, decided=ratio.reference == certain) for ratio in outcome.ratios]
+    worse = {lead.than for lead in result.better_by if lead.at_least is not None}
+    return [
+        text.comparison(ratio, metric, goal, decided=ratio.reference == certain)
+        for ratio in outcome.ratios
+        if ratio.reference != certain or ratio.arm in worse  # else the first sentence says all that is certain
+    ]
 
 
 def _gates(outcome: Outcome) -> Iterator[str]:

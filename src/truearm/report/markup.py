@@ -1,5 +1,6 @@
 """The few elements a page is made of. Every word of a user goes through `text`."""
 
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -80,5 +81,9 @@ def between(low: float, high: float) -> str:
     --------
     >>> between(1.0, 2.5), between(2.0, 1.0)
     ('1 to 2.5', 'contradictory')
+    >>> between(-math.inf, math.inf)
+    '–'
     """
+    if math.isinf(low) and math.isinf(high):
+        return "–"
     return " to ".join(map(short, interval_ends(low, high))) if low <= high else "contradictory"

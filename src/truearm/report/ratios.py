@@ -30,7 +30,8 @@ class Ratio(NamedTuple):
 def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
     """Return the ratios of all other arms to the reference, or to the leader if none is named.
 
-    Readings must be positive for ratios to mean anything; where an interval is not, there are none.
+    Readings must be positive for ratios to mean anything; where an interval is not, there are none. The ratio of
+    an arm whose quantile timed out to one whose did not is infinite.
 
     Examples
     --------
@@ -51,12 +52,12 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
     return tuple(
         _ratio(result, arm, base, certain.get(arm.name) or 0.0)
         for arm in result.arms
-        if arm.name != base.name and 0 < arm.observed < math.inf and arm.low <= arm.high
+        if arm.name != base.name and arm.observed > 0 and arm.low <= arm.high
     )
 
 
 def _ratio(result: Result, arm: Arm, base: Arm, factor: float) -> Ratio:
-    low = max(arm.low, 0.0) / base.high if base.high > 0 else 0.0
+    low = max(arm.low, 0.0) / base.high if 0 < base.high < math.inf else 0.0
     high = arm.high / base.low if base.low > 0 else math.inf
     if factor >= 1:
         low, high = (max(low, factor), high) if result.problem.goal == "min" else (low, min(high, 1 / factor))

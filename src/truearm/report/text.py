@@ -108,13 +108,15 @@ def _divided(x: float | None, unit: Unit) -> float | None:
     return None if x is None else x / unit.size
 
 
-def comparison(ratio: Ratio, metric: str, goal: str, *, decided: bool = False) -> str:
+def comparison(ratio: Ratio, metric: str, goal: str, *, decided: bool = False, strict: bool = True) -> str:
     """Return a ratio as a sentence, the better arm first, both ends rounded outward.
 
     Parameters
     ----------
     decided
-        Whether the reference is certified to be better: evidence may decide what intervals leave open.
+        Whether no arm is better than the reference: evidence may decide what intervals leave open.
+    strict
+        Whether the other arm is certainly worse, which needs more evidence (evidence T10a).
 
     Examples
     --------
@@ -122,24 +124,53 @@ def comparison(ratio: Ratio, metric: str, goal: str, *, decided: bool = False) -
     'B is 1.31x to 1.44x faster than A (observed 1.37x).'
     >>> comparison(Ratio("A", "B", 1.1, 0.95, 1.2), "wall", "min", decided=True)
     'B is up to 1.2x faster than A (observed 1.1x).'
+    >>> comparison(Ratio("A", "B", 1.1, 0.95, 1.2), "wall", "min", decided=True, strict=False)
+    'B is not slower than A (observed 1.1x faster).'
     >>> comparison(Ratio("A", "B", 1.1, 0.95, 1.2), "wall", "min")
     'A is between 1.2x slower and 1.06x faster than B (observed 1.1x slower).'
     """
-    up, down = _words(metric, goal)
     arm, base = name_of(ratio.arm), name_of(ratio.reference)
+    gain, words = ratio, _words(metric, goal)  # of the arm over the reference
+    if goal == "min":
+        gain = _inverse(ratio)._replace(arm=ratio.arm, reference=ratio.reference)
+    if ratio.low == ratio.high == 1:
+        return f"{arm} and {base} are equal."
+    if decided and not (0 < ratio.observed < math.inf and gain.high < 1):
+        return f"{base} is {_order(_inverse(gain), words, strict=strict)}."
     if not 0 < ratio.observed < math.inf:  # a time-out says how long, not how much longer
-        order = f"{base} is {up} than {arm}"
-        return f"{order}." if decided else f"{arm} against {base}: no ratio, because the readings have no bound."
-    gain = ratio if goal == "max" else _inverse(ratio)
-    loss = _inverse(gain)
-    seen = f"observed {number(max(gain.observed, loss.observed), 0.01)}x"
-    if decided and loss.low < 1:
-        most = "" if math.isinf(loss.high) else f"up to {number(loss.high, 0.01, ROUND_CEILING)}x "
-        return f"{base} is {most}{up} than {arm} ({seen})."
-    if gain.low >= 1:
-        return f"{arm} is {_span(gain)} {up} than {base} ({seen})."
-    if loss.low >= 1:
-        return f"{base} is {_span(loss)} {up} than {arm} ({seen})."
+        return f"{arm} against {base}: no ratio, because the readings have no bound."
+    return _bounded(gain, words)
+
+
+def _order(loss: Ratio, words: tuple[str, str], *, strict: bool) -> str:
+    """Return that the first arm of a ratio is better, or only that it is not worse, and what was observed."""
+    (up, down), other = words, name_of(loss.reference)
+    seen = _times(loss, words) if 0 < loss.observed < math.inf else ""
+    if not strict:
+        return f"not {down} than {other}{f' (observed {seen})' if seen else ''}"
+    most = "" if not seen or math.isinf(loss.high) else f"up to {number(loss.high, 0.01, ROUND_CEILING)}x "
+    return f"{most}{up} than {other}{f' (observed {_factor(loss)})' if seen else ''}"
+
+
+def _times(ratio: Ratio, words: tuple[str, str]) -> str:
+    """Return an observed ratio as so many times better or worse."""
+    if ratio.observed == 1:
+        return "equal"
+    return f"{_factor(ratio)} {words[ratio.observed < 1]}"
+
+
+def _factor(ratio: Ratio) -> str:
+    return f"{number(max(ratio.observed, 1 / ratio.observed), 0.01)}x"
+
+
+def _bounded(gain: Ratio, words: tuple[str, str]) -> str:
+    """Return what the interval of a ratio says of the order of two arms."""
+    (up, down), loss = words, _inverse(gain)
+    arm, base = name_of(gain.arm), name_of(gain.reference)
+    seen = f"observed {_factor(gain)}"
+    if gain.low > 1 or loss.low > 1:
+        better, worse, by = (arm, base, gain) if gain.low > 1 else (base, arm, loss)
+        return f"{better} is {_span(by)} {up} than {worse} ({seen})."
     seen += f" {up if gain.observed >= 1 else down}"
     if math.isinf(gain.high) and math.isinf(loss.high):
         return f"{arm} against {base}: too few runs to bound the ratio ({seen})."
@@ -159,8 +190,8 @@ def _words(metric: str, goal: str) -> tuple[str, str]:
 
 
 def _inverse(ratio: Ratio) -> Ratio:
-    low, high = (math.inf if end <= 0 else 1 / end for end in (ratio.high, ratio.low))
-    return Ratio(ratio.reference, ratio.arm, 1 / ratio.observed, low, high)
+    low, high, observed = (math.inf if end <= 0 else 1 / end for end in (ratio.high, ratio.low, ratio.observed))
+    return Ratio(ratio.reference, ratio.arm, observed, low, high)
 
 
 def _span(ratio: Ratio) -> str:
@@ -271,8 +302,8 @@ def _row(result: Result, arm: Arm, found: dict[str, Ratio], censored: float | No
         relative = f"{number(ratio.observed, 0.01)} ({low} to {high})"
     elif found and arm.name not in {r.reference for r in found.values()}:
         relative = ""
-    interval = "unknown" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
-    if arm.low <= arm.high and interval != "unknown":
+    interval = "-" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
+    if arm.low <= arm.high and interval != "-":
         interval = " to ".join(map(_short, interval_ends(arm.low, arm.high)))
     return Row(
         name_of(arm.name),
