@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from truearm import analyze
-from truearm.analysis import analyze
 from truearm.claims import alarms
 from truearm.errors import InvalidArgument
 from truearm.evidence import units
