@@ -21,7 +21,7 @@ from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.events import Event, Noted
 from truearm.policies import Policy
-from truearm.problem import Contamination, Pull, Regularity, Tolerance, check_count, check_positive
+from truearm.problem import Contamination, Missing, Pull, Regularity, Tolerance, check_count, check_positive
 from truearm.study import Study
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def find_best(
     on_error: OnError = "stop",
     regularity: Regularity | None = None,
     dependent_arms: bool = False,
+    missing: Missing = "worst",
     seed: int | None = None,
 ) -> Result:
     """Pull arms until it is known which has the best true median, and return what is known.
@@ -60,7 +61,7 @@ def find_best(
     arms
         For each arm a function without arguments that returns one reading. Successive calls must be fresh,
         independent draws of that arm (docs/assumptions.md).
-    delta, contamination, tolerance, quantile, goal, policy, max_pulls, regularity, dependent_arms, seed
+    delta, contamination, tolerance, quantile, goal, policy, max_pulls, regularity, dependent_arms, missing, seed
         As in `Study`.
     max_seconds
         Budget of time; what is known then is returned as `exhausted`. Pulls in progress are not interrupted.
@@ -102,6 +103,7 @@ def find_best(
         max_pulls=max_pulls,
         regularity=regularity,
         dependent_arms=dependent_arms,
+        missing=missing,
         seed=seed,
     )
     with _opened(store) as log:

@@ -42,7 +42,17 @@ from truearm.events import (
 from truearm.evidence.sample import as_readings
 from truearm.evidence.serial import Serial, due
 from truearm.policies import Policy, Standing, Told
-from truearm.problem import Contamination, Missing, Problem, Pull, Regularity, Tolerance, check_arms, check_count
+from truearm.problem import (
+    Contamination,
+    Missing,
+    Problem,
+    Pull,
+    Regularity,
+    Tolerance,
+    as_number,
+    check_arms,
+    check_count,
+)
 
 Floats = NDArray[np.float64]
 
@@ -531,17 +541,8 @@ class Study:
     def _number(self, value: object, arm: int, ticket: int) -> float:
         if type(value) is float:
             return value
-        try:
-            if isinstance(value, str | bytes):
-                raise TypeError
-            return float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            name = self.problem.arms[arm]
-            msg = (
-                f"value of ticket {ticket} ({name!r}) must be a number, but got {value!r}; "
-                "tell nan for a reading that went wrong"
-            )
-            raise InvalidArgument(msg) from None
+        name = f"value of ticket {ticket} ({self.problem.arms[arm]!r})"
+        return as_number(name, value, "tell nan for a reading that went wrong", boolean=True)
 
     def _repeated(self, ticket: int, value: float, known: float, arm: str) -> None:
         if value == known or (math.isnan(value) and math.isnan(known)):

@@ -1,59 +1,36 @@
 """A load on all arms makes no winner of equal ones, and independent readings are not called doubtful.
 
-Evidence of drift stands beside the policy: it looks when looks are due and once more at the end, and a winner
-counts only if the combined evidence of the tapes is below `LOG_DOUBT`. benchmarks/drift.py reports the full sizes.
+Evidence of drift stands beside the policy: it looks when looks are due and once more at the end, and changes no
+pull. benchmarks/drift.py reports the full sizes.
 """
 
 import math
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
 
-from truearm import Study
-from truearm.evidence.serial import LOG_DOUBT, Serial, combined, due
+from truearm import Study, TopTwo, find_best
+from truearm.claims.certificate import Verdict
+from truearm.evidence.serial import LOG_DOUBT, Serial, combined
 from truearm.lab import loads
-from truearm.run import run
+from truearm.policies import Told
+from truearm.problem import Problem
 
 from .promise import kept
 
 pytestmark = pytest.mark.statistical
 DELTA, MAX_PULLS = 0.05, 2500
 NOMINAL = {"wander": loads.wander, "neighbor": loads.neighbor, "ramp": loads.ramp}
-WINNERS = ("certified", "separated", "tolerable")
-
-
-class Monitor:
-    """The tapes of k arms, what they say about drift, and whether that was looked at lately."""
-
-    def __init__(self, k):
-        self.tapes, self.states, self.seen = [[] for _ in range(k)], [Serial(i) for i in range(k)], 0
-
-    def doubtful(self, *, now=False):
-        n = sum(map(len, self.tapes))
-        if now or due(self.seen, n):
-            self.states = [s.extended(tape[s.n :]) for s, tape in zip(self.states, self.tapes, strict=True)]
-            self.seen = n
-        return combined(self.states) >= LOG_DOUBT if self.seen == n else False
 
 
 def outcome(log_load, rng, *, k=2, goal="min", contamination=0.05):
-    """Return "winner", "doubtful" or "none" for one run of equal arms."""
-    readings, monitor = iter(loads.times(log_load, rng).tolist()), Monitor(k)
-
-    def source(arm):
-        def pull():
-            monitor.tapes[int(arm)].append(next(readings))
-            return monitor.tapes[int(arm)][-1]
-
-        return pull
-
-    arms = [str(i) for i in range(k)]
-    study = Study(arms, goal=goal, contamination=contamination, max_pulls=log_load.size)
-    result = run(study, source, watch=monitor.doubtful)  # what `find_best` does
-    if monitor.doubtful(now=True):
-        return "doubtful"
-    return "winner" if result.status.value in WINNERS else "none"
+    """Return "winner", "doubtful" or "none" for one run of equal arms, as `find_best` makes it."""
+    readings = iter(loads.times(log_load, rng).tolist())
+    arms = {str(i): partial(next, readings) for i in range(k)}
+    found = find_best(arms, goal=goal, contamination=contamination, max_pulls=log_load.size, progress=False)
+    return {"doubtful": "doubtful"}.get(found.status.value, "none" if found.best is None else "winner")
 
 
 def outcomes(load, runs, *, seed=0, **setting):
@@ -126,3 +103,21 @@ def test_a_load_makes_no_winner(load):
 def test_a_load_makes_no_winner_in_full(load, contamination):
     """400 runs, at most 28 winners: a chance of .15 passes with a chance below 1e-6."""
     assert outcomes(NOMINAL[load], 400, contamination=contamination)["winner"] <= 28
+
+
+def test_the_monitor_changes_no_pull():
+    """A study of independent readings asks for what the policy alone asks for, and ends where it does."""
+    problem, policy = Problem(arms=("A", "B", "C")), TopTwo()
+    for seed in range(10):
+        tapes = dict(
+            zip("ABC", np.random.default_rng(seed).normal(size=(3, 4000)) + [[1.0], [0.5], [0.0]], strict=True)
+        )
+        state, issued = policy.start(problem), dict.fromkeys("ABC", 0)
+        study = Study.of(problem, policy=policy)
+        while not isinstance(batch := policy.ask(state), Verdict):
+            assert study.ask_counts() == batch
+            new = {arm: np.arange(issued[arm], issued[arm] + n) for arm, n in batch.items()}
+            issued.update({arm: issued[arm] + n for arm, n in batch.items()})
+            state = policy.tell(state, {arm: Told(at, tapes[arm][at]) for arm, at in new.items()}, issued)
+            study.tell_arrays({arm: tapes[arm][at] for arm, at in new.items()})
+        assert (study.result.best, study.result.pulls) == (batch.best, issued)

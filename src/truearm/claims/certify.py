@@ -76,6 +76,7 @@ def certify(
     known = leader is not None and not doubtful
     compared = known and not verdict.estimated  # by quantiles: of another estimator the evidence says nothing
     ties = _ties(judge, found[None], verdict)
+    candidates = (*verdict.candidates, *(arm for arm in ties if arm not in verdict.candidates))
     arms = tuple(
         describe(name, sample, problem, design=design, known=not doubtful)
         for name, sample in zip(problem.arms, samples, strict=True)
@@ -85,7 +86,7 @@ def certify(
         best=verdict.best,
         leader=None if leader is None else problem.arms[leader],
         ties=ties,
-        candidates=(*verdict.candidates, *(arm for arm in ties if arm not in verdict.candidates)),
+        candidates=candidates,
         pulls=counts,
         breakdown=_breakdown(found) if compared else _NOTHING,
         breakdown_estimate=_breakdown_estimate(judge) if compared else _NOTHING,
@@ -96,14 +97,16 @@ def certify(
         problem=problem,
         design=design,
         doubts=verdict.doubts,
-        alarms=(*noticed, *_beside(alarms.find(problem, samples), verdict)),
+        alarms=(*noticed, *(a for a in alarms.find(problem, samples) if _matters(a, verdict, candidates))),
         certificate=certificate,
     )
 
 
-def _beside(found: Sequence[Alarm], verdict: Verdict) -> tuple[Alarm, ...]:
-    """Return the alarms to tell beside a verdict: not its doubts again, nor ties of quantiles nobody compared."""
-    return tuple(a for a in found if a not in verdict.doubts and not (verdict.estimated and a.kind == "ties"))
+def _matters(alarm: Alarm, verdict: Verdict, candidates: tuple[str, ...]) -> bool:
+    """Tell whether an alarm says more than the doubts; equal readings only matter between arms that are left."""
+    if alarm.kind == "ties":
+        return len(candidates) > 1 and alarm.arm in candidates and not verdict.estimated
+    return alarm not in verdict.doubts
 
 
 def _believed(problem: Problem, samples: Sequence[Sample], verdict: Verdict, design: Design) -> Verdict:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
-from types import SimpleNamespace
 from typing import Any
 
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.result import Result
 from truearm.claims.wording import count, name_of, number
+from truearm.cli.asked import Asked
 from truearm.cli.gates import about_baseline, worse_than
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
@@ -67,7 +67,7 @@ class Outcome:
         )
 
 
-def write_files(outcome: Outcome, asked: SimpleNamespace) -> None:
+def write_files(outcome: Outcome, asked: Asked) -> None:
     """Write every file that was asked for."""
     makers = {"json": _json, "csv": _csv, "markdown": summarize, "html": _html}
     for name in _FORMATS:
@@ -164,7 +164,8 @@ def _comparisons(outcome: Outcome) -> list[str]:
     return [
         text.comparison(ratio, metric, goal, decided=ratio.reference == certain)
         for ratio in outcome.ratios
-        if ratio.reference != certain or ratio.arm in worse  # else the first sentence says all that is certain
+        # what neither evidence nor intervals make strict is in the first sentence, as far as it is certain
+        if ratio.reference != certain or ratio.arm in worse or not ratio.low <= 1 <= ratio.high
     ]
 
 
