@@ -97,7 +97,7 @@ def test_ratios_to_the_best_arm_are_as_sharp_as_what_the_evidence_says(goal):
 
 def test_differences_alarms_and_doubts_are_shown_in_the_unit_too():
     tapes = {"A": [-0.5] * 200, "B": [0.5] * 200}
-    verdict = Verdict(status=Status.CERTIFIED, best="B", candidates=("B",))
+    verdict = Verdict(status=Status.CERTIFIED, best="B", candidates=("A", "B"))
     shown = in_unit(certify(Problem(arms=("A", "B")), tapes, verdict), TIMES[1])
     assert shown.better_by[0].observed == pytest.approx(1000)
     assert [alarm.values for alarm in shown.alarms] == [(-500.0,), (500.0,)]
@@ -131,7 +131,7 @@ def test_a_comparison_names_both_arms_and_what_was_observed(low, observed, high,
     sentence = comparison(Ratio("one", "two", observed, low, high), metric, goal)
     assert "one" in sentence
     assert "two" in sentence
-    assert "observed" in sentence
+    assert "observed" in sentence or low == high == 1
 
 
 @pytest.mark.parametrize(

@@ -248,9 +248,16 @@ def test_an_arm_that_sounds_like_our_own_sentences_keeps_its_whole_summary():
     for name in ("a Alarm: b", "highest median", "it. 95% sure", "Readings are in seconds."):
         tapes = {name: np.round(3 * GOOD), "B": POOR}
         for status, eps in ((Status.CERTIFIED, 0.05), (Status.SEPARATED, None)):
-            result = result_of(status, best=name, arms=(name, "B"), tapes=tapes, contamination=eps)
+            result = result_of(
+                status, best=name, candidates=(name, "B"), arms=(name, "B"), tapes=tapes, contamination=eps
+            )
             plain = result_of(
-                status, best="Q", arms=("Q", "B"), tapes={"Q": tapes[name], "B": POOR}, contamination=eps
+                status,
+                best="Q",
+                candidates=("Q", "B"),
+                arms=("Q", "B"),
+                tapes={"Q": tapes[name], "B": POOR},
+                contamination=eps,
             )
             assert result.alarms
             for alarms in (True, False):
