@@ -6,6 +6,7 @@ Nothing is computed. Numbers that bound something are rounded to the safe side.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import NamedTuple
 
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.result import Arm, Lead, Result
@@ -114,6 +115,24 @@ def interval_ends(low: float, high: float) -> tuple[str, str]:
     return number(low, quantum, ROUND_FLOOR), number(high, quantum, ROUND_CEILING)
 
 
+class Voice(NamedTuple):
+    """What a reading is called, and a better and the best arm, where people have words for it.
+
+    Examples
+    --------
+    >>> Voice("run", "run", "fastest", "faster").best
+    'fastest'
+    """
+
+    reading: str = "reading"
+    pull: str = "pull"
+    best: str = ""
+    better: str = ""
+
+
+PLAIN = Voice()
+
+
 def names(arms: Sequence[str], word: str = "and") -> str:
     """Return several arms in a sentence; beyond five the rest is counted.
 
@@ -128,6 +147,14 @@ def names(arms: Sequence[str], word: str = "and") -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"
 
 
+def _is_best(result: Result, seen: str, voice: Voice) -> tuple[str, str]:
+    """Return what the best arm is or has, and what arms tie for."""
+    if not voice.best:
+        return f"has the {_goal(result, seen)}", f"the {_goal(result, seen)}"
+    level = "" if result.problem.quantile == 0.5 else f" at the {quantile_name(result.problem.quantile)}"
+    return f"is {voice.best}{level}", f"{voice.best}{level}"
+
+
 def _goal(result: Result, seen: str = "") -> str:
     """Return what the best arm has; `seen` is "observed " where the readings are taken as they are."""
     problem = result.problem
@@ -135,13 +162,15 @@ def _goal(result: Result, seen: str = "") -> str:
     return f"{'highest' if problem.goal == 'max' else 'lowest'} {name}"
 
 
-def summary(result: Result, *, alarms: bool = True) -> str:
+def summary(result: Result, *, alarms: bool = True, voice: Voice = PLAIN) -> str:
     """Return a paragraph a manager can read: what was found, how sure it is, and what it rests on.
 
     Parameters
     ----------
     alarms
         Whether the alarms are told too; pages show them apart.
+    voice
+        What readings and better arms are called.
 
     Examples
     --------
@@ -157,11 +186,11 @@ def summary(result: Result, *, alarms: bool = True) -> str:
     at most 10%, whatever its true value. These readings support it for up to 43.4% bad readings. 2,000 pulls of 2
     arms.
     """
-    told = [*_answer(result), _effort(result), *(_alarmed(result) if alarms else ())]
+    told = [*_answer(result, voice), _effort(result, voice), *(_alarmed(result) if alarms else ())]
     return " ".join(sentence for sentence in told if sentence)
 
 
-def _answer(result: Result) -> list[str]:
+def _answer(result: Result, voice: Voice) -> list[str]:
     if not result.total:
         return _no_readings(result)
     if result.status is Status.DOUBTFUL:
@@ -174,7 +203,7 @@ def _answer(result: Result) -> list[str]:
         Status.SEPARATED: _separated,
         Status.INDISTINGUISHABLE: _indistinguishable,
     }
-    return said.get(result.status, _exhausted)(result)
+    return said.get(result.status, _exhausted)(result, voice)
 
 
 def _no_readings(result: Result) -> list[str]:
@@ -195,8 +224,8 @@ def _hopeless(result: Result) -> str:
     )
 
 
-def _effort(result: Result) -> str:
-    arms, what = len(result.problem.arms), getattr(result, "counted", "pull")
+def _effort(result: Result, voice: Voice) -> str:
+    arms, what = len(result.problem.arms), getattr(result, "counted", voice.pull)
     total = f"{count(result.total)} {what}{'' if result.total == 1 else 's'}"
     units = getattr(result, "units", None)
     each = "" if units is None else f", one per {name_of(units.name)}"
@@ -280,28 +309,29 @@ def equals(result: Result) -> tuple[str, ...]:
     return tuple(arm for arm in result.ties if arm in same)
 
 
-def _head(result: Result, seen: str = "") -> str:
+def _head(result: Result, voice: Voice, seen: str = "") -> str:
     """Return who is best and by how much; arms that tie with it are named with it (evidence T11)."""
     tied = equals(result)
-    verb = "tie for" if tied else "has"
-    head = f"{names([result.best or '', *tied])} {verb} the {_goal(result, seen)}"
-    told = _leads(result, [lead for lead in result.better_by if lead.than not in tied])
+    best, tie = _is_best(result, seen, voice)
+    who = names([result.best or "", *tied])
+    head = f"{who} tie for {tie}" if tied else f"{who} {best}"
+    told = _leads(result, [lead for lead in result.better_by if lead.than not in tied], voice)
     open_ = [arm for arm in result.ties if arm not in tied]
     perhaps = f" {names(open_)} may be just as good: equal readings leave that open." if open_ else ""
     return f"{head}{f': {told}' if told else ''}.{perhaps}"
 
 
-def _leads(result: Result, leads: Sequence[Lead]) -> str:
+def _leads(result: Result, leads: Sequence[Lead], voice: Voice) -> str:
     """Return the distances to the nearest rivals."""
     nearest = sorted(leads, key=lambda lead: lead.observed)[:_COMPARED]
-    told = [lead(one, result.problem.goal) for one in nearest]
+    told = [lead(one, result.problem.goal, voice) for one in nearest]
     more = len(leads) - len(nearest)
     text = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}" if told else ""
     rest = f"; {count(more)} other{'s are' if more > 1 else ' is'} further behind"
     return text + rest if more else text
 
 
-def lead(one: Lead, goal: str) -> str:
+def lead(one: Lead, goal: str, voice: Voice = PLAIN) -> str:
     """Return how far the best arm is from another one, rounded to the safe side.
 
     Examples
@@ -310,18 +340,22 @@ def lead(one: Lead, goal: str) -> str:
     ("1.41x B's (at least 1.06x)", "5.12 below B's")
     >>> lead(Lead("B", "ratio", 1.414, 1.0666), "min")
     "B's is 1.41x as high (at least 1.06x)"
+    >>> lead(Lead("B", "ratio", 1.414, 1.0666), "min", Voice("run", "run", "fastest", "faster"))
+    '1.41x faster than B (at least 1.06x)'
     """
     rival = name_of(one.than)
+    if math.isinf(one.observed):
+        return f"{rival} has no bound: it timed out or is infinite"
     if one.scale == "difference":
         sure = (
             "" if one.at_least is None else f" (at least {number(one.at_least, one.at_least / 10, ROUND_FLOOR)})"
         )
         side = "above" if goal == "max" else "below"
-        if math.isinf(one.observed):
-            return f"infinitely far {side} {rival}'s"
         return f"{number(one.observed, abs(one.observed) / 100)} {side} {rival}'s{sure}"
     sure = "" if one.at_least is None else least_factor(one.at_least)
     times = factor(one.observed)
+    if voice.better:
+        return f"{times} {voice.better} than {rival}{sure}"
     return f"{times} {rival}'s{sure}" if goal == "max" else f"{rival}'s is {times} as high{sure}"
 
 
@@ -348,25 +382,27 @@ def least_factor(x: float) -> str:
     return "" if told == "1x" else f" (at least {told})"
 
 
-def _certified(result: Result) -> list[str]:
+def _certified(result: Result, voice: Voice) -> list[str]:
     declared = result.problem.contamination or Contamination(0.0)
-    return [_head(result), f"{_sure(result.problem)} sure, {bad(declared)}.", _up_to(result, declared)]
+    sure = f"{_sure(result.problem)} sure, {bad(declared, voice.reading)}."
+    return [_head(result, voice), sure, _up_to(result, declared, voice)]
 
 
-def _up_to(result: Result, declared: Contamination) -> str:
+def _up_to(result: Result, declared: Contamination, voice: Voice) -> str:
     """Return how much contamination the readings at hand bear; what was certified at eps stands at eps."""
     point = getattr(result.breakdown, declared.adversary.value)
     if point is None:
         return ""
     point = max(point, declared.eps) if result.status is Status.CERTIFIED else point
-    return f"These readings support it for up to {percent(point, ROUND_FLOOR)} bad readings."
+    what = f"{voice.reading}s"
+    return f"These {what} support it for up to {percent(point, ROUND_FLOOR)} bad {what}."
 
 
 def _amount(amount: float, *, relative: bool) -> str:
     return percent(amount, ROUND_CEILING) if relative else number(amount, amount / 10, ROUND_CEILING)
 
 
-def _tolerable(result: Result) -> list[str]:
+def _tolerable(result: Result, voice: Voice) -> list[str]:
     problem = result.problem
     tolerance, declared = problem.tolerance, problem.contamination or Contamination(0.0)
     best, asked = name_of(result.best or ""), _amount(tolerance.amount, relative=tolerance.relative)
@@ -378,7 +414,7 @@ def _tolerable(result: Result) -> list[str]:
         head = f"{best} is within {asked} of the {_goal(result)}, beside what bad readings hide."
     else:
         head = f"{best} is best up to the allowed quantile slack."
-    return [head, f"{_sure(problem)} sure, {_kept(result)}{bad(declared)}.", _best_itself(result)]
+    return [head, f"{_sure(problem)} sure, {_kept(result)}{bad(declared, voice.reading)}.", _best_itself(result)]
 
 
 def _best_itself(result: Result) -> str:
@@ -391,10 +427,10 @@ def _kept(result: Result) -> str:
     return "as long as the estimator errs by no more than its radius and bias, and " * result.certificate.estimated
 
 
-def _separated(result: Result) -> list[str]:
+def _separated(result: Result, voice: Voice) -> list[str]:
     future = "" if result.certificate.estimated else " and whoever makes them does not see the future"
     return [
-        _head(result, "observed "),
+        _head(result, voice, "observed "),
         f"{_sure(result.problem)} sure that it is the best arm, {_kept(result)}as long as bad readings do not "
         f"reverse the true order{future}.",
         _certified_besides(result),
@@ -410,25 +446,34 @@ def _certified_besides(result: Result) -> str:
     return f"Without that promise these readings support it for up to {percent(point, ROUND_FLOOR)} bad readings."
 
 
-def _indistinguishable(result: Result) -> list[str]:
+def _indistinguishable(result: Result, voice: Voice) -> list[str]:
     problem = result.problem
     declared = problem.contamination or Contamination(0.0)
     if min(Levels.of(problem.level, problem.contamination)) <= 0:
         return [_hopeless(result)]
     within = f" within {_amount(problem.tolerance.amount, relative=problem.tolerance.relative)}"
-    hidden = f": {percent(declared.eps)} bad readings could hide the difference" if declared.eps else ""
+    hidden = f": {percent(declared.eps)} bad {voice.reading}s could hide the difference" if declared.eps else ""
+    lost = [arm.name for arm in result.arms if arm.name in result.candidates and _is_lost(arm, problem)]
+    why = f": {names(lost)} timed out or failed too often" if lost else hidden
+    best = f"which {_is_best(result, '', voice)[0]}{within if problem.tolerance else ''}"
     return [
-        f"Not decided: {names(result.candidates)} are too close to tell which has the {_goal(result)}"
-        f"{within if problem.tolerance else ''}{hidden}.",
-        f"More readings would not help ({_sure(problem)} sure, if they keep behaving the same).",
+        f"Not decided: {names(result.candidates)} are too close to tell {best}{why}."
+        if not lost
+        else f"Not decided {best}{why}.",
+        f"More {voice.reading}s would not help ({_sure(problem)} sure, if they keep behaving the same).",
         _best_looking(result),
-        _decided_at(result, declared),
+        _decided_at(result, declared, voice),
     ]
+
+
+def _is_lost(arm: Arm, problem: Problem) -> bool:
+    """Tell whether an arm has no value at its quantile: it timed out there, or all its readings are missing."""
+    return math.isnan(arm.observed) or arm.observed == problem.censored
 
 
 def _best_looking(result: Result) -> str:
     arm = next((arm for arm in result.arms if arm.name == result.leader), None)
-    if arm is None or math.isnan(arm.observed):
+    if arm is None or _is_lost(arm, result.problem):
         return ""
     head = f"{name_of(arm.name)} looks best ({number(arm.observed)})"
     if math.isinf(result.tolerance):
@@ -439,29 +484,34 @@ def _best_looking(result: Result) -> str:
     return f"{head} and is at most {far} from the best ({_sure(result.problem)} sure)."
 
 
-def _decided_at(result: Result, declared: Contamination) -> str:
+def _decided_at(result: Result, declared: Contamination, voice: Voice) -> str:
     """Return at which contamination the leader would be certified, now or with endless readings."""
     point = getattr(result.breakdown, declared.adversary.value)
     estimate = getattr(result.breakdown_estimate, declared.adversary.value)
+    what = f"{voice.reading}s"
     if point:
-        return f"These readings support it for up to {percent(point, ROUND_FLOOR)} bad readings."
+        return f"These {what} support it for up to {percent(point, ROUND_FLOOR)} bad {what}."
     if estimate and estimate < declared.eps:
         share = percent(estimate, digits=2)
-        return f"Endless readings like these would decide only below about {share} bad readings (an estimate)."
+        return f"Endless {what} like these would decide only below about {share} bad {what} (an estimate)."
     return ""
 
 
-def _exhausted(result: Result) -> list[str]:
+def _exhausted(result: Result, voice: Voice) -> list[str]:
     problem, left = result.problem, len(result.candidates)
     out = len(problem.arms) - left
     if not left:
         return ["Not decided yet."]
     excluded = f"; {count(out)} other{'s' * (out > 1)} ruled out" if out else ""
     return [
-        f"Not decided yet: {names(result.candidates, 'or')} may have the {_goal(result)}{excluded}.",
+        f"Not decided yet: {names(result.candidates, 'or')} may {_may_be(result, voice)}{excluded}.",
         _best_looking(result),
-        _decided_at(result, problem.contamination or Contamination(0.0)),
+        _decided_at(result, problem.contamination or Contamination(0.0), voice),
     ]
+
+
+def _may_be(result: Result, voice: Voice) -> str:
+    return f"be {voice.best}" if voice.best else f"have the {_goal(result)}"
 
 
 _REMEDIES = {

@@ -212,5 +212,5 @@ def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool,
     timed = saved.setting is not None and saved.setting.conditions.timeout is not None
     censored = result.problem.censored if timed else None
     rows = text.rows(shown, unit, ratios(result), censored=censored)
-    words = text.paragraph(shown, unit)
+    words = text.paragraph(shown, unit, metric)
     return text.markdown(rows, words) if as_markdown else f"{words}\n\n{text.table(rows)}"

@@ -87,9 +87,9 @@ def told(outcome: Outcome, *, as_json: bool) -> str:
     columns = shutil.get_terminal_size((100, 24)).columns
     width = min(100, columns)
     parts = [
-        fill(text.paragraph(shown, unit), width),
+        fill(text.paragraph(shown, unit, outcome.setting.metric), width),
         text.table(_rows(outcome, shown, unit), columns if sys.stdout.isatty() else None),
-        "\n".join(fill(line, width) for line in (*_comparisons(outcome), *_gates(outcome))),
+        "\n".join(fill(line, width) for line in _gates(outcome)),
         "" if outcome.quiet else fill(" ".join(_notes(outcome)), width),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -98,7 +98,7 @@ def told(outcome: Outcome, *, as_json: bool) -> str:
 def summarize(outcome: Outcome) -> str:
     """Return the paragraph and the table in Markdown."""
     unit, shown = _shown(outcome)
-    words = " ".join([text.paragraph(shown, unit), *_comparisons(outcome), *_gates(outcome)])
+    words = " ".join([text.paragraph(shown, unit, outcome.setting.metric), *_gates(outcome)])
     return text.markdown(_rows(outcome, shown, unit), words)
 
 
@@ -154,19 +154,6 @@ def html_page(result: Result, tapes: Tapes) -> str:
         raise InvalidArgument(msg) from None
     page: str = module.page(result, tapes)
     return page
-
-
-def _comparisons(outcome: Outcome) -> list[str]:
-    goal, metric = outcome.result.problem.goal, outcome.setting.metric
-    result = outcome.result
-    certain = result.best if result.status in (Status.CERTIFIED, Status.SEPARATED) else None
-    worse = {lead.than for lead in result.better_by if lead.at_least is not None}
-    return [
-        text.comparison(ratio, metric, goal, decided=ratio.reference == certain)
-        for ratio in outcome.ratios
-        # what neither evidence nor intervals make strict is in the first sentence, as far as it is certain
-        if ratio.reference != certain or ratio.arm in worse or not ratio.low <= 1 <= ratio.high
-    ]
 
 
 def _gates(outcome: Outcome) -> Iterator[str]:

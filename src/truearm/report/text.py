@@ -9,7 +9,7 @@ from typing import NamedTuple
 from truearm.analysis import Analysis
 from truearm.claims.certificate import Status
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.claims.wording import count, interval_ends, name_of, number, quantile_name, summary
+from truearm.claims.wording import Voice, count, interval_ends, name_of, number, quantile_name, summary
 from truearm.problem import Tolerance
 from truearm.report.ratios import Ratio
 
@@ -42,8 +42,11 @@ SIZES = (
 )
 UNITS = {"wall": TIMES, "cpu": TIMES, "memory": SIZES, "stdout": (PLAIN,)}
 _LEAST_NAME = 12  # letters of a name that are always shown
-BETTER = {"wall": "faster", "cpu": "faster", "memory": "smaller"}
-WORSE = {"wall": "slower", "cpu": "slower", "memory": "larger"}
+_VOICES = {
+    "wall": Voice("run", "run", "fastest", "faster"),
+    "cpu": Voice("run", "run", "fastest", "faster"),
+    "memory": Voice("run", "run", "smallest", "smaller"),
+}
 
 
 def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None) -> Unit:
@@ -106,99 +109,6 @@ def in_unit(result: Result, unit: Unit) -> Result:
 
 def _divided(x: float | None, unit: Unit) -> float | None:
     return None if x is None else x / unit.size
-
-
-def comparison(ratio: Ratio, metric: str, goal: str, *, decided: bool = False, strict: bool = True) -> str:
-    """Return a ratio as a sentence, the better arm first, both ends rounded outward.
-
-    Parameters
-    ----------
-    decided
-        Whether no arm is better than the reference: evidence may decide what intervals leave open.
-    strict
-        Whether the other arm is certainly worse, which needs more evidence (evidence T10a).
-
-    Examples
-    --------
-    >>> comparison(Ratio("A", "B", 1.37, 1.312, 1.438), "wall", "min")
-    'B is 1.31x to 1.44x faster than A (observed 1.37x).'
-    >>> comparison(Ratio("A", "B", 1.1, 0.95, 1.2), "wall", "min", decided=True)
-    'B is up to 1.2x faster than A (observed 1.1x).'
-    >>> comparison(Ratio("A", "B", 1.1, 0.95, 1.2), "wall", "min", decided=True, strict=False)
-    'B is not slower than A (observed 1.1x faster).'
-    >>> comparison(Ratio("A", "B", 1.1, 0.95, 1.2), "wall", "min")
-    'A is between 1.2x slower and 1.06x faster than B (observed 1.1x slower).'
-    """
-    arm, base = name_of(ratio.arm), name_of(ratio.reference)
-    gain, words = ratio, _words(metric, goal)  # of the arm over the reference
-    if goal == "min":
-        gain = _inverse(ratio)._replace(arm=ratio.arm, reference=ratio.reference)
-    if ratio.low == ratio.high == 1:
-        return f"{arm} and {base} are equal."
-    if decided and not (0 < ratio.observed < math.inf and gain.high < 1):
-        return f"{base} is {_order(_inverse(gain), words, strict=strict)}."
-    if not 0 < ratio.observed < math.inf:  # a time-out says how long, not how much longer
-        return f"{arm} against {base}: no ratio, because the readings have no bound."
-    return _bounded(gain, words)
-
-
-def _order(loss: Ratio, words: tuple[str, str], *, strict: bool) -> str:
-    """Return that the first arm of a ratio is better, or only that it is not worse, and what was observed."""
-    (up, down), other = words, name_of(loss.reference)
-    seen = _times(loss, words) if 0 < loss.observed < math.inf else ""
-    if not strict:
-        return f"not {down} than {other}{f' (observed {seen})' if seen else ''}"
-    most = "" if not seen or math.isinf(loss.high) else f"up to {number(loss.high, 0.01, ROUND_CEILING)}x "
-    return f"{most}{up} than {other}{f' (observed {_factor(loss)})' if seen else ''}"
-
-
-def _times(ratio: Ratio, words: tuple[str, str]) -> str:
-    """Return an observed ratio as so many times better or worse."""
-    if ratio.observed == 1:
-        return "equal"
-    return f"{_factor(ratio)} {words[ratio.observed < 1]}"
-
-
-def _factor(ratio: Ratio) -> str:
-    return f"{number(max(ratio.observed, 1 / ratio.observed), 0.01)}x"
-
-
-def _bounded(gain: Ratio, words: tuple[str, str]) -> str:
-    """Return what the interval of a ratio says of the order of two arms."""
-    (up, down), loss = words, _inverse(gain)
-    arm, base = name_of(gain.arm), name_of(gain.reference)
-    seen = f"observed {_factor(gain)}"
-    if gain.low > 1 or loss.low > 1:
-        better, worse, by = (arm, base, gain) if gain.low > 1 else (base, arm, loss)
-        return f"{better} is {_span(by)} {up} than {worse} ({seen})."
-    seen += f" {up if gain.observed >= 1 else down}"
-    if math.isinf(gain.high) and math.isinf(loss.high):
-        return f"{arm} against {base}: too few runs to bound the ratio ({seen})."
-    ends = [(loss, down), (gain, up)]
-    known = [f"{number(side.high, 0.01, ROUND_CEILING)}x {word}" for side, word in ends if side.high < math.inf]
-    where = f"between {known[0]} and {known[1]}" if len(known) > 1 else f"at most {known[0]}"
-    return f"{arm} is {where} than {base} ({seen})."
-
-
-def _words(metric: str, goal: str) -> tuple[str, str]:
-    """Return what a better and what a worse arm is called."""
-    if metric in BETTER and goal == "min":
-        return BETTER[metric], WORSE[metric]
-    if metric in BETTER:
-        return WORSE[metric], BETTER[metric]
-    return ("higher", "lower") if goal == "max" else ("lower", "higher")
-
-
-def _inverse(ratio: Ratio) -> Ratio:
-    low, high, observed = (math.inf if end <= 0 else 1 / end for end in (ratio.high, ratio.low, ratio.observed))
-    return Ratio(ratio.reference, ratio.arm, observed, low, high)
-
-
-def _span(ratio: Ratio) -> str:
-    low = number(ratio.low, 0.01, ROUND_FLOOR)
-    if math.isinf(ratio.high):
-        return f"at least {low}x"
-    return f"{low}x to {number(ratio.high, 0.01, ROUND_CEILING)}x"
 
 
 def standing_of(result: Result, arm: str) -> str:
@@ -352,8 +262,8 @@ def _cut(name: str, width: int) -> str:
     return name if len(name) <= width else f"{name[: width - 3]}..."
 
 
-def paragraph(result: Result, unit: Unit) -> str:
-    """Return the summary of a result whose readings are in that unit, and say so.
+def paragraph(result: Result, unit: Unit, metric: str = "stdout") -> str:
+    """Return the summary of a result whose readings are in that unit, in words for what was measured.
 
     Examples
     --------
@@ -362,10 +272,12 @@ def paragraph(result: Result, unit: Unit) -> str:
     >>> from truearm.claims.certify import certify
     >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
     >>> paragraph(certify(Problem(arms=("A",)), {}, verdict), TIMES[1])
-    'A is the only arm; it has no readings yet. 0 pulls of 1 arm.'
+    'A is the only arm; it has no readings yet. 0 runs of 1 arm.'
     """
-    told = summary(result)
-    return f"{told} Readings are in {unit.name}." if unit.name and result.total else told
+    voice = _VOICES.get(metric, Voice("run", "run")) if result.problem.goal == "min" else Voice("run", "run")
+    told = summary(result, voice=voice)
+    plain = not unit.name or result.best is not None or not result.total
+    return told if plain else f"{told} Readings are in {unit.name}."
 
 
 def markdown(lines: Sequence[Row], text: str = "") -> str:
