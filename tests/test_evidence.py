@@ -23,12 +23,10 @@ from truearm.evidence import (
     is_better,
     pair,
     pooled,
-    pooled_at,
     portfolio,
-    positive,
     threshold,
-    within_tolerance,
 )
+from truearm.evidence.cuts import pooled_at
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination, Tolerance
 

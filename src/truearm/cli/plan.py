@@ -111,7 +111,7 @@ def told(found: Plan) -> str:
     Examples
     --------
     >>> print(told(plan(arms=2, gap=1.0)).splitlines()[-6])
-    gap     0 %    1 %    2 %    5 %   10 %   20 %
+    gap    0%   1%   2%   5%    10%  20%
     """
     width = min(shutil.get_terminal_size().columns, 100)
     heading = "Pulls `toptwo` needs if the readings turn out clean, by gap and contamination to be allowed for:"

@@ -59,7 +59,7 @@ def intervals(result: Result, ax: "Axes | None" = None) -> "Axes":
     >>> study.tell_arrays({arm: range(n) for arm, n in study.ask_counts().items()})
     >>> study.stop()
     >>> intervals(study.result, Figure().add_subplot()).get_xlabel()
-    'true median if at most 5 % of the readings are bad'
+    'true median if at most 5% of the readings are bad'
     """
     ax = _axes(ax)
     shown = [arm for arm in result.arms if arm.n]

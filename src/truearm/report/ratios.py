@@ -42,7 +42,7 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
     >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
     >>> [ratio] = ratios(certify(Problem(arms=("A", "B"), goal="min"), tapes, verdict))
     >>> ratio.arm, ratio.reference, round(ratio.low, 2), round(ratio.high, 2)
-    ('B', 'A', 1.95, 2.06)
+    ('B', 'A', 1.96, 2.06)
     """
     base = next((arm for arm in result.arms if arm.name == (reference or result.leader)), None)
     if base is None or not 0 < base.observed < math.inf or base.low > base.high:
