@@ -200,11 +200,19 @@ def test_bounds_that_are_forged_or_do_not_exclude_fail(upper, lower, complaint):
 
 
 @settings(max_examples=40)
-@given(st.lists(st.one_of(st.none(), st.floats()), max_size=30), st.integers(0, 30), st.sampled_from([1.0, -1.0]))
-def test_a_sample_of_a_tape_accounts_for_every_pull(tape, n, sign):
-    head = tape[:n]
-    sample = sample_of(tape, len(head), sign)
-    assert sample.n == len(head)
+@given(
+    st.lists(st.one_of(st.none(), st.floats()), max_size=30),
+    st.integers(0, 30),
+    st.sampled_from(["max", "min"]),
+    st.sampled_from(["worst", "independent"]),
+)
+def test_a_sample_of_a_tape_accounts_for_every_pull(tape, n, goal, missing):
+    problem, head = Problem(arms=("A",), goal=goal, missing=missing), tape[:n]
+    sample, sign = sample_of(tape, len(head), problem), problem.sign
+    assert sample.n == len(head) == sample.size + sample.missing + sample.pending
+    assert sample.unknown - sample.pending == (sample.missing if missing == "worst" else 0)
+    assert sample.unknown + sample.idle == sample.missing + sample.pending
+    assert sample.censored == head.count(problem.censored)
     assert sample.pending == head.count(None)
     assert sample.missing == sum(x is not None and math.isnan(x) for x in head)
     assert sample.values.tolist() == sorted(sign * x for x in head if x is not None and not math.isnan(x))
