@@ -192,9 +192,10 @@ def test_infinite_readings_of_one_arm_are_an_order(name, policy, value):
     assert run.verdict.best == ("B" if value > 0 else "A")
 
 
+@pytest.mark.parametrize("missing", PROMISES)
 @pytest.mark.parametrize("goal", ["max", "min"])
-def test_a_stranger_can_verify_the_certificate(name, policy, goal):
-    problem = replace(problem_for(name), goal=goal)
+def test_a_stranger_can_verify_the_certificate(name, policy, goal, missing):
+    problem = replace(problem_for(name), goal=goal, missing=missing)
     tapes = {arm: problem.sign * tape for arm, tape in readings().items()}
     run = drive(policy, problem, tapes)
     used = {arm: tape.tolist() for arm, tape in run.used(tapes).items()}
