@@ -46,7 +46,7 @@ def problem_for(k=2, **options):
     return Problem(arms=tuple("ABCD"[:k]), **options)
 
 
-# --- T8: readings without a value ---------------------------------------------------------------------------------
+# --- T8: readings without a value -----------------------------------------------------------------
 
 
 def completed(tapes, choices):
@@ -131,7 +131,7 @@ def test_an_arm_censored_at_its_quantile_gathers_no_evidence(tapes, options, mor
     assert judge.margin(1, relative=False) is None
 
 
-# --- ties: open, closed, lexicographic ----------------------------------------------------------------------------
+# --- ties: open, closed, lexicographic ------------------------------------------------------------
 
 
 @given(tapes_of(wild, most=30), promises, designs)
@@ -169,7 +169,7 @@ def test_ties_are_decided_by_the_order_of_listing_and_by_nothing_else():
     assert second.against(0).log_value < 0
 
 
-# --- thresholds ---------------------------------------------------------------------------------------------------
+# --- thresholds -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
@@ -194,7 +194,7 @@ def test_a_gate_waits_for_its_own_threshold():
         assert judge_of(problem, [[1.0] * n, [0.0] * n]).worse_than(0) == ((1,) if n == gated else ())
 
 
-# --- tolerance and margins ----------------------------------------------------------------------------------------
+# --- tolerance and margins ------------------------------------------------------------------------
 
 
 tolerances = st.builds(Tolerance, st.sampled_from([0.0, 0.25, 1.0, 3.0]), st.booleans())
@@ -317,7 +317,7 @@ def test_a_margin_is_not_what_one_wild_reading_says():
     assert judge.margin(1, relative=True) == pytest.approx(2.0, rel=1e-3)
 
 
-# --- giving up ----------------------------------------------------------------------------------------------------
+# --- giving up ------------------------------------------------------------------------------------
 
 
 def test_an_arm_that_always_fails_blocks_every_other():

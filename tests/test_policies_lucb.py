@@ -154,7 +154,7 @@ def limits_of(readings, **promises):
 
 @pytest.mark.parametrize("missing", ["worst", "independent"])
 def test_a_missing_reading_counts_at_either_end_as_promised(missing):
-    """At its worst it is low for the lower limit and high for the upper one, promised it is the other way round."""
+    """At its worst it is low for the lower limit and high for the upper one, by promise the other way round."""
     tape = normals((2.0, 0.0))["A"][:400]
     holed = np.where(np.arange(400) % 20 == 3, np.nan, tape)
     below, above = (limits_of(np.where(np.isnan(holed), end, tape)) for end in (-1e9, 1e9))
