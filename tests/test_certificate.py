@@ -228,7 +228,7 @@ HOLED = {"A": np.where(np.arange(150) % 5 == 0, np.nan, TAPES["A"]), "B": TAPES[
 
 @pytest.mark.parametrize("missing", ["worst", "independent"])
 def test_missing_readings_are_recomputed_as_promised(missing):
-    """Evidence with the holes is that of readings below every other one; by promise no cut counts them as below."""
+    """Evidence with the holes is that of readings below all others; by promise no cut counts them as below."""
     found = [claim.log_evidence for claim in certificate_of(HOLED, missing=missing).claims]
     filled = {**HOLED, "A": np.where(np.isnan(HOLED["A"]), -99.0 if missing == "worst" else 99.0, HOLED["A"])}
     again = [claim.log_evidence for claim in certificate_of(filled).claims]
