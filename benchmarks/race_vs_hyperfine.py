@@ -22,11 +22,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from truearm.cli.saved import begun, definition_of, study_from
+from truearm.cli.saved import begun
 from truearm.cli.setting import Setting
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem
 from truearm.run import run
+from truearm.study import Study
 from truearm.world.commands import Command
 from truearm.world.processes import command_source, machine
 
@@ -143,18 +144,17 @@ def of_race(runs: int, path: Path | None) -> float:
     """Return the time from the first run to the last, per run: the loop of a race without what is around it."""
     commands = [Command("true", name="a"), Command("true", name="b")]
     setting = Setting(commands=tuple(commands))
-    definition = definition_of(
-        Problem(arms=("a", "b"), goal="min"), TopTwo(first=runs // 2), seed=1, setting=setting
-    )
-    store = None if path is None else begun(path, definition)
-    source, study = command_source(commands), study_from(definition)
+    study = Study.of(Problem(arms=("a", "b"), goal="min"), policy=TopTwo(first=runs // 2), seed=1)
+    if path is not None:
+        begun(path, study, setting)
+    source = command_source(commands)
     moments = [time.perf_counter()]
 
     def watch() -> bool:
         moments[1:] = [time.perf_counter()]
         return study.pulls >= runs
 
-    run(study, lambda arm: partial(source, arm), store=store, watch=watch)
+    run(study, lambda arm: partial(source, arm), watch=watch)
     return (moments[1] - moments[0]) / runs
 
 

@@ -168,12 +168,16 @@ MENTION = re.compile(
 )  # not a name in quotes: a file to open
 
 
+def _is_here(path: Path) -> bool:
+    return path.is_file() and path.resolve().is_relative_to(ROOT.resolve())
+
+
 def absent(path: Path, text: str) -> list[str]:
     """Return the pages named in a file that are neither in the repository nor beside the file."""
     return [
         name
         for name in MENTION.findall(text)
-        if not any((base / name).is_file() for base in (ROOT, path.parent)) and "//" not in name
+        if not any(_is_here(base / name) for base in (ROOT, path.parent)) and "//" not in name
     ]
 
 

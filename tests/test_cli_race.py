@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
-from truearm.world.store import Issued, Note, Reading, Store
+from truearm.events import Issued, Reading
+from truearm.world.store import Store
 
 TRUEARM = str(Path(sys.executable).parent / "truearm")
 NUMBERS = ("--metric", "stdout", "--goal", "max", "-n", "low", "echo 1", "-n", "high", "echo 2")
@@ -418,9 +420,17 @@ def test_every_reading_has_a_note_of_how_it_was_measured(tmp_path):
     race(*NUMBERS, "-r", "3", "--save", "run.db", cwd=tmp_path)
     with Store(tmp_path / "run.db") as store:
         events = [entry.event for entry in store.events()]
-    notes = {e.ticket: e.content for e in events if isinstance(e, Note)}
-    assert sorted(notes) == sorted(e.ticket for e in events if isinstance(e, Reading)) == list(range(6))
+    notes = {e.ticket: e.notes for e in events if isinstance(e, Reading)}
+    assert sorted(notes) == list(range(6))
     assert all(note["exit_code"] == 0 and note["wall"] > 0 for note in notes.values())
+
+
+def test_a_handicap_leaves_a_note_of_what_was_measured(tmp_path):
+    gate = ("--fail-if-worse-than", "low", "--tolerance", "1")
+    race(*NUMBERS, "-r", "2", *gate, "--save", "run.db", cwd=tmp_path)
+    readings = [event for event in events_of(tmp_path / "run.db") if isinstance(event, Reading)]
+    given = {e.arm: e.value - e.notes["measured"] for e in readings}
+    assert sorted(map(abs, given.values())) == [0.0, 1.0]
 
 
 def started(*words, cwd):

@@ -1,6 +1,7 @@
 """`truearm next`, `tell`, `status` and `report` through their real entry point, and what the docs say of them."""
 
 import json
+import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,9 @@ import click
 import pytest
 
 from truearm.cli import _VERBS, main
-from truearm.world.store import Issued, Store
+from truearm.events import Issued
+from truearm.run import find_best
+from truearm.world.store import Store
 
 TRUEARM = str(Path(sys.executable).parent / "truearm")
 DOCS = Path(__file__).parent.parent / "docs" / "cli.md"
@@ -35,7 +38,7 @@ def begun(tmp_path):
 
 
 def answers(pulls):
-    return "".join(f"{ticket} {1 if arm == 'A' else 2}.{ticket:03d}\n" for ticket, arm in pulls)
+    return "".join(f"{ticket} {1 if arm == 'A' else 2}.{37 * ticket % 101:03d}\n" for ticket, arm in pulls)
 
 
 def test_next_hands_out_every_ticket_once(begun):
@@ -121,7 +124,7 @@ def test_report_prints_text_markdown_and_csv_and_writes_nothing(begun):
     folder, pulls = begun
     truearm("tell", "run.db", cwd=folder, stdin=answers(pulls[:20]))
     before = (folder / "run.db").read_bytes()
-    assert "The readings ended before a decision" in truearm("report", "run.db", cwd=folder).stdout
+    assert "Not decided yet" in truearm("report", "run.db", cwd=folder).stdout
     assert "| `A` |" in truearm("report", "run.db", "--markdown", cwd=folder).stdout
     assert truearm("report", "run.db", "--csv", cwd=folder).stdout.startswith("command,mean,")
     assert (folder / "run.db").read_bytes() == before
@@ -141,6 +144,15 @@ def test_report_knows_the_units_of_a_race(tmp_path):
     assert "median [ms]" in truearm("report", "run.db", cwd=tmp_path).stdout
     results = json.loads(truearm("report", "run.db", "--json", cwd=tmp_path).stdout)["results"]
     assert [len(result["times"]) for result in results] == [3, 3]
+
+
+def test_the_budget_of_a_log_holds_on_the_command_line(tmp_path):
+    # a log that the library wrote: its budget is spent after 40 pulls, which a report must know
+    draw = random.Random(1).random
+    find_best({"A": draw, "B": draw}, max_pulls=40, contamination=None, store=tmp_path / "run.db")
+    found = json.loads(truearm("report", "run.db", "--json", cwd=tmp_path).stdout)
+    assert (found["status"], found["pulls"]["total"]) == ("exhausted", 40)
+    assert "The study is done" in truearm("next", "run.db", cwd=tmp_path).stderr
 
 
 def test_several_processes_take_different_tickets(begun):

@@ -11,7 +11,7 @@ import pytest
 import truearm
 
 ROOT = Path(__file__).parent.parent
-PURE = ["problem.py", "errors.py", "study.py", "bounds", "families", "evidence", "claims", "policies"]
+PURE = ["problem.py", "errors.py", "events.py", "study.py", "bounds", "families", "evidence", "claims", "policies"]
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(truearm.__path__, "truearm.")

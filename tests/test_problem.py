@@ -12,7 +12,6 @@ from truearm.problem import (
     Interval,
     Problem,
     Pull,
-    Reading,
     Regularity,
     Tolerance,
     check_adversary,
@@ -133,9 +132,8 @@ def test_an_interval_is_a_pair_with_a_width():
     assert Interval(3.0, 1.0).width == -2.0
 
 
-def test_pulls_and_readings_are_tuples():
+def test_pulls_are_tuples():
     assert Pull(1, "A") == (1, "A")
-    assert Reading(1, "A", 0.5) == (1, "A", 0.5)
 
 
 @pytest.mark.parametrize(

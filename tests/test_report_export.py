@@ -4,13 +4,13 @@ import math
 
 import pytest
 
+from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Result
-from truearm.problem import Reading
+from truearm.events import Issued, Reading
 from truearm.report.export import Run, csv_text, document, hyperfine_results, json_text, runs_of
 from truearm.study import Study
 from truearm.world.commands import Command
-from truearm.world.store import Issued, Note
 
 DETAILS = {"wall": 0.5, "user": 0.25, "system": 0.125, "peak_memory": 4096, "exit_code": 0, "timed_out": False}
 
@@ -37,7 +37,7 @@ def test_its_readings_verify_its_certificate(study):
 
 
 def test_a_log_becomes_runs_with_their_notes():
-    events = [Issued(0, "A", 0), Reading(0, "A", 2.0), Note(DETAILS, 0), Reading(1, "B", 3.0)]
+    events = [Issued(0, "A", 0), Reading(0, "A", 2.0, DETAILS), Reading(1, "B", 3.0)]
     assert runs_of(events) == [Run("A", 2.0, DETAILS), Run("B", 3.0, {})]
 
 

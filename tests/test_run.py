@@ -19,7 +19,8 @@ from scipy.stats import binomtest
 
 from truearm.claims.certificate import Status
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
-from truearm.run import find_best, run
+from truearm.events import Noted, Reading
+from truearm.run import find_best, logged, resumed, run
 from truearm.study import Study
 from truearm.world.store import Store
 
@@ -212,7 +213,7 @@ def test_a_timeout_is_a_right_censored_reading():
 
 
 def test_data_that_end_exhaust_the_study():
-    data = {arm: iter(range(n)) for arm, n in (("A", 40), ("B", 18))}
+    data = {arm: iter([37 * i % 41 for i in range(n)]) for arm, n in (("A", 40), ("B", 18))}
 
     def from_data(arm):
         for value in data[arm]:
@@ -256,10 +257,61 @@ def test_a_log_is_continued_where_it_broke_off(tmp_path):
         find_best({"A": dies, "B": partial(noisy, 2.0)}, store=path)
     result = find_best({"A": partial(noisy, 0.0), "B": partial(noisy, 2.0)}, store=path)
     with Store(path) as store:
-        told = [e.event.value for e in store.events() if type(e.event).__name__ == "Reading"]
+        told = [e.event.value for e in store.events() if isinstance(e.event, Reading)]
     assert result.best == "B"
     assert len(told) == result.total
     assert sum(math.isnan(value) for value in told) == 1
+
+
+def test_two_at_once_on_one_log_leave_it_readable(tmp_path):
+    """The one that writes second is refused: with a sleep in every pull both are surely at work at once."""
+    for number in range(5):
+        path = tmp_path / f"{number}.db"
+
+        def slow(seed, mean):
+            draw = random.Random(seed)
+            return lambda: time.sleep(0.001) or draw.gauss(mean, 1)
+
+        def race(seed):
+            try:
+                return find_best({"A": slow(seed, 0.0), "B": slow(seed, 2.0)}, store=path).best  # noqa: B023
+            except ProtocolError as refused:
+                return str(refused)
+
+        with ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(race, (1, 2)))
+        assert any("another process" in words or "told once" in words for words in found)
+        with Store(path) as store:
+            study = Study.replay(store.definition, [entry.event for entry in store.events()])
+        assert study.pulls > 0
+
+
+def test_a_reading_keeps_its_notes_on_the_way_to_the_log(tmp_path):
+    def source(mean):
+        return Noted(random.gauss(mean, 1), {"host": "here"})
+
+    with ThreadPoolExecutor(2) as executor:
+        find_best(
+            {"A": partial(source, 0.0), "B": partial(source, 5.0)}, executor=executor, store=tmp_path / "r.db"
+        )
+    with Store(tmp_path / "r.db") as store:
+        notes = [entry.event.notes for entry in store.events() if isinstance(entry.event, Reading)]
+    assert len(notes) > 10
+    assert all(note == {"host": "here"} for note in notes)
+
+
+def test_what_an_ask_decided_while_pulls_were_out_is_decided_in_the_log(tmp_path):
+    study = Study(["A", "B"], contamination=None)
+    with Store(tmp_path / "r.db") as store:
+        store.create(study.definition)
+        logged(study, store)
+        for i, pull in enumerate(study.ask(64)[:-1]):
+            study.tell(pull, 100.0 * (pull.arm == "A") + i)
+        assert study.ask(1) == []
+        assert study.done
+        assert study.in_flight == 1
+        again = resumed(store)
+    assert again.result.to_dict() == study.result.to_dict()
 
 
 def test_a_finished_log_gives_the_same_result_without_a_pull(tmp_path):

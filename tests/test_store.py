@@ -17,15 +17,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from truearm.errors import InvalidArgument, ProtocolError
-from truearm.problem import Reading
-from truearm.world.store import APPLICATION, SCHEMA, Issued, Note, Released, Store
+from truearm.events import Issued, Reading, Released, Stopped
+from truearm.world.store import APPLICATION, SCHEMA, Store
 
 DEFINITION = {"arms": ["A", "B"], "delta": 0.05, "nested": {"goal": "min", "none": None}}
 
 # Appends batches of changing size and prints, after each, the last position acknowledged and a check value.
 WRITER = """
 import sys
-from truearm.problem import Reading
+from truearm.events import Reading
 from truearm.world.store import Store
 print(0, flush=True)
 with Store(sys.argv[1]) as store:
@@ -41,7 +41,7 @@ with Store(sys.argv[1]) as store:
 # One of several writers at once: its own tickets, nothing printed but errors.
 RIVAL = """
 import sys
-from truearm.problem import Reading
+from truearm.events import Reading
 from truearm.world.store import Store
 path, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with Store(path) as store:
@@ -73,8 +73,9 @@ def start(code, *words):
 
 
 def test_a_study_comes_back_as_it_was_written(store):
-    written = [Issued(0, "A", 0), Reading(0, "A", 0.1), Note({"wall": 0.1, "é": [1, None]}, 0), Released(1, "B")]
-    assert store.append(written) == 4
+    noted = Reading(0, "A", 0.1, {"wall": 0.1, "é": [1, None]})
+    written = [Issued(0, "A", 0), noted, Issued(1, "B", 0, counted=True), Released(1, "B"), Stopped()]
+    assert store.append(written) == 5
     store.close()
     with Store(store.path) as again:
         assert events(again) == written
@@ -98,7 +99,7 @@ def test_special_values_come_back(store):
 
 def test_positions_count_from_one_and_since_goes_on_after_them(store):
     assert store.append([]) == 0
-    assert store.append([Note({"n": 1}), Note({"n": 2})]) == 2
+    assert store.append([Issued(0, "A", 0), Issued(1, "A", 1)]) == 2
     assert [entry.position for entry in store.events(1)] == [2]
     assert list(store.events(2)) == []
 
@@ -113,7 +114,7 @@ def test_a_long_log_is_read_in_pieces_with_what_arrives_meanwhile(store):
 
 def test_a_batch_is_written_whole_or_not_at_all(store):
     store.append([Reading(1, "A", 1.0)])
-    with pytest.raises(ProtocolError, match="one of 2, 1 has been told"):
+    with pytest.raises(ProtocolError, match="one of 2, 1 was before"):
         store.append([Issued(2, "A", 1), Reading(2, "A", 2.0), Reading(1, "A", 9.0)])
     assert events(store) == [Reading(1, "A", 1.0)]
     assert store.append([Reading(2, "A", 2.0)]) == 2
@@ -125,21 +126,21 @@ def test_a_batch_is_written_whole_or_not_at_all(store):
         Reading(1, "a\0b", 1.0),
         Issued(1, "\0", 0),
         Released(1, "a\udc80"),
-        Note({"k": ["a\0"]}),
-        Note({"a\0": 1}),
-        Note({"k": math.nan}),
-        Note({"k": {1, 2}}),
+        Reading(1, "A", 1.0, {"k": ["a\0"]}),
+        Reading(1, "A", 1.0, {"a\0": 1}),
+        Reading(1, "A", 1.0, {"k": math.nan}),
+        Reading(1, "A", 1.0, {"k": {1, 2}}),
         Reading(1, "A", 1.0).value,
     ],
 )
 def test_what_cannot_be_kept_is_refused_and_changes_nothing(store, event):
     with pytest.raises(InvalidArgument):
-        store.append([Note({"good": True}), event])
+        store.append([Issued(0, "A", 0), event])
     assert events(store) == []
 
 
 def test_a_single_event_instead_of_a_list_is_told_so(store):
-    with pytest.raises(InvalidArgument, match="append takes a list"):
+    with pytest.raises(InvalidArgument, match="takes a list"):
         store.append(Reading(1, "A", 1.0))
 
 
@@ -159,7 +160,7 @@ def test_nothing_is_on_the_disk_before_create(tmp_path):
 
 
 def test_create_finds_the_same_study_and_refuses_another(store):
-    store.append([Note({})])
+    store.append([Stopped()])
     store.create(json.loads(json.dumps(DEFINITION)))
     with pytest.raises(ProtocolError, match="another study"):
         store.create({"arms": ["C"]})
@@ -177,9 +178,9 @@ def test_an_empty_file_may_become_a_log(tmp_path):
 def test_a_store_sees_what_another_created(tmp_path):
     with Store(tmp_path / "run.db") as early, Store(tmp_path / "run.db") as other:
         other.create(DEFINITION)
-        other.append([Note({"n": 1})])
+        other.append([Issued(0, "A", 0)])
         assert early.definition == DEFINITION
-        assert events(early) == [Note({"n": 1})]
+        assert events(early) == [Issued(0, "A", 0)]
 
 
 def foreign_database(path):
@@ -226,6 +227,31 @@ def test_a_log_of_a_newer_truearm_is_refused_and_left_alone(store):
     assert snapshot(store.path.parent) == before
 
 
+def test_a_log_of_the_first_version_is_refused_in_words_and_left_alone(store):
+    store.close()
+    connection = sqlite3.connect(store.path)
+    connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    before = snapshot(store.path.parent)
+    with pytest.raises(InvalidArgument, match=r"log of truearm 0\.1\.0"):
+        Store(store.path)
+    assert snapshot(store.path.parent) == before
+
+
+def test_a_writer_that_does_not_know_the_end_is_refused(store):
+    assert store.append([Issued(0, "A", 0)], after=0) == 1
+    with Store(store.path) as other, pytest.raises(ProtocolError, match="another process has written"):
+        other.append([Issued(1, "A", 1)], after=0)
+    assert store.append([Issued(1, "A", 1)], after=1) == 2
+
+
+def test_a_ticket_is_handed_out_once_whoever_writes(store):
+    store.append([Issued(0, "A", 0)])
+    with Store(store.path) as other, pytest.raises(ProtocolError, match="another process"):
+        other.append([Issued(0, "B", 0, counted=True)])
+    assert events(store) == [Issued(0, "A", 0)]
+
+
 def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
     with pytest.raises(InvalidArgument, match="directory"):
         Store(tmp_path / "no" / "run.db")
@@ -234,7 +260,7 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
 
 
 def test_the_file_says_what_it_is_also_without_its_log(store):
-    store.append([Note({})])
+    store.append([Stopped()])
     assert store.path.read_bytes()[68:72] == APPLICATION.to_bytes(4, "big")
 
 
@@ -262,7 +288,7 @@ def test_a_writer_waits_for_another(store):
     other.execute("BEGIN IMMEDIATE")
     release = threading.Timer(0.3, lambda: other.execute("COMMIT"))
     release.start()
-    assert store.append([Note({})]) == 1
+    assert store.append([Stopped()]) == 1
     release.join()
     other.close()
 
@@ -271,7 +297,7 @@ def test_patience_ends(store):
     other = sqlite3.connect(store.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with Store(store.path, patience=0.1) as hasty, pytest.raises(sqlite3.OperationalError, match="locked"):
-        hasty.append([Note({})])
+        hasty.append([Stopped()])
     other.close()
 
 
@@ -353,7 +379,7 @@ def test_kills_during_creation_leave_a_file_that_can_be_used(tmp_path):
         with Store(tmp_path / f"{number}.db") as store:
             store.create({"arms": ["A"]})
             at = store.append([])
-            assert store.append([Note({})]) == at + 1
+            assert store.append([Stopped()]) == at + 1
 
 
 def test_the_log_survives_a_torn_end(store, tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from truearm.claims.certificate import Status
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
+from truearm.policies.toptwo import TopTwo
 from truearm.problem import Contamination, Pull, Regularity
 from truearm.study import Study
 
@@ -100,11 +101,20 @@ def test_no_budget_no_pull():
     assert study.result.status is Status.EXHAUSTED
 
 
-@pytest.mark.parametrize("value", [0.0, math.inf, -math.inf])
-def test_of_equal_arms_the_first_listed_is_as_good_as_any(value):
+@pytest.mark.parametrize("value", [0.0, math.inf])
+def test_of_equal_arms_the_first_listed_is_as_good_as_any_and_the_others_tie(value):
     result = drive(Study(["A", "B", "C"], max_pulls=3000), lambda _: value)
-    assert (result.status, result.best) == (Status.CERTIFIED, "A")
+    assert (result.status, result.best, result.ties) == (Status.CERTIFIED, "A", ("B", "C"))
     assert json.dumps(result.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("goal", ["max", "min"])
+@pytest.mark.parametrize("contamination", [None, 0.05])
+def test_arms_that_always_time_out_are_no_tie_and_end_soon(goal, contamination):
+    study = Study(["A", "B", "C"], goal=goal, contamination=contamination, max_pulls=3000)
+    result = drive(study, lambda _: study.problem.censored)
+    assert (result.status, result.best, result.ties) == (Status.INDISTINGUISHABLE, None, ())
+    assert result.total < 300
 
 
 def test_nothing_but_missing_readings_decide_nothing():
@@ -113,9 +123,28 @@ def test_nothing_but_missing_readings_decide_nothing():
     assert any(alarm.kind == "missing" for alarm in result.alarms)
 
 
-def test_an_arm_that_always_fails_is_not_the_best():
-    result = drive(Study(["broken", "works"], max_pulls=3000), lambda arm: math.nan if arm == "broken" else 1.0)
-    assert result.best == "works"
+@pytest.mark.parametrize("missing", ["worst", "independent"])
+def test_an_arm_that_always_fails_is_not_the_best_nor_known_to_be_worse(missing):
+    study = Study(["broken", "works"], missing=missing, max_pulls=3000)
+    result = drive(study, lambda arm: math.nan if arm == "broken" else 1.0)
+    expected = Status.INDISTINGUISHABLE if missing == "worst" else Status.DOUBTFUL
+    assert (result.status, result.best) == (expected, None)
+    assert [alarm.kind for alarm in (*result.doubts, *result.alarms)][:1] == ["missing"]
+
+
+def test_readings_that_follow_their_time_are_doubtful_unless_all_arms_are_pulled_alike():
+    def drifting(study):
+        place = iter(range(10_000))
+        return drive(study, lambda arm: 50.0 * (arm == "A") + next(place))
+
+    adaptive = drifting(Study(["A", "B"], max_pulls=400))
+    assert (adaptive.status, adaptive.best, adaptive.candidates) == (Status.DOUBTFUL, None, ("A", "B"))
+    assert {doubt.kind for doubt in adaptive.doubts} == {"dependence"}
+    assert adaptive.breakdown == (None, None, None)
+    assert adaptive.better_by == ()
+    beside = drifting(Study(["A", "B"], max_pulls=400, policy=TopTwo(balanced=True)))
+    assert beside.status is not Status.DOUBTFUL
+    assert "dependence" in {alarm.kind for alarm in beside.alarms}
 
 
 def test_goal_min_is_the_mirror_image():
@@ -398,7 +427,7 @@ def test_an_ask_that_hands_out_nothing_decides_nothing():
 def test_a_study_that_was_stopped_and_so_decided_comes_back_decided():
     study = Study(["A", "B"], contamination=None)
     for i, pull in enumerate(study.ask(60)[:-1]):
-        study.tell(pull, 100.0 * (pull.arm == "A") + i)
+        study.tell(pull, 100.0 * (pull.arm == "A") + 37 * i % 61)
     study.stop()
     assert study.result.status.value == "separated"
     assert Study.from_dict(study.to_dict()).result.best == "A"

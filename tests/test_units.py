@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from truearm import analyze
-from truearm.claims import clusters
+from truearm.claims import alarms
 from truearm.errors import InvalidArgument
 from truearm.evidence import units
 from truearm.evidence.units import Suspect, by_unit, clustered, looks_like_unit
@@ -222,19 +222,22 @@ def test_a_frame_whose_units_nobody_declared_raises_the_alarm():
     [suspect] = collect(rows, "arm", "ms").suspects
     assert (suspect.column, suspect.confounded) == ("user_id", False)
     assert suspect.p_value(0.0005) <= 0.0005
-    [alarm] = clusters.find([suspect])
-    assert alarm.message.startswith("Readings with the same 'user_id' are more alike than others of their arm")
+    [alarm] = alarms.clusters([suspect])
+    assert (alarm.kind, alarm.detail) == ("clusters", "user_id")
+    found = analyze(rows, arm="arm", value="ms")
+    assert (found.status.value, found.best, found.excluded) == ("doubtful", None, {})
+    assert "unit='user_id'" in str(found)
     assert collect(rows, "arm", "ms", unit="user_id").suspects == ()
 
 
 def test_one_unit_per_arm_raises_the_alarm_though_no_test_can():
     rows = {"arm": ["A"] * 5 + ["B"] * 5, "pid": [7] * 5 + [8] * 5, "ms": [float(i) for i in range(10)]}
-    [alarm] = clusters.find(collect(rows, "arm", "ms").suspects)
-    assert alarm.message.startswith("Each arm has a single 'pid' of its own")
+    [alarm] = alarms.clusters(collect(rows, "arm", "ms").suspects)
+    assert (alarm.kind, alarm.detail) == ("confounded", "pid")
 
 
 def test_two_columns_share_the_false_alarms_and_harmless_ones_say_nothing():
     rng = np.random.default_rng(16)
     names = {"arm": ["A"] * 300, "user": rng.integers(0, 30, 300), "day": rng.integers(0, 7, 300)}
     found = collect({**names, "ms": rng.normal(size=300)}, "arm", "ms").suspects
-    assert ([suspect.column for suspect in found], clusters.find(found)) == (["user", "day"], ())
+    assert ([suspect.column for suspect in found], alarms.clusters(found)) == (["user", "day"], ())

@@ -25,6 +25,7 @@ from truearm.evidence.intervals import (
 )
 from truearm.evidence.moments import moments
 from truearm.policies.partial import PartialIdentification
+from truearm.policies.toptwo import TopTwo
 from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity, Tolerance
 from truearm.run import find_best
 from truearm.study import Study
@@ -59,6 +60,7 @@ __all__ = [
     "Status",
     "Study",
     "Tolerance",
+    "TopTwo",
     "TruearmError",
     "VerificationError",
     "analyze",

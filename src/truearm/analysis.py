@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from truearm.bounds.search import bracket
 from truearm.claims import alarms, wording
-from truearm.claims.certificate import Claim, Status, Verdict
+from truearm.claims.certificate import Alarm, Claim, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
@@ -34,6 +34,7 @@ from truearm.evidence import (
     shifted,
 )
 from truearm.evidence.sample import Sample
+from truearm.evidence.serial import Serial
 from truearm.evidence.units import Units
 from truearm.problem import Contamination, Design, Missing, Problem, Tolerance, check_arms, check_design
 from truearm.world.frames import Collected, collect
@@ -241,7 +242,7 @@ def _analyzed(problem: Problem, collected: Collected, design: Design, *, pairs: 
     accusers = ranking if pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if i != j}
     claims = _rejections(judge, ranking, known)
-    doubts = (*alarms.clusters(collected.suspects), *alarms.doubts(judge))
+    doubts = (*alarms.clusters(collected.suspects), *_dependence(problem, collected), *alarms.doubts(judge))
     verdict = Verdict.doubtful(doubts, problem.arms) if doubts else _verdict(judge, claims)
     result = certify(problem, tapes, verdict, design=design, samples=judge.samples)
     doubtful = result.status is Status.DOUBTFUL
@@ -256,6 +257,14 @@ def _analyzed(problem: Problem, collected: Collected, design: Design, *, pairs: 
         few=_few(judge, result),
         units=collected.units,
     )
+
+
+def _dependence(problem: Problem, collected: Collected) -> tuple[Alarm, ...]:
+    """Return whose rows depend on when they were taken, where their order is known (evidence T12)."""
+    if not collected.ordered:
+        return ()
+    tapes = [Serial(i).extended(tape) for i, tape in enumerate(collected.tapes.values())]
+    return alarms.dependence(problem, tapes)
 
 
 def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None) -> float:

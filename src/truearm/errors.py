@@ -48,17 +48,20 @@ class CommandFailed(TruearmError, RuntimeError):
 
     Attributes
     ----------
-    command, exit_code, stderr_tail
+    command, exit_code, stderr_tail, stage
         The command's text, its exit code (minus the signal's number if a signal ended it), and the end of
-        what it wrote to standard error, as it wrote it.
+        what it wrote to standard error, as it wrote it; whether it was measured ("command") or a hook.
     """
 
-    def __init__(self, message: str, *, command: str = "", exit_code: int = 0, stderr_tail: str = "") -> None:
+    def __init__(
+        self, message: str, *, command: str = "", exit_code: int = 0, stderr_tail: str = "", stage: str = "command"
+    ) -> None:
         # One positional argument and defaults for the rest: so the error survives a pickle from a worker.
         super().__init__(message)
         self.command = command
         self.exit_code = exit_code
         self.stderr_tail = stderr_tail
+        self.stage = stage
 
 
 class VerificationError(TruearmError, ValueError):

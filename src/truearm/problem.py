@@ -64,14 +64,37 @@ def check_arms(arms: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def _as_number(name: str, value: object, remedy: str) -> float:
+def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -> float:
+    """Return anything that is a number as a float, or say what it is: the one reader of single numbers.
+
+    Parameters
+    ----------
+    boolean
+        Whether True and False are numbers: readings are, arguments are not.
+
+    Examples
+    --------
+    >>> as_number("x", 3, "give a number"), as_number("x[0]", True, "give a number", boolean=True)
+    (3.0, 1.0)
+    >>> as_number("x", 10**400, "use inf for it")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: x is beyond the largest number, 1.8e308; use inf for it
+    """
     # numpy scalars are numbers too, without importing numpy here
-    if not isinstance(value, bool | str) and hasattr(value, "__float__"):
+    if (
+        not isinstance(value, str | bytes)
+        and (boolean or not isinstance(value, bool))
+        and hasattr(value, "__float__")
+    ):
         try:
             return float(value)
-        except (TypeError, ValueError):  # an array of several numbers
+        except (TypeError, ValueError):  # an array of several numbers, or a date
             pass
-    msg = f"{name} must be a number, but got {value!r}; {remedy}"
+        except OverflowError:
+            msg = f"{name} is beyond the largest number, 1.8e308; {remedy}"
+            raise InvalidArgument(msg) from None
+    msg = f"{name} must be a number, but got {value!r:.80}; {remedy}"
     raise InvalidArgument(msg)
 
 
@@ -83,7 +106,7 @@ def check_eps(eps: float) -> float:
     >>> check_eps(0.1)
     0.1
     """
-    number = _as_number("eps", eps, "give the largest fraction of bad readings, such as 0.05")
+    number = as_number("eps", eps, "give the largest fraction of bad readings, such as 0.05")
     if not 0 <= number < 0.5:
         reason = (
             "from one half on, bad readings can move the observed median anywhere"
@@ -119,7 +142,7 @@ def check_delta(delta: float, name: str = "delta") -> float:
     >>> check_delta(0.05)
     0.05
     """
-    number = _as_number(name, delta, "give an error probability, such as 0.05")
+    number = as_number(name, delta, "give an error probability, such as 0.05")
     if not 0 < number < 1:
         msg = f"{name} must be in (0, 1), but got {delta!r}; it is an error probability, such as 0.05"
         raise InvalidArgument(msg)
@@ -134,7 +157,7 @@ def check_quantile(quantile: float, name: str = "quantile") -> float:
     >>> check_quantile(0.95)
     0.95
     """
-    number = _as_number(name, quantile, "0.5 is the median")
+    number = as_number(name, quantile, "0.5 is the median")
     if not 0 < number < 1:
         msg = f"{name} must be in (0, 1), but got {quantile!r}; 0.5 is the median, 0.95 the 95th percentile"
         raise InvalidArgument(msg)
@@ -149,7 +172,7 @@ def check_reach(reach: float) -> float:
     >>> check_reach(0.25)
     0.25
     """
-    number = _as_number("reach", reach, "give quantile levels, such as 0.25")
+    number = as_number("reach", reach, "give quantile levels, such as 0.25")
     if not 0 < number < 0.5:
         msg = (
             f"reach must be in (0, 0.5), but got {reach!r}; it is how far from the median, in quantile "
@@ -167,7 +190,7 @@ def check_positive(name: str, value: float) -> float:
     >>> check_positive("B", 4)
     4.0
     """
-    number = _as_number(name, value, "give a positive number")
+    number = as_number(name, value, "give a positive number")
     if not 0 < number < math.inf:
         msg = f"{name} must be positive and finite, but got {value!r}"
         raise InvalidArgument(msg)
@@ -260,20 +283,6 @@ class Pull(NamedTuple):
     arm: str
 
 
-class Reading(NamedTuple):
-    """The number a pull gave.
-
-    Examples
-    --------
-    >>> Reading(ticket=17, arm="B", value=0.25).value
-    0.25
-    """
-
-    ticket: int
-    arm: str
-    value: float
-
-
 @dataclass(frozen=True, slots=True)
 class Contamination:
     """An upper bound on the fraction of bad readings, and who makes them.
@@ -363,7 +372,7 @@ class Tolerance:
     relative: bool = False
 
     def __post_init__(self) -> None:
-        number = _as_number("tolerance", self.amount, "give a number such as 0.1, or use Tolerance.of('2%')")
+        number = as_number("tolerance", self.amount, "give a number such as 0.1, or use Tolerance.of('2%')")
         if not 0 <= number < math.inf:
             msg = f"tolerance must be a finite number >= 0 or a string like '2%', but got {self.amount!r}"
             raise InvalidArgument(msg)

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
+from truearm.events import Event, Noted
 from truearm.policies import Policy
-from truearm.problem import Contamination, Pull, Reading, Regularity, Tolerance, check_count, check_positive
+from truearm.problem import Contamination, Missing, Pull, Regularity, Tolerance, check_count, check_positive
 from truearm.study import Study
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def find_best(
     on_error: OnError = "stop",
     regularity: Regularity | None = None,
     dependent_arms: bool = False,
+    missing: Missing = "worst",
     seed: int | None = None,
 ) -> Result:
     """Pull arms until it is known which has the best true median, and return what is known.
@@ -59,7 +61,7 @@ def find_best(
     arms
         For each arm a function without arguments that returns one reading. Successive calls must be fresh,
         independent draws of that arm (docs/assumptions.md).
-    delta, contamination, tolerance, quantile, goal, policy, max_pulls, regularity, dependent_arms, seed
+    delta, contamination, tolerance, quantile, goal, policy, max_pulls, regularity, dependent_arms, missing, seed
         As in `Study`.
     max_seconds
         Budget of time; what is known then is returned as `exhausted`. Pulls in progress are not interrupted.
@@ -101,6 +103,7 @@ def find_best(
         max_pulls=max_pulls,
         regularity=regularity,
         dependent_arms=dependent_arms,
+        missing=missing,
         seed=seed,
     )
     with _opened(store) as log:
@@ -110,7 +113,6 @@ def find_best(
             max_seconds=max_seconds,
             executor=executor,
             workers=workers,
-            store=log,
             progress=progress,
             on_error=on_error,
         )
@@ -123,7 +125,6 @@ def run(
     max_seconds: float | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
-    store: "Store | None" = None,
     progress: bool = False,
     on_error: OnError = "stop",
     watch: Callable[[], bool] | None = None,
@@ -147,7 +148,6 @@ def run(
         msg = f"on_error must be 'stop' or 'missing', but got {on_error!r}"
         raise InvalidArgument(msg)
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
-    log = _Log(study, store)
     with _bar(study, shown=progress) as show:
 
         def look() -> None:
@@ -157,10 +157,10 @@ def run(
 
         try:
             if executor is None:
-                _one_by_one(study, source, log, deadline=deadline, on_error=on_error, show=look)
+                _one_by_one(study, source, deadline=deadline, on_error=on_error, show=look)
             else:
                 places = _workers(executor, workers)
-                _in_parallel(study, source, log, executor, places, deadline=deadline, on_error=on_error, show=look)
+                _in_parallel(study, source, executor, places, deadline=deadline, on_error=on_error, show=look)
         except KeyboardInterrupt:
             study.stop()
     result = study.result
@@ -168,38 +168,9 @@ def run(
     return result
 
 
-class _Log:
-    """Writes what happens to the store, if there is one, before the study believes it."""
-
-    def __init__(self, study: Study, store: "Store | None") -> None:
-        self.study, self.store = study, store
-
-    def ask(self, n: int) -> list[Pull]:
-        pulls = self.study.ask(n)
-        if self.store is not None and pulls:
-            from truearm.world.store import Issued
-
-            self.store.append(Issued(p.ticket, p.arm, self.study.draw(p)) for p in pulls)
-        return pulls
-
-    def tell(self, pull: Pull, value: float) -> None:
-        number = float(value)
-        if self.store is not None:
-            self.store.append([Reading(pull.ticket, pull.arm, number)])
-        self.study.tell(pull, number)
-
-    def release(self, pull: Pull) -> None:
-        if self.store is not None:
-            from truearm.world.store import Released
-
-            self.store.append([Released(pull.ticket, pull.arm)])
-        self.study.release(pull)
-
-
 def _one_by_one(
     study: Study,
     source: Callable[[str], Callable[[], float]],
-    log: _Log,
     *,
     deadline: float,
     on_error: OnError,
@@ -209,15 +180,14 @@ def _one_by_one(
         if time.monotonic() >= deadline:
             study.stop()
             return
-        for pull in log.ask(1):
-            _answer(pull, source(pull.arm), log, on_error)
+        for pull in study.ask(1):
+            _answer(pull, source(pull.arm), study, on_error)
         show()
 
 
 def _in_parallel(
     study: Study,
     source: Callable[[str], Callable[[], float]],
-    log: _Log,
     executor: Executor,
     workers: int,
     *,
@@ -228,7 +198,7 @@ def _in_parallel(
     out: dict[Future[float], Pull] = {}
     try:
         while not study.done:
-            for pull in log.ask(workers - len(out)) if len(out) < workers else ():
+            for pull in study.ask(workers - len(out)) if len(out) < workers else ():
                 # the ticket makes each call unique to executors that would remember equal ones (Dask)
                 out[executor.submit(_call, source(pull.arm), pull.ticket)] = pull
             left = deadline - time.monotonic()
@@ -237,7 +207,7 @@ def _in_parallel(
                 study.stop()
                 return
             for future in sorted(arrived, key=lambda f: out[f].ticket):
-                _answer(out.pop(future), future.result, log, on_error)
+                _answer(out.pop(future), future.result, study, on_error)
             show()
     finally:
         for future in out:
@@ -245,18 +215,21 @@ def _in_parallel(
 
 
 def _call(pull: Callable[[], float], _ticket: int) -> float:
-    return float(pull())
+    return _number(pull())
 
 
-def _answer(pull: Pull, take: Callable[[], float], log: _Log, on_error: OnError) -> None:
+def _number(value: float) -> float:
+    return value if isinstance(value, Noted) else float(value)
+
+
+def _answer(pull: Pull, take: Callable[[], float], study: Study, on_error: OnError) -> None:
     """Take one reading and tell it: a time-out is censored, another failure stops or is missing."""
-    study = log.study
     try:
-        value = float(take())
+        value = _number(take())
     except _TIME_OUTS:
         value = study.problem.censored
     except EOFError:  # the data of this arm end here: the pull never began
-        log.release(pull)
+        study.release(pull)
         study.stop()
         return
     except Exception as error:
@@ -268,7 +241,7 @@ def _answer(pull: Pull, take: Callable[[], float], log: _Log, on_error: OnError)
             )
             raise ArmFailed(msg, arm=pull.arm, result=study.result) from error
         value = math.nan
-    log.tell(pull, value)
+    study.tell(pull, value)
 
 
 def _workers(executor: Executor, workers: int | None) -> int:
@@ -290,22 +263,45 @@ def _opened(store: "str | Path | Store | None") -> "Iterator[Store | None]":
 
 def _continued(study: Study, store: "Store") -> Study:
     """Return the study after the events of its log, or start a log for it."""
-    definition = study.to_dict()
-    meaning = {key: definition[key] for key in ("problem", "policy", "max_pulls", "seed")}
+    definition = study.definition
     if not store.created:
-        store.create(meaning)
-        return study
-    if other := [key for key, value in meaning.items() if store.definition.get(key) != value]:
+        store.create(definition)
+        return logged(study, store)
+    known = store.definition
+    if other := [key for key, value in definition.items() if known.get(key) != value]:
         msg = (
             f"the log {store.path} belongs to another study: it differs in {', '.join(other)}; "
             "use another file, or the definition it began with"
         )
         raise ProtocolError(msg)
-    return replay(study, store)
+    return resumed(store)
 
 
-def replay(study: Study, store: "Store", *, broke_off: bool = True) -> Study:
-    """Give a fresh study the events of its log; pulls lost when it broke off are missing, at their worst.
+def logged(study: Study, store: "Store", position: int = 0) -> Study:
+    """Have a study log to a store from a position on, as its only writer, and return it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truearm.world.store import Store
+    >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "run.db") as store:
+    ...     study = Study(["A", "B"])
+    ...     store.create(study.definition)
+    ...     _ = logged(study, store).ask(1)
+    ...     list(store.events())
+    [Entry(position=1, event=Issued(ticket=0, arm='A', draw=0, counted=False))]
+    """
+
+    def append(events: list[Event]) -> None:
+        nonlocal position
+        position = store.append(events, after=position)
+
+    study.log_to(append)
+    return study
+
+
+def resumed(store: "Store", *, broke_off: bool = True) -> Study:
+    """Return the study of a log, which goes on logging there; pulls lost when it broke off are missing.
 
     Parameters
     ----------
@@ -315,38 +311,19 @@ def replay(study: Study, store: "Store", *, broke_off: bool = True) -> Study:
     Examples
     --------
     >>> import tempfile
-    >>> from truearm.world.store import Issued, Store
+    >>> from truearm.events import Issued, Reading
+    >>> from truearm.world.store import Store
     >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "run.db") as store:
-    ...     store.create({})
+    ...     store.create(Study(["A", "B"]).definition)
     ...     _ = store.append([Issued(0, "A", 0), Reading(0, "A", 2.5), Issued(1, "B", 0)])
-    ...     replay(Study(["A", "B"]), store).readings
+    ...     resumed(store).readings
     {'A': [2.5], 'B': [nan]}
     """
-    from truearm.world.store import Issued, Released
-
-    out: dict[int, Pull] = {}
-    issued: list[Pull] = []
-
-    def hand_out() -> None:
-        if issued and study.ask(len(issued)) != issued:
-            msg = f"the log {store.path} does not follow from its definition; it was written by another version"
-            raise ProtocolError(msg)
-        out.update((pull.ticket, pull) for pull in issued)
-        issued.clear()
-
-    for _, event in store.events():
-        if isinstance(event, Issued):
-            issued.append(Pull(event.ticket, event.arm))
-            continue
-        hand_out()
-        if isinstance(event, Reading):
-            study.tell(out.pop(event.ticket), event.value)
-        elif isinstance(event, Released):
-            study.release(out.pop(event.ticket))
-    hand_out()
-    log = _Log(study, store)
-    for pull in out.values() if broke_off else ():
-        log.tell(pull, math.nan)
+    entries = list(store.events())
+    study = Study.replay(store.definition, (entry.event for entry in entries))
+    logged(study, store, entries[-1].position if entries else 0)
+    for pull in study.out if broke_off else ():
+        study.tell(pull, math.nan)
     return study
 
 

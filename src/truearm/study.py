@@ -2,34 +2,65 @@
 
 A study joins a policy, which is pure, to a world in which pulls are out at the same time and come back late. The
 n-th pull of an arm, in order of issue, is the n-th draw of that arm: each arm has a tape, and a ticket is a place
-on it. Decisions happen at two moments only, so that replaying the log repeats them: in `tell` when nothing is out
-any more, and in `ask(n)` when more pulls are wanted than the open batch holds.
+on it. Decisions happen at two moments only, so that replaying the events repeats them: in `tell` when nothing is
+out any more, and in `ask(n)` when more pulls are wanted than the open batch holds. Every event is appended to the
+log before it is believed, here and nowhere else.
 """
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm import policies
-from truearm.claims.certificate import Status, Verdict
+from truearm.claims import alarms
+from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError
+from truearm.events import (
+    COUNTED,
+    ISSUED,
+    RELEASED,
+    STOPPED,
+    Event,
+    Issued,
+    Log,
+    Noted,
+    Reading,
+    Released,
+    Stopped,
+    from_row,
+    to_row,
+)
 from truearm.evidence.sample import as_readings
+from truearm.evidence.serial import Serial, due
 from truearm.policies import Policy, Standing, Told
-from truearm.problem import Contamination, Missing, Problem, Pull, Regularity, Tolerance, check_arms, check_count
+from truearm.problem import (
+    Contamination,
+    Missing,
+    Problem,
+    Pull,
+    Regularity,
+    Tolerance,
+    as_number,
+    check_arms,
+    check_count,
+)
 
 Floats = NDArray[np.float64]
 
 
 _Readings = tuple[Floats, NDArray[np.bool_]]
 """One arm's readings in order of pull, and which of them are told."""
+
+_STRANGE = "the log does not follow from its definition; it was changed, or written by another version"
 
 
 class _Tape:
@@ -59,6 +90,10 @@ class _Tape:
         told = self.told[self.prefix : self.issued]
         gap = int(np.argmin(told)) if told.size else 0
         self.prefix = self.issued if told.size and told[gap] else self.prefix + gap
+
+
+def _kind(event: Event) -> tuple[type[Event], bool]:
+    return type(event), isinstance(event, Issued) and event.counted
 
 
 def _listed(readings: _Readings) -> list[float | None]:
@@ -134,25 +169,47 @@ class Study:
             missing=missing,
         )
         self.policy: Policy[Any] = policies.by_name(policy) if isinstance(policy, str) else policy
-        self._policy_name = policy if isinstance(policy, str) else None
         self.max_pulls = check_count("max_pulls", max_pulls, least=0)
         self.seed = seed
         self._rng = None if seed is None else np.random.default_rng(seed)
         self._place = {arm: i for i, arm in enumerate(self.problem.arms)}
         self._tapes = [_Tape() for _ in self.problem.arms]
-        self._slots = (array("i"), array("q"))  # per ticket: arm and place on its tape, -1 when released
-        self._log = (array("q"), array("d"))  # tickets and values in order of arrival
-        self._asks: list[tuple[int, int, bool]] = []  # (tells before, pulls asked for, as counts)
-        self._releases: list[tuple[int, int, int]] = []  # (tells before, asks before, ticket)
+        self._log = Log(self.problem.arms)
+        self._append: Callable[[list[Event]], object] | None = None
+        self._unwritten: list[Event] = []  # pulls of an ask whose append failed
         self._out = 0
         self._wanted: list[int] = [0] * len(self._tapes)
         self._order: list[int] = []  # the open batch as single pulls, last first; made when first needed
         self._verdict: Verdict | None = None
-        self._stopped = False
         self._final: list[_Readings] | None = None  # as of the decision
         self._result: Result | None = None
+        self._serials = [Serial(i) for i in range(len(self._tapes))]
+        self._watched = 0  # readings told when the order of pulls was last looked at
+        self._noticed: tuple[Alarm, ...] = ()
         self._state = self.policy.start(self.problem)
         self._follow()
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        *,
+        policy: "str | Policy[Any]" = "toptwo",
+        max_pulls: int = 1_000_000,
+        seed: int | None = None,
+    ) -> "Study":
+        """Return a study of a problem that is made already.
+
+        Examples
+        --------
+        >>> Study.of(Problem(arms=("A", "B"), goal="min"), max_pulls=100)
+        Study(['A', 'B'], pulls=0, done=False)
+        """
+        given = {field.name: getattr(problem, field.name) for field in fields(problem)}
+        return cls(**given, policy=policy, max_pulls=max_pulls, seed=seed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_append": None, "_unwritten": []}  # a file is not a part of the study
 
     def __repr__(self) -> str:
         return f"Study({list(self.problem.arms)!r}, pulls={self.pulls}, done={self.done})"
@@ -165,12 +222,21 @@ class Study:
     @property
     def pulls(self) -> int:
         """How many pulls were handed out."""
-        return len(self._slots[0]) - len(self._releases)
+        return len(self._log.arms) - len(self._log.released)
 
     @property
     def in_flight(self) -> int:
         """How many pulls are out."""
         return self._out
+
+    @property
+    def out(self) -> list[Pull]:
+        """The pulls that are out, in order of issue."""
+        log = self._log
+        out = np.ones(len(log.arms), dtype=bool)
+        out[np.array(log.tickets, dtype=np.int64)] = False
+        out[list(log.released)] = False
+        return [Pull(ticket, log.names[log.arms[ticket]]) for ticket in np.flatnonzero(out).tolist()]
 
     @property
     def standing(self) -> Standing:
@@ -188,7 +254,8 @@ class Study:
         """The result once done, None before."""
         if self._result is None and self._verdict is not None:
             readings = self.readings
-            self._result = replace(certify(self.problem, readings, self._verdict), readings=readings)
+            found = certify(self.problem, readings, self._verdict, noticed=self._noticed)
+            self._result = replace(found, readings=readings)
         return self._result
 
     def ask(self, n: int | None = None) -> list[Pull]:
@@ -200,7 +267,7 @@ class Study:
         if n is not None:
             check_count("n", n)
         pulls: list[Pull] = []
-        was_done = self.done
+        first, was_done = len(self._log.arms), self.done
         while not self.done and (n is None or len(pulls) < n):
             if not any(self._wanted) and not (n is not None and self._refilled()):
                 break
@@ -209,7 +276,7 @@ class Study:
             if n is None:
                 break
         if pulls or self.done != was_done:
-            self._asks.append((len(self._log[0]), len(pulls) if n is None else n, False))
+            self._handed_out(first, ISSUED, ended=self.done)
         return pulls
 
     def ask_counts(self) -> dict[str, int]:
@@ -217,17 +284,19 @@ class Study:
         if self.done or not any(self._wanted):
             return {}
         counts = {arm: n for arm, n in zip(self.problem.arms, self._wanted, strict=True) if n}
-        self._asks.append((len(self._log[0]), sum(counts.values()), True))
+        first = len(self._log.arms)
         for i, n in enumerate(self._wanted):
             if n:
                 self._issue_many(i, n)
         self._wanted, self._order = [0] * len(self._tapes), []
+        self._handed_out(first, COUNTED)
         return counts
 
     def tell(self, pull: Pull | int, value: float) -> None:
         """Record what a pull said: NaN for a reading that went wrong, infinity on the bad side for a time-out.
 
-        The same value again is ignored; another one is an error that changes nothing.
+        The notes of a `Noted` number are kept beside it. The same value again is ignored; another one is an error
+        that changes nothing.
         """
         ticket = pull.ticket if isinstance(pull, Pull) else pull
         arm, place = self._slot(ticket)
@@ -236,8 +305,13 @@ class Study:
         if tape.told[place]:
             self._repeated(ticket, number, float(tape.values[place]), self.problem.arms[arm])
             return
-        self._log[0].append(ticket)
-        self._log[1].append(number)
+        log, notes = self._log, value.notes if isinstance(value, Noted) else None
+        if self._append is not None:
+            self._write([Reading(int(ticket), log.names[arm], number, notes)])
+        if notes is not None:
+            log.notes[ticket] = notes
+        log.tickets.append(ticket)
+        log.values.append(number)
         tape.values[place] = number
         tape.told[place] = True
         tape.fresh.append(place)
@@ -258,14 +332,20 @@ class Study:
             if numbers.size > places.size:
                 msg = f"{numbers.size} readings of {arm!r} were told, but only {places.size} pulls of it are out"
                 raise ProtocolError(msg)
-            checked.append((tape, places[: numbers.size], numbers))
-        for tape, places, numbers in checked:
+            if numbers.size:  # nothing told is no event
+                places = places[: numbers.size]
+                checked.append((tape, places, np.frombuffer(tape.tickets, dtype=np.int64)[places], numbers))
+        if self._append is not None and checked:
+            names, arms = self.problem.arms, self._log.arms
+            pairs = [zip(tickets.tolist(), numbers.tolist(), strict=True) for _, _, tickets, numbers in checked]
+            self._write([Reading(ticket, names[arms[ticket]], value) for told in pairs for ticket, value in told])
+        for tape, places, tickets, numbers in checked:
             tape.values[places] = numbers
             tape.told[places] = True
             tape.chunks.append(places)
             tape.advance()
-            self._log[0].frombytes(np.frombuffer(tape.tickets, dtype=np.int64)[places].tobytes())
-            self._log[1].frombytes(numbers.tobytes())
+            self._log.tickets.frombytes(tickets.tobytes())
+            self._log.values.frombytes(numbers.tobytes())
             self._out -= numbers.size
         if self._out == 0 and not any(self._wanted):
             self._decide()
@@ -281,8 +361,9 @@ class Study:
         if self._tapes[arm].told[place]:
             msg = f"ticket {ticket} of {self.problem.arms[arm]!r} is told already; release what never began"
             raise ProtocolError(msg)
-        self._releases.append((len(self._log[0]), len(self._asks), ticket))
-        self._slots[1][ticket] = -1
+        self._write([Released(int(ticket), self.problem.arms[arm])])
+        self._log.mark(RELEASED, int(ticket))
+        self._log.released.add(int(ticket))
         self._tapes[arm].released.append(place)
         self._out -= 1
         if not self.done:
@@ -294,81 +375,145 @@ class Study:
         return self._slot(pull.ticket if isinstance(pull, Pull) else pull)[1]
 
     def stop(self) -> None:
-        """End the study here with what is known so far: its result is `exhausted` unless it was done before."""
+        """End the study here with what is known so far: its result is `exhausted` unless it was done before.
+
+        Only this object ends: what it logs to (`log_to`) is not told, so that the log can be continued.
+        """
         if self._verdict is None:
             self._finish(self._interrupted())
-            self._stopped = True
+            self._log.mark(STOPPED, 0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the study as plain values: its definition and its log. `from_dict` replays them.
+    def events(self) -> Iterator[Event]:
+        """Iterate over all that happened, in order.
 
         Examples
         --------
         >>> study = Study(["A", "B"])
         >>> study.tell(study.ask(1)[0], 2.5)
+        >>> list(study.events())[-1]
+        Reading(ticket=0, arm='A', value=2.5, notes=None)
+        """
+        return iter(self._log)
+
+    def log_to(self, append: Callable[[list[Event]], object]) -> None:
+        """Have every event from now on appended before it is believed, and pulls before they are handed out.
+
+        An append that raises leaves a tell or a release undone. The pulls of an ask that could not be logged stay
+        out, and are appended before the next event.
+
+        Examples
+        --------
+        >>> study, log = Study(["A", "B"]), []
+        >>> study.log_to(log.extend)
+        >>> study.ask(1)
+        [Pull(ticket=0, arm='A')]
+        >>> log
+        [Issued(ticket=0, arm='A', draw=0, counted=False)]
+        """
+        self._append = append
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What `replay` makes the study from, as plain values."""
+        name, options = policies.definition_of(self.policy)
+        return {
+            "problem": to_plain(self.problem),
+            "policy": name,
+            "options": options,
+            "max_pulls": self.max_pulls,
+            "seed": self.seed,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as plain values: its definition and its events. `from_dict` replays them.
+
+        Examples
+        --------
+        >>> study = Study(["A", "B"])
+        >>> study.tell(study.ask(1)[0], 2.5)
+        >>> study.to_dict()["events"]
+        [['issued', 0, 'A', 0], ['told', 0, 'A', None, 2.5]]
         >>> Study.from_dict(study.to_dict()).readings
         {'A': [2.5], 'B': []}
         """
-        if self._policy_name is None:
-            msg = "a study with a policy object of your own cannot be written as plain values; pickle it instead"
-            raise InvalidArgument(msg)
-        return {
-            "problem": to_plain(self.problem),
-            "policy": self._policy_name,
-            "max_pulls": self.max_pulls,
-            "seed": self.seed,
-            "asks": [list(ask) for ask in self._asks],
-            "releases": [list(release) for release in self._releases],
-            "tickets": list(self._log[0]),
-            "values": [value if math.isfinite(value) else str(value) for value in self._log[1]],
-            "stopped": self._stopped,
-        }
+        return {**self.definition, "events": [list(to_row(event)) for event in self._log]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Study":
-        """Return the study that `to_dict` described, by replaying its log."""
-        problem = from_plain(Problem, data["problem"], "problem")
-        fields = (
-            "delta",
-            "contamination",
-            "tolerance",
-            "quantile",
-            "goal",
-            "regularity",
-            "dependent_arms",
-            "missing",
+        """Return the study that `to_dict` described, by replaying its events."""
+        return cls.replay(data, map(from_row, data.get("events", ())))
+
+    @classmethod
+    def replay(cls, definition: Mapping[str, Any], events: Iterable[Event]) -> "Study":
+        """Return the study of a definition after these events, with every decision where it was.
+
+        Parameters
+        ----------
+        definition
+            As `definition` gives it; further keys are left alone.
+
+        Examples
+        --------
+        >>> events = [Issued(0, "A", 0), Reading(0, "A", 2.5), Issued(1, "B", 0)]
+        >>> study = Study.replay(Study(["A", "B"]).definition, events)
+        >>> study.readings, study.out
+        ({'A': [2.5], 'B': [None]}, [Pull(ticket=1, arm='B')])
+        """
+        needed = ("problem", "policy", "options", "max_pulls", "seed")
+        if lacking := [key for key in needed if key not in definition]:
+            msg = f"the definition of the study lacks {', '.join(lacking)}; it was written by another version"
+            raise ProtocolError(msg)
+        study = cls.of(
+            from_plain(Problem, definition["problem"], "problem"),
+            policy=policies.by_name(definition["policy"], **definition["options"]),
+            max_pulls=definition["max_pulls"],
+            seed=definition["seed"],
         )
-        study = cls(
-            problem.arms,
-            policy=data["policy"],
-            max_pulls=data["max_pulls"],
-            seed=data["seed"],
-            **{name: getattr(problem, name) for name in fields},
-        )
-        study._replay(data)
+        for (kind, counted), run in groupby(events, key=_kind):
+            if kind is Issued:  # asks in a row are one
+                study._hand_out_again(list(run), counted=counted)
+            else:
+                for event in run:
+                    study._repeat(event)
         return study
 
-    def _replay(self, data: Mapping[str, Any]) -> None:
-        tells = zip(data["tickets"], map(float, data["values"]), strict=True)
-        releases = list(data["releases"])
+    def _hand_out_again(self, issued: list[Event], *, counted: bool) -> None:
+        first = len(self._log.arms)
+        if counted:
+            self.ask_counts()
+        else:
+            self.ask(len(issued))
+        if self._log.issued(first, len(self._log.arms), counted=counted) != issued:
+            raise ProtocolError(_STRANGE)
 
-        def catch_up(told: int, asks: int) -> None:
-            while releases and releases[0][1] == asks and releases[0][0] <= told:
-                while len(self._log[0]) < releases[0][0]:
-                    self.tell(*next(tells))
-                self.release(releases.pop(0)[2])
-            while len(self._log[0]) < told:
-                self.tell(*next(tells))
+    def _repeat(self, event: Event) -> None:
+        if not isinstance(event, Stopped) and self.problem.arms[self._slot(event.ticket)[0]] != event.arm:
+            raise ProtocolError(_STRANGE)
+        match event:
+            case Reading(ticket, _, value, notes):
+                self.tell(ticket, value if notes is None else Noted(value, notes))
+            case Released(ticket):
+                self.release(ticket)
+            case Stopped():
+                self.stop()
 
-        for number, (told, count, bulk) in enumerate(data["asks"]):
-            catch_up(told, number)
-            if bulk:
-                self.ask_counts()
-            else:
-                self.ask(count)
-        catch_up(len(data["tickets"]), len(data["asks"]))
-        if data["stopped"]:
-            self.stop()
+    def _handed_out(self, first: int, kind: str, *, ended: bool = False) -> None:
+        """Log the tickets from `first` on, before anyone has them, and that the ask ended the study if it did."""
+        stop = len(self._log.arms)
+        if stop > first:
+            self._log.mark(kind, stop - first)
+        if ended:
+            self._log.mark(STOPPED, 0)
+        if self._append is not None:
+            self._unwritten += self._log.issued(first, stop, counted=kind == COUNTED)
+            self._unwritten += [Stopped()] if ended else []
+            self._write([])
+
+    def _write(self, events: list[Event]) -> None:
+        """Append events to the log: the one place where they go there, before they are believed."""
+        if self._append is not None:
+            self._append([*self._unwritten, *events])
+            self._unwritten = []
 
     def _snapshot(self) -> list[_Readings]:
         snapshot = []
@@ -383,12 +528,12 @@ class Study:
         if (
             isinstance(ticket, bool)
             or not isinstance(ticket, int | np.integer)
-            or not 0 <= ticket < len(self._slots[0])
+            or not 0 <= ticket < len(self._log.arms)
         ):
             msg = f"ticket {ticket!r} was never handed out; tell the pulls that ask returned"
             raise ProtocolError(msg)
-        arm, place = self._slots[0][ticket], self._slots[1][ticket]
-        if place < 0:
+        arm, place = self._log.arms[ticket], self._log.draws[ticket]
+        if ticket in self._log.released:
             msg = f"ticket {ticket} of {self.problem.arms[arm]!r} was released; its place has a new ticket"
             raise ProtocolError(msg)
         return arm, place
@@ -396,17 +541,8 @@ class Study:
     def _number(self, value: object, arm: int, ticket: int) -> float:
         if type(value) is float:
             return value
-        try:
-            if isinstance(value, str | bytes):
-                raise TypeError
-            return float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            name = self.problem.arms[arm]
-            msg = (
-                f"value of ticket {ticket} ({name!r}) must be a number, but got {value!r}; "
-                "tell nan for a reading that went wrong"
-            )
-            raise InvalidArgument(msg) from None
+        name = f"value of ticket {ticket} ({self.problem.arms[arm]!r})"
+        return as_number(name, value, "tell nan for a reading that went wrong", boolean=True)
 
     def _repeated(self, ticket: int, value: float, known: float, arm: str) -> None:
         if value == known or (math.isnan(value) and math.isnan(known)):
@@ -416,7 +552,7 @@ class Study:
 
     def _issued(self, arm: int) -> int:
         """Hand out one pull of an arm and return its ticket."""
-        tape, ticket = self._tapes[arm], len(self._slots[0])
+        tape, ticket = self._tapes[arm], len(self._log.arms)
         if tape.released:
             place = tape.released.pop(0)
             tape.tickets[place] = ticket
@@ -425,8 +561,8 @@ class Study:
             place = tape.issued
             tape.issued += 1
             tape.tickets.append(ticket)
-        self._slots[0].append(arm)
-        self._slots[1].append(place)
+        self._log.arms.append(arm)
+        self._log.draws.append(place)
         self._out += 1
         return ticket
 
@@ -436,9 +572,9 @@ class Study:
             self._issued(arm)
             count -= 1
         tape.grow(count)
-        first = len(self._slots[0])
-        self._slots[0].extend(array("i", [arm]) * count)
-        self._slots[1].frombytes(np.arange(tape.issued, tape.issued + count, dtype=np.int64).tobytes())
+        first = len(self._log.arms)
+        self._log.arms.extend(array("i", [arm]) * count)
+        self._log.draws.frombytes(np.arange(tape.issued, tape.issued + count, dtype=np.int64).tobytes())
         tape.tickets.frombytes(np.arange(first, first + count, dtype=np.int64).tobytes())
         tape.issued += count
         self._out += count
@@ -486,20 +622,26 @@ class Study:
 
     def _decide(self) -> None:
         """Give the policy what it can use, and follow its answer."""
-        if self.done:
-            return
+        if not self.done:
+            self._learn()
+            self._follow()
+
+    def _learn(self) -> None:
         told = self._ready()
         while told:
             self._state = self.policy.tell(self._state, told, {a: t.issued for a, t in self._named_tapes()})
             if isinstance(self.policy.ask(self._state), Verdict) or not self.policy.patient:
                 break
             told = self._ready()
-        self._follow()
 
     def _follow(self) -> None:
         answer = self.policy.ask(self._state)
         if isinstance(answer, Verdict):
             self._finish(answer)
+            return
+        told = self.pulls - self._out
+        if not self.policy.alike and due(self._watched, told) and self._dependence():
+            self._finish(Verdict(status=Status.EXHAUSTED, candidates=self.problem.arms))
             return
         if self.policy.patient:
             answer = {
@@ -548,15 +690,28 @@ class Study:
         return told
 
     def _interrupted(self) -> Verdict:
-        if not self.policy.patient and (told := self._fresh()):
-            self._state = self.policy.tell(self._state, told, {a: t.issued for a, t in self._named_tapes()})
-            answer = self.policy.ask(self._state)
-            if isinstance(answer, Verdict):
-                return answer
+        self._learn()  # as an ask at this moment would: that is how one `Stopped` replays both
+        answer = self.policy.ask(self._state)
+        if isinstance(answer, Verdict):
+            return answer
         standing = self.standing
         return standing.so_far or Verdict(status=Status.EXHAUSTED, candidates=standing.alive)
 
+    def _dependence(self) -> tuple[Alarm, ...]:
+        """Return whose readings depend on when they were taken, by the order of pulls (evidence T12)."""
+        self._watched = self.pulls - self._out
+        for i, tape in enumerate(self._tapes):
+            tape.advance()
+            self._serials[i] = self._serials[i].extended(tape.values[self._serials[i].n : tape.prefix])
+        return alarms.dependence(self.problem, self._serials)
+
     def _finish(self, verdict: Verdict) -> None:
+        """End the study: in doubt if readings depend on their time, unless all arms were pulled side by side."""
+        found = self._dependence()
+        if found and not self.policy.alike:
+            verdict = Verdict.doubtful(found, self.problem.arms)
+        else:
+            self._noticed = found
         self._verdict = verdict
         self._final = self._snapshot()
         self._wanted, self._order = [0] * len(self._tapes), []

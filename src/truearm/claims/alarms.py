@@ -20,6 +20,7 @@ from truearm.evidence import Judge
 from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
 from truearm.evidence.moments import spread
 from truearm.evidence.sample import Sample
+from truearm.evidence.serial import LOG_DOUBT, Serial, combined
 from truearm.evidence.units import Suspect
 from truearm.problem import Contamination, Problem
 
@@ -50,6 +51,24 @@ def doubts(judge: Judge) -> tuple[Alarm, ...]:
         if i not in refuted and _contradicted(judge.problem, sample)
     ]
     return (*missing, *contradicted)
+
+
+def dependence(problem: Problem, tapes: Sequence[Serial]) -> tuple[Alarm, ...]:
+    """Return the arms whose readings depend on when they were taken; one alarm for all if none does by itself.
+
+    Examples
+    --------
+    >>> calm, drifting = Serial(0).extended(np.arange(90.0) * 7 % 17), Serial(1).extended(np.arange(90.0))
+    >>> dependence(Problem(arms=("A", "B")), [calm, drifting])
+    (Alarm(kind='dependence', arm='B', found=0, n=90, values=(), detail=''),)
+    """
+    if combined(tapes, dependent=problem.dependent_arms) < LOG_DOUBT:
+        return ()
+    bar = LOG_DOUBT + math.log(len(tapes))
+    alone = [
+        Alarm("dependence", a, n=t.n) for a, t in zip(problem.arms, tapes, strict=True) if t.log_evidence >= bar
+    ]
+    return tuple(alone) or (Alarm("dependence", "", n=sum(tape.n for tape in tapes)),)
 
 
 def clusters(suspects: Sequence[Suspect]) -> tuple[Alarm, ...]:

@@ -74,6 +74,7 @@ def certify(
     doubtful, judge = verdict.status is Status.DOUBTFUL, found[None].judge
     known = leader is not None and not doubtful
     ties = _ties(judge, found[None], verdict)
+    candidates = (*verdict.candidates, *(arm for arm in ties if arm not in verdict.candidates))
     arms = tuple(
         describe(name, sample, problem, design=design, known=not doubtful)
         for name, sample in zip(problem.arms, samples, strict=True)
@@ -83,7 +84,7 @@ def certify(
         best=verdict.best,
         leader=None if leader is None else problem.arms[leader],
         ties=ties,
-        candidates=(*verdict.candidates, *(arm for arm in ties if arm not in verdict.candidates)),
+        candidates=candidates,
         pulls=counts,
         breakdown=_breakdown(found) if known else _NOTHING,
         breakdown_estimate=_breakdown_estimate(judge) if known else _NOTHING,
@@ -94,9 +95,16 @@ def certify(
         problem=problem,
         design=design,
         doubts=verdict.doubts,
-        alarms=(*noticed, *(a for a in alarms.find(problem, samples) if a not in verdict.doubts)),
+        alarms=(*noticed, *(a for a in alarms.find(problem, samples) if _matters(a, verdict, candidates))),
         certificate=certificate,
     )
+
+
+def _matters(alarm: Alarm, verdict: Verdict, candidates: tuple[str, ...]) -> bool:
+    """Tell whether an alarm says more than the doubts; equal readings only matter between arms that are left."""
+    if alarm.kind == "ties":
+        return len(candidates) > 1 and alarm.arm in candidates
+    return alarm not in verdict.doubts
 
 
 def _believed(problem: Problem, samples: Sequence[Sample], verdict: Verdict, design: Design) -> Verdict:

@@ -444,7 +444,7 @@ def alarm(one: Alarm, problem: Problem) -> str:
     said = {
         "dependence": f"{f'the readings of {arm} depend' if one.arm else 'readings depend'} on when they were "
         "taken: conditions drift, come and go, or readings repeat. Measure the arms side by side (`truearm race`, "
-        "or policy=TopTwo(balanced=True)), keep conditions the same, or give one reading per independent unit.",
+        "or policy=ta.TopTwo(balanced=True)), keep conditions the same, or give one reading per independent unit.",
         "missing": f"{some} are missing, more than chance explains when {declared}: "
         + (
             'find out why they fail, count them at their worst (missing="worst"), or raise eps.'

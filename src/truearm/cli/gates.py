@@ -18,11 +18,16 @@ from truearm.report.text import standing_of
 GOOD, FAILED, USAGE, UNDECIDED, DOUBTFUL = range(5)
 
 
-def worse_than(result: Result, tapes: Tapes, baseline: str) -> tuple[str, ...]:
+def worse_than(result: Result, tapes: Tapes, baseline: str, *, shared: bool = False) -> tuple[str, ...]:
     """Return the arms that are certified to be worse than the baseline.
 
     Each is judged against it by the strict evidence of the pair, which errs over all arms and at any time with
     probability at most delta; arms that tie with the baseline are not worse (evidence T10b).
+
+    Parameters
+    ----------
+    shared
+        Whether the problem's delta is already that of one comparison, because the race began with this gate.
 
     Examples
     --------
@@ -35,7 +40,9 @@ def worse_than(result: Result, tapes: Tapes, baseline: str) -> tuple[str, ...]:
     arms = result.problem.arms
     if result.status is Status.DOUBTFUL:
         return ()
-    return tuple(arms[i] for i in judge_of(result.certificate, tapes).worse_than(arms.index(baseline)))
+    share = result.problem.delta / (1 if shared else len(arms))
+    found = judge_of(result.certificate, tapes).worse_than(arms.index(baseline), share)
+    return tuple(arms[i] for i in found)
 
 
 def exit_code(

@@ -2,96 +2,41 @@
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from truearm.claims.plain import from_plain, to_plain
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument, ProtocolError
-from truearm.policies import Policy
-from truearm.policies.toptwo import TopTwo
-from truearm.problem import Problem, Reading
-from truearm.run import replay
+from truearm.run import logged, resumed
 from truearm.study import Study
-from truearm.world.store import Event, Note, Store
-
-_PROBLEM = ("delta", "contamination", "tolerance", "quantile", "goal", "regularity", "dependent_arms")
-
-
-class Journal(Store):
-    """A log that keeps beside every reading how it was measured, in the same commit."""
-
-    details: Mapping[str, Any] | None = None
-
-    def append(self, events: Iterable[Event]) -> int:
-        """Write events, and a note of the details at hand for a reading among them."""
-        written = list(events)
-        if self.details is not None:
-            written += [Note(self.details, e.ticket) for e in written if isinstance(e, Reading)]
-        return super().append(written)
+from truearm.world.store import Store
 
 
 class Saved(NamedTuple):
     """A log and the study it holds; the setting if it is a race."""
 
-    store: Journal
+    store: Store
     study: Study
     setting: Setting | None
 
 
-def definition_of(
-    problem: Problem, policy: TopTwo, *, seed: int | None, setting: Setting | None = None
-) -> dict[str, Any]:
-    """Return what a log must know to begin the study again.
-
-    Examples
-    --------
-    >>> made = definition_of(Problem(arms=("A", "B")), TopTwo(), seed=1)
-    >>> study_from(made).problem.arms
-    ('A', 'B')
-    """
-    return {
-        "problem": to_plain(problem),
-        "policy": "toptwo",
-        "options": {"first": policy.first, "balanced": policy.balanced},
-        "seed": seed,
-        **({} if setting is None else {"race": setting.to_dict()}),
-    }
-
-
-def study_from(definition: Mapping[str, Any]) -> Study:
-    """Return the study of a definition, before its first pull.
-
-    Examples
-    --------
-    >>> made = definition_of(Problem(arms=("A", "B")), TopTwo(first=20), seed=None)
-    >>> study_from(made).ask_counts()
-    {'A': 20, 'B': 20}
-    """
-    problem = from_plain(Problem, definition["problem"], "problem")
-    policy: str | Policy[Any] = definition["policy"]
-    if "options" in definition:
-        policy = TopTwo(**definition["options"])
-    fields = {name: getattr(problem, name) for name in _PROBLEM}
-    return Study(problem.arms, policy=policy, seed=definition["seed"], **fields)
-
-
-def begun(path: str | Path, definition: Mapping[str, Any]) -> Journal:
-    """Return a new log with this definition; a file that holds a study is left as it is."""
-    store = Journal(path)
+def begun(path: str | Path, study: Study, setting: Setting | None = None) -> Store:
+    """Make a new log for a study, and for the setting of a race; a file that holds a study is left as it is."""
+    store = Store(path)
     if store.created:
         store.close()
         msg = f"{path} holds a study already; continue it with --resume, or choose another file"
         raise InvalidArgument(msg)
-    store.create(definition)
+    store.create({**study.definition, **({} if setting is None else {"race": setting.to_dict()})})
+    logged(study, store)
     return store
 
 
 @contextmanager
 def opened(path: str | Path, *, broke_off: bool = False) -> Iterator[Saved]:
-    """Open a log and replay its study.
+    """Open a log and replay its study, which goes on logging there.
 
     Parameters
     ----------
@@ -101,10 +46,10 @@ def opened(path: str | Path, *, broke_off: bool = False) -> Iterator[Saved]:
     if not Path(path).exists():
         msg = f"{path} does not exist; `truearm race --save {path}` or `truearm next {path} --arm ...` makes it"
         raise InvalidArgument(msg)
-    with closing(Journal(path)) as store:
-        definition = store.definition
-        setting = Setting.from_dict(definition["race"]) if "race" in definition else None
-        yield Saved(store, replay(study_from(definition), store, broke_off=broke_off), setting)
+    with Store(path) as store:
+        race = store.definition.get("race")
+        setting = None if race is None else Setting.from_dict(race)
+        yield Saved(store, resumed(store, broke_off=broke_off), setting)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from truearm.claims.plain import from_plain, to_plain
 from truearm.errors import InvalidArgument
 from truearm.evidence.shifts import worsened
 from truearm.problem import Tolerance
@@ -21,11 +22,14 @@ class Handicap:
 
     Examples
     --------
-    >>> Handicap(arm="old + 2%", tolerance=Tolerance.of("2%"), goal="min").applied("old + 2%", 10.0)
-    10.2
+    >>> given = Handicap(arm="old + 2%", baseline="old", tolerance=Tolerance.of("2%"), goal="min")
+    >>> given.applied("old + 2%", 10.0), given.applied("old + 2%", -10.0), given.applied("new", 10.0)
+    (10.2, -10.0, 10.0)
     """
 
     arm: str
+    baseline: str
+    """What the user calls that arm."""
     tolerance: Tolerance
     goal: str
 
@@ -55,6 +59,8 @@ class Setting:
     hooks: Mapping[str, Mapping[str, Command]] = field(default_factory=dict)
     """For each of `HOOKS` the command to run, by arm."""
     handicap: Handicap | None = None
+    guard: str | None = None
+    """The arm that others must not be worse than, if it was named when the race began."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "commands", alike(self.commands))
@@ -72,51 +78,14 @@ class Setting:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the log."""
-        rules = {name: getattr(self.conditions, name) for name in ("timeout", "ignore_failure", "input", "output")}
-        given = self.handicap
-        return {
-            "commands": [_command_to_dict(command) for command in self.commands],
-            "metric": self.metric,
-            "conditions": rules,
-            "warmup": self.warmup,
-            "hooks": {
-                stage: {arm: _command_to_dict(command) for arm, command in by_arm.items()}
-                for stage, by_arm in self.hooks.items()
-            },
-            "handicap": given
-            and {"arm": given.arm, "amount": given.tolerance.amount, "relative": given.tolerance.relative}
-            | {"goal": given.goal},
-        }
+        plain: dict[str, Any] = to_plain(self)
+        return plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Setting":
         """Return the setting that `to_dict` described."""
-        given = data["handicap"]
-        return cls(
-            commands=tuple(Command(**command) for command in data["commands"]),
-            metric=data["metric"],
-            conditions=Conditions(**data["conditions"]),
-            warmup=data["warmup"],
-            hooks={
-                stage: {arm: Command(**command) for arm, command in by_arm.items()}
-                for stage, by_arm in data["hooks"].items()
-            },
-            handicap=given
-            and Handicap(
-                arm=given["arm"], tolerance=Tolerance(given["amount"], given["relative"]), goal=given["goal"]
-            ),
-        )
-
-
-def _command_to_dict(command: Command) -> dict[str, Any]:
-    return {
-        "text": command.text,
-        "name": command.name,
-        "parameters": dict(command.parameters),
-        "env": dict(command.env),
-        "cwd": command.cwd,
-        "shell": command.shell,
-    }
+        setting: Setting = from_plain(cls, data, "race")
+        return setting
 
 
 def handicapped(setting: Setting, baseline: str, tolerance: Tolerance, goal: str) -> Setting:
@@ -138,7 +107,7 @@ def handicapped(setting: Setting, baseline: str, tolerance: Tolerance, goal: str
             stage: {renamed.get(arm, arm): command for arm, command in by_arm.items()}
             for stage, by_arm in setting.hooks.items()
         },
-        handicap=Handicap(arm=name, tolerance=tolerance, goal=goal),
+        handicap=Handicap(arm=name, baseline=baseline, tolerance=tolerance, goal=goal),
     )
 
 

@@ -3,23 +3,21 @@
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from truearm.claims.result import Result
 from truearm.claims.wording import count, name_of
 from truearm.cli import options
-from truearm.cli.saved import Saved, alone, begun, definition_of, opened
+from truearm.cli.saved import Saved, alone, begun, opened
 from truearm.cli.telling import html_page
-from truearm.errors import InvalidArgument
-from truearm.policies.toptwo import TopTwo
-from truearm.problem import Problem, Reading, check_arms
+from truearm.problem import Problem, check_arms
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
 from truearm.report.ratios import ratios
+from truearm.study import Study
 from truearm.world.commands import Command
-from truearm.world.store import Issued, Released
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False))
 
@@ -56,8 +54,6 @@ def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, 
             _check_fixed(ctx)
         with opened(file) as saved:
             asked = saved.study.ask(pulls)
-            if asked:
-                saved.store.append(Issued(p.ticket, p.arm, saved.study.draw(p)) for p in asked)
     if as_json:
         click.echo(json_text({"done": saved.study.done, "pulls": [pull._asdict() for pull in asked]}))
         return
@@ -69,8 +65,7 @@ def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, 
 
 def _begin(file: str, arms: tuple[str, ...], chosen: dict[str, Any]) -> None:
     seed = chosen.pop("seed")
-    definition = definition_of(Problem(arms=check_arms(arms), **chosen), TopTwo(), seed=seed)
-    begun(file, definition).close()
+    begun(file, Study.of(Problem(arms=check_arms(arms), **chosen), seed=seed)).close()
 
 
 def _check_fixed(ctx: click.Context) -> None:
@@ -99,13 +94,10 @@ def tell_command(file: str, words: tuple[str, ...], release: tuple[int, ...]) ->
     """  # noqa: D301 - click wants the control character
     readings = list(_parsed(words or (() if release else sys.stdin.read().split())))
     with alone(file, wait=True), opened(file) as saved:
-        tickets = _Tickets.of(saved)
         for ticket, value in readings:
-            _tell(saved, tickets, ticket, value)
+            saved.study.tell(ticket, value)
         for ticket in release:
-            arm = tickets.arm(ticket, saved)
-            saved.study.release(ticket)  # checks first: what it refuses must not be in the log
-            saved.store.append([Released(ticket, arm)])
+            saved.study.release(ticket)
         click.echo(_line(saved), err=True)
 
 
@@ -121,51 +113,6 @@ def _parsed(words: Sequence[str]) -> Iterator[tuple[int, float]]:
             raise click.UsageError(msg) from None
 
 
-class _Tickets(NamedTuple):
-    """What the log says of tickets: which arm each is for, and what those that came back said."""
-
-    arms: dict[int, str]
-    told: dict[int, float]
-
-    @classmethod
-    def of(cls, saved: Saved) -> "_Tickets":
-        events = [entry.event for entry in saved.store.events()]
-        return cls(
-            {event.ticket: event.arm for event in events if isinstance(event, Issued)},
-            {event.ticket: event.value for event in events if isinstance(event, Reading)},
-        )
-
-    def arm(self, ticket: int, saved: Saved) -> str:
-        if ticket not in self.arms:
-            msg = f"ticket {ticket} was never handed out; `truearm next {saved.store.path.name}` hands out tickets"
-            raise InvalidArgument(msg)
-        return self.arms[ticket]
-
-
-def _tell(saved: Saved, tickets: _Tickets, ticket: int, value: float) -> None:
-    arm = tickets.arm(ticket, saved)
-    saved.study.draw(ticket)  # refuses a ticket that was released
-    if ticket not in tickets.told:
-        saved.store.append([Reading(ticket, arm, value)])
-        tickets.told[ticket] = value
-    saved.study.tell(ticket, value)  # the same again is ignored, another value refused
-
-
-class _Out(NamedTuple):
-    ticket: int
-    arm: str
-
-
-def _outstanding(saved: Saved) -> list[_Out]:
-    out: dict[int, str] = {}
-    for _, event in saved.store.events():
-        if isinstance(event, Issued):
-            out[event.ticket] = event.arm
-        elif isinstance(event, Reading | Released):
-            out.pop(event.ticket, None)
-    return [_Out(*pair) for pair in out.items()]
-
-
 @click.command("status")
 @_FILE
 @options.json_option
@@ -176,8 +123,7 @@ def status_command(file: str, as_json: bool) -> None:
     truearm status run.db
     """  # noqa: D301 - click wants the control character
     with opened(file) as saved:
-        standing = saved.study.standing
-        out = _outstanding(saved)
+        standing, out = saved.study.standing, saved.study.out
     counts = {arm: len(tape) for arm, tape in saved.study.readings.items()}
     if as_json:
         evidence = {arm: standing.against.get(arm) for arm in counts if arm != standing.leader}
@@ -243,7 +189,7 @@ def report_command(file: str, *, as_json: bool, as_markdown: bool, as_csv: bool,
         raise click.UsageError(msg)
     with opened(file) as saved:
         study = saved.study
-        study.stop()  # in memory only: the log does not know of it
+        study.stop()  # this object only: the log does not know of it
         assert study.result is not None
         if html is not None:
             Path(html).write_text(html_page(study.result, study.readings), encoding="utf-8")
@@ -254,7 +200,7 @@ def report_command(file: str, *, as_json: bool, as_markdown: bool, as_csv: bool,
 def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool, as_csv: bool) -> str:
     tapes = saved.study.readings
     metric = saved.setting.metric if saved.setting else "stdout"
-    runs = runs_of([entry.event for entry in saved.store.events()])
+    runs = runs_of(saved.study.events())
     commands: Sequence[Command] = saved.setting.commands if saved.setting else ()
     if as_json:
         found = document(result, tapes, metric=metric if commands else None, seed=saved.study.seed)

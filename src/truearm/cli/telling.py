@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
-from types import SimpleNamespace
 from typing import Any
 
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.result import Result
 from truearm.claims.wording import count, name_of, number
+from truearm.cli.asked import Asked
 from truearm.cli.gates import about_baseline, worse_than
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
@@ -60,10 +60,14 @@ class Outcome:
     @property
     def worse(self) -> tuple[str, ...]:
         """The commands that are worse than the one that guards the gate."""
-        return () if self.gate is None else worse_than(self.result, self.tapes, self.gate)
+        return (
+            ()
+            if self.gate is None
+            else worse_than(self.result, self.tapes, self.gate, shared=self.setting.guard is not None)
+        )
 
 
-def write_files(outcome: Outcome, asked: SimpleNamespace) -> None:
+def write_files(outcome: Outcome, asked: Asked) -> None:
     """Write every file that was asked for."""
     makers = {"json": _json, "csv": _csv, "markdown": summarize, "html": _html}
     for name in _FORMATS:
@@ -164,14 +168,13 @@ def _gates(outcome: Outcome) -> Iterator[str]:
         yield about_baseline(outcome.result, outcome.baseline)
     if outcome.gate is not None:
         names, gate = ", ".join(map(name_of, outcome.worse)), name_of(outcome.gate)
-        open_ = "No command is shown to be worse than"
-        yield f"Worse than {gate}: {names}." if names else f"{open_} {gate}."
+        yield f"Worse than {gate}: {names}." if names else f"No command is shown to be worse than {gate}."
 
 
 def _notes(outcome: Outcome) -> Iterator[str]:
     setting = outcome.setting
     if outcome.result.status is Status.EXHAUSTED and not outcome.ended:
-        yield "Stopped by hand."
+        yield "Interrupted."
     yield from _about_shell(outcome)
     for arm in setting.arms:
         yield from _lost(arm, [run for run in outcome.runs if run.arm == arm])

@@ -150,12 +150,6 @@ class Judge:
         return math.log(threshold(k, self.problem.delta / k, self.rule))
 
     @property
-    def log_gate(self) -> float:
-        """How much closed log-evidence lets every arm be called worse than one named in advance (T10b)."""
-        pairs = rule_for(self.problem, design=self.design)
-        return math.log(threshold(2, self.problem.delta / len(self.problem.arms), pairs))
-
-    @property
     def refuted(self) -> tuple[int, ...]:
         """The arms with more missing readings than eps explains, where they are promised to be among the bad ones.
 
@@ -233,12 +227,19 @@ class Judge:
         """Return the pair's evidence that one arm is strictly better than another."""
         return self._measure()(self.samples[one], self.samples[other], self.levels, closed=True, enough=enough)
 
-    def worse_than(self, baseline: int) -> tuple[int, ...]:
-        """Return the arms that are certainly worse than a baseline named in advance (T10b)."""
+    def worse_than(self, baseline: int, share: float | None = None) -> tuple[int, ...]:
+        """Return the arms that are certainly worse than a baseline named in advance (evidence T10b).
+
+        Parameters
+        ----------
+        share
+            Error probability of each comparison; delta over the number of arms if None.
+        """
         others = [i for i, sample in enumerate(self.samples) if i != baseline and sample.n]
         if self.hopeless or not self.samples[baseline].n:
             return ()
-        bar = self.log_gate
+        pairs = rule_for(self.problem, design=self.design)
+        bar = math.log(threshold(2, share or self.problem.delta / len(self.samples), pairs))
         return tuple(i for i in others if self.better(baseline, i, enough=bar).log_value >= bar)
 
     def futile(self, alive: Sequence[int]) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.problem import Interval
+from truearm.problem import Interval, as_number
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -60,17 +60,8 @@ def _converted(readings: ArrayLike, name: str) -> Floats:
     if not isinstance(readings, Iterable):
         msg = f"{name} must be a list of readings, but got {readings!r}"
         raise InvalidArgument(msg)
-    return np.array([_as_reading(f"{name}[{i}]", value) for i, value in enumerate(readings)])
-
-
-def _as_reading(name: str, value: object) -> float:
-    if not isinstance(value, str | bytes) and hasattr(value, "__float__"):
-        try:
-            return float(value)
-        except TypeError:  # a date, or an array inside the list
-            pass
-    msg = f"{name} must be a number, but got {value!r}; use nan for a reading that went wrong"
-    raise InvalidArgument(msg)
+    remedy = "use nan for a reading that went wrong"
+    return np.array([as_number(f"{name}[{i}]", x, remedy, boolean=True) for i, x in enumerate(readings)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,10 @@ from truearm.lab.kernels import (
     rank_at_least,
     up_to,
 )
-from truearm.policies.toptwo import TIE
+from truearm.policies import toptwo as policy
+from truearm.policies.toptwo import GROWTH, TIE
+
+divergence, split = compiled(policy.divergence), compiled(policy.split)
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
 
@@ -48,9 +51,6 @@ class Rules(NamedTuple):
     tolerance: float
     log_bar: float
     """Of `bounds.sequential_rank`, for the check that more pulls could help at all."""
-    growth: float
-    share_low: float
-    share_high: float
     stale: float
     futility: float
     max_pulls: int
@@ -603,7 +603,7 @@ def order_statistic(desk: Desk, arm: int, rank: int) -> float:
 def choose_batch(desk: Desk, rules: Rules, tables: Tables, rival: int) -> None:
     """Write the next batch, split by what each arm's pulls add at the least convincing cut."""
     if rules.balanced:
-        share_alike(desk, rules)
+        share_alike(desk)
         return
     leader, x = desk.run[LEADER], desk.reals[CUT, rival]
     head, tail = float(desk.ints[N, leader]), float(desk.ints[N, rival])
@@ -616,19 +616,16 @@ def choose_batch(desk: Desk, rules: Rules, tables: Tables, rival: int) -> None:
     over = (over + lost(desk, rules, rival)) / tail
     gain = head * divergence(counted / head, tables.low.p0)
     other = tail * divergence(over, tables.high.p0)
-    share = 0.5 if gain + other == 0 else gain / (gain + other)
-    share = min(max(share, rules.share_low), rules.share_high)
-    pulls = max(1, int(rules.growth * min(head / share, tail / (1 - share))))  # evidence section 11
-    exact = pulls * share + (desk.reals[CARRY, rival] if desk.ints[CARRY_LEADER, rival] == leader else 0.0)
-    for_leader = min(pulls, math.floor(exact + 0.5))
+    owed = desk.reals[CARRY, rival] if desk.ints[CARRY_LEADER, rival] == leader else 0.0
+    pulls, for_leader, owed = split(head, tail, gain, other, owed)
     desk.ints[CARRY_LEADER, rival] = leader
-    desk.reals[CARRY, rival] = exact - for_leader
+    desk.reals[CARRY, rival] = owed
     desk.ints[BATCH, leader] = for_leader
     desk.ints[BATCH, rival] = pulls - for_leader
 
 
 @compiled
-def share_alike(desk: Desk, rules: Rules) -> None:
+def share_alike(desk: Desk) -> None:
     """Write a batch that pulls all arms left alike."""
     fewest = -1
     for i in range(desk.ints.shape[1]):
@@ -636,13 +633,4 @@ def share_alike(desk: Desk, rules: Rules) -> None:
             fewest = desk.ints[N, i]
     for i in range(desk.ints.shape[1]):
         if desk.ints[ALIVE, i]:
-            desk.ints[BATCH, i] = max(1, int(rules.growth * fewest))
-
-
-@compiled
-def divergence(share: float, level: float) -> float:
-    """Return what one pull adds to the evidence that the share is below the level."""
-    if share >= level:
-        return 0.0
-    first = share * math.log(share / level) if share > 0 else 0.0
-    return first + (1 - share) * math.log((1 - share) / (1 - level))
+            desk.ints[BATCH, i] = max(1, int(GROWTH * fewest))

@@ -5,6 +5,7 @@ new state. Readings are oriented: bigger is better. The rules live in the siblin
 """
 
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -43,6 +44,10 @@ class Policy(Protocol[State]):
         An impatient policy takes readings as they come and counts pulls that are still out at their worst.
         """
 
+    @property
+    def alike(self) -> bool:
+        """Whether all arms left are always pulled alike, side by side, so that conditions meet all of them."""
+
     def start(self, problem: Problem) -> State:
         """Return the state before the first pull; raise if the policy cannot serve the problem."""
 
@@ -73,8 +78,8 @@ class Standing(NamedTuple):
     """The verdict if it all ended now, with the claims made up to now."""
 
 
-def by_name(name: str) -> "Policy[Any]":
-    """Return a policy with its default options.
+def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own
+    """Return a policy, with its default options where none are given.
 
     Examples
     --------
@@ -90,8 +95,27 @@ def by_name(name: str) -> "Policy[Any]":
         names = ", ".join(repr(known) for known in sorted(_CLASSES))
         msg = f"policy must be one of {names} or a policy object, but got {name!r}"
         raise InvalidArgument(msg)
-    policy: Policy[Any] = getattr(import_module(f"truearm.policies.{name}"), _CLASSES[name])()
-    return policy
+    kind: type[Policy[Any]] = getattr(import_module(f"truearm.policies.{name}"), _CLASSES[name])
+    known_options = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    if unknown := [option for option in options if option not in known_options]:
+        msg = f"policy {name!r} has no option {unknown[0]!r}; its options are {', '.join(known_options)}"
+        raise InvalidArgument(msg)
+    return kind(**options)
+
+
+def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:
+    """Return the name and the options that `by_name` makes this policy from.
+
+    Examples
+    --------
+    >>> definition_of(by_name("elimination", constants="paper"))
+    ('elimination', {'constants': 'paper'})
+    """
+    for name, kind in _CLASSES.items():
+        if (type(policy).__module__, type(policy).__name__) == (f"truearm.policies.{name}", kind):
+            return name, {field.name: getattr(policy, field.name) for field in fields(policy)}  # type: ignore[arg-type]
+    msg = f"a policy of your own cannot be written as plain values, but got {policy!r}; pickle the study instead"
+    raise InvalidArgument(msg)
 
 
 _CLASSES = {"elimination": "Elimination", "lucb": "Lucb", "toptwo": "TopTwo", "uniform": "Uniform"}

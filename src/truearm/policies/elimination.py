@@ -53,6 +53,7 @@ class Elimination:
 
     constants: Constants = "sharp"
     patient: ClassVar[bool] = True
+    alike: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.constants not in ("sharp", "paper"):

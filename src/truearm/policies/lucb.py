@@ -216,6 +216,7 @@ class Lucb:
     growth: float = 0.02
     t_opt: int = 1000
     patient: ClassVar[bool] = True
+    alike: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_form(self.radius)

@@ -61,6 +61,7 @@ class PartialIdentification:
     biases: Mapping[str, float] | None = None
     growth: float = field(default=0.0, kw_only=True)
     patient: ClassVar[bool] = True
+    alike: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.growth < math.inf:

@@ -101,6 +101,11 @@ class TopTwo:
     def __post_init__(self) -> None:
         check_count("first", self.first)
 
+    @property
+    def alike(self) -> bool:
+        """Whether all arms left are pulled alike."""
+        return self.balanced
+
     def start(self, problem: Problem) -> State:
         """Return the state before the first pull."""
         k = len(problem.arms)
@@ -316,23 +321,50 @@ def _batched(state: State, challenger: int) -> State:
     cut = state.cuts[challenger]
     below = float(head.below(cut, closed=leader > challenger)) / head.n
     above = float(rival.above(cut)) / rival.n
-    gains = head.n * _divergence(below, levels.low), rival.n * _divergence(above, levels.high)
-    share = 0.5 if sum(gains) == 0 else gains[0] / sum(gains)
-    share = min(max(share, SHARES[0]), SHARES[1])
-    size = max(1, int(GROWTH * min(head.n / share, rival.n / (1 - share))))  # evidence section 11
+    gains = head.n * divergence(below, levels.low), rival.n * divergence(above, levels.high)
     last, owed = state.carries[challenger]
-    exact = size * share + (owed if last == leader else 0.0)
-    for_leader = min(size, math.floor(exact + 0.5))
+    size, for_leader, owed = split(head.n, rival.n, gains[0], gains[1], owed if last == leader else 0.0)
     carries = list(state.carries)
-    carries[challenger] = (leader, exact - for_leader)
+    carries[challenger] = (leader, owed)
     counts = {leader: for_leader, challenger: size - for_leader}
     batch = {state.problem.arms[i]: n for i, n in counts.items() if n > 0}
     return state._replace(carries=tuple(carries), decision=batch)
 
 
-def _divergence(share: float, level: float) -> float:
-    """Return kl^-(share, level): what one pull adds to the evidence that the share is below the level."""
+def divergence(share: float, level: float) -> float:
+    """Return kl^-(share, level): what one pull adds to the evidence that the share is below the level.
+
+    Examples
+    --------
+    >>> round(divergence(0.25, 0.5), 4), divergence(0.6, 0.5)
+    (0.1308, 0.0)
+    """
     if share >= level:
         return 0.0
     first = share * math.log(share / level) if share > 0 else 0.0
     return first + (1 - share) * math.log((1 - share) / (1 - level))
+
+
+def split(head: float, rival: float, gain: float, other: float, owed: float) -> tuple[int, int, float]:
+    """Return the size of the next batch of two arms, the leader's part of it, and what it is owed beyond that.
+
+    The leader's share is its share of the evidence (evidence section 11). Compiled code runs this function too.
+
+    Parameters
+    ----------
+    head, rival
+        Pulls of the leader and of its challenger.
+    gain, other
+        What the readings of each say at the least convincing cut.
+
+    Examples
+    --------
+    >>> split(100.0, 100.0, 3.0, 1.0, 0.0)
+    (3, 2, -0.0...)
+    """
+    share = 0.5 if gain + other == 0 else gain / (gain + other)
+    share = min(max(share, SHARES[0]), SHARES[1])
+    size = max(1, int(GROWTH * min(head / share, rival / (1 - share))))
+    exact = size * share + owed
+    for_leader = min(size, math.floor(exact + 0.5))
+    return size, for_leader, exact - for_leader

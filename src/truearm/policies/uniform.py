@@ -40,6 +40,7 @@ class Uniform:
 
     constants: Constants = "sharp"
     patient: ClassVar[bool] = True
+    alike: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.constants not in ("sharp", "paper"):

@@ -9,16 +9,15 @@ import io
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.result import Result
-from truearm.problem import Reading
+from truearm.events import Event, Reading
 from truearm.report.ratios import Ratio, ratios
 from truearm.report.text import standing_of
 from truearm.world.commands import Command
-from truearm.world.store import Event, Note
 
 UNITS = {"wall": "second", "cpu": "second", "memory": "byte"}
 _KNOWN = ("runs", "timed_out", "quantile", "low", "high", "standing")
@@ -39,16 +38,15 @@ class Run(NamedTuple):
     details: Mapping[str, Any]
 
 
-def runs_of(events: Sequence[Event]) -> list[Run]:
+def runs_of(events: Iterable[Event]) -> list[Run]:
     """Return the runs a log tells of, in the order they were told.
 
     Examples
     --------
-    >>> runs_of([Reading(0, "A", 0.25), Note({"wall": 0.25}, ticket=0)])
+    >>> runs_of([Reading(0, "A", 0.25, {"wall": 0.25})])
     [Run(arm='A', value=0.25, details={'wall': 0.25})]
     """
-    details = {event.ticket: event.content for event in events if isinstance(event, Note)}
-    return [Run(e.arm, e.value, details.get(e.ticket, {})) for e in events if isinstance(e, Reading)]
+    return [Run(e.arm, e.value, e.notes or {}) for e in events if isinstance(e, Reading)]
 
 
 def document(

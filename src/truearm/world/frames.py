@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
 from truearm.evidence.units import Codes, Missing, Suspect, Units, by_unit, looks_like_unit
+from truearm.problem import as_number
 
 Floats = NDArray[np.float64]
 
@@ -585,15 +586,9 @@ def numbers(column: Any, name: str) -> Floats:  # noqa: ANN401 - any sequence
 def _number(cell: Any, row: int, name: str) -> float:  # noqa: ANN401
     if cell is None or type(cell).__name__ == "NAType":  # pandas.NA
         return np.nan
-    if not isinstance(cell, str | bytes) and not _is_date(cell) and hasattr(cell, "__float__"):
-        try:
-            return float(cell)
-        except OverflowError:
-            msg = f"row {row} of column {name!r} is beyond the largest number, 1.8e308; use inf for it"
-            raise InvalidArgument(msg) from None
-        except (TypeError, ValueError):  # an array in a cell
-            pass
-    raise InvalidArgument(not_a_number(cell, row, name))
+    if _is_date(cell) or isinstance(cell, str | bytes) or np.ndim(cell):
+        raise InvalidArgument(not_a_number(cell, row, name))
+    return as_number(f"row {row} of column {name!r}", cell, "use inf for what is beyond all numbers", boolean=True)
 
 
 def not_a_number(cell: object, row: int, name: str) -> str:

@@ -265,6 +265,7 @@ def _failure(command: Command, stage: str, exit_code: int, stderr: str) -> Comma
         command=command.text,
         exit_code=exit_code,
         stderr_tail=stderr,
+        stage=stage,
     )
 
 

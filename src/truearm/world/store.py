@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from truearm.errors import InvalidArgument, ProtocolError
-from truearm.problem import Reading, check_positive
+from truearm.events import COLUMNS, Event, from_row, padded, to_row
+from truearm.problem import check_positive
 
-SCHEMA = 1
+SCHEMA = 2
 APPLICATION = 0x74724172  # "trAr" in the header of the file
 
 _MAGIC = b"SQLite format 3\0"
@@ -29,57 +30,16 @@ _CHUNK = 10_000  # rows read at a time, so that a slow reader holds no lock
 _TABLES = (
     "CREATE TABLE study (definition TEXT NOT NULL)",
     "CREATE TABLE event (position INTEGER PRIMARY KEY, kind TEXT NOT NULL, "
-    "ticket INTEGER, arm TEXT, draw INTEGER, value TEXT, note TEXT)",
+    "ticket INTEGER, arm TEXT, draw INTEGER, value TEXT, notes TEXT)",
+    "CREATE UNIQUE INDEX issued_once ON event (ticket) WHERE kind IN ('issued', 'counted')",
     "CREATE UNIQUE INDEX told_once ON event (ticket) WHERE kind = 'told'",
     "CREATE TRIGGER no_update BEFORE UPDATE ON event BEGIN SELECT RAISE (ABORT, 'the log only grows'); END",
     "CREATE TRIGGER no_delete BEFORE DELETE ON event BEGIN SELECT RAISE (ABORT, 'the log only grows'); END",
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {SCHEMA}",
 )
-_Row = tuple[str, int | None, str | None, int | None, str | None, str | None]
-
-
-class Issued(NamedTuple):
-    """A pull was handed out; `draw` says the how many-th of its arm it is, from 0 (audit 1.m).
-
-    Examples
-    --------
-    >>> Issued(ticket=17, arm="B", draw=4).draw
-    4
-    """
-
-    ticket: int
-    arm: str
-    draw: int
-
-
-class Released(NamedTuple):
-    """A pull that was handed out never began; its draw goes out again under a new ticket.
-
-    Examples
-    --------
-    >>> Released(ticket=17, arm="B").ticket
-    17
-    """
-
-    ticket: int
-    arm: str
-
-
-class Note(NamedTuple):
-    """Anything worth keeping beside a reading, as JSON: how it was measured, who told it.
-
-    Examples
-    --------
-    >>> Note({"exit_code": 0}, ticket=17).content
-    {'exit_code': 0}
-    """
-
-    content: Mapping[str, Any]
-    ticket: int | None = None
-
-
-Event = Issued | Reading | Released | Note
+_INSERT = f"INSERT INTO event ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+_SELECT = f"SELECT position, {', '.join(COLUMNS)} FROM event WHERE position > ? ORDER BY position LIMIT ?"
 
 
 class Entry(NamedTuple):
@@ -87,6 +47,7 @@ class Entry(NamedTuple):
 
     Examples
     --------
+    >>> from truearm.events import Reading
     >>> Entry(1, Reading(17, "B", 0.25)).event.value
     0.25
     """
@@ -111,11 +72,12 @@ class Store:
     Raises
     ------
     InvalidArgument
-        If the file holds something else, or was written by a newer truearm; the file is left as it was.
+        If the file holds something else, or a log of another generation; the file is left as it was.
 
     Examples
     --------
     >>> import tempfile
+    >>> from truearm.events import Issued, Reading
     >>> folder = tempfile.TemporaryDirectory()
     >>> with Store(Path(folder.name) / "run.db") as store:
     ...     store.create({"arms": ["A", "B"]})
@@ -187,41 +149,47 @@ class Store:
             msg = f"{self.path} already holds another study; continue that one, or choose another file"
             raise ProtocolError(msg)
 
-    def append(self, events: Iterable[Event]) -> int:
+    def append(self, events: Iterable[Event], after: int | None = None) -> int:
         """Write events, all or none, and return the position of the last once they are on the disk.
+
+        Parameters
+        ----------
+        after
+            The last position the writer knows. If the log has grown since, by another writer, nothing is written:
+            what that one does not know of may have led to other pulls.
 
         Raises
         ------
         ProtocolError
-            If a ticket would be told twice; nothing is written.
+            If the log has grown, or a ticket would be handed out or told twice; nothing is written.
         """
         rows = [_row(event) for event in events]
         with self._lock:
             connection = self._opened()
             connection.execute("BEGIN IMMEDIATE")
             try:
-                connection.executemany(
-                    "INSERT INTO event (kind, ticket, arm, draw, value, note) VALUES (?, ?, ?, ?, ?, ?)", rows
-                )
-                last = connection.execute("SELECT coalesce(max(position), 0) FROM event").fetchone()[0]
+                if after is not None and _last(connection) != after:
+                    msg = f"another process has written to {self.path} meanwhile; begin again with what it holds"
+                    raise ProtocolError(msg)
+                connection.executemany(_INSERT, rows)
+                last = _last(connection)
                 connection.execute("COMMIT")
             except BaseException as error:
                 _roll_back(connection)
                 if isinstance(error, sqlite3.IntegrityError):
-                    msg = f"a ticket can be told once, but one of {_tickets(rows)} has been told; tell new ones"
+                    msg = (
+                        f"a ticket is handed out once and told once, but one of {_tickets(rows)} was before; "
+                        "another process may be at work on this log"
+                    )
                     raise ProtocolError(msg) from None
                 raise
-            return int(last)
+            return last
 
     def events(self, since: int = 0) -> Iterator[Entry]:
         """Iterate over the events after position `since`, with those appended meanwhile."""
-        query = (
-            "SELECT position, kind, ticket, arm, draw, value, note FROM event "
-            "WHERE position > ? ORDER BY position LIMIT ?"
-        )
         while True:
             with self._lock:
-                rows = self._opened().execute(query, (since, _CHUNK)).fetchall()
+                rows = self._opened().execute(_SELECT, (since, _CHUNK)).fetchall()
             yield from map(_entry, rows)
             if len(rows) < _CHUNK:
                 return
@@ -284,6 +252,9 @@ def _is_log(path: Path) -> bool:
     if version > SCHEMA:
         msg = f"{path} is a log of schema {version}, and this truearm reads up to {SCHEMA}; install a newer one"
         raise InvalidArgument(msg)
+    if version < SCHEMA:
+        msg = f"{path} is a log of truearm 0.1.0, which this truearm does not read; begin anew in another file"
+        raise InvalidArgument(msg)
     return True
 
 
@@ -294,6 +265,10 @@ def _head(path: Path) -> bytes:
 
 def _has_study(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'study'").fetchone()[0])
+
+
+def _last(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT coalesce(max(position), 0) FROM event").fetchone()[0])
 
 
 def _write_definition(connection: sqlite3.Connection, text: str) -> None:
@@ -330,36 +305,27 @@ def _switch_on_log(connection: sqlite3.Connection, patience: float) -> None:
         time.sleep(0.005)
 
 
-def _row(event: Event) -> _Row:
-    match event:
-        case Issued():
-            return "issued", event.ticket, _text("arm", event.arm), event.draw, None, None
-        case Reading():
-            # As text, because SQLite has no NaN and no negative zero; repr comes back as the same float.
-            return "told", event.ticket, _text("arm", event.arm), None, repr(float(event.value)), None
-        case Released():
-            return "released", event.ticket, _text("arm", event.arm), None, None, None
-        case Note():
-            return "note", event.ticket, None, None, None, _json("note", event.content)
-    msg = f"append takes a list of Issued, Reading, Released and Note, but got {event!r} in it"
-    raise InvalidArgument(msg)
+def _row(event: Event) -> list[Any]:
+    kind, ticket, arm, draw, value, notes = padded(to_row(event))
+    return [
+        kind,
+        ticket,
+        None if arm is None else _text("arm", arm),
+        draw,
+        # As text, because SQLite has no NaN and no negative zero; repr comes back as the same float.
+        repr(value) if isinstance(value, float) else value,
+        None if notes is None else _json("notes", notes),
+    ]
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    position, kind, ticket, arm, draw, value, note = row
-    match kind:
-        case "issued":
-            return Entry(position, Issued(ticket, arm, draw))
-        case "told":
-            return Entry(position, Reading(ticket, arm, float(value)))
-        case "released":
-            return Entry(position, Released(ticket, arm))
-    return Entry(position, Note(json.loads(note), ticket))
+    position, *plain, notes = row
+    return Entry(position, from_row([*plain, None if notes is None else json.loads(notes)]))
 
 
-def _tickets(rows: Iterable[_Row]) -> str:
-    told = [str(row[1]) for row in rows if row[0] == "told"]
-    return ", ".join(told[:5]) + (", ..." if len(told) > 5 else "")
+def _tickets(rows: Iterable[list[Any]]) -> str:
+    tickets = [str(ticket) for ticket in dict.fromkeys(row[1] for row in rows) if ticket is not None]
+    return ", ".join(tickets[:5]) + (", ..." if len(tickets) > 5 else "")
 
 
 def _text(name: str, text: str) -> str:

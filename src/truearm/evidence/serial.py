@@ -1,0 +1,303 @@
+"""Evidence that one arm's readings drift or follow each other: a bet that wins against load, not against chance.
+
+It stands beside a policy and changes no pull. The null: the readings of each arm are independent draws of one
+law, whatever that law is, ties, spikes and infinities included, and the tapes of different arms are independent.
+
+*Ranks.* The n-th value of an arm has the rank u_n = (number of earlier ones below it + V_n (1 + number of
+earlier ones equal to it)) / n, the V_n being uniform and independent of everything. Under the null all n! orders
+of n readings are equally likely, so that u_1, u_2, ... are independent and uniform on (0, 1). The V_n are a
+fixed hash of their number: no chance enters, and the same tape always says the same. Readings without a value
+are left out; those that are left are independent draws of one law too.
+
+*Bets.* A bettor multiplies capital by 1 + c_n (u_n - 1/2) where |c_n| < 2 depends on earlier ranks of the arm
+only: this has mean 1. Bettors expect the next rank on the side where the last ones were, over several memories:
+they earn under drift and positive dependence. Fixed shares of a capital of 1 go to them and to cash, and after
+every `EVERY` ranks a part of all capital is shared out anew: who lost while nothing happened can still bet when
+a load comes late. Capital stays a nonnegative martingale in the ranks, so that by Ville's inequality the chance
+that it ever reaches x is at most 1/x, along the whole tape.
+
+*Long tapes.* After `FULL` readings the ranks are those of blocks. Epoch e = 0, 1, ... covers the readings after
+the first FULL 2^e up to FULL 2^(e+1), in blocks of 2^(e+1); the score of a block counts its readings above each
+of three cuts, the quartiles of the first `FULL` readings. Given all readings before an epoch its scores are
+independent draws of one law, and they are ranked among earlier scores of the same epoch only: their ranks are
+again uniform and independent of each other and of all that was before. (Ranks among blocks merged from earlier,
+finer ones would not be.) Hence the capital goes on as the same martingale, at a cost per reading that vanishes.
+
+*Many arms.* A policy sees readings and not only ranks, and given the readings the next rank is not uniform. So
+the product of the capitals of arms that were pulled by choice is not a martingale. But the highest capital along
+the whole tape of an arm does not depend on the policy, nor on when it stopped: 1 / max capital is a p-value for
+each arm, these are independent, and `combined` joins them by Bonferroni (one arm drifts) and by Fisher (a load
+on all).
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+LOG_DOUBT = math.log(1000.0)
+"""What `combined` must reach before a study is doubtful: at most 1 of 1000 studies of independent readings."""
+
+FULL = 2048
+"""Readings ranked one by one: as many as most studies need, and sorted at little cost."""
+
+MEMORIES = (1.0, 4.0, 16.0, 64.0, math.inf)
+"""Over how many ranks a bettor averages: the last one, four-fold steps in between, all (for a ramp)."""
+
+STRENGTH = 12.0
+"""Bet per expected distance from 1/2: the best one for small distances, 1 / variance of a uniform rank."""
+
+LIMIT = 1.9
+"""Largest bet; at 2 one rank at the wrong end takes all capital."""
+
+CASH = 0.5
+"""Part of the capital that never bets: it costs ln 2 at most, and pays for bets on loads that come late."""
+
+EVERY, SHARED = 32, 0.1
+"""After so many ranks this part of all capital is shared out anew; .03 to .2 find nearly as many loads."""
+
+LOOKS = (64, 0.25)
+"""A look is due after so many readings, and after this growth: a call costs as much as ranking a hundred."""
+
+_KEEP = np.array([0.0 if memory == 1.0 else math.exp(-1 / memory) for memory in MEMORIES])
+_SHARES = np.append(np.full(_KEEP.size, (1 - CASH) / _KEEP.size), CASH)
+_NONE = np.empty(0)
+_CHUNK = 128  # values ranked among each other by comparing all pairs
+_BEFORE = np.tri(_CHUNK, k=-1, dtype=bool)
+
+
+def _powers() -> tuple[Floats, Floats]:
+    """Return keep^j for j <= EVERY, and matrices that sum the ranks before each place so weighted."""
+    powers = np.array([keep ** np.arange(EVERY + 1) for keep in _KEEP])
+    lag = np.arange(EVERY + 1) - np.arange(EVERY)[:, None] - 1
+    return powers, np.where(lag >= 0, powers[:, np.maximum(lag, 0)], 0.0)
+
+
+_POWERS, _SUMS = _powers()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Purse:
+    """The capital of all bettors when it was last shared out, and the ranks since.
+
+    Examples
+    --------
+    >>> purse, top = Purse().after(np.full(40, 0.9))
+    >>> purse.ranked, purse.recent.size, round(top, 1)
+    (40, 8, 21.3)
+    """
+
+    shared: int = 0
+    sums: Floats = field(default_factory=lambda: np.zeros(_KEEP.size))
+    parts: Floats = field(default_factory=lambda: _SHARES)
+    log_total: float = 0.0
+    recent: Floats = field(default_factory=lambda: _NONE)  # ranks less 1/2 since the capital was shared out
+
+    @property
+    def ranked(self) -> int:
+        """On how many ranks was bet."""
+        return self.shared * EVERY + self.recent.size
+
+    def after(self, ranks: Floats) -> "tuple[Purse, float]":
+        """Return the capital after bets on more ranks, and the highest log total on the way."""
+        centered = np.concatenate((self.recent, ranks - 0.5))
+        whole, left = divmod(centered.size, EVERY)
+        rows = np.concatenate((centered, np.zeros(-centered.size % EVERY))).reshape(-1, EVERY)  # no bet on zeros
+        before = _sums_before(rows, self.sums)
+        growth = _growth(rows, before[:, :, :EVERY], self.shared)
+        parts, log_total, top = self.parts, self.log_total, 0.0
+        for i in range(rows.shape[0]):
+            totals = parts @ growth[i]
+            top = max(top, log_total + math.log(totals.max()))
+            if i < whole:
+                end = float(totals[-1])
+                parts = (1 - SHARED) / end * parts * growth[i, :, -1] + SHARED * _SHARES
+                log_total += math.log(end)
+        sums = before[whole - 1, :, EVERY] if whole else self.sums
+        return Purse(self.shared + whole, sums, parts, log_total, centered[centered.size - left :]), top
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Serial:
+    """One arm's readings so far as a bet against drift and dependence.
+
+    Parameters
+    ----------
+    stream
+        Which sequence of tie-breakers to use; arms that are combined need different ones.
+    n, size
+        How many readings it has seen, and how many of them have a value.
+
+    Examples
+    --------
+    >>> calm, drifting = Serial(), Serial()
+    >>> drifting = drifting.extended(np.arange(50.0))
+    >>> calm = calm.extended(np.arange(50.0) * 7 % 17)
+    >>> round(drifting.log_evidence, 1), round(calm.log_evidence, 1)
+    (29.9, 0.4)
+    """
+
+    stream: int = 0
+    n: int = 0
+    size: int = 0
+    log_evidence: float = 0.0
+    earlier: Floats = field(default_factory=lambda: _NONE, repr=False)  # values of this epoch, sorted
+    cuts: Floats = field(default_factory=lambda: _NONE, repr=False)
+    rest: Floats = field(default_factory=lambda: _NONE, repr=False)  # readings that do not fill a block yet
+    purse: Purse = field(default_factory=Purse, repr=False)
+
+    def extended(self, readings: ArrayLike) -> "Serial":
+        """Return the state after more readings in order of pull; NaN are skipped, infinities are values.
+
+        Examples
+        --------
+        >>> state = Serial().extended([1.0, 2.0]).extended([float("nan"), 3.0])
+        >>> state.n, state.size
+        (4, 3)
+        """
+        given = np.asarray(readings, dtype=np.float64)
+        new = given[~np.isnan(given)]
+        state = replace(self, n=self.n + given.size)
+        while new.size:
+            end = FULL if state.size < FULL else FULL << _epoch(state.size) + 1
+            part, new = new[: end - state.size], new[end - state.size :]
+            state = _singly(state, part) if state.size < FULL else _in_blocks(state, part)
+        return state
+
+
+def log_evidence_of(tape: ArrayLike, stream: int = 0) -> float:
+    """Return the log evidence of one arm's whole tape against independent draws of one law.
+
+    Examples
+    --------
+    >>> round(log_evidence_of(np.repeat([1.0, 2.0], 20)), 1), round(log_evidence_of([1.0] * 1000), 1)
+    (5.1, 0.0)
+    """
+    return Serial(stream).extended(tape).log_evidence
+
+
+def combined(arms: Iterable[Serial | float], *, dependent: bool = False) -> float:
+    """Return -log of a p-value that all arms give independent draws, from their states or log evidences.
+
+    Parameters
+    ----------
+    dependent
+        The tapes of the arms may depend on each other: then only the arm that drifts most counts.
+
+    Examples
+    --------
+    >>> round(combined([9.0, 0.0]), 2), round(combined([6.0, 6.0]), 2), combined([0.0, 0.0])
+    (7.61, 8.74, 0.0)
+    """
+    logs = [max(0.0, arm.log_evidence if isinstance(arm, Serial) else arm) for arm in arms]
+    if not logs:
+        return 0.0
+    alone = max(logs) - math.log(len(logs))  # evidence T12, Bonferroni
+    if dependent or len(logs) == 1:
+        return max(0.0, alone)
+    return max(0.0, max(alone, _fisher(sum(logs), len(logs))) - math.log(2))
+
+
+def due(seen: int, n: int) -> bool:
+    """Tell whether a study that looked at `seen` of n readings should look again at its evidence.
+
+    Nothing is lost between looks, because evidence is the highest along the tape; a decision must look anyway.
+
+    Examples
+    --------
+    >>> due(0, 63), due(0, 64), due(1000, 1100), due(1000, 1250)
+    (False, True, False, True)
+    """
+    return n - seen >= max(LOOKS[0], LOOKS[1] * seen)
+
+
+def _fisher(total: float, k: int) -> float:
+    """Return -log P(sum of k standard exponentials >= total)."""
+    terms = [j * math.log(total) - math.lgamma(j + 1) if total > 0 else -math.inf for j in range(1, k)]
+    return total - float(np.logaddexp.reduce([0.0, *terms]))  # evidence T12, Fisher
+
+
+def _epoch(n: int) -> int:
+    return (n // FULL).bit_length() - 1
+
+
+def _singly(state: Serial, readings: Floats) -> Serial:
+    state = replace(_ranked(state, readings), size=state.size + readings.size)
+    if state.size < FULL:
+        return state
+    return replace(state, earlier=_NONE, cuts=state.earlier[[FULL // 4, FULL // 2, 3 * FULL // 4]])
+
+
+def _in_blocks(state: Serial, readings: Floats) -> Serial:
+    block = 2 << _epoch(state.size)
+    above = np.zeros(readings.size)
+    for cut in state.cuts.tolist():
+        above += readings > cut
+    above = np.concatenate((state.rest, above))
+    whole = above.size - above.size % block
+    size = state.size + readings.size
+    after = replace(state, size=size, rest=above[whole:])
+    if whole:
+        after = _ranked(after, above[:whole].reshape(-1, block).sum(axis=1))
+    return replace(after, earlier=_NONE) if _epoch(size) > _epoch(state.size) else after
+
+
+def _ranked(state: Serial, values: Floats) -> Serial:
+    """Return the state after betting on the ranks of more values among those of its epoch."""
+    tie_breakers = _uniforms(state.stream, state.purse.ranked, values.size)
+    earlier, ranks = state.earlier, np.empty(values.size)
+    for start in range(0, values.size, _CHUNK):
+        chunk = slice(start, start + _CHUNK)
+        ranks[chunk], earlier = _ranks(values[chunk], earlier, tie_breakers[chunk])
+    purse, top = state.purse.after(ranks)
+    return replace(state, earlier=earlier, purse=purse, log_evidence=max(state.log_evidence, top))
+
+
+def _ranks(values: Floats, earlier: Floats, tie_breakers: Floats) -> tuple[Floats, Floats]:
+    """Return each value's rank in (0, 1) among all before it, and all of them sorted."""
+    before = _BEFORE[: values.size, : values.size]
+    below = earlier.searchsorted(values) + ((values[:, None] > values) & before).sum(axis=1)
+    upto = earlier.searchsorted(values, side="right") + ((values[:, None] >= values) & before).sum(axis=1)
+    sizes = np.arange(earlier.size + 1, earlier.size + values.size + 1)
+    ranks = (below + tie_breakers * (1 + upto - below)) / sizes  # evidence T12
+    return ranks, np.sort(np.concatenate((earlier, values)), kind="stable")
+
+
+def _sums_before(rows: Floats, sums: Floats) -> Floats:
+    """Return for each row and memory the weighted sums of ranks before each place and after the last one."""
+    within = np.moveaxis(rows @ _SUMS, 0, 1)
+    for i in range(rows.shape[0]):
+        within[i] += _POWERS * sums[:, None]
+        sums = within[i, :, EVERY]
+    return within
+
+
+def _growth(rows: Floats, before: Floats, shared: int) -> Floats:
+    """Return by how much each bettor, and cash at the end, has multiplied its part at each place of each row."""
+    count = np.arange(shared * EVERY, (shared + rows.shape[0]) * EVERY).reshape(-1, EVERY)
+    expected = before / _weights(count)
+    bets = np.clip(STRENGTH * expected, -LIMIT, LIMIT)
+    growth = np.ones((rows.shape[0], _KEEP.size + 1, EVERY))
+    np.cumprod(1 + bets * rows[:, None, :], axis=2, out=growth[:, :-1])  # evidence T12
+    return growth
+
+
+def _weights(count: NDArray[np.intp]) -> Floats:
+    """Return 1 + the sum of keep^j over so many earlier ranks, for each memory: averages begin with a zero."""
+    weights = np.empty((count.shape[0], _KEEP.size, EVERY))
+    for i, keep in enumerate(_KEEP.tolist()):
+        weights[:, i] = 1 + (count if keep == 1 else (1 - keep**count) / (1 - keep))
+    return weights
+
+
+def _uniforms(stream: int, first: int, count: int) -> Floats:
+    """Return tie-breakers in (0, 1), a hash of their numbers (SplitMix64: Steele, Lea and Flood 2014)."""
+    start = (stream * 0xD1B54A32D192ED03 + (first + 1) * 0x9E3779B97F4A7C15) % 2**64
+    z = np.uint64(start) + np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54

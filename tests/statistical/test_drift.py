@@ -1,0 +1,123 @@
+"""A load on all arms makes no winner of equal ones, and independent readings are not called doubtful.
+
+Evidence of drift stands beside the policy: it looks when looks are due and once more at the end, and changes no
+pull. benchmarks/drift.py reports the full sizes.
+"""
+
+import math
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pytest
+
+from truearm import Study, TopTwo, find_best
+from truearm.claims.certificate import Verdict
+from truearm.evidence.serial import LOG_DOUBT, Serial, combined
+from truearm.lab import loads
+from truearm.policies import Told
+from truearm.problem import Problem
+
+from .promise import kept
+
+pytestmark = pytest.mark.statistical
+DELTA, MAX_PULLS = 0.05, 2500
+NOMINAL = {"wander": loads.wander, "neighbor": loads.neighbor, "ramp": loads.ramp}
+
+
+def outcome(log_load, rng, *, k=2, goal="min", contamination=0.05):
+    """Return "winner", "doubtful" or "none" for one run of equal arms, as `find_best` makes it."""
+    readings = iter(loads.times(log_load, rng).tolist())
+    arms = {str(i): partial(next, readings) for i in range(k)}
+    found = find_best(arms, goal=goal, contamination=contamination, max_pulls=log_load.size, progress=False)
+    return {"doubtful": "doubtful"}.get(found.status.value, "none" if found.best is None else "winner")
+
+
+def outcomes(load, runs, *, seed=0, **setting):
+    """Count the outcomes of so many runs under a load, a function of the number of pulls and a generator."""
+    streams = [np.random.default_rng([seed, i]) for i in range(runs)]
+    return Counter(outcome(load(MAX_PULLS, rng), rng, **setting) for rng in streams)
+
+
+def coins(rng, size):
+    return rng.integers(0, 2, size).astype(float)
+
+
+LAWS = {
+    "normal": lambda rng, size: rng.normal(size=size),
+    "heavy tails": lambda rng, size: rng.standard_cauchy(size),
+    "run times": lambda rng, size: loads.times(np.zeros(size), rng),
+    "0 or 1": coins,
+    "rare 1": lambda rng, size: (rng.random(size) < 0.01).astype(float),
+    "few values": lambda rng, size: np.round(rng.normal(size=size)),
+    "constant": lambda _, size: np.ones(size),
+    "infinities": lambda rng, size: np.where(rng.random(size) < 0.3, math.inf, rng.normal(size=size)),
+}
+
+
+def doubts(law, k, runs, *, n=MAX_PULLS, seed=1):
+    """Return -log p of the whole tapes of k arms that share n independent readings."""
+    rng = np.random.default_rng(seed)
+    found = np.empty(runs)
+    for i in range(runs):
+        found[i] = combined(Serial(j).extended(tape) for j, tape in enumerate(LAWS[law](rng, n).reshape(k, -1)))
+    return found
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("law", LAWS)
+def test_independent_readings_are_not_doubtful(law, k):
+    """200 runs: a chance of .15 at the level .05 is found with a chance of 90%."""
+    found = doubts(law, k, 200)
+    assert kept(found >= math.log(20), 0.05)
+    assert kept(found >= LOG_DOUBT, 0.001)
+
+
+@pytest.mark.parametrize("law", ["run times", "0 or 1"])
+def test_nor_are_those_of_long_tapes_in_blocks(law):
+    """200 runs of 10,000 readings per arm, most of them in blocks: power as above."""
+    found = doubts(law, 2, 200, n=20_000)
+    assert kept(found >= math.log(20), 0.05)
+    assert kept(found >= LOG_DOUBT, 0.001)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("law", ["run times", "0 or 1"])
+def test_independent_readings_are_not_doubtful_in_full(law, k):
+    """5,000 runs: at most 16 doubtful; a chance of .006 passes with a chance of .4%."""
+    assert np.count_nonzero(doubts(law, k, 5000) >= LOG_DOUBT) <= 16
+
+
+@pytest.mark.parametrize("load", NOMINAL)
+def test_a_load_makes_no_winner(load):
+    """40 runs: a chance of .4 is found with a chance of 98%; without doubts it is more than .5."""
+    found = outcomes(NOMINAL[load], 40)
+    assert kept(np.arange(40) < found["winner"], DELTA)
+    assert found["doubtful"] > 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("contamination", [0.05, None])
+@pytest.mark.parametrize("load", NOMINAL)
+def test_a_load_makes_no_winner_in_full(load, contamination):
+    """400 runs, at most 28 winners: a chance of .15 passes with a chance below 1e-6."""
+    assert outcomes(NOMINAL[load], 400, contamination=contamination)["winner"] <= 28
+
+
+def test_the_monitor_changes_no_pull():
+    """A study of independent readings asks for what the policy alone asks for, and ends where it does."""
+    problem, policy = Problem(arms=("A", "B", "C")), TopTwo()
+    for seed in range(10):
+        tapes = dict(
+            zip("ABC", np.random.default_rng(seed).normal(size=(3, 4000)) + [[1.0], [0.5], [0.0]], strict=True)
+        )
+        state, issued = policy.start(problem), dict.fromkeys("ABC", 0)
+        study = Study.of(problem, policy=policy)
+        while not isinstance(batch := policy.ask(state), Verdict):
+            assert study.ask_counts() == batch
+            new = {arm: np.arange(issued[arm], issued[arm] + n) for arm, n in batch.items()}
+            issued.update({arm: issued[arm] + n for arm, n in batch.items()})
+            state = policy.tell(state, {arm: Told(at, tapes[arm][at]) for arm, at in new.items()}, issued)
+            study.tell_arrays({arm: tapes[arm][at] for arm, at in new.items()})
+        assert (study.result.best, study.result.pulls) == (batch.best, issued)

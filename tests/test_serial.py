@@ -1,0 +1,156 @@
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import gamma
+
+from truearm.evidence import serial
+from truearm.evidence.serial import EVERY, FULL, LOG_DOUBT, Purse, Serial, combined, due, log_evidence_of
+
+VALUES = st.sampled_from([-math.inf, -1.0, 0.0, 0.5, 2.0, math.inf])
+
+
+def normal(n, seed=1):
+    return np.random.default_rng(seed).normal(size=n)
+
+
+def in_pieces(tape, sizes):
+    state, start = Serial(), 0
+    for size in sizes:
+        state, start = state.extended(tape[start : start + size]), start + size
+    return state.extended(tape[start:])
+
+
+@given(st.lists(VALUES, max_size=300), st.lists(st.integers(0, 50), max_size=5))
+def test_evidence_does_not_depend_on_how_a_tape_is_cut(tape, sizes):
+    assert in_pieces(tape, sizes).log_evidence == pytest.approx(log_evidence_of(tape), abs=1e-9)
+
+
+def test_nor_does_that_of_a_long_tape():
+    tape = normal(9 * FULL) + np.linspace(0, 0.2, 9 * FULL)
+    whole, cut = Serial().extended(tape), in_pieces(tape, [1, FULL - 2, 2, 5, 2 * FULL, 777])
+    assert cut.log_evidence == pytest.approx(whole.log_evidence, abs=1e-9)
+    assert cut.size == whole.size == tape.size
+    assert cut.purse.ranked == whole.purse.ranked == FULL + 3 * FULL // 2 + FULL // 16
+
+
+@given(st.lists(VALUES, min_size=1, max_size=60), st.integers(0, 40))
+def test_a_rank_counts_earlier_values(tape, seen):
+    values = np.array(tape)
+    earlier, new = np.sort(values[:seen]), values[seen:]
+    ranks, everything = serial._ranks(new, earlier, np.full(new.size, 0.25))
+    for n, rank in enumerate(ranks.tolist(), start=earlier.size):
+        below, equal = np.count_nonzero(values[:n] < values[n]), np.count_nonzero(values[:n] == values[n])
+        assert rank == pytest.approx((below + 0.25 * (1 + equal)) / (n + 1))
+    assert everything.tolist() == sorted(tape)
+
+
+@pytest.mark.parametrize("before", [0, 1, EVERY - 1, EVERY, 100])
+@pytest.mark.parametrize("drift", [0.0, 0.9])
+def test_the_next_bet_is_fair_at_any_time(before, drift):
+    # capital is linear in the next rank, so its mean over a uniform rank is the mean over 1/4 and 3/4
+    ranks = drift + (1 - drift) * np.random.default_rng(3).random(before)
+
+    def total(more):
+        purse = Purse().after(np.append(ranks, more))[0]
+        since = np.append(ranks, more).size - purse.recent.size
+        assert since == purse.shared * EVERY
+        rows = np.append(purse.recent, np.zeros(EVERY - purse.recent.size))[None]
+        growth = serial._growth(rows, serial._sums_before(rows, purse.sums)[:, :, :EVERY], purse.shared)
+        return math.exp(purse.log_total) * float(purse.parts @ growth[0, :, -1])
+
+    assert (total([0.25]) + total([0.75])) / 2 == pytest.approx(total([]))
+    assert total([0.5]) == pytest.approx(total([]))
+
+
+def test_missing_readings_are_skipped():
+    tape = normal(100)
+    holes = np.insert(tape, [0, 7, 100], np.nan)
+    assert log_evidence_of(holes) == log_evidence_of(tape)
+    state = Serial().extended(holes)
+    assert (state.n, state.size) == (103, 100)
+
+
+def test_an_extension_leaves_the_state_as_it_was():
+    state = Serial().extended(normal(50))
+    kept = state.earlier.copy(), state.purse.recent.copy(), state.log_evidence
+    state.extended(np.arange(5000.0))
+    assert np.array_equal(state.earlier, kept[0])
+    assert np.array_equal(state.purse.recent, kept[1])
+    assert state.log_evidence == kept[2]
+
+
+def test_a_state_survives_a_pickle():
+    state = Serial(stream=3).extended(normal(50))
+    again = pickle.loads(pickle.dumps(state)).extended([1.0, 2.0])
+    assert again.log_evidence == state.extended([1.0, 2.0]).log_evidence
+
+
+@pytest.mark.parametrize("values", [[1.0], [0.0, 1.0], [1.0, 2.0, 3.0], [math.inf], [-math.inf, math.inf]])
+def test_ties_are_no_drift(values):
+    tape = np.random.default_rng(2).choice(values, 20_000)
+    assert combined(log_evidence_of(tape, stream) for stream in range(3)) < 3
+
+
+def test_constant_arms_are_never_doubtful_however_many():
+    # nothing is random here: ties are broken by fixed numbers, so one bad sequence would be bad in every study
+    logs = [log_evidence_of(np.zeros(10_000), stream) for stream in range(50)]
+    assert max(combined(logs[:k]) for k in range(1, 51)) < 4
+
+
+def test_arms_have_tie_breakers_of_their_own():
+    first, second = (serial._uniforms(stream, 0, 1000) for stream in (0, 1))
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.1
+    assert np.array_equal(serial._uniforms(1, 400, 5), second[400:405])
+    assert 0 < first.min() < 0.01
+    assert 0.99 < first.max() < 1
+
+
+LOADED = {
+    "ramp": lambda n: np.linspace(0, 3, n),
+    "falling": lambda n: np.linspace(3, 0, n),
+    "steps": lambda n: 2.0 * (np.arange(n) // 50 % 2),
+    "wave": lambda n: np.sin(np.arange(n) / 20),
+    "late": lambda n: np.where(np.arange(n) < 0.8 * n, 0.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("load", LOADED)
+@pytest.mark.parametrize("n", [300, 1500])
+def test_loads_are_seen(load, n):
+    assert log_evidence_of(normal(n) + LOADED[load](n)) > LOG_DOUBT
+
+
+@pytest.mark.parametrize("load", [np.sin(np.arange(200_000) / 20_000), np.arange(200_000) / 200_000])
+def test_what_begins_late_and_is_slow_is_seen_in_a_long_tape(load):
+    tape = normal(250_000)
+    assert log_evidence_of(tape) < LOG_DOUBT
+    tape[50_000:] += load
+    assert log_evidence_of(tape) > LOG_DOUBT
+
+
+@pytest.mark.parametrize("k", [2, 5, 50])
+def test_arms_are_combined_by_their_p_values(k):
+    logs = np.linspace(0.5, 3, k)
+    fisher = -gamma.logsf(logs.sum(), k) - math.log(2)
+    assert combined(logs) == pytest.approx(max(0, fisher, logs.max() - math.log(2 * k)))
+    assert combined([*logs, 40.0]) >= 40 - math.log(2 * k + 2)
+    assert combined(logs, dependent=True) == max(0, logs.max() - math.log(k))
+
+
+def test_one_arm_speaks_for_itself_and_none_says_nothing():
+    assert combined([5.0]) == combined([5.0], dependent=True) == 5.0
+    assert combined([]) == combined([0.0, 0.0]) == 0.0
+    state = Serial().extended(np.arange(60.0))
+    assert combined([state]) == state.log_evidence
+
+
+def test_looks_are_due_at_growth():
+    looks, seen = 0, 0
+    for n in range(10_000):
+        if due(seen, n):
+            looks, seen = looks + 1, n
+    assert 10 < looks < 30
