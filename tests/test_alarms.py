@@ -1,6 +1,6 @@
 import math
-import time
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,10 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from truearm.claims.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, find
+from truearm.claims import wording
+from truearm.claims.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, clusters, doubts, find
+from truearm.claims.certificate import sample_of
+from truearm.evidence import Judge
+from truearm.evidence.units import Suspect
 from truearm.problem import Contamination, Problem
 
 ONE = Problem(arms=("A",))
+PROMISED = Problem(arms=("A",), missing="independent")
 CLEAN = {
     "normal": lambda rng, n: rng.normal(10, 1, n),
     "centered normal": lambda rng, n: rng.normal(0, 1, n),
@@ -23,13 +28,25 @@ CLEAN = {
 }
 
 
+def samples(problem, *tapes):
+    return [sample_of(tape, len(tape), problem) for tape in tapes]
+
+
+def alarms(problem, *tapes):
+    return find(problem, samples(problem, *tapes))
+
+
 def kinds(problem, *tapes):
-    return [alarm.kind for alarm in find(problem, dict(zip(problem.arms, tapes, strict=True)))]
+    return [alarm.kind for alarm in alarms(problem, *tapes)]
+
+
+def doubted(problem, *tapes):
+    return [(doubt.kind, doubt.arm) for doubt in doubts(Judge.of(problem, samples(problem, *tapes)))]
 
 
 def message(problem, tape):
-    (alarm,) = find(problem, {problem.arms[0]: tape})
-    return alarm.message
+    (alarm,) = alarms(problem, tape)
+    return wording.alarm(alarm, problem)
 
 
 @pytest.fixture
@@ -40,7 +57,7 @@ def rng():
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", CLEAN)
 def test_clean_readings_hardly_ever_alarm(law, rng):
-    # Each kind promises 0.001. The test itself cries with probability below 1e-4 if the promise is kept.
+    """A smoke test: 150 runs only see false alarms that are a hundred times too frequent."""
     problem = Problem(arms=("A",), contamination=0.0)
     seen = Counter(kind for _ in range(150) for kind in kinds(problem, CLEAN[law](rng, 400)))
     for kind, times in seen.items():
@@ -52,10 +69,11 @@ def test_clean_readings_hardly_ever_alarm(law, rng):
 @pytest.mark.parametrize("law", CLEAN)
 @pytest.mark.parametrize("eps", [0.0, 0.05, None])
 def test_clean_readings_hardly_ever_alarm_full_size(law, eps, rng):
+    """Each kind promises 0.001: the power against 0.003 is 0.93, and a kept promise fails with chance 1e-4."""
     problem = Problem(arms=("A",), contamination=eps)
-    seen = Counter(kind for _ in range(2000) for kind in kinds(problem, CLEAN[law](rng, 2000)))
+    seen = Counter(kind for _ in range(12_000) for kind in kinds(problem, CLEAN[law](rng, 300)))
     for kind, times in seen.items():
-        assert binomtest(times, 2000, FALSE_ALARM, alternative="greater").pvalue > 1e-4, kind
+        assert binomtest(times, 12_000, FALSE_ALARM, alternative="greater").pvalue > 1e-4, kind
 
 
 @pytest.mark.statistical
@@ -72,7 +90,7 @@ def test_readings_that_keep_the_promise_to_the_limit_do_not_alarm(rng):
 
 @pytest.mark.statistical
 def test_looking_again_and_again_does_not_raise_alarms(rng):
-    # The event is that any of 30 looks alarms: outliers, missing readings and drift hold at all times.
+    # The event is that any of 30 looks alarms: outliers and missing readings hold at all times.
     ever = 0
     for _ in range(40):
         tape = rng.standard_cauchy(3000)
@@ -117,7 +135,7 @@ def test_without_a_declaration_outliers_are_judged_by_the_default(rng):
     tape = rng.normal(0, 1, 1000)
     tape[rng.random(1000) < 0.2] = 100.0
     text = message(Problem(arms=("A",), contamination=None), tape)
-    assert "none was declared, and this is judged by 5 %" in text
+    assert "no share of bad readings is declared (judged by 5%)" in text
 
 
 @pytest.mark.parametrize(
@@ -161,40 +179,70 @@ def test_ties_away_from_the_quantile_do_not_matter(rng):
     assert kinds(ONE, tape) == []
 
 
-@pytest.mark.parametrize("goal", ["max", "min"])
-@pytest.mark.parametrize("move", [1.0, -1.0])
-def test_drift_is_told_in_both_directions(goal, move, rng):
-    tape = rng.normal(0, 1, 1000) + move * np.linspace(0, 2, 1000)
-    assert "drifts" in message(Problem(arms=("A",), goal=goal), tape)
-
-
-def test_drift_that_contamination_explains_is_not_told(rng):
-    tape = rng.normal(0, 1, 4000) + np.linspace(0, 0.1, 4000)
-    assert kinds(Problem(arms=("A",), contamination=0.2), tape) == []
-
-
-def test_missing_readings_do_not_look_like_drift(rng):
-    tape = rng.normal(0, 1, 1000)
-    tape[rng.random(1000) < 0.6] = np.nan
-    assert kinds(ONE, tape) == ["missing", "contradiction"]
-
-
-def test_pulls_never_told_cannot_raise_an_alarm_of_drift():
+def test_pulls_never_told_raise_no_alarm():
     tape = [float(i % 7919 * 0.618 % 1) for i in range(600)] + [None] * 400
     assert kinds(ONE, tape) == []
+    assert doubted(PROMISED, tape) == []
 
 
-def test_one_missing_reading_contradicts_a_promise_of_none():
-    tape = [*np.linspace(0, 1, 20), math.nan]
-    assert "1 of 21 readings of A (4.76 %) are missing" in message(Problem(arms=("A",), contamination=0.0), tape)
+@pytest.mark.parametrize("missing", ["worst", "independent"])
+def test_one_missing_reading_is_told_where_none_was_promised(missing):
+    problem, tape = Problem(arms=("A",), contamination=0.0, missing=missing), [*np.linspace(0, 1, 20), math.nan]
+    told = alarms(problem, tape) if missing == "worst" else doubts(Judge.of(problem, samples(problem, tape)))
+    assert [wording.alarm(alarm, problem).split(",")[0] for alarm in told] == [
+        "1 of 21 readings of A (4.76%) are missing"
+    ]
     assert kinds(Problem(arms=("A",), contamination=None), tape) == []
 
 
-def test_missing_readings_within_the_declaration_are_fine(rng):
+@pytest.mark.parametrize("problem", [ONE, PROMISED])
+def test_missing_readings_are_judged_by_the_declaration(problem, rng):
     tape = rng.normal(0, 1, 2000)
     tape[rng.random(2000) < 0.09] = np.nan
-    assert kinds(Problem(arms=("A",), contamination=0.1), tape) == []
-    assert kinds(ONE, tape) == ["missing"]
+    allowed = replace(problem, contamination=0.1)
+    assert (kinds(allowed, tape), doubted(allowed, tape)) == ([], [])
+    found = (kinds(problem, tape), doubted(problem, tape))
+    assert found == ((["missing"], []) if problem is ONE else ([], [("missing", "A")]))
+
+
+def test_missing_readings_are_a_doubt_only_where_they_break_a_promise(rng):
+    """Counted at their worst they void nothing, whatever their share (evidence T8)."""
+    tapes = rng.normal(0, 1, (2, 400))
+    tapes[0, rng.random(400) < 0.6] = np.nan
+    for missing, found in (("worst", []), ("independent", [("missing", "A")])):
+        assert doubted(Problem(arms=("A", "B"), missing=missing), *tapes) == found
+
+
+def test_readings_that_no_true_quantile_fits_are_a_doubt():
+    """Too few to refute eps by their number, missing readings can still leave no place for the quantile."""
+    problem = Problem(arms=("A",), delta=0.5, contamination=0.4, missing="independent")
+    tape = np.append(np.arange(12.0), np.full(28, np.nan))
+    assert doubted(problem, tape) == [("contradiction", "A")]
+    assert doubted(replace(problem, missing="worst"), tape) == []
+
+
+def test_missing_readings_hide_no_other_alarm(rng):
+    tape = rng.normal(0, 1, 1000)
+    tape[rng.random(1000) < 0.3] = 100.0
+    tape[rng.random(1000) < 0.3] = np.nan
+    assert kinds(ONE, tape) == ["missing", "outliers"]
+    assert kinds(PROMISED, tape) == ["outliers"]
+
+
+def test_rows_of_one_process_that_are_alike_are_a_doubt(rng):
+    pid, noise = np.repeat(np.arange(20), 30), rng.normal(0, 1, 600)
+    alike, apart = (Suspect("pid", noise + by * rng.normal(0, 1, 20)[pid], pid % 2, pid) for by in (3.0, 0.0))
+    assert [(doubt.kind, doubt.detail) for doubt in clusters([alike, apart])] == [("clusters", "pid")]
+    assert clusters([apart]) == ()
+
+
+def test_an_arm_that_is_one_process_is_confounded(rng):
+    arm = np.repeat([0, 1], 50)
+    (doubt,) = clusters([Suspect("host", rng.normal(0, 1, 100), arm, arm)])
+    assert (doubt.kind, doubt.detail) == ("confounded", "host")
+    assert "nothing tells a difference of arms from one of 'host'" in wording.alarm(
+        doubt, Problem(arms=("A", "B"))
+    )
 
 
 def test_malicious_levels_that_vanish_are_no_obstacle(rng):
@@ -204,35 +252,42 @@ def test_malicious_levels_that_vanish_are_no_obstacle(rng):
 
 def test_alarms_name_their_arm_and_survive_braces_and_control_characters(rng):
     problem = Problem(arms=("{0}\n", "B"))
-    (alarm,) = find(problem, {"{0}\n": np.round(rng.normal(0, 1, 100)), "B": rng.normal(0, 1, 100)})
+    (alarm,) = alarms(problem, np.round(rng.normal(0, 1, 100)), rng.normal(0, 1, 100))
     assert alarm.arm == "{0}\n"
-    assert "readings of {0}\N{REPLACEMENT CHARACTER} (" in alarm.message
+    assert "readings of {0}\N{REPLACEMENT CHARACTER} (" in wording.alarm(alarm, problem)
 
 
 def test_arms_without_readings_have_no_alarms():
-    assert find(Problem(arms=("A", "B", "C")), {"A": [], "B": [None, None]}) == ()
+    problem = Problem(arms=("A", "B"), missing="independent")
+    assert alarms(problem, [], [None, None]) == ()
+    assert doubted(problem, [], [None, None]) == []
 
 
 values = st.one_of(st.none(), st.floats(), st.sampled_from([0.0, 1.0, 60.0, 1000.0, math.inf, -math.inf]))
 
 
 @given(st.lists(values, max_size=300), st.sampled_from([None, 0.0, 0.05, 0.4]), st.sampled_from(["max", "min"]))
-def test_any_tape_is_taken_and_left_as_it_is(tape, eps, goal):
-    before = repr(tape)
-    found = find(Problem(arms=("A",), contamination=eps, goal=goal), {"A": tape})
-    assert repr(tape) == before
-    assert all(alarm.message.endswith(".") and alarm.message.count(". ") == 0 for alarm in found)
+def test_any_tape_is_taken_and_told_in_one_sentence(tape, eps, goal):
+    problem = Problem(arms=("A",), contamination=eps, goal=goal)
+    said = [wording.alarm(alarm, problem) for alarm in alarms(problem, tape)]
+    assert all(text.endswith(".") and text.count(". ") == 0 for text in said)
+
+
+@given(st.lists(values, max_size=300), st.sampled_from([None, 0.0, 0.05, 0.4]))
+def test_flipping_readings_and_goal_changes_no_alarm(tape, eps):
+    flipped = [None if value is None else -value for value in tape]
+    there = alarms(Problem(arms=("A",), contamination=eps), tape)
+    back = alarms(Problem(arms=("A",), contamination=eps, goal="min"), flipped)
+    assert [alarm._replace(values=()) for alarm in there] == [alarm._replace(values=()) for alarm in back]
+    assert [alarm.values for alarm in there] == [tuple(-value for value in alarm.values) for alarm in back]
 
 
 @given(st.lists(st.floats(allow_nan=True), min_size=1, max_size=200))
 def test_lists_and_arrays_give_the_same_alarms(tape):
     array = np.array(tape)
     array.flags.writeable = False
-    assert find(ONE, {"A": tape}) == find(ONE, {"A": array})
+    assert alarms(ONE, tape) == alarms(ONE, array)
 
 
-def test_a_million_readings_take_seconds(rng):
-    tape = rng.lognormal(0, 1, 1_000_000)
-    began = time.perf_counter()
-    assert find(ONE, {"A": tape}) == ()
-    assert time.perf_counter() - began < 10  # measured 0.5 s on a loaded machine
+def test_a_million_clean_readings_raise_no_alarm(rng):
+    assert alarms(ONE, rng.lognormal(0, 1, 1_000_000)) == ()

@@ -7,14 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truearm.claims.certificate import (
+    DECIDED,
+    Alarm,
     Bound,
     Certificate,
     Claim,
     Entered,
     Exclusion,
+    Status,
+    Verdict,
     digest,
     sample_of,
 )
+from truearm.claims.certify import certify
 from truearm.errors import VerificationError
 from truearm.evidence import Levels
 from truearm.evidence.moments import moments
@@ -200,11 +205,92 @@ def test_bounds_that_are_forged_or_do_not_exclude_fail(upper, lower, complaint):
 
 
 @settings(max_examples=40)
-@given(st.lists(st.one_of(st.none(), st.floats()), max_size=30), st.integers(0, 30), st.sampled_from([1.0, -1.0]))
-def test_a_sample_of_a_tape_accounts_for_every_pull(tape, n, sign):
-    head = tape[:n]
-    sample = sample_of(tape, len(head), sign)
-    assert sample.n == len(head)
+@given(
+    st.lists(st.one_of(st.none(), st.floats()), max_size=30),
+    st.integers(0, 30),
+    st.sampled_from(["max", "min"]),
+    st.sampled_from(["worst", "independent"]),
+)
+def test_a_sample_of_a_tape_accounts_for_every_pull(tape, n, goal, missing):
+    problem, head = Problem(arms=("A",), goal=goal, missing=missing), tape[:n]
+    sample, sign = sample_of(tape, len(head), problem), problem.sign
+    assert sample.n == len(head) == sample.size + sample.missing + sample.pending
+    assert sample.unknown - sample.pending == (sample.missing if missing == "worst" else 0)
+    assert sample.unknown + sample.idle == sample.missing + sample.pending
+    assert sample.censored == head.count(problem.censored)
     assert sample.pending == head.count(None)
     assert sample.missing == sum(x is not None and math.isnan(x) for x in head)
     assert sample.values.tolist() == sorted(sign * x for x in head if x is not None and not math.isnan(x))
+
+
+HOLED = {"A": np.where(np.arange(150) % 5 == 0, np.nan, TAPES["A"]), "B": TAPES["B"], "C": TAPES["C"]}
+
+
+@pytest.mark.parametrize("missing", ["worst", "independent"])
+def test_missing_readings_are_recomputed_as_promised(missing):
+    """Evidence with the holes is that of readings below all others; by promise no cut counts them as below."""
+    found = [claim.log_evidence for claim in certificate_of(HOLED, missing=missing).claims]
+    filled = {**HOLED, "A": np.where(np.isnan(HOLED["A"]), -99.0 if missing == "worst" else 99.0, HOLED["A"])}
+    again = [claim.log_evidence for claim in certificate_of(filled).claims]
+    assert found == again if missing == "worst" else all(a >= b for a, b in zip(found, again, strict=True))
+
+
+def test_a_promise_about_missing_readings_taken_back_afterwards_fails():
+    few = {arm: tape[:18] for arm, tape in HOLED.items()}
+    problem = Problem(arms=("A", "B", "C"), contamination=0.25, missing="independent")
+    claims = tuple(Claim(arm, "A", (18, 18, 18), 0, 0.0) for arm in "BC")
+    promised = Certificate(problem=problem, rule="causal", best="A", claims=claims, digest=digest(problem, few))
+    found = [promised.evidence(claim, few)(None) for claim in claims]
+    taken_back = replace(promised, problem=replace(problem, missing="worst"))
+    assert all(taken_back.evidence(claim, few)(None) < f for claim, f in zip(claims, found, strict=True))
+    weakest = replace(problem, delta=2 * math.exp(-min(found)) * (1 + 1e-9))  # just enough: (k-1)/delta
+    assert replace(promised, problem=weakest).verify(few)
+    with pytest.raises(VerificationError, match="short of"):
+        replace(promised, problem=replace(weakest, missing="worst")).verify(few)
+
+
+@pytest.mark.parametrize("missing", ["worst", "independent"])
+def test_medians_with_missing_readings_are_recomputed_as_promised(missing):
+    problem = Problem(arms=("A", "B"), missing=missing)
+    tapes = {"A": [5.0, 6.0, 7.0, 8.0, math.nan], "B": [1.0, 2.0, 3.0, 4.0, math.nan]}
+    lower, upper = (6.0, 3.0) if missing == "worst" else (6.5, 2.5)
+    exclusion = Exclusion("B", Bound("B", 5, upper + 1, radius=1.0), Bound("A", 5, lower - 1, radius=-1.0))
+    certificate = Certificate(
+        problem=problem, rule=None, best="A", exclusions=(exclusion,), digest=digest(problem, tapes)
+    )
+    assert certificate.verify(tapes)
+    other = replace(problem, missing="independent" if missing == "worst" else "worst")
+    with pytest.raises(VerificationError, match="a bound of 'B' is"):
+        replace(certificate, problem=other).verify(tapes)
+
+
+def test_a_doubtful_verdict_names_no_arm():
+    verdict = Verdict.doubtful((Alarm("missing", "A", 30, 100),), ("A", "B"))
+    assert (verdict.status, verdict.best, verdict.candidates) == (Status.DOUBTFUL, None, ("A", "B"))
+    assert verdict.status not in DECIDED
+    assert not verdict.claims
+
+
+def test_readings_that_break_the_promise_make_every_verdict_doubtful():
+    """Also one that a policy was sure of."""
+    problem = Problem(arms=("A", "B"), missing="independent")
+    tapes = {"A": np.arange(100.0, 200.0), "B": np.append(np.arange(70.0), np.full(30, np.nan))}
+    sure = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
+    result = certify(problem, tapes, sure)
+    assert (result.status, result.best, result.candidates) == (Status.DOUBTFUL, None, ("A", "B"))
+    assert [doubt.kind for doubt in result.doubts] == ["missing"]
+    assert certify(replace(problem, missing="worst"), tapes, sure).best == "A"
+
+
+def test_ties_are_listed_in_the_order_of_the_arms():
+    tapes = {"A": np.full(60, 1.0), "B": np.full(60, 1.0), "C": np.full(60, 0.0), "D": np.full(60, 1.0)}
+    problem = Problem(arms=tuple("ABCD"))
+    claims = tuple(Claim(arm, "A", (60,) * 4, 0, 9.0) for arm in "DCB")
+    verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",), rule="causal", claims=claims)
+    result = certify(problem, tapes, verdict)
+    assert (result.ties, result.candidates) == (("B", "D"), ("A", "B", "D"))
+    assert {lead.than: lead.at_least is not None for lead in result.better_by} == {
+        "B": False,
+        "C": True,
+        "D": False,
+    }

@@ -12,7 +12,6 @@ from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
     Breakdown,
-    Entry,
     Levels,
     Stake,
     breakdown,
@@ -23,14 +22,12 @@ from truearm.evidence import (
     is_better,
     pair,
     pooled,
-    pooled_at,
     portfolio,
-    positive,
     threshold,
-    within_tolerance,
 )
+from truearm.evidence.cuts import pooled_at
 from truearm.evidence.sample import Sample
-from truearm.problem import Adversary, Contamination, Tolerance
+from truearm.problem import Adversary, Contamination
 
 VECTORS = {
     v["id"]: v
@@ -143,18 +140,19 @@ def test_certified_tolerance_of_the_vector():
 
 
 def scanned(better, worse, levels, closed):
-    """Try every cut: each reading of either arm, from below and from above, and both ends."""
-    values = np.unique(np.concatenate((better.values, worse.values)))
-    cuts = [(np.searchsorted(worse.values, v, "left"), v) for v in values]
-    totals = []
-    for _, v in cuts:
+    """Try every cut: each reading of either arm, from below and from above, and both ends.
+
+    Unknown readings are on both sides, and those of `better` at minus infinity below every cut (evidence T8).
+    """
+    censored = np.searchsorted(better.values, -math.inf, "right")
+    counts = [(0, worse.values.size), (better.values.size, 0)]
+    for v in np.unique(np.concatenate((better.values, worse.values))):
         for side in ("left",) if closed else ("left", "right"):
             above = worse.values.size - np.searchsorted(worse.values, v, side)
-            below = np.searchsorted(better.values, v, "right" if closed else side)
-            totals.append(log_mixture(below, better.n, levels.low) + log_mixture(above, worse.n, levels.high))
-    ends = [(0, worse.values.size), (better.values.size, 0)]
-    totals += [log_mixture(b, better.n, levels.low) + log_mixture(a, worse.n, levels.high) for b, a in ends]
-    return float(min(totals))
+            counts.append((np.searchsorted(better.values, v, "right" if closed else side), above))
+    below, above = np.array(counts).T
+    below, above = np.maximum(below, censored) + better.unknown, above + worse.unknown
+    return float(np.min(log_mixture(below, better.n, levels.low) + log_mixture(above, worse.n, levels.high)))
 
 
 readings = st.lists(
@@ -162,13 +160,15 @@ readings = st.lists(
     min_size=0,
     max_size=60,
 )
+some_levels = st.builds(
+    lambda q, eps: Levels.of(q, Contamination(eps, "malicious")), st.floats(0.05, 0.95), st.floats(0, 0.4)
+)
 
 
 @settings(max_examples=200, deadline=None)
-@given(readings, readings, st.floats(0.05, 0.95), st.floats(0, 0.4), st.booleans())
-def test_branch_and_bound_finds_the_minimum_over_all_cuts(x, y, q, eps, closed):
-    better, worse = Sample.of(x), Sample.of(y)
-    levels = Levels.of(q, Contamination(eps, "malicious"))
+@given(readings, readings, some_levels, st.booleans(), st.booleans())
+def test_branch_and_bound_finds_the_minimum_over_all_cuts(x, y, levels, closed, worst):
+    better, worse = Sample.of([*x, math.nan], worst=worst), Sample.of([*y, math.nan, math.nan], worst=worst)
     found = pair(better, worse, levels, closed=closed).log_value
     assert found == pytest.approx(scanned(better, worse, levels, closed), abs=1e-9)
 
@@ -216,10 +216,13 @@ def test_a_pending_pull_never_adds_evidence(x, y, i, j):
         assert now <= later + 1e-9
 
 
-def test_a_missing_reading_counts_as_contaminated_not_as_absent():
-    better, worse = Sample.of([*range(20, 40), math.nan]), Sample.of(range(20))
+def test_a_missing_reading_counts_as_its_promise_says_not_as_absent():
+    better, worse = [*range(20, 40), math.nan], Sample.of(range(20))
     dropped = pair(Sample.of(range(20, 40)), worse, Levels(0.5, 0.5)).log_value
-    assert pair(better, worse, Levels(0.5, 0.5)).log_value > dropped
+    at_worst, promised = (
+        pair(Sample.of(better, worst=worst), worse, Levels(0.5, 0.5)).log_value for worst in (True, False)
+    )
+    assert at_worst < dropped < promised
 
 
 def test_the_mixture_is_a_martingale_at_its_level():
@@ -353,10 +356,24 @@ def test_an_arm_that_always_fails_is_not_better(design, tolerance):
         assert found.breakdown == Breakdown(None, None, None)
 
 
-def test_a_few_missing_readings_leave_the_comparison_alone():
+@pytest.mark.parametrize("goal", ["max", "min"])
+@pytest.mark.parametrize("missing", ["worst", "independent"])
+def test_missing_readings_are_on_the_side_of_their_promise(goal, missing):
     x, y = np.arange(50.0, 150.0), np.arange(100.0)
-    holed = [*x[:-3], math.nan, math.nan, math.nan]
-    assert is_better(holed, y).log_evidence == is_better([*x[:-3], 1e9, 1e9, 1e9], y).log_evidence
+    one, other = (x, y) if goal == "max" else (y, x)
+    holes, good = [math.nan] * 3, 1e9 if goal == "max" else -1e9
+    sides = {"worst": (-good, good), "independent": (good, -good)}[missing]
+    found = is_better([*one, *holes], [*other, *holes], goal=goal, missing=missing)
+    filled = is_better([*one, *[sides[0]] * 3], [*other, *[sides[1]] * 3], goal=goal)
+    assert found.log_evidence == filled.log_evidence
+    assert found.breakdown == filled.breakdown
+
+
+def test_more_missing_readings_than_promised_are_no_evidence():
+    x, y = np.arange(50.0, 150.0), [*np.arange(100.0), *[math.nan] * 30]
+    found = is_better(x, y, missing="independent")
+    assert (found.better, found.log_evidence, found.p_value) == (False, 0.0, 1.0)
+    assert is_better(x, y, missing="independent", contamination=0.25)
 
 
 def test_breakdown_of_dependent_arms_pays_their_threshold():
@@ -419,12 +436,22 @@ def test_an_arm_without_rivals_that_led_is_judged_by_the_cash_alone():
     assert found.log_value <= math.log(0.5) + 1e-12
 
 
-def test_a_relative_tolerance_counts_only_positive_readings_on_both_sides_of_an_entry():
-    values = np.concatenate((-np.ones(10), np.arange(1.0, 60.0)))
-    early, rest = Sample.of(values[:12]), Sample.of(values)
-    arms = [rest, Sample.of(np.arange(1.0, 40.0)), Sample.of([1.0])]
-    context = {"leader": 0, "levels": Levels(0.5, 0.5), "tolerance": Tolerance(0.3, relative=True), "sign": 1.0}
-    found = within_tolerance(1, arms, "pooled", entries=[Entry(0, early)], **context)
-    clean = [positive(rest), *arms[1:]]
-    again = within_tolerance(1, clean, "pooled", entries=[Entry(0, positive(early))], **context)
-    assert found.log_value == pytest.approx(again.log_value, abs=1e-12)
+@given(
+    st.lists(st.integers(-6, 6).map(float), max_size=40),
+    st.lists(st.integers(-6, 6).map(float), max_size=40),
+    st.sampled_from([1.0, -1.0]),
+    st.floats(0.2, 3),
+)
+def test_certified_relative_tolerance_is_the_least_ratio_that_suffices(x, y, sign, limit):
+    """Of readings with any sign: those that are not positive in the user's unit keep their place."""
+    better, worse, levels = Sample.of(x), Sample.of(y), Levels(0.45, 0.45)
+
+    def suffices(ratio):
+        rival = worse.mapped(lambda v: np.where(sign * v > 0, v / ratio if sign > 0 else v * ratio, v))
+        return pair(better, rival, levels).log_value >= limit
+
+    found = certified_tolerance(better, worse, limit, levels=levels, relative=True, sign=sign)
+    positive = [(abs(w), abs(b)) for w in worse.values for b in better.values if sign * w > 0 and sign * b > 0]
+    ratios = sorted({1.0, *(max(w / b, b / w) for w, b in positive)})
+    tried = (ratio * extra for ratio in ratios for extra in (1.0, 1 + 1e-12))
+    assert found == pytest.approx(next(filter(suffices, tried), math.inf) - 1, abs=1e-11)

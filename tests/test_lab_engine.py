@@ -1,7 +1,11 @@
 """Compiled engines against the policy objects, batch for batch, and against sixty-digit arithmetic."""
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
 from truearm.claims.certificate import Verdict
@@ -127,6 +131,62 @@ def test_missing_and_infinite_readings_agree():
     tapes[rng.random(tapes.shape) < 0.05] = np.nan
     tapes[rng.random(tapes.shape) < 0.05] = np.inf
     assert_same(TopTwo(), problem_for(3, contamination=0.1), Given(tapes), 3000)
+
+
+small = st.lists(
+    st.one_of(st.integers(-3, 3).map(float), st.sampled_from([math.nan, math.inf, -math.inf])),
+    min_size=1,
+    max_size=6,
+)
+odd_tapes = st.tuples(st.lists(small, min_size=2, max_size=4), st.integers(0, 2**32 - 1))
+"""Up to six different readings per arm, of which each pull draws one: ties, holes and infinities everywhere."""
+promises = st.fixed_dictionaries(
+    {
+        "goal": st.sampled_from(["max", "min"]),
+        "missing": st.sampled_from(["worst", "independent"]),
+        "tolerance": st.sampled_from([0.0, 1.0]),
+        "delta": st.sampled_from([0.05, 0.3]),
+        "contamination": st.sampled_from(
+            [None, 0.0, 0.1, 0.3, Contamination(0.1, "prescient"), Contamination(0.05, "malicious")]
+        ),
+    }
+)
+
+
+def assert_same_on_odd_tapes(policy, drawn_tapes, options, max_pulls):
+    """Pull from few different values; the tapes are as a study would give them, oriented."""
+    palettes, seed = drawn_tapes
+    rng = np.random.default_rng(seed)
+    problem = problem_for(len(palettes), **options)
+    tapes = Given([problem.sign * rng.choice(palette, max_pulls + 64) for palette in palettes])
+    assert_same(policy, problem, tapes, max_pulls)
+
+
+@settings(max_examples=150, deadline=None)
+@given(odd_tapes, promises, st.sampled_from([0.5, 0.25, 0.9]), st.booleans())
+def test_toptwo_agrees_on_ties_holes_and_infinities(drawn_tapes, options, quantile, balanced):
+    assert_same_on_odd_tapes(TopTwo(balanced=balanced), drawn_tapes, {**options, "quantile": quantile}, 300)
+
+
+@settings(max_examples=30, deadline=None)
+@given(odd_tapes, promises)
+def test_toptwo_agrees_on_ties_between_dependent_arms(drawn_tapes, options):
+    assert_same_on_odd_tapes(TopTwo(), drawn_tapes, {**options, "dependent_arms": True}, 300)
+
+
+@settings(max_examples=100, deadline=None)
+@given(odd_tapes, promises, st.sampled_from([0.5, 0.25, 0.9]), st.sampled_from([0.0, 0.02, 0.3]))
+def test_lucb_agrees_on_ties_holes_and_infinities(drawn_tapes, options, quantile, growth):
+    policy = Lucb(growth=growth, t_opt=50)
+    assert_same_on_odd_tapes(policy, drawn_tapes, {**options, "quantile": quantile}, 500)
+
+
+@settings(max_examples=100, deadline=None)
+@given(odd_tapes, promises, st.sampled_from(["sharp", "paper"]))
+def test_elimination_agrees_on_ties_holes_and_infinities(drawn_tapes, options, constants):
+    if options["contamination"] == 0.3:  # more than the regularity of the arms allows
+        options = {**options, "contamination": 0.02}
+    assert_same_on_odd_tapes(Elimination(constants), drawn_tapes, {**options, "regularity": REGULAR}, 3000)
 
 
 def test_no_reading_with_a_value_pulls_all_arms_until_the_budget_ends():

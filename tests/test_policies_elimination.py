@@ -1,12 +1,19 @@
+import math
+from itertools import product
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contracts.driving import drive
 from statistical.promise import kept
 from truearm import bounds
 from truearm.claims.certificate import Status
 from truearm.errors import InvalidArgument, OutOfReach
+from truearm.evidence.moments import moments
 from truearm.policies.elimination import GROWTH, Elimination
+from truearm.policies.rounds import medians
 from truearm.problem import Contamination, Problem, Regularity
 
 UNIFORM = Regularity(B=4.0, m2=0.5, reach=0.4)  # of U[-1, 1], which attains the slope everywhere
@@ -103,6 +110,29 @@ def test_the_early_stop_leaves_room_for_the_tolerance_only():
     assert exclusion.arm == "A"
     assert exclusion.upper.radius == pytest.approx(-0.3 - exclusion.lower.radius)
     assert exclusion.upper.value <= exclusion.lower.value
+
+
+@given(
+    st.lists(st.one_of(st.integers(-3, 3).map(float), st.sampled_from([math.inf, -math.inf])), max_size=9),
+    st.integers(1, 3),
+)
+def test_medians_at_their_worst_are_the_ends_of_all_completions(values, holes):
+    """T8: no value of the missing readings puts the averaged median outside, and the ends are reached."""
+    found = medians(np.append(np.sort(values), np.full(holes, np.nan)))
+    fills = product((-math.inf, -2.5, 0.0, 2.5, math.inf), repeat=holes)
+    each = [moments([*values, *fill]).m1 for fill in fills]
+    assert (found.low, found.high) == (min(each), max(each))
+    promised = medians(np.append(np.sort(values), np.full(holes, np.nan)), worst=False)
+    assert promised.low == promised.high == (moments(values).m1 if values else -math.inf)
+
+
+@pytest.mark.parametrize(("missing", "best"), [("worst", None), ("independent", "A")])
+def test_an_arm_that_may_be_better_where_it_failed_is_not_excluded(missing, best):
+    """Half of B and one more reading are missing: its median may be anything, unless failing is no sign of it."""
+    tapes = constants([9.0, 0.0])
+    tapes["B"] = np.where(np.arange(40_000) % 20 < 11, np.nan, 0.0)
+    verdict = drive(Elimination(), problem(2, missing=missing), tapes).verdict
+    assert (verdict and verdict.best) == best
 
 
 def test_none_means_no_contamination():

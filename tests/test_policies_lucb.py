@@ -12,6 +12,7 @@ from truearm import bounds
 from truearm.claims.certificate import Status
 from truearm.claims.certify import certify
 from truearm.errors import InvalidArgument, OutOfReach
+from truearm.policies import Told
 from truearm.policies.lucb import Lucb, limit_rank, quantile_radius
 from truearm.problem import Contamination, Problem
 
@@ -144,13 +145,34 @@ def test_a_tie_is_as_good_when_certified_and_separates_nothing_otherwise():
     assert drive(Lucb(), problem(contamination=None), tapes).verdict is None
 
 
-def test_a_missing_reading_counts_as_the_worst():
+def limits_of(readings, **promises):
+    policy = Lucb()
+    state = policy.start(problem(**promises))
+    told = Told(np.arange(readings.size), readings)
+    return policy.tell(state, {"A": told}, {"A": readings.size}).limits[0]
+
+
+@pytest.mark.parametrize("missing", ["worst", "independent"])
+def test_a_missing_reading_counts_at_either_end_as_promised(missing):
+    """At its worst it is low for the lower limit and high for the upper one, by promise the other way round."""
+    tape = normals((2.0, 0.0))["A"][:400]
+    holed = np.where(np.arange(400) % 20 == 3, np.nan, tape)
+    below, above = (limits_of(np.where(np.isnan(holed), end, tape)) for end in (-1e9, 1e9))
+    found = limits_of(holed, missing=missing)
+    worse, better = (below, above) if missing == "worst" else (above, below)
+    assert (found.low, found.high) == (worse.low, better.high)
+    assert below.low < above.low
+    assert below.high < above.high
+
+
+@pytest.mark.parametrize("missing", ["worst", "independent"])
+def test_missing_readings_delay_a_verdict_and_a_promise_shortens_it(missing):
     tapes = normals((2.0, 0.0))
     holed = {arm: np.where(np.arange(4000) % 20 == 3, np.nan, tape) for arm, tape in tapes.items()}
-    filled = {arm: np.where(np.isnan(tape), -1e9, tape) for arm, tape in holed.items()}
-    runs = [drive(Lucb(), problem(), given_) for given_ in (holed, filled)]
-    assert runs[0].batches == runs[1].batches
-    assert runs[0].verdict.best == "A"
+    clean, found = (drive(Lucb(), problem(missing=missing), given_) for given_ in (tapes, holed))
+    assert found.verdict.best == "A"
+    pulls = [sum(run.counts.values()) for run in (clean, found)]
+    assert pulls[0] < pulls[1] if missing == "worst" else pulls[0] >= pulls[1]
 
 
 @pytest.mark.parametrize(

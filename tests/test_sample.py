@@ -35,6 +35,7 @@ wild = st.lists(st.one_of(finite, st.sampled_from([INF, -INF, NAN])), min_size=0
 declared = st.builds(Contamination, st.floats(0, 0.45), st.sampled_from(["oblivious", "prescient", "malicious"]))
 designs = st.sampled_from(DESIGNS)
 deltas = st.floats(0.001, 0.5)
+promised = st.sampled_from(["worst", "independent"])
 
 
 def vector(name):
@@ -156,12 +157,33 @@ def test_partial_sorting_gives_what_sorting_gives(x, contamination, design):
 
 
 @settings(max_examples=100, deadline=None)
-@given(wild, deltas, designs, st.sampled_from(["oblivious", "malicious"]))
-def test_a_missing_reading_takes_the_side_that_helps(x, delta, design, adversary):
+@given(wild, deltas, designs, st.sampled_from(["oblivious", "malicious"]), promised)
+def test_a_missing_reading_takes_the_side_that_hurts_or_by_promise_helps(x, delta, design, adversary, missing):
     how = {"delta": delta, "contamination": Contamination(0.2, adversary), "design": design}
-    filled = [[side if math.isnan(v) else v for v in x] for side in (INF, -INF)]
-    found = median_interval(x, **how)
-    assert found == (median_interval(filled[0], **how).low, median_interval(filled[1], **how).high)
+    below, above = (median_interval([end if math.isnan(v) else v for v in x], **how) for end in (-INF, INF))
+    found = median_interval(x, **how, missing=missing)
+    assert found == ((below.low, above.high) if missing == "worst" else (above.low, below.high))
+
+
+@settings(max_examples=100, deadline=None)
+@given(readings, st.lists(finite, min_size=1, max_size=6), st.floats(0.05, 0.95), declared, designs)
+def test_intervals_with_missing_readings_contain_those_of_every_completion(x, true, q, contamination, design):
+    """Whatever the missing readings would have said, the interval at their worst allows for it (evidence T8)."""
+    holed, filled = [*x, *[NAN] * len(true)], [*x, *true]
+    how = {"contamination": contamination, "design": design}
+    assert contains(quantile_interval(holed, quantile=q, **how), quantile_interval(filled, quantile=q, **how))
+    assert contains(mad_interval(holed, **how), mad_interval(filled, **how))
+    at_worst, known = (quality_curve(values, **how) for values in (holed, filled))
+    assert all(at_worst(v) <= known(v) for v in filled)
+
+
+@settings(max_examples=100, deadline=None)
+@given(wild, declared, designs)
+def test_a_promise_about_missing_readings_never_widens_an_interval(x, contamination, design):
+    how = {"contamination": contamination, "design": design}
+    for interval in (median_interval, mad_interval):
+        at_worst, promise = (interval(x, **how, missing=missing) for missing in ("worst", "independent"))
+        assert contains(at_worst, promise)
 
 
 @settings(max_examples=100, deadline=None)
@@ -180,10 +202,16 @@ def test_a_pending_pull_takes_the_side_that_hurts(x, pending, data):
 def test_more_missing_readings_than_eps_allows_contradict_it():
     x = [1.0] * 20 + [NAN] * 80
     for interval in (median_interval, mad_interval):
-        found = interval(x, contamination=0.1, design="fixed")
+        found = interval(x, contamination=0.1, design="fixed", missing="independent")
         assert found.low > found.high
         assert found.width < 0
-    assert identification(x, contamination=0.1).sampling_width >= 0
+    assert identification(x, contamination=0.1, missing="independent").sampling_width >= 0
+
+
+def test_most_readings_missing_at_their_worst_bound_nothing():
+    x = [1.0] * 20 + [NAN] * 80
+    assert median_interval(x, contamination=0.1) == (-INF, INF)
+    assert mad_interval(x, contamination=0.1) == (0.0, INF)
 
 
 @pytest.mark.parametrize("design", DESIGNS)
@@ -309,11 +337,11 @@ def test_quality_at_a_tie_includes_the_tie():
     assert curve.reached(0.7) == 2.0
 
 
-def test_quality_counts_missing_readings_as_high_and_pending_ones_as_low():
-    ten, missing = Sample.of(np.arange(10.0)), Sample.of([*np.arange(10.0), *[NAN] * 90])
-    pending = ten.merged([], pending=90)
-    bounds = [quality_of(s, 0.05, contamination=None, design="fixed").bounds[0] for s in (missing, pending)]
-    assert bounds == [pytest.approx(1 - math.sqrt(math.log(20) / 200)), 0.0]
+def test_quality_counts_readings_without_a_value_as_low_unless_promised():
+    ten, holed = np.arange(10.0), [*np.arange(10.0), *[NAN] * 90]
+    samples = Sample.of(holed, worst=False), Sample.of(holed), Sample.of(ten).merged([], pending=90)
+    bounds = [quality_of(s, 0.05, contamination=None, design="fixed").bounds[0] for s in samples]
+    assert bounds == [pytest.approx(1 - math.sqrt(math.log(20) / 200)), 0.0, 0.0]
 
 
 def test_arms_share_the_delta_of_the_quality_curve():
@@ -357,11 +385,31 @@ def test_a_long_tail_is_merged():
     assert sample.settled().tail.size == 0
 
 
-def test_counts_at_a_cut():
-    sample = Sample.of([1, 2, 2, 3, NAN]).merged([], pending=1)
-    assert sample.below([0, 2, 9]).tolist() == [1, 2, 5]
-    assert sample.below([0, 2, 9], closed=True).tolist() == [1, 4, 5]
-    assert sample.below(2) == 2
+@pytest.mark.parametrize(("worst", "unknown"), [(True, 2), (False, 1)])
+def test_counts_at_a_cut(worst, unknown):
+    sample = Sample.of([1, 2, 2, 3, NAN], worst=worst).merged([], pending=1)
+    assert (sample.n, sample.size, sample.unknown, sample.idle) == (6, 4, unknown, 2 - unknown)
+    assert (sample.below([0, 2, 9]) - unknown).tolist() == [0, 1, 4]
+    assert (sample.below([0, 2, 9], closed=True) - unknown).tolist() == [0, 3, 4]
+    assert (sample.above([0, 2, 9]) - unknown).tolist() == [4, 3, 0]
+    assert sample.below(2) == 1 + unknown
+
+
+def test_censored_readings_of_a_rival_are_below_every_cut():
+    sample = Sample.of([-INF, -INF, 1.0, INF, NAN])
+    assert sample.censored == 2
+    assert sample.below([-INF, 0.0, 2.0, INF]).tolist() == [3, 3, 4, 4]
+    assert sample.below([-INF, 0.0, 2.0, INF], closed=True).tolist() == [3, 3, 4, 5]
+    assert sample.above([-INF, 0.0, 2.0, INF]).tolist() == [5, 3, 2, 2]
+    assert sample.count([-INF, 0.0]).tolist() == [0, 2]
+
+
+def test_a_sample_keeps_its_promise_through_every_change():
+    sample = Sample.of([1.0, NAN], worst=False)
+    changed = (sample.merged([2.0, NAN], pending=1), sample.mapped(lambda v: v + 1), sample.settled())
+    assert [(s.missing, s.idle, s.worst) for s in changed] == [(2, 2, False), (1, 1, False), (1, 1, False)]
+    long = Sample.of(np.arange(8000.0), worst=False).merged([NAN, 1.0]).merged([2.0])
+    assert (long.tail.size, long.idle, long.settled().idle) == (2, 1, 1)
 
 
 def test_ranks_outside_are_infinities():

@@ -1,11 +1,13 @@
 """What the statistical tests share: a verdict on a promised probability, and the summits of e-values.
 
 Each verdict is a binomial test with a false-alarm rate of FALSE_ALARM, at a fixed seed: a promise that holds
-fails its test with at most that chance, once, when the seed is first chosen.
+fails its test with at most that chance, once, when the seed is first chosen. What a test can see is its power
+against a promise broken threefold: 0.92 at 100 runs of a promise of 0.1, above 0.99 at 150 runs of one of 0.2.
+Fewer runs are a smoke test.
 """
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from truearm.bounds.mixture import log_mixture
 
@@ -17,6 +19,12 @@ def kept(failures, promised):
     failures = np.asarray(failures, dtype=bool)
     found = binomtest(int(failures.sum()), failures.size, promised, alternative="greater")
     return found.pvalue > FALSE_ALARM
+
+
+def power(runs, promised, times=3):
+    """Return how likely `kept` says no when the true probability is so many times the promised one."""
+    least = int(binom.isf(FALSE_ALARM, runs, promised)) + 1
+    return float(binom.sf(least - 1, runs, min(1.0, times * promised)))
 
 
 def broken(failures, promised):

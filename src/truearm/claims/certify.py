@@ -307,7 +307,7 @@ def _ties(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
         tolerated = verdict.best is None or verdict.status is not Status.CERTIFIED
         return () if tolerated else tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)
     arms, bar = judge.problem.arms, judge.log_threshold
-    rejected = [arms.index(claim.arm) for claim in verdict.claims if not claim.tolerant]
+    rejected = sorted(arms.index(claim.arm) for claim in verdict.claims if not claim.tolerant)
     return tuple(
         arms[i] for i in rejected if judge.leader < i and found.against(i, closed=True, enough=bar)(None) < bar
     )

@@ -31,11 +31,10 @@ def worse_than(result: Result, tapes: Tapes, baseline: str, *, shared: bool = Fa
 
     Examples
     --------
-    >>> from truearm.study import Study
-    >>> study = Study(["old", "new"], goal="min")
-    >>> while counts := study.ask_counts():
-    ...     study.tell_arrays({arm: [1.0 if arm == "old" else 2.0] * n for arm, n in counts.items()})
-    >>> worse_than(study.result, study.readings, "old"), worse_than(study.result, study.readings, "new")
+    >>> from truearm.analysis import analyze
+    >>> tapes = {"old": [1.0] * 40, "new": [2.0] * 40}
+    >>> result = analyze(tapes, goal="min")
+    >>> worse_than(result, tapes, "old"), worse_than(result, tapes, "new")
     (('new',), ())
     """
     arms = result.problem.arms

@@ -41,6 +41,7 @@ def breakdown_point(
 
     Examples
     --------
+    >>> from truearm.evidence.cuts import pair
     >>> a, b = Sample.of(np.arange(50.0, 150.0)), Sample.of(np.arange(0.0, 100.0))
     >>> point = breakdown_point(
     ...     [lambda levels: pair(a, b, levels).log_value], 3.0, quantile=0.5, adversary=Adversary.OBLIVIOUS

@@ -1,0 +1,392 @@
+"""The judge against its definitions, evaluated by brute force on small samples."""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from truearm.claims.certificate import sample_of
+from truearm.evidence import Entry, Judge, fixed_pair, pair, shifted
+from truearm.evidence.sample import Sample
+from truearm.evidence.shifts import improved, worsened
+from truearm.problem import Adversary, Contamination, Problem, Tolerance
+
+INF, NAN = math.inf, math.nan
+designs = st.sampled_from(["sequential", "fixed"])
+integers = st.integers(-4, 4).map(float)
+wild = st.one_of(integers, st.sampled_from([INF, -INF, NAN]))
+promises = st.fixed_dictionaries(
+    {
+        "contamination": st.sampled_from(
+            [None, 0.0, 0.1, Contamination(0.1, "malicious"), Contamination(0.05, "prescient")]
+        ),
+        "goal": st.sampled_from(["max", "min"]),
+        "missing": st.sampled_from(["worst", "independent"]),
+        "quantile": st.sampled_from([0.5, 0.3, 0.9]),
+    }
+)
+
+
+def tapes_of(values, least=0, most=40, k=2):
+    return st.lists(st.lists(values, min_size=least, max_size=most), min_size=k, max_size=k)
+
+
+def judge_of(problem, tapes, *, early=None, leader=0, design="sequential"):
+    """Return a judge; with `early` of the pooled rule, where every arm but the last has led since that pull."""
+    samples = [sample_of(tape, len(tape), problem) for tape in tapes]
+    entries = [] if early is None else [Entry(i, sample_of(tapes[i], n, problem)) for i, n in enumerate(early)]
+    return Judge.of(problem, samples, leader=leader, entries=entries, design=design, ordered=early is not None)
+
+
+def problem_for(k=2, **options):
+    return Problem(arms=tuple("ABCD"[:k]), **options)
+
+
+# --- T8: readings without a value -----------------------------------------------------------------
+
+
+def completed(tapes, choices):
+    """Give every way in which missing readings may be replaced by one of the choices."""
+    holes = [(i, n) for i, tape in enumerate(tapes) for n, value in enumerate(tape) if math.isnan(value)]
+    for fill in product(choices, repeat=len(holes)):
+        filled = [list(tape) for tape in tapes]
+        for (i, n), value in zip(holes, fill, strict=True):
+            filled[i][n] = value
+        yield filled
+
+
+@st.composite
+def holed(draw, values, k):
+    """Tapes with up to four readings NaN, over all arms."""
+    tapes = draw(tapes_of(values, least=1, most=12, k=k))
+    for _ in range(draw(st.integers(1, 4))):
+        tape = tapes[draw(st.integers(0, k - 1))]
+        tape[draw(st.integers(0, len(tape) - 1))] = NAN
+    return tapes
+
+
+@settings(max_examples=60, deadline=None)
+@given(holed(integers, 2), promises, st.booleans(), designs)
+def test_missing_readings_at_their_worst_are_the_least_evidence_of_all_completions(tapes, options, closed, design):
+    """T8a: for every assignment of values the evidence is at least this, and for one of them it is this."""
+    problem = problem_for(**{**options, "missing": "worst"})
+    found = judge_of(problem, tapes, design=design).against(1, closed=closed).log_value
+    each = [
+        judge_of(problem, filled, design=design).against(1, closed=closed).log_value
+        for filled in completed(tapes, (-9.0, -0.5, 1.0, 9.0))
+    ]
+    assert found == pytest.approx(min(each), abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(holed(integers, 3), st.data(), st.sampled_from(["max", "min"]))
+def test_pooled_evidence_is_the_least_of_all_completions_too(tapes, data, goal):
+    """Also where a missing reading came before its arm led."""
+    problem = problem_for(3, contamination=0.1, goal=goal)
+    early = [data.draw(st.integers(0, len(tape))) for tape in tapes[:2]]
+    found = judge_of(problem, tapes, early=early).against(2).log_value
+    each = [
+        judge_of(problem, filled, early=early).against(2).log_value
+        for filled in completed(tapes, (-9.0, 0.5, 9.0))
+    ]
+    assert found == pytest.approx(min(each), abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(holed(integers, 2), promises, st.booleans(), designs)
+def test_censored_readings_are_the_least_evidence_of_all_orders_beyond_the_limit(tapes, options, closed, design):
+    """T8c: time-outs of either arm may stand in any order, all of them worse than every value."""
+    problem = problem_for(**options)
+    limited = [[problem.censored if math.isnan(value) else value for value in tape] for tape in tapes]
+    found = judge_of(problem, limited, design=design).against(1, closed=closed).log_value
+    beyond = tuple(-problem.sign * value for value in (5.0, 6.0, 7.0))
+    each = [
+        judge_of(problem, filled, design=design).against(1, closed=closed).log_value
+        for filled in completed(tapes, beyond)
+    ]
+    assert found == pytest.approx(min(each), abs=1e-9)
+
+
+@given(tapes_of(wild, most=30), promises, st.booleans(), designs)
+def test_a_promise_about_missing_readings_never_lowers_evidence(tapes, options, closed, design):
+    worst, promised = (
+        judge_of(problem_for(**{**options, "missing": missing}), tapes, design=design).against(1, closed=closed)
+        for missing in ("worst", "independent")
+    )
+    assert worst.log_value <= promised.log_value + 1e-9
+
+
+@given(tapes_of(wild, most=30), promises, st.integers(0, 40))
+def test_an_arm_censored_at_its_quantile_gathers_no_evidence(tapes, options, more):
+    """At the lowest cut as many of its readings are below as the level asks for (evidence T8)."""
+    problem = problem_for(**options)
+    head = [*tapes[0], *[problem.censored] * more]
+    judge = judge_of(problem, [head, tapes[1]])
+    assume(not judge.hopeless and head.count(problem.censored) >= judge.levels.low * len(head))
+    rival = judge.samples[1]  # so many promised holes that they are evidence alone refute the promise first
+    assume(rival.size + rival.unknown >= judge.levels.high * rival.n)
+    assert judge.against(1).log_value <= 1e-9
+    assert judge.margin(1, relative=False) is None
+
+
+# --- ties: open, closed, lexicographic ------------------------------------------------------------
+
+
+@given(tapes_of(wild, most=30), promises, designs)
+def test_of_equal_quantiles_the_first_listed_arm_is_the_best(tapes, options, design):
+    """Evidence of an arm listed first is open, that of one listed later closed (T3, ties)."""
+    ahead, behind = (judge_of(problem_for(**options), tapes, leader=i, design=design) for i in (0, 1))
+    assert ahead.against(1, closed=True).log_value <= ahead.against(1).log_value
+    assert behind.against(0) == behind.against(0, closed=True)
+    measure, levels = fixed_pair if design == "fixed" else pair, ahead.levels
+    assert ahead.against(1) == measure(*ahead.samples, levels)
+    assert behind.against(0) == measure(*behind.samples[::-1], levels, closed=True)
+
+
+@given(tapes_of(wild, most=30), promises)
+def test_readings_that_never_meet_have_no_ties(tapes, options):
+    """Without a common reading closed and open evidence are the same number (T11)."""
+    problem = problem_for(**options)
+    apart = [tapes[0], [value + 0.5 for value in tapes[1] if value != -problem.censored]]
+    judge = judge_of(problem, apart)
+    assert judge.against(1, closed=True) == judge.against(1)
+
+
+@given(st.integers(1, 400), st.integers(1, 400), promises, designs)
+def test_constant_equal_readings_are_never_strict_evidence(n, m, options, design):
+    judge = judge_of(problem_for(**options), [[2.0] * n, [2.0] * m], design=design)
+    assert judge.against(1, closed=True).log_value <= 1e-9
+    assert judge.worse_than(0) == judge.worse_than(1) == ()
+    assert judge.margin(1, relative=False) is judge.margin(1, relative=True) is None
+
+
+def test_ties_are_decided_by_the_order_of_listing_and_by_nothing_else():
+    tapes = [[0.0, 1.0, 1.0, 2.0] * 40] * 2
+    first, second = (judge_of(problem_for(contamination=0.0), tapes, leader=i) for i in (0, 1))
+    assert first.against(1).log_value > first.log_threshold
+    assert second.against(0).log_value < 0
+
+
+# --- thresholds -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_strict_statements_and_gates_pay_for_every_arm(k):
+    """Pooled k/delta, pairs k(k-1)/delta (T10a); gates k/delta (T10b)."""
+    problem, tapes = problem_for(k, delta=0.1), [[1.0]] * k
+    pairs, pooled = judge_of(problem, tapes), judge_of(problem, tapes, early=[0])
+    assert math.exp(pairs.log_threshold) == pytest.approx((k - 1) / 0.1)
+    assert math.exp(pairs.log_strict) == pytest.approx((k - 1) * k / 0.1)
+    assert math.exp(pooled.log_threshold) == pytest.approx(1 / 0.1)
+    assert math.exp(pooled.log_strict) == pytest.approx(k / 0.1)
+    assert math.exp(pairs.log_gate) == math.exp(pooled.log_gate) == pytest.approx(k / 0.1)
+
+
+def test_a_gate_waits_for_its_own_threshold():
+    """Readings that decide need not yet say "worse than the baseline": 1/delta against 2/delta."""
+    problem = problem_for(contamination=0.0)
+    log = [judge_of(problem, [[1.0] * n, [0.0] * n]).against(1, closed=True).log_value for n in range(1, 40)]
+    decided, gated = (next(n for n, value in enumerate(log, 1) if value >= math.log(c)) for c in (20, 40))
+    assert decided < gated
+    for n in (gated - 1, gated):
+        assert judge_of(problem, [[1.0] * n, [0.0] * n]).worse_than(0) == ((1,) if n == gated else ())
+
+
+# --- tolerance and margins ------------------------------------------------------------------------
+
+
+tolerances = st.builds(Tolerance, st.sampled_from([0.0, 0.25, 1.0, 3.0]), st.booleans())
+
+
+@given(st.lists(wild.filter(lambda x: not math.isnan(x)), max_size=12), tolerances, st.sampled_from([1.0, -1.0]))
+def test_shifts_keep_the_order_and_undo_each_other(values, tolerance, sign):
+    """And a relative one moves positive readings of the user's unit only."""
+    values = np.sort(values)
+    worse = worsened(values, tolerance, sign)
+    assert np.all(worse <= values)
+    assert np.all(worse[:-1] <= worse[1:])
+    assert improved(worse, tolerance, sign) == pytest.approx(values)
+    if tolerance.relative:
+        still = sign * values <= 0
+        assert np.array_equal(worse[still], values[still])
+        assert worse[~still] == pytest.approx(values[~still] * (1 + tolerance.amount) ** -sign)
+
+
+@given(tapes_of(wild, most=30), promises, tolerances, designs)
+def test_within_the_tolerance_is_evidence_against_the_shifted_rival(tapes, options, tolerance, design):
+    judge = judge_of(problem_for(**options, tolerance=tolerance), tapes, design=design)
+    rival = shifted(judge.samples[1], tolerance, judge.problem.sign)
+    again = replace(judge, samples=(judge.samples[0], rival))
+    assert judge.within(1).log_value == pytest.approx(again.against(1).log_value, abs=1e-9)
+
+
+def test_readings_that_are_not_positive_are_on_the_lower_side_of_a_ratio():
+    """A true median of 0.1 is not within a factor 1.5 of one of 1, though of the positive readings most are.
+
+    With -1, 0.1 and 1.5 of chances 0.40, 0.11 and 0.49 only 0.11 of the readings would be in L at the cut 1, were
+    those that are not positive left out (evidence section 11).
+    """
+    tapes = [[-1.0] * 400 + [0.1] * 110 + [1.5] * 490, [1.0] * 1000]
+    judge = judge_of(problem_for(contamination=0.0, tolerance="50%"), tapes)
+    assert judge.within(1).log_value < 0
+    assert judge.tolerance((), relative=True) > 1
+
+
+def moved_down(judge, judged, tolerance):
+    """Return the judge with all rivals of an arm made worse."""
+    sign = judge.problem.sign
+    samples = tuple(s if i == judged else shifted(s, tolerance, sign) for i, s in enumerate(judge.samples))
+    entries = tuple(Entry(e.arm, shifted(e.before, tolerance, sign)) for e in judge.entries)
+    return replace(judge, samples=samples, entries=entries)
+
+
+def holds(judge, judged, amount, *, relative):
+    moved = moved_down(judge, judged, Tolerance(amount, relative))
+    return moved.against(judged, closed=True).log_value >= judge.log_strict
+
+
+@st.composite
+def ordered_tapes(draw, k):
+    """Arms of which the last is mostly behind, so that there is a margin to find."""
+    high = st.one_of(
+        st.integers(0, 9).map(float), st.integers(-9, 9).map(float), st.sampled_from([INF, -INF, NAN])
+    )
+    low = st.one_of(st.integers(-9, 1).map(float), st.integers(-9, 9).map(float), st.sampled_from([-INF, NAN]))
+    best = draw(st.lists(st.sampled_from([3.0, 5.0, 8.0]), min_size=20, max_size=30))
+    worst = draw(st.lists(st.sampled_from([-4.0, 0.0, 1.0, 2.0]), min_size=20, max_size=30))
+    middle = [draw(st.lists(high, min_size=10, max_size=20)) for _ in range(k - 2)]
+    return [[*best, *draw(st.lists(high, max_size=8))], *middle, [*worst, *draw(st.lists(low, max_size=6))]]
+
+
+def in_units_of(goal, tapes):
+    """Return tapes of which bigger is better as readings for a goal, mostly positive ones for either."""
+    return tapes if goal == "max" else [[10 - value for value in tape] for tape in tapes]
+
+
+def meetings(judge, *, relative):
+    """Return the amounts at which a reading of the leader, made worse, meets one of the other arm."""
+    sign = judge.problem.sign
+    values = [sign * s.values[np.isfinite(s.values)] for s in judge.samples]
+    pairs = [(a, b) for a in values[0] for b in values[1] if sign * (a - b) > 0]
+    if relative:
+        return np.unique([max(a / b, b / a) - 1 for a, b in pairs if a > 0 and b > 0])
+    return np.unique([abs(a - b) for a, b in pairs])
+
+
+@settings(max_examples=80, deadline=None)
+@given(ordered_tapes(2), promises, st.booleans(), designs)
+def test_the_margin_of_a_pair_is_the_last_shift_that_holds(tapes, options, relative, design):
+    """Evidence falls in steps where a reading of one arm meets one of the other: all steps are tried."""
+    problem = problem_for(**{**options, "quantile": 0.5}, delta=0.3)
+    judge = judge_of(problem, in_units_of(problem.goal, tapes), design=design)
+    judge = replace(judge, samples=(judge.samples[0], judge.samples[1].mapped(lambda v: np.maximum(v, -99.0))))
+    steps = meetings(judge, relative=relative)
+    between = [0.0, *(steps[:-1] + steps[1:]) / 2][: steps.size]
+    reached = [step for step, at in zip(steps, between, strict=True) if holds(judge, 1, at, relative=relative)]
+    found = judge.margin(1, relative=relative)
+    if not holds(judge, 1, 0.0, relative=relative):
+        assert found is None
+    elif not steps.size or holds(judge, 1, 2 * steps[-1] + 1, relative=relative):
+        assert holds(judge, 1, found, relative=relative)  # so few readings are met that every shift holds
+    else:
+        assert found == pytest.approx(reached[-1], rel=1e-3, abs=1e-3)
+        assert holds(judge, 1, found * (1 - 1e-9), relative=relative)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ordered_tapes(3), st.data(), st.booleans(), st.sampled_from(["max", "min"]))
+def test_a_pooled_margin_holds_with_all_rivals_made_worse(tapes, data, relative, goal):
+    problem, tapes = problem_for(3, contamination=0.05, delta=0.3, goal=goal), in_units_of(goal, tapes)
+    early = [data.draw(st.integers(0, len(tape) // 2)) for tape in tapes[:2]]
+    judge = judge_of(problem, tapes, early=early)
+    found = judge.margin(2, relative=relative)
+    if not judge.samples[2].censored:
+        assert (found is not None) == holds(judge, 2, 0.0, relative=relative)
+    if found:
+        assert holds(judge, 2, found * (1 - 1e-6), relative=relative)
+
+
+@settings(max_examples=100, deadline=None)
+@given(ordered_tapes(2), st.booleans(), st.sampled_from(["max", "min"]), st.data())
+def test_a_margin_over_an_arm_that_times_out_holds_for_every_time_it_would_have_taken(tapes, relative, goal, data):
+    problem, tapes = problem_for(delta=0.3, goal=goal), in_units_of(goal, tapes)
+    slow = data.draw(st.integers(1, len(tapes[1])))
+    limited = [*[problem.censored] * slow, *tapes[1][slow:]]
+    known = [problem.sign * value for tape in (tapes[0], limited) for value in tape if math.isfinite(value)]
+    late = problem.sign * (min(known) - data.draw(st.integers(0, 5)))
+    told = [late if value == problem.censored else value for value in limited]
+    before, after = (judge_of(problem, [tapes[0], tape]).margin(1, relative=relative) for tape in (limited, told))
+    if before is not None:
+        assert after is not None
+        assert before <= after + 1e-3 * (1 + after)
+
+
+def test_a_margin_is_not_what_one_wild_reading_says():
+    tapes = [[3.0] * 80 + [1e300, INF], [1.0] * 80 + [-1e300, -INF]]
+    judge = judge_of(problem_for(), tapes)
+    assert judge.margin(1, relative=True) == pytest.approx(2.0, rel=1e-3)
+
+
+# --- giving up ------------------------------------------------------------------------------------
+
+
+def test_an_arm_that_always_fails_blocks_every_other():
+    fine, failing = np.arange(400.0), np.full(400, NAN)
+    for missing, futile in (("worst", True), ("independent", False)):
+        judge = judge_of(problem_for(contamination=0.05, missing=missing), [fine + 200, failing])
+        assert judge.futile((0, 1)) is futile
+
+
+def test_arms_that_all_time_out_are_hopeless_and_one_that_does_not_is_not():
+    slow = np.full(200, -INF)
+    assert judge_of(problem_for(), [slow, slow]).futile((0, 1))
+    assert not judge_of(problem_for(), [slow, np.arange(200.0)]).futile((0, 1))
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 500.0])
+def test_a_tolerance_as_wide_as_the_overlap_is_worth_more_pulls(tolerance):
+    twins = [np.arange(4000.0)] * 2
+    judge = judge_of(problem_for(contamination=0.1, tolerance=tolerance), twins)
+    assert judge.futile((0, 1)) is (tolerance == 0.0)
+
+
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
+@given(tapes_of(wild, least=1, most=4), promises)
+def test_what_is_given_up_stays_undecided_on_endless_readings(kinds, options):
+    """Arms that are declared indistinguishable are not told apart by a hundred times as many such readings."""
+    problem = problem_for(**options)
+    assume(judge_of(problem, [kind * 40 for kind in kinds]).futile((0, 1)))
+    endless = [kind * 4000 for kind in kinds]
+    for leader in (0, 1):
+        later = judge_of(problem, endless, leader=leader)
+        assert later.hopeless or later.refuted or later.against(1 - leader).log_value < later.log_threshold
+
+
+def test_no_level_is_hopeless_before_the_first_pull():
+    judge = judge_of(problem_for(quantile=0.1, contamination=Contamination(0.2, "malicious")), [[], []])
+    assert judge.hopeless
+    assert judge.futile((0, 1))
+    assert judge.worse_than(0) == ()
+    assert judge.margin(1, relative=False) is None
+
+
+def test_under_another_adversary_the_threshold_is_that_of_its_rule():
+    judge = judge_of(problem_for(3), [[1.0]] * 3, early=[0])
+    assert [judge.under(a).rule for a in Adversary] == ["pooled", "clairvoyant", "clairvoyant"]
+    pairs = judge_of(problem_for(3), [[1.0]] * 3)
+    assert [pairs.under(a).rule for a in Adversary] == ["causal", "clairvoyant", "clairvoyant"]
+
+
+@given(st.integers(1, 60), st.integers(0, 60))
+def test_refuted_promises_are_those_of_more_holes_than_eps_explains(n, holes):
+    """Never so where missing readings count at their worst: nothing was promised of them."""
+    sample = {worst: Sample(np.arange(float(n)), holes, worst=worst) for worst in (True, False)}
+    promised = Judge.of(problem_for(missing="independent", contamination=0.2), [sample[False]] * 2)
+    # Ville: a share of 0.2 shows so many holes ever with probability below 1/2000 per arm
+    assert promised.refuted in ((), (0, 1))
+    assert not (promised.refuted and holes <= 0.2 * (n + holes))
+    assert Judge.of(problem_for(contamination=0.2), [sample[True]] * 2).refuted == ()
