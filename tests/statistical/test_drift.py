@@ -109,9 +109,8 @@ def test_the_monitor_changes_no_pull():
     """A study of independent readings asks for what the policy alone asks for, and ends where it does."""
     problem, policy = Problem(arms=("A", "B", "C")), TopTwo()
     for seed in range(10):
-        tapes = dict(
-            zip("ABC", np.random.default_rng(seed).normal(size=(3, 4000)) + [[1.0], [0.5], [0.0]], strict=True)
-        )
+        rng = np.random.default_rng(seed)
+        tapes = {arm: rng.normal(place, 1.0, 4000) for arm, place in (("A", 1.0), ("B", 0.5), ("C", 0.0))}
         state, issued = policy.start(problem), dict.fromkeys("ABC", 0)
         study = Study.of(problem, policy=policy)
         while not isinstance(batch := policy.ask(state), Verdict):
