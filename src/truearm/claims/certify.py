@@ -159,7 +159,7 @@ def describe(name: str, sample: Sample, problem: Problem, *, design: Design, kno
     if n and known:
         ranks = bounds.quantile_ranks if design == "fixed" else bounds.sequential_quantile_ranks
         quantile, core = identified(sample, problem, c, design=design)
-        mad = spread(sample, ranks(n, 0.5, share / 2, c.eps, c.adversary))
+        mad = spread(sample.hidden(), ranks(n, 0.5, share / 2, c.eps, c.adversary))
     return Arm(name, n, observed, *quantile, *core, deviation(sample.values) if n else math.nan, *mad)
 
 
@@ -185,7 +185,10 @@ def identified(
 
 
 def _in_units(interval: Interval, sign: float) -> Interval:
-    return interval if sign > 0 else Interval(-interval.high, -interval.low)
+    low, high = interval
+    if high == -math.inf:  # censored: worse than a limit nobody told, so that no reading bounds it (evidence T8)
+        high = math.inf
+    return Interval(low, high) if sign > 0 else Interval(-high, -low)
 
 
 def _quality(judge: Judge) -> tuple[Reach, ...]:

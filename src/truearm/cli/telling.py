@@ -142,7 +142,11 @@ def _comparisons(outcome: Outcome) -> list[str]:
     goal, metric = outcome.result.problem.goal, outcome.setting.metric
     result = outcome.result
     certain = result.best if result.status in (Status.CERTIFIED, Status.SEPARATED) else None
-    return [text.comparison(ratio, metric, goal, decided=ratio.reference == certain) for ratio in outcome.ratios]
+    return [
+        text.comparison(ratio, metric, goal, decided=ratio.reference == certain)
+        for ratio in outcome.ratios
+        if {ratio.arm, ratio.reference} - {certain, *result.ties}  # arms that tie are said to
+    ]
 
 
 def _gates(outcome: Outcome) -> Iterator[str]:

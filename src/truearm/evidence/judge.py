@@ -282,7 +282,12 @@ class Judge:
         return Breakdown(
             *(
                 breakdown_point(
-                    [lambda levels, j=judge: j.against(worse, levels=levels, enough=j.log_threshold).log_value],  # type: ignore[misc]
+                    # closed cuts: two equal arms do not exclude each other
+                    [
+                        lambda lv, j=judge: (
+                            j.against(worse, closed=True, levels=lv, enough=j.log_threshold).log_value
+                        )
+                    ],  # type: ignore[misc]
                     judge.log_threshold,
                     quantile=self.problem.level,
                     adversary=adversary,
