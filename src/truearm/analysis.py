@@ -57,7 +57,7 @@ class Contest(NamedTuple):
     worse: str
     log_evidence: float
     p_value: float
-    """Of "the worse one is the best arm or ties with it", adjusted for the number of arms: below delta excluded."""
+    """Of "the worse one is the best arm, or ties", adjusted for the number of arms: below delta it is excluded."""
     breakdown: Breakdown | None
     """Largest contamination under which the worse one is excluded by the better one; with `pairs=True` only."""
     excluded: bool

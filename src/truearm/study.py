@@ -343,7 +343,6 @@ class Study:
             policy=data["policy"],
             max_pulls=data["max_pulls"],
             seed=data["seed"],
-            missing=problem.missing,
             **{name: getattr(problem, name) for name in fields},
         )
         study._replay(data)

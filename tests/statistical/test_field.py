@@ -69,7 +69,7 @@ class Leaps:
         return self.inner.standing(state)
 
 
-def by_arrays(world, rng, *, delta=DELTA, policy=None, max_pulls=3000):
+def by_arrays(world, rng, *, delta=DELTA, policy=None, max_pulls=2000):
     study = Study(world.names, delta=delta, policy=policy or Leaps(), max_pulls=max_pulls, **world.promises)
     while counts := study.ask_counts():
         study.tell_arrays({arm: world.readings(rng, world.names.index(arm), n) for arm, n in counts.items()})
@@ -428,7 +428,7 @@ def test_equal_arms_with_atoms_are_seldom_called_worse(runs, goal, k):
         tapes = {name: rng.choice(ATOMS, n, p=chances) for name in names}
         result = analyze(tapes, goal=goal, contamination=0.0, delta=DELTA, pairs=True)
         sources = {name: endless(lambda c=chances: rng.choice(ATOMS, 50, p=c)) for name in names}
-        study = told(sources, goal=goal, contamination=0.0, delta=DELTA, max_pulls=250)
+        study = told(sources, goal=goal, contamination=0.0, delta=DELTA, max_pulls=120)
         found.append(
             those(
                 excluded=bool(result.excluded),
@@ -451,9 +451,8 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("k", [2, 4])
-def test_identical_commands_seldom_fail_a_gate(law, k):
+@pytest.mark.parametrize(("k", "law"), [*((2, law) for law in LAWS), (4, "atoms")])
+def test_identical_commands_seldom_fail_a_gate(k, law):
     """Of 400 gates at delta = 5 %, each looked at three times, 39 failures refute it, with power 0.999.
 
     The issue allows 28, which a promise that is just kept would exceed in 3 % of seeds.

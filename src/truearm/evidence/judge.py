@@ -85,6 +85,10 @@ class Entry(NamedTuple):
     before: Sample
 
 
+def _closed(judge: "Judge", judged: int, levels: Levels) -> float:
+    return judge.against(judged, closed=True, levels=levels, enough=judge.log_threshold).log_value
+
+
 @dataclass(frozen=True, slots=True)
 class Judge:
     """Everything a judgment about an order of arms depends on.
@@ -283,11 +287,7 @@ class Judge:
             *(
                 breakdown_point(
                     # closed cuts: two equal arms do not exclude each other
-                    [
-                        lambda lv, j=judge: (
-                            j.against(worse, closed=True, levels=lv, enough=j.log_threshold).log_value
-                        )
-                    ],  # type: ignore[misc]
+                    [partial(_closed, judge, worse)],
                     judge.log_threshold,
                     quantile=self.problem.level,
                     adversary=adversary,

@@ -161,7 +161,7 @@ class Sample:
         return Sample(change(self.values), self.missing, self.pending, worst=self.worst)
 
     def hidden(self) -> "Sample":
-        """Return the sample with its censored readings unknown, for distances: how far off they are nobody knows."""
+        """Return the sample with its censored readings unknown: how far they are from the others nobody knows."""
         if not self._has_censored():
             return self
         values, censored = self.values, self.censored
