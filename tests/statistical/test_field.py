@@ -417,6 +417,15 @@ def test_constant_arms_tie_and_nothing_is_said_against_them(goal, k, eps):
     assert not is_better([3.0] * 60, [3.0] * 60, goal=goal, contamination=eps)
 
 
+def test_arms_that_share_some_values_do_not_tie():
+    # medians 6 and 3: the run ends when open evidence suffices, and closed evidence is then a little short of it
+    rng = np.random.default_rng(47)
+    draws = {"A": lambda: 3.0 + rng.integers(0, 7, 50), "B": lambda: 0.0 + rng.integers(0, 7, 50)}
+    for _ in range(5):
+        result = told({name: endless(draw) for name, draw in draws.items()}, policy="toptwo", max_pulls=5000)
+        assert (result.best, result.ties) == ("A", ())
+
+
 @sizes
 @goals
 @pytest.mark.parametrize("k", [2, 3])

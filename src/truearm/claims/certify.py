@@ -288,15 +288,18 @@ def judge_of(certificate: Certificate, tapes: Tapes) -> Judge:
 
 
 def _ties(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
-    """Return the rejected arms that only the order of listing puts behind: closed evidence does not (T11)."""
+    """Return the rejected arms that only the order of listing puts behind: closed evidence does not (T11).
+
+    Their observed quantiles are equal; where readings merely overlap in some value nobody speaks of a tie.
+    """
     if verdict.best is None or verdict.rule is None:
         tolerated = verdict.best is None or verdict.status is not Status.CERTIFIED
         return () if tolerated else tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)
     arms, bar = judge.problem.arms, judge.log_threshold
     rejected = [arms.index(claim.arm) for claim in verdict.claims if not claim.tolerant]
-    return tuple(
-        arms[i] for i in rejected if judge.leader < i and found.against(i, closed=True, enough=bar)(None) < bar
-    )
+    observed = [sample.quantile(judge.problem.level) for sample in judge.samples]
+    equal = [i for i in rejected if judge.leader < i and observed[i] == observed[judge.leader]]
+    return tuple(arms[i] for i in equal if found.against(i, closed=True, enough=bar)(None) < bar)
 
 
 def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
