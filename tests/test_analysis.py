@@ -74,7 +74,7 @@ def test_fisher_p_value_of_the_fixed_design_by_brute_force():
     x, y = np.arange(30.0), np.arange(12.0, 42.0)
     levels = Levels.of(0.5, Contamination(0.05))
     cuts = np.append(np.unique(x), math.inf)
-    w = [binom.cdf((y < c).sum(), 30, levels.low) * binom.cdf((x >= c).sum(), 30, levels.high) for c in cuts]
+    w = [binom.cdf((y <= c).sum(), 30, levels.low) * binom.cdf((x >= c).sum(), 30, levels.high) for c in cuts]
     p = max(value * (1 - math.log(value)) for value in w)
     found = analyze({"y": y, "x": x}, design="fixed")
     assert found.contests[0].p_value == pytest.approx(p, rel=1e-9)

@@ -58,7 +58,7 @@ class Contest(NamedTuple):
     worse: str
     log_evidence: float
     p_value: float
-    """Of "the worse one is the best arm", adjusted for the number of arms: below delta it is excluded."""
+    """Of "the worse one is the best arm, or ties", adjusted for the number of arms: below delta it is excluded."""
     breakdown: Breakdown | None
     """Largest contamination under which the worse one is excluded by the better one; with `pairs=True` only."""
     excluded: bool
@@ -350,8 +350,12 @@ def _tolerable(judge: Judge, alive: Sequence[int]) -> tuple[Claim, ...]:
 def _contests(judge: Judge, known: Mapping[tuple[int, int], float], *, pairs: bool) -> tuple[Contest, ...]:
     arms = judge.problem.arms
     rivals = math.log(max(1, len(arms) - 1))
-    return tuple(
-        Contest(
+
+    def contest(better: int, worse: int) -> Contest:
+        log_evidence = known[better, worse]
+        if better < worse:  # the order of listing settles no contest: ties are none (evidence T11)
+            log_evidence = judge.better(better, worse).log_value
+        return Contest(
             arms[better],
             arms[worse],
             log_evidence,
@@ -359,8 +363,8 @@ def _contests(judge: Judge, known: Mapping[tuple[int, int], float], *, pairs: bo
             judge.pair_breakdown(better, worse) if pairs else None,
             log_evidence >= judge.log_threshold,
         )
-        for (better, worse), log_evidence in known.items()
-    )
+
+    return tuple(contest(*arms_met) for arms_met in known)
 
 
 def _needed(judge: Judge, result: Result) -> dict[str, int] | None:

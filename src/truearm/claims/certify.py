@@ -176,7 +176,7 @@ def describe(name: str, sample: Sample, problem: Problem, *, design: Design, kno
     if n and known:
         ranks = bounds.quantile_ranks if design == "fixed" else bounds.sequential_quantile_ranks
         quantile, core = identified(sample, problem, c, design=design)
-        mad = spread(sample, ranks(n, 0.5, share / 2, c.eps, c.adversary))
+        mad = spread(sample.hidden(), ranks(n, 0.5, share / 2, c.eps, c.adversary))
     return Arm(name, n, observed, *quantile, *core, deviation(sample.values) if n else math.nan, *mad)
 
 
@@ -202,7 +202,10 @@ def identified(
 
 
 def _in_units(interval: Interval, sign: float) -> Interval:
-    return interval if sign > 0 else Interval(-interval.high, -interval.low)
+    low, high = interval
+    if high == -math.inf:  # censored: worse than a limit nobody told, so that no reading bounds it (evidence T8)
+        high = math.inf
+    return Interval(low, high) if sign > 0 else Interval(-high, -low)
 
 
 def _quality(judge: Judge) -> tuple[Reach, ...]:
@@ -302,15 +305,18 @@ def judge_of(certificate: Certificate, tapes: Tapes) -> Judge:
 
 
 def _ties(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
-    """Return the rejected arms that only the order of listing puts behind: closed evidence does not (T11)."""
+    """Return the rejected arms that only the order of listing puts behind: closed evidence does not (T11).
+
+    Their observed quantiles are equal; where readings merely overlap in some value nobody speaks of a tie.
+    """
     if verdict.best is None or verdict.rule is None:
         tolerated = verdict.best is None or verdict.status is not Status.CERTIFIED
         return () if tolerated else tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)
     arms, bar = judge.problem.arms, judge.log_threshold
     rejected = sorted(arms.index(claim.arm) for claim in verdict.claims if not claim.tolerant)
-    return tuple(
-        arms[i] for i in rejected if judge.leader < i and found.against(i, closed=True, enough=bar)(None) < bar
-    )
+    observed = [sample.quantile(judge.problem.level) for sample in judge.samples]
+    equal = [i for i in rejected if judge.leader < i and observed[i] == observed[judge.leader]]
+    return tuple(arms[i] for i in equal if found.against(i, closed=True, enough=bar)(None) < bar)
 
 
 def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:

@@ -294,31 +294,14 @@ def bad(contamination: Contamination, what: str = "reading") -> str:
     return f"as long as each {what} is bad with a chance of at most {share}, whatever its true value{sees}"
 
 
-def equals(result: Result) -> tuple[str, ...]:
-    """Return the ties whose observed value is that of the best; the others may tie, but do not look it.
-
-    Examples
-    --------
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.claims.certify import certify
-    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
-    >>> equals(certify(Problem(arms=("A", "B")), {"A": [3.0] * 40, "B": [1.0] * 40}, verdict))
-    ()
-    """
-    same = {lead.than for lead in result.better_by if lead.observed == (lead.scale == "ratio")}
-    return tuple(arm for arm in result.ties if arm in same)
-
-
 def _head(result: Result, voice: Voice, seen: str = "") -> str:
     """Return who is best and by how much; arms that tie with it are named with it (evidence T11)."""
-    tied = equals(result)
+    tied = result.ties
     best, tie = _is_best(result, seen, voice)
     who = names([result.best or "", *tied])
     head = f"{who} tie for {tie}" if tied else f"{who} {best}"
     told = _leads(result, [lead for lead in result.better_by if lead.than not in tied], voice)
-    open_ = [arm for arm in result.ties if arm not in tied]
-    perhaps = f" {names(open_)} may be just as good: equal readings leave that open." if open_ else ""
-    return f"{head}{f': {told}' if told else ''}.{perhaps}"
+    return f"{head}: {told}." if told else f"{head}."
 
 
 def _leads(result: Result, leads: Sequence[Lead], voice: Voice) -> str:

@@ -87,6 +87,10 @@ class Entry(NamedTuple):
     before: Sample
 
 
+def _closed(judge: "Judge", judged: int, levels: Levels) -> float:
+    return judge.against(judged, closed=True, levels=levels, enough=judge.log_threshold).log_value
+
+
 @dataclass(frozen=True, slots=True)
 class Judge:
     """Everything a judgment about an order of arms depends on.
@@ -285,7 +289,8 @@ class Judge:
         return Breakdown(
             *(
                 breakdown_point(
-                    [lambda levels, j=judge: j.against(worse, levels=levels, enough=j.log_threshold).log_value],  # type: ignore[misc]
+                    # closed cuts: two equal arms do not exclude each other
+                    [partial(_closed, judge, worse)],
                     judge.log_threshold,
                     quantile=self.problem.level,
                     adversary=adversary,

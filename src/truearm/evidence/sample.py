@@ -151,6 +151,13 @@ class Sample:
         """Return the sample after a nondecreasing change of its values."""
         return Sample(change(self.values), self.missing, self.pending, worst=self.worst)
 
+    def hidden(self) -> "Sample":
+        """Return the sample with its censored readings unknown: how far they are from the others nobody knows."""
+        if not self._has_censored():
+            return self
+        values, censored = self.values, self.censored
+        return Sample(values[censored:], self.missing, self.pending + censored, worst=self.worst)
+
     def at(self, rank: int) -> float:
         """Return the value at a rank among the readings that have one; ranks outside are infinities."""
         if rank < 1:

@@ -172,7 +172,9 @@ def _decided(state: State) -> State:
     if not state.judge.entries and (short := _short(state)):
         return state._replace(decision=short)
     leader = best_looking(state.samples, state.alive, state.problem.level)
-    if leader is None:  # no reading of any arm has a value: nothing to decide by
+    if leader is None:  # no reading of any arm has a value: nothing to decide by, and perhaps there never will be
+        if state.judge.refuted or state.judge.futile(state.alive):
+            return _stopped(state)
         return state._replace(decision=dict.fromkeys((arms[i] for i in state.alive), 1))
     entries = state.judge.entries
     if all(entry.arm != leader for entry in entries):

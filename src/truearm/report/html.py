@@ -108,7 +108,7 @@ def _embedded(value: object) -> str:
 
 
 def _headline(result: Result) -> str:
-    if tied := wording.equals(result):
+    if tied := result.ties:
         return f"{wording.names([result.best or '', *tied])} tie"
     match result.status:
         case Status.DOUBTFUL:

@@ -93,7 +93,7 @@ class Picture:
         """Per adversary and rival of the leader, the largest eps at which the rival is rejected; None for ties.
 
         The least of them is `result.breakdown`. What was certified at the declared eps stands up to it, also
-        when it rests on bounds rather than on evidence.
+        when it rests on bounds rather than on evidence. Arms that tie with the best one are not rejected.
         """
         result = self.result
         if self.leader is None:
@@ -111,7 +111,7 @@ class Picture:
                     self._decided(adversary),
                 )
                 for i, arm in enumerate(arms)
-                if i != leader
+                if i != leader and arm not in result.ties
             }
             for adversary in Adversary
         }

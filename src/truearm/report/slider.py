@@ -146,7 +146,7 @@ def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]
     if arm == picture.result.leader:
         return "looks best", "the best arm"
     if arm in picture.result.ties:
-        return "may tie", ""
+        return "tied", ""
     point = picture.points[adversary].get(arm)
     if point is None:
         return "candidate", ""

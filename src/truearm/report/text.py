@@ -126,7 +126,7 @@ def standing_of(result: Result, arm: str) -> str:
     if arm == result.best:
         return "good enough" if result.status is Status.TOLERABLE else "best"
     if arm in result.ties:
-        return "may tie"
+        return "tied"
     certificate = result.certificate
     excluded = {claim.arm for claim in certificate.claims if not claim.tolerant}
     excluded |= {exclusion.arm for exclusion in certificate.exclusions}
