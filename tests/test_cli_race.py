@@ -55,11 +55,11 @@ def test_says_who_won_and_how_sure_it_is(decided):
     assert decided.returncode == 0, decided.stderr
     words = decided.stdout.replace("\n", " ")
     assert "high has the highest median: 2" in words
-    assert "certified with error probability 5 % as long as at most 5 % of the readings are bad" in words
+    assert "95% sure, as long as each run is bad with a chance of at most 5%, whatever its true value" in words
 
 
 def test_says_the_ratio_and_the_seed(decided):
-    assert re.search(r"high is (at least 1.99x|1.99x to [\d.]+x) higher than low", decided.stdout)
+    assert "high has the highest median: 2x low's" in decided.stdout
     assert "seed 7" in decided.stdout
 
 
@@ -105,8 +105,7 @@ def test_the_markdown_goes_to_a_file_and_to_the_job_summary(folder):
 def test_wall_times_are_told_with_units_and_a_speed_up():
     found = race("-n", "quick", "true", "-n", "slow", "sleep 0.05")
     assert found.returncode == 0, found.stderr
-    assert "quick has the lowest median" in found.stdout
-    assert re.search(r"quick is at least [\d.]+x faster than slow", found.stdout)
+    assert re.search(r"quick is fastest: [\d.]+x faster than slow", found.stdout)
     assert "median [ms]" in found.stdout
     assert "Commands ran without a shell." in found.stdout
 
@@ -121,7 +120,7 @@ def test_memory_is_the_command_s_own():
     found = json.loads(race("--metric", "memory", "--json", "-n", "big", big, "-n", "small", "true").stdout)
     assert found["best"] == "small"
     assert found["unit"] == "byte"
-    assert next(arm for arm in found["arms"] if arm["name"] == "big")["median"] > 60_000_000
+    assert next(arm for arm in found["arms"] if arm["name"] == "big")["observed"] > 60_000_000
 
 
 def test_commands_get_a_shell_if_one_of_them_needs_it():
@@ -305,7 +304,7 @@ def test_a_saved_race_reports_its_time_outs(tmp_path):
 def test_a_race_against_a_time_out_is_decided():
     found = race("--timeout", "0.1", "sleep 0.02", "sleep 1")
     assert found.returncode == 0, found.stderr
-    assert "sleep 0.02 is faster than sleep 1." in found.stdout
+    assert "sleep 0.02 is fastest: sleep 1 has no bound: it timed out" in found.stdout
 
 
 def test_equal_commands_end_within_the_budget_without_a_winner():
@@ -332,7 +331,7 @@ def test_max_time_ends_a_race():
 def test_drift_is_told(tmp_path):
     line = "sh -c 'echo >> drifting; wc -l < drifting'"
     found = race("--metric", "stdout", "--goal", "max", "-r", "100", line, "echo 0", cwd=tmp_path)
-    assert "drifts" in found.stdout
+    assert "depend on when they were taken" in found.stdout.replace("\n", " ")
 
 
 @pytest.mark.parametrize(("name", "code"), [("high", 0), ("low", 1)])
@@ -364,7 +363,7 @@ def test_the_baseline_question_is_answered():
     ("words", "says"),
     [
         ((), "give two commands or more"),
-        (("true",), "nobody to race with"),
+        (("true",), "a race needs two commands"),
         (("true", "true"), "different names with -n"),
         (("true", "false", "--baseline", "x"), "'x' is not in this race"),
         (("true", "false", "--metric", "stdout"), "needs --goal"),
@@ -456,8 +455,8 @@ def test_an_interrupt_tells_what_is_known(tmp_path, number):
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 3, err
-    assert "The readings ended before a decision" in out
-    assert "Stopped by hand." in out
+    assert "Not decided yet" in out
+    assert "Interrupted." in out
     assert (tmp_path / "cleaned").exists()
 
 
@@ -534,7 +533,7 @@ def on_a_terminal(*words, env):
 @pytest.mark.parametrize("env", [{"TERM": "xterm"}, {"TERM": "xterm", "NO_COLOR": "1"}])
 def test_a_terminal_sees_the_race_live(env):
     seen = on_a_terminal(
-        "-r", "12", "-n", "quick", "true", "-n", "slow", "sleep 0.03", env={"COLUMNS": "100", **env}
+        "-r", "30", "-n", "quick", "true", "-n", "slow", "sleep 0.03", env={"COLUMNS": "100", **env}
     )
     assert "evidence" in seen
     assert "candidate" in seen

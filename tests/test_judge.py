@@ -175,15 +175,25 @@ def test_ties_are_decided_by_the_order_of_listing_and_by_nothing_else():
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
-def test_strict_statements_and_gates_pay_for_every_arm(k):
-    """Pooled k/delta, pairs k(k-1)/delta (T10a); gates k/delta (T10b)."""
+def test_strict_statements_pay_for_every_arm(k):
+    """Pooled k/delta, pairs k(k-1)/delta (T10a)."""
     problem, tapes = problem_for(k, delta=0.1), [[1.0]] * k
     pairs, pooled = judge_of(problem, tapes), judge_of(problem, tapes, early=[0])
     assert math.exp(pairs.log_threshold) == pytest.approx((k - 1) / 0.1)
     assert math.exp(pairs.log_strict) == pytest.approx((k - 1) * k / 0.1)
     assert math.exp(pooled.log_threshold) == pytest.approx(1 / 0.1)
     assert math.exp(pooled.log_strict) == pytest.approx(k / 0.1)
-    assert math.exp(pairs.log_gate) == math.exp(pooled.log_gate) == pytest.approx(k / 0.1)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_a_gate_needs_evidence_of_k_over_delta(k):
+    """T10b: as many readings as first reach it make an arm worse than the baseline, and one less does not."""
+    problem = problem_for(k, delta=0.1, contamination=None)
+    for n in range(1, 60):
+        judge = judge_of(problem, [[1.0] * n, [0.0] * n, *[[1.0]] * (k - 2)])
+        reached = judge.better(0, 1).log_value >= math.log(k / 0.1)
+        assert (1 in judge.worse_than(0)) == reached
+    assert reached
 
 
 def test_a_gate_waits_for_its_own_threshold():

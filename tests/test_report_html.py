@@ -299,7 +299,7 @@ def test_ties_are_ties_on_the_page():
     written = page(study.result, study.readings)
     words = "".join(Outline(written).text)
     assert "<h1>A and B tie</h1>" in written
-    assert "may tie" in words
+    assert "tied" in words
     assert "2 candidates remain: A, B. Excluded: C." in words
 
 

@@ -63,7 +63,7 @@ class Board:
         if now < self._next:
             return
         self._live.update(self.picture(now - self._began), refresh=True)
-        took = time.monotonic() - now
+        took = time.monotonic() - now if self._next else 0.0  # the first drawing pays for imports
         self._next = time.monotonic() + max(_PATIENCE, _SHARE * took)
 
     def picture(self, elapsed: float) -> "RenderableType":
