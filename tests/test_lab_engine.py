@@ -189,7 +189,7 @@ def test_elimination_agrees_on_ties_holes_and_infinities(drawn_tapes, options, c
     assert_same_on_odd_tapes(Elimination(constants), drawn_tapes, {**options, "regularity": REGULAR}, 3000)
 
 
-def test_no_reading_with_a_value_pulls_all_arms_until_the_budget_ends():
+def test_arms_without_a_single_value_end_alike():
     tapes = Given(np.full((3, 256), np.nan))
     assert_same(TopTwo(), problem_for(3), tapes, 100)
 

@@ -640,7 +640,7 @@ class Study:
             self._finish(answer)
             return
         told = self.pulls - self._out
-        if not self.policy.alike and due(self._watched, told) and self._dependence():
+        if not self._alike and due(self._watched, told) and self._dependence():
             self._finish(Verdict(status=Status.EXHAUSTED, candidates=self.problem.arms))
             return
         if self.policy.patient:
@@ -697,6 +697,10 @@ class Study:
         standing = self.standing
         return standing.so_far or Verdict(status=Status.EXHAUSTED, candidates=standing.alive)
 
+    @property
+    def _alike(self) -> bool:
+        return getattr(self.policy, "alike", False)  # a policy of the user's own need not say
+
     def _dependence(self) -> tuple[Alarm, ...]:
         """Return whose readings depend on when they were taken, by the order of pulls (evidence T12)."""
         self._watched = self.pulls - self._out
@@ -708,7 +712,7 @@ class Study:
     def _finish(self, verdict: Verdict) -> None:
         """End the study: in doubt if readings depend on their time, unless all arms were pulled side by side."""
         found = self._dependence()
-        if found and not self.policy.alike:
+        if found and not self._alike:
             verdict = Verdict.doubtful(found, self.problem.arms)
         else:
             self._noticed = tuple(alarm._replace(detail=SIDE_BY_SIDE) for alarm in found)

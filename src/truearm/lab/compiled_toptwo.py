@@ -56,6 +56,8 @@ class Rules(NamedTuple):
     max_pulls: int
     worst: bool
     """Whether missing readings count at their worst (evidence T8)."""
+    refuted: int
+    """How many readings of an arm, all of them missing, refute that they are independent of their values."""
 
 
 class Desk(NamedTuple):
@@ -168,8 +170,10 @@ def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
     leader = best_looking(desk, rules)
     if leader < 0:
         for i in range(desk.ints.shape[1]):
+            if desk.ints[N, i] >= rules.refuted:
+                return FUTILE
             desk.ints[BATCH, i] = desk.ints[ALIVE, i]
-        return RUNNING
+        return FUTILE if futile(desk, rules, tables) else RUNNING
     due = enter(desk, leader) or rules.balanced or leader != desk.run[LEADER]
     desk.run[LEADER] = leader
     test(desk, rules, tables, due)

@@ -14,8 +14,10 @@ import numpy as np
 
 from truearm import bounds
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior
+from truearm.bounds.search import first_count
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
+from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
 from truearm.lab import compiled_elimination as elimination
 from truearm.lab import compiled_lucb as lucb
 from truearm.lab import compiled_toptwo as toptwo
@@ -236,7 +238,16 @@ def _toptwo_rules(state: toptwo_policy.State, max_pulls: int) -> toptwo.Rules:
         futility=toptwo_policy.FUTILITY,
         max_pulls=max_pulls,
         worst=problem.missing == "worst",
+        refuted=_refuted(problem),
     )
+
+
+def _refuted(problem: Problem) -> int:
+    """Return how many missing readings of an arm, and no others, refute the promise, as `Judge.refuted`."""
+    if problem.missing == "worst":
+        return 1 << 60
+    allowed, bar = (problem.contamination or UNDECLARED).eps, math.log(len(problem.arms) / FALSE_ALARM)
+    return first_count(lambda n: exceeds(int(n), int(n), allowed, bar))
 
 
 def _toptwo_desk(state: toptwo_policy.State) -> toptwo.Desk:
