@@ -8,7 +8,7 @@ from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Result
 from truearm.events import Issued, Reading
-from truearm.report.export import Run, csv_text, document, hyperfine_results, json_text, runs_of
+from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
 from truearm.study import Study
 from truearm.world.commands import Command
 
@@ -38,11 +38,15 @@ def test_its_readings_verify_its_certificate(study):
 
 def test_a_log_becomes_runs_with_their_notes():
     events = [Issued(0, "A", 0), Reading(0, "A", 2.0, DETAILS), Reading(1, "B", 3.0)]
-    assert runs_of(events) == [Run("A", 2.0, DETAILS), Run("B", 3.0, {})]
+    assert runs_of(events) == [Reading(0, "A", 2.0, DETAILS), Reading(1, "B", 3.0)]
 
 
 def test_hyperfine_finds_its_statistics():
-    runs = [Run("A", 0.5, DETAILS), Run("A", 1.5, {**DETAILS, "wall": 1.5}), Run("B", math.nan, {})]
+    runs = [
+        Reading(0, "A", 0.5, DETAILS),
+        Reading(0, "A", 1.5, {**DETAILS, "wall": 1.5}),
+        Reading(0, "B", math.nan, {}),
+    ]
     first, second = hyperfine_results(
         [Command("true", name="A", parameters={"n": "1"}), Command("b", name="B")], runs
     )
@@ -59,7 +63,7 @@ def test_hyperfine_finds_its_statistics():
 def test_time_outs_leave_no_statistics_that_they_would_spoil(late, median, least):
     """Three runs, some killed after 0.25 seconds: their own times say nothing of the command's."""
     killed = {**DETAILS, "wall": 0.25, "exit_code": -9, "timed_out": True}
-    runs = [Run("A", math.inf, killed)] * late + [Run("A", 0.5, DETAILS)] * (3 - late)
+    runs = [Reading(0, "A", math.inf, killed)] * late + [Reading(0, "A", 0.5, DETAILS)] * (3 - late)
     [found] = hyperfine_results([Command("true", name="A")], runs)
     assert (found["median"], found["min"]) == (median, least)
     assert (found["mean"], found["max"]) == ((None, None) if late else (0.5, 0.5))
@@ -68,13 +72,15 @@ def test_time_outs_leave_no_statistics_that_they_would_spoil(late, median, least
 
 
 def test_a_signal_has_no_exit_code():
-    [found] = hyperfine_results([Command("true", name="A")], [Run("A", math.inf, {**DETAILS, "exit_code": -9})])
+    [found] = hyperfine_results(
+        [Command("true", name="A")], [Reading(0, "A", math.inf, {**DETAILS, "exit_code": -9})]
+    )
     assert found["exit_codes"] == [None]
 
 
 def test_no_cell_of_the_table_is_a_formula(study):
     commands = [Command("true", name=arm, parameters={"v": "+1"}) for arm in study.problem.arms]
-    text = csv_text(study.result, hyperfine_results(commands, [Run("A", 1.0, DETAILS)]))
+    text = csv_text(study.result, hyperfine_results(commands, [Reading(0, "A", 1.0, DETAILS)]))
     rows = list(csv.DictReader(text.splitlines()))
     assert [row["command"] for row in rows] == ["A", "B", "'=C"]
     assert {row["parameter_v"] for row in rows} == {"'+1"}

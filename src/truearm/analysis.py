@@ -8,7 +8,7 @@ with error probability delta (evidence T3, T4; in the fixed design a p-value bel
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -238,7 +238,7 @@ def _analyzed(problem: Problem, collected: Collected, design: Design, *, pairs: 
     tapes = collected.tapes
     judge = Judge.of(problem, _sorted(problem, tapes), design=design)
     ranking = _ranked(judge)
-    judge = replace(judge, leader=ranking[0])
+    judge = judge.after(leader=ranking[0])
     accusers = ranking if pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if i != j}
     claims = _rejections(judge, ranking, known)
@@ -268,7 +268,7 @@ def _dependence(problem: Problem, collected: Collected) -> tuple[Alarm, ...]:
 
 
 def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None) -> float:
-    return replace(judge, leader=better).against(worse, enough=enough).log_value
+    return judge.after(leader=better).against(worse, enough=enough).log_value
 
 
 def _ranked(judge: Judge) -> list[int]:

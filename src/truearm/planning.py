@@ -93,12 +93,12 @@ class Size(NamedTuple):
     sharp: int | None
 
 
-class Cell(NamedTuple):
+class Forecast(NamedTuple):
     """Expected pulls of `toptwo` at one gap and contamination, the readings being clean; None: undecidable.
 
     Examples
     --------
-    >>> Cell(0.5, 0.05, 700).eps
+    >>> Forecast(0.5, 0.05, 700).eps
     0.05
     """
 
@@ -135,7 +135,7 @@ class Plan:
     """The same readings, under the paper's promise that they do not hide the order: `separated`."""
     algorithm1: Size
     algorithm3: Size
-    table: tuple[Cell, ...]
+    table: tuple[Forecast, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -540,7 +540,7 @@ def _sharp_rounds(setting: _Setting, wanted: float, promise: Mapping[str, Any]) 
             return n
 
 
-def _table(setting: _Setting, gaps: Sequence[float]) -> tuple[Cell, ...]:
+def _table(setting: _Setting, gaps: Sequence[float]) -> tuple[Forecast, ...]:
     cells = []
     for factor in _GAPS if min(gaps) > 0 else (1.0,):
         spread = setting._replace(supposed=setting.supposed.spread(factor, setting.level))
@@ -548,7 +548,7 @@ def _table(setting: _Setting, gaps: Sequence[float]) -> tuple[Cell, ...]:
             c = replace(setting.contamination, eps=eps)
             case = spread._replace(contamination=c)
             pulls = _expected(case, _limit(case, Levels.of(case.level, c), attacked=False))
-            cells.append(Cell(factor * min(gaps), eps, math.ceil(pulls) if math.isfinite(pulls) else None))
+            cells.append(Forecast(factor * min(gaps), eps, math.ceil(pulls) if math.isfinite(pulls) else None))
     return tuple(cells)
 
 

@@ -289,7 +289,7 @@ def logged(study: Study, store: "Store", position: int = 0) -> Study:
     ...     store.create(study.definition)
     ...     _ = logged(study, store).ask(1)
     ...     list(store.events())
-    [Entry(position=1, event=Issued(ticket=0, arm='A', draw=0, counted=False))]
+    [Logged(position=1, event=Issued(ticket=0, arm='A', draw=0, counted=False))]
     """
 
     def append(events: list[Event]) -> None:

@@ -25,7 +25,7 @@ from truearm.bounds.arguments import (
     Numbers,
 )
 from truearm.bounds.contamination import (
-    Law,
+    HasQuantiles,
     bias,
     extreme_medians,
     identified_interval,
@@ -71,7 +71,7 @@ __all__ = [
     "Constants",
     "Counts",
     "Floats",
-    "Law",
+    "HasQuantiles",
     "Numbers",
     "Quality",
     "Ranks",

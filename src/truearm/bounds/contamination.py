@@ -14,7 +14,7 @@ from truearm.errors import OutOfReach
 from truearm.problem import Interval, check_adversary, check_eps, check_quantile, check_reach
 
 
-class Law(Protocol):
+class HasQuantiles(Protocol):
     """What `shift` must know of a law: its left and right quantiles and its median set."""
 
     @property
@@ -91,7 +91,7 @@ def room_for_chance(eps: float, reach: float, adversary: str) -> float:
     return room
 
 
-def extreme_medians(law: Law, eps: float, adversary: str) -> Interval:
+def extreme_medians(law: HasQuantiles, eps: float, adversary: str) -> Interval:
     """Return the lowest and highest median that contamination can give to readings of a law.
 
     Examples
@@ -104,7 +104,7 @@ def extreme_medians(law: Law, eps: float, adversary: str) -> Interval:
     return Interval(float(law.ppf_left(0.5 - e)), float(law.ppf_right(0.5 + e)))  # Lemma 1; audit 2.B
 
 
-def shift(law: Law, eps: float, adversary: str) -> float:
+def shift(law: HasQuantiles, eps: float, adversary: str) -> float:
     """Return exactly how far contamination can move the median of a law.
 
     Where the law has several medians, the one left farthest behind counts.
@@ -132,7 +132,7 @@ def trusted_mass(q: float, eps: float, adversary: str) -> float:
     return q - eps if is_malicious(adversary) else (1 - eps) * q  # audit 2.A
 
 
-def identified_interval(law: Law, q: float, eps: float, adversary: str) -> Interval:
+def identified_interval(law: HasQuantiles, q: float, eps: float, adversary: str) -> Interval:
     """Return all true q-quantiles that explain an observed law, as endless readings would show it.
 
     Examples

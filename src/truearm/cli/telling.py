@@ -18,8 +18,9 @@ from truearm.cli.asked import Asked
 from truearm.cli.gates import about_baseline, worse_than
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
+from truearm.events import Reading
 from truearm.report import text
-from truearm.report.export import Run, csv_text, document, hyperfine_results, json_text
+from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.report.ratios import Ratio, ratios
 from truearm.world.commands import needs_shell
 from truearm.world.processes import machine
@@ -35,7 +36,7 @@ class Outcome:
     result: Result
     tapes: Tapes
     setting: Setting
-    runs: Sequence[Run]
+    runs: Sequence[Reading]
     seed: int | None
     unit: str | None = None
     reference: str | None = None
@@ -201,8 +202,8 @@ def _needs_shell(line: str) -> bool:
         return True
 
 
-def _lost(arm: str, runs: Sequence[Run]) -> Iterator[str]:
-    late = sum(bool(run.details.get("timed_out")) for run in runs)
+def _lost(arm: str, runs: Sequence[Reading]) -> Iterator[str]:
+    late = sum(bool((run.notes or {}).get("timed_out")) for run in runs)
     failed = sum(math.isnan(run.value) for run in runs)
     if late:
         yield f"{_runs(late)} of {name_of(arm)} timed out: worse than any run that ended."

@@ -66,6 +66,8 @@ def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) 
 
 
 def _seen(sample: Sample, level: float) -> float:
+    if not sample.missing:
+        return sample.quantile(level)
     bottom = sample.missing - sample.idle
     return sample.at(max(1, math.ceil(level * (sample.size + bottom) - 1e-9)) - bottom)
 
@@ -142,6 +144,25 @@ class Judge:
             leader,
             tuple(entries),
             design,
+        )
+
+    def after(
+        self,
+        samples: tuple[Sample, ...] | None = None,
+        *,
+        leader: int | None = None,
+        entries: tuple[Entry, ...] | None = None,
+    ) -> "Judge":
+        """Return the judge after more readings, or with another leader or more arms that have led."""
+        return Judge(
+            self.problem,
+            self.samples if samples is None else samples,
+            self.rule,
+            self.levels,
+            self.log_threshold,
+            self.leader if leader is None else leader,
+            self.entries if entries is None else entries,
+            self.design,
         )
 
     @property

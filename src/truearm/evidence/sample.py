@@ -153,7 +153,7 @@ class Sample:
 
     def hidden(self) -> "Sample":
         """Return the sample with its censored readings unknown: how far they are from the others nobody knows."""
-        if not self._has_censored():
+        if not self.censored:
             return self
         values, censored = self.values, self.censored
         return Sample(values[censored:], self.missing, self.pending + censored, worst=self.worst)
@@ -185,17 +185,20 @@ class Sample:
 
     def below(self, cuts: ArrayLike, *, closed: bool = False) -> Ints:
         """Return a rival's readings in the lower set of each cut: unknown and censored ones always (T8)."""
-        found = self.count(cuts, closed=closed)
-        if self._has_censored():
-            found = np.maximum(found, self.censored)
-        return found + self.unknown
+        side: Literal["left", "right"] = "right" if closed else "left"
+        found = self.body.searchsorted(cuts, side)
+        if self.tail.size:
+            found = found + self.tail.searchsorted(cuts, side)
+        if not closed:  # only the open cut at minus infinity leaves censored readings above it
+            if isinstance(cuts, float):
+                found = self.count(cuts, closed=True) if cuts == -np.inf else found
+            elif (lowest := np.equal(cuts, -np.inf)).any():
+                found = np.where(lowest, self.censored, found)
+        return found + self.pending + self.missing if self.worst else found + self.pending
 
     def above(self, cuts: ArrayLike) -> Ints:
         """Return the judged arm's readings in the upper set of each cut: unknown ones always (evidence T8)."""
         return self.size - self.count(cuts) + self.unknown
-
-    def _has_censored(self) -> bool:
-        return bool((self.body.size and self.body[0] == -np.inf) or (self.tail.size and self.tail[0] == -np.inf))
 
 
 def _merged(body: Floats, tail: Floats) -> Floats:

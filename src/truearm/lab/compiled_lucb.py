@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from truearm.lab.kernels import Floats, Ints, Mixture, compiled, door, log_mixture, merge
+from truearm.lab.kernels import Floats, Ints, MixtureTable, compiled, door, log_mixture, merge
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE = range(5)
 
@@ -59,7 +59,7 @@ def advance(desk: Desk, rules: Rules, decisions: int) -> int:
 
 
 @door
-def fill_ranks(ranks: Ints, tables: Mixture, bar: float) -> None:
+def fill_ranks(ranks: Ints, tables: MixtureTable, bar: float) -> None:
     """Write for every n the last rank r with log M_n(r - 1) >= bar; from one n to the next it rises by 0 or 1.
 
     Because M_(n+1)(s) >= M_n(s) >= M_(n+1)(s+1) (audit 2.C).

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from truearm.lab.kernels import (
     Floats,
     Ints,
-    Mixture,
+    MixtureTable,
     below,
     compiled,
     door,
@@ -34,10 +34,10 @@ STACK = 1024
 class Tables(NamedTuple):
     """The e-values at the levels of the evidence, and at their complements for the futility check."""
 
-    low: Mixture
-    high: Mixture
-    not_low: Mixture
-    not_high: Mixture
+    low: MixtureTable
+    high: MixtureTable
+    not_low: MixtureTable
+    not_high: MixtureTable
 
 
 class Rules(NamedTuple):

@@ -48,7 +48,7 @@ def contracted(function: Function) -> Function:
     return cast(Function, numba.njit(**_INSIDE, fastmath={"contract"})(function))
 
 
-class Mixture(NamedTuple):
+class MixtureTable(NamedTuple):
     """Tables for the mixture e-value at one level p0.
 
     Examples
@@ -74,7 +74,7 @@ def _known(p0: float, prior: Prior) -> Floats:  # noqa: ARG001 - one table for e
 
 
 @lru_cache(maxsize=32)
-def mixture(p0: float, prior: Prior, size: int) -> Mixture:
+def mixture(p0: float, prior: Prior, size: int) -> MixtureTable:
     """Return tables for counts below `size`."""
     log_p, log_q = math.log(p0), math.log1p(-p0)
     c, weights = np.array(prior.concentrations), np.array(prior.weights)
@@ -83,11 +83,11 @@ def mixture(p0: float, prior: Prior, size: int) -> Mixture:
     counts = np.arange(float(size))
     rows = [gammaln(first[:, None] + counts) for first in (a, b, a + b)]
     logs = np.stack(rows, axis=1).reshape(3 * c.size, size)
-    return Mixture(p0, log_p, log_q, np.stack([a, b, constants], axis=1), logs, _known(p0, prior))
+    return MixtureTable(p0, log_p, log_q, np.stack([a, b, constants], axis=1), logs, _known(p0, prior))
 
 
 @compiled
-def log_mixture(tables: Mixture, s: int, n: int) -> float:
+def log_mixture(tables: MixtureTable, s: int, n: int) -> float:
     """Return log M_n(s; p0), looked up where n is small."""
     at = n * (n + 1) // 2 + s
     if at >= tables.known.size:
@@ -100,7 +100,7 @@ def log_mixture(tables: Mixture, s: int, n: int) -> float:
 
 
 @compiled
-def computed(tables: Mixture, s: int, n: int) -> float:
+def computed(tables: MixtureTable, s: int, n: int) -> float:
     """Return log M_n(s; p0).
 
     A component is weight B_p0(a,b)/(B_p0(a0,b0) p0^s (1-p0)^(n-s)), a = a0 + s, b = b0 + n - s. With the
@@ -132,7 +132,7 @@ def computed(tables: Mixture, s: int, n: int) -> float:
 
 
 @compiled
-def upper_front(tables: Mixture, c: int, s: int, n: int) -> float:
+def upper_front(tables: MixtureTable, c: int, s: int, n: int) -> float:
     """Return log of p0^a (1-p0)^b / B(a,b) of a component."""
     a, b = tables.components[c, 0] + s, tables.components[c, 1] + (n - s)
     log_beta = tables.logs[3 * c, s] + tables.logs[3 * c + 1, n - s] - tables.logs[3 * c + 2, n]
@@ -278,7 +278,7 @@ def sort(values: Floats) -> None:
 
 
 @compiled
-def rank_at_least(tables: Mixture, n: int, bar: float) -> int:
+def rank_at_least(tables: MixtureTable, n: int, bar: float) -> int:
     """Return the last rank r with log M_n(r - 1) >= bar, 0 if none, as `bounds.sequential_rank`."""
     low, high = 0, min(math.ceil(n * tables.p0), n) + 1
     while high - low > 1:

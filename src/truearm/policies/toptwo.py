@@ -9,7 +9,7 @@ A pull that is out counts at its worst (docs/parallel.md), so that readings may 
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -150,10 +150,10 @@ class TopTwo:
 def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
     samples, entries = list(state.samples), list(state.judge.entries)
     for i, arm in enumerate(state.problem.arms):
-        n = issued.get(arm, state.samples[i].n)
-        new = told.get(arm)
-        if new is None and n == samples[i].n:
+        new, n = told.get(arm), issued.get(arm)
+        if new is None and n in (None, samples[i].n):
             continue
+        n = samples[i].n if n is None else n
         values = new.values if new is not None else np.empty(0)
         old = samples[i]
         samples[i] = old.merged(values, pending=n - (old.size + old.missing + values.size))
@@ -161,7 +161,7 @@ def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -
             if entry.arm == i and entry.before.pending and new is not None:
                 late = new.values[new.indices < entry.before.n]
                 entries[m] = Entry(i, entry.before.merged(late, pending=entry.before.pending - late.size))
-    return state._replace(judge=replace(state.judge, samples=tuple(samples), entries=tuple(entries)))
+    return state._replace(judge=state.judge.after(tuple(samples), entries=tuple(entries)))
 
 
 def _decided(state: State) -> State:
@@ -180,7 +180,7 @@ def _decided(state: State) -> State:
     if all(entry.arm != leader for entry in entries):
         entries = (*entries, Entry(leader, state.samples[leader]))
     due = state.balanced or leader != state.leader or len(entries) != len(state.judge.entries)
-    judge = replace(state.judge, leader=leader, entries=entries)
+    judge = state.judge.after(leader=leader, entries=entries)
     state, challenger = _tested(state._replace(judge=judge), everyone=due)
     return _stopped(state) if challenger is None else _challenged(state, challenger)
 
@@ -235,13 +235,14 @@ def _tested(state: State, *, everyone: bool) -> tuple[State, int | None]:
 
     Pulls go to the leader and the strongest challenger: other evidence than theirs is renewed now and then only.
     """
-    sizes = {i: state.samples[i].n for i in state.alive}
-    head = sizes.pop(state.leader)
+    samples, leader = state.samples, state.leader
+    sizes = {i: samples[i].n for i in state.alive}
+    head = sizes.pop(leader)
     seen = {i for i, n in sizes.items() if everyone or head + n >= STALE * state.weighed[i]}
     for i in sorted(seen):
         state = _looked(state, i)
     logs = {i: math.log(n) for i, n in sizes.items()}
-    while scores := {i: state.log_evidence[i] + logs[i] for i in state.alive if i != state.leader}:
+    while scores := {i: state.log_evidence[i] + logs[i] for i in state.alive if i != leader}:
         least = min(scores.values())  # evidence section 4
         challenger = next(i for i, score in scores.items() if score <= least + TIE)
         if challenger in seen:
@@ -293,7 +294,8 @@ def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
 
 
 def _pair_size(state: State, arm: int) -> float:
-    return state.samples[state.leader].n + state.samples[arm].n
+    samples = state.samples
+    return samples[state.leader].n + samples[arm].n
 
 
 def _tolerable(state: State, challenger: int) -> tuple[Claim, ...]:

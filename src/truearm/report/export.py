@@ -10,7 +10,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.result import Result
@@ -24,29 +24,15 @@ _KNOWN = ("runs", "timed_out", "quantile", "low", "high", "standing")
 _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")
 
 
-class Run(NamedTuple):
-    """One run of a command: the reading, and what else was measured if anything was.
-
-    Examples
-    --------
-    >>> Run("A", 0.25, {"wall": 0.25, "exit_code": 0}).details["exit_code"]
-    0
-    """
-
-    arm: str
-    value: float
-    details: Mapping[str, Any]
-
-
-def runs_of(events: Iterable[Event]) -> list[Run]:
+def runs_of(events: Iterable[Event]) -> list[Reading]:
     """Return the runs a log tells of, in the order they were told.
 
     Examples
     --------
     >>> runs_of([Reading(0, "A", 0.25, {"wall": 0.25})])
-    [Run(arm='A', value=0.25, details={'wall': 0.25})]
+    [Reading(ticket=0, arm='A', value=0.25, notes={'wall': 0.25})]
     """
-    return [Run(e.arm, e.value, e.notes or {}) for e in events if isinstance(e, Reading)]
+    return [event for event in events if isinstance(event, Reading)]
 
 
 def document(
@@ -97,7 +83,7 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - names pass through
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def hyperfine_results(commands: Sequence[Command], runs: Sequence[Run]) -> list[dict[str, Any]]:
+def hyperfine_results(commands: Sequence[Command], runs: Sequence[Reading]) -> list[dict[str, Any]]:
     """Return the list that hyperfine writes under `results`: wall times in seconds, as the clock told them.
 
     A run that timed out has the time until it was killed, and says so in `timed_out`. A statistic that the true
@@ -105,15 +91,15 @@ def hyperfine_results(commands: Sequence[Command], runs: Sequence[Run]) -> list[
 
     Examples
     --------
-    >>> runs = [Run("A", 2.0, {"wall": 2.0, "user": 1.0, "system": 0.5, "exit_code": 0})]
+    >>> runs = [Reading(0, "A", 2.0, {"wall": 2.0, "user": 1.0, "system": 0.5, "exit_code": 0})]
     >>> [found] = hyperfine_results([Command("sleep 2", name="A")], runs)
     >>> found["command"], found["median"], found["times"], found["exit_codes"]
     ('A', 2.0, [2.0], [0])
     """
     by_arm: dict[str, list[Mapping[str, Any]]] = {command.name: [] for command in commands}
     for run in runs:
-        if "wall" in run.details and run.arm in by_arm:
-            by_arm[run.arm].append(run.details)
+        if run.notes and "wall" in run.notes and run.arm in by_arm:
+            by_arm[run.arm].append(run.notes)
     return [_hyperfine_result(command, by_arm[command.name]) for command in commands]
 
 

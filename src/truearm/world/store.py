@@ -42,13 +42,13 @@ _INSERT = f"INSERT INTO event ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * le
 _SELECT = f"SELECT position, {', '.join(COLUMNS)} FROM event WHERE position > ? ORDER BY position LIMIT ?"
 
 
-class Entry(NamedTuple):
+class Logged(NamedTuple):
     """An event and its position in the log, counted from 1.
 
     Examples
     --------
     >>> from truearm.events import Reading
-    >>> Entry(1, Reading(17, "B", 0.25)).event.value
+    >>> Logged(1, Reading(17, "B", 0.25)).event.value
     0.25
     """
 
@@ -185,7 +185,7 @@ class Store:
                 raise
             return last
 
-    def events(self, since: int = 0) -> Iterator[Entry]:
+    def events(self, since: int = 0) -> Iterator[Logged]:
         """Iterate over the events after position `since`, with those appended meanwhile."""
         while True:
             with self._lock:
@@ -318,9 +318,9 @@ def _row(event: Event) -> list[Any]:
     ]
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
+def _entry(row: tuple[Any, ...]) -> Logged:
     position, *plain, notes = row
-    return Entry(position, from_row([*plain, None if notes is None else json.loads(notes)]))
+    return Logged(position, from_row([*plain, None if notes is None else json.loads(notes)]))
 
 
 def _tickets(rows: Iterable[list[Any]]) -> str:
