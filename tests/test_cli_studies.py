@@ -166,7 +166,7 @@ def test_several_processes_take_different_tickets(begun):
 def test_files_that_are_missing_or_others_are_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     assert "does not exist" in truearm("status", "run.db", cwd=tmp_path).stderr
-    assert "no truearm log" in truearm("report", "notes.txt", cwd=tmp_path).stderr
+    assert "not a truearm log" in truearm("report", "notes.txt", cwd=tmp_path).stderr
     assert "fixed when the study began" in truearm("next", "x.db", "--delta", "0.1", cwd=tmp_path).stderr
 
 

@@ -202,7 +202,7 @@ def foreign_database(path):
 def test_a_file_of_others_is_refused_and_left_alone(tmp_path, make):
     make(tmp_path / "run.db")
     before = snapshot(tmp_path)
-    with pytest.raises(InvalidArgument, match="no truearm log"):
+    with pytest.raises(InvalidArgument, match="not a truearm log"):
         Store(tmp_path / "run.db")
     assert snapshot(tmp_path) == before
 
@@ -211,7 +211,7 @@ def test_a_file_of_others_that_came_meanwhile_is_left_alone(tmp_path):
     store = Store(tmp_path / "run.db")
     foreign_database(store.path)
     before = snapshot(tmp_path)
-    with pytest.raises(InvalidArgument, match="no truearm log"):
+    with pytest.raises(InvalidArgument, match="not a truearm log"):
         store.create(DEFINITION)
     assert snapshot(tmp_path) == before
 

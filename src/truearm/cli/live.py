@@ -131,10 +131,10 @@ def bar(share: float, width: int = 12) -> str:
     Examples
     --------
     >>> bar(0.5, 8)
-    '████░░░░  50 %'
+    '████░░░░  50%'
     """
     full = math.floor(share * width)
-    return f"{'█' * full}{'░' * (width - full)} {math.floor(100 * share):3d} %"
+    return f"{'█' * full}{'░' * (width - full)} {math.floor(100 * share):3d}%"
 
 
 def _interval(arm: Arm, unit: Unit) -> str:

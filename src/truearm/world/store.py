@@ -247,7 +247,7 @@ def _is_log(path: Path) -> bool:
         return False
     application, version = (int.from_bytes(head[at : at + 4], "big") for at in (68, 60))
     if not head.startswith(_MAGIC) or application != APPLICATION:
-        msg = f"{path} is no truearm log, and was left as it is; choose another file"
+        msg = f"{path} is not a truearm log, and was left as it is; choose another file"
         raise InvalidArgument(msg)
     if version > SCHEMA:
         msg = f"{path} is a log of schema {version}, and this truearm reads up to {SCHEMA}; install a newer one"
