@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import VerificationError
-from truearm.evidence import Entry, Judge, Levels, Rule, threshold
+from truearm.evidence import Entry, Judge, Levels, Rule
+from truearm.evidence.levels import log_threshold
 from truearm.evidence.moments import moments
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.problem import Design, Problem
@@ -230,11 +231,7 @@ class Certificate:
     @property
     def log_threshold(self) -> float | None:
         """How much log-evidence each claim must reach; None when the decision rests on bounds alone."""
-        return (
-            None
-            if self.rule is None
-            else math.log(threshold(len(self.problem.arms), self.problem.delta, self.rule))
-        )
+        return None if self.rule is None else log_threshold(self.problem, self.rule)
 
     def verify(self, readings: Tapes) -> bool:
         """Recompute every claim from the raw readings, per arm in order of pull; raise if one fails.

@@ -47,14 +47,7 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
     help="'sequential' holds however often the data were looked at; 'fixed' has more power, and holds if the "
     "number of readings of every arm was chosen in advance.",
 )
-@click.option(
-    "--missing",
-    type=click.Choice(["worst", "independent"]),
-    default="worst",
-    show_default=True,
-    help="Empty cells count at their worst; or as bad readings, if you promise that they are empty for reasons "
-    "that have nothing to do with their value.",
-)
+@options.missing_option
 @click.option("--dependent-arms", is_flag=True, help="Readings of different arms move together.")
 @click.option("--pairs", is_flag=True, help="Compare every arm with every other.")
 @options.json_option

@@ -128,6 +128,14 @@ tolerance_option = click.option(
     help="Also accept an arm that is provably within this of the best: 2% is relative, 0.1 is in units of the "
     "readings.",
 )
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(["worst", "independent"]),
+    default="worst",
+    show_default=True,
+    help="Missing readings (failed runs with -i, empty cells) count at their worst; or as bad ones, if you "
+    "promise that they are missing for reasons that have nothing to do with what they would have said.",
+)
 quantile_option = click.option(
     "--quantile",
     type=QUANTILE,

@@ -91,14 +91,7 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     is_flag=True,
     help="Count failed runs as missing readings, at their worst, instead of stopping.",
 )
-@click.option(
-    "--missing",
-    type=click.Choice(["worst", "independent"]),
-    default="worst",
-    show_default=True,
-    help="How failed runs count with -i: at their worst; or as disturbed runs, if you promise that failing has "
-    "nothing to do with what would have been measured.",
-)
+@options.missing_option
 @click.option("--seed", type=int, help="Seed of the order of runs inside a batch; recorded in any case.")
 @click.option("--save", type=_NEW_FILE, metavar="FILE", help="Log every reading in FILE.")
 @click.option("--resume", type=click.Path(dir_okay=False), metavar="FILE", help="Go on with the race in FILE.")

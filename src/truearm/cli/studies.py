@@ -171,9 +171,7 @@ def _line(saved: Saved) -> str:
 @options.json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one row per arm as CSV.")
-@click.option(
-    "--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page."
-)
+@click.option("--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page.")
 def report_command(file: str, *, as_json: bool, as_markdown: bool, as_csv: bool, html: str | None) -> None:
     """Print what is known from a saved study or race, finished or not.
 

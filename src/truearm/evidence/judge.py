@@ -17,7 +17,7 @@ from truearm.bounds import sequential_rank
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
 from truearm.evidence.cuts import Evidence, Lift, Stake, fixed_pair, pair, pooled, pooled_at, portfolio
-from truearm.evidence.levels import Levels, Rule, rule_for, threshold
+from truearm.evidence.levels import Levels, Rule, log_threshold, rule_for, threshold
 from truearm.evidence.points import Breakdown, breakdown_point
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import certified_tolerance, improved, worsened
@@ -140,7 +140,7 @@ class Judge:
             tuple(samples),
             rule,
             Levels.of(problem.level, problem.contamination),
-            math.log(threshold(len(problem.arms), problem.delta, rule)),
+            log_threshold(problem, rule),
             leader,
             tuple(entries),
             design,
@@ -173,8 +173,7 @@ class Judge:
     @property
     def log_strict(self) -> float:
         """How much closed log-evidence lets every arm at once be called strictly worse than the best (T10a)."""
-        k = len(self.problem.arms)
-        return math.log(threshold(k, self.problem.delta / k, self.rule))
+        return log_threshold(self.problem, self.rule, 1 / len(self.problem.arms))
 
     @property
     def refuted(self) -> tuple[int, ...]:
@@ -191,8 +190,7 @@ class Judge:
     def under(self, adversary: Adversary) -> "Judge":
         """Return the judge under another adversary; what it is asked at then comes as levels (evidence T6)."""
         rule = rule_for(self.problem, adversary, design=self.design, ordered=bool(self.entries))
-        log_threshold = math.log(threshold(len(self.problem.arms), self.problem.delta, rule))
-        return replace(self, rule=rule, log_threshold=log_threshold)
+        return replace(self, rule=rule, log_threshold=log_threshold(self.problem, rule))
 
     def stakes(self, judged: int, *, closed: bool = False) -> tuple[list[Stake], float]:
         """Return who bets against an arm, and the log of the cash: past leaders, or in pairs the leader alone.
@@ -333,7 +331,7 @@ class Judge:
         """
         relative = self.problem.tolerance.relative if relative is None else relative
         pairs = rule_for(self.problem, design=self.design)
-        bar, sign = math.log(threshold(len(self.samples), self.problem.delta, pairs)), self.problem.sign
+        bar, sign = log_threshold(self.problem, pairs), self.problem.sign
         head, measure, worst = self.samples[self.leader], self._measure(), 0.0
         widest = sorted(range(len(self.samples)), key=lambda i: -self.samples[i].quantile(self.problem.level))
         for i in widest:

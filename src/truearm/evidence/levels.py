@@ -69,6 +69,17 @@ def threshold(k: int, delta: float, rule: Rule) -> float:
     raise InvalidArgument(msg)
 
 
+def log_threshold(problem: Problem, rule: Rule, share: float = 1.0) -> float:
+    """Return the log of the threshold of a problem, at all of its error probability or at a share of it.
+
+    Examples
+    --------
+    >>> round(math.exp(log_threshold(Problem(arms=("A", "B")), "causal", 1 / 2)), 6)
+    40.0
+    """
+    return math.log(threshold(len(problem.arms), share * problem.delta, rule))
+
+
 def _clairvoyant_constant(delta: float) -> float:
     """Return c0 with (1 + ln c0)/c0 = delta: the product of two Pareto(1) variables exceeds it so often."""
     return math.exp(-float(lambertw(-delta / math.e, -1).real) - 1)  # 1+ln c0 = -W_{-1}(-delta/e)

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from truearm.lab.kernels import Floats, Ints, MixtureTable, compiled, door, log_mixture, merge
+from truearm.lab.kernels import Floats, Ints, MixtureTable, at_rank, compiled, door, log_mixture, merge
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE = range(5)
 
@@ -82,16 +82,12 @@ def take(desk: Desk, arm: int, worst: bool) -> None:
     n = desk.ints[N, arm]
     missing = n - desk.ints[SIZE, arm]
     unknown = missing if worst else 0
-    desk.reals[LOW, arm] = order_statistic(desk, arm, desk.ranks[LOW, n] - unknown)
-    desk.reals[HIGH, arm] = order_statistic(desk, arm, n + 1 - desk.ranks[HIGH, n] - (missing - unknown))
-
-
-@compiled
-def order_statistic(desk: Desk, arm: int, rank: int) -> float:
-    """Return the reading at a rank; ranks outside are infinities."""
-    if rank < 1:
-        return -math.inf
-    return float(desk.values[desk.ints[START, arm] + rank - 1]) if rank <= desk.ints[SIZE, arm] else math.inf
+    desk.reals[LOW, arm] = at_rank(
+        desk.values, desk.ints[START, arm], desk.ints[SIZE, arm], desk.ranks[LOW, n] - unknown
+    )
+    desk.reals[HIGH, arm] = at_rank(
+        desk.values, desk.ints[START, arm], desk.ints[SIZE, arm], n + 1 - desk.ranks[HIGH, n] - (missing - unknown)
+    )
 
 
 @compiled

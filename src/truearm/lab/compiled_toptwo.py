@@ -12,6 +12,7 @@ from truearm.lab.kernels import (
     Floats,
     Ints,
     MixtureTable,
+    at_rank,
     below,
     compiled,
     door,
@@ -597,10 +598,8 @@ def overlapped(desk: Desk, rules: Rules, arm: int) -> bool:
 
 @compiled
 def order_statistic(desk: Desk, arm: int, rank: int) -> float:
-    """Return the reading at a rank; ranks outside are infinities."""
-    if rank < 1:
-        return -math.inf
-    return float(desk.values[desk.ints[START, arm] + rank - 1]) if rank <= desk.ints[SIZE, arm] else math.inf
+    """Return an arm's reading at a rank; ranks outside are infinities."""
+    return at_rank(desk.values, desk.ints[START, arm], desk.ints[SIZE, arm], rank)
 
 
 @compiled

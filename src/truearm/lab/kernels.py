@@ -230,6 +230,14 @@ def up_to(values: Floats, start: int, size: int, x: float) -> int:
 
 
 @compiled
+def at_rank(values: Floats, start: int, size: int, rank: int) -> float:
+    """Return the value at a rank of the sorted values[start:start+size]; ranks outside 1..size are infinities."""
+    if rank < 1:
+        return -math.inf
+    return float(values[start + rank - 1]) if rank <= size else math.inf
+
+
+@compiled
 def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> int:
     """Merge new readings, NaN left out, with values[start:start+size] into the stretch at target; return its size.
 
