@@ -10,7 +10,7 @@ from truearm.claims.certificate import Status
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.policies.toptwo import TopTwo
-from truearm.problem import Contamination, Pull, Regularity
+from truearm.problem import Contamination, Handicap, Problem, Pull, Regularity, Tolerance
 from truearm.study import Study
 
 
@@ -446,3 +446,16 @@ def test_a_spent_budget_says_so_if_more_could_not_help():
     enough = twins(1).pulls
     assert twins(1, max_pulls=int(0.985 * enough)).result.status.value == "indistinguishable"
     assert twins(1, max_pulls=enough // 2).result.status.value == "exhausted"
+
+
+@pytest.mark.parametrize(("new", "best"), [(103.0, "old"), (101.0, "new"), (95.0, "new")])
+def test_a_handicap_is_judged_and_neither_logged_nor_shown(new, best):
+    problem = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("2%")))
+    study = Study.of(problem)
+    result = drive(study, lambda arm: 100.0 if arm == "old" else new)
+    assert (result.status, result.best) == (Status.CERTIFIED, best)
+    assert [arm.observed for arm in result.arms] == [100.0, new]
+    assert set(study.readings["old"]) == {100.0}
+    assert result.certificate.verify(result.readings)
+    assert Study.from_dict(study.to_dict()).result == result
+    assert Result.from_dict(result.to_dict()) == result

@@ -396,6 +396,20 @@ class Tolerance:
         return self.amount > 0
 
 
+@dataclass(frozen=True, slots=True)
+class Handicap:
+    """An arm that is judged as if it were worse by a tolerance: only who is worse by more than that loses to it.
+
+    Examples
+    --------
+    >>> Handicap("old", Tolerance.of("3%")).tolerance.amount
+    0.03
+    """
+
+    arm: str
+    tolerance: Tolerance
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regularity:
     """What the paper's own algorithms must be told of every arm (Definition 2).
@@ -443,6 +457,7 @@ class Problem:
     regularity: Regularity | None = None
     dependent_arms: bool = False
     missing: Missing = "worst"  # a pull that fails may fail because of what it would have said (evidence T8)
+    handicap: Handicap | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", check_arms(self.arms))
@@ -454,6 +469,9 @@ class Problem:
             msg = f"goal must be 'max' or 'min', but got {self.goal!r}"
             raise InvalidArgument(msg)
         check_missing(self.missing)
+        if self.handicap is not None and self.handicap.arm not in self.arms:
+            msg = f"handicap must name an arm, but got {self.handicap.arm!r}; the arms are {', '.join(self.arms)}"
+            raise InvalidArgument(msg)
 
     @property
     def censored(self) -> float:

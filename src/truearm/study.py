@@ -10,7 +10,7 @@ log before it is believed, here and nowhere else.
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -41,6 +41,7 @@ from truearm.events import (
 )
 from truearm.evidence.sample import as_readings
 from truearm.evidence.serial import Serial, due
+from truearm.evidence.shifts import oriented
 from truearm.policies import Policy, Standing, Told
 from truearm.problem import (
     Contamination,
@@ -157,7 +158,7 @@ class Study:
         missing: Missing = "worst",
         seed: int | None = None,
     ) -> None:
-        self.problem = Problem(
+        problem = Problem(
             arms=check_arms(arms),
             delta=delta,
             contamination=Contamination.of(contamination),
@@ -168,6 +169,10 @@ class Study:
             dependent_arms=dependent_arms,
             missing=missing,
         )
+        self._begin(problem, policy, max_pulls, seed)
+
+    def _begin(self, problem: Problem, policy: "str | Policy[Any]", max_pulls: int, seed: int | None) -> None:
+        self.problem = problem
         self.policy: Policy[Any] = policies.by_name(policy) if isinstance(policy, str) else policy
         self.max_pulls = check_count("max_pulls", max_pulls, least=0)
         self.seed = seed
@@ -205,8 +210,9 @@ class Study:
         >>> Study.of(Problem(arms=("A", "B"), goal="min"), max_pulls=100)
         Study(['A', 'B'], pulls=0, done=False)
         """
-        given = {field.name: getattr(problem, field.name) for field in fields(problem)}
-        return cls(**given, policy=policy, max_pulls=max_pulls, seed=seed)
+        study = cls.__new__(cls)
+        study._begin(problem, policy, max_pulls, seed)
+        return study
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_append": None, "_unwritten": []}  # a file is not a part of the study
@@ -667,7 +673,7 @@ class Study:
         for arm, tape in self._named_tapes():
             if tape.fresh or tape.chunks:
                 places = np.concatenate((np.array(tape.fresh, dtype=np.intp), *tape.chunks))
-                told[arm] = Told(places, self.problem.sign * tape.values[places])
+                told[arm] = Told(places, oriented(tape.values[places], self.problem, arm))
                 tape.fresh, tape.chunks = [], []
         return told
 
@@ -685,7 +691,7 @@ class Study:
         for arm, count in batch.items():
             tape = self._tapes[self._place[arm]]
             places = np.arange(tape.fed, tape.fed + count)
-            told[arm] = Told(places, self.problem.sign * tape.values[places])
+            told[arm] = Told(places, oriented(tape.values[places], self.problem, arm))
             tape.fed += count
         return told
 

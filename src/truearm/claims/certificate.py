@@ -19,6 +19,7 @@ from truearm.evidence import Entry, Judge, Levels, Rule
 from truearm.evidence.levels import log_threshold
 from truearm.evidence.moments import moments
 from truearm.evidence.sample import EMPTY, Sample
+from truearm.evidence.shifts import oriented
 from truearm.problem import Design, Problem
 
 Floats = NDArray[np.float64]
@@ -181,8 +182,8 @@ def _told(tape: Tape) -> tuple[NDArray[np.uint8], Floats]:
     return told, np.array([0.0 if value is None else value for value in tape], dtype="<f8")
 
 
-def sample_of(tape: Tape, n: int, problem: Problem) -> Sample:
-    """Return the first n pulls of a tape as an oriented sample; a pull never told is pending.
+def sample_of(tape: Tape, n: int, problem: Problem, arm: str = "") -> Sample:
+    """Return the first n pulls of an arm's tape as an oriented sample; a pull never told is pending.
 
     Examples
     --------
@@ -192,7 +193,7 @@ def sample_of(tape: Tape, n: int, problem: Problem) -> Sample:
     head = tape[:n]
     told = head if isinstance(head, np.ndarray) else np.array([v for v in head if v is not None], dtype=np.float64)
     worst = problem.missing == "worst"
-    return Sample.of(problem.sign * told, worst=worst).merged([], pending=n - told.size)
+    return Sample.of(oriented(told, problem, arm), worst=worst).merged([], pending=n - told.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +285,7 @@ class Certificate:
         involved = {claim.arm, claim.leader, *(e.arm for e in entered)}
 
         def head(arm: str, n: int) -> Sample:
-            return sample_of(readings.get(arm, ()), n, self.problem) if arm in involved else EMPTY
+            return sample_of(readings.get(arm, ()), n, self.problem, arm) if arm in involved else EMPTY
 
         return Judge.of(
             self.problem,
@@ -297,7 +298,7 @@ class Certificate:
 
     def _check_exclusion(self, exclusion: Exclusion, readings: Tapes) -> None:
         for bound, lost in ((exclusion.upper, math.inf), (exclusion.lower, -math.inf)):
-            tape = np.asarray(readings[bound.arm][: bound.n], dtype=np.float64) * self.problem.sign
+            tape = oriented(np.asarray(readings[bound.arm][: bound.n], dtype=np.float64), self.problem, bound.arm)
             if bound.rank is None and self.problem.missing == "worst":
                 tape = np.where(np.isnan(tape), lost, tape)  # evidence T8: at its worst for either end
             value = _middle(tape) if bound.rank is None else Sample.of(tape).at(bound.rank)

@@ -17,6 +17,7 @@ from truearm.evidence import Breakdown, Entry, Judge, Levels, best_looking, brea
 from truearm.evidence.intervals import quality_of
 from truearm.evidence.moments import deviation, spread
 from truearm.evidence.sample import Sample
+from truearm.evidence.shifts import as_measured
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 _NOTHING = Breakdown(None, None, None)
@@ -57,7 +58,7 @@ def certify(
     """
     counts = {arm: len(tapes.get(arm, ())) for arm in problem.arms}
     if samples is None:
-        samples = [sample_of(tapes.get(arm, ()), counts[arm], problem) for arm in problem.arms]
+        samples = [sample_of(tapes.get(arm, ()), counts[arm], problem, arm) for arm in problem.arms]
     verdict = _believed(problem, samples, verdict, design)
     certificate = Certificate(
         problem=problem,
@@ -76,6 +77,7 @@ def certify(
     known = leader is not None and not doubtful
     compared = known and not verdict.estimated  # by quantiles: of another estimator the evidence says nothing
     ties = _ties(judge, found[None], verdict)
+    measured = [as_measured(sample, problem, arm) for arm, sample in zip(problem.arms, samples, strict=True)]
     candidates = (*verdict.candidates, *(arm for arm in ties if arm not in verdict.candidates))
     arms = tuple(
         describe(name, sample, problem, design=design, known=not doubtful)
@@ -97,7 +99,7 @@ def certify(
         problem=problem,
         design=design,
         doubts=verdict.doubts,
-        alarms=(*noticed, *(a for a in alarms.find(problem, samples) if _matters(a, verdict, candidates))),
+        alarms=(*noticed, *(a for a in alarms.find(problem, measured) if _matters(a, verdict, candidates))),
         certificate=certificate,
     )
 
@@ -170,6 +172,7 @@ def describe(name: str, sample: Sample, problem: Problem, *, design: Design, kno
     35.0
     """
     c = problem.contamination or Contamination(0.0)
+    sample = as_measured(sample, problem, name)
     n, share = sample.n, problem.delta / len(problem.arms)
     observed, nothing = problem.sign * sample.quantile(problem.level), Interval(-math.inf, math.inf)
     quantile, core, mad = nothing, nothing, Interval(0.0, math.inf)
@@ -211,7 +214,7 @@ def _in_units(interval: Interval, sign: float) -> Interval:
 def _quality(judge: Judge) -> tuple[Reach, ...]:
     """Return the leader's quality curve at shares of 1% to 99%, valid after selection among arms (audit 2.E)."""
     problem, share = judge.problem, judge.problem.delta / len(judge.samples)
-    sample = judge.samples[judge.leader]
+    sample = as_measured(judge.samples[judge.leader], problem, problem.arms[judge.leader])
     curve = quality_of(sample, share, contamination=problem.contamination, design=judge.design)
     points = (Reach(problem.sign * curve.reached(percent / 100), percent / 100) for percent in range(1, 100))
     return tuple(point for point in points if math.isfinite(point.x))
@@ -267,7 +270,9 @@ def rejections(
     """
     problem, arms = certificate.problem, certificate.problem.arms
     latest = (arms[leader], tuple(s.n for s in samples))
-    entries = [Entry(arms.index(e.arm), sample_of(tapes[e.arm], e.since, problem)) for e in certificate.entries]
+    entries = [
+        Entry(arms.index(e.arm), sample_of(tapes[e.arm], e.since, problem, e.arm)) for e in certificate.entries
+    ]
     now = Judge.of(
         problem, samples, leader=leader, entries=entries, design=certificate.design, ordered=bool(entries)
     )
@@ -300,7 +305,7 @@ def judge_of(certificate: Certificate, tapes: Tapes) -> Judge:
     (1,)
     """
     problem = certificate.problem
-    samples = [sample_of(tapes.get(arm, ()), len(tapes.get(arm, ())), problem) for arm in problem.arms]
+    samples = [sample_of(tapes.get(arm, ()), len(tapes.get(arm, ())), problem, arm) for arm in problem.arms]
     return Judge.of(problem, samples, design=certificate.design)
 
 
@@ -321,7 +326,7 @@ def _ties(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
 
 def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
     """Return how much better the best arm is than each other one, by the evidence that decided (T10a)."""
-    if verdict.best is None or verdict.status not in _STRICT:
+    if verdict.best is None or verdict.status not in _STRICT or judge.problem.handicap is not None:
         return ()
     observed = [judge.problem.sign * sample.quantile(judge.problem.level) for sample in judge.samples]
     return tuple(

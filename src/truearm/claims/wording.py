@@ -13,7 +13,7 @@ from truearm.claims.result import Arm, Lead, Result
 from truearm.evidence import Levels
 from truearm.evidence.judge import UNDECLARED
 from truearm.evidence.units import Units
-from truearm.problem import Adversary, Contamination, Problem
+from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
 
 _LISTED = 5  # arms named one by one in a sentence; more are counted
 _COMPARED = 3  # rivals whose distance is told in the headline, the nearest
@@ -294,8 +294,35 @@ def bad(contamination: Contamination, what: str = "reading") -> str:
     return f"as long as each {what} is bad with a chance of at most {share}, whatever its true value{sees}"
 
 
+def amount(tolerance: Tolerance) -> str:
+    """Return a tolerance in words.
+
+    Examples
+    --------
+    >>> amount(Tolerance.of("3%")), amount(Tolerance(0.25))
+    ('3%', '0.25')
+    """
+    return _amount(tolerance.amount, relative=tolerance.relative)
+
+
+def _against_baseline(result: Result, given: Handicap) -> str:
+    """Return how arms stand to one that is judged as worse than it is; ratios are to positive readings only."""
+    others, base = [arm for arm in result.problem.arms if arm != given.arm], name_of(given.arm)
+    seen = next(arm.observed for arm in result.arms if arm.name == given.arm)
+    much = amount(given.tolerance) if seen > 0 or not given.tolerance.relative else "0%"
+    if result.ties:
+        return f"{names(result.ties)} and {base} are {much} apart at most, as far as the readings tell."
+    if result.best == given.arm:
+        return f"{names(others)} {'is' if len(others) == 1 else 'are'} worse than {base} by {much} or more."
+    if len(others) == 1:
+        return f"{name_of(others[0])} is worse than {base} by {much} at most, if at all."
+    return f"{name_of(result.best or '')} is best when {base} counts as {much} worse than it is."
+
+
 def _head(result: Result, voice: Voice, seen: str = "") -> str:
     """Return who is best and by how much; arms that tie with it are named with it (evidence T11)."""
+    if result.problem.handicap is not None:
+        return _against_baseline(result, result.problem.handicap)
     tied = result.ties
     best, tie = _is_best(result, seen, voice)
     who = names([result.best or "", *tied])

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from truearm.cli.setting import HOOKS, Setting, handicapped, hooks_for
+from truearm.cli.setting import HOOKS, Setting, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
-from truearm.problem import Contamination, Missing, Problem, Tolerance
+from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance
 from truearm.world.commands import Command, expand, listed, scanned
 from truearm.world.processes import Conditions
 
@@ -106,27 +106,23 @@ def defined(asked: Asked) -> tuple[Setting, Problem]:
     setting = _setting(asked)
     for name in (asked.baseline, asked.fail_unless_best, gate):
         in_race(name, setting)
-    if gate is not None and tolerance:
-        setting, tolerance = handicapped(setting, gate, tolerance, goal), Tolerance()
-    if gate is not None:
-        setting = replace(setting, guard=in_race(gate, setting))
+    given = Handicap(gate, tolerance) if gate is not None and tolerance else None
+    setting = replace(setting, guard=gate)
     return setting, Problem(
         arms=setting.arms,
         # a gate shares its error probability out over the comparisons, and the race goes on until they can be made
         delta=asked.delta if gate is None else asked.delta / len(setting.arms),
         contamination=asked.contamination,
-        tolerance=tolerance,
+        tolerance=tolerance if given is None else Tolerance(),
         quantile=asked.quantile,
         goal=goal,
         missing=asked.missing,
+        handicap=given,
     )
 
 
 def in_race(name: str | None, setting: Setting) -> str | None:
-    """Return what a command is called in the race, where the baseline may carry a handicap in its name."""
-    given = setting.handicap
-    if given is not None and name not in setting.arms and given.baseline == name:
-        return given.arm
+    """Return the name of a command of the race, or say which there are."""
     if name is not None and name not in setting.arms:
         arms = ", ".join(map(repr, setting.arms))
         msg = f"{name!r} is not in this race; its commands are called {arms} (-n names them)"

@@ -74,7 +74,7 @@ class Board:
         study, problem = self.study, self.study.problem
         tapes = study.readings
         arms = [
-            describe(arm, sample_of(tapes[arm], len(tapes[arm]), problem), problem, design="sequential")
+            describe(arm, sample_of(tapes[arm], len(tapes[arm]), problem, arm), problem, design="sequential")
             for arm in problem.arms
         ]
         standing = study.standing

@@ -1,6 +1,5 @@
 """Drive a race: begin it or go on with it, run the commands, and gather what is to be told."""
 
-import math
 import os
 import signal
 import sys
@@ -208,12 +207,5 @@ class _Recorder:
             value = self.source(arm)
         except TimeoutError:
             value = self.race.study.problem.censored
-        notes = self._last
-        if self.race.setting.handicap is not None:
-            value, notes = self.race.setting.handicap.applied(arm, value), {**notes, "measured": _plain(value)}
         self.counts[arm] += 1
-        return Noted(value, notes)
-
-
-def _plain(value: float) -> float | str:
-    return value if math.isfinite(value) else str(value)  # notes are JSON
+        return Noted(value, self._last)

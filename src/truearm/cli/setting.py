@@ -1,44 +1,15 @@
 """What a race runs: commands, hooks and conditions, as a value that goes into the log and comes back."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from truearm.claims.plain import from_plain, to_plain
 from truearm.errors import InvalidArgument
-from truearm.evidence.shifts import worsened
-from truearm.problem import Tolerance
 from truearm.world.commands import Command, alike, bind
 from truearm.world.processes import Conditions
 
 HOOKS = ("setup", "prepare", "conclude", "cleanup")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handicap:
-    """What a baseline is given away, so that a rival has to be worse by more than that to lose.
-
-    Examples
-    --------
-    >>> given = Handicap(arm="old + 2%", baseline="old", tolerance=Tolerance.of("2%"), goal="min")
-    >>> given.applied("old + 2%", 10.0), given.applied("old + 2%", -10.0), given.applied("new", 10.0)
-    (10.2, -10.0, 10.0)
-    """
-
-    arm: str
-    baseline: str
-    """What the user calls that arm."""
-    tolerance: Tolerance
-    goal: str
-
-    def applied(self, arm: str, value: float) -> float:
-        """Return the reading, made worse if it is the baseline's (as `shifts.worsened` does)."""
-        if arm != self.arm:
-            return value
-        sign = 1.0 if self.goal == "max" else -1.0
-        return sign * float(worsened(np.array(sign * value), self.tolerance, sign))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +29,6 @@ class Setting:
     warmup: int = 0
     hooks: Mapping[str, Mapping[str, Command]] = field(default_factory=dict)
     """For each of `HOOKS` the command to run, by arm."""
-    handicap: Handicap | None = None
     guard: str | None = None
     """The arm that others must not be worse than, if it was named when the race began."""
 
@@ -86,29 +56,6 @@ class Setting:
         """Return the setting that `to_dict` described."""
         setting: Setting = from_plain(cls, data, "race")
         return setting
-
-
-def handicapped(setting: Setting, baseline: str, tolerance: Tolerance, goal: str) -> Setting:
-    """Return the setting in which the baseline starts with the tolerance against it, and is called so.
-
-    Examples
-    --------
-    >>> setting = Setting(commands=(Command("true", name="old"), Command("false", name="new")))
-    >>> handicapped(setting, "old", Tolerance.of("2%"), "min").arms
-    ('old + 2%', 'new')
-    """
-    amount = f"{100 * tolerance.amount:.6g}%" if tolerance.relative else f"{tolerance.amount:.6g}"
-    name = f"{baseline} {'+' if goal == 'min' else '-'} {amount}"
-    renamed = {baseline: name}
-    return replace(
-        setting,
-        commands=tuple(replace(c, name=renamed.get(c.name, c.name)) for c in setting.commands),
-        hooks={
-            stage: {renamed.get(arm, arm): command for arm, command in by_arm.items()}
-            for stage, by_arm in setting.hooks.items()
-        },
-        handicap=Handicap(arm=name, baseline=baseline, tolerance=tolerance, goal=goal),
-    )
 
 
 def hooks_for(commands: Iterable[Command], stage: str, lines: tuple[str, ...], shell: str) -> dict[str, Command]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.result import Result
-from truearm.claims.wording import count, name_of, number
+from truearm.claims.wording import amount, count, name_of, number
 from truearm.cli.asked import Asked
 from truearm.cli.gates import about_baseline, worse_than
 from truearm.cli.setting import Setting
@@ -161,8 +161,14 @@ def _gates(outcome: Outcome) -> Iterator[str]:
     if outcome.baseline is not None:
         yield about_baseline(outcome.result, outcome.baseline)
     if outcome.gate is not None:
-        names, gate = ", ".join(map(name_of, outcome.worse)), name_of(outcome.gate)
-        yield f"Worse than {gate}: {names}." if names else f"No command is shown to be worse than {gate}."
+        gate, given = name_of(outcome.gate), outcome.result.problem.handicap
+        much = "" if given is None else f" by more than {amount(given.tolerance)}"
+        names = ", ".join(map(name_of, outcome.worse))
+        yield (
+            f"Worse than {gate}{much}: {names}."
+            if names
+            else f"No command is shown to be worse than {gate}{much}."
+        )
 
 
 def _notes(outcome: Outcome) -> Iterator[str]:
@@ -172,11 +178,6 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     yield from _about_shell(outcome)
     for arm in setting.arms:
         yield from _lost(arm, [run for run in outcome.runs if run.arm == arm])
-    if setting.handicap is not None:
-        yield (
-            f"{name_of(setting.handicap.arm)} is shown with the handicap in its name: another command has to be "
-            "worse by more than that to lose."
-        )
     yield f"Order of runs shuffled with seed {outcome.seed}."
     if outcome.path is not None:
         name = Path(outcome.path).name

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from truearm.evidence.cuts import Evidence, pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
-from truearm.problem import Tolerance
+from truearm.problem import Problem, Tolerance
 
 Floats = NDArray[np.float64]
 
@@ -57,6 +57,37 @@ def improved(values: Floats, tolerance: Tolerance, sign: float = 1.0) -> Floats:
         ratio = 1 + tolerance.amount
         moved: Floats = np.where(sign * values > 0, values * ratio if sign > 0 else values / ratio, values)
         return moved
+
+
+def oriented(values: Floats, problem: Problem, arm: str) -> Floats:
+    """Return an arm's readings as they are judged: bigger is better, and worse by the handicap if it has one.
+
+    Examples
+    --------
+    >>> from truearm.problem import Handicap
+    >>> given = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("50%")))
+    >>> oriented(np.array([2.0]), given, "old"), oriented(np.array([2.0]), given, "new")
+    (array([-3.]), array([-2.]))
+    """
+    turned: Floats = problem.sign * values
+    given = problem.handicap
+    return turned if given is None or given.arm != arm else worsened(turned, given.tolerance, problem.sign)
+
+
+def as_measured(sample: Sample, problem: Problem, arm: str) -> Sample:
+    """Return the sample of an arm without its handicap, for showing; bigger is still better.
+
+    Examples
+    --------
+    >>> from truearm.problem import Handicap
+    >>> given = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("50%")))
+    >>> as_measured(Sample.of(oriented(np.array([2.0]), given, "old")), given, "old").values
+    array([-2.])
+    """
+    given = problem.handicap
+    if given is None or given.arm != arm:
+        return sample
+    return sample.mapped(lambda values: improved(values, given.tolerance, problem.sign))
 
 
 def shifted(sample: Sample, tolerance: Tolerance, sign: float = 1.0) -> Sample:

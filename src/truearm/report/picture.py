@@ -20,6 +20,7 @@ from truearm.claims.result import Result
 from truearm.errors import InvalidArgument
 from truearm.evidence.moments import moments
 from truearm.evidence.sample import Sample
+from truearm.evidence.shifts import as_measured
 from truearm.problem import Adversary, Contamination, Interval
 
 Floats = NDArray[np.float64]
@@ -76,7 +77,7 @@ class Picture:
     @cached_property
     def samples(self) -> list[Sample]:
         """The tapes as oriented samples."""
-        return [sample_of(tape, len(tape), self.result.problem) for tape in self.tapes.values()]
+        return [sample_of(tape, len(tape), self.result.problem, arm) for arm, tape in self.tapes.items()]
 
     @property
     def leader(self) -> str | None:
@@ -87,6 +88,12 @@ class Picture:
         result = self.result
         doubtful = result.status is Status.DOUBTFUL
         return None if doubtful or result.certificate.estimated else result.leader
+
+    @cached_property
+    def measured(self) -> list[Sample]:
+        """The samples without a handicap."""
+        problem = self.result.problem
+        return [as_measured(s, problem, arm) for s, arm in zip(self.samples, problem.arms, strict=True)]
 
     @cached_property
     def points(self) -> Points:
@@ -147,7 +154,7 @@ class Picture:
             identified(sample, self.result.problem, Contamination(eps, adversary), design=self.result.design)
             if sample.n
             else (endless, endless)
-            for sample in self.samples
+            for sample in self.measured
         ]
 
     @cached_property

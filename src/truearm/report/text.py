@@ -10,7 +10,7 @@ from truearm.analysis import Analysis
 from truearm.claims.certificate import Status
 from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.claims.wording import Voice, count, interval_ends, name_of, number, quantile_name, summary
-from truearm.problem import Tolerance
+from truearm.problem import Handicap, Tolerance
 from truearm.report.ratios import Ratio
 
 
@@ -92,7 +92,10 @@ def in_unit(result: Result, unit: Unit) -> Result:
     relative = result.problem.tolerance.relative
     factor = 1.0 if relative else 1 / unit.size
     tolerance = Tolerance(result.problem.tolerance.amount * factor, relative)
-    problem = replace(result.problem, tolerance=tolerance)
+    given = result.problem.handicap
+    if given is not None and not given.tolerance.relative:
+        given = Handicap(given.arm, Tolerance(given.tolerance.amount / unit.size))
+    problem = replace(result.problem, tolerance=tolerance, handicap=given)
     return replace(
         result,
         problem=problem,
@@ -123,6 +126,9 @@ def standing_of(result: Result, arm: str) -> str:
     >>> standing_of(certify(Problem(arms=("A", "B")), {}, verdict), "B")
     'excluded'
     """
+    given = result.problem.handicap
+    if given is not None and arm == given.arm:
+        return "baseline"
     if arm == result.best:
         return "good enough" if result.status is Status.TOLERABLE else "best"
     if arm in result.ties:
