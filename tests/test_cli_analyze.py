@@ -101,9 +101,9 @@ def test_an_unknown_ending_names_the_option(tmp_path):
     assert "say --kind 'csv' or another of" in " ".join(ended.stderr.split())
 
 
-def test_a_page_that_cannot_be_written_ends_with_one(data, tmp_path):
+def test_a_page_that_cannot_be_written_ends_with_two(data, tmp_path):
     ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--html", tmp_path / ("x" * 300))
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert "File name too long" in " ".join(ended.stderr.split())
 
 

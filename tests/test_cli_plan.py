@@ -91,6 +91,6 @@ def test_a_picture_of_an_unknown_kind_is_refused(tmp_path):
 def test_a_picture_that_cannot_be_written_is_an_error_in_words(tmp_path):
     (tmp_path / "elsewhere.png").symlink_to(tmp_path / "gone" / "plan.png")
     ended = truearm("plan", "--arms", 2, "--plot", tmp_path / "elsewhere.png")
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert "No such file or directory" in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -297,14 +297,15 @@ def test_a_saved_race_reports_its_time_outs(tmp_path):
     race("--timeout", "0.1", "-r", "1", "--save", "run.db", *ALL_LATE, cwd=tmp_path)
     for form, says in (((), "time-out"), (("--csv",), "timed_out")):
         words = [TRUEARM, "report", "run.db", *form]
-        again = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+        again = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert again.returncode == 3
         assert says in again.stdout
 
 
 def test_a_race_against_a_time_out_is_decided():
     found = race("--timeout", "0.1", "sleep 0.02", "sleep 1")
     assert found.returncode == 0, found.stderr
-    assert "sleep 0.02 is fastest: sleep 1 has no bound: it timed out" in found.stdout
+    assert "sleep 0.02 is fastest; sleep 1 timed out" in found.stdout
 
 
 def test_equal_commands_end_within_the_budget_without_a_winner():
@@ -322,10 +323,10 @@ def test_runs_are_exactly_as_many_as_asked_for():
 
 
 def test_max_time_ends_a_race():
-    began = time.monotonic()
-    found = race("--max-time", "1", "-n", "a", "true", "-n", "b", "true")
-    assert time.monotonic() - began < 30
-    assert found.returncode in (0, 3)
+    found = race("--max-time", "1", "-n", "a", "sleep 0.1", "-n", "b", "sleep 0.1", "--json")
+    document = json.loads(found.stdout)
+    assert document["pulls"]["total"] <= 11
+    assert (found.returncode, document["status"]) == (3, "exhausted")
 
 
 def test_drift_is_told(tmp_path):

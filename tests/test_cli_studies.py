@@ -59,10 +59,10 @@ def test_a_study_by_hand_ends_with_a_winner(begun):
 
 def test_taking_pulls_twice_before_telling_keeps_the_log_readable(begun):
     folder, pulls = begun
-    truearm("tell", "run.db", cwd=folder, stdin="".join(f"{t} {0.01 * t}\n" for t, _ in pulls))
+    truearm("tell", "run.db", cwd=folder, stdin="".join(f"{t} {37 * t % 101}\n" for t, _ in pulls))
     taken = [handed(truearm("next", "run.db", "-n", n, cwd=folder)) for n in ("8", "3", "1")]
     assert [len(part) for part in taken] == [8, 3, 1]
-    assert truearm("report", "run.db", cwd=folder).returncode == 0
+    assert truearm("report", "run.db", cwd=folder).returncode in (3, 4)  # undecided, or in doubt
 
 
 def test_telling_again_changes_nothing_and_telling_otherwise_is_refused(begun):

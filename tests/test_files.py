@@ -1,5 +1,6 @@
 import gzip
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
+from truearm import Study
 from truearm.errors import InvalidArgument
+from truearm.report.export import document, json_text
 from truearm.world import files
 from truearm.world.files import collect, read
 
@@ -155,12 +158,30 @@ def test_what_hyperfine_exports(tmp_path):
     results = [
         {"command": "old", "times": [0.2, 0.3], "exit_codes": [0, 0]},
         {"command": "new", "times": [0.1, 0.1], "exit_codes": [0, 1]},
-        {"command": "old", "times": [0.4]},
     ]
     (tmp_path / "h.json").write_text(json.dumps({"results": results}))
     tapes = read(tmp_path / "h.json")
-    assert tapes["old"].tolist() == [0.2, 0.3, 0.4]
+    assert tapes["old"].tolist() == [0.2, 0.3]
     np.testing.assert_array_equal(tapes["new"], [0.1, np.nan])
+
+
+def test_two_results_of_one_name_are_not_one_command(tmp_path):
+    twice = [{"command": "x", "times": [0.1, 0.2]}, {"command": "x", "times": [9.0, 9.1]}]
+    (tmp_path / "h.json").write_text(json.dumps({"results": twice}))
+    with pytest.raises(InvalidArgument, match="two results of this export are called 'x'"):
+        read(tmp_path / "h.json")
+
+
+def test_our_own_exports_are_read_as_what_was_measured(tmp_path):
+    """A race for memory holds wall times beside its readings; those are not what was compared."""
+    study = Study(["A", "B"], goal="min", max_pulls=4)
+    for pull in study.ask():
+        study.tell(pull, 5.0 if pull.arm == "A" else math.inf)
+    times = [{"command": arm, "times": [0.1, 0.2], "exit_codes": [0, 0]} for arm in "AB"]
+    found = {**document(study.result, study.readings, metric="memory"), "results": times}
+    (tmp_path / "own.json").write_text(json_text(found))
+    tapes = read(tmp_path / "own.json")
+    assert {arm: tape.tolist() for arm, tape in tapes.items()} == {"A": [5.0, 5.0], "B": [math.inf, math.inf]}
 
 
 def test_what_pyperf_exports(tmp_path):

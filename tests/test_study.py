@@ -453,9 +453,39 @@ def test_a_handicap_is_judged_and_neither_logged_nor_shown(new, best):
     problem = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("2%")))
     study = Study.of(problem)
     result = drive(study, lambda arm: 100.0 if arm == "old" else new)
-    assert (result.status, result.best) == (Status.CERTIFIED, best)
+    good = Status.CERTIFIED if best == "old" else Status.TOLERABLE  # within 2% of the best
+    assert (result.status, result.best) == (good, best)
     assert [arm.observed for arm in result.arms] == [100.0, new]
     assert set(study.readings["old"]) == {100.0}
     assert result.certificate.verify(result.readings)
     assert Study.from_dict(study.to_dict()).result == result
     assert Result.from_dict(result.to_dict()) == result
+
+
+def test_a_pull_that_is_never_told_does_not_blind_the_study():
+    """Equal arms under a common load, the first pull of each arm lost: in doubt in 20 of 20."""
+    for seed in range(20):
+        rng, lost = np.random.default_rng(seed), set()
+        study = Study(["A", "B"], contamination=None, max_pulls=1500)
+        place = 0
+        while not study.done and (pulls := study.ask(4)):
+            for pull in pulls:
+                place += 1
+                if pull.arm not in lost:
+                    lost.add(pull.arm)
+                    continue
+                study.tell(pull, float(np.sin(place / 40) + 0.2 * rng.normal()))
+        if not study.done:
+            study.stop()
+        assert study.result.status is Status.DOUBTFUL
+
+
+def test_arms_that_drift_by_themselves_are_doubtful_also_side_by_side():
+    rng, last = np.random.default_rng(5), {"A": 0.0, "B": 0.0}
+
+    def wandering(arm):
+        last[arm] = 0.97 * last[arm] + rng.normal()
+        return last[arm]
+
+    result = drive(Study(["A", "B"], policy=TopTwo(first=300, balanced=True), max_pulls=800), wandering)
+    assert result.status is Status.DOUBTFUL

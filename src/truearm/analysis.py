@@ -251,7 +251,7 @@ def _analyzed(problem: Problem, collected: Collected, design: Design, *, pairs: 
         result,
         ranking=tuple(problem.arms[i] for i in ranking),
         excluded={} if doubtful else _excluded(judge, ranking, claims),
-        contests=_contests(judge, known, pairs=pairs),
+        contests=() if doubtful else _contests(judge, known, pairs=pairs),
         needed=needed,
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         few=_few(judge, result),
@@ -329,7 +329,7 @@ def _verdict(judge: Judge, claims: tuple[Claim, ...]) -> Verdict:
         return ended(Status.SEPARATED if problem.contamination is None else Status.CERTIFIED, best)
     if not judge.hopeless and problem.tolerance and (more := _tolerable(judge, alive)):
         return ended(Status.TOLERABLE, best, more)
-    if problem.contamination is not None and judge.futile(alive):
+    if judge.futile(alive):
         return ended(Status.INDISTINGUISHABLE)
     return ended(Status.EXHAUSTED)
 
@@ -361,7 +361,7 @@ def _contests(judge: Judge, known: Mapping[tuple[int, int], float], *, pairs: bo
             log_evidence,
             p_value_of(log_evidence - rivals, judge.rule),
             judge.pair_breakdown(better, worse) if pairs else None,
-            log_evidence >= judge.log_threshold,
+            log_evidence >= judge.log_strict,
         )
 
     return tuple(contest(*arms_met) for arms_met in known)

@@ -87,6 +87,9 @@ def find_best(
     >>> result.best, result.status.value
     ('B', 'certified')
     """
+    if not isinstance(arms, Mapping):
+        msg = f"arms must map names to functions, such as {{'A': pull_a, 'B': pull_b}}, but got {arms!r:.80}"
+        raise InvalidArgument(msg)
     sources = dict(arms)
     for name, source in sources.items():
         if not callable(source):

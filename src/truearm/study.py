@@ -58,6 +58,8 @@ from truearm.problem import (
 Floats = NDArray[np.float64]
 
 
+_LATE = 64  # pulls; an older one that is still out is passed over when the order of pulls is looked at
+
 _Readings = tuple[Floats, NDArray[np.bool_]]
 """One arm's readings in order of pull, and which of them are told."""
 
@@ -189,6 +191,8 @@ class Study:
         self._final: list[_Readings] | None = None  # as of the decision
         self._result: Result | None = None
         self._serials = [Serial(i) for i in range(len(self._tapes))]
+        self._seen = [0] * len(self._tapes)  # per arm the place up to which the order of pulls was looked at
+        self._verdict_due = False
         self._watched = 0  # readings told when the order of pulls was last looked at
         self._noticed: tuple[Alarm, ...] = ()
         self._state = self.policy.start(self.problem)
@@ -712,16 +716,23 @@ class Study:
         self._watched = self.pulls - self._out
         for i, tape in enumerate(self._tapes):
             tape.advance()
-            self._serials[i] = self._serials[i].extended(tape.values[self._serials[i].n : tape.prefix])
+            upto = max(tape.prefix, tape.issued if self._verdict_due else tape.issued - _LATE)
+            told = tape.told[self._seen[i] : upto]
+            self._serials[i] = self._serials[i].extended(tape.values[self._seen[i] : upto][told])
+            self._seen[i] = max(self._seen[i], upto)
         return alarms.dependence(self.problem, self._serials)
 
+    def _beside(self) -> list[Floats]:
+        """Return each arm's readings in order of pull, NaN where there is none."""
+        return [np.where(tape.told[: tape.issued], tape.values[: tape.issued], np.nan) for tape in self._tapes]
+
     def _finish(self, verdict: Verdict) -> None:
-        """End the study: in doubt if readings depend on their time, unless all arms were pulled side by side."""
+        """End the study: in doubt if readings depend on their time in ways that do not meet all arms alike."""
+        self._verdict_due = True
         found = self._dependence()
-        if found and not self._alike:
-            verdict = Verdict.doubtful(found, self.problem.arms)
-        else:
+        if found and self._alike:
             self._noticed = tuple(alarm._replace(detail=SIDE_BY_SIDE) for alarm in found)
-        self._verdict = verdict
+            found = alarms.unshared(self._beside())
+        self._verdict = Verdict.doubtful(found, self.problem.arms) if found else verdict
         self._final = self._snapshot()
         self._wanted, self._order = [0] * len(self._tapes), []

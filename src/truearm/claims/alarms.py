@@ -20,7 +20,7 @@ from truearm.evidence import Judge
 from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
 from truearm.evidence.moments import spread
 from truearm.evidence.sample import Sample
-from truearm.evidence.serial import LOG_DOUBT, Serial, combined
+from truearm.evidence.serial import LOG_DOUBT, Serial, combined, log_evidence_of
 from truearm.evidence.units import Suspect
 from truearm.problem import Contamination, Problem
 
@@ -54,7 +54,7 @@ def doubts(judge: Judge) -> tuple[Alarm, ...]:
 
 
 def dependence(problem: Problem, tapes: Sequence[Serial]) -> tuple[Alarm, ...]:
-    """Return the arms whose readings depend on when they were taken; one alarm for all if none does by itself.
+    """Return the arms whose readings depend on when they were taken; one alarm if all of them do, or none alone.
 
     Examples
     --------
@@ -65,10 +65,38 @@ def dependence(problem: Problem, tapes: Sequence[Serial]) -> tuple[Alarm, ...]:
     if combined(tapes, dependent=problem.dependent_arms) < LOG_DOUBT:
         return ()
     bar = LOG_DOUBT + math.log(len(tapes))
-    alone = [
-        Alarm("dependence", a, n=t.n) for a, t in zip(problem.arms, tapes, strict=True) if t.log_evidence >= bar
-    ]
-    return tuple(alone) or (Alarm("dependence", "", n=sum(tape.n for tape in tapes)),)
+    by_arm = zip(problem.arms, tapes, strict=True)
+    alone = tuple(Alarm("dependence", arm, n=tape.n) for arm, tape in by_arm if tape.log_evidence >= bar)
+    together = (Alarm("dependence", "", n=sum(tape.n for tape in tapes)),)
+    return alone if 0 < len(alone) < len(tapes) else together
+
+
+def unshared(tapes: Sequence[Floats]) -> tuple[Alarm, ...]:
+    """Return a doubt if arms that were pulled side by side depend on their time in ways that they do not share.
+
+    The n-th readings of two arms, taken one after the other, meet the same conditions. A common load leaves
+    nothing in their differences, or in the ratios of positive readings; what an arm does by itself stays in both.
+    Differences of independent draws are independent draws, so the level is that of evidence T12.
+
+    Examples
+    --------
+    >>> load, noise = np.arange(200.0), np.arange(400.0) * 7 % 17
+    >>> unshared([load + noise[:200], load + noise[200:]])
+    ()
+    >>> unshared([load + noise[:200], noise[200:]])[0].kind
+    'dependence'
+    """
+    first, bar = tapes[0], LOG_DOUBT + math.log(max(1, len(tapes) - 1))
+    for other in tapes[1:]:
+        n = min(first.size, other.size)
+        one, two = first[:n], other[:n]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ways = [one - two]
+            if np.nanmin(np.concatenate((one, two)), initial=1.0) > 0:
+                ways.append(np.log(one) - np.log(two))
+        if all(log_evidence_of(way[np.isfinite(way)]) >= bar for way in ways):
+            return (Alarm("dependence", "", n=n),)
+    return ()
 
 
 def clusters(suspects: Sequence[Suspect]) -> tuple[Alarm, ...]:

@@ -296,11 +296,22 @@ class Certificate:
             ordered=self.rule == "pooled",
         )
 
+    def _floor(self, readings: Tapes, n: int) -> float:
+        """Return the best value that a censored reading of the first n pulls may have had."""
+        heads = (
+            oriented(np.asarray(readings[arm][:n], dtype=np.float64), self.problem, arm)
+            for arm in self.problem.arms
+        )
+        least = (float(head[np.isfinite(head)].min()) for head in heads if np.isfinite(head).any())
+        return min(least, default=-math.inf)
+
     def _check_exclusion(self, exclusion: Exclusion, readings: Tapes) -> None:
         for bound, lost in ((exclusion.upper, math.inf), (exclusion.lower, -math.inf)):
             tape = oriented(np.asarray(readings[bound.arm][: bound.n], dtype=np.float64), self.problem, bound.arm)
             if bound.rank is None and self.problem.missing == "worst":
                 tape = np.where(np.isnan(tape), lost, tape)  # evidence T8: at its worst for either end
+            if bound.rank is None and lost > 0 and np.isneginf(tape).any():
+                tape = np.maximum(tape, self._floor(readings, bound.n))
             value = _middle(tape) if bound.rank is None else Sample.of(tape).at(bound.rank)
             value = value + bound.radius if bound.recomputable else bound.value
             if value != bound.value and not math.isclose(value, bound.value, rel_tol=1e-9):

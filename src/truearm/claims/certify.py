@@ -7,7 +7,10 @@ MADs, and the quality curve of the best arm.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
 
 from truearm import bounds
 from truearm.claims import alarms
@@ -59,7 +62,7 @@ def certify(
     counts = {arm: len(tapes.get(arm, ())) for arm in problem.arms}
     if samples is None:
         samples = [sample_of(tapes.get(arm, ()), counts[arm], problem, arm) for arm in problem.arms]
-    verdict = _believed(problem, samples, verdict, design)
+    verdict = _named(problem, _believed(problem, samples, verdict, design))
     certificate = Certificate(
         problem=problem,
         rule=verdict.rule,
@@ -102,6 +105,15 @@ def certify(
         alarms=(*noticed, *(a for a in alarms.find(problem, measured) if _matters(a, verdict, candidates))),
         certificate=certificate,
     )
+
+
+def _named(problem: Problem, verdict: Verdict) -> Verdict:
+    """Return what a verdict says of the true arms: who wins only because another has a handicap is good enough."""
+    given = problem.handicap
+    if given is None or verdict.best in (None, given.arm) or verdict.status not in _STRICT:
+        return verdict
+    candidates = tuple(arm for arm in problem.arms if arm in (verdict.best, given.arm))
+    return replace(verdict, status=Status.TOLERABLE, candidates=candidates)
 
 
 def _matters(alarm: Alarm, verdict: Verdict, candidates: tuple[str, ...]) -> bool:
@@ -338,13 +350,20 @@ def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
 
 def _lead(judge: Judge, rival: int, best: float, other: float) -> Lead:
     name = judge.problem.arms[rival]
-    relative = 0 < best < math.inf and 0 < other < math.inf
-    margin = judge.margin(rival, relative=relative)
+    relative = 0 < best < math.inf and 0 < other < math.inf and _mostly_positive(judge, rival)
+    # the paper's promise is about the order alone: margins of true quantiles are not among what it gives
+    margin = None if judge.problem.contamination is None else judge.margin(rival, relative=relative)
     if not relative:
         distance = 0.0 if best == other else judge.problem.sign * (best - other)  # no inf - inf
         return Lead(name, "difference", distance, margin or None)
     ratio = best / other if judge.problem.goal == "max" else other / best
     return Lead(name, "ratio", ratio, 1 + margin if margin else None)
+
+
+def _mostly_positive(judge: Judge, rival: int) -> bool:
+    """Tell whether ratios mean something: hardly a reading of either arm is zero or less."""
+    values = (judge.problem.sign * judge.samples[i].values for i in (judge.leader, rival))
+    return all(np.count_nonzero(x <= 0) <= 0.1 * x.size for x in values)
 
 
 def _breakdown(found: Mapping[Adversary | None, Rejections]) -> Breakdown:
@@ -377,6 +396,9 @@ def _breakdown_estimate(judge: Judge) -> Breakdown:
 def _tolerance(judge: Judge, verdict: Verdict) -> float:
     """Return alpha* of the leader over all arms (evidence T7): 0 when every rival is rejected outright."""
     arms = judge.problem.arms
+    given = judge.problem.handicap
+    if given is not None:
+        return given.tolerance.amount if verdict.status is Status.TOLERABLE else 0.0
     worst = judge.tolerance([arms.index(claim.arm) for claim in verdict.claims if not claim.tolerant])
     # the pooled rule needs less than pairs do: what it certified stands; bounds speak of effective gaps (E3)
     by_evidence = verdict.status is Status.TOLERABLE and verdict.rule is not None

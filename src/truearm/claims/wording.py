@@ -310,13 +310,20 @@ def _against_baseline(result: Result, given: Handicap) -> str:
     others, base = [arm for arm in result.problem.arms if arm != given.arm], name_of(given.arm)
     seen = next(arm.observed for arm in result.arms if arm.name == given.arm)
     much = amount(given.tolerance) if seen > 0 or not given.tolerance.relative else "0%"
-    if result.ties:
-        return f"{names(result.ties)} and {base} are {much} apart at most, as far as the readings tell."
     if result.best == given.arm:
-        return f"{names(others)} {'is' if len(others) == 1 else 'are'} worse than {base} by {much} or more."
+        behind = [arm for arm in others if arm not in result.ties]
+        told = (
+            f"{names(behind)} {'is' if len(behind) == 1 else 'are'} worse than {base} by {much} or more"
+            if behind
+            else ""
+        )
+        tied = f"{names(result.ties)} may be worse than {base} by exactly {much}" if result.ties else ""
+        return f"{'; '.join(part for part in (told, tied) if part)}."
     if len(others) == 1:
-        return f"{name_of(others[0])} is worse than {base} by {much} at most, if at all."
-    return f"{name_of(result.best or '')} is best when {base} counts as {much} worse than it is."
+        return f"{name_of(others[0])} is not worse than {base} by more than {much}."
+    winners = [arm for arm in (result.best or "", *result.ties) if arm != given.arm]
+    verb = "is" if len(winners) == 1 else "are"
+    return f"{names(winners)} {verb} best when {base} counts as {much} worse than it is."
 
 
 def _head(result: Result, voice: Voice, seen: str = "") -> str:
@@ -327,8 +334,11 @@ def _head(result: Result, voice: Voice, seen: str = "") -> str:
     best, tie = _is_best(result, seen, voice)
     who = names([result.best or "", *tied])
     head = f"{who} tie for {tie}" if tied else f"{who} {best}"
-    told = _leads(result, [lead for lead in result.better_by if lead.than not in tied], voice)
-    return f"{head}: {told}." if told else f"{head}."
+    near = [lead for lead in result.better_by if lead.than not in tied and math.isfinite(lead.observed)]
+    told = _leads(result, near, voice)
+    lost = [a.name for a in result.arms if a.name != result.best and _is_lost(a, result.problem)]
+    late = f"; {names(lost)} timed out or failed too often" if lost else ""
+    return f"{head}: {told}{late}." if told else f"{head}{late}."
 
 
 def _leads(result: Result, leads: Sequence[Lead], voice: Voice) -> str:
@@ -354,8 +364,6 @@ def lead(one: Lead, goal: str, voice: Voice = PLAIN) -> str:
     '1.41x faster than B (at least 1.06x)'
     """
     rival = name_of(one.than)
-    if math.isinf(one.observed):
-        return f"{rival} has no bound: it timed out or is infinite"
     if one.scale == "difference":
         sure = (
             "" if one.at_least is None else f" (at least {number(one.at_least, one.at_least / 10, ROUND_FLOOR)})"
@@ -405,7 +413,7 @@ def _up_to(result: Result, declared: Contamination, voice: Voice) -> str:
         return ""
     point = max(point, declared.eps) if result.status is Status.CERTIFIED else point
     what = f"{voice.reading}s"
-    return f"These {what} support it for up to {percent(point, ROUND_FLOOR)} bad {what}."
+    return f"These {what} support it for up to {percent(min(point, 0.5), ROUND_FLOOR)} bad {what}."
 
 
 def _amount(amount: float, *, relative: bool) -> str:
@@ -415,6 +423,9 @@ def _amount(amount: float, *, relative: bool) -> str:
 def _tolerable(result: Result, voice: Voice) -> list[str]:
     problem = result.problem
     tolerance, declared = problem.tolerance, problem.contamination or Contamination(0.0)
+    if problem.handicap is not None:
+        sure = f"{_sure(problem)} sure, {bad(declared, voice.reading)}."
+        return [_against_baseline(result, problem.handicap), sure, _up_to(result, declared, voice)]
     best, asked = name_of(result.best or ""), _amount(tolerance.amount, relative=tolerance.relative)
     if result.tolerance < math.inf:
         within = _amount(result.tolerance, relative=tolerance.relative)
@@ -441,7 +452,7 @@ def _separated(result: Result, voice: Voice) -> list[str]:
     future = "" if result.certificate.estimated else " and whoever makes them does not see the future"
     return [
         _head(result, voice, "observed "),
-        f"{_sure(result.problem)} sure that it is the best arm, {_kept(result)}as long as bad readings do not "
+        f"{_sure(result.problem)} sure that no arm is better, {_kept(result)}as long as bad readings do not "
         f"reverse the true order{future}.",
         _certified_besides(result),
     ]
@@ -453,7 +464,8 @@ def _certified_besides(result: Result) -> str:
     point = result.breakdown.oblivious
     if not point:
         return "Without that promise it is not certified for any share of bad readings."
-    return f"Without that promise these readings support it for up to {percent(point, ROUND_FLOOR)} bad readings."
+    share = percent(min(point, 0.5), ROUND_FLOOR)
+    return f"Without that promise these readings support it for up to {share} bad readings."
 
 
 def _indistinguishable(result: Result, voice: Voice) -> list[str]:
@@ -463,7 +475,9 @@ def _indistinguishable(result: Result, voice: Voice) -> list[str]:
         return [_hopeless(result)]
     within = f" within {_amount(problem.tolerance.amount, relative=problem.tolerance.relative)}"
     hidden = f": {percent(declared.eps)} bad {voice.reading}s could hide the difference" if declared.eps else ""
-    lost = [arm.name for arm in result.arms if arm.name in result.candidates and _is_lost(arm, problem)]
+    failing = {alarm.arm for alarm in result.alarms if alarm.kind == "missing"}
+    left = [arm for arm in result.arms if arm.name in result.candidates]
+    lost = [arm.name for arm in left if arm.name in failing or _is_lost(arm, problem)]
     why = f": {names(lost)} timed out or failed too often" if lost else hidden
     best = f"which {_is_best(result, '', voice)[0]}{within if problem.tolerance else ''}"
     return [
@@ -500,7 +514,7 @@ def _decided_at(result: Result, declared: Contamination, voice: Voice) -> str:
     estimate = getattr(result.breakdown_estimate, declared.adversary.value)
     what = f"{voice.reading}s"
     if point:
-        return f"These {what} support it for up to {percent(point, ROUND_FLOOR)} bad {what}."
+        return f"These {what} support it for up to {percent(min(point, 0.5), ROUND_FLOOR)} bad {what}."
     if estimate and estimate < declared.eps:
         share = percent(estimate, digits=2)
         return f"Endless {what} like these would decide only below about {share} bad {what} (an estimate)."
@@ -527,8 +541,8 @@ def _may_be(result: Result, voice: Voice) -> str:
 _REMEDIES = {
     False: "Measure the arms side by side (`truearm race`, or policy=ta.TopTwo(balanced=True)), keep conditions "
     "the same, or give one reading per independent unit.",
-    True: "The arms were measured side by side, so this met all of them; still, nothing is promised under drift: "
-    "keep conditions the same.",
+    True: "All arms were measured side by side, so what conditions do to all of them does little harm; still, "
+    "keep them the same.",
 }
 
 
@@ -663,6 +677,9 @@ def _on_sizes(result: Result) -> Iterable[str]:
 
 def _on_status(result: Result) -> Iterable[str]:
     problem = result.problem
+    if problem.handicap is not None:
+        given = problem.handicap
+        yield f"{name_of(given.arm)} is judged as if it were worse by {amount(given.tolerance)} than it is."
     if problem.regularity is not None:
         r = problem.regularity
         yield (

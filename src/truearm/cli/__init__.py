@@ -45,15 +45,18 @@ class _Verbs(click.Group):
             raise click.UsageError(msg, ctx) from None
 
     def invoke(self, ctx: click.Context) -> object:
-        """Show the project's own errors as a message, exit code 2, and those of the disk, exit code 1."""
+        """Show the project's own errors and those of the disk as a message, exit code 2."""
         try:
             return super().invoke(ctx)
         except TruearmError as error:
             raise click.UsageError(str(error)) from error
+        except BrokenPipeError:
+            raise
         except OSError as error:
-            if error.filename is None:  # a pipe that closed
-                raise
-            raise click.FileError(str(error.filename), error.strerror) from error
+            where = f"{error.filename}: " if error.filename is not None else ""
+            raise click.UsageError(
+                f"{where}{error.strerror or error}; choose another file, or make room"
+            ) from error
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

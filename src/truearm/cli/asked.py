@@ -82,6 +82,10 @@ class Asked:
                 f"-m {self.min_runs} is more than -M {self.max_runs}",
             ),
             (
+                self.fail_unless_best and self.fail_if_worse_than and self.tolerance,
+                "--fail-unless-best and --fail-if-worse-than with a tolerance are two questions; race twice",
+            ),
+            (
                 self.metric == "stdout" and self.goal is None and not self.resume,
                 "--metric stdout needs --goal max or --goal min: only you know which number is better",
             ),
@@ -169,6 +173,10 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
         parameters[variable] = scanned(low, high, asked.parameter_step_size)
     for variable, values in asked.parameter_list:
         parameters[variable] = listed(values)
+    unused = [name for name in parameters if not any(f"{{{name}}}" in line for line in templates)]
+    if unused:
+        msg = f"no command uses {{{unused[0]}}}, so all of its values would race the same; write it into a command"
+        raise click.UsageError(msg)
     # A saved race may go on from another directory.
     cwd = str(Path(asked.cwd or ".").absolute()) if asked.cwd or asked.save else None
     names += [""] * (len(templates) - len(names))

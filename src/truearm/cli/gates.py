@@ -38,11 +38,28 @@ def worse_than(result: Result, tapes: Tapes, baseline: str, *, shared: bool = Fa
     (('new',), ())
     """
     arms = result.problem.arms
-    if result.status is Status.DOUBTFUL:
+    if result.status is Status.DOUBTFUL or meaningless(result):
         return ()
     share = result.problem.delta / (1 if shared else len(arms))
     found = judge_of(result.certificate, tapes).worse_than(arms.index(baseline), share)
     return tuple(arms[i] for i in found)
+
+
+def meaningless(result: Result) -> bool:
+    """Tell whether a gate's tolerance in percent is of a baseline that is not positive, and so says nothing.
+
+    Examples
+    --------
+    >>> from truearm.study import Study
+    >>> meaningless(Study(["A", "B"], max_pulls=0).result)
+    False
+    """
+    given = result.problem.handicap
+    return (
+        given is not None
+        and given.tolerance.relative
+        and any(arm.name == given.arm and arm.observed <= 0 for arm in result.arms)
+    )
 
 
 def exit_code(
@@ -73,7 +90,11 @@ def exit_code(
         return DOUBTFUL
     if worse or (unless_best is not None and standing_of(result, unless_best) == "excluded"):
         return FAILED
-    if result.status not in DECIDED or (unless_best is not None and result.best != unless_best):
+    if (
+        meaningless(result)
+        or result.status not in DECIDED
+        or (unless_best is not None and result.best != unless_best)
+    ):
         return UNDECIDED
     return GOOD
 

@@ -143,8 +143,8 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
         else:
             race = racing.begun(asked, stack)
         outcome = racing.outcome(race, asked)
-    write_files(outcome, asked)
     click.echo(told(outcome, as_json=asked.as_json))
+    write_files(outcome, asked)
     best = racing.in_race(asked.fail_unless_best, outcome.setting)
     ctx.exit(gates.exit_code(outcome.result, unless_best=best, worse=outcome.worse, strict=asked.strict))
 

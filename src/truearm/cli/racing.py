@@ -68,11 +68,14 @@ def resumed(path: str, stack: ExitStack) -> Race:
 
 def outcome(race: Race, asked: Asked) -> Outcome:
     """Run a race to its end, and return all that is to be told of it."""
-    began = time.monotonic()
-    result = _result(race, asked)
     setting = race.setting
     baseline = in_race(asked.baseline or (setting.arms[0] if asked.reference else None), setting)
     gate = in_race(asked.fail_if_worse_than, setting) or setting.guard
+    if asked.resume and asked.fail_if_worse_than not in (None, setting.guard):
+        msg = f"the race began without --fail-if-worse-than {gate}, and a gate must be named before it; race anew"
+        raise InvalidArgument(msg)
+    began = time.monotonic()
+    result = _result(race, asked)
     late = asked.max_time is not None and time.monotonic() - began >= asked.max_time
     most = asked.most is not None and max(result.pulls.values()) >= asked.most
     return Outcome(

@@ -10,6 +10,7 @@ import click
 from truearm.claims.result import Result
 from truearm.claims.wording import count, name_of
 from truearm.cli import options
+from truearm.cli.gates import exit_code
 from truearm.cli.saved import Saved, alone, begun, opened
 from truearm.cli.telling import html_page
 from truearm.problem import Problem, check_arms
@@ -193,6 +194,7 @@ def report_command(file: str, *, as_json: bool, as_markdown: bool, as_csv: bool,
             Path(html).write_text(html_page(study.result, study.readings), encoding="utf-8")
             return
         click.echo(_reported(saved, study.result, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
+        sys.exit(exit_code(study.result))
 
 
 def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool, as_csv: bool) -> str:

@@ -15,7 +15,7 @@ from truearm.claims.certificate import Status, Tapes
 from truearm.claims.result import Result
 from truearm.claims.wording import amount, count, name_of, number
 from truearm.cli.asked import Asked
-from truearm.cli.gates import about_baseline, worse_than
+from truearm.cli.gates import about_baseline, meaningless, worse_than
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
@@ -162,6 +162,9 @@ def _gates(outcome: Outcome) -> Iterator[str]:
         yield about_baseline(outcome.result, outcome.baseline)
     if outcome.gate is not None:
         gate, given = name_of(outcome.gate), outcome.result.problem.handicap
+        if meaningless(outcome.result):
+            yield f"A tolerance in percent needs positive readings, and {gate}'s are not: give it in their unit."
+            return
         much = "" if given is None else f" by more than {amount(given.tolerance)}"
         names = ", ".join(map(name_of, outcome.worse))
         yield (

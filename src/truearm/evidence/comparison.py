@@ -97,7 +97,7 @@ def is_better(
         better=p_value <= delta,
         log_evidence=log_evidence,
         p_value=p_value,
-        breakdown=_breakdown(judge, lift),
+        breakdown=Breakdown(None, None, None) if judge.refuted else _breakdown(judge, lift),
         delta=delta,
         contamination=problem.contamination,
         design=design,

@@ -283,6 +283,10 @@ class Judge:
         """
         if self.hopeless:
             return True
+        if self.problem.contamination is None and not any(s.missing or s.censored for s in self.samples):
+            return (
+                False  # the observed laws have one best quantile: only what is censored or missing never decides
+            )
         samples, counts = self.samples, np.array([s.n for s in self.samples])
         share = self.problem.delta / counts.size
         top = counts + 1 - np.asarray(sequential_rank(counts, 1 - self.levels.low, share))

@@ -39,8 +39,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-LOG_DOUBT = math.log(1000.0)
-"""What `combined` must reach before a study is doubtful: at most 1 of 1000 studies of independent readings."""
+LOG_DOUBT = math.log(400.0)
+"""What `combined` must reach before a study is doubtful: at most 1 of 400 studies of independent readings."""
 
 FULL = 2048
 """Readings ranked one by one: as many as most studies need, and sorted at little cost."""

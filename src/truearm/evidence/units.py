@@ -145,8 +145,10 @@ def _middle(ordered: Floats, starts: Codes, sizes: Codes, known: Codes, *, lost:
         return np.select([rank < lost, rank - lost >= known], [-np.inf, np.inf], ordered[starts + inside])
 
     low, high = at((sizes - 1) // 2), at(sizes // 2)
-    with np.errstate(invalid="ignore"):  # -inf and inf have no middle
-        return np.where(low == high, low, low / 2 + high / 2)
+    with np.errstate(invalid="ignore"):
+        middle = np.where(low == high, low, low / 2 + high / 2)
+    # between a value and an infinity, which may be a time-out, nobody knows the middle (evidence T8)
+    return np.where(np.isfinite(low) == np.isfinite(high), middle, np.nan)
 
 
 def looks_like_unit(column: str) -> bool:

@@ -114,9 +114,23 @@ def estimate(desk: Desk, worst: bool) -> bool:
             low, high = place(desk, i, (n - 1) // 2 - bottom), place(desk, i, n // 2 - bottom)
             if math.isnan(low) or math.isnan(high):
                 return False
+            if end == 1 and low == -math.inf and n > 0:
+                least = floor(desk)
+                low, high = max(low, least), max(high, least)
             middle = low if low == high or low == -math.inf else low / 2 + high / 2  # noqa: PLR1714 - as rounds
             desk.reals[ESTIMATE if end == 0 else ESTIMATE_HIGH, i] = -math.inf if n == 0 else middle
     return True
+
+
+@compiled
+def floor(desk: Desk) -> float:
+    """Return the least finite reading of all arms, which no censored one is better than; -inf if there is none."""
+    least = math.inf
+    for i in range(desk.ints.shape[1]):
+        for at in range(desk.ints[N, i]):
+            if -math.inf < desk.tape[i, at] < least:
+                least = desk.tape[i, at]
+    return least if least < math.inf else -math.inf
 
 
 @compiled

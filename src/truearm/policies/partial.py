@@ -120,9 +120,11 @@ class PartialIdentification:
         others = max((bias for name, bias in self.biases.items() if name != arm), default=0.0)
         return bounds.selection_gap(problem.tolerance.amount, others, self.biases[arm])
 
-    def _estimated(self, readings: Floats) -> Interval:
+    def _estimated(self, readings: Floats, _floor: float) -> Interval:
         found = float(self.estimator(readings))
-        return Interval(-math.inf, math.inf) if math.isnan(found) else Interval(found, found)
+        if math.isnan(found) or found == -math.inf:  # of censored readings an estimator knows no upper end
+            return Interval(-math.inf, math.inf)
+        return Interval(found, found)
 
     def _checked_radius(self, n: int, share: float) -> float:
         found = float(self.radius(n, share))

@@ -112,11 +112,13 @@ def check_absolute(problem: Problem, policy: str) -> None:
         raise OutOfReach(msg)
 
 
-def medians(values: Floats, *, worst: bool = True) -> Interval:
+def medians(values: Floats, floor: float = -math.inf, *, worst: bool = True) -> Interval:
     """Return the averaged median of sorted readings, NaN last, with the NaN at -inf and at +inf.
 
     Parameters
     ----------
+    floor
+        The best value that a censored reading may have had; only the upper end takes it for -inf.
     worst
         False to leave NaN out: then both are the same, -inf if there is nothing else.
 
@@ -129,16 +131,15 @@ def medians(values: Floats, *, worst: bool = True) -> Interval:
     """
     known = int(values.searchsorted(np.nan))
     missing = values.size - known
-    if not worst:
-        return Interval(*(_middle(values, known, known, 0),) * 2)
-    return Interval(_middle(values, known, values.size, missing), _middle(values, known, values.size, 0))
+    n, bottom = (values.size, missing) if worst else (known, 0)
+    return Interval(_middle(values, known, n, bottom, -math.inf), _middle(values, known, n, 0, floor))
 
 
-def _middle(values: Floats, known: int, n: int, bottom: int) -> float:
+def _middle(values: Floats, known: int, n: int, bottom: int, floor: float) -> float:
     """Return the averaged median of n readings: `bottom` of them at -inf, then the known, the rest at +inf."""
     if n == 0:
         return -math.inf
-    low, high = (_at(values, known, rank - bottom) for rank in ((n - 1) // 2, n // 2))
+    low, high = (max(_at(values, known, rank - bottom), floor) for rank in ((n - 1) // 2, n // 2))
     return low if low in (high, -math.inf) else low / 2 + high / 2  # as moments.moments
 
 
@@ -188,7 +189,7 @@ def merged(state: State, told: Mapping[str, Told]) -> State:
 
 
 def judged(
-    state: State, estimator: Callable[[Floats], Interval], radius: float, *, recomputable: bool = True
+    state: State, estimator: Callable[[Floats, float], Interval], radius: float, *, recomputable: bool = True
 ) -> State:
     """Return the state after a round is judged: arms are excluded whose intervals lie below the leader's.
 
@@ -199,7 +200,8 @@ def judged(
     >>> judged(merged(state, told), medians, 1.0).alive
     (0,)
     """
-    found = {i: estimator(state.readings[i]) for i in state.alive}
+    floor = min((_least(readings) for readings in state.readings), default=math.inf)
+    found = {i: estimator(state.readings[i], floor if floor < math.inf else -math.inf) for i in state.alive}
     leader = max(state.alive, key=lambda i: found[i].low)
     n = state.readings[leader].size
     uppers, lowers = list(state.uppers), list(state.lowers)
@@ -224,6 +226,12 @@ def judged(
         leader=leader if found[leader].low > -math.inf else None,
         exclusions=state.exclusions + tuple(exclusions),
     )
+
+
+def _least(values: Floats) -> float:
+    """Return the least finite of sorted readings: a time-out is beyond it, because all arms have one limit."""
+    place = int(values.searchsorted(-np.inf, "right"))
+    return float(values[place]) if place < values.size and math.isfinite(values[place]) else math.inf
 
 
 def _bound(state: State, arm: int, end: Dated, *, recomputable: bool) -> Bound:
@@ -277,12 +285,12 @@ def tolerable(state: State, *, recomputable: bool = True) -> State | None:
     return replace(state, decision=verdict)
 
 
-def estimator(problem: Problem) -> Callable[[Floats], Interval]:
+def estimator(problem: Problem) -> Callable[[Floats, float], Interval]:
     """Return the medians of a problem, missing readings as it promises.
 
     Examples
     --------
-    >>> estimator(Problem(arms=("A",), missing="independent"))(np.array([1.0, np.nan]))
+    >>> estimator(Problem(arms=("A",), missing="independent"))(np.array([1.0, np.nan]), 1.0)
     Interval(low=1.0, high=1.0)
     """
     return partial(medians, worst=problem.missing == "worst")

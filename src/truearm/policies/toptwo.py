@@ -142,7 +142,11 @@ class TopTwo:
         done = {claim.arm: claim.log_evidence for claim in tested.claims}
         against_each = {arm: done.get(arm, e) for arm, e in zip(arms, tested.log_evidence, strict=True)}
         leader = arms[state.leader] if any(s.size for s in state.samples) else None
-        status = Status.INDISTINGUISHABLE if leader is not None and _futile(tested) else Status.EXHAUSTED
+        status = (
+            Status.INDISTINGUISHABLE
+            if leader is not None and tested.judge.futile(tested.alive)
+            else Status.EXHAUSTED
+        )
         alive = tuple(arms[i] for i in state.alive)
         return Standing(leader, alive, against_each, state.judge.log_threshold, _verdict(tested, status, None))
 
@@ -202,7 +206,7 @@ def _challenged(state: State, challenger: int) -> State:
         return _stopped(state._replace(claims=state.claims + claims), Status.TOLERABLE)
     if (pulls := sum(s.n for s in state.samples)) >= state.next_futility:
         state = state._replace(next_futility=FUTILITY * pulls)
-        if _futile(state):
+        if state.judge.futile(state.alive):
             return _stopped(state, Status.INDISTINGUISHABLE)
     return _batched(state, challenger)
 
@@ -307,12 +311,6 @@ def _tolerable(state: State, challenger: int) -> tuple[Claim, ...]:
             return ()
         claims.append(_claim(state, i, found, tolerant=True))
     return tuple(claims)
-
-
-def _futile(state: State) -> bool:
-    """Tell whether more pulls cannot help; without a declared contamination only censored arms are hopeless."""
-    tried = state.problem.contamination is not None or any(s.missing or s.censored for s in state.samples)
-    return tried and state.judge.futile(state.alive)
 
 
 def _batched(state: State, challenger: int) -> State:

@@ -59,7 +59,7 @@ def intervals(result: Result, ax: "Axes | None" = None) -> "Axes":
     >>> study.tell_arrays({arm: [i * 7 % 16 for i in range(n)] for arm, n in study.ask_counts().items()})
     >>> study.stop()
     >>> intervals(study.result, Figure().add_subplot()).get_xlabel()
-    'true median if at most 5% of the readings are bad'
+    'true median if each reading is bad with a chance of at most 5%'
     """
     ax = _axes(ax)
     shown = [arm for arm in result.arms if arm.n]
@@ -85,7 +85,7 @@ def _promise(result: Result) -> str:
     declared = result.problem.contamination
     if declared is None or not declared.eps:
         return "no reading is bad"
-    return f"at most {percent(declared.eps)} of the readings are bad"
+    return f"each reading is bad with a chance of at most {percent(declared.eps)}"
 
 
 def evidence_over_time(result: Result, readings: Tapes, ax: "Axes | None" = None) -> "Axes":

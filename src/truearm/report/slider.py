@@ -62,7 +62,9 @@ def _nothing(picture: Picture) -> str:
 
 def _opening(eps: float, adversary: Adversary) -> str:
     return (
-        f"If at most {_unbroken(eps)} of the readings are bad ({adversary}): " if eps else "If no reading is bad: "
+        f"If each reading is bad with a chance of at most {_unbroken(eps)} ({adversary}): "
+        if eps
+        else "If no reading is bad: "
     )
 
 

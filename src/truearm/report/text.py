@@ -135,7 +135,8 @@ def standing_of(result: Result, arm: str) -> str:
         return "tied"
     certificate = result.certificate
     excluded = {claim.arm for claim in certificate.claims if not claim.tolerant}
-    excluded |= {exclusion.arm for exclusion in certificate.exclusions}
+    if result.status is not Status.TOLERABLE:  # those of a tolerable end are up to the tolerance
+        excluded |= {exclusion.arm for exclusion in certificate.exclusions}
     if arm in excluded or (result.status is not Status.TOLERABLE and arm not in result.candidates):
         return "excluded"
     return "candidate"
@@ -213,6 +214,8 @@ def _row(result: Result, arm: Arm, found: dict[str, Ratio], censored: float | No
     relative = "" if not found else "1"
     if ratio is not None and not 0 < ratio.observed < math.inf:
         relative = "-"
+    elif ratio is not None and ratio.low <= 0 and math.isinf(ratio.high):
+        relative = number(ratio.observed, 0.01)
     elif ratio is not None:
         low, high = number(ratio.low, 0.01, ROUND_FLOOR), _short(number(ratio.high, 0.01, ROUND_CEILING))
         relative = f"{number(ratio.observed, 0.01)} ({low} to {high})"

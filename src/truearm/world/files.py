@@ -566,6 +566,8 @@ def _from_json(file: Path, roles: Roles, missing: Missing) -> Collected:
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         msg = f"{file.name!r} is not JSON: {error}; one record per line is kind='jsonl'"
         raise InvalidArgument(msg) from None
+    if isinstance(data, Mapping) and "certificate" in data and isinstance(data.get("readings"), Mapping):
+        return _exported(truearm, data, file, roles, missing)
     if isinstance(data, Mapping):
         for known, (marks, reader) in _EXPORTS.items():
             if _is_records(data.get(known)) and any(marks & record.keys() for record in data[known]):
@@ -600,6 +602,21 @@ def _exported(reader: Export, data: Mapping[str, Any], file: Path, roles: Roles,
         raise InvalidArgument(msg) from None
 
 
+def truearm(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:  # noqa: ARG001 - as all exports
+    """Return the readings in what truearm itself exported as JSON, whatever was measured, in order of pull.
+
+    Examples
+    --------
+    >>> truearm({"readings": {"A": [1.5, "inf", None]}}).tapes
+    {'A': array([1.5, inf, nan])}
+    """
+    tapes = {
+        str(arm): np.array([np.nan if value is None else float(value) for value in tape])
+        for arm, tape in data["readings"].items()
+    }
+    return Collected(tapes, ordered=True)
+
+
 def hyperfine(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:  # noqa: ARG001 - as all exports
     """Return the times of each command in what `hyperfine --export-json` wrote; failed runs become NaN.
 
@@ -621,7 +638,10 @@ def hyperfine(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:
                 f"this export holds no single times of {name!r}; write it anew with: hyperfine --export-json FILE"
             )
             raise InvalidArgument(msg)
-        tapes[name] = np.append(tapes.get(name, np.empty(0)), np.where(codes == 0, times, np.nan))
+        if name in tapes:
+            msg = f"two results of this export are called {name!r}; name the commands with: hyperfine -n NAME"
+            raise InvalidArgument(msg)
+        tapes[name] = np.where(codes == 0, times, np.nan)
     return Collected(tapes, ordered=True)
 
 
