@@ -76,7 +76,7 @@ def unshared(tapes: Sequence[Floats]) -> tuple[Alarm, ...]:
 
     The n-th readings of two arms, taken one after the other, meet the same conditions. A common load leaves
     nothing in their differences, or in the ratios of positive readings; what an arm does by itself stays in both.
-    Differences of independent draws are independent draws, so the level is that of evidence T12.
+    Differences of independent draws are independent draws, so the level is that of evidence T12d.
 
     Examples
     --------
