@@ -67,7 +67,7 @@ def doubts(law, k, runs, *, n=MAX_PULLS, seed=1):
 @pytest.mark.parametrize("k", [2, 5])
 @pytest.mark.parametrize("law", LAWS)
 def test_independent_readings_are_not_doubtful(law, k):
-    """200 runs: a chance of .15 at the level .05 is found with a chance of 90%; `in_full` tests the doubt itself."""
+    """200 runs: a chance of .15 at the level .05 is found with a chance of 90%; below the doubt itself is."""
     assert kept(doubts(law, k, 200) >= math.log(20), 0.05)
 
 
