@@ -78,7 +78,7 @@ def test_a_slow_arm_does_not_block_the_others():
         sources = {"slow": slow, **arms(A=0.0, B=3.0)}
         result = find_best(sources, executor=executor, max_seconds=60)
     assert result.best == "B"
-    assert result.pulls["slow"] <= 16 + 8  # the first pulls, and at most one more on each worker
+    assert result.pulls["slow"] < result.total / 2  # the others went on while it was out
 
 
 def simulate(seed, workers, means, horizon):
