@@ -29,7 +29,8 @@ from truearm.problem import Problem
 from truearm.run import run
 from truearm.study import Study
 from truearm.world.commands import Command
-from truearm.world.processes import command_source, machine
+from truearm.world.machine import machine
+from truearm.world.processes import command_source
 
 HERE = Path(__file__).parent
 TRUEARM = str(Path(sys.executable).parent / "truearm")

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
+from truearm.claims.ratios import ratios
 from truearm.claims.result import Arm
 from truearm.problem import Problem
-from truearm.report.ratios import ratios
 from truearm.report.text import (
     PLAIN,
     SIZES,

@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from truearm.errors import CommandFailed, InvalidArgument
 from truearm.run import run as drive
 from truearm.study import Study
+from truearm.world.columns import frame_source
 from truearm.world.commands import Command, bind
+from truearm.world.machine import machine
 from truearm.world.processes import (
     METRICS,
     Conditions,
     Measurement,
     command_source,
-    frame_source,
-    machine,
     measure,
     run_hook,
     shell_cost,

@@ -356,10 +356,9 @@ def _bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
                 return
             drawn = time.monotonic()
             standing = study.standing
-            rivals = [standing.against[arm] for arm in standing.alive if arm != standing.leader]
-            least = min(rivals, default=0.0) / standing.log_threshold if standing.log_threshold > 0 else 0.0
+            least = min((standing.share(arm) for arm in standing.alive if arm != standing.leader), default=0.0)
             leader = escape(standing.leader or "nobody")
             text = f"{leader} leads, {len(standing.alive)} left, {study.pulls:,} pulls"
-            bar.update(task, completed=min(1.0, max(0.0, least)), description=text)
+            bar.update(task, completed=least, description=text)
 
         yield show

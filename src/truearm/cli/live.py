@@ -88,7 +88,7 @@ class Board:
         done = self.study.pulls - self._pulls
         left = math.inf
         if done:
-            left = pulls_left(standing, runs, self.first) * elapsed / done
+            left = standing.pulls_left(runs, self.first) * elapsed / done
         words = [f"{count(self.study.pulls)} runs, {duration(elapsed)}"]
         if left < math.inf:
             words.append(f"about {duration(min(left, max(0.0, self.limit - elapsed)))} left (an estimate)")
@@ -119,7 +119,7 @@ def _table(
             quantile_cell(arm.observed / unit.size, censored) if arm.n else "",
             _interval(arm, unit),
             place,
-            "" if place == "leads" else bar(_share(standing, arm.name)),
+            "" if place == "leads" else bar(standing.share(arm.name)),
             style=style,
         )
     return table
@@ -149,41 +149,6 @@ def _place(standing: Standing, arm: str) -> str:
     if arm == standing.leader:
         return "leads"
     return "candidate" if arm in standing.alive else "excluded"
-
-
-def _share(standing: Standing, arm: str) -> float:
-    if arm not in standing.alive:
-        return 1.0
-    return min(1.0, max(0.0, standing.against.get(arm, 0.0) / standing.log_threshold))
-
-
-def pulls_left(standing: Standing, runs: Mapping[str, int], first: int) -> float:
-    """Estimate how many more pulls a decision takes, if evidence goes on growing in proportion to them.
-
-    Infinite while the evidence against some candidate is not positive.
-
-    Examples
-    --------
-    >>> standing = Standing("A", ("A", "B"), {"B": 2.0}, 4.0)
-    >>> pulls_left(standing, {"A": 20, "B": 20}, first=16)
-    40.0
-    >>> pulls_left(standing, {"A": 10, "B": 16}, first=16)
-    6
-    """
-    missing = sum(max(0, first - n) for n in runs.values())
-    if missing:
-        return missing
-    own, leader = 0.0, 0.0
-    for arm in standing.alive:
-        if arm == standing.leader:
-            continue
-        evidence = standing.against.get(arm, 0.0)
-        if evidence <= 0:
-            return math.inf
-        growth = max(0.0, standing.log_threshold / evidence - 1)
-        own += runs[arm] * growth
-        leader = max(leader, runs[standing.leader or arm] * growth)
-    return own + leader
 
 
 def duration(seconds: float) -> str:

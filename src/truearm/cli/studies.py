@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.claims.wording import count, name_of
 from truearm.cli import options
@@ -16,7 +17,6 @@ from truearm.cli.telling import html_page
 from truearm.problem import Problem, check_arms
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
-from truearm.report.ratios import ratios
 from truearm.study import Study
 from truearm.world.commands import Command
 
@@ -145,10 +145,8 @@ def status_command(file: str, as_json: bool) -> None:
     click.echo(_line(saved))
     for arm, n in counts.items():
         place = "leads" if arm == standing.leader else "candidate" if arm in standing.alive else "excluded"
-        share = max(0.0, standing.against.get(arm, 0.0) / standing.log_threshold)
-        against = (
-            "" if arm == standing.leader else f", evidence {min(100, round(100 * share))} % of what excludes it"
-        )
+        share = standing.share(arm)
+        against = "" if arm == standing.leader else f", evidence {round(100 * share)}% of what excludes it"
         click.echo(f"{name_of(arm)}: {place}, {count(n)} pulls{'' if place == 'leads' else against}")
     for pull in out:
         click.echo(f"out: ticket {pull.ticket}, {name_of(pull.arm)}")

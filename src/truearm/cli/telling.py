@@ -12,6 +12,7 @@ from textwrap import fill
 from typing import Any
 
 from truearm.claims.certificate import Status, Tapes
+from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
 from truearm.claims.wording import amount, count, name_of, number
 from truearm.cli.asked import Asked
@@ -21,9 +22,8 @@ from truearm.errors import InvalidArgument
 from truearm.events import Reading
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
-from truearm.report.ratios import Ratio, ratios
 from truearm.world.commands import needs_shell
-from truearm.world.processes import machine
+from truearm.world.machine import machine
 
 _QUICK = 0.005  # seconds: below it hyperfine too advises against a shell
 _FORMATS = ("json", "csv", "markdown", "html")

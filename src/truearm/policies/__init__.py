@@ -4,6 +4,7 @@
 new state. Readings are oriented: bigger is better. The rules live in the siblings, which never import each other.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
@@ -76,6 +77,41 @@ class Standing(NamedTuple):
     log_threshold: float
     so_far: Verdict | None = None
     """The verdict if it all ended now, with the claims made up to now."""
+
+    def share(self, arm: str) -> float:
+        """Return how much of the evidence that rejects an arm there is, from 0 to 1."""
+        if arm not in self.alive:
+            return 1.0
+        return (
+            min(1.0, max(0.0, self.against.get(arm, 0.0) / self.log_threshold)) if self.log_threshold > 0 else 0.0
+        )
+
+    def pulls_left(self, pulls: Mapping[str, int], first: int) -> float:
+        """Estimate how many more pulls a decision takes, if evidence goes on growing in proportion to them.
+
+        Infinite while the evidence against some candidate is not positive; `first` are the pulls of every arm
+        before the first decision.
+
+        Examples
+        --------
+        >>> standing = Standing("A", ("A", "B"), {"B": 2.0}, 4.0)
+        >>> standing.pulls_left({"A": 20, "B": 20}, first=16), standing.pulls_left({"A": 10, "B": 16}, first=16)
+        (40.0, 6)
+        """
+        missing = sum(max(0, first - n) for n in pulls.values())
+        if missing:
+            return missing
+        own, leader = 0.0, 0.0
+        for arm in self.alive:
+            if arm == self.leader:
+                continue
+            evidence = self.against.get(arm, 0.0)
+            if evidence <= 0:
+                return math.inf
+            growth = max(0.0, self.log_threshold / evidence - 1)
+            own += pulls[arm] * growth
+            leader = max(leader, pulls[self.leader or arm] * growth)
+        return own + leader
 
 
 def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own

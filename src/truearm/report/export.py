@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from truearm.claims.certificate import Tapes
+from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
 from truearm.events import Event, Reading
-from truearm.report.ratios import Ratio, ratios
 from truearm.report.text import standing_of
 from truearm.world.commands import Command
 

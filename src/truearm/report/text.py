@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from truearm.analysis import Analysis
 from truearm.claims.certificate import Status
+from truearm.claims.ratios import Ratio
 from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.claims.wording import Voice, count, interval_ends, name_of, number, quantile_name, summary
 from truearm.problem import Handicap, Tolerance
-from truearm.report.ratios import Ratio
 
 
 class Unit(NamedTuple):

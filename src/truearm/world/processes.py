@@ -1,4 +1,4 @@
-"""Where readings come from: a user's command or a frame of data, made into `arm -> float`.
+"""Where readings come from: a user's command, made into `arm -> float`.
 
 What touches processes and the clock lives here; nothing here decides, remembers or prints. A pull that goes
 wrong is never retried and never dropped, because both would be contamination of our own making: a time-out
@@ -16,7 +16,6 @@ is therefore measured through a small launcher, whose own floor of about 5 MB is
 import ast
 import math
 import os
-import platform
 import re
 import resource
 import select
@@ -32,11 +31,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from truearm.errors import CommandFailed, InvalidArgument
 from truearm.problem import check_count, check_positive
@@ -591,86 +587,3 @@ def warm_up(source: Source, arms: Sequence[str], runs: int) -> None:
         for arm in arms:
             with suppress(TimeoutError):
                 source(arm)
-
-
-def frame_source(
-    frame: Mapping[str, Sequence[float]],
-    arms: Sequence[str],
-    rng: np.random.Generator | None = None,
-) -> Source:
-    """Return the source that reads from columns of numbers, one per arm.
-
-    With a generator it draws with replacement. Each arm has a stream of its own, so the n-th pull of an arm
-    is the same draw however the arms are interleaved (audit 1.m). Without one it reads every column once in
-    order, and raises EOFError when a column has ended. It may be called from several threads; it cannot be
-    pickled, because copies in several processes would repeat the same readings.
-
-    Parameters
-    ----------
-    frame
-        Anything with ``frame[arm]``: a dict of lists, a pandas or polars frame.
-    arms
-        The columns to read.
-    rng
-        Where the draws come from; None reads in order.
-
-    Examples
-    --------
-    >>> source = frame_source({"A": [1, 2], "B": [5, 6]}, ["A", "B"])
-    >>> source("A"), source("B"), source("A")
-    (1.0, 5.0, 2.0)
-    """
-    columns = {arm: _column(frame, arm) for arm in arms}
-    streams = dict(zip(arms, rng.spawn(len(arms)), strict=True)) if rng else {}
-    places = {arm: iter(range(column.size)) for arm, column in columns.items()}
-    lock = threading.Lock()
-
-    def source(arm: str) -> float:
-        column = columns[arm]
-        with lock:
-            place = streams[arm].integers(column.size) if streams else next(places[arm], None)
-        if place is None:
-            msg = f"frame has no more than {column.size} readings of arm {arm!r}; stop there, or pass rng"
-            raise EOFError(msg)
-        return float(column[place])
-
-    return source
-
-
-def _column(frame: Mapping[str, Sequence[float]], arm: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    values = list(frame[arm])
-    for row, value in enumerate(values):
-        if isinstance(value, str | bytes):
-            msg = f"frame must hold numbers, but row {row} of column {arm!r} is {value!r}"
-            raise InvalidArgument(msg)
-    if not values:
-        msg = f"frame must hold at least one reading of arm {arm!r}, but column {arm!r} is empty"
-        raise InvalidArgument(msg)
-    return np.asarray(values, dtype=np.float64)
-
-
-def machine() -> dict[str, str | int]:
-    """Return what a reader of an export should know of the machine, and nothing of whose it is.
-
-    Examples
-    --------
-    >>> sorted(machine())
-    ['architecture', 'cpus', 'processor', 'python', 'release', 'system', 'truearm']
-    """
-    return {
-        "system": platform.system(),
-        "release": platform.release(),
-        "architecture": platform.machine(),
-        "processor": _processor(),
-        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        "python": platform.python_version(),
-        "truearm": metadata.version("truearm"),
-    }
-
-
-def _processor() -> str:
-    with suppress(OSError):
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-        if found:
-            return neutralized(found[1])
-    return platform.processor()
