@@ -47,7 +47,11 @@ def timed(build):
 
 def main():
     ways = {"join": by_join, "+=": by_plus, "f-string": by_format, "list, then join": by_list}
-    result = ta.find_best({name: timed(build) for name, build in ways.items()}, goal="min", max_seconds=20)
+    for build in ways.values():
+        build()  # the first call of anything is slow
+    arms = {name: timed(build) for name, build in ways.items()}
+    beside = ta.TopTwo(balanced=True)  # timings drift with the machine: pull all ways side by side
+    result = ta.find_best(arms, goal="min", policy=beside, max_seconds=20)
     print(result)
     for arm in result.arms:
         where = f"[{arm.low:.1f}, {arm.high:.1f}]"
