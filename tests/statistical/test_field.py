@@ -559,8 +559,8 @@ def popping(folder, tapes):
 def test_a_race_does_not_certify_who_fails_or_hangs_when_slow(tmp_path, first):
     """A looks better only because its slow runs fail (was certified in 25 of 25) or hang (200 of 200).
 
-    Three races of either kind per order of the commands: a fault that certifies half of them is found with a chance
-    of 1 - 2^-6 = 98%; none of these laws can be decided for A, so one wrong race is a fault.
+    Three races of either kind per order of commands: a fault that certifies half of them is found with a chance of
+    1 - 2^-6 = 98%; none of these laws can be decided for A, so one wrong race is a fault.
     """
     rng = np.random.default_rng(61)
     for number in range(3):
