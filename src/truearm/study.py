@@ -717,8 +717,9 @@ class Study:
         for i, tape in enumerate(self._tapes):
             tape.advance()
             upto = max(tape.prefix, tape.issued if self._verdict_due else tape.issued - _LATE)
-            told = tape.told[self._seen[i] : upto]
-            self._serials[i] = self._serials[i].extended(tape.values[self._seen[i] : upto][told])
+            new = slice(self._seen[i], upto)
+            values = tape.values[new] if upto <= tape.prefix else tape.values[new][tape.told[new]]
+            self._serials[i] = self._serials[i].extended(values)
             self._seen[i] = max(self._seen[i], upto)
         return alarms.dependence(self.problem, self._serials)
 

@@ -38,6 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+Scores = NDArray[np.uint8]
 
 LOG_DOUBT = math.log(400.0)
 """What `combined` must reach before a study is doubtful: at most 1 of 400 studies of independent readings."""
@@ -60,12 +61,14 @@ CASH = 0.5
 EVERY, SHARED = 32, 0.1
 """After so many ranks this part of all capital is shared out anew; .03 to .2 find nearly as many loads."""
 
-LOOKS = (64, 0.25)
+LOOKS = (64, 1.0)
 """A look is due after so many readings, and after this growth: a call costs as much as ranking a hundred."""
 
 _KEEP = np.array([0.0 if memory == 1.0 else math.exp(-1 / memory) for memory in MEMORIES])
 _SHARES = np.append(np.full(_KEEP.size, (1 - CASH) / _KEEP.size), CASH)
+_RENEWED = SHARED * _SHARES
 _NONE = np.empty(0)
+_NO_SCORES = np.empty(0, dtype=np.uint8)
 _CHUNK = 128  # values ranked among each other by comparing all pairs
 _BEFORE = np.tri(_CHUNK, k=-1, dtype=bool)
 
@@ -77,7 +80,16 @@ def _powers() -> tuple[Floats, Floats]:
     return powers, np.where(lag >= 0, powers[:, np.maximum(lag, 0)], 0.0)
 
 
+def _sums_of_powers() -> Floats:
+    """Return 1 + the sum of keep^j over earlier ranks, row by row as long as it changes."""
+    count = np.arange(_SETTLED * EVERY).reshape(-1, 1, EVERY)
+    finite = 1 + (1 - _KEEP[:-1, None] ** count) / (1 - _KEEP[:-1, None])
+    return np.concatenate((finite, 1.0 + count), axis=1)
+
+
+_SETTLED = 80  # rows after which a memory of 64 ranks is full to the last digit
 _POWERS, _SUMS = _powers()
+_WEIGHTS = _sums_of_powers()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,16 +121,12 @@ class Purse:
         rows = np.concatenate((centered, np.zeros(-centered.size % EVERY))).reshape(-1, EVERY)  # no bet on zeros
         before = _sums_before(rows, self.sums)
         growth = _growth(rows, before[:, :, :EVERY], self.shared)
-        parts, log_total, top = self.parts, self.log_total, 0.0
-        for i in range(rows.shape[0]):
-            totals = parts @ growth[i]
-            top = max(top, log_total + math.log(totals.max()))
-            if i < whole:
-                end = float(totals[-1])
-                parts = (1 - SHARED) / end * parts * growth[i, :, -1] + SHARED * _SHARES
-                log_total += math.log(end)
+        parts, log_totals = _shared_out(growth[:, :, -1], self.parts)
+        highest = np.log(np.matmul(parts[: rows.shape[0], None, :], growth).max(axis=(1, 2)))
+        top = max(0.0, self.log_total + float((log_totals[: rows.shape[0]] + highest).max(initial=-math.inf)))
         sums = before[whole - 1, :, EVERY] if whole else self.sums
-        return Purse(self.shared + whole, sums, parts, log_total, centered[centered.size - left :]), top
+        log_total = self.log_total + float(log_totals[whole])
+        return Purse(self.shared + whole, sums, parts[whole], log_total, centered[centered.size - left :]), top
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +155,7 @@ class Serial:
     log_evidence: float = 0.0
     earlier: Floats = field(default_factory=lambda: _NONE, repr=False)  # values of this epoch, sorted
     cuts: Floats = field(default_factory=lambda: _NONE, repr=False)
-    rest: Floats = field(default_factory=lambda: _NONE, repr=False)  # readings that do not fill a block yet
+    rest: Scores = field(default_factory=lambda: _NO_SCORES, repr=False)  # of an unfinished block
     purse: Purse = field(default_factory=Purse, repr=False)
 
     def extended(self, readings: ArrayLike) -> "Serial":
@@ -160,7 +168,8 @@ class Serial:
         (4, 3)
         """
         given = np.asarray(readings, dtype=np.float64)
-        new = given[~np.isnan(given)]
+        lacking = np.isnan(given)
+        new = given[~lacking] if lacking.any() else given
         state = replace(self, n=self.n + given.size)
         while new.size:
             end = FULL if state.size < FULL else FULL << _epoch(state.size) + 1
@@ -209,7 +218,7 @@ def due(seen: int, n: int) -> bool:
 
     Examples
     --------
-    >>> due(0, 63), due(0, 64), due(1000, 1100), due(1000, 1250)
+    >>> due(0, 63), due(0, 64), due(1000, 1999), due(1000, 2000)
     (False, True, False, True)
     """
     return n - seen >= max(LOOKS[0], LOOKS[1] * seen)
@@ -234,15 +243,15 @@ def _singly(state: Serial, readings: Floats) -> Serial:
 
 def _in_blocks(state: Serial, readings: Floats) -> Serial:
     block = 2 << _epoch(state.size)
-    above = np.zeros(readings.size)
+    above = np.zeros(readings.size, dtype=np.uint8)
     for cut in state.cuts.tolist():
-        above += readings > cut
+        above += (readings > cut).view(np.uint8)
     above = np.concatenate((state.rest, above))
     whole = above.size - above.size % block
     size = state.size + readings.size
     after = replace(state, size=size, rest=above[whole:])
     if whole:
-        after = _ranked(after, above[:whole].reshape(-1, block).sum(axis=1))
+        after = _ranked(after, above[:whole].reshape(-1, block).sum(axis=1, dtype=np.float64))
     return replace(after, earlier=_NONE) if _epoch(size) > _epoch(state.size) else after
 
 
@@ -259,38 +268,52 @@ def _ranked(state: Serial, values: Floats) -> Serial:
 
 def _ranks(values: Floats, earlier: Floats, tie_breakers: Floats) -> tuple[Floats, Floats]:
     """Return each value's rank in (0, 1) among all before it, and all of them sorted."""
+    together = np.sort(np.concatenate((earlier, values)), kind="stable")
     before = _BEFORE[: values.size, : values.size]
     below = earlier.searchsorted(values) + ((values[:, None] > values) & before).sum(axis=1)
-    upto = earlier.searchsorted(values, side="right") + ((values[:, None] >= values) & before).sum(axis=1)
+    upto = below
+    if (together[1:] == together[:-1]).any():
+        upto = earlier.searchsorted(values, side="right") + ((values[:, None] >= values) & before).sum(axis=1)
     sizes = np.arange(earlier.size + 1, earlier.size + values.size + 1)
-    ranks = (below + tie_breakers * (1 + upto - below)) / sizes  # evidence T12
-    return ranks, np.sort(np.concatenate((earlier, values)), kind="stable")
+    return (below + tie_breakers * (1 + upto - below)) / sizes, together  # evidence T12
 
 
 def _sums_before(rows: Floats, sums: Floats) -> Floats:
     """Return for each row and memory the weighted sums of ranks before each place and after the last one."""
     within = np.moveaxis(rows @ _SUMS, 0, 1)
-    for i in range(rows.shape[0]):
-        within[i] += _POWERS * sums[:, None]
-        sums = within[i, :, EVERY]
+    starts = np.empty((rows.shape[0], _KEEP.size))
+    for i, row in enumerate(within[:, :, EVERY]):
+        starts[i] = sums
+        sums = row + _POWERS[:, EVERY] * sums
+    within += starts[:, :, None] * _POWERS
     return within
 
 
 def _growth(rows: Floats, before: Floats, shared: int) -> Floats:
     """Return by how much each bettor, and cash at the end, has multiplied its part at each place of each row."""
-    count = np.arange(shared * EVERY, (shared + rows.shape[0]) * EVERY).reshape(-1, EVERY)
-    expected = before / _weights(count)
-    bets = np.clip(STRENGTH * expected, -LIMIT, LIMIT)
+    bets = np.clip(STRENGTH * before / _weights(shared, rows.shape[0]), -LIMIT, LIMIT)
     growth = np.ones((rows.shape[0], _KEEP.size + 1, EVERY))
     np.cumprod(1 + bets * rows[:, None, :], axis=2, out=growth[:, :-1])  # evidence T12
     return growth
 
 
-def _weights(count: NDArray[np.intp]) -> Floats:
-    """Return 1 + the sum of keep^j over so many earlier ranks, for each memory: averages begin with a zero."""
-    weights = np.empty((count.shape[0], _KEEP.size, EVERY))
-    for i, keep in enumerate(_KEEP.tolist()):
-        weights[:, i] = 1 + (count if keep == 1 else (1 - keep**count) / (1 - keep))
+def _shared_out(ends: Floats, parts: Floats) -> tuple[Floats, Floats]:
+    """Return the parts of the capital and the log growth of all of it before each row, and after the last one."""
+    after, log_totals = np.empty((ends.shape[0] + 1, parts.size)), np.zeros(ends.shape[0] + 1)
+    after[0] = parts
+    for i, end in enumerate(ends):
+        grown = after[i] * end
+        total = float(grown.sum())
+        after[i + 1] = (1 - SHARED) / total * grown + _RENEWED
+        log_totals[i + 1] = log_totals[i] + math.log(total)
+    return after, log_totals
+
+
+def _weights(shared: int, rows: int) -> Floats:
+    """Return 1 + the sum of keep^j over all earlier ranks, for each memory: averages begin with a zero."""
+    first, last = min(shared, _SETTLED), min(shared + rows, _SETTLED)
+    weights = np.concatenate((_WEIGHTS[first:last], np.repeat(_WEIGHTS[-1:], rows - (last - first), axis=0)))
+    weights[:, -1] = 1 + np.arange(shared * EVERY, (shared + rows) * EVERY).reshape(-1, EVERY)
     return weights
 
 
