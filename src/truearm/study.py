@@ -311,11 +311,12 @@ class Study:
         ticket = pull.ticket if isinstance(pull, Pull) else pull
         arm, place = self._slot(ticket)
         tape = self._tapes[arm]
-        number = self._number(value, arm, ticket)
+        plain = type(value) is float  # the usual case, at the least cost
+        number = value if plain else self._number(value, arm, ticket)
         if tape.told[place]:
             self._repeated(ticket, number, float(tape.values[place]), self.problem.arms[arm])
             return
-        log, notes = self._log, value.notes if isinstance(value, Noted) else None
+        log, notes = self._log, value.notes if not plain and isinstance(value, Noted) else None
         if self._append is not None:
             self._write([Reading(int(ticket), log.names[arm], number, notes)])
         if notes is not None:
@@ -535,22 +536,18 @@ class Study:
         return snapshot
 
     def _slot(self, ticket: int) -> tuple[int, int]:
-        if (
-            isinstance(ticket, bool)
-            or not isinstance(ticket, int | np.integer)
-            or not 0 <= ticket < len(self._log.arms)
-        ):
+        log = self._log
+        known = type(ticket) is int or (isinstance(ticket, int | np.integer) and not isinstance(ticket, bool))
+        if not known or not 0 <= ticket < len(log.arms):
             msg = f"ticket {ticket!r} was never handed out; tell the pulls that ask returned"
             raise ProtocolError(msg)
-        arm, place = self._log.arms[ticket], self._log.draws[ticket]
-        if ticket in self._log.released:
+        arm, place = log.arms[ticket], log.draws[ticket]
+        if ticket in log.released:
             msg = f"ticket {ticket} of {self.problem.arms[arm]!r} was released; its place has a new ticket"
             raise ProtocolError(msg)
         return arm, place
 
     def _number(self, value: object, arm: int, ticket: int) -> float:
-        if type(value) is float:
-            return value
         name = f"value of ticket {ticket} ({self.problem.arms[arm]!r})"
         return as_number(name, value, "tell nan for a reading that went wrong", boolean=True)
 
