@@ -1,7 +1,18 @@
 """What readings say about an order of arms: one judge, and what it is made of."""
 
 from truearm.evidence.comparison import Comparison, breakdown, is_better
-from truearm.evidence.cuts import Evidence, Stake, fixed_pair, fixed_term, mixture_term, pair, pooled, portfolio
+from truearm.evidence.cuts import (
+    Evidence,
+    Leg,
+    Portfolio,
+    Stake,
+    fixed_pair,
+    fixed_term,
+    mixture_term,
+    pair,
+    pooled,
+    portfolio,
+)
 from truearm.evidence.judge import Entry, Judge, best_looking
 from truearm.evidence.levels import Levels, Rule, p_value_of, pair_rule, rule_for, threshold
 from truearm.evidence.points import Breakdown, breakdown_estimate, breakdown_point
@@ -13,7 +24,9 @@ __all__ = [
     "Entry",
     "Evidence",
     "Judge",
+    "Leg",
     "Levels",
+    "Portfolio",
     "Rule",
     "Stake",
     "best_looking",
