@@ -81,7 +81,7 @@ class Claim(NamedTuple):
     counts: tuple[int, ...]
     """Pulls issued to each arm when the claim was made."""
     entered: int
-    """How many arms had been leader by then: the stakes of the pooled rule."""
+    """How many entries of the pooled rule had begun by then; the last of them had not ended."""
     log_evidence: float
     tolerant: bool = False
     """Whether the claim is only that the arm is not better than the leader by more than the tolerance."""
@@ -115,10 +115,11 @@ class Exclusion(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """An arm became leader for the first time after this many of its pulls (evidence T5)."""
+    """An arm was followed from after this many of its pulls until it had had so many (evidence T5')."""
 
     arm: str
     since: int
+    until: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +207,7 @@ class Certificate:
     >>> tapes = {"A": np.arange(40.0, 80.0), "B": np.arange(0.0, 40.0)}
     >>> claim = Claim("B", "A", (40, 40), 1, 13.0)
     >>> certificate = Certificate(
-    ...     problem=problem, rule="pooled", best="A", entries=(Entered("A", 16),), claims=(claim,),
+    ...     problem=problem, rule="pooled", best="A", entries=(Entered("A", 16, 40),), claims=(claim,),
     ...     digest=digest(problem, tapes),
     ... )
     >>> certificate.verify(tapes)
@@ -263,10 +264,12 @@ class Certificate:
                     raise VerificationError(msg)
         for claim in self.claims:
             counts = dict(zip(self.problem.arms, claim.counts, strict=True))
-            for entry in self.entries[: claim.entered]:
-                if not 0 <= entry.since <= counts[entry.arm]:
-                    msg = f"{entry.arm!r} cannot lead since pull {entry.since} of {counts[entry.arm]}"
+            followed = dict.fromkeys(self.problem.arms, 0)
+            for arm, since, until in self.entries[: claim.entered]:
+                if not followed[arm] <= since <= min(until, counts[arm]):  # evidence T5': no pull counts twice
+                    msg = f"{arm!r} cannot be followed from pull {since} of {counts[arm]} to pull {until}"
                     raise VerificationError(msg)
+                followed[arm] = until
 
     def evidence(self, claim: Claim, readings: Tapes) -> Callable[[Strength | None], float]:
         """Return the log-evidence of a claim, recomputed from the readings, as a function of the levels."""
@@ -287,11 +290,15 @@ class Certificate:
         def head(arm: str, n: int) -> Sample:
             return sample_of(readings.get(arm, ()), n, self.problem, arm) if arm in involved else EMPTY
 
+        counts = dict(zip(arms, claim.counts, strict=True))
         return Judge.of(
             self.problem,
-            [head(arm, n) for arm, n in zip(arms, claim.counts, strict=True)],
+            [head(arm, n) for arm, n in counts.items()],
             leader=arms.index(claim.leader),
-            entries=[Entry(arms.index(e.arm), head(e.arm, e.since)) for e in entered],
+            entries=[
+                Entry(arms.index(e.arm), head(e.arm, e.since), head(e.arm, min(e.until, counts[e.arm])))
+                for e in entered
+            ],
             design=self.design,
             ordered=self.rule == "pooled",
         )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from truearm.claims import alarms
 from truearm.claims.certificate import Alarm, Certificate, Claim, Status, Tapes, Verdict, digest, sample_of
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.evidence import Breakdown, Entry, Judge, Strength
+from truearm.evidence import Breakdown, Entry, Judge, Strength, rule_for
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
@@ -84,7 +84,7 @@ def certify(
         ties=ties,
         candidates=candidates,
         pulls=counts,
-        breakdown=_breakdown(found) if compared else _NOTHING,
+        breakdown=_breakdown(found, verdict) if compared else _NOTHING,
         breakdown_estimate=_breakdown_estimate(judge) if compared else _NOTHING,
         tolerance=_tolerance(judge, verdict) if compared else math.inf,
         better_by=_leads(judge, verdict) if compared else (),
@@ -244,11 +244,13 @@ def rejections(
     problem, arms = certificate.problem, certificate.problem.arms
     latest = (arms[leader], tuple(s.n for s in samples))
     entries = [
-        Entry(arms.index(e.arm), sample_of(tapes[e.arm], e.since, problem, e.arm)) for e in certificate.entries
+        Entry(arms.index(arm), *(sample_of(tapes[arm], n, problem, arm) for n in (since, until)))
+        for arm, since, until in certificate.entries
     ]
     now = Judge.of(
         problem, samples, leader=leader, entries=entries, design=certificate.design, ordered=bool(entries)
     )
+    pairs = rule_for(problem, design=certificate.design)
     earlier = {
         arms.index(claim.arm): certificate.judge(claim, tapes)
         for claim in certificate.claims
@@ -260,7 +262,7 @@ def rejections(
             {
                 i: judge if adversary is None else judge.under(adversary)
                 for i, judge in earlier.items()
-                if adversary is None or now.under(adversary).rule == certificate.rule
+                if adversary is None or now.under(adversary).rule == pairs
             },
         )
         for adversary in (None, *Adversary)
@@ -308,8 +310,8 @@ def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
     )
 
 
-def _breakdown(found: Mapping[Adversary | None, Rejections]) -> Breakdown:
-    """Return eps* per adversary, certified (evidence T6)."""
+def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -> Breakdown:
+    """Return eps* per adversary, certified (evidence T6): by pairs, and at least what was decided."""
     judge = found[None].judge
     rivals = [i for i in range(len(judge.samples)) if i != judge.leader]
     closest = sorted(rivals, key=lambda i: -judge.looks(i))  # decides it: the others are quick
@@ -321,8 +323,15 @@ def _breakdown(found: Mapping[Adversary | None, Rejections]) -> Breakdown:
 
     oblivious, prescient = point(Adversary.OBLIVIOUS), point(Adversary.PRESCIENT)
     if prescient is not None and judge.symmetric:
-        return Breakdown(oblivious, prescient, prescient / 2)  # T6: one threshold
-    return Breakdown(oblivious, prescient, point(Adversary.MALICIOUS))
+        points = oblivious, prescient, prescient / 2  # T6: one threshold
+    else:
+        points = oblivious, prescient, point(Adversary.MALICIOUS)
+    declared = judge.problem.contamination
+    if declared is None or verdict.rule != "pooled" or verdict.status is not Status.CERTIFIED:
+        return Breakdown(*points)
+    order = list(Adversary)  # each is a special case of the next
+    decided = order.index(declared.adversary)
+    return Breakdown(*(max(p or 0.0, declared.eps) if i <= decided else p for i, p in enumerate(points)))
 
 
 def _breakdown_estimate(judge: Judge) -> Breakdown:

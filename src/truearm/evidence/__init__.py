@@ -1,7 +1,18 @@
 """What readings say about an order of arms: one judge, and what it is made of."""
 
 from truearm.evidence.comparison import Comparison, breakdown, is_better
-from truearm.evidence.cuts import Evidence, Stake, fixed_pair, fixed_term, mixture_term, pair, pooled, portfolio
+from truearm.evidence.cuts import (
+    Evidence,
+    Leg,
+    Portfolio,
+    Stake,
+    fixed_pair,
+    fixed_term,
+    mixture_term,
+    pair,
+    pooled,
+    portfolio,
+)
 from truearm.evidence.judge import Entry, Judge, Least, Margin, QuantileJudge, best_looking
 from truearm.evidence.levels import Levels, Rule, Strength, Trust, p_value_of, pair_rule, rule_for, threshold
 from truearm.evidence.points import Breakdown, breakdown_estimate, breakdown_point
@@ -14,8 +25,10 @@ __all__ = [
     "Evidence",
     "Judge",
     "Least",
+    "Leg",
     "Levels",
     "Margin",
+    "Portfolio",
     "QuantileJudge",
     "Rule",
     "Stake",

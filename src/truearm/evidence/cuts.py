@@ -4,13 +4,13 @@ A cut splits the line into a lower set L and an upper set U. If arm j is at leas
 cut at which L holds at least p- of arm i and U at least p+ of arm j, at every pull and whatever the adversary
 does (evidence T2). The product of the two arms' e-values at that cut is then a supermartingale (T1), and its
 minimum over all cuts, which needs no knowledge of the cut, is evidence that j is worse. Everything here is
-that minimum, for one rival (`pair`) or for a portfolio of rivals (`pooled`), in one design or the other.
+that minimum, for one rival (`pair`) or for a portfolio that follows the leader (`pooled`), in one design or the
+other.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,42 +19,72 @@ from scipy.special import bdtr, lambertw
 
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.evidence.levels import Levels
-from truearm.evidence.sample import EMPTY, Sample
+from truearm.evidence.sample import Sample
 
 Floats = NDArray[np.float64]
 
 _FANOUT = 8  # pieces an open stretch of ranks is cut into; 4 to 16 cost the same within 20 %
 _COARSE = 32  # first pieces of the whole range of ranks
+_UNIFORM = 0.05  # share of the capital on the leader's whole sample; evidence T5'
+_TOLERANT = 0.5  # the same where that share alone may end a study, within a tolerance
 
 
 class Stake(NamedTuple):
-    """A bet that one rival is better: its sample, its share of the capital, what it saw before it was placed.
+    """A bet that one rival is better, on its whole sample.
 
     Examples
     --------
-    >>> Stake(Sample.of([1.0, 2.0])).log_share
-    0.0
+    >>> Stake(Sample.of([1.0, 2.0])).sample.n
+    2
     """
 
     sample: Sample
-    log_share: float = 0.0
-    before: Sample = EMPTY
-    """Readings pulled before the bet; they do not count for it (evidence T5)."""
     closed: bool = False
     """Whether readings at the cut count as below it: for rivals without priority over the arm (T3, ties)."""
 
 
-class Evidence(NamedTuple):
-    """The least log-evidence over all cuts, and the rank of the judged arm's reading at which it is found.
+class Leg(NamedTuple):
+    """What the bet on a leader gained or lost while that arm led: its e-value at the end over that at the start.
 
     Examples
     --------
-    >>> Evidence(3.2, 10).log_value
+    >>> Leg(Sample.of([1.0, 2.0]), Sample.of([1.0, 2.0, 3.0])).end.n
+    3
+    """
+
+    start: Sample
+    end: Sample
+    """The readings of `start` and those pulled since."""
+    closed: bool = False
+
+
+class Portfolio(NamedTuple):
+    """Who bets against an arm: a share of the capital on one rival's whole sample, the rest from leg to leg.
+
+    Examples
+    --------
+    >>> Portfolio(Stake(Sample.of([1.0]))).legs
+    ()
+    """
+
+    whole: Stake | None
+    log_whole: float = 0.0
+    legs: tuple[Leg, ...] = ()
+    log_legs: float = -math.inf
+
+
+class Evidence(NamedTuple):
+    """The least log-evidence over all cuts, the cut, and how many readings of the judged arm are below it.
+
+    Examples
+    --------
+    >>> Evidence(3.2, 10, 0.5).log_value
     3.2
     """
 
     log_value: float
     rank: int
+    cut: float
 
 
 Term = Callable[
@@ -63,7 +93,7 @@ Term = Callable[
 
 
 Lift = Callable[[Floats], Floats]
-"""A nondecreasing map of cuts: rivals are cut at its values, so that an order is judged up to a shift."""
+"""A nondecreasing map of the judged arm's readings, so that an order is judged up to a shift (evidence T7)."""
 
 
 def mixture_term(prior: Prior = DEFAULT_PRIOR) -> Term:
@@ -95,45 +125,56 @@ def fixed_term(count: Floats, n: float | NDArray[Any], level: float) -> Floats:
     return -np.log(np.maximum(tail, 1e-300))  # a floor on p is a floor on the evidence: conservative
 
 
+class _Sides(NamedTuple):
+    """The parts of the product at some cuts, as logarithms; the higher the cut, the higher the first part.
+
+    All others fall: the higher the cut, the more of the rivals' readings are below it. `starts` divides.
+    """
+
+    own: Floats
+    whole: Floats
+    ends: Floats
+    starts: Floats
+
+    def picked(self, which: NDArray[Any]) -> "_Sides":
+        return _Sides(*(part[which] for part in self))
+
+    def joined(self, other: "_Sides") -> "_Sides":
+        return _Sides(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
+
+
 @dataclass(frozen=True, slots=True)
 class _Cuts:
-    """Both sides of the product, as functions of the rank r: the cut just below the judged arm's X_(r+1)."""
+    """The product as a function of the cut."""
 
     own: Sample
-    stakes: Sequence[Stake]
+    rivals: Portfolio
     levels: Levels
-    log_cash: float
     term: Term
-    lift: Lift | None = None
-    """Where the rivals' readings are cut, from where the judged arm's are (evidence T7)."""
 
-    def sides(self, ranks: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Return the judged arm's own evidence, rising with the cut, and the log of the portfolio, falling.
+    def at_ranks(self, ranks: NDArray[np.intp]) -> _Sides:
+        """Return the parts at the cuts just below the judged arm's X_(r+1)."""
+        values = self.own.values
+        beyond = ranks >= values.size
+        cuts = values[np.minimum(ranks, values.size - 1)] if values.size else np.full(ranks.shape, np.inf)
+        return self._sides(values.size - ranks + self.own.unknown, cuts, beyond)
 
-        The higher the cut, the fewer of the arm's own readings are above it and the more of the rivals' below.
-        """
-        own, stakes = self.own, self.stakes
-        beyond = ranks >= own.values.size
-        cuts = (
-            own.values[np.minimum(ranks, own.values.size - 1)] if own.values.size else np.full(ranks.shape, np.inf)
-        )
-        cuts = cuts if self.lift is None else self.lift(cuts)
-        counts, sizes = [own.values.size - ranks + own.unknown], [[own.n]]
-        for stake in stakes:
-            count = np.where(beyond, _all_below(stake.sample), stake.sample.below(cuts, closed=stake.closed))
-            n = stake.sample.n
-            if stake.before.n:
-                early = np.where(beyond, _all_below(stake.before), stake.before.below(cuts, closed=stake.closed))
-                count, n = count - early, n - stake.before.n
-            counts.append(count)
-            sizes.append([n])
-        first, bets = self._terms(np.array(counts, dtype=np.float64), np.array(sizes))
-        if not stakes:
-            return first, np.full(ranks.shape, self.log_cash)
-        if len(stakes) == 1 and self.log_cash == -np.inf:
-            return first, bets[0] + stakes[0].log_share  # spare the sum, and its rounding
-        shares = np.array([[stake.log_share] for stake in stakes])
-        return first, np.logaddexp(np.logaddexp.reduce(bets + shares, axis=0), self.log_cash)
+    def at(self, cuts: Floats) -> _Sides:
+        """Return the parts at any cuts."""
+        return self._sides(self.own.above(cuts), cuts, np.zeros(cuts.shape, dtype=bool))
+
+    def _sides(self, above: NDArray[np.intp], cuts: Floats, beyond: NDArray[np.bool_]) -> _Sides:
+        whole, _, legs, _ = self.rivals
+        bets = [(whole.sample, whole.closed, 0)] if whole else []
+        bets += [(leg.end, leg.closed, 0) for leg in legs]
+        bets += [(leg.start, leg.closed, leg.start.pending) for leg in legs]  # what is out hurts nowhere: T5'
+        counts, sizes = [above], [[self.own.n]]
+        for sample, closed, out in bets:
+            counts.append(np.where(beyond, _all_below(sample), sample.below(cuts, closed=closed)) - out)
+            sizes.append([sample.n])
+        first, logs = self._terms(np.array(counts, dtype=np.float64), np.array(sizes))
+        ends, starts = logs[len(logs) - 2 * len(legs) : len(logs) - len(legs)], logs[len(logs) - len(legs) :]
+        return _Sides(first, logs[0] if whole else np.zeros(cuts.shape), ends.sum(axis=0), starts.sum(axis=0))
 
     def _terms(self, counts: Floats, sizes: NDArray[Any]) -> tuple[Floats, Floats]:
         """Return the evidence of the first row at one level and that of the others at the other."""
@@ -143,6 +184,29 @@ class _Cuts:
         first = self.term(counts[0], sizes[0], self.levels.high)
         return first, self.term(counts[1:], sizes[1:], self.levels.low)
 
+    def bounded(self, low: _Sides, high: _Sides) -> Floats:
+        """Return what the product is at least, at all cuts from a low to a high one; at one cut, what it is."""
+        rivals = self.rivals
+        if not rivals.legs and rivals.log_legs == -math.inf:
+            return low.own + (high.whole + rivals.log_whole)  # spare the sum, and its rounding
+        followed = high.ends - low.starts + rivals.log_legs  # evidence T5'
+        if rivals.whole is None:
+            return low.own + followed
+        return low.own + np.logaddexp(followed, high.whole + rivals.log_whole)
+
+    def inside(self, ranks: NDArray[np.intp]) -> Floats:
+        """Return the cuts to be looked at between X_(r) and X_(r+1), for each of these ranks r.
+
+        Passing a reading raises the evidence only if a leg starts with it: the cut at it, before it is passed. If it
+        counts as below the cut that is at it, the cut before is just below.
+        """
+        found = [np.empty(0)]
+        for start, _, closed in self.rivals.legs:
+            early = start.values[start.censored :]  # censored readings are below every cut
+            early = np.nextafter(early, -np.inf) if closed else early
+            found.append(early[np.isin(self.own.count(early), ranks)])
+        return np.unique(np.concatenate(found))
+
 
 def _all_below(sample: Sample) -> int:
     return sample.size + sample.unknown
@@ -151,35 +215,65 @@ def _all_below(sample: Sample) -> int:
 def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evidence:
     """Return the exact minimum over all cuts by branch and bound.
 
-    Between ranks a < b the product is at least the rising side at a times the falling side at b; stretches where
-    that already exceeds the best value found are never looked into. Ranks inside a tie are no cuts of their own,
-    but they only overstate: the first rank of the tie has the same portfolio and less own evidence. Who only asks
-    whether the minimum is `enough` is answered sooner, by a value that lies on the same side of it.
+    Between two cuts the product is at least the rising side at the low one times the falling sides at the high
+    one, over what divides at the low one; stretches where that already exceeds the best value found are never
+    looked into. Ranks inside a tie are no cuts of their own, but they only overstate: the first rank of the tie has
+    the same portfolio and less own evidence. Who only asks whether the minimum is `enough` is answered sooner, by a
+    value that lies on the same side of it.
     """
-    size = cuts.own.values.size
+    values = cuts.own.values
+    size = values.size
     edges = np.unique(np.linspace(0, size, min(size, _COARSE) + 1).astype(np.intp))
     if guess is not None:
         edges = np.unique(np.append(edges, min(guess, size)))
-    up, down = cuts.sides(edges)
-    at = int(np.argmin(up + down))
-    best, rank = float((up + down)[at]), int(edges[at])
-    left, right, up, down = edges[:-1], edges[1:], up[:-1], down[1:]
+    sides = cuts.at_ranks(edges)
+    best, rank = _smallest(cuts, sides, edges)
+    left, right, low, high = edges[:-1], edges[1:], sides.picked(np.s_[:-1]), sides.picked(np.s_[1:])
     steps = np.arange(1, _FANOUT)
+    gaps = [np.zeros(1, dtype=np.intp)]  # below the lowest reading
     while True:
-        still = (up + down < (best if enough is None else enough)) & (right - left > 1)
-        if not still.any() or (enough is not None and best < enough):
-            return Evidence(best, rank)
-        left, right, up, down = left[still], right[still], up[still], down[still]
+        still = cuts.bounded(low, high) < (best if enough is None else enough)
+        if enough is not None and best < enough:
+            break
+        gaps.append(right[still & (right - left == 1)])
+        still &= right - left > 1
+        if not still.any():
+            break
+        left, right, low, high = left[still], right[still], low.picked(still), high.picked(still)
         inner = left[:, None] + (right - left)[:, None] * steps // _FANOUT
         flat = inner.ravel()
-        inner_up, inner_down = cuts.sides(flat)
-        at = int(np.argmin(inner_up + inner_down))
-        if inner_up[at] + inner_down[at] < best:
-            best, rank = float(inner_up[at] + inner_down[at]), int(flat[at])
+        found = cuts.at_ranks(flat)
+        value, place = _smallest(cuts, found, flat)
+        best, rank = (value, place) if value < best else (best, rank)
         shape = inner.shape
         left, right = np.column_stack((left, inner)).ravel(), np.column_stack((inner, right)).ravel()
-        up = np.column_stack((up, inner_up.reshape(shape))).ravel()
-        down = np.column_stack((inner_down.reshape(shape), down)).ravel()
+        square = [part.reshape(shape) for part in found]
+        low = _Sides(*(np.column_stack(parts).ravel() for parts in zip(low, square, strict=True)))
+        high = _Sides(*(np.column_stack(parts).ravel() for parts in zip(square, high, strict=True)))
+    least = Evidence(best, rank, float(values[rank]) if rank < size else math.inf)
+    if not cuts.rivals.legs or (enough is not None and best < enough):
+        return least
+    return _between(cuts, np.concatenate(gaps), least)
+
+
+def _smallest(cuts: _Cuts, sides: _Sides, ranks: NDArray[np.intp]) -> tuple[float, int]:
+    """Return the least value at some ranks, and the first rank that has it."""
+    logs = cuts.bounded(sides, sides)
+    at = int(np.argmin(logs))
+    return float(logs[at]), int(ranks[at])
+
+
+def _between(cuts: _Cuts, ranks: NDArray[np.intp], least: Evidence) -> Evidence:
+    """Return the least of a value and of what cuts between two readings of the judged arm give (T5')."""
+    inside = cuts.inside(ranks)
+    if not inside.size:
+        return least
+    sides = cuts.at(inside)
+    logs = cuts.bounded(sides, sides)
+    at = int(np.argmin(logs))
+    if logs[at] >= least.log_value:
+        return least
+    return Evidence(float(logs[at]), int(cuts.own.count(inside[at])), float(inside[at]))
 
 
 def pair(
@@ -208,7 +302,7 @@ def pair(
         For callers who only ask whether the evidence reaches this: the value returned is then on the right side
         of it, found sooner, and need not be the minimum.
     lift
-        Cuts the readings of `better` elsewhere than those of `worse`: up to which shift the order is judged.
+        Changes the readings of `worse`: up to which shift the order is judged.
 
     Examples
     --------
@@ -217,8 +311,11 @@ def pair(
     6.591
     """
     term = _repeated(mixture_term(prior), times)
-    stakes = [Stake(better, closed=closed)]
-    return _least(_Cuts(worse.settled(), stakes, levels, -np.inf, term, lift), guess, enough)
+    return _least(_Cuts(_lifted(worse, lift), Portfolio(Stake(better, closed)), levels, term), guess, enough)
+
+
+def _lifted(judged: Sample, lift: Lift | None) -> Sample:
+    return judged.settled() if lift is None else judged.mapped(lift)
 
 
 def _repeated(term: Term, times: float) -> Term:
@@ -250,9 +347,9 @@ def fixed_pair(
     """
     term = _repeated(fixed_term, times)
     enough = None if enough is None else _fisher_sum(enough)
-    least = _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, term, lift), None, enough)
+    least = _least(_Cuts(_lifted(worse, lift), Portfolio(Stake(better, closed)), levels, term), None, enough)
     total = max(0.0, least.log_value)
-    return Evidence(total - math.log1p(total), least.rank)  # -log(w (1 - ln w)), w = e^-total
+    return Evidence(total - math.log1p(total), least.rank, least.cut)  # -log(w (1 - ln w)), w = e^-total
 
 
 def _fisher_sum(log_evidence: float) -> float:
@@ -260,45 +357,35 @@ def _fisher_sum(log_evidence: float) -> float:
     return -float(lambertw(-math.exp(-log_evidence - 1), -1).real) - 1 if log_evidence > 0 else 0.0
 
 
-def portfolio(
-    k: int, entered: Sequence[Stake], present: Sequence[Stake] | None = None
-) -> tuple[list[Stake], float]:
-    """Return the stakes of evidence T5 and the log of the cash that is not at stake.
+def portfolio(k: int, whole: Stake | None, legs: Sequence[Leg], *, tolerant: bool = False) -> Portfolio:
+    """Return the portfolio of evidence T5' against one arm.
 
     Parameters
     ----------
     k
         Number of arms, the judged one included.
-    entered
-        Rivals that have been leader, in that order, each with its readings before it became so.
-    present
-        Rivals whose whole samples share the uniform part; a missing one forgoes its share (conservative).
+    whole
+        The present leader; None if that is the judged arm, whose share is then forgone (conservative).
+    legs
+        What was won and lost with rivals of the judged arm while they led, one after the other.
+    tolerant
+        Whether the study may end within a tolerance, by the bet on whole samples alone, which then gets more.
 
     Examples
     --------
-    >>> stakes, cash = portfolio(3, [Stake(Sample.of([1.0]))])
-    >>> [round(math.exp(s.log_share), 4) for s in stakes], round(math.exp(cash), 4)
-    ([0.1667, 0.3333], 0.1667)
+    >>> a = Sample.of([1.0])
+    >>> [round(math.exp(x), 4) for x in portfolio(3, Stake(a), [Leg(a, a)])[1::2]]
+    [0.025, 0.95]
     """
-    whole, fees, cash = _log_shares(k, len(entered))
-    later = [Stake(s.sample, fee, s.before, s.closed) for s, fee in zip(entered, fees, strict=k > 2)]
-    return later + [Stake(s.sample, whole, EMPTY, s.closed) for s in present or entered], cash
-
-
-@lru_cache(maxsize=1024)
-def _log_shares(k: int, entered: int) -> tuple[float, tuple[float, ...], float]:
-    """Return the log-shares of a whole sample, of the later readings of each past leader, and of the cash."""
-    uniform = 2 / k  # evidence T5: u = 2/k; for two arms all of the capital
     if k == 2:
-        return 0.0, (), -math.inf
-    fees = tuple(math.log((1 - uniform) / (m * (m + 1))) for m in range(1, entered + 1))
-    return math.log(uniform / (k - 1)), fees, math.log((1 - uniform) / (entered + 1))
+        return Portfolio(whole)
+    uniform = _TOLERANT if tolerant else _UNIFORM
+    return Portfolio(whole, math.log(uniform / (k - 1)), tuple(legs), math.log1p(-uniform))
 
 
 def pooled(
     judged: Sample,
-    stakes: Sequence[Stake],
-    log_cash: float,
+    rivals: Portfolio,
     levels: Levels,
     *,
     prior: Prior = DEFAULT_PRIOR,
@@ -306,44 +393,31 @@ def pooled(
     enough: float | None = None,
     lift: Lift | None = None,
 ) -> Evidence:
-    """Return log W_i, the evidence that the judged arm is not the best, minimized over all cuts (T5).
+    """Return log W_i, the evidence that the judged arm is not the best, minimized over all cuts (evidence T5').
 
     Examples
     --------
     >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
-    >>> stakes, cash = portfolio(2, [Stake(a)])
-    >>> pooled(b, stakes, cash, Levels(0.5, 0.5)) == pair(a, b, Levels(0.5, 0.5))
+    >>> pooled(b, portfolio(2, Stake(a), ()), Levels(0.5, 0.5)) == pair(a, b, Levels(0.5, 0.5))
     True
+    >>> early = Sample.of(np.arange(20.0, 60.0, 4.0))
+    >>> round(pooled(b, portfolio(3, Stake(a), [Leg(early, a)]), Levels(0.5, 0.5)).log_value, 3)
+    0.0
     """
-    return _least(_Cuts(judged.settled(), stakes, levels, log_cash, mixture_term(prior), lift), guess, enough)
+    return _least(_Cuts(_lifted(judged, lift), rivals, levels, mixture_term(prior)), guess, enough)
 
 
 def pooled_at(
-    judged: Sample,
-    stakes: Sequence[Stake],
-    log_cash: float,
-    levels: Levels,
-    *,
-    cut: float,
-    prior: Prior = DEFAULT_PRIOR,
+    judged: Sample, rivals: Portfolio, levels: Levels, *, cut: float, prior: Prior = DEFAULT_PRIOR
 ) -> float:
-    """Return log W_i at the cut just below a reading of the judged arm: an upper bound of the evidence, cheap.
+    """Return log W_i at one cut: an upper bound of the evidence, cheap.
 
     Examples
     --------
     >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
-    >>> stakes, cash = portfolio(2, [Stake(a)])
-    >>> round(pooled_at(b, stakes, cash, Levels(0.5, 0.5), cut=30.0), 3)
+    >>> round(pooled_at(b, portfolio(2, Stake(a), ()), Levels(0.5, 0.5), cut=30.0), 3)
     6.591
     """
-    counts = [int(judged.above(cut))]
-    sizes = [judged.n]
-    for stake in stakes:
-        early = int(stake.before.below(cut, closed=stake.closed)) if stake.before.n else 0
-        counts.append(int(stake.sample.below(cut, closed=stake.closed)) - early)
-        sizes.append(stake.sample.n - stake.before.n)
-    logs: list[float] = log_mixture(counts, sizes, levels.low, prior).tolist()
-    own = logs[0] if levels.high == levels.low else float(log_mixture(counts[0], sizes[0], levels.high, prior))
-    bets = [log + stake.log_share for log, stake in zip(logs[1:], stakes, strict=True)]
-    top = max([*bets, log_cash])
-    return own + top + math.log(sum(math.exp(bet - top) for bet in bets) + math.exp(log_cash - top))
+    cuts = _Cuts(judged, rivals, levels, mixture_term(prior))
+    sides = cuts.at(np.array([cut]))
+    return float(cuts.bounded(sides, sides)[0])

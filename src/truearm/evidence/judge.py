@@ -20,7 +20,9 @@ from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
 from truearm.evidence.cuts import (
     Evidence,
+    Leg,
     Lift,
+    Portfolio,
     Stake,
     fixed_pair,
     fixed_term,
@@ -92,7 +94,7 @@ def _mid_rank(sample: Sample, x: float) -> float:
 
 
 class Entry(NamedTuple):
-    """An arm that has been leader, and its readings from before it became so (evidence T5).
+    """An arm that was followed, its readings from before and those up to when it no longer was (evidence T5').
 
     Examples
     --------
@@ -102,6 +104,8 @@ class Entry(NamedTuple):
 
     arm: int
     before: Sample
+    until: Sample | None = None
+    """None while it is followed: all its readings up to now."""
 
 
 def _closed(judge: "Judge", judged: int, levels: Strength) -> float:
@@ -146,7 +150,7 @@ class Judge(ABC):
     leader
         The arm the others are compared with.
     entries
-        For the pooled rule, the arms that have led, in that order.
+        For the pooled rule, the arms that were followed, in that order, one at a time.
 
     Examples
     --------
@@ -176,7 +180,7 @@ class Judge(ABC):
         design: Design = "sequential",
         ordered: bool = False,
     ) -> "Judge":
-        """Return the judge of a problem; `ordered` if it is known who led when (the pooled rule, evidence T5)."""
+        """Return the judge of a problem; `ordered` if it is known who was followed when (evidence T5')."""
         rule = rule_for(problem, design=design, ordered=ordered)
         kind = _kind(problem)
         return kind(
@@ -202,7 +206,7 @@ class Judge(ABC):
         leader: int | None = None,
         entries: tuple[Entry, ...] | None = None,
     ) -> Self:
-        """Return the judge after more readings, or with another leader or more arms that have led."""
+        """Return the judge after more readings, or with another leader or more arms that were followed."""
         return type(self)(
             self.problem,
             self.samples if samples is None else samples,
@@ -232,9 +236,12 @@ class Judge(ABC):
         return tuple(i for i, s in enumerate(self.samples) if exceeds(s.missing, s.n, allowed, bar))
 
     def under(self, adversary: Adversary) -> Self:
-        """Return the judge under another adversary; what it is asked at then comes as levels (evidence T6)."""
-        rule = rule_for(self.problem, adversary, design=self.design, ordered=bool(self.entries))
-        return replace(self, rule=rule, log_threshold=log_threshold(self.problem, rule))
+        """Return the judge of pairs under another adversary; levels say what it is asked at (evidence T6).
+
+        Pairs, because a leg of T5' need not lose evidence where contamination rises.
+        """
+        rule = rule_for(self.problem, adversary, design=self.design)
+        return replace(self, rule=rule, log_threshold=log_threshold(self.problem, rule), entries=())
 
     @property
     def hopeless(self) -> bool:
@@ -491,20 +498,26 @@ class QuantileJudge(Judge):
         points = ((problem.sign * curve.reached(percent / 100), percent / 100) for percent in range(1, 100))
         return tuple(point for point in points if math.isfinite(point[0]))
 
-    def stakes(self, judged: int, *, closed: bool = False) -> tuple[list[Stake], float]:
-        """Return who bets against an arm, and the log of the cash: past leaders, or in pairs the leader alone.
+    def rivals(self, judged: int, *, closed: bool = False) -> Portfolio:
+        """Return who bets against an arm: the leader, and by the pooled rule whoever was followed.
 
         Of arms with the same quantile the first listed is the best: readings of a rival listed after the judged
         arm count as below the cut when they are at it (T3, lexicographic ties), with `closed` those of all rivals.
         """
+        whole = Stake(self.samples[self.leader], closed or self.leader > judged)
         if self.rule != "pooled":
-            return [Stake(self.samples[self.leader], closed=closed or self.leader > judged)], -math.inf
-        entered = [
-            Stake(self.samples[e.arm], before=e.before, closed=closed or e.arm > judged)
+            return Portfolio(whole)
+        legs = [
+            Leg(e.before, self.samples[e.arm] if e.until is None else e.until, closed or e.arm > judged)
             for e in self.entries
             if e.arm != judged
         ]
-        return portfolio(len(self.samples), entered)
+        return portfolio(
+            len(self.samples),
+            None if judged == self.leader else whole,
+            legs,
+            tolerant=bool(self.problem.tolerance),
+        )
 
     def against(
         self,
@@ -524,19 +537,18 @@ class QuantileJudge(Judge):
         if self.design == "fixed":
             head, open_cut = self.samples[self.leader], not (closed or self.leader > judged)
             return fixed_pair(head, self.samples[judged], levels, closed=not open_cut, enough=enough, lift=lift)
-        stakes, cash = self.stakes(judged, closed=closed)
-        return pooled(self.samples[judged], stakes, cash, levels, guess=guess, enough=enough, lift=lift)
+        rivals = self.rivals(judged, closed=closed)
+        return pooled(self.samples[judged], rivals, levels, guess=guess, enough=enough, lift=lift)
 
     def least(self, judged: int, near: float = math.nan) -> Least:
         """Return the evidence against an arm and the cut at which it is found."""
         guess = None if math.isnan(near) else int(self.samples[judged].count(near))
         found = self.against(judged, guess=guess)
-        return Least(found.log_value, self.samples[judged].at(found.rank + 1))
+        return Least(found.log_value, found.cut)
 
     def at_cut(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm at one cut, which the least over all cuts does not exceed."""
-        stakes, cash = self.stakes(judged)
-        return pooled_at(self.samples[judged], stakes, cash, self.levels, cut=cut)
+        return pooled_at(self.samples[judged], self.rivals(judged), self.levels, cut=cut)
 
     def gains(self, judged: int, cut: float) -> tuple[float, float]:
         """Return what the readings of the leader and of a rival say at a cut, by the divergences there."""
@@ -548,17 +560,14 @@ class QuantileJudge(Judge):
     def within(self, judged: int, *, levels: Strength | None = None) -> Evidence:
         """Return the evidence that an arm is not better than the leader by more than the tolerance.
 
-        Of a portfolio only the leader's own stakes count (evidence T5, alpha > 0).
+        Of a portfolio only the bet on the leader's whole sample counts (evidence T5', tolerance).
         """
         head, rival, levels = self.samples[self.leader], self.samples[judged], self._at(levels)
         lift = partial(worsened, tolerance=self.problem.tolerance, sign=self.problem.sign)
         if self.design == "fixed":
             return fixed_pair(head, rival, levels, lift=lift)
-        stakes = [Stake(head)]
-        if self.rule == "pooled":
-            entered = [Stake(self.samples[e.arm], before=e.before) for e in self.entries if e.arm != judged]
-            stakes = [s for s in portfolio(len(self.samples), entered)[0] if s.sample is head]
-        return pooled(rival, stakes, -math.inf, levels, lift=lift)
+        share = self.rivals(judged).log_whole
+        return pooled(rival, Portfolio(Stake(head), share), levels, lift=lift)
 
     def better(self, one: int, other: int, *, enough: float | None = None) -> Evidence:
         """Return the pair's evidence that one arm is strictly better than another."""

@@ -8,6 +8,8 @@ values at remembered cuts are kept until a count changes, and the search for the
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from truearm.evidence import levels
 from truearm.lab.kernels import (
     Floats,
@@ -16,6 +18,7 @@ from truearm.lab.kernels import (
     at_rank,
     below,
     compiled,
+    copied,
     door,
     log_mixture,
     merge,
@@ -23,7 +26,7 @@ from truearm.lab.kernels import (
     up_to,
 )
 from truearm.policies import toptwo as policy
-from truearm.policies.toptwo import GROWTH, TIE
+from truearm.policies.toptwo import GROWTH, SWITCH, TIE
 
 divergence, split = compiled(levels.divergence), compiled(policy.split)
 
@@ -46,6 +49,11 @@ class Rules(NamedTuple):
     """What stays the same during a run."""
 
     pooled: bool
+    """Whether one portfolio bets against each arm; two arms are a pair in any case (evidence T5')."""
+    log_whole: float
+    """Share of the capital that is on the leader's whole sample."""
+    log_legs: float
+    """Share that follows the leader."""
     certified: bool
     balanced: bool
     level: float
@@ -69,25 +77,28 @@ class Desk(NamedTuple):
     """Readings of all arms in order of pull, a stretch for each arm."""
     values: Floats
     """The sorted readings."""
-    before: Floats
-    """In the same stretches the sorted readings from before the arm became leader."""
+    past: Floats
+    """Sorted readings of arms as of when they were first followed and no longer followed, one after the other."""
+    legs: Ints
+    """Columns as named below, one row for each time that an arm was followed."""
     ints: Ints
     """Rows as named below, one column per arm."""
     reals: Floats
     """Rows as named below, one column per arm."""
     bets: Floats
-    """[entered arm, judged arm]: evidence of whole and of later readings, the count and the cut they belong to."""
+    """[arm, judged arm]: evidence of the arm's whole sample, the count and the cut it belongs to."""
     run: Ints
-    """Leader, arms entered, decisions made, and whether bets on later readings count (evidence T5)."""
-    next_futility: Floats
-    offers: Floats
-    """Of each entered arm the evidence of whole and of later readings at the cut that is looked at."""
+    """Leader, how often an arm was followed, decisions made, how much of `past` is used."""
+    due: Floats
+    """From how many pulls on to ask whether more of them could help, and to follow another arm."""
+    sides: Floats
+    """What was found at the cut that is looked at; places as named below."""
     edges: Ints
     """The coarse ranks of a search."""
     stack: Ints
     """Stretches that a search has yet to look into: ends among the points of a layer, the layer, where it lies."""
     bounds: Floats
-    """What each stretch holds at least: of own evidence and of the rivals'."""
+    """What each stretch holds: own evidence and starts at its low end, whole samples and ends at its high one."""
 
 
 (
@@ -96,20 +107,35 @@ class Desk(NamedTuple):
     ROOM,  # how many readings are on the tape
     N,
     SIZE,  # readings that are not NaN
-    BEFORE_N,
-    BEFORE_SIZE,
     ALIVE,
-    ENTERED,  # arms in the order in which they became leader
     CARRY_LEADER,
     BATCH,
     UPPER,  # ranks of the futility check and the count they belong to
     LOWER,
     RANKED_N,
     LOOKED,  # whether the evidence is of this decision
-) = range(15)
-CUT, EVIDENCE, WEIGHED, MINIMIZED, CARRY, TOLERANT_CUT, MINE, MINE_N, MINE_CUT = range(9)
-LEADER, ENTERED_COUNT, DECISIONS, LATER = range(4)
-WHOLE_BET, LATER_BET, BET_N, BET_CUT = range(4)
+) = range(12)
+INTS = 12
+(
+    CUT,
+    EVIDENCE,
+    WEIGHED,
+    MINIMIZED,
+    CARRY,
+    TOLERANT_CUT,
+    MINE,
+    MINE_N,
+    MINE_CUT,
+    PAST,  # what was won and lost at the cut, but for the last end, and what it belongs to
+    PAST_CUT,
+    PAST_COUNT,
+) = range(12)
+REALS = 12
+LEADER, FOLLOWED, DECISIONS, USED = range(4)
+BET, BET_N, BET_CUT = range(3)
+NEXT_FUTILITY, NEXT_SWITCH = range(2)
+WHOLE, ENDS, STARTS = range(3)
+ARM, FROM, FROM_SIZE, FROM_N, TO, TO_SIZE, TO_N = range(7)
 
 
 @door
@@ -118,12 +144,12 @@ def advance(desk: Desk, rules: Rules, tables: Tables, decisions: int) -> int:
     for _ in range(decisions):
         total = after_batch(desk)
         if total > rules.max_pulls:
-            if desk.run[ENTERED_COUNT] > 0:
+            if desk.run[FOLLOWED] > 0:
                 test(desk, rules, tables, everyone=True)
                 if tried(desk, rules) and futile(desk, rules, tables):
                     return FUTILE
             return EXHAUSTED
-        if is_short(desk):
+        if is_short(desk, total):
             return SHORT
         take(desk)
         desk.run[DECISIONS] += 1
@@ -143,8 +169,10 @@ def after_batch(desk: Desk) -> int:
 
 
 @compiled
-def is_short(desk: Desk) -> bool:
-    """Tell whether a tape is too short for the batch."""
+def is_short(desk: Desk, total: int) -> bool:
+    """Tell whether a tape is too short for the batch, or there is no room for what an arm may leave behind."""
+    if desk.run[USED] + total > desk.past.size or desk.run[FOLLOWED] == desk.legs.shape[0]:
+        return True
     for i in range(desk.ints.shape[1]):
         if desk.ints[N, i] + desk.ints[BATCH, i] > desk.ints[ROOM, i]:
             return True
@@ -176,7 +204,7 @@ def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
                 return FUTILE
             desk.ints[BATCH, i] = desk.ints[ALIVE, i]
         return FUTILE if futile(desk, rules, tables) else RUNNING
-    due = enter(desk, leader) or rules.balanced or leader != desk.run[LEADER]
+    due = follow(desk, leader, pulls) or rules.balanced or leader != desk.run[LEADER]
     desk.run[LEADER] = leader
     test(desk, rules, tables, due)
     rival = challenger(desk)
@@ -186,8 +214,8 @@ def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
         remember(desk, rules, tables, rival)
     if rules.tolerance > 0 and tolerable(desk, rules, tables, rival):
         return TOLERABLE
-    if pulls >= desk.next_futility[0]:
-        desk.next_futility[0] = rules.futility * pulls
+    if pulls >= desk.due[NEXT_FUTILITY]:
+        desk.due[NEXT_FUTILITY] = rules.futility * pulls
         if tried(desk, rules) and futile(desk, rules, tables):
             return FUTILE
     choose_batch(desk, rules, tables, rival)
@@ -215,20 +243,28 @@ def best_looking(desk: Desk, rules: Rules) -> int:
 
 
 @compiled
-def enter(desk: Desk, leader: int) -> bool:
-    """Note an arm that leads for the first time, with its readings up to now."""
-    entered = desk.run[ENTERED_COUNT]
-    for m in range(entered):
-        if desk.ints[ENTERED, m] == leader:
-            return False
-    desk.ints[ENTERED, entered] = leader
-    desk.run[ENTERED_COUNT] += 1
-    first, start, size = desk.ints[FIRST, leader], desk.ints[START, leader], desk.ints[SIZE, leader]
-    for i in range(size):
-        desk.before[first + i] = desk.values[start + i]
-    desk.ints[BEFORE_SIZE, leader] = size
-    desk.ints[BEFORE_N, leader] = desk.ints[N, leader]
+def follow(desk: Desk, leader: int, pulls: int) -> bool:
+    """Follow the leader from here on, with all its readings up to now behind it, if it is time to."""
+    m = desk.run[FOLLOWED]
+    last = desk.legs[m - 1, ARM] if m > 0 else -1
+    if leader == last or (last >= 0 and desk.ints[ALIVE, last] and pulls < desk.due[NEXT_SWITCH]):
+        return False
+    if last >= 0:
+        keep(desk, last, m - 1, TO)
+    desk.legs[m, ARM] = leader
+    keep(desk, leader, m, FROM)
+    desk.run[FOLLOWED] += 1
+    desk.due[NEXT_SWITCH] = SWITCH * pulls
     return True
+
+
+@compiled
+def keep(desk: Desk, arm: int, m: int, where: int) -> None:
+    """Keep the readings of an arm as they are now, as one end of a leg."""
+    used, size = desk.run[USED], desk.ints[SIZE, arm]
+    copied(desk.values, desk.ints[START, arm], size, desk.past, used)
+    desk.legs[m, where], desk.legs[m, where + 1], desk.legs[m, where + 2] = used, size, desk.ints[N, arm]
+    desk.run[USED] += size
 
 
 @compiled
@@ -270,14 +306,19 @@ def at_cut(desk: Desk, rules: Rules, tables: Tables, judged: int) -> float:
         above = desk.ints[SIZE, judged] - below(desk.values, first, desk.ints[SIZE, judged], x)
         desk.reals[MINE, judged] = log_mixture(tables.high, above + lost(desk, rules, judged), n)
         desk.reals[MINE_N, judged], desk.reals[MINE_CUT, judged] = n, x
+    leader = desk.run[LEADER]
+    bet(desk, rules, tables, leader, judged, x)
     if not rules.pooled:
-        leader = desk.run[LEADER]
-        bet(desk, rules, tables, leader, judged, x)
-        return float(desk.reals[MINE, judged] + desk.bets[leader, judged, WHOLE_BET])
-    for m in range(desk.run[ENTERED_COUNT]):
-        if desk.ints[ENTERED, m] != judged:
-            bet(desk, rules, tables, desk.ints[ENTERED, m], judged, x)
-    return float(desk.reals[MINE, judged] + portfolio(desk, judged, desk.bets[:, judged]))
+        return float(desk.reals[MINE, judged] + desk.bets[leader, judged, BET])
+    if desk.reals[PAST_COUNT, judged] != desk.run[FOLLOWED] or desk.reals[PAST_CUT, judged] != x:
+        legs(desk, rules, tables, judged, x, False)
+        desk.reals[PAST, judged] = desk.sides[ENDS] - desk.sides[STARTS]
+        desk.reals[PAST_COUNT, judged], desk.reals[PAST_CUT, judged] = desk.run[FOLLOWED], x
+    followed, last = desk.reals[PAST, judged], desk.legs[desk.run[FOLLOWED] - 1, ARM]
+    if last != judged:
+        bet(desk, rules, tables, last, judged, x)
+        followed += desk.bets[last, judged, BET]
+    return float(desk.reals[MINE, judged] + mixed(rules, followed, desk.bets[leader, judged, BET]))
 
 
 @compiled
@@ -288,58 +329,103 @@ def lost(desk: Desk, rules: Rules, arm: int) -> int:
 
 @compiled
 def bet(desk: Desk, rules: Rules, tables: Tables, arm: int, judged: int, x: float) -> None:
-    """Refresh what an entered arm's readings say at the cut of the judged arm."""
+    """Refresh what an arm's whole sample says at the cut of the judged arm."""
     n, kept = desk.ints[N, arm], desk.bets[arm, judged]
     if kept[BET_N] != n or kept[BET_CUT] != x:
         kept[BET_N], kept[BET_CUT] = n, x
-        measure(desk, rules, tables, arm, x, kept, judged)
+        kept[BET] = whole(desk, rules, tables, arm, x, arm > judged, False)
 
 
 @compiled
-def measure(desk: Desk, rules: Rules, tables: Tables, arm: int, x: float, out: Floats, judged: int) -> None:
-    """Write the log-evidence of an arm's readings at a cut; it is closed for arms listed after the judged one."""
-    first, early_size = desk.ints[FIRST, arm], desk.ints[BEFORE_SIZE, arm]
-    start, size = desk.ints[START, arm], desk.ints[SIZE, arm]
-    if arm > judged:
-        count, early = up_to(desk.values, start, size, x), up_to(desk.before, first, early_size, x)
+def whole(desk: Desk, rules: Rules, tables: Tables, arm: int, x: float, closed: bool, beyond: bool) -> float:
+    """Return the log-evidence of an arm's whole sample at a cut, or at the one beyond all readings."""
+    size, n = desk.ints[SIZE, arm], desk.ints[N, arm]
+    return weighed(rules, tables, desk.values, desk.ints[START, arm], size, n, x, closed, beyond)
+
+
+@compiled
+def weighed(
+    rules: Rules,
+    tables: Tables,
+    values: Floats,
+    start: int,
+    size: int,
+    n: int,
+    x: float,
+    closed: bool,
+    beyond: bool,
+) -> float:
+    """Return the log-evidence of n pulls with these sorted readings at a cut."""
+    if beyond:
+        count = size
     else:
-        count, early = below(desk.values, start, size, x), below(desk.before, first, early_size, x)
-    if size > 0 and desk.values[start] == -math.inf:  # censored readings are below every cut (evidence T8)
-        count = max(count, up_to(desk.values, start, size, -math.inf))
-        early = max(early, up_to(desk.before, first, early_size, -math.inf))
-    write(desk, rules, tables, arm, count, early, out)
-
-
-@compiled
-def write(desk: Desk, rules: Rules, tables: Tables, arm: int, count: int, early: int, out: Floats) -> None:
-    """Write the log-evidence of an arm's whole and later counts."""
-    n, since = desk.ints[N, arm], desk.ints[N, arm] - desk.ints[BEFORE_N, arm]
+        count = up_to(values, start, size, x) if closed else below(values, start, size, x)
+        if size > 0 and values[start] == -math.inf:  # censored readings are below every cut (evidence T8)
+            count = max(count, up_to(values, start, size, -math.inf))
     if rules.worst:
-        count += n - desk.ints[SIZE, arm]
-        early += desk.ints[BEFORE_N, arm] - desk.ints[BEFORE_SIZE, arm]
-    out[0] = log_mixture(tables.low, count, n)
-    out[1] = log_mixture(tables.low, count - early, since) if desk.run[LATER] > 0 else 0.0
+        count += n - size
+    return log_mixture(tables.low, count, n)
 
 
 @compiled
-def portfolio(desk: Desk, judged: int, bets: Floats) -> float:
-    """Return the log of the rivals' portfolio from the log-evidence of each entered arm (evidence T5)."""
-    k = desk.ints.shape[1]
-    if k == 2:
-        return float(bets[1 - judged, 0])
-    uniform, m, top = 2 / k, 0, 0.0
-    for e in range(desk.run[ENTERED_COUNT]):
-        arm = desk.ints[ENTERED, e]
+def legs(desk: Desk, rules: Rules, tables: Tables, judged: int, x: float, beyond: bool) -> None:
+    """Write what the ends and the starts of all legs but the last end say against an arm at a cut."""
+    ends, starts, last = 0.0, 0.0, desk.run[FOLLOWED] - 1
+    for m in range(last + 1):
+        row = desk.legs[m]
+        arm = row[ARM]
         if arm != judged:
-            top = max(top, bets[arm, 0], bets[arm, 1])
-    total = 0.0
-    for e in range(desk.run[ENTERED_COUNT]):
-        arm = desk.ints[ENTERED, e]
-        if arm != judged:
-            m += 1
-            total += uniform / (k - 1) * math.exp(bets[arm, 0] - top)
-            total += (1 - uniform) / (m * (m + 1)) * math.exp(bets[arm, 1] - top)
-    return top + math.log(total + (1 - uniform) / (m + 1) * math.exp(-top))
+            closed = arm > judged
+            starts += weighed(rules, tables, desk.past, row[FROM], row[FROM_SIZE], row[FROM_N], x, closed, beyond)
+            if m < last:
+                ends += weighed(rules, tables, desk.past, row[TO], row[TO_SIZE], row[TO_N], x, closed, beyond)
+    desk.sides[ENDS], desk.sides[STARTS] = ends, starts
+
+
+@compiled
+def mixed(rules: Rules, followed: float, bet_on_whole: float) -> float:
+    """Return the log of the rivals' portfolio (evidence T5')."""
+    one, other = followed + rules.log_legs, bet_on_whole + rules.log_whole
+    top = max(one, other)
+    return top + math.log1p(math.exp(min(one, other) - top))
+
+
+@compiled
+def look_at(desk: Desk, rules: Rules, tables: Tables, judged: int, x: float, beyond: bool) -> None:
+    """Write all that rivals of an arm say at a cut."""
+    leader = desk.run[LEADER]
+    desk.sides[WHOLE] = whole(desk, rules, tables, leader, x, leader > judged, beyond)
+    if rules.pooled:
+        last = desk.legs[desk.run[FOLLOWED] - 1, ARM]
+        legs(desk, rules, tables, judged, x, beyond)
+        if last == leader:
+            desk.sides[ENDS] += desk.sides[WHOLE]
+        elif last != judged:
+            desk.sides[ENDS] += whole(desk, rules, tables, last, x, last > judged, beyond)
+
+
+@compiled
+def look_at_rank(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, tolerance: float) -> None:
+    """Write what rivals say at the cut just below a reading of the judged arm.
+
+    With a tolerance, by which the judged arm is made worse, only the leader's whole sample counts, open for all.
+    """
+    beyond = rank >= desk.ints[SIZE, judged]
+    x = math.inf if beyond else desk.values[desk.ints[START, judged] + rank]
+    if tolerance > 0:
+        desk.sides[WHOLE] = whole(desk, rules, tables, desk.run[LEADER], x - tolerance, False, beyond)
+    else:
+        look_at(desk, rules, tables, judged, x, beyond)
+
+
+@compiled
+def bound(rules: Rules, own: float, starts: float, whole_: float, ends: float, tolerance: float) -> float:
+    """Return what the product is at least between two cuts; at one cut, what it is."""
+    if not rules.pooled:
+        return own + whole_
+    if tolerance > 0:
+        return own + (whole_ + rules.log_whole)
+    return own + mixed(rules, ends - starts, whole_)
 
 
 @compiled
@@ -349,124 +435,66 @@ def remember(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
     guess = -1
     if not math.isnan(desk.reals[CUT, judged]):
         guess = below(desk.values, first, size, desk.reals[CUT, judged])
-    value, rank = least(desk, rules, tables, judged, guess, 0.0)
-    desk.reals[EVIDENCE, judged] = value
-    desk.reals[CUT, judged] = desk.values[first + rank] if rank < size else math.inf
+    desk.reals[EVIDENCE, judged], desk.reals[CUT, judged] = least(desk, rules, tables, judged, guess, 0.0)
     desk.reals[MINIMIZED, judged] = desk.ints[N, desk.run[LEADER]] + desk.ints[N, judged]
-
-
-@compiled
-def leading(
-    desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats, tolerance: float
-) -> float:
-    """Return the log of the leader's own bets, and of the cash, at a rank of the judged arm.
-
-    With a tolerance, by which the judged arm is made worse, only the bets count; without it there are others'
-    (`falling`), and this is a lower bound.
-    """
-    first, size, leader, k = (
-        desk.ints[START, judged],
-        desk.ints[SIZE, judged],
-        desk.run[LEADER],
-        desk.ints.shape[1],
-    )
-    if rank >= size:
-        write(desk, rules, tables, leader, desk.ints[SIZE, leader], desk.ints[BEFORE_SIZE, leader], out[leader])
-    elif tolerance > 0:
-        measure(
-            desk, rules, tables, leader, desk.values[first + rank] - tolerance, out[leader], k
-        )  # open for all arms
-    else:
-        measure(desk, rules, tables, leader, desk.values[first + rank], out[leader], judged)
-    if not rules.pooled or k == 2:
-        return float(out[leader, 0])
-    m, entered = 0, 0
-    for e in range(desk.run[ENTERED_COUNT]):
-        entered += desk.ints[ENTERED, e] != judged
-        if desk.ints[ENTERED, e] == leader:
-            m = entered
-    uniform, top = 2 / k, max(0.0, out[leader, 0], out[leader, 1])
-    total = uniform / (k - 1) * math.exp(out[leader, 0] - top)
-    total += (1 - uniform) / (m * (m + 1)) * math.exp(out[leader, 1] - top)
-    if tolerance == 0:
-        total += (1 - uniform) / (entered + 1) * math.exp(-top)
-    return float(top) + math.log(total)
-
-
-@compiled
-def falling(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats) -> float:
-    """Return the log of the rivals' portfolio at a rank of the judged arm, after `leading` at the same rank."""
-    leader, size = desk.run[LEADER], desk.ints[SIZE, judged]
-    if not rules.pooled:
-        return float(out[leader, 0])
-    for e in range(desk.run[ENTERED_COUNT]):
-        arm = desk.ints[ENTERED, e]
-        if arm in (judged, leader):
-            continue
-        if rank >= size:
-            write(desk, rules, tables, arm, desk.ints[SIZE, arm], desk.ints[BEFORE_SIZE, arm], out[arm])
-        else:
-            measure(desk, rules, tables, arm, desk.values[desk.ints[START, judged] + rank], out[arm], judged)
-    return portfolio(desk, judged, out)
-
-
-@compiled
-def fall(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, out: Floats, tolerance: float) -> float:
-    """Return the rivals' side of the product, with or without tolerance."""
-    value = leading(desk, rules, tables, judged, rank, out, tolerance)
-    return value if tolerance > 0 else falling(desk, rules, tables, judged, rank, out)
 
 
 @compiled
 def least(
     desk: Desk, rules: Rules, tables: Tables, judged: int, guess: int, tolerance: float
-) -> tuple[float, int]:
-    """Return the least evidence over all cuts and its rank, as `cuts._least`.
+) -> tuple[float, float]:
+    """Return the least evidence over all cuts and its cut, as `cuts._least`.
 
     Of equal minima that function takes the one first met in its tree of ranks: all coarse edges, then layers of
     stretches cut in eight. Here stretches are halved along the points of a layer, so that few are visited; the
     layer of each point is known, and equal minima are ordered by layer, then by rank.
     """
     n, size = desk.ints[N, judged], desk.ints[SIZE, judged]
-    top = size + lost(desk, rules, judged)
-    out, edges, stack, bounds = desk.offers, desk.edges, desk.stack, desk.bounds
+    top, first = size + lost(desk, rules, judged), desk.ints[START, judged]
+    sides, edges, stack, bounds = desk.sides, desk.edges, desk.stack, desk.bounds
+    followed = rules.pooled and tolerance == 0
     last = coarse(edges, size, guess) - 1
     best, layer_of_best, rank_of_best = math.inf, 0, 0
     if guess >= 0:
         rank_of_best = min(guess, size)
-        best = log_mixture(tables.high, top - rank_of_best, n)
-        best += fall(desk, rules, tables, judged, rank_of_best, out, tolerance)
+        own = log_mixture(tables.high, top - rank_of_best, n)
+        look_at_rank(desk, rules, tables, judged, rank_of_best, tolerance)
+        best = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], tolerance)
     for end in range(2):
         rank = edges[last * end]
-        up = log_mixture(tables.high, top - rank, n)
-        down = leading(desk, rules, tables, judged, rank, out, tolerance)
-        if tolerance == 0 and up + down <= best:
-            down = falling(desk, rules, tables, judged, rank, out)
-        if up + down < best or (up + down == best and rank < rank_of_best):
-            best, rank_of_best = up + down, rank
-        bounds[0, end] = up if end == 0 else down
+        own = log_mixture(tables.high, top - rank, n)
+        look_at_rank(desk, rules, tables, judged, rank, tolerance)
+        value = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], tolerance)
+        if value < best or (value == best and rank < rank_of_best):
+            best, rank_of_best = value, rank
+        bounds[0, 2 * end] = own if end == 0 else sides[WHOLE]
+        bounds[0, 2 * end + 1] = sides[STARTS] if end == 0 else sides[ENDS]
+    inner, cut = math.inf, math.inf
+    if followed:
+        inner, cut = between(desk, rules, tables, judged, 0, inner, cut)
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = 0, last, 0, 0, size
     depth = 1 if last > 0 else 0
     while depth > 0:
         depth -= 1
-        up, down = bounds[depth, 0], bounds[depth, 1]
+        low_own, low_starts, high_whole, high_ends = bounds[depth]
         low, high, layer = stack[depth, 0], stack[depth, 1], stack[depth, 2]
         left, right = stack[depth, 3], stack[depth, 4]
-        if up + down >= best:
+        if bound(rules, low_own, low_starts, high_whole, high_ends, tolerance) >= best:
             continue
         if high - low == 1:
-            first, second = point(edges, layer, left, right, low), point(edges, layer, left, right, high)
-            if second - first > 1:
-                low, high, layer, left, right = 0, _FANOUT, layer + 1, first, second
+            lower, upper = point(edges, layer, left, right, low), point(edges, layer, left, right, high)
+            if upper - lower > 1:
+                low, high, layer, left, right = 0, _FANOUT, layer + 1, lower, upper
             else:
+                own = log_mixture(tables.high, top - upper, n)
+                if followed and upper > lower and bound(rules, own, low_starts, high_whole, high_ends, 0.0) < best:
+                    inner, cut = between(desk, rules, tables, judged, upper, inner, cut)
                 continue
         middle = (low + high) // 2
         rank = point(edges, layer, left, right, middle)
-        inner_up = log_mixture(tables.high, top - rank, n)
-        inner_down = leading(desk, rules, tables, judged, rank, out, tolerance)
-        if tolerance == 0 and inner_up + inner_down <= best:
-            inner_down = falling(desk, rules, tables, judged, rank, out)
-        value = inner_up + inner_down
+        own = log_mixture(tables.high, top - rank, n)
+        look_at_rank(desk, rules, tables, judged, rank, tolerance)
+        value = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], tolerance)
         if value < best or (
             value == best and (layer < layer_of_best or (layer == layer_of_best and rank < rank_of_best))
         ):
@@ -475,10 +503,54 @@ def least(
             ends = (low, middle) if half == 0 else (middle, high)
             stack[depth, 0], stack[depth, 1], stack[depth, 2] = ends[0], ends[1], layer
             stack[depth, 3], stack[depth, 4] = left, right
-            bounds[depth, 0] = up if half == 0 else inner_up
-            bounds[depth, 1] = inner_down if half == 0 else down
+            bounds[depth, 0] = low_own if half == 0 else own
+            bounds[depth, 1] = low_starts if half == 0 else sides[STARTS]
+            bounds[depth, 2] = sides[WHOLE] if half == 0 else high_whole
+            bounds[depth, 3] = sides[ENDS] if half == 0 else high_ends
             depth += 1
-    return best, rank_of_best
+    if inner < best:
+        return inner, cut
+    return best, desk.values[first + rank_of_best] if rank_of_best < size else math.inf
+
+
+@compiled
+def between(
+    desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, best: float, cut: float
+) -> tuple[float, float]:
+    """Return the least of a value and of what cuts between X_(r) and X_(r+1) give, with its cut."""
+    n, size, first = desk.ints[N, judged], desk.ints[SIZE, judged], desk.ints[START, judged]
+    own = log_mixture(tables.high, size + lost(desk, rules, judged) - rank, n)
+    low = desk.values[first + rank - 1] if rank > 0 else -math.inf
+    for m in range(desk.run[FOLLOWED]):
+        arm = desk.legs[m, ARM]
+        if arm == judged or later(desk, m):
+            continue
+        start, end = desk.legs[m, FROM], desk.legs[m, FROM] + desk.legs[m, FROM_SIZE]
+        for i in range(start + up_to(desk.past, start, desk.legs[m, FROM_SIZE], low), end):
+            x = desk.past[i]
+            if rank < size and (
+                x > desk.values[first + rank] or (x == desk.values[first + rank] and arm < judged)
+            ):
+                break
+            if i > start and x == desk.past[i - 1]:
+                continue
+            x = np.nextafter(x, -math.inf) if arm > judged else x
+            if x == low and rank > 0:
+                continue
+            look_at(desk, rules, tables, judged, x, False)
+            value = bound(rules, own, desk.sides[STARTS], desk.sides[WHOLE], desk.sides[ENDS], 0.0)
+            if value < best or (value == best and x < cut):
+                best, cut = value, x
+    return best, cut
+
+
+@compiled
+def later(desk: Desk, m: int) -> bool:
+    """Tell whether the arm of a leg was followed again: what came before that holds what came before this."""
+    for other in range(m + 1, desk.run[FOLLOWED]):
+        if desk.legs[other, ARM] == desk.legs[m, ARM]:
+            return True
+    return False
 
 
 @compiled
@@ -537,12 +609,11 @@ def tolerates(desk: Desk, rules: Rules, tables: Tables, judged: int) -> bool:
     guess = -1
     if not math.isnan(desk.reals[TOLERANT_CUT, judged]):
         guess = below(desk.values, first, size, desk.reals[TOLERANT_CUT, judged])
-        value = log_mixture(tables.high, size + lost(desk, rules, judged) - guess, desk.ints[N, judged])
-        value += leading(desk, rules, tables, judged, guess, desk.offers, rules.tolerance)
-        if value < rules.log_threshold:
+        own = log_mixture(tables.high, size + lost(desk, rules, judged) - guess, desk.ints[N, judged])
+        look_at_rank(desk, rules, tables, judged, guess, rules.tolerance)
+        if bound(rules, own, 0.0, desk.sides[WHOLE], 0.0, rules.tolerance) < rules.log_threshold:
             return False
-    value, rank = least(desk, rules, tables, judged, guess, rules.tolerance)
-    desk.reals[TOLERANT_CUT, judged] = desk.values[first + rank] if rank < size else math.inf
+    value, desk.reals[TOLERANT_CUT, judged] = least(desk, rules, tables, judged, guess, rules.tolerance)
     return value >= rules.log_threshold
 
 

@@ -17,6 +17,7 @@ from truearm.bounds.mixture import DEFAULT_PRIOR, Prior
 from truearm.bounds.search import first_count
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
+from truearm.evidence.cuts import portfolio
 from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, QuantileJudge, exceeds
 from truearm.lab import compiled_elimination as elimination
 from truearm.lab import compiled_lucb as lucb
@@ -210,6 +211,16 @@ class _TopTwo(_Sorted):
         self.rules = _toptwo_rules(self.state, max_pulls)
         self.desk = _toptwo_desk(self.state)
 
+    def _serve(self, code: int) -> None:
+        super()._serve(code)
+        desk, total = self.desk, int((self.counts + self.desk.ints[toptwo.BATCH]).sum())
+        if desk.run[toptwo.USED] + total > desk.past.size:
+            self.desk = desk = desk._replace(
+                past=np.concatenate([desk.past, np.empty(desk.past.size + 2 * total)])
+            )
+        if desk.run[toptwo.FOLLOWED] == desk.legs.shape[0]:
+            self.desk = desk._replace(legs=np.concatenate([desk.legs, np.zeros_like(desk.legs)]))
+
     @property
     def answer(self) -> int:
         alive = self.desk.ints[toptwo.ALIVE]
@@ -227,8 +238,11 @@ class _TopTwo(_Sorted):
 
 def _toptwo_rules(state: toptwo_policy.State, max_pulls: int) -> toptwo.Rules:
     problem = state.problem
+    shares = portfolio(len(problem.arms), None, (), tolerant=bool(problem.tolerance))
     return toptwo.Rules(
-        pooled=state.judge.rule == "pooled",
+        pooled=state.judge.rule == "pooled" and len(problem.arms) > 2,
+        log_whole=shares.log_whole,
+        log_legs=shares.log_legs,
         certified=problem.contamination is not None,
         balanced=state.balanced,
         level=problem.level,
@@ -253,25 +267,25 @@ def _refuted(problem: Problem) -> int:
 
 def _toptwo_desk(state: toptwo_policy.State) -> toptwo.Desk:
     k = len(state.problem.arms)
-    ints, reals = np.zeros((15, k), np.int64), np.zeros((9, k))
+    ints, reals = np.zeros((toptwo.INTS, k), np.int64), np.zeros((toptwo.REALS, k))
     ints[toptwo.ALIVE] = 1
     ints[toptwo.BATCH] = state.first
     ints[[toptwo.CARRY_LEADER, toptwo.RANKED_N]] = -1
-    reals[[toptwo.CUT, toptwo.TOLERANT_CUT, toptwo.MINE_CUT]] = np.nan
-    later = state.judge.rule == "pooled" and k > 2
+    reals[[toptwo.CUT, toptwo.TOLERANT_CUT, toptwo.MINE_CUT, toptwo.PAST_CUT]] = np.nan
     return toptwo.Desk(
         tape=np.empty(0),
         values=np.empty(0),
-        before=np.empty(0),
+        past=np.empty(0),
+        legs=np.zeros((16, 7), np.int64),
         ints=ints,
         reals=reals,
-        bets=np.full((k, k, 4), np.nan),
-        run=np.array([0, 0, 0, later], np.int64),
-        next_futility=np.array([state.next_futility], np.float64),
-        offers=np.empty((k, 2)),
+        bets=np.full((k, k, 3), np.nan),
+        run=np.zeros(4, np.int64),
+        due=np.array([state.next_futility, state.next_switch], np.float64),
+        sides=np.zeros(3),
         edges=np.empty(toptwo.COARSE + 2, np.int64),
         stack=np.empty((toptwo.STACK, 5), np.int64),
-        bounds=np.empty((toptwo.STACK, 2)),
+        bounds=np.empty((toptwo.STACK, 4)),
     )
 
 
@@ -281,18 +295,12 @@ def _lengthened(desk: Any, arm: int, readings: Floats) -> Any:  # noqa: ANN401 -
     end, size = int((first + room).max()), desk.ints[toptwo.SIZE, arm]
     if end + readings.size > desk.tape.size:
         spare = np.empty(end + 2 * readings.size)
-        longer = {name: np.concatenate([getattr(desk, name), spare]) for name in _LONG if hasattr(desk, name)}
-        desk = desk._replace(**longer, values=np.concatenate([desk.values, spare, spare]))
+        tape, values = np.concatenate([desk.tape, spare]), np.concatenate([desk.values, spare, spare])
+        desk = desk._replace(tape=tape, values=values)
     desk.tape[end : end + readings.size] = readings
     desk.values[2 * end : 2 * end + size] = desk.values[start[arm] : start[arm] + size]
-    if hasattr(desk, "before"):
-        early = desk.ints[toptwo.BEFORE_SIZE, arm]
-        desk.before[end : end + early] = desk.before[first[arm] : first[arm] + early]
     first[arm], start[arm], room[arm] = end, 2 * end, readings.size
     return desk
-
-
-_LONG = ("tape", "before")
 
 
 class _Lucb(_Sorted):

@@ -270,6 +270,13 @@ def copy(values: Floats, start: int, stop: int, target: int) -> None:
 
 
 @compiled
+def copied(values: Floats, start: int, size: int, into: Floats, target: int) -> None:
+    """Copy a stretch to another array."""
+    for i in range(size):
+        into[target + i] = values[start + i]
+
+
+@compiled
 def sort(values: Floats) -> None:
     """Sort values in place, by insertion over shrinking distances: few lines to compile, quick for few values."""
     gap = 1

@@ -2,7 +2,7 @@
 
 The default policy (evidence sections 2, 4, 8 and 11). Evidence decides, and its error probability does not
 depend on how arms are sampled; sampling only has to be quick. Against an adversary that cannot see the future one
-e-process per arm pools the bets of all arms that ever led (T5); otherwise arms are compared in pairs (T4).
+e-process per arm follows the leader with all it has (T5'); otherwise arms are compared in pairs (T4).
 
 A pull that is out counts at its worst (docs/parallel.md), so that readings may come late and in any order.
 """
@@ -22,7 +22,8 @@ from truearm.problem import Problem, check_count
 
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
-SHARES = (0.05, 0.65)  # limits of the leader's share of a batch; evidence section 4
+SHARES = (0.05, 0.95)  # limits of the leader's share of a batch; evidence section 4
+SWITCH = 1.1  # growth of the pulls before another arm is followed; evidence section 4
 # growth of a pair of arms after which the evidence between them is renewed, and its cut if they duel; 1 would need
 # 0.9 % fewer pulls and twice the time (benchmarks/freshness.py)
 STALE = 1.2
@@ -48,6 +49,8 @@ class State(NamedTuple):
     """For each challenger its last leader and the fraction of a pull still owed to that one."""
     first: int
     balanced: bool
+    next_switch: float
+    """From how many pulls on another arm may be followed, though the one followed is not rejected."""
     next_futility: float
     decision: Batch | Verdict
 
@@ -121,6 +124,7 @@ class TopTwo:
             carries=((-1, 0.0),) * k,
             first=self.first,
             balanced=self.balanced,
+            next_switch=0.0,
             next_futility=self.first * k,
             decision={},
         )
@@ -161,11 +165,36 @@ def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -
         values = new.values if new is not None else np.empty(0)
         old = samples[i]
         samples[i] = old.merged(values, pending=n - (old.size + old.missing + values.size))
-        for m, entry in enumerate(entries):
-            if entry.arm == i and entry.before.pending and new is not None:
-                late = new.values[new.indices < entry.before.n]
-                entries[m] = Entry(i, entry.before.merged(late, pending=entry.before.pending - late.size))
+        if new is not None:
+            entries = [_later(entry, new) if entry.arm == i else entry for entry in entries]
     return state._replace(judge=state.judge.after(tuple(samples), entries=tuple(entries)))
+
+
+def _later(entry: Entry, new: Told) -> Entry:
+    """Return an entry with what was out when it began, or when it ended, and has come in."""
+    return Entry(entry.arm, _arrived(entry.before, new), entry.until and _arrived(entry.until, new))
+
+
+def _arrived(sample: Sample, new: Told) -> Sample:
+    if not sample.pending:
+        return sample
+    late = new.values[new.indices < sample.n]
+    return sample.merged(late, pending=sample.pending - late.size)
+
+
+def _followed(state: State, leader: int) -> State:
+    """Return the state with the leader as the arm that is followed, if it is time to (evidence T5').
+
+    The entry that ends does so with all pulls issued up to now, those among them that made its arm lose the lead.
+    """
+    entries, pulls = state.judge.entries, sum(s.n for s in state.samples)
+    last = entries[-1].arm if entries else None
+    if leader == last or (last in state.alive and pulls < state.next_switch):
+        return state._replace(judge=state.judge.after(leader=leader))
+    if last is not None:
+        entries = (*entries[:-1], Entry(last, entries[-1].before, state.samples[last]))
+    entries = (*entries, Entry(leader, state.samples[leader]))
+    return state._replace(judge=state.judge.after(leader=leader, entries=entries), next_switch=SWITCH * pulls)
 
 
 def _decided(state: State) -> State:
@@ -180,12 +209,9 @@ def _decided(state: State) -> State:
         if state.judge.refuted or state.judge.futile(state.alive):
             return _stopped(state)
         return state._replace(decision=dict.fromkeys((arms[i] for i in state.alive), 1))
-    entries = state.judge.entries
-    if all(entry.arm != leader for entry in entries):
-        entries = (*entries, Entry(leader, state.samples[leader]))
-    due = state.balanced or leader != state.leader or len(entries) != len(state.judge.entries)
-    judge = state.judge.after(leader=leader, entries=entries)
-    state, challenger = _tested(state._replace(judge=judge), everyone=due)
+    before, state = state, _followed(state, leader)
+    due = state.balanced or leader != before.leader or len(state.judge.entries) != len(before.judge.entries)
+    state, challenger = _tested(state, everyone=due)
     return _stopped(state) if challenger is None else _challenged(state, challenger)
 
 
@@ -229,7 +255,9 @@ def _verdict(state: State, status: Status, best: str | None) -> Verdict:
         best=best,
         candidates=(best,) if best is not None else tuple(arms[i] for i in state.alive),
         rule=state.judge.rule,
-        entries=tuple(Entered(arms[entry.arm], entry.before.n) for entry in state.judge.entries),
+        entries=tuple(
+            Entered(arms[e.arm], e.before.n, (e.until or state.samples[e.arm]).n) for e in state.judge.entries
+        ),
         claims=state.claims,
     )
 
