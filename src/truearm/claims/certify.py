@@ -14,7 +14,7 @@ import numpy as np
 
 from truearm import bounds
 from truearm.claims import alarms
-from truearm.claims.certificate import Alarm, Certificate, Claim, Status, Tapes, Verdict, digest, sample_of
+from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Tapes, Verdict, digest, sample_of
 from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.evidence import Breakdown, Entry, Judge, Levels, best_looking, breakdown_estimate
 from truearm.evidence.intervals import quality_of
@@ -35,6 +35,7 @@ def certify(
     design: Design = "sequential",
     samples: Sequence[Sample] | None = None,
     noticed: tuple[Alarm, ...] = (),
+    origin: Origin | None = None,
 ) -> Result:
     """Return the result of a study that ended with this verdict on these readings.
 
@@ -48,6 +49,8 @@ def certify(
         The tapes as oriented samples, if the caller has them: saves sorting again.
     noticed
         Alarms that the samples do not show, such as those about the order of pulls.
+    origin
+        Who decided, for whoever wants to repeat it.
 
     Examples
     --------
@@ -73,6 +76,7 @@ def certify(
         digest=digest(problem, tapes),
         design=design,
         estimated=verdict.estimated,
+        origin=origin,
     )
     leader = _leader(problem, samples, verdict)
     found = rejections(certificate, tapes, samples, leader=leader or 0)
