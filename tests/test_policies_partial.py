@@ -7,9 +7,11 @@ from contracts.driving import drive
 from statistical.promise import kept
 from truearm.claims.certificate import Status
 from truearm.claims.certify import certify
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import InvalidArgument, OutOfReach, VerificationError
 from truearm.policies.partial import PartialIdentification
 from truearm.problem import Problem
+from truearm.study import Study
+from truearm.verification import verify
 
 
 def hoeffding(n, delta):
@@ -73,8 +75,21 @@ def test_the_certificate_says_what_a_stranger_cannot_recompute():
     run = drive(PartialIdentification(np.mean, hoeffding), problem(), tapes)
     used = run.used(tapes)
     certificate = certify(problem(), used, run.verdict).certificate
-    assert not certificate.exclusions[0].upper.recomputable
-    assert certificate.verify(used)
+    verified = certificate.verify(used)
+    assert not verified
+    assert verified.trust[-1] == "the bounds that exclude arms"
+
+
+def test_who_has_the_estimator_repeats_the_decision():
+    policy, tapes = PartialIdentification(np.mean, hoeffding), constants(1.0, 0.0)
+    study = Study.of(problem(), policy=policy)
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: tapes[arm][:n] for arm, n in counts.items()})
+    assert study.result.best == "A"
+    assert verify(study.result, policy=policy)
+    assert "who decided" in str(verify(study.result))
+    with pytest.raises(VerificationError, match="status is 'separated'"):
+        verify(study.result, policy=PartialIdentification(np.mean, lambda n, delta: 2 * hoeffding(n, delta)))
 
 
 def test_biases_say_how_far_the_answer_may_be_off():

@@ -32,7 +32,12 @@ from truearm.study import Study
 
 __version__ = "0.1.0"
 
-_LATER = {"lab": "truearm.lab", "analyze": "truearm.analysis", "plan": "truearm.planning"}
+_LATER = {
+    "lab": "truearm.lab",
+    "analyze": "truearm.analysis",
+    "plan": "truearm.planning",
+    "verify": "truearm.verification",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module or a function
@@ -79,4 +84,5 @@ __all__ = [
     "plan",
     "quality_curve",
     "quantile_interval",
+    "verify",
 ]

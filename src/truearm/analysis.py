@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from truearm.bounds.search import bracket
 from truearm.claims import alarms, wording
-from truearm.claims.certificate import Alarm, Claim, Status, Verdict
+from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
@@ -184,10 +184,7 @@ def analyze(
     >>> found.status.value, found.best, round(found.breakdown.oblivious, 3)
     ('certified', 'A', 0.435)
     """
-    check_design(design)
-    if design == "fixed" and dependent_arms:
-        msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
-        raise OutOfReach(msg)
+    _check_together(design, dependent_arms=dependent_arms)
     collected = collect(frame, arm, value, unit=unit, order=order, missing=missing)
     tapes = _checked(collected.tapes)
     problem = Problem(
@@ -201,6 +198,39 @@ def analyze(
         missing=missing,
     )
     return _analyzed(problem, collected, design, pairs=pairs)
+
+
+def repeated(
+    certificate: Certificate, collected: Collected, *, units: Units | None = None, doubts: Sequence[Alarm] = ()
+) -> Analysis:
+    """Return the analysis that a certificate is from, made again from the readings.
+
+    Parameters
+    ----------
+    units, doubts
+        What was told of the rows, where only their readings are at hand.
+
+    Examples
+    --------
+    >>> found = analyze({"A": range(100, 300), "B": range(200)})
+    >>> tapes = {"A": np.arange(100.0, 300.0), "B": np.arange(200.0)}
+    >>> repeated(found.certificate, Collected(tapes)) == found
+    True
+    """
+    options = {} if certificate.origin is None else dict(certificate.origin.options)
+    if set(options) != {"pairs", "ordered"} or not all(isinstance(chosen, bool) for chosen in options.values()):
+        msg = f"the options of an analysis are pairs and ordered, true or false, but got {options!r:.80}"
+        raise InvalidArgument(msg)
+    _check_together(certificate.design, dependent_arms=certificate.problem.dependent_arms)
+    _checked(collected.tapes)
+    known = collected._replace(ordered=collected.ordered or options["ordered"], units=collected.units or units)
+    return _analyzed(certificate.problem, known, certificate.design, pairs=options["pairs"], told=doubts)
+
+
+def _check_together(design: str, *, dependent_arms: bool) -> None:
+    if check_design(design) == "fixed" and dependent_arms:
+        msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
+        raise OutOfReach(msg)
 
 
 def _checked(tapes: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -227,7 +257,9 @@ def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]
         return tuple(pool.map(sample, columns))
 
 
-def _analyzed(problem: Problem, collected: Collected, design: Design, *, pairs: bool) -> Analysis:
+def _analyzed(
+    problem: Problem, collected: Collected, design: Design, *, pairs: bool, told: Sequence[Alarm] = ()
+) -> Analysis:
     tapes = collected.tapes
     judge = Judge.of(problem, _sorted(problem, tapes), design=design)
     ranking = judge.ranked()
@@ -235,9 +267,10 @@ def _analyzed(problem: Problem, collected: Collected, design: Design, *, pairs: 
     accusers = ranking if pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if i != j}
     claims = _rejections(judge, ranking, known)
-    doubts = (*alarms.clusters(collected.suspects), *_dependence(problem, collected), *alarms.doubts(judge))
+    doubts = (*told, *alarms.clusters(collected.suspects), *_dependence(problem, collected), *alarms.doubts(judge))
     verdict = Verdict.doubtful(doubts, problem.arms) if doubts else _verdict(judge, claims)
-    result = certify(problem, tapes, verdict, design=design, samples=judge.samples)
+    origin = Origin("analyze", {"pairs": pairs, "ordered": collected.ordered})
+    result = certify(problem, tapes, verdict, design=design, samples=judge.samples, origin=origin)
     doubtful = result.status is Status.DOUBTFUL
     needed = {} if doubtful else _needed(judge, result)
     return Analysis._around(

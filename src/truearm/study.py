@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from truearm import policies
 from truearm.claims import alarms
-from truearm.claims.certificate import SIDE_BY_SIDE, Alarm, Status, Verdict
+from truearm.claims.certificate import SIDE_BY_SIDE, Alarm, Origin, Status, Tapes, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
@@ -35,6 +35,7 @@ from truearm.events import (
     Noted,
     Reading,
     Released,
+    Rows,
     Stopped,
     from_row,
     to_row,
@@ -79,6 +80,14 @@ class _Tape:
         self.released: list[int] = []  # places whose pull never began
         self.fresh: list[int] = []  # told one by one since an impatient policy last looked
         self.chunks: list[NDArray[np.intp]] = []  # told as arrays since then
+
+    @property
+    def begun(self) -> int:
+        """How many pulls were issued; a last one that never began is as if it never was."""
+        begun = self.issued
+        while begun - 1 in self.released:
+            begun -= 1
+        return begun
 
     def grow(self, count: int) -> None:
         """Make room for `count` more pulls."""
@@ -193,6 +202,7 @@ class Study:
         self._serials = [Serial(i) for i in range(len(self._tapes))]
         self._seen = [0] * len(self._tapes)  # per arm the place up to which the order of pulls was looked at
         self._verdict_due = False
+        self._overlapping = False  # whether a decision was made while pulls were out
         self._watched = 0  # readings told when the order of pulls was last looked at
         self._noticed: tuple[Alarm, ...] = ()
         self._state = self.policy.start(self.problem)
@@ -264,8 +274,8 @@ class Study:
         """The result once done, None before."""
         if self._result is None and self._verdict is not None:
             readings = self.readings
-            found = certify(self.problem, readings, self._verdict, noticed=self._noticed)
-            self._result = replace(found, readings=readings)
+            found = certify(self.problem, readings, self._verdict, noticed=self._noticed, origin=self._origin)
+            self._result = replace(found, readings=readings, events=Rows(self._log) if self._overlapping else None)
         return self._result
 
     def ask(self, n: int | None = None) -> list[Pull]:
@@ -424,6 +434,15 @@ class Study:
         self._append = append
 
     @property
+    def _origin(self) -> Origin:
+        by: str | None
+        try:
+            by, options = policies.definition_of(self.policy)
+        except InvalidArgument:
+            by, options = None, {}
+        return Origin(by, options, self.max_pulls, self.seed, self._overlapping)
+
+    @property
     def definition(self) -> dict[str, Any]:
         """What `replay` makes the study from, as plain values."""
         name, options = policies.definition_of(self.policy)
@@ -488,6 +507,47 @@ class Study:
                     study._repeat(event)
         return study
 
+    @classmethod
+    def retraced(
+        cls,
+        problem: Problem,
+        tapes: Tapes,
+        *,
+        policy: "str | Policy[Any]" = "toptwo",
+        max_pulls: int = 1_000_000,
+        seed: int | None = None,
+    ) -> "Study":
+        """Return the study that took these tapes and stopped, if it never decided while pulls were out.
+
+        Then the tapes alone say what it knew at each decision: whole batches, in the order of its own asking.
+
+        Examples
+        --------
+        >>> study = Study.retraced(Problem(arms=("A", "B")), {"A": [2.0] * 16, "B": [1.0] * 16})
+        >>> study.result.status.value, study.pulls
+        ('exhausted', 32)
+        """
+        study = cls.of(problem, policy=policy, max_pulls=max_pulls, seed=seed)
+        while not study.done and study._took(tapes):
+            pass
+        study.stop()
+        return study
+
+    def _took(self, tapes: Tapes) -> bool:
+        """Hand out what tapes hold of the open batch and tell it; say whether they hold any of it."""
+        first, held = len(self._log.arms), [tapes.get(arm, ()) for arm in self.problem.arms]
+        for i, tape in enumerate(self._tapes):
+            count = min(self._wanted[i], len(held[i]) - tape.issued)
+            self._issue_many(i, count)
+            self._wanted[i] -= count
+        self._order = []
+        self._handed_out(first, ISSUED)
+        for ticket in range(first, len(self._log.arms)):
+            value = held[self._log.arms[ticket]][self._log.draws[ticket]]
+            if value is not None:
+                self.tell(ticket, float(value))
+        return len(self._log.arms) > first
+
     def _hand_out_again(self, issued: list[Event], *, counted: bool) -> None:
         first = len(self._log.arms)
         if counted:
@@ -529,10 +589,8 @@ class Study:
     def _snapshot(self) -> list[_Readings]:
         snapshot = []
         for tape in self._tapes:
-            issued = tape.issued
-            while issued - 1 in tape.released:  # never begun, nothing after it: as if never issued
-                issued -= 1
-            snapshot.append((tape.values[:issued].copy(), tape.told[:issued].copy()))
+            begun = tape.begun
+            snapshot.append((tape.values[:begun].copy(), tape.told[:begun].copy()))
         return snapshot
 
     def _slot(self, ticket: int) -> tuple[int, int]:
@@ -593,6 +651,7 @@ class Study:
         """
         if self._out == 0 or self.pulls >= self.max_pulls:
             return False  # tell has decided already, or will: an ask that hands out nothing decides nothing
+        self._overlapping = True
         self._decide()
         answer = self.policy.ask(self._state)
         if not isinstance(answer, Verdict) and not any(self._wanted):
@@ -636,7 +695,7 @@ class Study:
     def _learn(self) -> None:
         told = self._ready()
         while told:
-            self._state = self.policy.tell(self._state, told, {a: t.issued for a, t in self._named_tapes()})
+            self._state = self.policy.tell(self._state, told, {a: t.begun for a, t in self._named_tapes()})
             if isinstance(self.policy.ask(self._state), Verdict) or not self.policy.patient:
                 break
             told = self._ready()

@@ -5,22 +5,22 @@ so that it can be recomputed at any later time. Tapes are in the user's units; s
 """
 
 import hashlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import VerificationError
 from truearm.evidence import Entry, Judge, Rule, Strength
 from truearm.evidence.levels import log_threshold
-from truearm.evidence.moments import moments
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shifts import oriented
 from truearm.problem import Design, Problem
+
+if TYPE_CHECKING:
+    from truearm.verification import Verified
 
 Floats = NDArray[np.float64]
 Tape = Sequence[float | None] | Floats
@@ -102,8 +102,6 @@ class Bound(NamedTuple):
     rank: int | None = None
     radius: float = 0.0
     """Added to the order statistic, or to the averaged median when there is no rank."""
-    recomputable: bool = True
-    """False for an estimator of the user's own: `verify` then takes the value on trust."""
 
 
 class Exclusion(NamedTuple):
@@ -112,6 +110,25 @@ class Exclusion(NamedTuple):
     arm: str
     upper: Bound
     lower: Bound
+
+
+class Origin(NamedTuple):
+    """Who decided, as plain values: with the problem, the design and the readings all it takes to decide again.
+
+    Examples
+    --------
+    >>> Origin("toptwo", {"first": 16, "balanced": False, "patient": False}, 1000).by
+    'toptwo'
+    """
+
+    by: str | None
+    """The name of a policy, "analyze", or None for a policy of the user's own."""
+    options: Mapping[str, Any]
+    max_pulls: int | None = None
+    """The budget of pulls of a study."""
+    seed: int | None = None
+    overlapping: bool = False
+    """Whether a study decided while pulls were out, so that only its log can tell what it knew by then."""
 
 
 class Entered(NamedTuple):
@@ -205,13 +222,13 @@ class Certificate:
     --------
     >>> problem = Problem(arms=("A", "B"), contamination=None)
     >>> tapes = {"A": np.arange(40.0, 80.0), "B": np.arange(0.0, 40.0)}
-    >>> claim = Claim("B", "A", (40, 40), 1, 13.0)
+    >>> claim = Claim("B", "A", (40, 40), 1, 14.1)
     >>> certificate = Certificate(
     ...     problem=problem, rule="pooled", best="A", entries=(Entered("A", 16, 40),), claims=(claim,),
     ...     digest=digest(problem, tapes),
     ... )
-    >>> certificate.verify(tapes)
-    True
+    >>> round(certificate.evidence(claim, tapes)(None), 1)
+    14.1
     >>> certificate.verify({"A": tapes["A"], "B": tapes["B"] + 1})
     Traceback (most recent call last):
         ...
@@ -229,47 +246,23 @@ class Certificate:
     """With "fixed" a claim rests on a p-value for sizes chosen in advance, not on an e-value."""
     estimated: bool = False
     """Whether the decision is about an estimator of the user's own, not about a quantile."""
+    origin: Origin | None = None
+    """Who decided; None for a verdict that came from elsewhere, of which only the claims can be recomputed."""
 
     @property
     def log_threshold(self) -> float | None:
         """How much log-evidence each claim must reach; None when the decision rests on bounds alone."""
         return None if self.rule is None else log_threshold(self.problem, self.rule)
 
-    def verify(self, readings: Tapes) -> bool:
-        """Recompute every claim from the raw readings, per arm in order of pull; raise if one fails.
+    def verify(self, readings: Tapes) -> "Verified":
+        """Decide again from the raw readings, per arm in order of pull, and compare; raise if a part differs.
 
-        A pull that was never told is None in its place.
+        A pull that was never told is None in its place. What comes back is true if everything was recomputed, and
+        else says what was taken on trust. `truearm.verify` does the same for a whole result.
         """
-        if digest(self.problem, readings) != self.digest:
-            msg = "the readings are not those of the certificate: their digest differs"
-            raise VerificationError(msg)
-        self._check_form()
-        needed = math.inf if self.log_threshold is None else self.log_threshold  # no rule, no claim
-        for claim in self.claims:
-            found = self.evidence(claim, readings)(None)
-            if found < needed - 1e-9:
-                msg = f"the evidence against {claim.arm!r} is {found:.6g}, short of the {needed:.6g} it needs"
-                raise VerificationError(msg)
-        for exclusion in self.exclusions:
-            self._check_exclusion(exclusion, readings)
-        return True
+        from truearm.verification import verify_certificate
 
-    def _check_form(self) -> None:
-        """Raise if an arm other than the best is not judged, or a stake is older than the readings it bets on."""
-        judged = {claim.arm for claim in self.claims} | {exclusion.arm for exclusion in self.exclusions}
-        if self.best is not None and (self.rule is not None or not self.problem.tolerance):
-            for arm in self.problem.arms:
-                if arm != self.best and arm not in judged:
-                    msg = f"the certificate says nothing against {arm!r}, so {self.best!r} need not be the best"
-                    raise VerificationError(msg)
-        for claim in self.claims:
-            counts = dict(zip(self.problem.arms, claim.counts, strict=True))
-            followed = dict.fromkeys(self.problem.arms, 0)
-            for arm, since, until in self.entries[: claim.entered]:
-                if not followed[arm] <= since <= min(until, counts[arm]):  # evidence T5': no pull counts twice
-                    msg = f"{arm!r} cannot be followed from pull {since} of {counts[arm]} to pull {until}"
-                    raise VerificationError(msg)
-                followed[arm] = until
+        return verify_certificate(self, readings)
 
     def evidence(self, claim: Claim, readings: Tapes) -> Callable[[Strength | None], float]:
         """Return the log-evidence of a claim, recomputed from the readings, as a function of the levels."""
@@ -302,33 +295,3 @@ class Certificate:
             design=self.design,
             ordered=self.rule == "pooled",
         )
-
-    def _floor(self, readings: Tapes, n: int) -> float:
-        """Return the best value that a censored reading of the first n pulls may have had."""
-        heads = (
-            oriented(np.asarray(readings[arm][:n], dtype=np.float64), self.problem, arm)
-            for arm in self.problem.arms
-        )
-        least = (float(head[np.isfinite(head)].min()) for head in heads if np.isfinite(head).any())
-        return min(least, default=-math.inf)
-
-    def _check_exclusion(self, exclusion: Exclusion, readings: Tapes) -> None:
-        for bound, lost in ((exclusion.upper, math.inf), (exclusion.lower, -math.inf)):
-            tape = oriented(np.asarray(readings[bound.arm][: bound.n], dtype=np.float64), self.problem, bound.arm)
-            if bound.rank is None and self.problem.missing == "worst":
-                tape = np.where(np.isnan(tape), lost, tape)  # evidence T8: at its worst for either end
-            if bound.rank is None and lost > 0 and np.isneginf(tape).any():
-                tape = np.maximum(tape, self._floor(readings, bound.n))
-            value = _middle(tape) if bound.rank is None else Sample.of(tape).at(bound.rank)
-            value = value + bound.radius if bound.recomputable else bound.value
-            if value != bound.value and not math.isclose(value, bound.value, rel_tol=1e-9):
-                msg = f"a bound of {bound.arm!r} is {value:.6g}, but the certificate says {bound.value:.6g}"
-                raise VerificationError(msg)
-        if not exclusion.upper.value <= exclusion.lower.value:
-            msg = f"the bounds given do not exclude {exclusion.arm!r}"
-            raise VerificationError(msg)
-
-
-def _middle(tape: Floats) -> float:
-    middle = moments(tape).m1
-    return -math.inf if math.isnan(middle) else middle  # an arm without a single value looks worst

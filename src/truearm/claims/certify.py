@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from truearm.claims import alarms
-from truearm.claims.certificate import Alarm, Certificate, Claim, Status, Tapes, Verdict, digest, sample_of
+from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Tapes, Verdict, digest, sample_of
 from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.evidence import Breakdown, Entry, Judge, Strength, rule_for
 from truearm.evidence.sample import EMPTY, Sample
@@ -29,6 +29,7 @@ def certify(
     design: Design = "sequential",
     samples: Sequence[Sample] | None = None,
     noticed: tuple[Alarm, ...] = (),
+    origin: Origin | None = None,
 ) -> Result:
     """Return the result of a study that ended with this verdict on these readings.
 
@@ -42,6 +43,8 @@ def certify(
         The tapes as oriented samples, if the caller has them: saves sorting again.
     noticed
         Alarms that the samples do not show, such as those about the order of pulls.
+    origin
+        Who decided, for whoever wants to repeat it.
 
     Examples
     --------
@@ -67,6 +70,7 @@ def certify(
         digest=digest(problem, tapes),
         design=design,
         estimated=verdict.estimated,
+        origin=origin,
     )
     leader = _leader(Judge.of(problem, samples), verdict)
     found = rejections(certificate, tapes, samples, leader=leader or 0)

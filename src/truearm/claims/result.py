@@ -4,7 +4,7 @@ Nothing is computed here: `certify` computes, `plain` turns into plain values, `
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -118,6 +118,8 @@ class Result:
     certificate: Certificate
     readings: Tapes | None = field(default=None, compare=False, repr=False)
     """Per arm the readings in order of pull, None for a pull never told; None after an analysis."""
+    events: Iterable[Sequence[Any]] | None = field(default=None, compare=False, repr=False)
+    """The rows of a study's log, where it decided while pulls were out: then readings alone do not repeat it."""
 
     def __str__(self) -> str:
         from truearm.claims import wording
@@ -173,6 +175,8 @@ class Result:
         }
         if readings:
             plain["readings"] = None if self.readings is None else {a: _tape(t) for a, t in self.readings.items()}
+            if self.events is not None:
+                plain["events"] = [list(row) for row in self.events]
         return plain
 
     def _alarm(self, alarm: Alarm) -> dict[str, Any]:
@@ -183,7 +187,7 @@ class Result:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Result":
         """Return the result that `to_dict` described."""
-        certificate = from_plain(Certificate, data["certificate"], "certificate")
+        certificate = from_plain(Certificate, {"origin": None, **data["certificate"]}, "certificate")
         return cls(
             status=Status(data["status"]),
             best=data["best"],
@@ -206,6 +210,7 @@ class Result:
             alarms=from_plain(tuple[Alarm, ...], data["alarms"], "alarms"),
             certificate=certificate,
             readings=data.get("readings"),
+            events=data.get("events"),
         )
 
 

@@ -92,11 +92,11 @@ class PartialIdentification:
         state = rounds.merged(state, told)
         n, problem = state.readings[state.alive[0]].size, state.problem
         share = bounds.round_delta(problem.delta, len(problem.arms), state.round)
-        state = rounds.judged(state, self._estimated, self._checked_radius(n, share), recomputable=False)  # Alg. 2
+        state = rounds.judged(state, self._estimated, self._checked_radius(n, share))  # Alg. 2
         if len(state.alive) == 1:
             return rounds.separated(state)
         total = max(n + 1, math.ceil((1 + self.growth) * n))
-        return rounds.tolerable(state, recomputable=False) or rounds.continued(state, total)
+        return rounds.tolerable(state) or rounds.continued(state, total)
 
     def standing(self, state: State) -> Standing:
         """Return the leader and the arms left."""

@@ -188,9 +188,7 @@ def merged(state: State, told: Mapping[str, Told]) -> State:
     return replace(state, round=state.round + 1, readings=tuple(readings))
 
 
-def judged(
-    state: State, estimator: Callable[[Floats, float], Interval], radius: float, *, recomputable: bool = True
-) -> State:
+def judged(state: State, estimator: Callable[[Floats, float], Interval], radius: float) -> State:
     """Return the state after a round is judged: arms are excluded whose intervals lie below the leader's.
 
     Examples
@@ -213,8 +211,8 @@ def judged(
     exclusions = [
         Exclusion(
             state.problem.arms[i],
-            _bound(state, i, Dated(found[i].high, radius, n), recomputable=recomputable),
-            _bound(state, leader, best, recomputable=recomputable),
+            _bound(state, i, Dated(found[i].high, radius, n)),
+            _bound(state, leader, best),
         )
         for i in gone
     ]
@@ -234,8 +232,8 @@ def _least(values: Floats) -> float:
     return float(values[place]) if place < values.size and math.isfinite(values[place]) else math.inf
 
 
-def _bound(state: State, arm: int, end: Dated, *, recomputable: bool) -> Bound:
-    return Bound(state.problem.arms[arm], end.n, end.value, radius=end.radius, recomputable=recomputable)
+def _bound(state: State, arm: int, end: Dated) -> Bound:
+    return Bound(state.problem.arms[arm], end.n, end.value, radius=end.radius)
 
 
 def separated(state: State) -> State:
@@ -251,7 +249,7 @@ def separated(state: State) -> State:
     return replace(state, decision=verdict)
 
 
-def tolerable(state: State, *, recomputable: bool = True) -> State | None:
+def tolerable(state: State) -> State | None:
     """Return the state stopped because no arm can have the leader behind it by more than the tolerance, or None.
 
     The effective gap of the leader is at most the largest upper end of another arm, excluded ones included, less
@@ -276,8 +274,8 @@ def tolerable(state: State, *, recomputable: bool = True) -> State | None:
     exclusions = tuple(
         Exclusion(
             state.problem.arms[i],
-            _bound(state, i, upper, recomputable=recomputable),
-            _bound(state, leader, lower, recomputable=recomputable),
+            _bound(state, i, upper),
+            _bound(state, leader, lower),
         )
         for i, upper in rivals
     )

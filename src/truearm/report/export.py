@@ -67,6 +67,7 @@ def document(
         "unit": UNITS.get(metric or ""),
         "ratios": [_plain(ratio) for ratio in ratios(result, reference)],
         "readings": {arm: [_reading(value) for value in tape] for arm, tape in tapes.items()},
+        **({} if result.events is None else {"events": [list(row) for row in result.events]}),
         **more,
     }
 

@@ -1,0 +1,465 @@
+"""Whether a result follows from its readings: the decision is made again by the same code, and all parts compared.
+
+A certificate names who decided (`Origin`). From that, the problem, the design and the readings everything else
+follows, so nothing a certificate says of itself is believed: rule, levels, thresholds, ranks, radii, who led when,
+claims and intervals are recomputed, and the first part that differs is named. Where the decision cannot be made
+again (a policy or an estimator of the user's own, decisions made while pulls were out and no log of them), claims
+are recomputed as of their dates, all else is computed from the verdict, and what is left is said to be on trust.
+docs/certificate.md says what counts as different.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truearm import policies
+from truearm.analysis import Analysis, repeated
+from truearm.claims.certificate import DECIDED, Alarm, Certificate, Claim, Status, Tapes, Verdict, digest
+from truearm.claims.certify import certify
+from truearm.claims.plain import from_plain, to_plain
+from truearm.claims.ratios import ratios
+from truearm.claims.result import Result
+from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
+from truearm.events import Event, from_row
+from truearm.evidence.levels import rule_for
+from truearm.evidence.units import Units
+from truearm.policies import Policy
+from truearm.study import Study
+from truearm.world.frames import Collected
+
+ACCURACY = 1e-6  # relative; reports show four digits, and other machines round the last of sixteen differently
+_WORDS = frozenset(
+    {"message", "assumptions", "notes"}
+)  # sentences made from the rest; another version words them anew
+_ROWS = ("clusters", "confounded")  # doubts about columns that readings do not show
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A result that follows from its readings; false as a truth value if a part of it was taken on trust.
+
+    Examples
+    --------
+    >>> str(Verified()), bool(Verified())
+    ('verified', True)
+    >>> str(Verified(("the order of pulls",))), bool(Verified(("the order of pulls",)))
+    ('verified with trust in: the order of pulls', False)
+    """
+
+    trust: tuple[str, ...] = ()
+    """What was not recomputed, and what would allow it."""
+    beside: tuple[str, ...] = ()
+    """Keys of a document that say nothing about the decision: a machine, commands, a unit."""
+
+    def __bool__(self) -> bool:
+        return not self.trust
+
+    def __str__(self) -> str:
+        return f"verified with trust in: {'; '.join(self.trust)}" if self.trust else "verified"
+
+
+def verify(
+    result: Result | Mapping[str, Any],
+    readings: "Tapes | Collected | Study | None" = None,
+    *,
+    policy: "Policy[Any] | None" = None,
+) -> Verified:
+    """Decide again from the readings, compare every field, and raise an error at the first that differs.
+
+    Parameters
+    ----------
+    result
+        What a study or an analysis found, or the dictionary that its JSON holds.
+    readings
+        Per arm in order of pull, None for a pull never told; what `collect` read from a table; or a study, whose
+        log is replayed. Those that the result carries if None.
+    policy
+        The policy object, if it was one of your own.
+
+    Raises
+    ------
+    VerificationError
+        If a part of the result does not follow from the readings; the message names it.
+    InvalidArgument
+        If the dictionary is not that of a result.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from truearm.analysis import analyze
+    >>> tapes = {"A": np.arange(100.0, 300.0), "B": np.arange(200.0)}
+    >>> found = analyze(tapes)
+    >>> verify(found, tapes)
+    Verified(trust=(), beside=())
+    >>> verify(replace(found, best="B"), tapes)
+    Traceback (most recent call last):
+        ...
+    truearm.errors.VerificationError: best is 'B', but the readings give 'A'
+    """
+    case = _Case.of(result, readings)
+    again, trust = _again(case, policy)
+    assert again is not None  # there is a verdict to begin with
+    beside: tuple[str, ...] = ()
+    if isinstance(result, Result):
+        given, found = _record(result), _record(again)
+    else:
+        given, found = dict(case.data), again.to_dict()
+        given["certificate"] = {"origin": None, **given["certificate"]}  # a file from before there were origins
+        for key in ("readings", "events"):
+            given.pop(key, None)
+        if "ratios" in given:
+            found["ratios"] = _ratios(again, given["ratios"])
+        beside = tuple(key for key in given if key not in found)
+    for key in beside:
+        del given[key]
+    worded = _compared(given, found)
+    return Verified((*trust, *worded), beside)
+
+
+def verify_certificate(certificate: Certificate, readings: Tapes) -> Verified:
+    """Decide again from the readings and compare the certificate alone, as `verify` compares a whole result.
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> tapes = {"A": np.arange(100.0, 300.0), "B": np.arange(200.0)}
+    >>> verify_certificate(analyze(tapes).certificate, tapes)
+    Verified(trust=(), beside=())
+    """
+    again, trust = _again(_Case(certificate, *_taken(certificate, readings)), None)
+    if again is not None:
+        _compared({"certificate": to_plain(certificate)}, {"certificate": to_plain(again.certificate)})
+    return Verified(trust)
+
+
+class _Case(NamedTuple):
+    """What is to be verified, and by what."""
+
+    certificate: Certificate
+    collected: Collected
+    tapes: Tapes
+    study: Study | None = None
+    given: Callable[[], Result] | None = None
+    """The whole result, read when it is needed; None where there is a certificate alone."""
+    data: Mapping[str, Any] = {}
+    events: Iterable[Any] | None = None
+    """The rows of the log, where the result carries them."""
+
+    @classmethod
+    def of(cls, result: Result | Mapping[str, Any], readings: "Tapes | Collected | Study | None") -> "_Case":
+        data: Mapping[str, Any] = {} if isinstance(result, Result) else result
+        if isinstance(result, Result):
+            certificate, kept, events = result.certificate, result.readings, result.events
+        else:
+            certificate, kept, events = _certificate_of(data), _tapes_of(data), data.get("events")
+
+        def given() -> Result:
+            return result if isinstance(result, Result) else _result_of(data)
+
+        if readings is None and kept is None:
+            msg = "readings must be given: the result does not carry its own"
+            raise InvalidArgument(msg)
+        taken = _taken(certificate, readings if readings is not None else kept or {})
+        return cls(certificate, *taken, given, data, events)
+
+
+def _taken(
+    certificate: Certificate, readings: "Tapes | Collected | Study"
+) -> tuple[Collected, Tapes, Study | None]:
+    """Return readings as a table and as tapes, and the study that they are of, if its log is at hand."""
+    study = readings if isinstance(readings, Study) else None
+    tapes: Tapes = readings if isinstance(readings, Mapping) else _tapes_in(readings)
+    if digest(certificate.problem, tapes) != certificate.digest:
+        msg = "the readings are not those of the certificate: their digest differs"
+        raise VerificationError(msg)
+    if isinstance(readings, Collected):
+        columns = {arm: readings.tapes[arm] for arm in certificate.problem.arms}
+        return readings._replace(tapes=columns), tapes, study
+    return Collected({}), tapes, study
+
+
+def _tapes_in(readings: Collected | Study) -> Tapes:
+    return readings.readings if isinstance(readings, Study) else readings.tapes
+
+
+def _certificate_of(data: Mapping[str, Any]) -> Certificate:
+    if not isinstance(data, Mapping) or not isinstance(data.get("certificate"), Mapping):
+        msg = "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
+        raise InvalidArgument(msg)
+    certificate: Certificate = from_plain(Certificate, {"origin": None, **data["certificate"]}, "certificate")
+    return certificate
+
+
+def _tapes_of(data: Mapping[str, Any]) -> Tapes | None:
+    kept = data.get("readings")
+    if kept is None:
+        return None
+    tapes: Tapes = from_plain(Mapping[str, tuple[float | None, ...]], kept, "readings")
+    return tapes
+
+
+def _result_of(data: Mapping[str, Any]) -> Result:
+    try:
+        return Analysis.from_dict(data) if "contests" in data else Result.from_dict(data)
+    except TruearmError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        msg = f"this is not a result of truearm: {type(error).__name__} {error}"
+        raise InvalidArgument(msg) from None
+
+
+def _record(result: Result) -> dict[str, Any]:
+    plain: dict[str, Any] = to_plain(replace(result, readings=None, events=None))
+    for key in ("readings", "events"):
+        del plain[key]
+    return plain
+
+
+def _ratios(again: Result, given: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - whatever the file holds
+    """Return the ratios to the arm that the given ones are relative to."""
+    named = given[0].get("reference") if isinstance(given, list) and given and isinstance(given[0], dict) else None
+    found = ratios(again, named if named in again.problem.arms else None)
+    return [
+        {key: None if isinstance(x, float) and not math.isfinite(x) else x for key, x in ratio._asdict().items()}
+        for ratio in found
+    ]
+
+
+# Deciding again
+
+
+def _again(case: _Case, policy: "Policy[Any] | None") -> tuple[Result | None, tuple[str, ...]]:
+    """Return the result made again, if there is enough to make it from, and what was taken on trust for it."""
+    origin, problem = case.certificate.origin, case.certificate.problem
+    if case.study is not None:
+        return _replayed(case.study.definition, case.study.events()), ()
+    if origin is not None and origin.by == "analyze":
+        return _reanalyzed(case)
+    if origin is None or (policy is None and origin.by is None):
+        return _witnessed(case, "who decided: the certificate names no policy of ours")
+    if origin.overlapping and (case.events is None or origin.by is None):
+        return _witnessed(case, "what was known at each decision: pulls were out; give the log of the study")
+    try:
+        if origin.overlapping:
+            definition = {**origin._asdict(), "problem": to_plain(problem), "policy": origin.by}
+            return _replayed(definition, map(from_row, case.events or ())), ()
+        chosen = policies.by_name(origin.by or "", **origin.options) if policy is None else policy
+        budget = origin.max_pulls or 0
+        study = Study.retraced(problem, case.tapes, policy=chosen, max_pulls=budget, seed=origin.seed)
+    except (TypeError, ValueError, ArithmeticError, ProtocolError) as error:
+        msg = f"certificate.origin does not lead to these readings: {error}"
+        raise VerificationError(msg) from None
+    for arm, tape in study.readings.items():
+        if len(tape) != len(case.tapes.get(arm, ())):
+            msg = (
+                f"certificate.origin does not lead to these readings: it would have pulled {arm!r} {len(tape)} "
+                f"times, not {len(case.tapes.get(arm, ()))}"
+            )
+            raise VerificationError(msg)
+    return _ended(study), ()
+
+
+def _replayed(definition: Mapping[str, Any], events: Iterable[Event]) -> Result:
+    return _ended(Study.replay(definition, events))
+
+
+def _ended(study: Study) -> Result:
+    """Return the result of a study, stopped where it is if it was not done."""
+    study.stop()
+    result = study.result
+    assert result is not None
+    return result
+
+
+def _reanalyzed(case: _Case) -> tuple[Result, tuple[str, ...]]:
+    """Return an analysis made again; what columns said of its rows is known only where they are at hand."""
+    collected, more = case.collected, _OfRows()
+    if not collected.tapes:
+        arms = case.certificate.problem.arms
+        collected = Collected({arm: np.asarray(case.tapes[arm], dtype=np.float64) for arm in arms})
+        more = _OfRows.told(case)
+    try:
+        return repeated(case.certificate, collected, units=more.units, doubts=more.doubts), more.trust
+    except InvalidArgument as error:
+        msg = f"certificate.origin does not lead to these readings: {error}"
+        raise VerificationError(msg) from None
+
+
+class _OfRows(NamedTuple):
+    """What an analysis knew of its rows from columns that its readings do not show."""
+
+    units: Units | None = None
+    doubts: tuple[Alarm, ...] = ()
+
+    @classmethod
+    def told(cls, case: _Case) -> "_OfRows":
+        if case.given is None:  # a certificate does not say of what it is a doubt
+            return cls(doubts=(Alarm(_ROWS[0], ""),) if case.certificate.rule is None else ())
+        given = case.given()
+        doubts = tuple(doubt for doubt in given.doubts if doubt.kind in _ROWS)
+        return cls(given.units if isinstance(given, Analysis) else None, doubts)
+
+    @property
+    def trust(self) -> tuple[str, ...]:
+        of_units = () if self.units is None else (f"one reading per {self.units.name}; give the table of rows",)
+        of_rows = (f"a doubt about the rows {doubt.detail}".rstrip() for doubt in self.doubts)
+        return (*of_units, *(f"{doubt}; give the table of rows" for doubt in of_rows))
+
+
+# What can be said without deciding again
+
+
+def _witnessed(case: _Case, why: str) -> tuple[Result | None, tuple[str, ...]]:
+    """Return what follows from the verdict, its claims recomputed as of their dates, and what is left to trust."""
+    certificate, tapes = case.certificate, case.tapes
+    _check_claims(certificate, tapes)
+    trust = (why, *(("the bounds that exclude arms",) if certificate.exclusions else ()))
+    if case.given is None:
+        return None, trust
+    given = case.given()
+    _check_status(given)
+    verdict = Verdict(
+        status=given.status,
+        candidates=tuple(arm for arm in given.candidates if arm not in given.ties),
+        best=given.best,
+        rule=certificate.rule,
+        entries=certificate.entries,
+        claims=certificate.claims,
+        exclusions=certificate.exclusions,
+        doubts=given.doubts,
+        estimated=certificate.estimated,
+    )
+    noticed = tuple(alarm for alarm in given.alarms if alarm.kind == "dependence")
+    trust += ("what the order of pulls showed",) if noticed or given.doubts else ()
+    found = certify(
+        certificate.problem, tapes, verdict, design=certificate.design, noticed=noticed, origin=certificate.origin
+    )
+    return found, trust
+
+
+def _check_status(given: Result) -> None:
+    """Raise if a verdict does not fit its own claims."""
+    status, best, arms, certificate = given.status, given.best, given.problem.arms, given.certificate
+    declared, tolerated = (
+        given.problem.contamination is not None,
+        given.problem.tolerance or given.problem.handicap,
+    )
+    _checked(set(given.candidates) <= set(arms), f"candidates names an arm that is none of {', '.join(arms)}")
+    _checked(best is None or best in arms, f"best is {best!r}, which is not an arm")
+    _checked((best is not None) == (status in DECIDED), f"status is {status.value!r}, but best is {best!r}")
+    _checked(bool(given.doubts) == (status is Status.DOUBTFUL), f"status is {status.value!r} with such doubts")
+    allowed = {
+        Status.CERTIFIED: declared and not any(claim.tolerant for claim in certificate.claims),
+        Status.SEPARATED: not (declared and certificate.rule),
+        Status.TOLERABLE: bool(tolerated),
+    }
+    _checked(allowed.get(status, True), f"status is {status.value!r}, which problem and claims do not give")
+
+
+def _checked(right: bool, wrong: str) -> None:
+    if not right:
+        raise VerificationError(wrong)
+
+
+def _check_claims(certificate: Certificate, tapes: Tapes) -> None:
+    """Raise unless every claim holds as of its date, by the rule that follows from problem and design."""
+    problem, rule = certificate.problem, certificate.rule
+    derived = rule_for(problem, design=certificate.design, ordered=rule == "pooled")
+    _checked(rule in (None, derived), f"certificate.rule is {rule!r}, but the problem asks for {derived!r}")
+    _checked(rule is not None or not certificate.claims, "certificate.claims rest on no rule")
+    seats = [entry.arm for entry in certificate.entries]
+    _checked(len(set(seats)) == len(seats), "certificate.entries names an arm twice")
+    _checked(set(seats) <= set(problem.arms), "certificate.entries names no arm of the problem")
+    judged = {claim.arm for claim in certificate.claims} | {e.arm for e in certificate.exclusions}
+    silent = [arm for arm in problem.arms if arm != certificate.best and arm not in judged]
+    _checked(certificate.best is None or not silent, f"the certificate says nothing against {silent}")
+    before: tuple[int, ...] = (0,) * len(problem.arms)
+    for place, claim in enumerate(certificate.claims):
+        where = f"certificate.claims[{place}]"
+        _check_dates(certificate, claim, tapes, before, where)
+        before = claim.counts
+        found, needed = certificate.evidence(claim, tapes)(None), certificate.log_threshold or 0.0
+        short = f"the evidence against {claim.arm!r} is {found:.6g}, short of the {needed:.6g} it needs"
+        _checked(found >= needed, short)
+        # pulls that were out on that date counted at their worst, so that evidence may have grown since
+        right = needed <= claim.log_evidence <= found or _same(claim.log_evidence, found)
+        _checked(right, f"{where}.log_evidence is {claim.log_evidence!r}, not {found!r}")
+    for exclusion in certificate.exclusions:
+        upper, lower = exclusion.upper, exclusion.lower
+        _checked(upper.arm == exclusion.arm, f"the bound that excludes {exclusion.arm!r} is one of {upper.arm!r}")
+        _checked(lower.arm in problem.arms and lower.arm != exclusion.arm, f"{lower.arm!r} excludes no other arm")
+        _checked(upper.value <= lower.value, f"the bounds given do not exclude {exclusion.arm!r}")
+
+
+def _check_dates(
+    certificate: Certificate, claim: Claim, tapes: Tapes, before: tuple[int, ...], where: str
+) -> None:
+    """Raise if a claim is dated at counts that its study cannot have had."""
+    arms, entries = certificate.problem.arms, certificate.entries
+    _checked({claim.arm, claim.leader} <= set(arms) and claim.arm != claim.leader, f"{where} names no two arms")
+    _checked(len(claim.counts) == len(arms), f"{where}.counts has not one count per arm")
+    counts = dict(zip(arms, claim.counts, strict=True))
+    for arm, early in zip(arms, before, strict=True):
+        most = len(tapes.get(arm, ()))
+        _checked(
+            early <= counts[arm] <= most, f"{where}.counts has {counts[arm]} of {arm!r}, not {early} to {most}"
+        )
+    _checked(0 <= claim.entered <= len(entries), f"{where}.entered is {claim.entered} of {len(entries)}")
+    for entry in entries[: claim.entered]:
+        right = 0 <= entry.since <= counts[entry.arm]
+        _checked(right, f"{entry.arm!r} cannot lead since pull {entry.since} of {counts[entry.arm]}")
+    _checked(not claim.tolerant or bool(certificate.problem.tolerance), f"{where} is tolerant without a tolerance")
+
+
+# Comparing
+
+
+def _compared(given: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[str, ...]:
+    """Raise at the first part that differs; return the places where only words do."""
+    worded = []
+    for path, one, other in _differences(given, found):
+        name = ".".join(map(str, path)).replace(".[", "[")
+        if not _WORDS.isdisjoint(path):
+            worded.append(f"the words of {name}, which this version would choose otherwise")
+            continue
+        msg = f"{name} {_shown(one)}, but the readings give {_shown(other).removeprefix('is ')}"
+        raise VerificationError(msg)
+    return tuple(worded)
+
+
+class _Absent:
+    """What stands for a part that is not there."""
+
+
+_Path = tuple[str, ...]
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401 - a part of a result
+    return "is not there" if value is _Absent else f"is {value!r:.80}"
+
+
+def _differences(given: Any, found: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any, Any]]:  # noqa: ANN401
+    """Iterate over the parts that differ, in the order of what was found."""
+    if isinstance(found, Mapping) and isinstance(given, Mapping):
+        for key in [*found, *(key for key in given if key not in found)]:
+            yield from _differences(given.get(key, _Absent), found.get(key, _Absent), (*path, key))
+    elif isinstance(found, list) and isinstance(given, Sequence) and not isinstance(given, str):
+        for place in range(max(len(found), len(given))):
+            one, other = ((part[place] if place < len(part) else _Absent) for part in (given, found))
+            yield from _differences(one, other, (*path, f"[{place}]"))
+    elif not _same(given, found):
+        yield path, given, found
+
+
+def _same(given: Any, found: Any) -> bool:  # noqa: ANN401
+    """Tell whether two parts mean the same: numbers up to rounding, all else exactly."""
+    if _is_number(given) and _is_number(found):
+        return bool(given == found) or math.isclose(given, found, rel_tol=ACCURACY)
+    return type(given) is type(found) and bool(given == found)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
