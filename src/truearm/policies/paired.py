@@ -63,8 +63,8 @@ class Paired:
     >>> state = policy.start(Problem(arms=("A", "B"), contamination=None, rounds=True))
     >>> policy.ask(state)
     {'A': 1, 'B': 1}
-    >>> told = {"A": Told(np.arange(9), np.arange(1.0, 10.0)), "B": Told(np.arange(9), np.arange(0.0, 9.0))}
-    >>> verdict = policy.ask(policy.tell(state, told, {"A": 9, "B": 9}))
+    >>> told = {"A": Told(np.arange(12), np.arange(1.0, 13.0)), "B": Told(np.arange(12), np.arange(12.0))}
+    >>> verdict = policy.ask(policy.tell(state, told, {"A": 12, "B": 12}))
     >>> verdict.status.value, verdict.best
     ('separated', 'A')
     """
