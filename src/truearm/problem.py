@@ -464,6 +464,8 @@ class Problem:
     """Compare arms by the share of readings that are at least this."""
     at_most: float | None = None
     """Compare arms by the share of readings that are at most this."""
+    rounds: bool = False
+    """Compare arms by who wins more than half of the rounds, in which they are measured side by side."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", check_arms(self.arms))
@@ -478,7 +480,29 @@ class Problem:
         if self.handicap is not None and self.handicap.arm not in self.arms:
             msg = f"handicap must name an arm, but got {self.handicap.arm!r}; the arms are {', '.join(self.arms)}"
             raise InvalidArgument(msg)
+        self._check_rounds()
         self._check_share()
+
+    def _check_rounds(self) -> None:
+        if self.rounds not in (True, False):
+            msg = f"rounds must be True or False, but got {self.rounds!r}"
+            raise InvalidArgument(msg)
+        object.__setattr__(self, "rounds", bool(self.rounds))
+        others = {
+            "quantile": None if self.quantile == 0.5 else self.quantile,
+            "at_least": self.at_least,
+            "at_most": self.at_most,
+        }
+        other = next((name for name, value in others.items() if value is not None), None)
+        if self.rounds and other is not None:
+            msg = (
+                f"rounds=True compares who wins side by side, and {other}={others[other]:g} compares something else "
+                f"of each arm by itself; leave out {other}, or rounds"
+            )
+            raise InvalidArgument(msg)
+        if self.rounds and self.regularity is not None:
+            msg = "rounds=True needs no regularity, which is for the policies 'elimination' and 'uniform'; leave it out"
+            raise InvalidArgument(msg)
 
     def _check_share(self) -> None:
         for name in ("at_least", "at_most"):
@@ -489,7 +513,7 @@ class Problem:
                     msg = f"{name} must be finite, but got {limit!r}"
                     raise InvalidArgument(msg)
                 object.__setattr__(self, name, number)
-        if self.target == "quantile":
+        if self.target != "share":
             return
         if self.at_least is not None and self.at_most is not None:
             msg = f"at_least={self.at_least:g} and at_most={self.at_most:g} are two targets; give one of them"
@@ -519,7 +543,11 @@ class Problem:
         --------
         >>> Problem(arms=("A", "B")).target, Problem(arms=("A", "B"), at_most=200).target
         ('quantile', 'share')
+        >>> Problem(arms=("A", "B"), rounds=True).target
+        'wins'
         """
+        if self.rounds:
+            return "wins"
         return "quantile" if self.at_least is None and self.at_most is None else "share"
 
     @property

@@ -53,6 +53,7 @@ def find_best(
     dependent_arms: bool = False,
     missing: Missing = "worst",
     seed: int | None = None,
+    rounds: bool = False,
 ) -> Result:
     """Pull arms until it is known which has the best true median, and return what is known.
 
@@ -61,7 +62,7 @@ def find_best(
     arms
         For each arm a function without arguments that returns one reading. Successive calls must be fresh,
         independent draws of that arm (docs/assumptions.md).
-    delta, contamination, tolerance, quantile, goal, policy, max_pulls, regularity, dependent_arms, missing, seed
+    delta, contamination, tolerance, quantile, goal, policy, max_pulls, regularity, dependent_arms, missing, seed, rounds
         As in `Study`.
     max_seconds
         Budget of time; what is known then is returned as `exhausted`. Pulls in progress are not interrupted.
@@ -108,6 +109,7 @@ def find_best(
         dependent_arms=dependent_arms,
         missing=missing,
         seed=seed,
+        rounds=rounds,
     )
     with _opened(store) as log:
         return run(

@@ -77,7 +77,8 @@ class _Tape:
         self.issued = 0
         self.prefix = 0  # all pulls before this one are told
         self.fed = 0  # all pulls before this one went to a patient policy
-        self.released: list[int] = []  # places whose pull never began
+        self.released: list[int] = []  # places whose pull never began, to be handed out again
+        self.dropped: set[int] = set()  # such places in rounds: a round cannot be taken up again later
         self.fresh: list[int] = []  # told one by one since an impatient policy last looked
         self.chunks: list[NDArray[np.intp]] = []  # told as arrays since then
 
@@ -85,7 +86,7 @@ class _Tape:
     def begun(self) -> int:
         """How many pulls were issued; a last one that never began is as if it never was."""
         begun = self.issued
-        while begun - 1 in self.released:
+        while begun - 1 in self.released or begun - 1 in self.dropped:
             begun -= 1
         return begun
 
@@ -139,7 +140,11 @@ class Study:
     max_pulls
         Budget of pulls in all; a million is minutes of work for the fastest arm and enough for gaps of 1 %.
     seed
-        Shuffle the pulls inside a batch, reproducibly; None interleaves them evenly.
+        Shuffle the pulls inside a batch, reproducibly; None interleaves them evenly. In rounds, the pulls inside
+        each round are shuffled in any case.
+    rounds
+        Measure the arms side by side and compare who wins more than half of the rounds, which holds whatever the
+        load does (docs/rounds.md). `ask()` then returns whole rounds: all arms left, once each.
 
     Examples
     --------
@@ -168,6 +173,7 @@ class Study:
         dependent_arms: bool = False,
         missing: Missing = "worst",
         seed: int | None = None,
+        rounds: bool = False,
     ) -> None:
         problem = Problem(
             arms=check_arms(arms),
@@ -179,15 +185,17 @@ class Study:
             regularity=regularity,
             dependent_arms=dependent_arms,
             missing=missing,
+            rounds=rounds,
         )
         self._begin(problem, policy, max_pulls, seed)
 
     def _begin(self, problem: Problem, policy: "str | Policy[Any]", max_pulls: int, seed: int | None) -> None:
         self.problem = problem
-        self.policy: Policy[Any] = policies.by_name(policy) if isinstance(policy, str) else policy
+        self.policy: Policy[Any] = policies.serving(problem, policy)
         self.max_pulls = check_count("max_pulls", max_pulls, least=0)
         self.seed = seed
-        self._rng = None if seed is None else np.random.default_rng(seed)
+        # in rounds the order is always shuffled: who goes first may have an advantage
+        self._rng = None if seed is None and not problem.rounds else np.random.default_rng(seed or 0)
         self._place = {arm: i for i, arm in enumerate(self.problem.arms)}
         self._tapes = [_Tape() for _ in self.problem.arms]
         self._log = Log(self.problem.arms)
@@ -349,7 +357,8 @@ class Study:
                 raise InvalidArgument(msg)
             tape, numbers = self._tapes[self._place[arm]], as_readings(values, arm)
             places = np.flatnonzero(~tape.told[tape.prefix : tape.issued]) + tape.prefix
-            places = np.setdiff1d(places, tape.released) if tape.released else places
+            never = [*tape.released, *tape.dropped]
+            places = np.setdiff1d(places, never) if never else places
             if numbers.size > places.size:
                 msg = f"{numbers.size} readings of {arm!r} were told, but only {places.size} pulls of it are out"
                 raise ProtocolError(msg)
@@ -374,7 +383,7 @@ class Study:
     def release(self, pull: Pull | int) -> None:
         """Take back a pull that never began; its place on the tape goes out again under a new ticket.
 
-        A pull that began and was lost, killed or timed out is not released but told as NaN or as an infinity:
+        In rounds it does not: later it would not be side by side, so the round counts for nobody. A pull that began and was lost, killed or timed out is not released but told as NaN or as an infinity:
         that it was lost may be due to what it would have said.
         """
         ticket = pull.ticket if isinstance(pull, Pull) else pull
@@ -385,8 +394,13 @@ class Study:
         self._write([Released(int(ticket), self.problem.arms[arm])])
         self._log.mark(RELEASED, int(ticket))
         self._log.released.add(int(ticket))
-        self._tapes[arm].released.append(place)
         self._out -= 1
+        if self.problem.rounds:
+            self._tapes[arm].dropped.add(place)
+            if self._out == 0 and not any(self._wanted):
+                self._decide()
+            return
+        self._tapes[arm].released.append(place)
         if not self.done:
             self._wanted[arm] += 1
             self._order = []
@@ -662,7 +676,10 @@ class Study:
         """Take up to n pulls from the open batch, evenly interleaved or shuffled."""
         if not self._order:
             arms = np.repeat(np.arange(len(self._wanted)), self._wanted)
-            if self._rng is not None:
+            if self._rng is not None and self.problem.rounds:
+                sides = np.flatnonzero(self._wanted)
+                order = np.concatenate([self._rng.permutation(sides) for _ in range(max(self._wanted))])
+            elif self._rng is not None:
                 order = self._rng.permutation(arms)
             else:
                 phase = np.concatenate([(np.arange(w) + 0.5) / w for w in self._wanted if w])
@@ -679,7 +696,10 @@ class Study:
         left = self.max_pulls - self.pulls
         wanted = [batch.get(arm, 0) for arm in self.problem.arms]
         total = sum(wanted)
-        if total > left:
+        if total > left and self.problem.rounds:  # whole rounds only
+            sides = np.count_nonzero(wanted)
+            wanted = [min(n, left // int(sides)) for n in wanted]
+        elif total > left:
             asked = [i for i, n in enumerate(wanted) if n]
             wanted = [n * left // total for n in wanted]
             for j in range(left - sum(wanted)):
@@ -786,7 +806,7 @@ class Study:
     def _finish(self, verdict: Verdict) -> None:
         """End the study: in doubt if readings depend on their time in ways that do not meet all arms alike."""
         self._verdict_due = True
-        found = self._dependence()
+        found = () if self.problem.rounds else self._dependence()  # drift meets all arms of a round alike
         if found and self._alike:
             self._noticed = tuple(alarm._replace(detail=SIDE_BY_SIDE) for alarm in found)
             found = alarms.unshared(self._beside())

@@ -17,6 +17,7 @@ from truearm.evidence import Entry, Judge, Rule, Strength
 from truearm.evidence.levels import log_threshold
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shifts import oriented
+from truearm.evidence.wins import Taped
 from truearm.problem import Design, Problem
 
 if TYPE_CHECKING:
@@ -209,9 +210,19 @@ def sample_of(tape: Tape, n: int, problem: Problem, arm: str = "") -> Sample:
     Sample(body=array([-3., -1.]), missing=0, pending=1, worst=True)
     """
     head = tape[:n]
+    if problem.rounds:
+        return _taped(head, n, problem, arm)
     told = head if isinstance(head, np.ndarray) else np.array([v for v in head if v is not None], dtype=np.float64)
     worst = problem.missing == "worst"
     return Sample.of(oriented(told, problem, arm), worst=worst).merged([], pending=n - told.size)
+
+
+def _taped(head: Tape, n: int, problem: Problem, arm: str) -> Taped:
+    """Return the first n pulls with their places, each of which is a round (extensions E1)."""
+    values, known = np.full(n, np.nan), np.zeros(n, dtype=bool)
+    told, numbers = _told(head)
+    values[: len(head)], known[: len(head)] = numbers, told.astype(bool)
+    return Taped.in_rounds(oriented(values, problem, arm), known, worst=problem.missing == "worst")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -165,7 +165,7 @@ class Result:
             ],
             "arms": [{key: _finite(value) for key, value in arm._asdict().items()} for arm in self.arms],
             "quality": [[_finite(point.x), point.share] for point in self.quality],
-            "target": "estimate" if self.certificate.estimated else "quantile",
+            "target": "estimate" if self.certificate.estimated else self.problem.target,
             **{key: problem[key] for key in ("delta", "contamination", "tolerance", "quantile", "goal")},
             "design": self.design,
             "doubts": [self._alarm(alarm) for alarm in self.doubts],

@@ -100,7 +100,10 @@ def target_name(problem: Problem) -> str:
     return _TARGETS[problem.target](problem)
 
 
-_TARGETS: Mapping[str, Callable[[Problem], str]] = {"quantile": lambda problem: quantile_name(problem.quantile)}
+_TARGETS: Mapping[str, Callable[[Problem], str]] = {
+    "quantile": lambda problem: quantile_name(problem.quantile),
+    "wins": lambda _: "median",  # what is shown of an arm by itself
+}
 
 
 def name_of(arm: str) -> str:
@@ -172,6 +175,8 @@ def _is_best(result: Result, seen: str, voice: Voice) -> tuple[str, str]:
 def _goal(result: Result, seen: str = "") -> str:
     """Return what the best arm has; `seen` is "observed " where the readings are taken as they are."""
     problem = result.problem
+    if problem.target == "wins":
+        return "most wins side by side"
     name = "estimate" if result.certificate.estimated else f"{seen}{target_name(problem)}"
     return f"{'highest' if problem.goal == 'max' else 'lowest'} {name}"
 
@@ -243,6 +248,9 @@ def _effort(result: Result, voice: Voice) -> str:
     total = f"{count(result.total)} {what}{'' if result.total == 1 else 's'}"
     units = getattr(result, "units", None)
     each = "" if units is None else f", one per {name_of(units.name)}"
+    if result.problem.target == "wins" and result.total:
+        rounds = max(result.pulls.values())
+        return f"{count(rounds)} round{'s' * (rounds > 1)} of {count(arms)} arm{'s' * (arms > 1)}, {total}."
     return f"{total} of {count(arms)} arm{'s' * (arms > 1)}{each}."
 
 
@@ -352,6 +360,13 @@ def _head(result: Result, voice: Voice, seen: str = "") -> str:
     told = _leads(result, near, voice)
     lost = [a.name for a in result.arms if a.name != result.best and _is_lost(a, result.problem)]
     late = f"; {names(lost)} timed out or failed too often" if lost else ""
+    if result.problem.target == "wins":
+        each = "" if len(result.arms) == 2 else " against every other arm"
+        told = f"{' and is' if voice.better else ';'} {told}" if told else ""
+        return (
+            f"{who} is {voice.best or 'best'}: measured side by side, it wins more than half of the rounds{each}"
+            f"{told}{late}."
+        )
     return f"{head}: {told}{late}." if told else f"{head}{late}."
 
 
@@ -416,8 +431,15 @@ def least_factor(x: float) -> str:
 
 def _certified(result: Result, voice: Voice) -> list[str]:
     declared = result.problem.contamination or Contamination(0.0)
-    sure = f"{_sure(result.problem)} sure, {bad(declared, voice.reading)}."
+    sure = f"{_sure(result.problem)} sure{_in_rounds(result, voice)}, {bad(declared, voice.reading)}."
     return [_head(result, voice), sure, _up_to(result, declared, voice)]
+
+
+def _in_rounds(result: Result, voice: Voice) -> str:
+    """Return what rounds side by side do not depend on."""
+    if result.problem.target != "wins":
+        return ""
+    return " under any load" if voice.better else " whatever a round does to all arms alike"
 
 
 def _up_to(result: Result, declared: Contamination, voice: Voice) -> str:
@@ -444,6 +466,10 @@ def _tolerable(result: Result, voice: Voice) -> list[str]:
     if result.tolerance < math.inf:
         within = _amount(result.tolerance, relative=tolerance.relative)
         asked_for = "" if within == asked or not tolerance else f" ({asked} was asked for)"
+        if problem.target == "wins":
+            rest = f"{_sure(problem)} sure{_in_rounds(result, voice)}, {bad(declared, voice.reading)}."
+            head = f"{best} is within {within} of every other arm in more than half of the rounds{asked_for}."
+            return [head, rest, _best_itself(result)]
         head = f"{best} is within {within} of the {_goal(result)}{asked_for}."
     elif tolerance:  # bounds on effective gaps alone (E3): what contamination hides comes on top
         head = f"{best} is within {asked} of the {_goal(result)}, beside what bad readings hide."
@@ -464,6 +490,13 @@ def _kept(result: Result) -> str:
 
 def _separated(result: Result, voice: Voice) -> list[str]:
     future = "" if result.certificate.estimated else " and whoever makes them does not see the future"
+    if result.problem.target == "wins":
+        return [
+            _head(result, voice),
+            f"{_sure(result.problem)} sure{_in_rounds(result, voice)}, as long as bad {voice.reading}s do not "
+            "reverse who wins more rounds.",
+            _certified_besides(result),
+        ]
     return [
         _head(result, voice, "observed "),
         f"{_sure(result.problem)} sure that no arm is better, {_kept(result)}as long as bad readings do not "
@@ -623,6 +656,8 @@ def assumptions(result: Result) -> tuple[str, ...]:
     Which readings are bad, and what they say, does not depend on the true readings (oblivious).
     """
     problem = result.problem
+    if problem.target == "wins":
+        return (*_on_rounds(result), *_on_status(result), _on_delta(problem))
     return (
         *_on_contamination(problem),
         "The n-th pull of an arm is the n-th draw of that arm, whenever it is made: draws of an arm are "
@@ -634,6 +669,35 @@ def assumptions(result: Result) -> tuple[str, ...]:
         *_on_status(result),
         _on_delta(problem),
     )
+
+
+def _on_rounds(result: Result) -> Iterable[str]:
+    """Return what a comparison in rounds rests on (extensions E1)."""
+    problem = result.problem
+    if problem.contamination is None:
+        yield "Bad readings do not reverse who wins more rounds; their share is not bounded."
+    else:
+        yield from _on_contamination(problem)
+    yield (
+        "A round measures all arms that are left once each, side by side: what it does to one of them (load, "
+        "person, item, day) it does to all alike."
+    )
+    yield "Which of two arms wins more often does not change from round to round; how well they do may."
+    if problem.contamination is not None and problem.contamination.clairvoyant:
+        yield "What arms would truly read does not react to what was read before."
+    if any(claim.leader != result.best and not claim.tolerant for claim in result.certificate.claims):
+        yield "One of the arms wins at least half of the rounds against each other one."
+    yield (
+        "Whether a reading is missing has nothing to do with what it would have said, and the bad and the missing "
+        "readings together are within the declared contamination."
+        if problem.missing == "independent"
+        else "A round with a missing reading counts against whichever arm is to be shown to win."
+    )
+    yield (
+        "A reading that timed out loses to one that did not; all arms have the same time limit, and a round in "
+        "which both time out is won by neither."
+    )
+    yield from _on_sizes(result)
 
 
 def _on_contamination(problem: Problem) -> Iterable[str]:
@@ -707,11 +771,16 @@ def _on_status(result: Result) -> Iterable[str]:
             "That more readings would not help assumes that future readings behave the same, bad ones included, "
             f"and has its own error probability of {percent(problem.delta)}."
         )
-    if result.status in DECIDED and len(problem.arms) > 1:
+    if result.status in DECIDED and len(problem.arms) > 1 and problem.target != "wins":
         yield "The best arm is one that no other arm beats; arms that tie with it are listed as ties."
 
 
 def _on_delta(problem: Problem) -> str:
+    if problem.target == "wins":
+        return (
+            f"Each of these is wrong with probability at most {percent(problem.delta)}, each on its own: the "
+            "decision, the certified tolerance, and all intervals of how far arms are apart together."
+        )
     return (
         f"Each of these is wrong with probability at most {percent(problem.delta)}, each on its own: the "
         "decision, the margins over the other arms, the certified tolerance, all intervals of quantiles together, "

@@ -409,6 +409,10 @@ class Judge(ABC):
 
 def _kind(problem: Problem) -> type[Judge]:
     """Return the class that judges the target of a problem."""
+    if problem.target == "wins":
+        from truearm.evidence.wins_judge import WinsJudge
+
+        return WinsJudge
     return {"quantile": QuantileJudge}[problem.target]
 
 

@@ -8,7 +8,7 @@ from scipy.special import lambertw
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Problem, check_count, check_delta
 
-Rule = Literal["pooled", "causal", "clairvoyant", "dependent"]
+Rule = Literal["pooled", "causal", "clairvoyant", "dependent", "paired"]
 
 
 class Levels(NamedTuple):
@@ -100,6 +100,8 @@ def threshold(k: int, delta: float, rule: Rule) -> float:
             return rivals * _clairvoyant_constant(delta)  # evidence T4b
         case "dependent":
             return 4 * rivals / delta**2  # evidence T4c
+        case "paired":
+            return 2 * rivals / delta  # extensions E1
     msg = f"rule must be 'pooled', 'causal', 'clairvoyant' or 'dependent', but got {rule!r}"
     raise InvalidArgument(msg)
 
@@ -139,6 +141,8 @@ def rule_for(
     >>> rule_for(Problem(arms=("A", "B")), Adversary.PRESCIENT, ordered=True)
     'clairvoyant'
     """
+    if problem.rounds:
+        return "paired"  # extensions E1: one stream per pair, whatever the adversary sees
     if design == "fixed":
         return "causal"  # evidence section 11: valid for clairvoyant adversaries too
     promise = problem.contamination

@@ -5,7 +5,7 @@ yet an adaptive policy pulls them at different times, so that an arm may look be
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,3 +97,17 @@ def times(load: Floats, rng: np.random.Generator, *, sd: float = 0.03, spikes: f
     """
     slow = np.where(rng.random(load.size) < spikes, rng.exponential(0.5, load.size), 0.0)
     return np.exp(load + rng.normal(0, sd, load.size) + slow)
+
+
+def side_by_side(load: Load | None, factors: Sequence[float], rounds: int, rng: np.random.Generator) -> Floats:
+    """Return run times by arm and round: each round pulls all arms once in a random order, one after the other.
+
+    Examples
+    --------
+    >>> quick, slow = side_by_side(wander, (1.0, 1.5), 500, np.random.default_rng(1))
+    >>> bool((quick < slow).mean() > 0.95)
+    True
+    """
+    k = len(factors)
+    pulls = times(np.zeros(k * rounds) if load is None else load(k * rounds, rng), rng).reshape(rounds, k)
+    return np.array(factors)[:, None] * rng.permuted(pulls, axis=1).T

@@ -124,8 +124,8 @@ def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each 
     >>> by_name("best")
     Traceback (most recent call last):
         ...
-    truearm.errors.InvalidArgument: policy must be one of 'elimination', 'lucb', 'toptwo', 'uniform' or a policy
-    object, but got 'best'
+    truearm.errors.InvalidArgument: policy must be one of 'elimination', 'lucb', 'paired', 'toptwo', 'uniform' or
+    a policy object, but got 'best'
     """
     if name not in _CLASSES:
         names = ", ".join(repr(known) for known in sorted(_CLASSES))
@@ -154,4 +154,27 @@ def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:
     raise InvalidArgument(msg)
 
 
-_CLASSES = {"elimination": "Elimination", "lucb": "Lucb", "toptwo": "TopTwo", "uniform": "Uniform"}
+def serving(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
+    """Return the policy of a study; in rounds there is one, which the default stands for.
+
+    Examples
+    --------
+    >>> type(serving(Problem(arms=("A", "B"), rounds=True), "toptwo")).__name__
+    'Paired'
+    """
+    if not problem.rounds:
+        return by_name(policy) if isinstance(policy, str) else policy
+    made = by_name("paired" if policy == "toptwo" else policy) if isinstance(policy, str) else policy
+    if type(made).__name__ != _CLASSES["paired"]:
+        msg = f"rounds=True has a policy of its own, but got policy={policy!r}; leave policy out"
+        raise InvalidArgument(msg)
+    return made
+
+
+_CLASSES = {
+    "elimination": "Elimination",
+    "lucb": "Lucb",
+    "paired": "Paired",
+    "toptwo": "TopTwo",
+    "uniform": "Uniform",
+}

@@ -290,7 +290,7 @@ class _Table:
             cells = self._run(f"SELECT {query} FROM {table}").fetchnumpy()
             unit, place = (cells[part].tolist() if part in cells else None for part in ("unit", "place"))
             found = assembled(Rows(list(counts), cells["code"], cells["value"], unit, place), roles, missing)
-            return Collected(found.tapes, found.ordered, found.units, suspects)
+            return found._replace(suspects=suspects)
         rows = self._sql(f"SELECT {query} FROM {table}")
         tapes = gathered(_batches(rows, sum(counts.values())), counts)
         return Collected(tapes, roles.order is not None, None, suspects)

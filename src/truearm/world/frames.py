@@ -48,6 +48,25 @@ class Collected(NamedTuple):
     """What was reduced to one reading each; None if every row is a reading of its own."""
     suspects: tuple[Suspect, ...] = ()
     """Columns named like a unit that was not declared."""
+    labels: Mapping[str, Codes] = {}
+    """Per arm which unit each reading is of, by a number that is the same in all arms; empty without units."""
+
+    def side_by_side(self) -> "Collected":
+        """Return tapes of which place r is round r, a unit in which arms were measured together; NaN where not.
+
+        Examples
+        --------
+        >>> Collected({"A": np.array([1.0, 3.0]), "B": np.array([2.0])}, labels={
+        ...     "A": np.array([0, 1]), "B": np.array([1])
+        ... }).side_by_side().tapes
+        {'A': array([1., 3.]), 'B': array([nan,  2.])}
+        """
+        labels = self.labels or {name: np.arange(tape.size) for name, tape in self.tapes.items()}
+        rounds = max((int(label.max()) + 1 for label in labels.values() if label.size), default=0)
+        tapes = {name: np.full(rounds, np.nan) for name in self.tapes}
+        for name, tape in self.tapes.items():
+            tapes[name][labels[name]] = tape
+        return self._replace(tapes=tapes, labels={}, ordered=False)
 
 
 class Roles(NamedTuple):
@@ -229,6 +248,7 @@ def assembled(rows: Rows, roles: Roles, missing: Missing) -> Collected:
         raise InvalidArgument(unnamed(min(nameless), roles.unit, "unit"))
     codes = _codes(rows.units)
     tapes = {name: by_unit(rows.values[at], codes[at], missing=missing)[0] for name, at in places.items()}
+    labels = {name: np.array(list(dict.fromkeys(codes[at].tolist())), dtype=np.intp) for name, at in places.items()}
     units = Units(
         roles.unit,
         {name: at.size for name, at in places.items()},
@@ -236,7 +256,7 @@ def assembled(rows: Rows, roles: Roles, missing: Missing) -> Collected:
         _shared(rows.arms, codes),
     )
     check_several(units)
-    return Collected(tapes, ordered, units)
+    return Collected(tapes, ordered, units, labels=labels)
 
 
 def check_several(units: Units, remedy: str = "measure more of them, or leave the arm out") -> None:

@@ -1,0 +1,140 @@
+"""Rounds side by side against cuts: rounds until a decision, equal arms, and who is in a round.
+
+Run: python benchmarks/rounds.py. Writes benchmarks/results/rounds.md. Run times of `lab.loads`: noise .03 in their
+logarithms, 3% slow spikes; at most 3,000 rounds, delta 5%; the cut is `TopTwo(balanced=True)` on the same readings.
+"""
+
+import sys
+import time
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from truearm import Study, TopTwo
+from truearm.lab import loads
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+from statistical.test_rounds import LOADS, equal, in_rounds, shared, winners  # noqa: E402 - after the path
+
+RUNS, ROUNDS, EQUAL = 30, 3000, 400
+SHOWN = ("quiet", "wander", "neighbor")
+
+
+def by_cuts(tapes, **setting):
+    arms = [str(i) for i in range(len(tapes))]
+    study = Study(arms, policy=TopTwo(balanced=True), max_pulls=tapes.size, **setting)
+    done = dict.fromkeys(arms, 0)
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: tapes[int(arm)][done[arm] : done[arm] + n] for arm, n in counts.items()})
+        for arm, n in counts.items():
+            done[arm] += n
+    return study
+
+
+def cell(make, study_of, **setting):
+    """Return mean rounds and pulls, and how many of the runs were undecided or wrong."""
+    sizes, open_, wrong = [], 0, 0
+    for i in range(RUNS):
+        study = study_of(make(np.random.default_rng([9, i])), goal="min", **setting)
+        sizes.append((max(len(tape) for tape in study.readings.values()), study.pulls))
+        best = study._verdict.best if study._verdict is not None else None
+        open_ += best is None
+        wrong += best not in (None, "0")
+    return *np.mean(sizes, axis=0), open_, wrong
+
+
+def told(found, place=0):
+    text = f"{found[place]:.0f}"
+    if found[2]:
+        text += f", {found[2]} of {RUNS} undecided"
+    return text + (f", {found[3]} wrong" if found[3] else "")
+
+
+def gaps():
+    yield "| gap | load | cut, separated | rounds, separated | cut, 5% bad | rounds, 5% bad |"
+    yield "|---" * 6 + "|"
+    for gap, load in product((0.05, 0.02), SHOWN):
+        def make(rng, gap=gap, load=load):
+            return loads.side_by_side(LOADS[load], (1.0, 1 + gap), ROUNDS, rng)
+
+        cells = [cell(make, way, contamination=c) for c in (None, 0.05) for way in (by_cuts, in_rounds)]
+        yield f"| {gap:.0%} | {load} | {' | '.join(map(told, cells))} |"
+
+
+FIELDS = {
+    "0, 5, 10, 10% slower": (1.0, 1.05, 1.1, 1.1),
+    "nine 5% slower": (1.0, *[1.05] * 9),
+    "1% to 9% slower": tuple(1 + i / 100 for i in range(10)),
+}
+
+
+def duels(tapes, **setting):
+    """Return (rounds, pulls) of leader and challenger alone, with fresh rounds for each pair."""
+    from truearm.evidence.wins import Score, log_evidence, win_level_of
+    from truearm.problem import Contamination
+
+    k = len(tapes)
+    level = win_level_of(Contamination.of(setting["contamination"]))
+    bar, met = np.log(2 * (k - 1) / 0.05), np.zeros((k, k), dtype=int)  # wins of i over j
+    alive, at = list(range(k)), 0
+    while len(alive) > 1 and at < tapes.shape[1]:
+        share = (met + 1) / (met + met.T + 2)
+        head = max(alive, key=lambda i: min(share[i, j] for j in alive if j != i))
+        rival = min((j for j in alive if j != head), key=lambda j: met[head, j] - met[j, head])
+        first, second = tapes[head, at] < tapes[rival, at], tapes[rival, at] < tapes[head, at]
+        met[head, rival] += first
+        met[rival, head] += second
+        at += 1
+        for i, j in ((head, rival), (rival, head)):
+            n = int(met[i, j] + met[j, i])
+            if j in alive and log_evidence(Score(n, int(met[i, j])), level) >= bar:
+                alive.remove(j)
+    return 2 * at, alive
+
+
+def fields():
+    yield "| commands | load | all left, separated | leader and challenger | all left, 5% bad | leader and challenger |"
+    yield "|---" * 6 + "|"
+    for (name, factors), load in product(FIELDS.items(), ("quiet", "wander")):
+        def make(rng, factors=factors, load=load):
+            return loads.side_by_side(LOADS[load], factors, ROUNDS, rng)
+
+        cells = []
+        for c in (None, 0.05):
+            cells.append(told(cell(make, in_rounds, contamination=c), 1))
+            two = [duels(make(np.random.default_rng([9, i])), contamination=c) for i in range(RUNS)]
+            missed = sum(alive != [0] for _, alive in two)
+            cells.append(f"{np.mean([n for n, _ in two]):.0f}" + (f", {missed} open or wrong" if missed else ""))
+        yield f"| {name} | {load} | {' | '.join(cells)} |"
+
+
+def equals():
+    yield f"| load | k | winners of {EQUAL}, separated | winners of {EQUAL}, 5% bad |"
+    yield "|---" * 4 + "|"
+    for load, k in product(LOADS, (2, 4)):
+        found = [winners(equal(load, k, 1000), EQUAL, contamination=c, goal="min").sum() for c in (None, 0.05)]
+        yield f"| {load} | {k} | {found[0]} | {found[1]} |"
+    found = [winners(lambda rng: shared(rng, 1000), EQUAL, contamination=c).sum() for c in (None, 0.05)]
+    yield f"| AR(1), .9 | 2 | {found[0]} | {found[1]} |"
+
+
+def main():
+    start, text = time.perf_counter(), ["# Rounds side by side", ""]
+    for title, lines in (
+        (f"Two commands: mean rounds of {RUNS} runs until it is decided", gaps()),
+        (f"Several commands: mean pulls of {RUNS} runs, by who is in a round", fields()),
+        ("Equal commands: winners named in 1,000 rounds (promised: 5%, 20)", equals()),
+    ):
+        text += [f"## {title}", ""]
+        for line in lines:
+            print(line, flush=True)
+            text.append(line)
+        text.append("")
+    text += [f"{time.perf_counter() - start:.0f} s on one core."]
+    (HERE / "results" / "rounds.md").write_text("\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""Who wins side by side: what rounds say, in which arms were measured together. Numbers in, numbers out.
+
+A round measures several arms once each, under the same load, by the same person, on the same item or day. Place r of
+every tape is round r. Of two arms only the sign of a round counts, so that whatever a round does to both of them
+alike is no matter. Symbols: S rounds of n in which one arm does not win, each with a chance of at least p0 if it
+truly wins no more than half of them. Bigger is better here.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truearm.bounds import sequential_rank
+from truearm.bounds.mixture import Prior, log_mixture
+from truearm.evidence.sample import Sample
+from truearm.problem import Adversary, Contamination
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# one stream instead of two cuts: more weight on large wins than the default prior has (benchmarks/rounds.py)
+PRIOR = Prior((6.0, 100.0), (0.5, 0.5))
+_NONE = np.empty(0)
+
+
+def win_level(eps: float, adversary: Adversary) -> float:
+    """Return p0, the least chance of a round that an arm does not win if it truly wins at most half of them.
+
+    Two readings of a round may be bad, each with a chance of eps. A level of 0 or less gives no evidence.
+
+    Examples
+    --------
+    >>> win_level(0.05, Adversary.OBLIVIOUS), win_level(0.05, Adversary.MALICIOUS)
+    (0.45, 0.4)
+    """
+    return 0.5 - 2 * eps if adversary is Adversary.MALICIOUS else (1 - 2 * eps) / 2  # extensions E1
+
+
+def win_level_of(contamination: Contamination | None) -> float:
+    """Return p0 under a declared contamination; None takes the rounds as they are.
+
+    Examples
+    --------
+    >>> win_level_of(None), win_level_of(Contamination(0.1))
+    (0.5, 0.4)
+    """
+    return 0.5 if contamination is None else win_level(contamination.eps, contamination.adversary)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taped(Sample):
+    """A sample that keeps its tape, so that the r-th readings of two arms can be compared.
+
+    Parameters
+    ----------
+    tape
+        Oriented readings in order of round; NaN where a reading is missing or out.
+    told
+        Which of them are told; those that are not may still turn out either way.
+
+    Examples
+    --------
+    >>> taped = Taped.in_rounds([3.0, 1.0, np.nan])
+    >>> taped.n, taped.missing, taped.at(1), taped.tape
+    (3, 1, 1.0, array([ 3.,  1., nan]))
+    """
+
+    tape: Floats = field(default_factory=lambda: _NONE, repr=False)
+    told: Bools = field(default_factory=lambda: np.empty(0, dtype=bool), repr=False)
+
+    @classmethod
+    def in_rounds(cls, tape: ArrayLike, told: Bools | None = None, *, worst: bool = True) -> "Taped":
+        """Return the sample of one arm's oriented readings in order of round."""
+        values = np.array(tape, dtype=np.float64)
+        known = np.ones(values.size, dtype=bool) if told is None else told
+        values[~known] = np.nan
+        numbers = np.sort(values[~np.isnan(values)])
+        out = values.size - int(np.count_nonzero(known))
+        return cls(numbers, values.size - out - numbers.size, out, worst=worst, tape=values, told=known)
+
+    def mapped(self, change: Callable[[Floats], Floats]) -> "Taped":
+        """Return the sample after a nondecreasing change of its values."""
+        return Taped.in_rounds(change(self.tape), self.told, worst=self.worst)
+
+    def first(self, n: int) -> "Taped":
+        """Return the first n rounds."""
+        return self if n >= self.tape.size else Taped.in_rounds(self.tape[:n], self.told[:n], worst=self.worst)
+
+    @property
+    def lost(self) -> Bools:
+        """Which rounds have a missing reading that is promised to be one of the bad ones (evidence T8)."""
+        return np.zeros(self.tape.size, dtype=bool) if self.worst else self.told & np.isnan(self.tape)
+
+
+class Score(NamedTuple):
+    """How two arms did in the rounds that both were in.
+
+    Examples
+    --------
+    >>> Score(rounds=40, wins=28, idle=0).null
+    12
+    """
+
+    rounds: int
+    wins: int
+    """Rounds that the first one won."""
+    idle: int = 0
+    """Rounds that are promised to have gone bad: they count as rounds, and for neither."""
+
+    @property
+    def null(self) -> int:
+        """Rounds that speak for "the first does not win more than half": also ties, and readings missing or out."""
+        return self.rounds - self.wins - self.idle
+
+
+def score(one: Taped, other: Taped, lift: Callable[[Floats], Floats] | None = None) -> Score:
+    """Return how one arm did against another.
+
+    A reading that timed out loses to one that did not; of two that timed out nobody knows (extensions E6).
+
+    Parameters
+    ----------
+    lift
+        What is done to the readings of the other one first, such as making them worse by a tolerance.
+
+    Examples
+    --------
+    >>> one, other = Taped.in_rounds([1.0, 2.0, -np.inf, 4.0]), Taped.in_rounds([0.0, 2.0, -np.inf, -np.inf])
+    >>> score(one, other)
+    Score(rounds=4, wins=2, idle=0)
+    """
+    n = min(one.tape.size, other.tape.size)
+    rival = other.tape[:n] if lift is None else lift(other.tape[:n])
+    idle = 0 if one.worst and other.worst else int(np.count_nonzero(one.lost[:n] | other.lost[:n]))
+    return Score(n, int(np.count_nonzero(one.tape[:n] > rival)), idle)  # a comparison with NaN is never won
+
+
+def log_evidence(found: Score, p0: float, prior: Prior = PRIOR) -> float:
+    """Return the log-evidence that the first of two arms wins more than half of the rounds.
+
+    Examples
+    --------
+    >>> round(log_evidence(Score(40, 28), 0.5), 3), round(log_evidence(Score(40, 20), 0.5), 3)
+    (2.112, -0.517)
+    """
+    return float(log_mixture(found.null, found.rounds, p0, prior))  # extensions E1
+
+
+def cannot_win(found: Score, p0: float, log_bar: float, out: int = 0, prior: Prior = PRIOR) -> bool:
+    """Tell whether the first of two arms could not be shown to win, however many rounds like these there were.
+
+    Examples
+    --------
+    >>> [cannot_win(Score(n, n // 2), 0.45, math.log(40)) for n in (100, 2000)]
+    [False, True]
+    """
+    won = found.rounds - found.null + out  # pulls that are out may turn out as wins
+    return bool(log_mixture(min(won, found.rounds), found.rounds, 1 - p0, prior) >= log_bar)  # extensions E6
+
+
+def ahead(one: Taped, other: Taped, *, relative: bool, sign: float, floor: float = -math.inf) -> Floats:
+    """Return by how much one arm was at least ahead of another in each round, lowest first; idle rounds left out.
+
+    As a difference, or as the logarithm of a factor. A round that speaks for the null is minus infinity.
+
+    Parameters
+    ----------
+    floor
+        The best value that a reading of the other arm which timed out may have had.
+
+    Examples
+    --------
+    >>> ahead(Taped.in_rounds([3.0, 2.0]), Taped.in_rounds([1.0, np.nan]), relative=False, sign=1.0)
+    array([-inf,   2.])
+    """
+    n = min(one.tape.size, other.tape.size)
+    mine, rival = one.tape[:n], np.maximum(other.tape[:n], floor)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if relative:
+            mine, rival = (sign * np.log(sign * x) for x in (mine, rival))  # NaN where a ratio means nothing
+        apart = mine - rival
+    apart[np.isnan(apart)] = -np.inf
+    idle = one.lost[:n] | other.lost[:n]
+    return np.sort(apart[~idle] if idle.any() else apart)
+
+
+def at_least(apart: Floats, rounds: int, p0: float, share: float, prior: Prior = PRIOR) -> float:
+    """Return a lower limit of the median of what `ahead` gives, at all times with error probability `share`.
+
+    Examples
+    --------
+    >>> at_least(np.arange(100.0), 100, 0.5, 0.05)
+    35.0
+    """
+    rank = sequential_rank(rounds, p0, share, prior)  # extensions E1
+    return -math.inf if rank < 1 else math.inf if rank > apart.size else float(apart[rank - 1])
+
+
+def leading(samples: Sequence[Taped], among: Sequence[int]) -> int | None:
+    """Return the arm whose worst score against the others is best, the first listed of several such.
+
+    Examples
+    --------
+    >>> a, b = Taped.in_rounds([3.0, 1.0, 2.0]), Taped.in_rounds([2.0, 2.0, 1.0])
+    >>> leading([b, a], [0, 1])
+    1
+    """
+    seen = [i for i in among if samples[i].size]
+    if not seen:
+        return None
+
+    def worst(i: int) -> float:
+        return min((_lead(samples[i], samples[j]) for j in seen if j != i), default=0.0)
+
+    return max(seen, key=worst)
+
+
+def _lead(one: Taped, other: Taped) -> float:
+    there = score(one, other)
+    return (there.wins - score(other, one).wins) / max(1, there.rounds)

@@ -1,0 +1,223 @@
+"""Measure all arms left side by side, round after round, and reject an arm when another wins often enough.
+
+The policy of rounds (extensions E1). Every round has all arms that are left, once each, so that the n-th pull of an
+arm is its reading of round n. A pull that is out counts for the null of every pair it is in, so that readings may
+come late and in any order.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from truearm.claims.certificate import Claim, Status, Verdict
+from truearm.errors import InvalidArgument
+from truearm.evidence import Judge
+from truearm.evidence.wins import Taped
+from truearm.policies import Batch, Standing, Told
+from truearm.problem import Problem, check_count
+
+GROWTH = 0.02  # a batch adds at most this fraction to the rounds: late by as much, and as many looks fewer
+FUTILITY = 1.05  # growth of the rounds between two checks that more of them could help at all
+
+
+class State(NamedTuple):
+    """What the next step needs."""
+
+    judge: Judge
+    alive: tuple[int, ...]
+    claims: tuple[Claim, ...]
+    first: int
+    next_futility: float
+    decision: Batch | Verdict
+
+    @property
+    def problem(self) -> Problem:
+        """What is to be decided."""
+        return self.judge.problem
+
+    @property
+    def tapes(self) -> tuple[Taped, ...]:
+        """The readings up to now, oriented, by round."""
+        return cast("tuple[Taped, ...]", self.judge.samples)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds have begun."""
+        return max(tape.n for tape in self.tapes)
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The policy of `rounds=True`: certified, separated, tolerable or indistinguishable by who wins side by side.
+
+    Parameters
+    ----------
+    first
+        Rounds before the first decision.
+
+    Examples
+    --------
+    >>> policy = Paired()
+    >>> state = policy.start(Problem(arms=("A", "B"), contamination=None, rounds=True))
+    >>> policy.ask(state)
+    {'A': 1, 'B': 1}
+    >>> told = {"A": Told(np.arange(12), np.arange(1.0, 13.0)), "B": Told(np.arange(12), np.arange(12.0))}
+    >>> verdict = policy.ask(policy.tell(state, told, {"A": 12, "B": 12}))
+    >>> verdict.status.value, verdict.best
+    ('separated', 'A')
+    """
+
+    patient: bool = False
+    first: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("first", self.first)
+
+    @property
+    def alike(self) -> bool:
+        """Whether all arms left are pulled alike: that is what a round is."""
+        return True
+
+    def start(self, problem: Problem) -> State:
+        """Return the state before the first round."""
+        if not problem.rounds:
+            msg = "policy 'paired' compares arms in rounds; set rounds=True, or use policy 'toptwo'"
+            raise InvalidArgument(msg)
+        k = len(problem.arms)
+        empty = Taped.in_rounds([], worst=problem.missing == "worst")
+        judge = Judge.of(problem, [empty] * k)
+        state = State(judge, tuple(range(k)), (), self.first, next_futility=self.first, decision={})
+        return _decided(state)
+
+    def ask(self, state: State) -> Batch | Verdict:
+        """Return the next rounds or the verdict; it was decided when the last readings came in."""
+        return state.decision
+
+    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+        """Return the state after more readings, with the next decision made."""
+        tapes = [
+            _told(tape, told.get(arm), issued.get(arm, tape.n))
+            for arm, tape in zip(state.problem.arms, state.tapes, strict=True)
+        ]
+        return _decided(state._replace(judge=state.judge.after(tuple(tapes))))
+
+    def standing(self, state: State) -> Standing:
+        """Return the leader, the arms left, and the log-evidence against each arm."""
+        arms, judge = state.problem.arms, state.judge
+        leader = judge.best_looking(state.alive)
+        done = {claim.arm: claim.log_evidence for claim in state.claims}
+        against = {arms[i]: done.get(arms[i], 0.0) for i in range(len(arms))}
+        for judged in state.alive:
+            if judged != leader:
+                against[arms[judged]] = max(_evidence(judge, i, judged) for i in state.alive if i != judged)
+        futile = leader is not None and judge.futile(state.alive)
+        status = Status.INDISTINGUISHABLE if futile else Status.EXHAUSTED
+        alive = tuple(arms[i] for i in state.alive)
+        name = None if leader is None else arms[leader]
+        return Standing(name, alive, against, judge.log_threshold, _verdict(state, status, None))
+
+
+def _told(tape: Taped, new: Told | None, issued: int) -> Taped:
+    """Return a tape after more readings, with what is issued and not told still out."""
+    if new is None and issued == tape.n:
+        return tape
+    values, known = np.full(issued, np.nan), np.zeros(issued, dtype=bool)
+    values[: tape.n], known[: tape.n] = tape.tape, tape.told
+    if new is not None:
+        values[new.indices], known[new.indices] = new.values, True
+    return Taped.in_rounds(values, known, worst=tape.worst)
+
+
+def _evidence(judge: Judge, better: int, worse: int) -> float:
+    return judge.after(leader=better).against(worse).log_value
+
+
+def _decided(state: State) -> State:
+    """Return the state with the next rounds or the verdict chosen."""
+    if len(state.alive) == 1 or state.judge.hopeless:
+        return _stopped(state)
+    if state.rounds < state.first:
+        return _batched(state, state.first - state.rounds)
+    state = _rejected(state)
+    if len(state.alive) == 1:
+        return _stopped(state)
+    if claims := _tolerable(state):
+        return _ended(state._replace(claims=state.claims + claims), Status.TOLERABLE, state.judge.leader)
+    if state.rounds >= state.next_futility:
+        state = state._replace(next_futility=state.rounds * FUTILITY)
+        if state.judge.futile(state.alive):
+            return _ended(state, Status.INDISTINGUISHABLE, None)
+    return _batched(state, max(1, int(GROWTH * state.rounds)))
+
+
+def _batched(state: State, rounds: int) -> State:
+    return state._replace(decision=dict.fromkeys((state.problem.arms[i] for i in state.alive), rounds))
+
+
+def _rejected(state: State) -> State:
+    """Return the state after rejecting, with the best-looking arm as leader and as the first accuser of each."""
+    leader = state.judge.best_looking(state.alive)
+    if leader is None:
+        return state
+    state = state._replace(judge=state.judge.after(leader=leader))
+    alive, claims, bar = list(state.alive), list(state.claims), state.judge.log_threshold
+    for judged in state.alive:
+        accusers = sorted((i for i in alive if i != judged), key=lambda i: i != leader)
+        found = ((i, _evidence(state.judge, i, judged)) for i in accusers)
+        if (claim := next((_claim(state, judged, i, value) for i, value in found if value >= bar), None)) is not None:
+            alive.remove(judged)
+            claims.append(claim)
+    return state._replace(alive=tuple(alive), claims=tuple(claims))
+
+
+def _claim(state: State, judged: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
+    arms, counts = state.problem.arms, tuple(tape.n for tape in state.tapes)
+    return Claim(arms[judged], arms[accuser], counts, 0, log_evidence, tolerant)
+
+
+def _tolerable(state: State) -> tuple[Claim, ...]:
+    """Return claims that no arm left is better than the leader by more than the tolerance, or nothing."""
+    if not state.problem.tolerance:
+        return ()
+    claims, leader = [], state.judge.leader
+    for judged in state.alive:
+        if judged == leader:
+            continue
+        found = state.judge.within(judged).log_value
+        if found < state.judge.log_threshold:
+            return ()
+        claims.append(_claim(state, judged, leader, found, tolerant=True))
+    return tuple(claims)
+
+
+def _stopped(state: State) -> State:
+    if len(state.alive) > 1:
+        return _ended(state, Status.INDISTINGUISHABLE, None)
+    best = state.alive[0]
+    state = state._replace(judge=state.judge.after(leader=best))
+    status = Status.SEPARATED if state.problem.contamination is None else Status.CERTIFIED
+    return _ended(state._replace(claims=tuple(_direct(state, claim) for claim in state.claims)), status, best)
+
+
+def _direct(state: State, claim: Claim) -> Claim:
+    """Return a claim as one of the best arm itself, where its evidence suffices too (extensions E1)."""
+    judged, best = state.problem.arms.index(claim.arm), state.judge.leader
+    found = state.judge.against(judged).log_value
+    return _claim(state, judged, best, found) if found >= state.judge.log_threshold else claim
+
+
+def _ended(state: State, status: Status, best: int | None) -> State:
+    return state._replace(decision=_verdict(state, status, best))
+
+
+def _verdict(state: State, status: Status, best: int | None) -> Verdict:
+    arms = state.problem.arms
+    return Verdict(
+        status=status,
+        candidates=tuple(arms[i] for i in state.alive),
+        best=None if best is None else arms[best],
+        rule=state.judge.rule,
+        claims=state.claims,
+    )

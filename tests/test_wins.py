@@ -1,0 +1,142 @@
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
+from truearm.evidence.shifts import worsened
+from truearm.evidence.wins import (
+    PRIOR,
+    Score,
+    Taped,
+    ahead,
+    at_least,
+    cannot_win,
+    leading,
+    log_evidence,
+    score,
+    win_level,
+)
+from truearm.problem import Adversary, Tolerance
+
+VECTORS = {
+    vector["id"]: vector
+    for vector in json.loads((Path(__file__).parent / "vectors" / "rounds_vectors.json").read_text())["vectors"]
+}
+
+
+def taped(values, sign=1.0):
+    return Taped.in_rounds(sign * np.array([float(x) for x in values]))
+
+
+def test_levels_are_those_of_the_vectors():
+    vector = VECTORS["ext-paired-levels"]
+    for eps in vector["inputs"]["eps"]:
+        expected = vector["expected"][str(eps)]
+        assert win_level(eps, Adversary.OBLIVIOUS) == pytest.approx(float(expected[1]), abs=1e-15)
+        assert win_level(eps, Adversary.PRESCIENT) == pytest.approx(float(expected[1]), abs=1e-15)
+        assert win_level(eps, Adversary.MALICIOUS) == pytest.approx(float(expected[4]), abs=1e-15)
+
+
+def test_evidence_is_that_of_the_vectors():
+    vector = VECTORS["ext-paired-logM"]
+    rows = zip(vector["inputs"], vector["expected"]["p0"], vector["expected"]["log_M"], strict=True)
+    for case, p0, expected in rows:
+        found = Score(case["rounds"], case["rounds"] - case["S"])
+        assert log_evidence(found, float(p0), DEFAULT_PRIOR) == pytest.approx(float(expected), abs=1e-10)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_counts_of_rounds_are_those_of_the_vectors(place):
+    vector = VECTORS["ext-paired-rounds"]
+    case, expected = vector["inputs"]["cases"][place], vector["expected"][place]
+    sign = 1.0 if case["goal"] == "max" else -1.0
+    one, other = (taped(vector["inputs"][name], sign) for name in ("x_i", "x_j"))
+    found = score(one, other, lambda values: worsened(values, Tolerance(case["alpha"]), sign))
+    assert (found.rounds, found.null) == (expected["rounds"], expected["S"])
+    value = log_evidence(found, vector["inputs"]["p0"], DEFAULT_PRIOR)
+    assert value == pytest.approx(float(expected["log_M"]), abs=1e-10)
+
+
+def test_time_outs_count_as_in_the_vectors():
+    vector = VECTORS["ext-paired-timeouts"]
+    found = score(taped(vector["inputs"]["x_i"], -1.0), taped(vector["inputs"]["x_j"], -1.0))
+    assert (found.rounds, found.null) == (vector["expected"]["rounds"], vector["expected"]["S"])
+
+
+readings = st.lists(st.one_of(st.integers(-3, 3).map(float), st.just(-math.inf), st.just(math.nan)), max_size=12)
+
+
+@given(readings, readings)
+def test_no_round_is_won_by_both(one, other):
+    a, b = taped(one), taped(other)
+    forth, back = score(a, b), score(b, a)
+    assert forth.wins + back.wins <= forth.rounds == back.rounds
+    assert forth.null >= back.wins
+
+
+@given(readings, readings, st.lists(st.booleans(), min_size=12, max_size=12))
+def test_a_reading_that_is_out_never_helps(one, other, told):
+    known = np.array(told[: len(one)], dtype=bool)
+    late, whole = Taped.in_rounds(taped(one).tape, known), taped(one)
+    for pair in ((late, taped(other)), (taped(other), late)):
+        there = [whole if tape is late else tape for tape in pair]
+        assert score(*pair).wins <= score(*there).wins
+        assert score(*pair).rounds == score(*there).rounds
+
+
+def test_missing_readings_that_are_promised_to_be_bad_count_for_neither():
+    one = Taped.in_rounds([1.0, np.nan, np.nan, 2.0], np.array([True, True, False, True]), worst=False)
+    other = Taped.in_rounds([0.0, 5.0, 5.0, np.nan], worst=False)
+    assert score(one, other) == Score(rounds=4, wins=1, idle=2)  # the one still out counts for the null
+    assert score(one, other).null == 1
+
+
+def test_only_rounds_of_both_count():
+    assert score(taped([1, 1, 1, 1]), taped([0, 0])) == Score(2, 2)
+
+
+def test_the_sample_beneath_a_tape_counts_its_readings():
+    sample = Taped.in_rounds([2.0, np.nan, 1.0, 9.0], np.array([True, True, True, False]))
+    assert (sample.n, sample.missing, sample.pending, sample.size) == (4, 1, 1, 2)
+    assert sample.mapped(lambda x: -x).at(1) == -2.0
+    assert sample.first(1).n == 1
+
+
+@given(st.integers(1, 400), st.floats(0.05, 0.95), st.sampled_from([0.45, 0.5, 0.3]))
+def test_the_limit_is_where_the_evidence_ends(rounds, delta, p0):
+    apart = np.arange(float(rounds))
+    limit, bar = at_least(apart, rounds, p0, delta), math.log(1 / delta)
+    if limit > -math.inf:  # all that is below it is rejected
+        assert log_mixture(int(limit), rounds, p0, PRIOR) >= bar - 1e-6
+    nearest = int(limit) + 1 if limit > -math.inf else 0
+    assert log_mixture(nearest, rounds, p0, PRIOR) < bar + 1e-6
+
+
+def test_ratios_are_between_positive_readings_as_measured():
+    one, other = taped([2.0, 4.0, -1.0], -1.0), taped([4.0, 4.0, 4.0], -1.0)  # times: smaller is better
+    assert np.exp(ahead(one, other, relative=True, sign=-1.0)).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_rival_that_timed_out_was_no_better_than_the_worst_known():
+    one, other = taped([5.0, 6.0]), taped([-math.inf, 1.0])
+    assert ahead(one, other, relative=False, sign=1.0, floor=2.0).tolist() == [3.0, 4.0]
+
+
+@pytest.mark.parametrize("p0", [0.45, 0.3])
+def test_futility_is_the_mirror_of_evidence(p0):
+    found = Score(600, 300)
+    assert cannot_win(found, p0, math.log(20)) == (log_mixture(300, 600, 1 - p0, PRIOR) >= math.log(20))
+    assert not cannot_win(found, p0, math.log(20), out=300)
+
+
+def test_the_leader_beats_every_other_even_if_another_wins_more_in_all():
+    narrow = taped([2.0, 2.0, 2.0, 0.0, 0.0])
+    wide = taped([1.0, 1.0, 1.0, 9.0, 9.0])
+    weak = taped([1.5, 1.5, -1.0, -1.0, -1.0])
+    assert leading([wide, narrow, weak], [0, 1, 2]) == 1
+    assert leading([taped([]), taped([])], [0, 1]) is None
