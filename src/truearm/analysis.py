@@ -24,8 +24,8 @@ from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
     Breakdown,
     Judge,
-    best_looking,
     breakdown_estimate,
+    by_looks,
     fixed_pair,
     fixed_term,
     mixture_term,
@@ -34,6 +34,7 @@ from truearm.evidence import (
     shifted,
 )
 from truearm.evidence.sample import Sample
+from truearm.evidence.screen import Screen
 from truearm.evidence.serial import Serial
 from truearm.evidence.units import Units
 from truearm.problem import Contamination, Design, Missing, Problem, Tolerance, check_arms, check_design
@@ -237,7 +238,7 @@ def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]
 def _analyzed(problem: Problem, collected: Collected, design: Design, *, pairs: bool) -> Analysis:
     tapes = collected.tapes
     judge = Judge.of(problem, _sorted(problem, tapes), design=design)
-    ranking = _ranked(judge)
+    ranking = by_looks(judge.samples, problem.level)
     judge = judge.after(leader=ranking[0])
     accusers = ranking if pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if i != j}
@@ -271,21 +272,11 @@ def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None
     return judge.after(leader=better).against(worse, enough=enough).log_value
 
 
-def _ranked(judge: Judge) -> list[int]:
-    """Return the arms by observed quantile, the best first; arms without a single value come last."""
-    left = [i for i, sample in enumerate(judge.samples) if sample.size]
-    ranking = []
-    while left:
-        best = best_looking(judge.samples, left, judge.problem.level)
-        ranking.append(left.pop(left.index(best)) if best is not None else left.pop())
-    return ranking + [i for i, sample in enumerate(judge.samples) if not sample.size]
-
-
 def _rejections(judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float]) -> tuple[Claim, ...]:
     """Return for every rejected arm the first accuser, from the leader down, whose evidence suffices."""
-    claims, bar = [], judge.log_threshold
+    claims, bar, screen = [], judge.log_threshold, Screen.of(judge, ranking)
     for place, judged in enumerate(ranking):
-        for accuser in ranking[:place]:
+        for accuser in screen.accusers(place, bar):
             found = known.get((accuser, judged))
             if found is None and _evidence(judge, accuser, judged, enough=bar) >= bar:
                 found = _evidence(judge, accuser, judged)
@@ -305,11 +296,12 @@ def _excluded(judge: Judge, ranking: Sequence[int], claims: Sequence[Claim]) -> 
 
     That need not be the arm that rejected it: a leader that ties with its rival rejects it by order of listing.
     """
-    arms, bar = judge.problem.arms, judge.log_strict
+    arms, bar, screen = judge.problem.arms, judge.log_strict, Screen.of(judge, ranking)
+    places = {arms[i]: place for place, i in enumerate(ranking)}
     found = {}
     for claim in claims:
-        worse = arms.index(claim.arm)
-        accusers = ranking[: ranking.index(worse)]
+        worse = ranking[places[claim.arm]]
+        accusers = screen.accusers(places[claim.arm], bar, closed=True)
         better = next((i for i in accusers if judge.better(i, worse, enough=bar).log_value >= bar), None)
         if better is not None:
             found[claim.arm] = arms[better]

@@ -2,7 +2,7 @@
 
 from truearm.evidence.comparison import Comparison, breakdown, is_better
 from truearm.evidence.cuts import Evidence, Stake, fixed_pair, fixed_term, mixture_term, pair, pooled, portfolio
-from truearm.evidence.judge import Entry, Judge, best_looking
+from truearm.evidence.judge import Entry, Judge, best_looking, by_looks
 from truearm.evidence.levels import Levels, Rule, p_value_of, pair_rule, rule_for, threshold
 from truearm.evidence.points import Breakdown, breakdown_estimate, breakdown_point
 from truearm.evidence.shifts import certified_tolerance, shifted
@@ -20,6 +20,7 @@ __all__ = [
     "breakdown",
     "breakdown_estimate",
     "breakdown_point",
+    "by_looks",
     "certified_tolerance",
     "fixed_pair",
     "fixed_term",

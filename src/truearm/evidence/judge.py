@@ -65,6 +65,19 @@ def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) 
     return min(tied, key=lambda i: _mid_rank(samples[i], top))  # evidence section 11, ties
 
 
+def by_looks(samples: Sequence[Sample], level: float) -> list[int]:
+    """Return all arms as `best_looking` would take them one after the other; those without a value come last.
+
+    Examples
+    --------
+    >>> by_looks([Sample.of([1.0, 2.0]), Sample.of([]), Sample.of([3.0]), Sample.of([1.0])], 0.5)
+    [2, 0, 3, 1]
+    """
+    looks = {i: _seen(sample, level) for i, sample in enumerate(samples) if sample.size}
+    ranked = sorted(looks, key=lambda i: (-looks[i], _mid_rank(samples[i], looks[i])))
+    return ranked + [i for i, sample in enumerate(samples) if not sample.size]
+
+
 def _seen(sample: Sample, level: float) -> float:
     if not sample.missing:
         return sample.quantile(level)
@@ -296,9 +309,8 @@ class Judge:
         upper = [s.at(int(r) - (s.missing - s.idle)) for s, r in zip(samples, top, strict=True)]
         reached = np.array([s.at(int(r) - s.idle - s.pending) for s, r in zip(samples, bottom, strict=True)])
         lower = worsened(reached, self.problem.tolerance, self.problem.sign).tolist()
-        return all(
-            upper[i] == -math.inf or any(upper[i] < low for j, low in enumerate(lower) if j != i) for i in alive
-        )
+        highest = sorted(range(len(lower)), key=lower.__getitem__)[-2:]  # one of them is another arm's
+        return all(upper[i] == -math.inf or any(upper[i] < lower[j] for j in highest if j != i) for i in alive)
 
     def breakdown(self, rejections: "Sequence[Callable[[Levels], float]]", adversary: Adversary) -> float | None:
         """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
@@ -336,7 +348,7 @@ class Judge:
         relative = self.problem.tolerance.relative if relative is None else relative
         pairs = rule_for(self.problem, design=self.design)
         bar, sign = log_threshold(self.problem, pairs), self.problem.sign
-        head, measure, worst = self.samples[self.leader], self._measure(), 0.0
+        head, measure, worst, outright = self.samples[self.leader], self._measure(), 0.0, set(outright)
         widest = sorted(range(len(self.samples)), key=lambda i: -self.samples[i].quantile(self.problem.level))
         for i in widest:
             if i == self.leader or i in outright:
