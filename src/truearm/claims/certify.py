@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truearm import bounds
 from truearm.claims import alarms
 from truearm.claims.certificate import Alarm, Certificate, Claim, Status, Tapes, Verdict, digest, sample_of
 from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.evidence import Breakdown, Entry, Judge, Levels, best_looking, breakdown_estimate
-from truearm.evidence.intervals import quality_of
+from truearm.evidence.intervals import quality_of, ranks_of
 from truearm.evidence.moments import deviation, spread
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import as_measured
@@ -189,9 +188,8 @@ def describe(name: str, sample: Sample, problem: Problem, *, design: Design, kno
     observed, nothing = problem.sign * sample.quantile(problem.level), Interval(-math.inf, math.inf)
     quantile, core, mad = nothing, nothing, Interval(0.0, math.inf)
     if n and known:
-        ranks = bounds.quantile_ranks if design == "fixed" else bounds.sequential_quantile_ranks
         quantile, core = identified(sample, problem, c, design=design)
-        mad = spread(sample.hidden(), ranks(n, 0.5, share / 2, c.eps, c.adversary))
+        mad = spread(sample.hidden(), ranks_of(n, 0.5, share / 2, c.eps, c.adversary, design))
     return Arm(name, n, observed, *quantile, *core, deviation(sample.values) if n else math.nan, *mad)
 
 
@@ -208,11 +206,10 @@ def identified(
     (Interval(low=33.0, high=66.0), Interval(low=44.0, high=55.0))
     """
     c, n = contamination, sample.n
-    ranks = bounds.quantile_ranks if design == "fixed" else bounds.sequential_quantile_ranks
     share = problem.delta / len(problem.arms)
     masses = Levels.of(problem.level, c)
     inner = (math.ceil(masses.low * n - 1e-9), n + 1 - math.ceil(masses.high * n - 1e-9))  # audit 2.A
-    whole = sample.between(ranks(n, problem.level, share, c.eps, c.adversary))
+    whole = sample.between(ranks_of(n, problem.level, share, c.eps, c.adversary, design))
     return _in_units(whole, problem.sign), _in_units(sample.between(inner), problem.sign)
 
 
@@ -378,6 +375,32 @@ def _breakdown(found: Mapping[Adversary | None, Rejections]) -> Breakdown:
         bar = under.judge.log_threshold
         return under.judge.breakdown([under.against(i, enough=bar) for i in closest], adversary)
 
+    return _by_adversary(problem, point)
+
+
+def breakdown_of(found: Mapping[Adversary | None, Rejections], judged: int) -> Breakdown:
+    """Return up to which eps one rival is rejected, per adversary (evidence T6), to more digits than a page shows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tapes = {"A": np.arange(50.0, 150.0), "B": np.arange(0.0, 100.0)}
+    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A", "B"))
+    >>> certificate = certify(Problem(arms=("A", "B")), tapes, verdict).certificate
+    >>> found = rejections(certificate, tapes, [Sample.of(tape) for tape in tapes.values()], leader=0)
+    >>> round(breakdown_of(found, 1).oblivious, 3)
+    0.295
+    """
+
+    def point(adversary: Adversary) -> float | None:
+        under = found[adversary]
+        rejected = under.against(judged, enough=under.judge.log_threshold)
+        return under.judge.breakdown([rejected], adversary, accuracy=1e-5)
+
+    return _by_adversary(found[None].judge.problem, point)
+
+
+def _by_adversary(problem: Problem, point: Callable[[Adversary], float | None]) -> Breakdown:
     oblivious, prescient = point(Adversary.OBLIVIOUS), point(Adversary.PRESCIENT)
     if prescient is not None and problem.level == 0.5:
         return Breakdown(oblivious, prescient, prescient / 2)  # T6: (1-e)/2 = 1/2 - e/2, one threshold

@@ -312,10 +312,12 @@ class Judge:
         highest = sorted(range(len(lower)), key=lower.__getitem__)[-2:]  # one of them is another arm's
         return all(upper[i] == -math.inf or any(upper[i] < lower[j] for j in highest if j != i) for i in alive)
 
-    def breakdown(self, rejections: "Sequence[Callable[[Levels], float]]", adversary: Adversary) -> float | None:
+    def breakdown(
+        self, rejections: "Sequence[Callable[[Levels], float]]", adversary: Adversary, *, accuracy: float = 1e-7
+    ) -> float | None:
         """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
         return breakdown_point(
-            rejections, self.log_threshold, quantile=self.problem.level, adversary=adversary, accuracy=1e-7
+            rejections, self.log_threshold, quantile=self.problem.level, adversary=adversary, accuracy=accuracy
         )
 
     def pair_breakdown(self, better: int, worse: int) -> Breakdown:
