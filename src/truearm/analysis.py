@@ -27,6 +27,7 @@ from truearm.evidence import (
     p_value_of,
 )
 from truearm.evidence.sample import Sample
+from truearm.evidence.screen import screened
 from truearm.evidence.serial import Serial
 from truearm.evidence.units import Units
 from truearm.problem import Contamination, Design, Missing, Problem, Tolerance, check_arms, check_design
@@ -299,9 +300,9 @@ def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None
 
 def _rejections(judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float]) -> tuple[Claim, ...]:
     """Return for every rejected arm the first accuser, from the leader down, whose evidence suffices."""
-    claims, bar = [], judge.log_threshold
+    claims, bar, accusers = [], judge.log_threshold, screened(judge, ranking)
     for place, judged in enumerate(ranking):
-        for accuser in ranking[:place]:
+        for accuser in accusers(place, bar):
             found = known.get((accuser, judged))
             if found is None and _evidence(judge, accuser, judged, enough=bar) >= bar:
                 found = _evidence(judge, accuser, judged)
@@ -321,11 +322,12 @@ def _excluded(judge: Judge, ranking: Sequence[int], claims: Sequence[Claim]) -> 
 
     That need not be the arm that rejected it: a leader that ties with its rival rejects it by order of listing.
     """
-    arms, bar = judge.problem.arms, judge.log_strict
+    arms, bar, suspected = judge.problem.arms, judge.log_strict, screened(judge, ranking)
+    places = {arms[i]: place for place, i in enumerate(ranking)}
     found = {}
     for claim in claims:
-        worse = arms.index(claim.arm)
-        accusers = ranking[: ranking.index(worse)]
+        worse = ranking[places[claim.arm]]
+        accusers = suspected(places[claim.arm], bar, closed=True)
         better = next((i for i in accusers if judge.better(i, worse, enough=bar).log_value >= bar), None)
         if better is not None:
             found[claim.arm] = arms[better]

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from truearm.bounds import sequential_quantile_ranks
 from truearm.claims.certificate import Alarm
 from truearm.evidence import Judge
+from truearm.evidence.intervals import ranks_of
 from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
 from truearm.evidence.moments import spread
 from truearm.evidence.sample import Sample
 from truearm.evidence.serial import LOG_DOUBT, Serial, combined, log_evidence_of
 from truearm.evidence.units import Suspect
-from truearm.problem import Contamination, Problem
+from truearm.problem import Adversary, Contamination, Problem
 
 FAR = 10 * 1.4826  # in MADs: ten standard deviations if the readings are normal
 CAUCHY_TAIL = 2 / math.pi * math.atan(1 / FAR)  # share of a Cauchy law beyond FAR of its MADs: 4.3 %
@@ -170,7 +170,7 @@ def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """
     known = _known(sample)
     share = _share(problem) / 2  # half for the limits, half for the count beyond them
-    ranks = sequential_quantile_ranks(known.n, 0.5, share / 2, 0.0, "oblivious")
+    ranks = ranks_of(known.n, 0.5, share / 2, 0.0, Adversary.OBLIVIOUS, "sequential")
     center, reach = known.between(ranks), FAR * spread(known, ranks).high
     if not 0 < reach < math.inf:
         return None

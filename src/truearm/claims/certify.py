@@ -325,17 +325,42 @@ def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -
         bar = under.judge.log_threshold
         return under.judge.breakdown([under.against(i, enough=bar) for i in closest], adversary)
 
-    oblivious, prescient = point(Adversary.OBLIVIOUS), point(Adversary.PRESCIENT)
-    if prescient is not None and judge.symmetric:
-        points = oblivious, prescient, prescient / 2  # T6: one threshold
-    else:
-        points = oblivious, prescient, point(Adversary.MALICIOUS)
+    points = _by_adversary(judge, point)
     declared = judge.problem.contamination
     if declared is None or verdict.rule != "pooled" or verdict.status is not Status.CERTIFIED:
-        return Breakdown(*points)
+        return points
     order = list(Adversary)  # each is a special case of the next
     decided = order.index(declared.adversary)
     return Breakdown(*(max(p or 0.0, declared.eps) if i <= decided else p for i, p in enumerate(points)))
+
+
+def breakdown_of(found: Mapping[Adversary | None, Rejections], judged: int) -> Breakdown:
+    """Return up to which eps one rival is rejected, per adversary (evidence T6), to more digits than a page shows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tapes = {"A": np.arange(50.0, 150.0), "B": np.arange(0.0, 100.0)}
+    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A", "B"))
+    >>> certificate = certify(Problem(arms=("A", "B")), tapes, verdict).certificate
+    >>> found = rejections(certificate, tapes, [Sample.of(tape) for tape in tapes.values()], leader=0)
+    >>> round(breakdown_of(found, 1).oblivious, 3)
+    0.295
+    """
+
+    def point(adversary: Adversary) -> float | None:
+        under = found[adversary]
+        rejected = under.against(judged, enough=under.judge.log_threshold)
+        return under.judge.breakdown([rejected], adversary, accuracy=1e-5)
+
+    return _by_adversary(found[None].judge, point)
+
+
+def _by_adversary(judge: Judge, point: Callable[[Adversary], float | None]) -> Breakdown:
+    oblivious, prescient = point(Adversary.OBLIVIOUS), point(Adversary.PRESCIENT)
+    if prescient is not None and judge.symmetric:
+        return Breakdown(oblivious, prescient, prescient / 2)  # T6: one threshold
+    return Breakdown(oblivious, prescient, point(Adversary.MALICIOUS))
 
 
 def _breakdown_estimate(judge: Judge) -> Breakdown:

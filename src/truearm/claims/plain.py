@@ -13,6 +13,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from truearm.errors import InvalidArgument
 
+_SCALARS = frozenset((int, str, bool, type(None)))
+
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 - whatever the house is made of
     """Return a value as what JSON can hold.
@@ -23,6 +25,8 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 - whatever the house is made of
     >>> to_plain(Contamination(0.1)), to_plain((Tolerance.of("2%"), math.inf))
     ({'eps': 0.1, 'adversary': 'oblivious', 'causal': None}, [{'amount': 0.02, 'relative': True}, 'inf'])
     """
+    if type(value) in _SCALARS:  # most are: a claim holds one number for each arm
+        return value
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, float):

@@ -13,7 +13,7 @@ from truearm.evidence.cuts import (
     pooled,
     portfolio,
 )
-from truearm.evidence.judge import Entry, Judge, Least, Margin, QuantileJudge, best_looking
+from truearm.evidence.judge import Entry, Judge, Least, Margin, QuantileJudge, best_looking, by_looks
 from truearm.evidence.levels import Levels, Rule, Strength, Trust, p_value_of, pair_rule, rule_for, threshold
 from truearm.evidence.points import Breakdown, breakdown_estimate, breakdown_point
 from truearm.evidence.shifts import certified_tolerance, shifted
@@ -38,6 +38,7 @@ __all__ = [
     "breakdown",
     "breakdown_estimate",
     "breakdown_point",
+    "by_looks",
     "certified_tolerance",
     "fixed_pair",
     "fixed_term",

@@ -346,14 +346,20 @@ def fixed_pair(
     10.924
     """
     term = _repeated(fixed_term, times)
-    enough = None if enough is None else _fisher_sum(enough)
+    enough = None if enough is None else fisher_sum(enough)
     least = _least(_Cuts(_lifted(worse, lift), Portfolio(Stake(better, closed)), levels, term), None, enough)
     total = max(0.0, least.log_value)
     return Evidence(total - math.log1p(total), least.rank, least.cut)  # -log(w (1 - ln w)), w = e^-total
 
 
-def _fisher_sum(log_evidence: float) -> float:
-    """Return the t >= 0 with t - log(1 + t) = log_evidence."""
+def fisher_sum(log_evidence: float) -> float:
+    """Return the t >= 0 with t - log(1 + t) = log_evidence: how large two -log p must be together (`fixed_pair`).
+
+    Examples
+    --------
+    >>> round(fisher_sum(10.924), 3)
+    13.605
+    """
     return -float(lambertw(-math.exp(-log_evidence - 1), -1).real) - 1 if log_evidence > 0 else 0.0
 
 

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -64,10 +65,22 @@ def _eps_of(contamination: float | Contamination | None) -> tuple[float, Adversa
 def _ranks(
     n: int, quantile: float, delta: float, *, contamination: float | Contamination | None, design: str
 ) -> tuple[int, int]:
-    eps, adversary = _eps_of(contamination)
-    if check_design(design) == "fixed":
-        return bounds.quantile_ranks(n, quantile, delta, eps, adversary)
-    return bounds.sequential_quantile_ranks(n, quantile, delta, eps, adversary)
+    return ranks_of(n, quantile, delta, *_eps_of(contamination), check_design(design))
+
+
+@lru_cache(maxsize=4096)  # many arms have the same number of readings, and a page asks at many contaminations
+def ranks_of(
+    n: int, quantile: float, delta: float, eps: float, adversary: Adversary, design: Design
+) -> tuple[int, int]:
+    """Return the ranks around a true quantile that `bounds` gives for a design.
+
+    Examples
+    --------
+    >>> ranks_of(100, 0.5, 0.05, 0.1, Adversary.PRESCIENT, "sequential")
+    Ranks(low=30, high=71)
+    """
+    ranks = bounds.quantile_ranks if design == "fixed" else bounds.sequential_quantile_ranks
+    return ranks(n, quantile, delta, eps, adversary)
 
 
 def _partly_sorted(readings: Floats, ranks: list[int], missing_as: Missing) -> Sample:

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from truearm.bounds import quantile_ranks, sequential_quantile_ranks, sequential_rank
+from truearm.bounds import sequential_rank
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
 from truearm.evidence.cuts import (
@@ -32,7 +32,7 @@ from truearm.evidence.cuts import (
     pooled_at,
     portfolio,
 )
-from truearm.evidence.intervals import quality_of
+from truearm.evidence.intervals import quality_of, ranks_of
 from truearm.evidence.levels import Levels, Rule, Strength, Trust, divergence, log_threshold, rule_for, threshold
 from truearm.evidence.moments import deviation, spread
 from truearm.evidence.points import Breakdown, breakdown_estimate, breakdown_point
@@ -80,6 +80,19 @@ def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) 
     if len(tied) == 1:
         return tied[0]
     return min(tied, key=lambda i: _mid_rank(samples[i], top))  # evidence section 11, ties
+
+
+def by_looks(samples: Sequence[Sample], level: float) -> list[int]:
+    """Return all arms as `best_looking` would take them one after the other; those without a value come last.
+
+    Examples
+    --------
+    >>> by_looks([Sample.of([1.0, 2.0]), Sample.of([]), Sample.of([3.0]), Sample.of([1.0])], 0.5)
+    [2, 0, 3, 1]
+    """
+    looks = {i: _seen(sample, level) for i, sample in enumerate(samples) if sample.size}
+    ranked = sorted(looks, key=lambda i: (-looks[i], _mid_rank(samples[i], looks[i])))
+    return ranked + [i for i, sample in enumerate(samples) if not sample.size]
 
 
 def _seen(sample: Sample, level: float) -> float:
@@ -453,6 +466,10 @@ class QuantileJudge(Judge):
         """Return the arm with the best observed quantile, ties by fewest readings below it."""
         return best_looking(self.samples, among, self.problem.level)
 
+    def ranked(self) -> list[int]:
+        """Return all arms, the best-looking first; arms without a single value come last."""
+        return by_looks(self.samples, self.problem.level)
+
     def looks(self, arm: int) -> float:
         """Return an arm's observed quantile, of the readings that have a value."""
         return self.samples[arm].quantile(self.problem.level)
@@ -467,20 +484,17 @@ class QuantileJudge(Judge):
         (Interval(low=33.0, high=66.0), Interval(low=44.0, high=55.0))
         """
         c, problem, sample = contamination, self.problem, self.samples[arm]
-        ranks = quantile_ranks if self.design == "fixed" else sequential_quantile_ranks
         n, share = sample.n, problem.delta / len(problem.arms)
         masses = Levels.of(problem.level, c)
         inner = (math.ceil(masses.low * n - 1e-9), n + 1 - math.ceil(masses.high * n - 1e-9))  # audit 2.A
-        whole = sample.between(ranks(n, problem.level, share, c.eps, c.adversary))
+        whole = sample.between(ranks_of(n, problem.level, share, c.eps, c.adversary, self.design))
         return _in_units(whole, problem.sign), _in_units(sample.between(inner), problem.sign)
 
     def contradicted(self, arm: int) -> bool:
         """Tell whether the interval of an arm's quantile is empty, at the level it has in a result."""
         c, sample = self.problem.contamination or Contamination(0.0), self.samples[arm]
         share = self.problem.delta / len(self.problem.arms)
-        low, high = sample.between(
-            sequential_quantile_ranks(sample.n, self.problem.level, share, c.eps, c.adversary)
-        )
+        low, high = sample.between(ranks_of(sample.n, self.problem.level, share, c.eps, c.adversary, "sequential"))
         return low > high
 
     def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:
@@ -489,9 +503,9 @@ class QuantileJudge(Judge):
         observed = deviation(sample.values) if sample.n else math.nan
         if not sample.n or not known:
             return observed, 0.0, math.inf
-        ranks = quantile_ranks if self.design == "fixed" else sequential_quantile_ranks
         share = self.problem.delta / len(self.problem.arms)
-        low, high = spread(sample.hidden(), ranks(sample.n, 0.5, share / 2, c.eps, c.adversary))
+        ranks = ranks_of(sample.n, 0.5, share / 2, c.eps, c.adversary, self.design)
+        low, high = spread(sample.hidden(), ranks)
         return observed, low, high
 
     def quality(self) -> tuple[tuple[float, float], ...]:
@@ -632,9 +646,8 @@ class QuantileJudge(Judge):
         upper = [s.at(int(r) - (s.missing - s.idle)) for s, r in zip(samples, top, strict=True)]
         reached = np.array([s.at(int(r) - s.idle - s.pending) for s, r in zip(samples, bottom, strict=True)])
         lower = worsened(reached, self.problem.tolerance, self.problem.sign).tolist()
-        return all(
-            upper[i] == -math.inf or any(upper[i] < low for j, low in enumerate(lower) if j != i) for i in alive
-        )
+        highest = sorted(range(len(lower)), key=lower.__getitem__)[-2:]  # one of them is another arm's
+        return all(upper[i] == -math.inf or any(upper[i] < lower[j] for j in highest if j != i) for i in alive)
 
     def breakdown(
         self,
@@ -661,7 +674,7 @@ class QuantileJudge(Judge):
         relative = self.problem.tolerance.relative if relative is None else relative
         pairs = rule_for(self.problem, design=self.design)
         bar, sign = log_threshold(self.problem, pairs), self.problem.sign
-        head, measure, worst = self.samples[self.leader], self._measure(), 0.0
+        head, measure, worst, outright = self.samples[self.leader], self._measure(), 0.0, set(outright)
         widest = sorted(range(len(self.samples)), key=lambda i: -self.samples[i].quantile(self.problem.level))
         for i in widest:
             if i == self.leader or i in outright:

@@ -248,7 +248,9 @@ class WinsJudge(Judge):
 
     def apart(self, one: int, other: int) -> Apart:
         """Return how far one arm is ahead of another in the middle round, with limits that hold for all pairs at once."""
-        relative = all(np.count_nonzero(self._as_measured(i) <= 0) <= 0.1 * self.samples[i].size for i in (one, other))
+        relative = all(
+            np.count_nonzero(self._as_measured(i) <= 0) <= 0.1 * self.samples[i].size for i in (one, other)
+        )
         share = self.problem.delta / self._pairs
         low = self.lead_at_least(one, other, share, relative=relative)
         high = -self.lead_at_least(other, one, share, relative=relative)

@@ -166,7 +166,9 @@ def _rejected(state: State) -> State:
     for judged in state.alive:
         accusers = sorted((i for i in alive if i != judged), key=lambda i: i != leader)
         found = ((i, _evidence(state.judge, i, judged)) for i in accusers)
-        if (claim := next((_claim(state, judged, i, value) for i, value in found if value >= bar), None)) is not None:
+        if (
+            claim := next((_claim(state, judged, i, value) for i, value in found if value >= bar), None)
+        ) is not None:
             alive.remove(judged)
             claims.append(claim)
     return state._replace(alive=tuple(alive), claims=tuple(claims))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from truearm.claims.alarms import FAR
 from truearm.claims.certificate import Claim, Status, Tapes, digest, sample_of
-from truearm.claims.certify import rejections
+from truearm.claims.certify import breakdown_of, rejections
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
@@ -107,17 +107,16 @@ class Picture:
         arms = result.problem.arms
         leader = arms.index(self.leader)
         found = rejections(result.certificate, self.tapes, self.samples, leader=leader)
+        rivals = {arm: i for i, arm in enumerate(arms) if i != leader and arm not in result.ties}
+        points = {arm: breakdown_of(found, i)._asdict() for arm, i in rivals.items()}
         return {
             adversary: {
-                arm: None
-                if arm in result.ties
-                else _latest(
-                    found[adversary].judge.breakdown([found[adversary].against(i)], adversary),
+                arm: _latest(
+                    points[arm][adversary.value],
                     getattr(result.breakdown, adversary.value),
                     self._decided(adversary),
                 )
-                for i, arm in enumerate(arms)
-                if i != leader and arm not in result.ties
+                for arm in rivals
             }
             for adversary in Adversary
         }

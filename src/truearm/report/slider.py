@@ -33,8 +33,10 @@ def candidates(picture: Picture) -> str:
         return section("candidates", title, f"<p>{_nothing(picture)}</p>")
     said, decided = _sentence(picture, declared.eps, declared.adversary)
     ends = picture.intervals(declared.eps, declared.adversary)
+    left = set(picture.candidates(declared.eps, declared.adversary))
     rows = "".join(
-        _row(picture, i, _cell(ends[i], picture.window), decided=decided) for i in range(len(result.arms))
+        _row(picture, i, _cell(ends[i], picture.window), decided=decided, is_out=arm.name not in left)
+        for i, arm in enumerate(result.arms)
     )
     ruler = axis(charts.ticks(picture.window))
     return section(
@@ -126,7 +128,8 @@ def _controls(picture: Picture) -> str:
 def _sentence(picture: Picture, eps: float, adversary: Adversary) -> tuple[str, bool]:
     """Return who remains at a contamination in words, and whether that is one arm."""
     left = picture.candidates(eps, adversary)
-    out = [arm for arm in picture.result.problem.arms if arm not in left]
+    remaining = set(left)
+    out = [arm for arm in picture.result.problem.arms if arm not in remaining]
     if len(left) == 1:
         return f"{name_of(left[0])} is the best arm; no other is a candidate.", True
     names = ", ".join(map(name_of, left))
@@ -156,10 +159,9 @@ def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]
     return f"candidate beyond {upto}", f"excluded up to {upto}"
 
 
-def _row(picture: Picture, i: int, cell: list[Any], *, decided: bool) -> str:
+def _row(picture: Picture, i: int, cell: list[Any], *, decided: bool, is_out: bool) -> str:
     arm, declared = picture.result.arms[i], picture.declared
     words, *ends = cell
-    is_out = arm.name not in picture.candidates(declared.eps, declared.adversary)
     is_best = decided and arm.name == picture.result.leader
     kinds = {
         "excluded": is_out,
