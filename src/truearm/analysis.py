@@ -8,18 +8,20 @@ with error probability delta (evidence T3, T4; in the fixed design a p-value bel
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truearm.bounds.search import bracket
-from truearm.claims import alarms, wording
+from truearm.claims import alarms, answers, wording
 from truearm.claims.certificate import Alarm, Claim, Status, Verdict
 from truearm.claims.certify import certify
+from truearm.claims.control import check_control, claims_of
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
+from truearm.claims.tiers import Tiers, tiers_of
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
     Breakdown,
@@ -33,6 +35,7 @@ from truearm.evidence import (
     pair,
     shifted,
 )
+from truearm.evidence.control import Method, check_method
 from truearm.evidence.sample import Sample
 from truearm.evidence.serial import Serial
 from truearm.evidence.units import Units
@@ -91,6 +94,8 @@ class Analysis(Result):
     """Arms left that have so few readings that no values of theirs could decide, and how many they have."""
     units: Units | None = None
     """What was drawn independently, if rows were reduced to one reading per unit."""
+    tiers: Tiers | None = None
+    """All arms in order, as far as it is certain, if that was asked."""
 
     @property
     def counted(self) -> str:
@@ -100,7 +105,8 @@ class Analysis(Result):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the answer, one sentence each."""
-        return wording.notes(self.missing, self.few, self.needed, self, self.units)
+        asked = answers.tiers(self.tiers, self.problem.delta)
+        return (*asked, *wording.notes(self.missing, self.few, self.needed, self, self.units))
 
     def __str__(self) -> str:
         return " ".join((wording.summary(self), *self.notes))
@@ -117,6 +123,7 @@ class Analysis(Result):
             "missing": dict(self.missing),
             "few": dict(self.few),
             "units": to_plain(self.units),
+            "tiers": to_plain(self.tiers),
             "notes": list(self.notes),
         }
 
@@ -135,6 +142,7 @@ class Analysis(Result):
             missing=dict(data["missing"]),
             few=dict(data["few"]),
             units=from_plain(Units | None, data["units"], "units"),
+            tiers=from_plain(Tiers | None, data["tiers"], "tiers"),
         )
 
     @classmethod
@@ -158,6 +166,9 @@ def analyze(
     missing: Missing = "worst",
     dependent_arms: bool = False,
     pairs: bool = False,
+    control: str | None = None,
+    fdr: bool = False,
+    tiers: bool = False,
 ) -> Analysis:
     """Find the best arm in data already there.
 
@@ -183,6 +194,12 @@ def analyze(
         Set when readings of different arms move together; sequential design only.
     pairs
         Compare every arm with every other, not only with the leader.
+    control
+        The arm that the others are compared with: `control` of the analysis says which of them are better.
+    fdr
+        Bound the mean share of false ones among the arms said to beat the control, not the chance of any.
+    tiers
+        Put all arms in order, as far as it is certain: `tiers` of the analysis has groups and places.
 
     Examples
     --------
@@ -207,7 +224,8 @@ def analyze(
         dependent_arms=dependent_arms,
         missing=missing,
     )
-    return _analyzed(problem, collected, design, pairs=pairs)
+    asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
+    return _analyzed(problem, collected, design, asked)
 
 
 def _checked(tapes: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -234,28 +252,56 @@ def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]
         return tuple(pool.map(sample, columns))
 
 
-def _analyzed(problem: Problem, collected: Collected, design: Design, *, pairs: bool) -> Analysis:
+class _Asked(NamedTuple):
+    """What is asked besides the best arm."""
+
+    pairs: bool
+    control: str | None
+    method: Method
+    tiers: bool
+
+
+def _asked(
+    problem: Problem, design: Design, *, pairs: bool, control: str | None, fdr: bool, tiers: bool
+) -> _Asked:
+    """Refuse what has no answer before any work is done."""
+    if control is not None:
+        check_control(control, problem.arms)
+        check_method(problem, "fdr" if fdr else "holm", design)
+    elif fdr:
+        msg = "fdr=True is about arms that beat a control; name it with control=..."
+        raise InvalidArgument(msg)
+    return _Asked(pairs, control, "fdr" if fdr else "holm", tiers)
+
+
+def _analyzed(problem: Problem, collected: Collected, design: Design, asked: _Asked) -> Analysis:
     tapes = collected.tapes
     judge = Judge.of(problem, _sorted(problem, tapes), design=design)
     ranking = _ranked(judge)
     judge = judge.after(leader=ranking[0])
-    accusers = ranking if pairs else ranking[:1]
+    accusers = ranking if asked.pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if i != j}
     claims = _rejections(judge, ranking, known)
     doubts = (*alarms.clusters(collected.suspects), *_dependence(problem, collected), *alarms.doubts(judge))
     verdict = Verdict.doubtful(doubts, problem.arms) if doubts else _verdict(judge, claims)
+    if asked.control is not None and not doubts:
+        verdict = replace(verdict, control=claims_of(judge, asked.control, asked.method))
     result = certify(problem, tapes, verdict, design=design, samples=judge.samples)
     doubtful = result.status is Status.DOUBTFUL
+    tiers = tiers_of(judge, ranking) if asked.tiers and not doubtful else None
+    if tiers is not None:
+        result = replace(result, certificate=replace(result.certificate, places=tiers.places))
     needed = {} if doubtful else _needed(judge, result)
     return Analysis._around(
         result,
         ranking=tuple(problem.arms[i] for i in ranking),
         excluded={} if doubtful else _excluded(judge, ranking, claims),
-        contests=() if doubtful else _contests(judge, known, pairs=pairs),
+        contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),
         needed=needed,
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         few=_few(judge, result),
         units=collected.units,
+        tiers=tiers,
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from truearm.errors import VerificationError
 from truearm.evidence import Entry, Judge, Levels, Rule
+from truearm.evidence.control import Method
 from truearm.evidence.levels import log_threshold
 from truearm.evidence.moments import moments
 from truearm.evidence.sample import EMPTY, Sample
@@ -87,6 +88,37 @@ class Claim(NamedTuple):
     """Whether the claim is only that the arm is not better than the leader by more than the tolerance."""
 
 
+class ControlClaims(NamedTuple):
+    """Which arms beat a control, claim by claim in the order they were made (extensions D1, D2).
+
+    Examples
+    --------
+    >>> ControlClaims("A", "holm", (Claim("A", "B", (30, 25), 0, 3.4),)).better[0].leader
+    'B'
+    """
+
+    control: str
+    method: Method
+    better: tuple[Claim, ...] = ()
+    """Claims that reject the control by an arm that beats it."""
+    not_better: tuple[Claim, ...] = ()
+    """Claims that reject an arm by the control, up to the tolerance; with an error probability of their own."""
+
+
+class Place(NamedTuple):
+    """Where an arm stands among all arms: the best and the worst place it may have (extensions D3).
+
+    Examples
+    --------
+    >>> Place("A", 1, 2).worst
+    2
+    """
+
+    arm: str
+    best: int
+    worst: int
+
+
 class Bound(NamedTuple):
     """A confidence bound from an arm's first n readings: an order statistic, or a median plus a radius.
 
@@ -142,6 +174,8 @@ class Verdict:
     """Which promises the readings contradict; if any, nothing is certified."""
     estimated: bool = False
     """Whether arms were compared by an estimator of the user's own, of which quantiles say nothing."""
+    control: ControlClaims | None = None
+    """Which arms beat a control, if that was asked."""
 
     @classmethod
     def doubtful(cls, doubts: tuple[Alarm, ...], arms: tuple[str, ...]) -> "Verdict":
@@ -228,6 +262,10 @@ class Certificate:
     """With "fixed" a claim rests on a p-value for sizes chosen in advance, not on an e-value."""
     estimated: bool = False
     """Whether the decision is about an estimator of the user's own, not about a quantile."""
+    control: ControlClaims | None = None
+    """Which arms beat a control, if that was asked."""
+    places: tuple[Place, ...] = ()
+    """The place of every arm, all at once, if that was asked."""
 
     @property
     def log_threshold(self) -> float | None:
@@ -251,6 +289,10 @@ class Certificate:
                 raise VerificationError(msg)
         for exclusion in self.exclusions:
             self._check_exclusion(exclusion, readings)
+        from truearm.claims import control, tiers  # what they check rests on what is here
+
+        control.check(self, readings)
+        tiers.check(self, readings)
         return True
 
     def _check_form(self) -> None:

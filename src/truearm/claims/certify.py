@@ -15,6 +15,7 @@ import numpy as np
 from truearm import bounds
 from truearm.claims import alarms
 from truearm.claims.certificate import Alarm, Certificate, Claim, Status, Tapes, Verdict, digest, sample_of
+from truearm.claims.control import described
 from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.evidence import Breakdown, Entry, Judge, Levels, best_looking, breakdown_estimate
 from truearm.evidence.intervals import quality_of
@@ -73,6 +74,7 @@ def certify(
         digest=digest(problem, tapes),
         design=design,
         estimated=verdict.estimated,
+        control=verdict.control,
     )
     leader = _leader(problem, samples, verdict)
     found = rejections(certificate, tapes, samples, leader=leader or 0)
@@ -102,6 +104,7 @@ def certify(
         problem=problem,
         design=design,
         doubts=verdict.doubts,
+        control=described(Judge.of(problem, samples, design=design), verdict.control),
         alarms=(*noticed, *(a for a in alarms.find(problem, measured) if _matters(a, verdict, candidates))),
         certificate=certificate,
     )
@@ -159,6 +162,7 @@ def _strengthened(judge: Judge, verdict: Verdict) -> Verdict:
         rule=judge.rule,
         claims=tuple(claims),
         exclusions=verdict.exclusions,
+        control=verdict.control,
     )
 
 

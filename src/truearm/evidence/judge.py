@@ -16,7 +16,20 @@ import numpy as np
 from truearm.bounds import sequential_rank
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
-from truearm.evidence.cuts import Evidence, Lift, Stake, fixed_pair, pair, pooled, pooled_at, portfolio
+from truearm.evidence.cuts import (
+    Evidence,
+    Lift,
+    Stake,
+    fisher,
+    fixed_pair,
+    fixed_term,
+    mixture_term,
+    pair,
+    pooled,
+    pooled_at,
+    portfolio,
+)
+from truearm.evidence.grid import Floats, pair_bounds
 from truearm.evidence.levels import Levels, Rule, log_threshold, rule_for, threshold
 from truearm.evidence.points import Breakdown, breakdown_point
 from truearm.evidence.sample import Sample
@@ -251,6 +264,13 @@ class Judge:
     def better(self, one: int, other: int, *, enough: float | None = None) -> Evidence:
         """Return the pair's evidence that one arm is strictly better than another."""
         return self._measure()(self.samples[one], self.samples[other], self.levels, closed=True, enough=enough)
+
+    def pair_bounds(self) -> tuple[Floats, Floats]:
+        """Return lower and upper bounds of `better` for all pairs at once, the row's arm over the column's."""
+        low, high = pair_bounds(
+            self.samples, self.levels, fixed_term if self.design == "fixed" else mixture_term()
+        )
+        return (fisher(low), fisher(high)) if self.design == "fixed" else (low, high)
 
     def worse_than(self, baseline: int, share: float | None = None) -> tuple[int, ...]:
         """Return the arms that are certainly worse than a baseline named in advance (evidence T10b).
