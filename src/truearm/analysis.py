@@ -26,14 +26,7 @@ from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
     Breakdown,
     Judge,
-    best_looking,
-    breakdown_estimate,
-    fixed_pair,
-    fixed_term,
-    mixture_term,
     p_value_of,
-    pair,
-    shifted,
 )
 from truearm.evidence.control import Method, check_method
 from truearm.evidence.sample import Sample
@@ -277,7 +270,7 @@ def _asked(
 def _analyzed(problem: Problem, collected: Collected, design: Design, asked: _Asked) -> Analysis:
     tapes = collected.tapes
     judge = Judge.of(problem, _sorted(problem, tapes), design=design)
-    ranking = _ranked(judge)
+    ranking = judge.ranked()
     judge = judge.after(leader=ranking[0])
     accusers = ranking if asked.pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if i != j}
@@ -315,16 +308,6 @@ def _dependence(problem: Problem, collected: Collected) -> tuple[Alarm, ...]:
 
 def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None) -> float:
     return judge.after(leader=better).against(worse, enough=enough).log_value
-
-
-def _ranked(judge: Judge) -> list[int]:
-    """Return the arms by observed quantile, the best first; arms without a single value come last."""
-    left = [i for i, sample in enumerate(judge.samples) if sample.size]
-    ranking = []
-    while left:
-        best = best_looking(judge.samples, left, judge.problem.level)
-        ranking.append(left.pop(left.index(best)) if best is not None else left.pop())
-    return ranking + [i for i, sample in enumerate(judge.samples) if not sample.size]
 
 
 def _rejections(judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float]) -> tuple[Claim, ...]:
@@ -435,25 +418,17 @@ def _needed(judge: Judge, result: Result) -> dict[str, int] | None:
 
 def _times(judge: Judge, rival: int) -> float | None:
     """Return how many times the readings at hand would have to come to reject the rival."""
-    problem, head = judge.problem, judge.samples[judge.leader]
-    other = shifted(judge.samples[rival], problem.tolerance, problem.sign)
-    declared = problem.contamination or Contamination(0.0)
-    if judge.hopeless or (breakdown_estimate(head, other, problem.level, declared.adversary) <= declared.eps):
-        return None  # at some cut the plug-in laws allow the opposite order: evidence section 8
-    measure, closed, bar = (
-        fixed_pair if judge.design == "fixed" else pair,
-        judge.leader > rival,
-        judge.log_threshold,
-    )
+    if not judge.decidable(rival):
+        return None
+    bar, size = judge.log_threshold, judge.samples[judge.leader].n + judge.samples[rival].n
 
     def short(log_times: float) -> bool:
-        times = math.exp(log_times)
-        return measure(head, other, judge.levels, closed=closed, times=times, enough=bar).log_value < bar
+        return judge.repeated(rival, math.exp(log_times), bar) < bar
 
     high = math.log(2)
     while short(high):
         high += math.log(2)
-        if math.exp(high) * (head.n + other.n) > _MOST:
+        if math.exp(high) * size > _MOST:
             return None
     return math.exp(
         bracket(short, high - math.log(2), high, accuracy=math.log(1.01))[1]
@@ -464,12 +439,6 @@ def _few(judge: Judge, result: Result) -> dict[str, int]:
     """Return which arms left have so few readings that no values of theirs could decide."""
     if judge.hopeless:
         return {}
-    term = fixed_term if judge.design == "fixed" else mixture_term()
-    own = float(term(np.asarray(0.0), judge.samples[judge.leader].n, judge.levels.low))
-    left = {name: judge.samples[judge.problem.arms.index(name)].n for name in result.candidates}
-    return {
-        name: n
-        for name, n in left.items()
-        if name != judge.problem.arms[judge.leader]
-        and own + float(term(np.asarray(0.0), n, judge.levels.high)) < judge.log_threshold
-    }
+    left = (judge.problem.arms.index(name) for name in result.candidates)
+    short = (i for i in left if i != judge.leader and judge.ceiling(i) < judge.log_threshold)
+    return {judge.problem.arms[i]: judge.samples[i].n for i in short}

@@ -13,6 +13,8 @@ from truearm.errors import InvalidArgument
 
 Design = Literal["sequential", "fixed"]
 """Whether readings may have been looked at while they grew, or their number was chosen in advance."""
+Target = Literal["quantile", "share", "wins"]
+"""What arms are compared by: a quantile, the share of readings in a set, or who wins more rounds."""
 Missing = Literal["worst", "independent"]
 """How a missing reading counts: at its worst, or by promise as one of the bad readings that eps covers (T8)."""
 
@@ -458,6 +460,10 @@ class Problem:
     dependent_arms: bool = False
     missing: Missing = "worst"  # a pull that fails may fail because of what it would have said (evidence T8)
     handicap: Handicap | None = None
+    at_least: float | None = None
+    """Compare arms by the share of readings that are at least this."""
+    at_most: float | None = None
+    """Compare arms by the share of readings that are at most this."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arms", check_arms(self.arms))
@@ -472,6 +478,49 @@ class Problem:
         if self.handicap is not None and self.handicap.arm not in self.arms:
             msg = f"handicap must name an arm, but got {self.handicap.arm!r}; the arms are {', '.join(self.arms)}"
             raise InvalidArgument(msg)
+        self._check_share()
+
+    def _check_share(self) -> None:
+        for name in ("at_least", "at_most"):
+            limit = getattr(self, name)
+            if limit is not None:
+                number = as_number(name, limit, "give the reading from which on it is a success, such as 1")
+                if not math.isfinite(number):
+                    msg = f"{name} must be finite, but got {limit!r}"
+                    raise InvalidArgument(msg)
+                object.__setattr__(self, name, number)
+        if self.target == "quantile":
+            return
+        if self.at_least is not None and self.at_most is not None:
+            msg = f"at_least={self.at_least:g} and at_most={self.at_most:g} are two targets; give one of them"
+            raise InvalidArgument(msg)
+        name, limit = ("at_least", self.at_least) if self.at_most is None else ("at_most", self.at_most)
+        if self.goal != "max":
+            msg = f"goal={self.goal!r} contradicts {name}={limit:g}: the largest share is the best; leave goal out"
+            raise InvalidArgument(msg)
+        if self.quantile != 0.5:
+            msg = f"quantile={self.quantile:g} and {name}={limit:g} are two targets; give one of them"
+            raise InvalidArgument(msg)
+        if self.tolerance.relative or self.tolerance.amount >= 1:
+            given = (
+                f"{100 * self.tolerance.amount:g}%" if self.tolerance.relative else f"{self.tolerance.amount:g}"
+            )
+            msg = f"tolerance of a share is in points, but got {given}; write 0.02 for two points of a hundred"
+            raise InvalidArgument(msg)
+        if self.handicap is not None:
+            msg = f"handicap is an amount of the readings, but {name}={limit:g} compares shares; use tolerance"
+            raise InvalidArgument(msg)
+
+    @property
+    def target(self) -> Target:
+        """What arms are compared by.
+
+        Examples
+        --------
+        >>> Problem(arms=("A", "B")).target, Problem(arms=("A", "B"), at_most=200).target
+        ('quantile', 'share')
+        """
+        return "quantile" if self.at_least is None and self.at_most is None else "share"
 
     @property
     def censored(self) -> float:
@@ -479,10 +528,10 @@ class Problem:
 
         Examples
         --------
-        >>> Problem(arms=("A", "B"), goal="min").censored
-        inf
+        >>> Problem(arms=("A", "B"), goal="min").censored, Problem(arms=("A", "B"), at_most=200).censored
+        (inf, inf)
         """
-        return -self.sign * math.inf
+        return math.inf if self.at_most is not None else -self.sign * math.inf
 
     @property
     def sign(self) -> float:

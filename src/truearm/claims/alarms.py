@@ -8,7 +8,7 @@ evidence T12, audit 2.C), "units" at any one look. docs/assumptions.md derives t
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ def doubts(judge: Judge) -> tuple[Alarm, ...]:
     contradicted = [
         Alarm("contradiction", arms[i], sample.missing, sample.n)
         for i, sample in enumerate(judge.samples)
-        if i not in refuted and _contradicted(judge.problem, sample)
+        if i not in refuted and judge.contradicted(i)
     ]
     return (*missing, *contradicted)
 
@@ -137,8 +137,7 @@ def find(problem: Problem, samples: Sequence[Sample]) -> tuple[Alarm, ...]:
 def _of_arm(problem: Problem, arm: str, sample: Sample) -> Iterator[Alarm]:
     if not sample.size + sample.missing:
         return
-    signs: tuple[Callable[[Problem, str, Sample], Alarm | None], ...] = (_missing, _outliers, _units, _ties)
-    for sign in signs:
+    for sign in _SIGNS[problem.target]:
         if (alarm := sign(problem, arm, sample)) is not None:
             yield alarm
 
@@ -162,13 +161,6 @@ def _missing(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
 def _known(sample: Sample) -> Sample:
     """Return the sample without its missing readings, which have an alarm of their own (evidence T8)."""
     return Sample(sample.values, 0, sample.pending)
-
-
-def _contradicted(problem: Problem, sample: Sample) -> bool:
-    c = problem.contamination or Contamination(0.0)
-    share = problem.delta / len(problem.arms)  # the level of the intervals in a result
-    low, high = sample.between(sequential_quantile_ranks(sample.n, problem.level, share, c.eps, c.adversary))
-    return low > high
 
 
 def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
@@ -250,3 +242,9 @@ def _ties(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     if math.isinf(at) or tied < max(_LEAST_TIED, TIED_SHARE * sample.n):
         return None
     return Alarm("ties", arm, tied, sample.n, (problem.sign * at,))
+
+
+_SIGNS: Mapping[str, Sequence[Callable[[Problem, str, Sample], Alarm | None]]] = {
+    "quantile": (_missing, _outliers, _units, _ties),
+}
+"""What is looked for where arms are compared by a target."""

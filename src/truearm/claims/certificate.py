@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import VerificationError
-from truearm.evidence import Entry, Judge, Levels, Rule
+from truearm.evidence import Entry, Judge, Rule, Strength
 from truearm.evidence.control import Method
 from truearm.evidence.levels import log_threshold
 from truearm.evidence.moments import moments
@@ -310,11 +310,11 @@ class Certificate:
                     msg = f"{entry.arm!r} cannot lead since pull {entry.since} of {counts[entry.arm]}"
                     raise VerificationError(msg)
 
-    def evidence(self, claim: Claim, readings: Tapes) -> Callable[[Levels | None], float]:
+    def evidence(self, claim: Claim, readings: Tapes) -> Callable[[Strength | None], float]:
         """Return the log-evidence of a claim, recomputed from the readings, as a function of the levels."""
         judge, judged = self.judge(claim, readings), self.problem.arms.index(claim.arm)
 
-        def at(levels: Levels | None) -> float:
+        def at(levels: Strength | None) -> float:
             found = judge.within(judged, levels=levels) if claim.tolerant else judge.against(judged, levels=levels)
             return found.log_value
 

@@ -10,18 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
-from truearm import bounds
 from truearm.claims import alarms
 from truearm.claims.certificate import Alarm, Certificate, Claim, Status, Tapes, Verdict, digest, sample_of
 from truearm.claims.control import described
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.evidence import Breakdown, Entry, Judge, Levels, best_looking, breakdown_estimate
-from truearm.evidence.intervals import quality_of
-from truearm.evidence.moments import deviation, spread
-from truearm.evidence.sample import Sample
-from truearm.evidence.shifts import as_measured
+from truearm.evidence import Breakdown, Entry, Judge, Strength
+from truearm.evidence.sample import EMPTY, Sample
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 _NOTHING = Breakdown(None, None, None)
@@ -76,18 +70,15 @@ def certify(
         estimated=verdict.estimated,
         control=verdict.control,
     )
-    leader = _leader(problem, samples, verdict)
+    leader = _leader(Judge.of(problem, samples), verdict)
     found = rejections(certificate, tapes, samples, leader=leader or 0)
     doubtful, judge = verdict.status is Status.DOUBTFUL, found[None].judge
     known = leader is not None and not doubtful
     compared = known and not verdict.estimated  # by quantiles: of another estimator the evidence says nothing
     ties = _ties(judge, found[None], verdict)
-    measured = [as_measured(sample, problem, arm) for arm, sample in zip(problem.arms, samples, strict=True)]
+    measured = judge.measured()
     candidates = (*verdict.candidates, *(arm for arm in ties if arm not in verdict.candidates))
-    arms = tuple(
-        describe(name, sample, problem, design=design, known=not doubtful)
-        for name, sample in zip(problem.arms, samples, strict=True)
-    )
+    arms = tuple(_described(measured, i, known=not doubtful) for i in range(len(problem.arms)))
     return Result(
         status=verdict.status,
         best=verdict.best,
@@ -100,12 +91,15 @@ def certify(
         tolerance=_tolerance(judge, verdict) if compared else math.inf,
         better_by=_leads(judge, verdict) if compared else (),
         arms=arms,
-        quality=_quality(judge) if known else (),
+        quality=tuple(Reach(*point) for point in measured.quality()) if known else (),
         problem=problem,
         design=design,
         doubts=verdict.doubts,
         control=described(Judge.of(problem, samples, design=design), verdict.control),
-        alarms=(*noticed, *(a for a in alarms.find(problem, measured) if _matters(a, verdict, candidates))),
+        alarms=(
+            *noticed,
+            *(a for a in alarms.find(problem, measured.samples) if _matters(a, verdict, candidates)),
+        ),
         certificate=certificate,
     )
 
@@ -130,7 +124,8 @@ def _believed(problem: Problem, samples: Sequence[Sample], verdict: Verdict, des
     """Return the verdict, doubtful where the samples contradict a promise, certified where they bear it out."""
     if verdict.status is Status.DOUBTFUL:
         return verdict
-    judge = Judge.of(problem, samples, leader=_leader(problem, samples, verdict) or 0, design=design)
+    judge = Judge.of(problem, samples, design=design)
+    judge = judge.after(leader=_leader(judge, verdict) or 0)
     if found := alarms.doubts(judge):
         return Verdict.doubtful(found, problem.arms)
     return _strengthened(judge, verdict)
@@ -166,12 +161,13 @@ def _strengthened(judge: Judge, verdict: Verdict) -> Verdict:
     )
 
 
-def _leader(problem: Problem, samples: Sequence[Sample], verdict: Verdict) -> int | None:
+def _leader(judge: Judge, verdict: Verdict) -> int | None:
+    arms = judge.problem.arms
     if verdict.best is not None:
-        return problem.arms.index(verdict.best)
+        return arms.index(verdict.best)
     if verdict.estimated:
         return None
-    return best_looking(samples, [problem.arms.index(arm) for arm in verdict.candidates], problem.level)
+    return judge.best_looking([arms.index(arm) for arm in verdict.candidates])
 
 
 def describe(name: str, sample: Sample, problem: Problem, *, design: Design, known: bool = True) -> Arm:
@@ -187,53 +183,16 @@ def describe(name: str, sample: Sample, problem: Problem, *, design: Design, kno
     >>> describe("A", Sample.of(range(100)), Problem(arms=("A", "B")), design="fixed").low
     35.0
     """
-    c = problem.contamination or Contamination(0.0)
-    sample = as_measured(sample, problem, name)
-    n, share = sample.n, problem.delta / len(problem.arms)
-    observed, nothing = problem.sign * sample.quantile(problem.level), Interval(-math.inf, math.inf)
-    quantile, core, mad = nothing, nothing, Interval(0.0, math.inf)
+    by_arm = [sample if arm == name else EMPTY for arm in problem.arms]
+    return _described(Judge.of(problem, by_arm, design=design).measured(), problem.arms.index(name), known=known)
+
+
+def _described(judge: Judge, i: int, *, known: bool) -> Arm:
+    name, n, endless = judge.problem.arms[i], judge.samples[i].n, Interval(-math.inf, math.inf)
+    true, core = endless, endless
     if n and known:
-        ranks = bounds.quantile_ranks if design == "fixed" else bounds.sequential_quantile_ranks
-        quantile, core = identified(sample, problem, c, design=design)
-        mad = spread(sample.hidden(), ranks(n, 0.5, share / 2, c.eps, c.adversary))
-    return Arm(name, n, observed, *quantile, *core, deviation(sample.values) if n else math.nan, *mad)
-
-
-def identified(
-    sample: Sample, problem: Problem, contamination: Contamination, *, design: Design
-) -> tuple[Interval, Interval]:
-    """Return where one arm's true quantile lies, for all arms at once, and what contamination alone leaves of it.
-
-    The second is an estimate. The contamination may differ from the declared one: a reader may ask "what if".
-
-    Examples
-    --------
-    >>> identified(Sample.of(range(100)), Problem(arms=("A", "B")), Contamination(0.1), design="fixed")
-    (Interval(low=33.0, high=66.0), Interval(low=44.0, high=55.0))
-    """
-    c, n = contamination, sample.n
-    ranks = bounds.quantile_ranks if design == "fixed" else bounds.sequential_quantile_ranks
-    share = problem.delta / len(problem.arms)
-    masses = Levels.of(problem.level, c)
-    inner = (math.ceil(masses.low * n - 1e-9), n + 1 - math.ceil(masses.high * n - 1e-9))  # audit 2.A
-    whole = sample.between(ranks(n, problem.level, share, c.eps, c.adversary))
-    return _in_units(whole, problem.sign), _in_units(sample.between(inner), problem.sign)
-
-
-def _in_units(interval: Interval, sign: float) -> Interval:
-    low, high = interval
-    if high == -math.inf:  # censored: worse than a limit nobody told, so that no reading bounds it (evidence T8)
-        high = math.inf
-    return Interval(low, high) if sign > 0 else Interval(-high, -low)
-
-
-def _quality(judge: Judge) -> tuple[Reach, ...]:
-    """Return the leader's quality curve at shares of 1% to 99%, valid after selection among arms (audit 2.E)."""
-    problem, share = judge.problem, judge.problem.delta / len(judge.samples)
-    sample = as_measured(judge.samples[judge.leader], problem, problem.arms[judge.leader])
-    curve = quality_of(sample, share, contamination=problem.contamination, design=judge.design)
-    points = (Reach(problem.sign * curve.reached(percent / 100), percent / 100) for percent in range(1, 100))
-    return tuple(point for point in points if math.isfinite(point.x))
+        true, core = judge.identified(i, judge.problem.contamination or Contamination(0.0))
+    return Arm(name, n, judge.observed(i), *true, *core, *judge.spread(i, known=known))
 
 
 class Rejections(NamedTuple):
@@ -241,8 +200,10 @@ class Rejections(NamedTuple):
 
     Examples
     --------
+    >>> from truearm.evidence import Trust
     >>> judge = Judge.of(Problem(arms=("A", "B")), [Sample.of([2.0]), Sample.of([1.0])])
-    >>> Rejections(judge, {}).against(1)(Levels(0.5, 0.5)) == judge.against(1, levels=Levels(0.5, 0.5)).log_value
+    >>> clean = Trust(0.0, Adversary.OBLIVIOUS)
+    >>> Rejections(judge, {}).against(1)(clean) == judge.against(1, levels=clean).log_value
     True
     """
 
@@ -252,7 +213,7 @@ class Rejections(NamedTuple):
 
     def against(
         self, judged: int, *, closed: bool = False, enough: float | None = None
-    ) -> Callable[[Levels | None], float]:
+    ) -> Callable[[Strength | None], float]:
         """Return the log-evidence against an arm as a function of the levels, now or when it was rejected."""
         judges = [self.judge, *([self.earlier[judged]] if judged in self.earlier else [])]
         return lambda levels: max(
@@ -281,7 +242,7 @@ def rejections(
     >>> certificate = certify(Problem(arms=("A", "B")), tapes, verdict).certificate
     >>> samples = [Sample.of(tape) for tape in tapes.values()]
     >>> found = rejections(certificate, tapes, samples, leader=0)[Adversary.OBLIVIOUS]
-    >>> found.against(1)(Levels(0.5, 0.5)) > found.judge.log_threshold
+    >>> found.against(1)(None) > found.judge.log_threshold
     True
     """
     problem, arms = certificate.problem, certificate.problem.arms
@@ -335,7 +296,7 @@ def _ties(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
         return () if tolerated else tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)
     arms, bar = judge.problem.arms, judge.log_threshold
     rejected = sorted(arms.index(claim.arm) for claim in verdict.claims if not claim.tolerant)
-    observed = [sample.quantile(judge.problem.level) for sample in judge.samples]
+    observed = [judge.looks(i) for i in range(len(arms))]
     equal = [i for i in rejected if judge.leader < i and observed[i] == observed[judge.leader]]
     return tuple(arms[i] for i in equal if found.against(i, closed=True, enough=bar)(None) < bar)
 
@@ -344,38 +305,18 @@ def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
     """Return how much better the best arm is than each other one, by the evidence that decided (T10a)."""
     if verdict.best is None or verdict.status not in _STRICT or judge.problem.handicap is not None:
         return ()
-    observed = [judge.problem.sign * sample.quantile(judge.problem.level) for sample in judge.samples]
     return tuple(
-        _lead(judge, i, observed[judge.leader], observed[i])
+        Lead(judge.problem.arms[i], *judge.lead(i))
         for i, sample in enumerate(judge.samples)
         if i != judge.leader and sample.size
     )
 
 
-def _lead(judge: Judge, rival: int, best: float, other: float) -> Lead:
-    name = judge.problem.arms[rival]
-    relative = 0 < best < math.inf and 0 < other < math.inf and _mostly_positive(judge, rival)
-    # the paper's promise is about the order alone: margins of true quantiles are not among what it gives
-    margin = None if judge.problem.contamination is None else judge.margin(rival, relative=relative)
-    if not relative:
-        distance = 0.0 if best == other else judge.problem.sign * (best - other)  # no inf - inf
-        return Lead(name, "difference", distance, margin or None)
-    ratio = best / other if judge.problem.goal == "max" else other / best
-    return Lead(name, "ratio", ratio, 1 + margin if margin else None)
-
-
-def _mostly_positive(judge: Judge, rival: int) -> bool:
-    """Tell whether ratios mean something: hardly a reading of either arm is zero or less."""
-    values = (judge.problem.sign * judge.samples[i].values for i in (judge.leader, rival))
-    return all(np.count_nonzero(x <= 0) <= 0.1 * x.size for x in values)
-
-
 def _breakdown(found: Mapping[Adversary | None, Rejections]) -> Breakdown:
     """Return eps* per adversary, certified (evidence T6)."""
     judge = found[None].judge
-    problem, samples = judge.problem, judge.samples
-    rivals = [i for i in range(len(samples)) if i != judge.leader]
-    closest = sorted(rivals, key=lambda i: -samples[i].quantile(problem.level))  # decides it: the others are quick
+    rivals = [i for i in range(len(judge.samples)) if i != judge.leader]
+    closest = sorted(rivals, key=lambda i: -judge.looks(i))  # decides it: the others are quick
 
     def point(adversary: Adversary) -> float | None:
         under = found[adversary]
@@ -383,18 +324,15 @@ def _breakdown(found: Mapping[Adversary | None, Rejections]) -> Breakdown:
         return under.judge.breakdown([under.against(i, enough=bar) for i in closest], adversary)
 
     oblivious, prescient = point(Adversary.OBLIVIOUS), point(Adversary.PRESCIENT)
-    if prescient is not None and problem.level == 0.5:
-        return Breakdown(oblivious, prescient, prescient / 2)  # T6: (1-e)/2 = 1/2 - e/2, one threshold
+    if prescient is not None and judge.symmetric:
+        return Breakdown(oblivious, prescient, prescient / 2)  # T6: one threshold
     return Breakdown(oblivious, prescient, point(Adversary.MALICIOUS))
 
 
 def _breakdown_estimate(judge: Judge) -> Breakdown:
     """Return where eps* would end with endless readings like these."""
-    head, level = judge.samples[judge.leader], judge.problem.level
-    rivals = [sample for i, sample in enumerate(judge.samples) if i != judge.leader]
-    return Breakdown(
-        *(min((breakdown_estimate(head, s, level, a) for s in rivals), default=1.0) for a in Adversary)
-    )
+    rivals = [i for i in range(len(judge.samples)) if i != judge.leader]
+    return Breakdown(*(min((judge.breakdown_estimate(i, a) for i in rivals), default=1.0) for a in Adversary))
 
 
 def _tolerance(judge: Judge, verdict: Verdict) -> float:

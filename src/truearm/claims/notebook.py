@@ -4,7 +4,7 @@ import math
 from html import escape
 
 from truearm.claims.result import Arm, Result
-from truearm.claims.wording import alarm, count, interval_ends, name_of, number, quantile_name, summary
+from truearm.claims.wording import alarm, count, interval_ends, name_of, number, summary, target_name
 from truearm.problem import Problem
 
 _STYLE = """<style>
@@ -57,7 +57,7 @@ _LEGEND = (
 
 
 def _titles(problem: Problem) -> tuple[str, ...]:
-    name = quantile_name(problem.quantile)
+    name = target_name(problem)
     where = "if none is bad" if problem.contamination is None else f"true {name}"
     return ("arm", "pulls", f"observed {name}", where, "MAD", "")
 

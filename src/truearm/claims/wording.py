@@ -4,13 +4,13 @@ Nothing is computed. Numbers that bound something are rounded to the safe side.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import NamedTuple
 
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.result import Arm, Lead, Result
-from truearm.evidence import Levels
+from truearm.evidence import Judge
 from truearm.evidence.judge import UNDECLARED
 from truearm.evidence.units import Units
 from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
@@ -89,6 +89,20 @@ def quantile_name(quantile: float) -> str:
     return f"{text}{ending} percentile"
 
 
+def target_name(problem: Problem) -> str:
+    """Return what people call what arms are compared by.
+
+    Examples
+    --------
+    >>> target_name(Problem(arms=("A",), quantile=0.95))
+    '95th percentile'
+    """
+    return _TARGETS[problem.target](problem)
+
+
+_TARGETS: Mapping[str, Callable[[Problem], str]] = {"quantile": lambda problem: quantile_name(problem.quantile)}
+
+
 def name_of(arm: str) -> str:
     """Return an arm's name with everything that does not print replaced, so that it stays on its line.
 
@@ -151,14 +165,14 @@ def _is_best(result: Result, seen: str, voice: Voice) -> tuple[str, str]:
     """Return what the best arm is or has, and what arms tie for."""
     if not voice.best:
         return f"has the {_goal(result, seen)}", f"the {_goal(result, seen)}"
-    level = "" if result.problem.quantile == 0.5 else f" at the {quantile_name(result.problem.quantile)}"
+    level = "" if result.problem.quantile == 0.5 else f" at the {target_name(result.problem)}"
     return f"is {voice.best}{level}", f"{voice.best}{level}"
 
 
 def _goal(result: Result, seen: str = "") -> str:
     """Return what the best arm has; `seen` is "observed " where the readings are taken as they are."""
     problem = result.problem
-    name = "estimate" if result.certificate.estimated else f"{seen}{quantile_name(problem.quantile)}"
+    name = "estimate" if result.certificate.estimated else f"{seen}{target_name(problem)}"
     return f"{'highest' if problem.goal == 'max' else 'lowest'} {name}"
 
 
@@ -260,7 +274,7 @@ def _doubtful(result: Result) -> list[str]:
 
 def _only_arm(result: Result) -> list[str]:
     arm, problem = result.arms[0], result.problem
-    name = quantile_name(problem.quantile)
+    name = target_name(problem)
     bound = arm.low <= arm.high and arm.high - arm.low < math.inf
     sure = f" ({_sure(problem)} sure)" if bound else ""
     return [f"{name_of(arm.name)} is the only arm: its observed {name} is {_standing(result, arm)}{sure}."]
@@ -283,7 +297,7 @@ def _standing(result: Result, arm: Arm) -> str:
         case _:
             where = f"between {low} and {high}"
     clean = " if no reading is bad" if result.problem.contamination is None else ""
-    return f"{number(arm.observed)}, true {quantile_name(result.problem.quantile)} {where}{clean}"
+    return f"{number(arm.observed)}, true {target_name(result.problem)} {where}{clean}"
 
 
 def bad(contamination: Contamination, what: str = "reading") -> str:
@@ -480,7 +494,7 @@ def _certified_besides(result: Result) -> str:
 def _indistinguishable(result: Result, voice: Voice) -> list[str]:
     problem = result.problem
     declared = problem.contamination or Contamination(0.0)
-    if min(Levels.of(problem.level, problem.contamination)) <= 0:
+    if Judge.of(problem, ()).hopeless:
         return [_hopeless(result)]
     within = f" within {_amount(problem.tolerance.amount, relative=problem.tolerance.relative)}"
     hidden = f": {percent(declared.eps)} bad {voice.reading}s could hide the difference" if declared.eps else ""
@@ -564,7 +578,7 @@ def alarm(one: Alarm, problem: Problem) -> str:
     7 readings of A (1.75%) lie near 1,000 times its median and hardly any beside them: if this is a mistake of
     units, correct it at the source; nothing was changed here.
     """
-    arm, name = name_of(one.arm), quantile_name(problem.quantile)
+    arm, name = name_of(one.arm), target_name(problem)
     some = f"{count(one.found)} of {count(one.n)} readings of {arm} ({percent(one.found / max(1, one.n))})"
     declared = _declaration(problem)
     said = {

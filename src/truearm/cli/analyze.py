@@ -11,7 +11,7 @@ import click
 from truearm.analysis import Analysis, analyze
 from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.result import Arm
-from truearm.claims.wording import count, interval_ends, name_of, number, percent, quantile_name
+from truearm.claims.wording import count, interval_ends, name_of, number, percent, target_name
 from truearm.cli import options
 from truearm.evidence import Breakdown
 from truearm.report.export import json_text
@@ -123,7 +123,7 @@ def told(found: Analysis) -> str:
 
 
 def _arms(found: Analysis) -> list[tuple[str, ...]]:
-    name = quantile_name(found.problem.quantile)
+    name = target_name(found.problem)
     arms = {arm.name: arm for arm in found.arms}
     heading = ("arm", "readings", name, f"true {name}", "MAD", "standing")
     return [heading, *(_row(found, arms[ranked]) for ranked in found.ranking)]

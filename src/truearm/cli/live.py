@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
-from truearm.claims.wording import count, interval_ends, name_of, quantile_name
+from truearm.claims.wording import count, interval_ends, name_of, target_name
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
 from truearm.study import Study
@@ -80,7 +80,7 @@ class Board:
         standing = study.standing
         unit = unit_for(self.metric, arms, self.unit)
         width = self._live.console.width
-        name = quantile_name(problem.quantile)
+        name = target_name(problem)
         table = _table(arms, standing, unit, quantile=name, width=width, censored=self._censored)
         return Group(table, Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
 

@@ -2,8 +2,8 @@
 
 from truearm.evidence.comparison import Comparison, breakdown, is_better
 from truearm.evidence.cuts import Evidence, Stake, fixed_pair, fixed_term, mixture_term, pair, pooled, portfolio
-from truearm.evidence.judge import Entry, Judge, best_looking
-from truearm.evidence.levels import Levels, Rule, p_value_of, pair_rule, rule_for, threshold
+from truearm.evidence.judge import Entry, Judge, Least, Margin, QuantileJudge, best_looking
+from truearm.evidence.levels import Levels, Rule, Strength, Trust, p_value_of, pair_rule, rule_for, threshold
 from truearm.evidence.points import Breakdown, breakdown_estimate, breakdown_point
 from truearm.evidence.shifts import certified_tolerance, shifted
 
@@ -13,9 +13,14 @@ __all__ = [
     "Entry",
     "Evidence",
     "Judge",
+    "Least",
     "Levels",
+    "Margin",
+    "QuantileJudge",
     "Rule",
     "Stake",
+    "Strength",
+    "Trust",
     "best_looking",
     "breakdown",
     "breakdown_estimate",

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from truearm.errors import OutOfReach
 from truearm.evidence.cuts import Lift
-from truearm.evidence.judge import Judge
+from truearm.evidence.judge import Judge, QuantileJudge
 from truearm.evidence.levels import p_value_of
 from truearm.evidence.points import Breakdown, breakdown_point
 from truearm.evidence.sample import Sample, as_readings
@@ -148,7 +148,7 @@ def breakdown(
     return _breakdown(_judge(problem, x, y, design), None)
 
 
-def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> Judge:
+def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> QuantileJudge:
     if check_design(design) == "fixed" and problem.dependent_arms:
         msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
         raise OutOfReach(msg)
@@ -157,10 +157,12 @@ def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> Judg
         Sample.of(problem.sign * as_readings(readings, name), worst=worst)
         for readings, name in ((x, "x"), (y, "y"))
     ]
-    return Judge.of(problem, samples, design=design)
+    judge = Judge.of(problem, samples, design=design)
+    assert isinstance(judge, QuantileJudge)  # the problem above names no other target
+    return judge
 
 
-def _breakdown(judge: Judge, lift: Lift | None) -> Breakdown:
+def _breakdown(judge: QuantileJudge, lift: Lift | None) -> Breakdown:
     points = []
     for adversary in Adversary:
         under = judge.under(adversary)

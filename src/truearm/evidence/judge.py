@@ -1,19 +1,21 @@
 """The one judge: who is rejected by whose evidence, when it is enough, and how far a judgment reaches.
 
 A judge holds the problem, the samples, the rule with its levels and threshold, who leads and who led. Policies,
-analyses, certificates, gates and pages only ask it. The minimum over cuts itself is computed in `cuts`. Bigger is
-better here.
+analyses, certificates, gates and pages only ask it. What depends on the target is asked of one class per target:
+here is what all of them share, and the judge of quantiles. The minimum over cuts itself is computed in `cuts`.
+Bigger is better here.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
-from truearm.bounds import sequential_rank
+from truearm.bounds import quantile_ranks, sequential_quantile_ranks, sequential_rank
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
 from truearm.evidence.cuts import (
@@ -30,11 +32,13 @@ from truearm.evidence.cuts import (
     portfolio,
 )
 from truearm.evidence.grid import Floats, pair_bounds
-from truearm.evidence.levels import Levels, Rule, log_threshold, rule_for, threshold
-from truearm.evidence.points import Breakdown, breakdown_point
+from truearm.evidence.intervals import quality_of
+from truearm.evidence.levels import Levels, Rule, Strength, Trust, divergence, log_threshold, rule_for, threshold
+from truearm.evidence.moments import deviation, spread
+from truearm.evidence.points import Breakdown, breakdown_estimate, breakdown_point
 from truearm.evidence.sample import Sample
-from truearm.evidence.shifts import certified_tolerance, improved, worsened
-from truearm.problem import Adversary, Contamination, Design, Problem, Tolerance
+from truearm.evidence.shifts import as_measured, certified_tolerance, improved, shifted, worsened
+from truearm.problem import Adversary, Contamination, Design, Interval, Problem, Tolerance
 
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
 UNDECLARED = Contamination(0.05)  # contamination=None declares no share: what is missing is judged by the default
@@ -102,16 +106,45 @@ class Entry(NamedTuple):
     before: Sample
 
 
-def _closed(judge: "Judge", judged: int, levels: Levels) -> float:
+def _closed(judge: "Judge", judged: int, levels: Strength) -> float:
     return judge.against(judged, closed=True, levels=levels, enough=judge.log_threshold).log_value
 
 
+class Least(NamedTuple):
+    """The least log-evidence against an arm, and where it is found: a cut, a share, NaN if there is no choice.
+
+    Examples
+    --------
+    >>> Least(3.2, 17.5).at
+    17.5
+    """
+
+    log_value: float
+    at: float
+
+
+class Margin(NamedTuple):
+    """How much better the leader is than another arm: on which scale, as observed, and what is certain of it.
+
+    Examples
+    --------
+    >>> Margin("ratio", 1.4, 1.06).at_least
+    1.06
+    """
+
+    scale: Literal["ratio", "difference"]
+    observed: float
+    at_least: float | None
+
+
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """Everything a judgment about an order of arms depends on.
+class Judge(ABC):
+    """Everything a judgment about an order of arms depends on; `Judge.of` gives the judge of a problem's target.
 
     Parameters
     ----------
+    levels
+        What the evidence is computed at under the declared contamination.
     leader
         The arm the others are compared with.
     entries
@@ -128,16 +161,15 @@ class Judge:
     problem: Problem
     samples: tuple[Sample, ...]
     rule: Rule
-    levels: Levels
+    levels: Strength
     log_threshold: float
     """How much log-evidence rejects an arm."""
     leader: int = 0
     entries: tuple[Entry, ...] = ()
     design: Design = "sequential"
 
-    @classmethod
+    @staticmethod
     def of(
-        cls,
         problem: Problem,
         samples: Sequence[Sample],
         *,
@@ -148,16 +180,22 @@ class Judge:
     ) -> "Judge":
         """Return the judge of a problem; `ordered` if it is known who led when (the pooled rule, evidence T5)."""
         rule = rule_for(problem, design=design, ordered=ordered)
-        return cls(
+        kind = _kind(problem)
+        return kind(
             problem,
             tuple(samples),
             rule,
-            Levels.of(problem.level, problem.contamination),
+            kind.declared(problem),
             log_threshold(problem, rule),
             leader,
             tuple(entries),
             design,
         )
+
+    @classmethod
+    @abstractmethod
+    def declared(cls, problem: Problem) -> Strength:
+        """Return what the evidence is computed at under the contamination that a problem declares."""
 
     def after(
         self,
@@ -165,9 +203,9 @@ class Judge:
         *,
         leader: int | None = None,
         entries: tuple[Entry, ...] | None = None,
-    ) -> "Judge":
+    ) -> Self:
         """Return the judge after more readings, or with another leader or more arms that have led."""
-        return Judge(
+        return type(self)(
             self.problem,
             self.samples if samples is None else samples,
             self.rule,
@@ -177,11 +215,6 @@ class Judge:
             self.entries if entries is None else entries,
             self.design,
         )
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether no number of readings can decide: a level of 0 promises nothing (evidence section 11)."""
-        return min(self.levels) <= 0
 
     @property
     def log_strict(self) -> float:
@@ -200,10 +233,270 @@ class Judge:
         bar = math.log(len(self.samples) / FALSE_ALARM)
         return tuple(i for i, s in enumerate(self.samples) if exceeds(s.missing, s.n, allowed, bar))
 
-    def under(self, adversary: Adversary) -> "Judge":
+    def under(self, adversary: Adversary) -> Self:
         """Return the judge under another adversary; what it is asked at then comes as levels (evidence T6)."""
         rule = rule_for(self.problem, adversary, design=self.design, ordered=bool(self.entries))
         return replace(self, rule=rule, log_threshold=log_threshold(self.problem, rule))
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no number of readings can decide, whatever they say."""
+        return False
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
+        return False
+
+    def best_looking(self, among: Sequence[int]) -> int | None:
+        """Return the arm that looks best by the readings, None if none of them has a value."""
+        left = [i for i in among if self.samples[i].size]
+        return max(left, key=self.looks) if left else None
+
+    def ranked(self) -> list[int]:
+        """Return all arms, the best-looking first; arms without a single value come last."""
+        left = [i for i, sample in enumerate(self.samples) if sample.size]
+        ranking = []
+        while left:
+            best = self.best_looking(left)
+            ranking.append(left.pop(left.index(best)) if best is not None else left.pop())
+        return ranking + [i for i, sample in enumerate(self.samples) if not sample.size]
+
+    def measured(self) -> Self:
+        """Return the judge of the readings as they were measured, without a handicap."""
+        by_arm = zip(self.samples, self.problem.arms, strict=True)
+        return self.after(tuple(as_measured(sample, self.problem, arm) for sample, arm in by_arm))
+
+    @abstractmethod
+    def looks(self, arm: int) -> float:
+        """Return how good an arm looks: what is compared, as observed; bigger is better."""
+
+    def observed(self, arm: int) -> float:
+        """Return the same in the user's units."""
+        return self.problem.sign * self.looks(arm)
+
+    @abstractmethod
+    def identified(self, arm: int, contamination: Contamination) -> tuple[Interval, Interval]:
+        """Return where an arm's true value lies, for all arms at once, and what contamination alone leaves of it.
+
+        The second is an estimate. The contamination may differ from the declared one: a reader may ask "what if".
+        """
+
+    @abstractmethod
+    def contradicted(self, arm: int) -> bool:
+        """Tell whether no true value fits an arm's readings and the contamination declared."""
+
+    def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:  # noqa: ARG002
+        """Return an arm's observed median absolute deviation, and where the true one lies for all arms at once.
+
+        Parameters
+        ----------
+        known
+            False if the readings contradict a promise: then nothing is known but what was observed.
+        """
+        return math.nan, -math.inf, math.inf  # a target need not have one
+
+    def quality(self) -> tuple[tuple[float, float], ...]:
+        """Return values and shares of the leader's readings that are certainly as good, in the user's units."""
+        return ()
+
+    @abstractmethod
+    def against(
+        self, judged: int, *, closed: bool = False, levels: Strength | None = None, enough: float | None = None
+    ) -> Evidence:
+        """Return the evidence that an arm is not the best, or with `closed` that it is strictly worse.
+
+        Parameters
+        ----------
+        levels
+            What to compute it at instead of the declared contamination.
+        enough
+            For callers who only ask whether the evidence reaches this, as in `cuts.pair`.
+        """
+
+    @abstractmethod
+    def least(self, judged: int, near: float = math.nan) -> Least:
+        """Return the evidence against an arm and where it is found; to know a place near it saves time."""
+
+    @abstractmethod
+    def at_cut(self, judged: int, cut: float) -> float:
+        """Return the log-evidence against an arm at one such place, which the least of all does not exceed."""
+
+    @abstractmethod
+    def gains(self, judged: int, cut: float) -> tuple[float, float]:
+        """Return what the readings of the leader and of a rival say at such a place, by the divergences there."""
+
+    @abstractmethod
+    def within(self, judged: int, *, levels: Strength | None = None) -> Evidence:
+        """Return the evidence that an arm is not better than the leader by more than the tolerance."""
+
+    @abstractmethod
+    def better(self, one: int, other: int, *, enough: float | None = None) -> Evidence:
+        """Return the pair's evidence that one arm is strictly better than another."""
+
+    def pair_bounds(self) -> tuple[Floats, Floats]:
+        """Return lower and upper bounds of `better` for all pairs at once, the row's arm over the column's."""
+        nothing = np.full((len(self.samples),) * 2, math.inf)  # known of them: each pair is searched by itself
+        return -nothing, nothing
+
+    @abstractmethod
+    def repeated(self, judged: int, times: float, enough: float) -> float:
+        """Return the log-evidence within the tolerance if every reading had come so many times: a forecast."""
+
+    @abstractmethod
+    def ceiling(self, judged: int) -> float:
+        """Return the most log-evidence that any values of so many readings of leader and rival could give."""
+
+    @abstractmethod
+    def breakdown_estimate(self, judged: int, adversary: Adversary) -> float:
+        """Return where the breakdown point would end with endless readings like these: a plug-in estimate."""
+
+    @abstractmethod
+    def decidable(self, judged: int) -> bool:
+        """Tell whether endless readings like these would put an arm behind the leader, up to the tolerance."""
+
+    def worse_than(self, baseline: int, share: float | None = None) -> tuple[int, ...]:
+        """Return the arms that are certainly worse than a baseline named in advance (evidence T10b).
+
+        Parameters
+        ----------
+        share
+            Error probability of each comparison; delta over the number of arms if None.
+        """
+        others = [i for i, sample in enumerate(self.samples) if i != baseline and sample.n]
+        if self.hopeless or not self.samples[baseline].n:
+            return ()
+        pairs = rule_for(self.problem, design=self.design)
+        bar = math.log(threshold(2, share or self.problem.delta / len(self.samples), pairs))
+        return tuple(i for i in others if self.better(baseline, i, enough=bar).log_value >= bar)
+
+    @abstractmethod
+    def futile(self, alive: Sequence[int]) -> bool:
+        """Tell whether endless pulls of this kind could not certify any arm that is alive."""
+
+    @abstractmethod
+    def breakdown(
+        self,
+        rejections: "Sequence[Callable[[Strength], float]]",
+        adversary: Adversary,
+        *,
+        accuracy: float = 1e-7,
+    ) -> float | None:
+        """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
+
+    def pair_breakdown(self, better: int, worse: int) -> Breakdown:
+        """Return up to which contamination one arm rejects another, by adversary; to the digits a table shows."""
+        judges = {a: replace(self, leader=better, entries=()).under(a) for a in Adversary}
+        # closed cuts: two equal arms do not exclude each other
+        return Breakdown(*(j.breakdown([partial(_closed, j, worse)], a, accuracy=1e-4) for a, j in judges.items()))
+
+    @abstractmethod
+    def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:
+        """Return alpha*: how far the leader may be from the best, pairs of arms alone.
+
+        Parameters
+        ----------
+        outright
+            Arms that are rejected without any tolerance.
+        relative
+            Whether the distance is a ratio; as the problem's tolerance if None.
+        """
+
+    @abstractmethod
+    def lead(self, rival: int) -> Margin:
+        """Return how much better the leader is than another arm, by the evidence that decided."""
+
+
+def _kind(problem: Problem) -> type[Judge]:
+    """Return the class that judges the target of a problem."""
+    return {"quantile": QuantileJudge}[problem.target]
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileJudge(Judge):
+    """The judge of quantiles: an order of arms is judged at all cuts of the readings (evidence T1 to T12).
+
+    Examples
+    --------
+    >>> arms = [Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))]
+    >>> Judge.of(Problem(arms=("A", "B"), quantile=0.25), arms).levels
+    Levels(low=0.2375, high=0.7124999999999999)
+    """
+
+    levels: Levels
+
+    @classmethod
+    def declared(cls, problem: Problem) -> Levels:
+        """Return the levels of the quantile under the contamination that a problem declares."""
+        return Levels.of(problem.level, problem.contamination)
+
+    def _at(self, levels: Strength | None) -> Levels:
+        if levels is None:
+            return self.levels
+        return levels.levels(self.problem.level) if isinstance(levels, Trust) else levels
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no number of readings can decide: a level of 0 promises nothing (evidence section 11)."""
+        return min(self.levels) <= 0
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
+        return self.problem.level == 0.5  # T6: (1-e)/2 = 1/2 - e/2
+
+    def best_looking(self, among: Sequence[int]) -> int | None:
+        """Return the arm with the best observed quantile, ties by fewest readings below it."""
+        return best_looking(self.samples, among, self.problem.level)
+
+    def looks(self, arm: int) -> float:
+        """Return an arm's observed quantile, of the readings that have a value."""
+        return self.samples[arm].quantile(self.problem.level)
+
+    def identified(self, arm: int, contamination: Contamination) -> tuple[Interval, Interval]:
+        """Return where one arm's true quantile lies, for all arms at once, and what contamination leaves of it.
+
+        Examples
+        --------
+        >>> judge = Judge.of(Problem(arms=("A", "B")), [Sample.of(range(100)), Sample.of([])], design="fixed")
+        >>> judge.identified(0, Contamination(0.1))
+        (Interval(low=33.0, high=66.0), Interval(low=44.0, high=55.0))
+        """
+        c, problem, sample = contamination, self.problem, self.samples[arm]
+        ranks = quantile_ranks if self.design == "fixed" else sequential_quantile_ranks
+        n, share = sample.n, problem.delta / len(problem.arms)
+        masses = Levels.of(problem.level, c)
+        inner = (math.ceil(masses.low * n - 1e-9), n + 1 - math.ceil(masses.high * n - 1e-9))  # audit 2.A
+        whole = sample.between(ranks(n, problem.level, share, c.eps, c.adversary))
+        return _in_units(whole, problem.sign), _in_units(sample.between(inner), problem.sign)
+
+    def contradicted(self, arm: int) -> bool:
+        """Tell whether the interval of an arm's quantile is empty, at the level it has in a result."""
+        c, sample = self.problem.contamination or Contamination(0.0), self.samples[arm]
+        share = self.problem.delta / len(self.problem.arms)
+        low, high = sample.between(
+            sequential_quantile_ranks(sample.n, self.problem.level, share, c.eps, c.adversary)
+        )
+        return low > high
+
+    def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:
+        """Return an arm's observed median absolute deviation, and where the true one lies for all arms at once."""
+        c, sample = self.problem.contamination or Contamination(0.0), self.samples[arm]
+        observed = deviation(sample.values) if sample.n else math.nan
+        if not sample.n or not known:
+            return observed, 0.0, math.inf
+        ranks = quantile_ranks if self.design == "fixed" else sequential_quantile_ranks
+        share = self.problem.delta / len(self.problem.arms)
+        low, high = spread(sample.hidden(), ranks(sample.n, 0.5, share / 2, c.eps, c.adversary))
+        return observed, low, high
+
+    def quality(self) -> tuple[tuple[float, float], ...]:
+        """Return the leader's quality curve at shares of 1% to 99%, valid after selection (audit 2.E)."""
+        problem, share = self.problem, self.problem.delta / len(self.samples)
+        head = self.samples[self.leader]
+        curve = quality_of(head, share, contamination=problem.contamination, design=self.design)
+        points = ((problem.sign * curve.reached(percent / 100), percent / 100) for percent in range(1, 100))
+        return tuple(point for point in points if math.isfinite(point[0]))
 
     def stakes(self, judged: int, *, closed: bool = False) -> tuple[list[Stake], float]:
         """Return who bets against an arm, and the log of the cash: past leaders, or in pairs the leader alone.
@@ -225,33 +518,46 @@ class Judge:
         judged: int,
         *,
         closed: bool = False,
-        levels: Levels | None = None,
-        guess: int | None = None,
+        levels: Strength | None = None,
         enough: float | None = None,
+        guess: int | None = None,
         lift: Lift | None = None,
     ) -> Evidence:
         """Return the evidence that an arm is not the best, or with `closed` that it is strictly worse.
 
         The other parameters as in `cuts.pair`.
         """
-        levels = levels or self.levels
+        levels = self._at(levels)
         if self.design == "fixed":
             head, open_cut = self.samples[self.leader], not (closed or self.leader > judged)
             return fixed_pair(head, self.samples[judged], levels, closed=not open_cut, enough=enough, lift=lift)
         stakes, cash = self.stakes(judged, closed=closed)
         return pooled(self.samples[judged], stakes, cash, levels, guess=guess, enough=enough, lift=lift)
 
+    def least(self, judged: int, near: float = math.nan) -> Least:
+        """Return the evidence against an arm and the cut at which it is found."""
+        guess = None if math.isnan(near) else int(self.samples[judged].count(near))
+        found = self.against(judged, guess=guess)
+        return Least(found.log_value, self.samples[judged].at(found.rank + 1))
+
     def at_cut(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm at one cut, which the least over all cuts does not exceed."""
         stakes, cash = self.stakes(judged)
         return pooled_at(self.samples[judged], stakes, cash, self.levels, cut=cut)
 
-    def within(self, judged: int, *, levels: Levels | None = None) -> Evidence:
+    def gains(self, judged: int, cut: float) -> tuple[float, float]:
+        """Return what the readings of the leader and of a rival say at a cut, by the divergences there."""
+        head, rival = self.samples[self.leader], self.samples[judged]
+        below = float(head.below(cut, closed=self.leader > judged)) / head.n
+        above = float(rival.above(cut)) / rival.n
+        return head.n * divergence(below, self.levels.low), rival.n * divergence(above, self.levels.high)
+
+    def within(self, judged: int, *, levels: Strength | None = None) -> Evidence:
         """Return the evidence that an arm is not better than the leader by more than the tolerance.
 
         Of a portfolio only the leader's own stakes count (evidence T5, alpha > 0).
         """
-        head, rival, levels = self.samples[self.leader], self.samples[judged], levels or self.levels
+        head, rival, levels = self.samples[self.leader], self.samples[judged], self._at(levels)
         lift = partial(worsened, tolerance=self.problem.tolerance, sign=self.problem.sign)
         if self.design == "fixed":
             return fixed_pair(head, rival, levels, lift=lift)
@@ -267,25 +573,35 @@ class Judge:
 
     def pair_bounds(self) -> tuple[Floats, Floats]:
         """Return lower and upper bounds of `better` for all pairs at once, the row's arm over the column's."""
-        low, high = pair_bounds(
-            self.samples, self.levels, fixed_term if self.design == "fixed" else mixture_term()
-        )
+        term = fixed_term if self.design == "fixed" else mixture_term()
+        low, high = pair_bounds(self.samples, self.levels, term)
         return (fisher(low), fisher(high)) if self.design == "fixed" else (low, high)
 
-    def worse_than(self, baseline: int, share: float | None = None) -> tuple[int, ...]:
-        """Return the arms that are certainly worse than a baseline named in advance (evidence T10b).
+    def repeated(self, judged: int, times: float, enough: float) -> float:
+        """Return the log-evidence within the tolerance if every reading had come so many times: a forecast."""
+        head, rival, closed = self.samples[self.leader], self._tolerated(judged), self.leader > judged
+        found = self._measure()(head, rival, self.levels, closed=closed, times=times, enough=enough)
+        return found.log_value
 
-        Parameters
-        ----------
-        share
-            Error probability of each comparison; delta over the number of arms if None.
-        """
-        others = [i for i, sample in enumerate(self.samples) if i != baseline and sample.n]
-        if self.hopeless or not self.samples[baseline].n:
-            return ()
-        pairs = rule_for(self.problem, design=self.design)
-        bar = math.log(threshold(2, share or self.problem.delta / len(self.samples), pairs))
-        return tuple(i for i in others if self.better(baseline, i, enough=bar).log_value >= bar)
+    def ceiling(self, judged: int) -> float:
+        """Return the most log-evidence that any values of so many readings of leader and rival could give."""
+        term = fixed_term if self.design == "fixed" else mixture_term()
+        sides = ((self.leader, self.levels.low), (judged, self.levels.high))
+        return sum(float(term(np.asarray(0.0), self.samples[i].n, level)) for i, level in sides)
+
+    def breakdown_estimate(self, judged: int, adversary: Adversary) -> float:
+        """Return where the breakdown point would end with endless readings like these: a plug-in estimate."""
+        return breakdown_estimate(self.samples[self.leader], self.samples[judged], self.problem.level, adversary)
+
+    def decidable(self, judged: int) -> bool:
+        """Tell whether endless readings like these would put an arm behind the leader, up to the tolerance."""
+        declared, rival = self.problem.contamination or Contamination(0.0), self._tolerated(judged)
+        head, level = self.samples[self.leader], self.problem.level
+        # else at some cut the plug-in laws allow the opposite order: evidence section 8
+        return not self.hopeless and breakdown_estimate(head, rival, level, declared.adversary) > declared.eps
+
+    def _tolerated(self, arm: int) -> Sample:
+        return shifted(self.samples[arm], self.problem.tolerance, self.problem.sign)
 
     def futile(self, alive: Sequence[int]) -> bool:
         """Tell whether endless pulls of this kind could not certify any arm that is alive (evidence T9).
@@ -320,27 +636,16 @@ class Judge:
             upper[i] == -math.inf or any(upper[i] < low for j, low in enumerate(lower) if j != i) for i in alive
         )
 
-    def breakdown(self, rejections: "Sequence[Callable[[Levels], float]]", adversary: Adversary) -> float | None:
+    def breakdown(
+        self,
+        rejections: "Sequence[Callable[[Strength], float]]",
+        adversary: Adversary,
+        *,
+        accuracy: float = 1e-7,
+    ) -> float | None:
         """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
         return breakdown_point(
-            rejections, self.log_threshold, quantile=self.problem.level, adversary=adversary, accuracy=1e-7
-        )
-
-    def pair_breakdown(self, better: int, worse: int) -> Breakdown:
-        """Return up to which contamination one arm rejects another, by adversary; to the digits a table shows."""
-        judges = {a: replace(self, leader=better, entries=()).under(a) for a in Adversary}
-        return Breakdown(
-            *(
-                breakdown_point(
-                    # closed cuts: two equal arms do not exclude each other
-                    [partial(_closed, judge, worse)],
-                    judge.log_threshold,
-                    quantile=self.problem.level,
-                    adversary=adversary,
-                    accuracy=1e-4,
-                )
-                for adversary, judge in judges.items()
-            )
+            rejections, self.log_threshold, quantile=self.problem.level, adversary=adversary, accuracy=accuracy
         )
 
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:
@@ -371,6 +676,23 @@ class Judge:
                 break
         return worst
 
+    def lead(self, rival: int) -> Margin:
+        """Return how much better the leader is than another arm: a ratio where both have positive readings."""
+        best, other = self.observed(self.leader), self.observed(rival)
+        relative = 0 < best < math.inf and 0 < other < math.inf and self._mostly_positive(rival)
+        # the paper's promise is about the order alone: margins of true quantiles are not among what it gives
+        margin = None if self.problem.contamination is None else self.margin(rival, relative=relative)
+        if not relative:
+            distance = 0.0 if best == other else self.problem.sign * (best - other)  # no inf - inf
+            return Margin("difference", distance, margin or None)
+        ratio = best / other if self.problem.goal == "max" else other / best
+        return Margin("ratio", ratio, 1 + margin if margin else None)
+
+    def _mostly_positive(self, rival: int) -> bool:
+        """Tell whether ratios mean something: hardly a reading of either arm is zero or less."""
+        values = (self.problem.sign * self.samples[i].values for i in (self.leader, rival))
+        return all(np.count_nonzero(x <= 0) <= 0.1 * x.size for x in values)
+
     def margin(self, judged: int, *, relative: bool) -> float | None:
         """Return by how much an arm is certainly worse than the best: a distance, or a factor less 1; None if not.
 
@@ -397,7 +719,7 @@ class Judge:
         found = last_true(holds, 0.0, most, accuracy=_MARGIN if relative else 1e-6 * most)
         return math.expm1(found) if relative else found
 
-    def _uncensored(self, judged: int) -> "Judge":
+    def _uncensored(self, judged: int) -> Self:
         """Return the judge with an arm's censored readings at the best value they may have had.
 
         All arms have one limit, and every reading with a value is within it: a censored one is no better than the
@@ -423,3 +745,10 @@ class Judge:
 
     def _measure(self) -> Callable[..., Evidence]:
         return fixed_pair if self.design == "fixed" else pair
+
+
+def _in_units(interval: Interval, sign: float) -> Interval:
+    low, high = interval
+    if high == -math.inf:  # censored: worse than a limit nobody told, so that no reading bounds it (evidence T8)
+        high = math.inf
+    return Interval(low, high) if sign > 0 else Interval(-high, -low)

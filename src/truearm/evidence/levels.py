@@ -40,6 +40,41 @@ class Levels(NamedTuple):
         return cls((1 - eps) * quantile, (1 - eps) * (1 - quantile))  # audit 2.A
 
 
+class Trust(NamedTuple):
+    """How many readings may be bad and who makes them so, for any eps in [0, 1]: levels of every quantile follow.
+
+    Examples
+    --------
+    >>> Trust(0.1, Adversary.MALICIOUS).levels(0.5)
+    Levels(low=0.4, high=0.4)
+    """
+
+    eps: float
+    adversary: Adversary
+
+    def levels(self, quantile: float) -> Levels:
+        """Return the levels of a quantile."""
+        return Levels.at(quantile, self.eps, self.adversary)
+
+
+Strength = Levels | Trust
+"""What evidence is computed at: the levels of one quantile, or what the levels of all of them follow from."""
+
+
+def divergence(share: float, level: float) -> float:
+    """Return kl^-(share, level): what one pull adds to the evidence that the share is below the level.
+
+    Examples
+    --------
+    >>> round(divergence(0.25, 0.5), 4), divergence(0.6, 0.5)
+    (0.1308, 0.0)
+    """
+    if share >= level:
+        return 0.0
+    first = share * math.log(share / level) if share > 0 else 0.0
+    return first + (1 - share) * math.log((1 - share) / (1 - level))
+
+
 def threshold(k: int, delta: float, rule: Rule) -> float:
     """Return how much evidence rejects an arm, so that the best of k arms is ever lost with chance <= delta.
 

@@ -8,6 +8,7 @@ values at remembered cuts are kept until a count changes, and the search for the
 import math
 from typing import NamedTuple
 
+from truearm.evidence import levels
 from truearm.lab.kernels import (
     Floats,
     Ints,
@@ -24,7 +25,7 @@ from truearm.lab.kernels import (
 from truearm.policies import toptwo as policy
 from truearm.policies.toptwo import GROWTH, TIE
 
-divergence, split = compiled(policy.divergence), compiled(policy.split)
+divergence, split = compiled(levels.divergence), compiled(policy.split)
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
 

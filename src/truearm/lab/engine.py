@@ -17,7 +17,7 @@ from truearm.bounds.mixture import DEFAULT_PRIOR, Prior
 from truearm.bounds.search import first_count
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
-from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
+from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, QuantileJudge, exceeds
 from truearm.lab import compiled_elimination as elimination
 from truearm.lab import compiled_lucb as lucb
 from truearm.lab import compiled_toptwo as toptwo
@@ -203,6 +203,7 @@ class _TopTwo(_Sorted):
 
     def __init__(self, policy: TopTwo, problem: Problem, more: More, max_pulls: int) -> None:
         super().__init__(policy, problem, more, max_pulls)
+        assert isinstance(self.state.judge, QuantileJudge)  # no other target is compiled
         low, high = self.state.judge.levels
         complements = (1 - low, 1 - high)  # futility
         self.levels = (low, high, *complements)

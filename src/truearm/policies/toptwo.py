@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truearm.claims.certificate import Claim, Entered, Status, Verdict
-from truearm.evidence import Entry, Evidence, Judge, best_looking
+from truearm.evidence import Entry, Judge, Least
 from truearm.evidence.sample import Sample
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, check_count
@@ -175,7 +175,7 @@ def _decided(state: State) -> State:
         return _stopped(state)
     if not state.judge.entries and (short := _short(state)):
         return state._replace(decision=short)
-    leader = best_looking(state.samples, state.alive, state.problem.level)
+    leader = state.judge.best_looking(state.alive)
     if leader is None:  # no reading of any arm has a value: nothing to decide by, and perhaps there never will be
         if state.judge.refuted or state.judge.futile(state.alive):
             return _stopped(state)
@@ -268,27 +268,24 @@ def _looked(state: State, i: int) -> State:
     if found.log_value < bar:
         return state
     alive = tuple(j for j in state.alive if j != i)
-    return state._replace(alive=alive, claims=(*state.claims, _claim(state, i, found)))
+    return state._replace(alive=alive, claims=(*state.claims, _claim(state, i, found.log_value)))
 
 
-def _claim(state: State, judged: int, found: Evidence, *, tolerant: bool = False) -> Claim:
+def _claim(state: State, judged: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
     arms = state.problem.arms
     counts = tuple(s.n for s in state.samples)
-    return Claim(arms[judged], arms[state.leader], counts, len(state.judge.entries), found.log_value, tolerant)
+    return Claim(arms[judged], arms[state.leader], counts, len(state.judge.entries), log_evidence, tolerant)
 
 
-def _exactly(state: State, judged: int) -> Evidence:
-    cut = state.cuts[judged]
-    guess = None if math.isnan(cut) else int(state.samples[judged].count(cut))
-    return state.judge.against(judged, guess=guess)
+def _exactly(state: State, judged: int) -> Least:
+    return state.judge.least(judged, near=state.cuts[judged])
 
 
-def _remembered(state: State, arm: int, found: Evidence) -> State:
+def _remembered(state: State, arm: int, found: Least) -> State:
     """Return the state with the least evidence against an arm and the cut at which it was found."""
-    cut = state.samples[arm].at(found.rank + 1)
     return state._replace(
         log_evidence=_put(state.log_evidence, arm, found.log_value),
-        cuts=_put(state.cuts, arm, cut),
+        cuts=_put(state.cuts, arm, found.at),
         minimized=_put(state.minimized, arm, _pair_size(state, arm)),
     )
 
@@ -309,7 +306,7 @@ def _tolerable(state: State, challenger: int) -> tuple[Claim, ...]:
         found = state.judge.within(i)
         if found.log_value < state.judge.log_threshold:
             return ()
-        claims.append(_claim(state, i, found, tolerant=True))
+        claims.append(_claim(state, i, found.log_value, tolerant=True))
     return tuple(claims)
 
 
@@ -318,12 +315,9 @@ def _batched(state: State, challenger: int) -> State:
     if state.balanced:
         each = max(1, int(GROWTH * min(state.samples[i].n for i in state.alive)))
         return state._replace(decision={state.problem.arms[i]: each for i in state.alive})
-    leader, levels = state.leader, state.judge.levels
+    leader = state.leader
     head, rival = state.samples[leader], state.samples[challenger]
-    cut = state.cuts[challenger]
-    below = float(head.below(cut, closed=leader > challenger)) / head.n
-    above = float(rival.above(cut)) / rival.n
-    gains = head.n * divergence(below, levels.low), rival.n * divergence(above, levels.high)
+    gains = state.judge.gains(challenger, state.cuts[challenger])
     last, owed = state.carries[challenger]
     size, for_leader, owed = split(head.n, rival.n, gains[0], gains[1], owed if last == leader else 0.0)
     carries = list(state.carries)
@@ -331,20 +325,6 @@ def _batched(state: State, challenger: int) -> State:
     counts = {leader: for_leader, challenger: size - for_leader}
     batch = {state.problem.arms[i]: n for i, n in counts.items() if n > 0}
     return state._replace(carries=tuple(carries), decision=batch)
-
-
-def divergence(share: float, level: float) -> float:
-    """Return kl^-(share, level): what one pull adds to the evidence that the share is below the level.
-
-    Examples
-    --------
-    >>> round(divergence(0.25, 0.5), 4), divergence(0.6, 0.5)
-    (0.1308, 0.0)
-    """
-    if share >= level:
-        return 0.0
-    first = share * math.log(share / level) if share > 0 else 0.0
-    return first + (1 - share) * math.log((1 - share) / (1 - level))
 
 
 def split(head: float, rival: float, gain: float, other: float, owed: float) -> tuple[int, int, float]:

@@ -19,7 +19,7 @@ from truearm.analysis import Analysis, Contest
 from truearm.claims import wording
 from truearm.claims.certificate import Bound, Claim, Exclusion, Status, Tapes
 from truearm.claims.result import Arm, Result
-from truearm.claims.wording import count, name_of, number, percent, quantile_name
+from truearm.claims.wording import count, name_of, number, percent, target_name
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Interval
 from truearm.report import charts, slider
@@ -138,7 +138,7 @@ def _alarms(result: Result) -> str:
 
 def _arms(picture: Picture) -> str:
     result = picture.result
-    name = quantile_name(result.problem.quantile)
+    name = target_name(result.problem)
     where = f"true {name}" if result.problem.contamination else f"true {name} if none is bad"
     titles = ("arm", "pulls", f"observed {name}", where, "due to contamination", "MAD", "true MAD")
     rows = (
@@ -220,7 +220,7 @@ def _captioned(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def _ranking(found: Analysis) -> str:
-    name, arms = quantile_name(found.problem.quantile), {arm.name: arm for arm in found.arms}
+    name, arms = target_name(found.problem), {arm.name: arm for arm in found.arms}
     rows = (
         (
             arm,

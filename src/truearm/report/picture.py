@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from truearm.claims.alarms import FAR
 from truearm.claims.certificate import Claim, Status, Tapes, digest, sample_of
-from truearm.claims.certify import identified, rejections
+from truearm.claims.certify import rejections
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument
+from truearm.evidence import Judge
 from truearm.evidence.moments import moments
 from truearm.evidence.sample import Sample
-from truearm.evidence.shifts import as_measured
 from truearm.problem import Adversary, Contamination, Interval
 
 Floats = NDArray[np.float64]
@@ -90,10 +90,9 @@ class Picture:
         return None if doubtful or result.certificate.estimated else result.leader
 
     @cached_property
-    def measured(self) -> list[Sample]:
-        """The samples without a handicap."""
-        problem = self.result.problem
-        return [as_measured(s, problem, arm) for s, arm in zip(self.samples, problem.arms, strict=True)]
+    def measured(self) -> Judge:
+        """The judge of the readings without a handicap."""
+        return Judge.of(self.result.problem, self.samples, design=self.result.design).measured()
 
     @cached_property
     def points(self) -> Points:
@@ -151,10 +150,8 @@ class Picture:
         """Return per arm where its true quantile lies, and what contamination alone leaves of it (an estimate)."""
         endless = Interval(-math.inf, math.inf)
         return [
-            identified(sample, self.result.problem, Contamination(eps, adversary), design=self.result.design)
-            if sample.n
-            else (endless, endless)
-            for sample in self.measured
+            self.measured.identified(i, Contamination(eps, adversary)) if sample.n else (endless, endless)
+            for i, sample in enumerate(self.measured.samples)
         ]
 
     @cached_property

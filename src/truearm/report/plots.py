@@ -12,7 +12,7 @@ import numpy as np
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.result import Result
-from truearm.claims.wording import name_of, percent, quantile_name
+from truearm.claims.wording import name_of, percent, target_name
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.planning import Plan
 from truearm.report.picture import VIEW, Picture, Timeline, span
@@ -77,7 +77,7 @@ def intervals(result: Result, ax: "Axes | None" = None) -> "Axes":
     ax.set_yticks(range(len(result.arms)), [name_of(arm.name) for arm in result.arms], parse_math=False)
     ax.set_ylim(len(result.arms) - 0.5, -0.5)
     ax.set_xlim(*window)
-    ax.set_xlabel(f"true {quantile_name(result.problem.quantile)} if {_promise(result)}")
+    ax.set_xlabel(f"true {target_name(result.problem)} if {_promise(result)}")
     return ax
 
 

@@ -8,7 +8,7 @@ from decimal import ROUND_FLOOR
 from typing import Any
 
 from truearm.claims.certificate import Status
-from truearm.claims.wording import count, name_of, percent, quantile_name
+from truearm.claims.wording import count, name_of, percent, target_name
 from truearm.problem import Adversary, Interval
 from truearm.report import charts
 from truearm.report.charts import at, axis
@@ -81,7 +81,7 @@ def _explanation(picture: Picture) -> str:
         else ""
     )
     return (
-        f"The true {quantile_name(problem.quantile)} in units of the readings; {better} is better. At the one "
+        f"The true {target_name(problem)} in units of the readings; {better} is better. At the one "
         "true contamination, whatever it is, two statements hold, each with error probability "
         f"{percent(problem.delta)}: all true values lie in their intervals, and the best arm is not among the "
         "excluded. An arrow says that an interval goes on." + tolerant
@@ -167,7 +167,7 @@ def _row(picture: Picture, i: int, cell: list[Any], *, decided: bool) -> str:
         "open-low": ends[0] < 0,
         "open-high": ends[1] > charts.WIDTH,
     }
-    label = f"true {quantile_name(picture.result.problem.quantile)}: {words}"
+    label = f"true {target_name(picture.result.problem)}: {words}"
     drawn = charts.bar(ends, at(arm.observed, picture.window) if arm.n else -1.0, label)
     state = _states(picture, arm.name, declared.adversary)[is_out or is_best]
     return (
@@ -195,7 +195,7 @@ def view(picture: Picture) -> dict[str, Any]:
     return {
         "eps": picture.eps,
         "percent": [_unbroken(eps) for eps in picture.eps],
-        "quantile": quantile_name(result.problem.quantile),
+        "quantile": target_name(result.problem),
         "leader": result.problem.arms.index(picture.leader),
         "declared": _declared_mark(picture),
         "intervals": {  # the oblivious and the prescient adversary leave the same interval (audit 2.A)

@@ -10,7 +10,7 @@ from truearm.analysis import Analysis
 from truearm.claims.certificate import Place, Status
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.claims.wording import Voice, count, interval_ends, name_of, number, percent, quantile_name, summary
+from truearm.claims.wording import Voice, count, interval_ends, name_of, number, percent, summary, target_name
 from truearm.problem import Adversary, Contamination, Handicap, Tolerance
 
 
@@ -253,7 +253,7 @@ def rows(result: Result, unit: Unit, found: Sequence[Ratio] = (), *, censored: f
     >>> [row.quantile for row in rows(certify(Problem(arms=("A",)), {"A": [3.0]}, verdict), PLAIN)]
     ['median', '3']
     """
-    name = quantile_name(result.problem.quantile)
+    name = target_name(result.problem)
     sign = f" [{unit.sign}]" if unit.sign else ""
     heading = Row("command", "runs", name + sign, f"true {name}{sign}", "relative", "standing")
     by_arm = {ratio.arm: ratio for ratio in found}
