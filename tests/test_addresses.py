@@ -38,7 +38,7 @@ HOME = {
 ELSEWHERE = "product|house|style|prior[_ ]work"  # pages that never were here: their addresses lead nowhere
 KINDS = {"Lemma": "Lemma", "Cor": "Cor.", "Th": "Theorem", "Alg": "Algorithm", "Def": "Definition"}
 
-_LABEL = r"(?:[TE]\d+[a-d]?|\d+\.[0-9A-Za-z]|\d+)(?![0-9A-Za-z])(?: \((?:[ivx]+|\d)\))?"
+_LABEL = r"(?:[TDE]\d+[a-d]?|\d+\.[0-9A-Za-z]|\d+)(?![0-9A-Za-z])(?: \((?:[ivx]+|\d)\))?"
 _MORE = r"(?:(?:, (?:and )?| and |-)(?:sections? )?" + _LABEL + ")*"
 LED = re.compile(
     rf"\b(evidence|extensions|audit|errat(?:um|a)|{ELSEWHERE})(?:\.md)? ((?:sections? )?{_LABEL}{_MORE})"

@@ -8,24 +8,27 @@ with error probability delta (evidence T3, T4; in the fixed design a p-value bel
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truearm.bounds.search import bracket
-from truearm.claims import alarms, wording
+from truearm.claims import alarms, answers, wording
 from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Verdict
 from truearm.claims.certify import certify
+from truearm.claims.control import check_control, claims_of
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
+from truearm.claims.tiers import Tiers, tiers_of
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
     Breakdown,
     Judge,
     p_value_of,
 )
+from truearm.evidence.control import Method, check_method
 from truearm.evidence.sample import Sample
 from truearm.evidence.screen import screened
 from truearm.evidence.serial import Serial
@@ -85,6 +88,8 @@ class Analysis(Result):
     """Arms left that have so few readings that no values of theirs could decide, and how many they have."""
     units: Units | None = None
     """What was drawn independently, if rows were reduced to one reading per unit."""
+    tiers: Tiers | None = None
+    """All arms in order, as far as it is certain, if that was asked."""
 
     @property
     def counted(self) -> str:
@@ -94,7 +99,8 @@ class Analysis(Result):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the answer, one sentence each."""
-        return wording.notes(self.missing, self.few, self.needed, self, self.units)
+        asked = answers.tiers(self.tiers, self.problem.delta)
+        return (*asked, *wording.notes(self.missing, self.few, self.needed, self, self.units))
 
     def __str__(self) -> str:
         return " ".join((wording.summary(self), *self.notes))
@@ -111,6 +117,7 @@ class Analysis(Result):
             "missing": dict(self.missing),
             "few": dict(self.few),
             "units": to_plain(self.units),
+            "tiers": to_plain(self.tiers),
             "notes": list(self.notes),
         }
 
@@ -129,6 +136,7 @@ class Analysis(Result):
             missing=dict(data["missing"]),
             few=dict(data["few"]),
             units=from_plain(Units | None, data["units"], "units"),
+            tiers=from_plain(Tiers | None, data["tiers"], "tiers"),
         )
 
     @classmethod
@@ -152,6 +160,9 @@ def analyze(
     missing: Missing = "worst",
     dependent_arms: bool = False,
     pairs: bool = False,
+    control: str | None = None,
+    fdr: bool = False,
+    tiers: bool = False,
 ) -> Analysis:
     """Find the best arm in data already there.
 
@@ -177,6 +188,12 @@ def analyze(
         Set when readings of different arms move together; sequential design only.
     pairs
         Compare every arm with every other, not only with the leader.
+    control
+        The arm that the others are compared with: `control` of the analysis says which of them are better.
+    fdr
+        Bound the mean share of false ones among the arms said to beat the control, not the chance of any.
+    tiers
+        Put all arms in order, as far as it is certain: `tiers` of the analysis has groups and places.
 
     Examples
     --------
@@ -198,7 +215,8 @@ def analyze(
         dependent_arms=dependent_arms,
         missing=missing,
     )
-    return _analyzed(problem, collected, design, pairs=pairs)
+    asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
+    return _analyzed(problem, collected, design, asked)
 
 
 def repeated(
@@ -219,13 +237,29 @@ def repeated(
     True
     """
     options = {} if certificate.origin is None else dict(certificate.origin.options)
-    if set(options) != {"pairs", "ordered"} or not all(isinstance(chosen, bool) for chosen in options.values()):
-        msg = f"the options of an analysis are pairs and ordered, true or false, but got {options!r:.80}"
-        raise InvalidArgument(msg)
+    asked = _asked_again(certificate, options)
     _check_together(certificate.design, dependent_arms=certificate.problem.dependent_arms)
     _checked(collected.tapes)
     known = collected._replace(ordered=collected.ordered or options["ordered"], units=collected.units or units)
-    return _analyzed(certificate.problem, known, certificate.design, pairs=options["pairs"], told=doubts)
+    return _analyzed(certificate.problem, known, certificate.design, asked, told=doubts)
+
+
+def _asked_again(certificate: Certificate, options: Mapping[str, object]) -> "_Asked":
+    """Read what was asked from a certificate, which anybody may have written."""
+    kinds = {"pairs": bool, "ordered": bool, "control": str | None, "method": str, "tiers": bool}
+    wrong = set(options) != set(kinds) or not all(isinstance(options[key], kind) for key, kind in kinds.items())
+    if wrong or options["method"] not in ("holm", "fdr"):
+        msg = f"the options of an analysis are {', '.join(kinds)}, but got {options!r:.80}"
+        raise InvalidArgument(msg)
+    control = options["control"]
+    return _asked(
+        certificate.problem,
+        certificate.design,
+        pairs=bool(options["pairs"]),
+        control=control if isinstance(control, str) else None,
+        fdr=options["method"] == "fdr",
+        tiers=bool(options["tiers"]),
+    )
 
 
 def _check_together(design: str, *, dependent_arms: bool) -> None:
@@ -258,31 +292,59 @@ def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]
         return tuple(pool.map(sample, columns))
 
 
+class _Asked(NamedTuple):
+    """What is asked besides the best arm."""
+
+    pairs: bool
+    control: str | None
+    method: Method
+    tiers: bool
+
+
+def _asked(
+    problem: Problem, design: Design, *, pairs: bool, control: str | None, fdr: bool, tiers: bool
+) -> _Asked:
+    """Refuse what has no answer before any work is done."""
+    if control is not None:
+        check_control(control, problem.arms)
+        check_method(problem, "fdr" if fdr else "holm", design)
+    elif fdr:
+        msg = "fdr=True is about arms that beat a control; name it with control=..."
+        raise InvalidArgument(msg)
+    return _Asked(pairs, control, "fdr" if fdr else "holm", tiers)
+
+
 def _analyzed(
-    problem: Problem, collected: Collected, design: Design, *, pairs: bool, told: Sequence[Alarm] = ()
+    problem: Problem, collected: Collected, design: Design, asked: _Asked, told: Sequence[Alarm] = ()
 ) -> Analysis:
     tapes = collected.tapes
     judge = Judge.of(problem, _sorted(problem, tapes), design=design)
     ranking = judge.ranked()
     judge = judge.after(leader=ranking[0])
-    accusers = ranking if pairs else ranking[:1]
+    accusers = ranking if asked.pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if i != j}
     claims = _rejections(judge, ranking, known)
     doubts = (*told, *alarms.clusters(collected.suspects), *_dependence(problem, collected), *alarms.doubts(judge))
     verdict = Verdict.doubtful(doubts, problem.arms) if doubts else _verdict(judge, claims)
-    origin = Origin("analyze", {"pairs": pairs, "ordered": collected.ordered})
+    if asked.control is not None and not doubts:
+        verdict = replace(verdict, control=claims_of(judge, asked.control, asked.method))
+    origin = Origin("analyze", {**asked._asdict(), "ordered": collected.ordered})
     result = certify(problem, tapes, verdict, design=design, samples=judge.samples, origin=origin)
     doubtful = result.status is Status.DOUBTFUL
+    tiers = tiers_of(judge, ranking) if asked.tiers and not doubtful else None
+    if tiers is not None:
+        result = replace(result, certificate=replace(result.certificate, places=tiers.places))
     needed = {} if doubtful else _needed(judge, result)
     return Analysis._around(
         result,
         ranking=tuple(problem.arms[i] for i in ranking),
         excluded={} if doubtful else _excluded(judge, ranking, claims),
-        contests=() if doubtful else _contests(judge, known, pairs=pairs),
+        contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),
         needed=needed,
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         few=_few(judge, result),
         units=collected.units,
+        tiers=tiers,
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.evidence import Entry, Judge, Rule, Strength
+from truearm.evidence.control import Method
 from truearm.evidence.levels import log_threshold
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shifts import oriented
@@ -86,6 +87,37 @@ class Claim(NamedTuple):
     log_evidence: float
     tolerant: bool = False
     """Whether the claim is only that the arm is not better than the leader by more than the tolerance."""
+
+
+class ControlClaims(NamedTuple):
+    """Which arms beat a control, claim by claim in the order they were made (extensions D1, D2).
+
+    Examples
+    --------
+    >>> ControlClaims("A", "holm", (Claim("A", "B", (30, 25), 0, 3.4),)).better[0].leader
+    'B'
+    """
+
+    control: str
+    method: Method
+    better: tuple[Claim, ...] = ()
+    """Claims that reject the control by an arm that beats it."""
+    not_better: tuple[Claim, ...] = ()
+    """Claims that reject an arm by the control, up to the tolerance; with an error probability of their own."""
+
+
+class Place(NamedTuple):
+    """Where an arm stands among all arms: the best and the worst place it may have (extensions D3).
+
+    Examples
+    --------
+    >>> Place("A", 1, 2).worst
+    2
+    """
+
+    arm: str
+    best: int
+    worst: int
 
 
 class Bound(NamedTuple):
@@ -161,6 +193,8 @@ class Verdict:
     """Which promises the readings contradict; if any, nothing is certified."""
     estimated: bool = False
     """Whether arms were compared by an estimator of the user's own, of which quantiles say nothing."""
+    control: ControlClaims | None = None
+    """Which arms beat a control, if that was asked."""
 
     @classmethod
     def doubtful(cls, doubts: tuple[Alarm, ...], arms: tuple[str, ...]) -> "Verdict":
@@ -259,6 +293,10 @@ class Certificate:
     """Whether the decision is about an estimator of the user's own, not about a quantile."""
     origin: Origin | None = None
     """Who decided; None for a verdict that came from elsewhere, of which only the claims can be recomputed."""
+    control: ControlClaims | None = None
+    """Which arms beat a control, if that was asked."""
+    places: tuple[Place, ...] = ()
+    """The place of every arm, all at once, if that was asked."""
 
     @property
     def log_threshold(self) -> float | None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from truearm.claims import alarms
 from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Tapes, Verdict, digest, sample_of
+from truearm.claims.control import described
 from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.evidence import Breakdown, Entry, Judge, Strength, rule_for
 from truearm.evidence.sample import EMPTY, Sample
@@ -71,6 +72,7 @@ def certify(
         design=design,
         estimated=verdict.estimated,
         origin=origin,
+        control=verdict.control,
     )
     leader = _leader(Judge.of(problem, samples), verdict)
     found = rejections(certificate, tapes, samples, leader=leader or 0)
@@ -97,6 +99,7 @@ def certify(
         problem=problem,
         design=design,
         doubts=verdict.doubts,
+        control=described(Judge.of(problem, samples, design=design), verdict.control),
         alarms=(
             *noticed,
             *(a for a in alarms.find(problem, measured.samples) if _matters(a, verdict, candidates)),
@@ -158,6 +161,7 @@ def _strengthened(judge: Judge, verdict: Verdict) -> Verdict:
         rule=judge.rule,
         claims=tuple(claims),
         exclusions=verdict.exclusions,
+        control=verdict.control,
     )
 
 

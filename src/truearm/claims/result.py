@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from truearm.claims.certificate import Alarm, Certificate, Status, Tapes
 from truearm.claims.plain import from_plain, to_plain
 from truearm.evidence import Breakdown
+from truearm.evidence.control import Method
 from truearm.problem import Design, Problem
 
 SCHEMA = 2  # of the dictionaries below; raised when a key changes its meaning
@@ -71,6 +72,47 @@ class Lead(NamedTuple):
     """Certain for all arms at once, with an error probability delta of its own (evidence T10a); None: not yet."""
 
 
+class Variant(NamedTuple):
+    """How an arm stands to the control.
+
+    Examples
+    --------
+    >>> Variant("B", "better", 7.5, Breakdown(0.2, 0.17, 0.08)).standing
+    'better'
+    """
+
+    arm: str
+    standing: Literal["better", "not better", "open"]
+    log_evidence: float
+    """That it is better than the control, by all readings at hand."""
+    breakdown: Breakdown
+    """Largest contamination under which it is certified to be better, for all arms at once (extensions D1)."""
+
+
+class Control(NamedTuple):
+    """Which arms beat a control, and which do not.
+
+    Examples
+    --------
+    >>> Control("A", "holm", (Variant("B", "open", 0.5, Breakdown(None, None, None)),)).named("better")
+    ()
+    """
+
+    arm: str
+    method: Method
+    variants: tuple[Variant, ...]
+    """All other arms, in their order."""
+
+    def named(self, standing: str) -> tuple[str, ...]:
+        """Return the arms that stand so."""
+        return tuple(variant.arm for variant in self.variants if variant.standing == standing)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known of every arm whether it is better."""
+        return not self.named("open")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What a study found: who is best, how sure that is, and up to which contamination it holds.
@@ -116,6 +158,8 @@ class Result:
     """Promises that the readings contradict; if there is one, nothing is certified."""
     alarms: tuple[Alarm, ...]
     certificate: Certificate
+    control: Control | None = None
+    """Which arms beat a control, if that was asked; an answer beside the best arm."""
     readings: Tapes | None = field(default=None, compare=False, repr=False)
     """Per arm the readings in order of pull, None for a pull never told; None after an analysis."""
     events: Iterable[Sequence[Any]] | None = field(default=None, compare=False, repr=False)
@@ -170,6 +214,7 @@ class Result:
             "design": self.design,
             "doubts": [self._alarm(alarm) for alarm in self.doubts],
             "alarms": [self._alarm(alarm) for alarm in self.alarms],
+            "control": to_plain(self.control),
             "assumptions": list(wording.assumptions(self)),
             "certificate": {**to_plain(self.certificate), "log_threshold": self.certificate.log_threshold},
         }
@@ -209,6 +254,7 @@ class Result:
             doubts=from_plain(tuple[Alarm, ...], data["doubts"], "doubts"),
             alarms=from_plain(tuple[Alarm, ...], data["alarms"], "alarms"),
             certificate=certificate,
+            control=from_plain(Control | None, data["control"], "control"),
             readings=data.get("readings"),
             events=data.get("events"),
         )

@@ -216,6 +216,15 @@ def _answer(result: Result, voice: Voice) -> list[str]:
         return _doubtful(result)
     if len(result.problem.arms) == 1:
         return _only_arm(result)
+    if result.control is not None:
+        from truearm.claims import answers  # a friend: it says the rest in the words that are here
+
+        asked = answers.control(result, voice)
+        return [*asked, *(_decided(result, voice) if result.status in DECIDED else ())]
+    return _decided(result, voice)
+
+
+def _decided(result: Result, voice: Voice) -> list[str]:
     said = {
         Status.CERTIFIED: _certified,
         Status.TOLERABLE: _tolerable,

@@ -15,7 +15,7 @@ from truearm.claims.wording import count, interval_ends, name_of, number, percen
 from truearm.cli import options
 from truearm.evidence import Breakdown
 from truearm.report.export import json_text
-from truearm.report.text import standing_in, table
+from truearm.report.text import control_rows, standing_in, table, tier_rows
 from truearm.world import files
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
@@ -50,6 +50,13 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 @options.missing_option
 @click.option("--dependent-arms", is_flag=True, help="Readings of different arms move together.")
 @click.option("--pairs", is_flag=True, help="Compare every arm with every other.")
+@click.option("--control", metavar="ARM", help="Say which of the other arms are better than this one.")
+@click.option(
+    "--fdr",
+    is_flag=True,
+    help="With --control: bound the mean share of false ones among the arms named, not the chance of any.",
+)
+@click.option("--tiers", is_flag=True, help="Put all arms in order, as far as it is certain: groups and places.")
 @options.json_option
 @click.option("--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page.")
 def analyze_command(
@@ -70,12 +77,13 @@ def analyze_command(
     truearm analyze data.csv --arm variant --value revenue
     truearm analyze data.parquet --arm variant --value latency_ms --goal min --quantile 0.95
     truearm analyze log.csv --arm variant --value ms --unit user --order time
-    truearm analyze wide.csv                           every column is an arm
+    truearm analyze data.csv --arm variant --value revenue --control A
+    truearm analyze scores.csv --tiers                 every column is an arm
     truearm analyze hyperfine.json --goal min          what hyperfine or pyperf exported
     zcat log.csv.gz | truearm analyze - --arm site --value ms
 
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
-    tolerable or separated), with 3 if the data do not decide.
+    tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
     readings = options.collected(file, arm, value, unit=unit, order=order, kind=kind, missing=chosen["missing"])
     found = analyze(readings, **chosen)
@@ -86,8 +94,15 @@ def analyze_command(
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     if found.status is Status.DOUBTFUL:
         sys.exit(DOUBTFUL)
-    if found.status not in DECIDED:
+    if not _answered(found):
         sys.exit(UNDECIDED)
+
+
+def _answered(found: Analysis) -> bool:
+    """Tell whether what was asked has an answer: a best arm, or one that beats the control, or none that does."""
+    if found.control is None:
+        return found.status in DECIDED
+    return bool(found.control.named("better")) or found.control.settled
 
 
 def told(found: Analysis) -> str:
@@ -100,6 +115,8 @@ def told(found: Analysis) -> str:
     """
     width = min(shutil.get_terminal_size().columns, 100)
     paragraphs = [click.wrap_text(str(found), width), table(_arms(found)), _quality(found)]
+    more = (control_rows(found), tier_rows(found))
+    paragraphs += [table(rows) for rows in more if rows]
     if any(contest.breakdown for contest in found.contests):
         paragraphs.append(table(_contests(found)))
     return "\n\n".join(part for part in paragraphs if part)

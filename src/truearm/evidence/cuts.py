@@ -84,7 +84,7 @@ class Evidence(NamedTuple):
 
     log_value: float
     rank: int
-    cut: float
+    cut: float = math.nan
 
 
 Term = Callable[
@@ -348,8 +348,19 @@ def fixed_pair(
     term = _repeated(fixed_term, times)
     enough = None if enough is None else fisher_sum(enough)
     least = _least(_Cuts(_lifted(worse, lift), Portfolio(Stake(better, closed)), levels, term), None, enough)
-    total = max(0.0, least.log_value)
-    return Evidence(total - math.log1p(total), least.rank, least.cut)  # -log(w (1 - ln w)), w = e^-total
+    return Evidence(float(fisher(least.log_value)), least.rank, least.cut)
+
+
+def fisher(log_product: float | Floats) -> Floats:
+    """Return -log of the p-value of a product of two tail probabilities, from -log of the product.
+
+    Examples
+    --------
+    >>> fisher(np.array([-1.0, 0.0, 5.0])).round(3)
+    array([0.   , 0.   , 3.208])
+    """
+    total: Floats = np.maximum(0.0, log_product)
+    return total - np.log1p(total)  # -log(w (1 - ln w)), w = e^-total: evidence section 11
 
 
 def fisher_sum(log_evidence: float) -> float:

@@ -24,6 +24,7 @@ from truearm.evidence.cuts import (
     Lift,
     Portfolio,
     Stake,
+    fisher,
     fixed_pair,
     fixed_term,
     mixture_term,
@@ -32,6 +33,7 @@ from truearm.evidence.cuts import (
     pooled_at,
     portfolio,
 )
+from truearm.evidence.grid import Floats, pair_bounds
 from truearm.evidence.intervals import quality_of, ranks_of
 from truearm.evidence.levels import Levels, Rule, Strength, Trust, divergence, log_threshold, rule_for, threshold
 from truearm.evidence.moments import deviation, spread
@@ -352,6 +354,11 @@ class Judge(ABC):
     def better(self, one: int, other: int, *, enough: float | None = None) -> Evidence:
         """Return the pair's evidence that one arm is strictly better than another."""
 
+    def pair_bounds(self) -> tuple[Floats, Floats]:
+        """Return lower and upper bounds of `better` for all pairs at once, the row's arm over the column's."""
+        nothing = np.full((len(self.samples),) * 2, math.inf)  # known of them: each pair is searched by itself
+        return -nothing, nothing
+
     @abstractmethod
     def repeated(self, judged: int, times: float, enough: float) -> float:
         """Return the log-evidence within the tolerance if every reading had come so many times: a forecast."""
@@ -591,6 +598,12 @@ class QuantileJudge(Judge):
         """Return the pair's evidence that one arm is strictly better than another."""
         return self._measure()(self.samples[one], self.samples[other], self.levels, closed=True, enough=enough)
 
+    def pair_bounds(self) -> tuple[Floats, Floats]:
+        """Return lower and upper bounds of `better` for all pairs at once, the row's arm over the column's."""
+        term = fixed_term if self.design == "fixed" else mixture_term()
+        low, high = pair_bounds(self.samples, self.levels, term)
+        return (fisher(low), fisher(high)) if self.design == "fixed" else (low, high)
+
     def repeated(self, judged: int, times: float, enough: float) -> float:
         """Return the log-evidence within the tolerance if every reading had come so many times: a forecast."""
         head, rival, closed = self.samples[self.leader], self._tolerated(judged), self.leader > judged
@@ -674,10 +687,10 @@ class QuantileJudge(Judge):
         relative = self.problem.tolerance.relative if relative is None else relative
         pairs = rule_for(self.problem, design=self.design)
         bar, sign = log_threshold(self.problem, pairs), self.problem.sign
-        head, measure, worst, outright = self.samples[self.leader], self._measure(), 0.0, set(outright)
+        head, measure, worst, done = self.samples[self.leader], self._measure(), 0.0, set(outright)
         widest = sorted(range(len(self.samples)), key=lambda i: -self.samples[i].quantile(self.problem.level))
         for i in widest:
-            if i == self.leader or i in outright:
+            if i == self.leader or i in done:
                 continue
             lift = partial(worsened, tolerance=Tolerance(worst, relative=relative), sign=sign)
             if measure(head, self.samples[i], self.levels, enough=bar, lift=lift).log_value >= bar:

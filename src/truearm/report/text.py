@@ -7,11 +7,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import NamedTuple
 
 from truearm.analysis import Analysis
-from truearm.claims.certificate import Status
+from truearm.claims.certificate import Place, Status
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.claims.wording import Voice, count, interval_ends, name_of, number, summary, target_name
-from truearm.problem import Handicap, Tolerance
+from truearm.claims.wording import Voice, count, interval_ends, name_of, number, percent, summary, target_name
+from truearm.problem import Adversary, Contamination, Handicap, Tolerance
 
 
 class Unit(NamedTuple):
@@ -153,6 +153,68 @@ def standing_in(found: Analysis, arm: str) -> str:
     ('best', 'excluded by B')
     """
     return f"excluded by {name_of(found.excluded[arm])}" if arm in found.excluded else standing_of(found, arm)
+
+
+def control_rows(result: Result) -> list[tuple[str, ...]]:
+    """Return how every arm stands to the control, for a table; nothing if that was not asked.
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> control_rows(analyze({"A": range(100), "B": range(60, 160)}, control="A"))[1]
+    ('B', 'better than A', '1e+11', '39.4%', '35%', '17.5%')
+    """
+    asked = result.control
+    if asked is None:
+        return []
+    standing = {"better": "better than", "not better": "not better than", "open": "open against"}
+    heading = ("arm", "standing", "evidence", *(f"up to, {a.value}" for a in Adversary))
+    return [
+        heading,
+        *(
+            (
+                name_of(v.arm),
+                f"{standing[v.standing]} {name_of(asked.arm)}",
+                f"{math.exp(min(v.log_evidence, 700.0)):.2g}",
+                *map(_point, v.breakdown),
+            )
+            for v in asked.variants
+        ),
+    ]
+
+
+def tier_rows(found: Analysis) -> list[tuple[str, ...]]:
+    """Return every arm with its tier and place, and the nearest arm it is better than; nothing if not asked.
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> tier_rows(analyze({"A": range(100), "B": range(60, 160), "C": range(100)}, tiers=True))[1:3]
+    [('B', '1', '1', 'A', '34.9%'), ('A', '2', '2 to 3', '-', '-')]
+    """
+    if found.tiers is None:
+        return []
+    tier = {arm: f"{i}" for i, arms in enumerate(found.tiers.tiers, 1) for arm in arms}
+    below = {claim.better: claim for claim in reversed(found.tiers.nearest)}
+    adversary = (found.problem.contamination or Contamination(0.0)).adversary.value
+
+    def row(place: Place) -> tuple[str, ...]:
+        claim = below.get(place.arm)
+        up_to = None if claim is None or claim.breakdown is None else getattr(claim.breakdown, adversary)
+        return (
+            name_of(place.arm),
+            tier[place.arm],
+            f"{place.best}" if place.best == place.worst else f"{place.best} to {place.worst}",
+            "-" if claim is None else name_of(claim.worse),
+            _point(up_to),
+        )
+
+    heading = ("arm", "tier", "place", "better than", "up to bad readings")
+    return [heading, *map(row, found.tiers.places)]
+
+
+def _point(point: float | None) -> str:
+    return "-" if point is None else percent(point, ROUND_FLOOR)
 
 
 class Row(NamedTuple):

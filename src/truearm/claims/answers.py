@@ -1,0 +1,111 @@
+"""Words for what is asked besides the best arm: who beats a control, and which tiers there are.
+
+A friend of `wording`, from which the parts of sentences come. Nothing is computed here.
+"""
+
+from collections.abc import Iterator
+from decimal import ROUND_FLOOR
+
+from truearm.claims.result import Control, Result
+from truearm.claims.tiers import Tiers
+from truearm.claims.wording import PLAIN, Voice, amount, bad, count, name_of, names, percent
+from truearm.problem import Contamination
+
+_NAMED = 8  # tiers told one by one in a sentence; more are counted
+
+
+def control(result: Result, voice: Voice = PLAIN) -> list[str]:
+    """Return which arms beat the control, how sure that is, and what is open; nothing if that was not asked.
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> found = analyze({"A": range(100), "B": range(60, 160), "C": range(100)}, control="A")
+    >>> for sentence in control(found):
+    ...     print(sentence)
+    B is better than A.
+    95% sure, as long as each reading is bad with a chance of at most 5%, whatever its true value.
+    These readings support it for up to 37.6% bad readings.
+    Whether C is better than A is open.
+    """
+    asked = result.control
+    if asked is None:
+        return []
+    reference, better = name_of(asked.arm), asked.named("better")
+    said = voice.better or "better"
+    told = [
+        f"{names(better)} {_are(better)} {said} than {reference}."
+        if better
+        else f"No arm is shown to be {said} than {reference}.",
+        *(_sure(result, asked, voice) if better else ()),
+    ]
+    if beaten := asked.named("not better"):
+        much = f" by more than {amount(result.problem.tolerance)}" if result.problem.tolerance else ""
+        told.append(f"{names(beaten)} {_are(beaten)} not {said}{much} ({_share(result)} sure, by itself).")
+    if left := asked.named("open"):
+        told.append(f"Whether {names(left, 'or')} {_are(left[:1])} {said} than {reference} is open.")
+    return told
+
+
+def _are(arms: tuple[str, ...]) -> str:
+    return "is" if len(arms) == 1 else "are"
+
+
+def _share(result: Result) -> str:
+    return percent(1 - result.problem.delta, ROUND_FLOOR, 4)
+
+
+def _sure(result: Result, asked: Control, voice: Voice) -> Iterator[str]:
+    promise = (
+        "as long as bad readings do not reverse the true order and whoever makes them does not see the future"
+        if result.problem.contamination is None
+        else bad(result.problem.contamination, voice.reading)
+    )
+    all_of_it = " of all of it" if len(asked.named("better")) > 1 else ""
+    if asked.method == "fdr":
+        mean, said = percent(result.problem.delta), voice.better or "better"
+        yield f"On average over studies at most {mean} of the arms named {said} are not, {promise}."
+    else:
+        yield f"{_share(result)} sure{all_of_it}, {promise}."
+    declared = result.problem.contamination or Contamination(0.0)
+    points = [
+        getattr(variant.breakdown, declared.adversary.value)
+        for variant in asked.variants
+        if variant.standing == "better"
+    ]
+    least = None if None in points else min(points)
+    if least is not None and least >= declared.eps:  # the step-down rule may need less at eps than this does
+        what = f"{voice.reading}s"
+        yield f"These {what} support it for up to {percent(min(least, 0.5), ROUND_FLOOR)} bad {what}."
+
+
+def tiers(found: Tiers | None, delta: float) -> list[str]:
+    """Return the tiers and how much of the order of all arms is certain; nothing if that was not asked.
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> found = analyze({"A": range(100), "B": range(60, 160), "C": range(100)}, tiers=True)
+    >>> for sentence in tiers(found.tiers, 0.05):
+    ...     print(sentence)
+    2 tiers: B; then A and C. Each arm of a tier is better than each of every later one; 2 of 3 pairs of arms are
+    in certain order (95% sure of all of it).
+    """
+    if found is None:
+        return []
+    named = [names(tier) for tier in found.tiers]
+    shown = named if len(named) <= _NAMED else [*named[: _NAMED - 1], f"{count(len(named) - _NAMED + 1)} more"]
+    certain = f"{count(found.claimed)} of {count(found.pairs)} pairs of arms are in certain order"
+    sure = f"{percent(1 - delta, ROUND_FLOOR, 4)} sure of all of it"
+    head = (
+        f"{count(len(named))} tiers: {'; then '.join(shown)}. Each arm of a tier is better than each of every "
+        f"later one; {certain} ({sure})."
+        if len(named) > 1
+        else f"One tier: no group of arms is certainly better than all others; {certain} ({sure})."
+    )
+    skipped = (
+        [f"{count(found.skipped)} close pairs were not looked at by themselves and count as open."]
+        if found.skipped
+        else []
+    )
+    return [head, *skipped]

@@ -1,0 +1,146 @@
+"""Claims against a control: made from a judge, described for a result, recomputed for a certificate.
+
+What the claims are is decided in `evidence.control`; here they get dates and names.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from truearm.claims.certificate import Certificate, Claim, ControlClaims, Tapes, sample_of
+from truearm.claims.result import Control, Variant
+from truearm.errors import InvalidArgument, VerificationError
+from truearm.evidence import Judge
+from truearm.evidence.control import Method, against_control, check_method, log_bar
+from truearm.evidence.levels import rule_for
+from truearm.evidence.points import Breakdown
+
+_SLACK = 1e-9  # of log-evidence: rounding may differ between machines
+
+
+def check_control(control: str, arms: Sequence[str]) -> int:
+    """Return which arm is the control, or say which arms there are.
+
+    Examples
+    --------
+    >>> check_control("B", ("A", "B"))
+    1
+    """
+    if control not in arms:
+        msg = f"control must name an arm, but got {control!r}; the arms are {', '.join(arms)}"
+        raise InvalidArgument(msg)
+    if len(arms) == 1:
+        msg = f"control={control!r} is the only arm; there is nothing to compare it with"
+        raise InvalidArgument(msg)
+    return list(arms).index(control)
+
+
+def claims_of(judge: Judge, control: str, method: Method) -> ControlClaims:
+    """Return which arms beat the control and which do not, by the readings at hand.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truearm.evidence.sample import Sample
+    >>> from truearm.problem import Problem
+    >>> judge = Judge.of(Problem(arms=("A", "B")), [Sample.of(np.arange(100.0) + x) for x in (0, 60)])
+    >>> claims_of(judge, "A", "holm").better[0].leader
+    'B'
+    """
+    arms, at = judge.problem.arms, check_control(control, judge.problem.arms)
+    found, counts = against_control(judge, at, method), tuple(s.n for s in judge.samples)
+    reference = judge.after(leader=at)
+    return ControlClaims(
+        control,
+        method,
+        tuple(Claim(control, arms[i], counts, 0, found.log_evidence[i]) for i in found.better),
+        tuple(Claim(arms[i], control, counts, 0, reference.within(i).log_value, True) for i in found.not_better),
+    )
+
+
+def described(judge: Judge, claims: ControlClaims | None) -> Control | None:
+    """Return how every arm stands to the control, with what its evidence withstands.
+
+    Parameters
+    ----------
+    judge
+        Of pairs, on all readings at hand.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truearm.evidence.sample import Sample
+    >>> from truearm.problem import Problem
+    >>> judge = Judge.of(Problem(arms=("A", "B", "C")), [Sample.of(np.arange(100.0) + x) for x in (0, 60, 0)])
+    >>> found = described(judge, claims_of(judge, "A", "holm"))
+    >>> [(variant.arm, variant.standing) for variant in found.variants]
+    [('B', 'better'), ('C', 'open')]
+    >>> round(found.variants[0].breakdown.oblivious, 3)
+    0.376
+    """
+    if claims is None:
+        return None
+    arms = judge.problem.arms
+    control = arms.index(claims.control)
+    better, worse = {claim.leader for claim in claims.better}, {claim.arm for claim in claims.not_better}
+
+    def variant(i: int) -> Variant:
+        standing: Literal["better", "not better", "open"] = (
+            "better" if arms[i] in better else "not better" if arms[i] in worse else "open"
+        )
+        points = judge.pair_breakdown(i, control) if standing == "better" else Breakdown(None, None, None)
+        return Variant(arms[i], standing, judge.better(i, control).log_value, points)
+
+    return Control(claims.control, claims.method, tuple(variant(i) for i in range(len(arms)) if i != control))
+
+
+def check(certificate: Certificate, readings: Tapes) -> None:
+    """Recompute every claim against a control, as of its date; raise if one fails (extensions D1, D2).
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> tapes = {"A": range(100), "B": range(60, 160)}
+    >>> check(analyze(tapes, control="A").certificate, tapes)
+    """
+    claims, problem = certificate.control, certificate.problem
+    if claims is None:
+        return
+    check_method(problem, claims.method, certificate.design)
+    control, rule = check_control(claims.control, problem.arms), rule_for(problem, design=certificate.design)
+    _check_form(claims)
+    alone, together = log_bar(problem, rule, len(problem.arms) - 1), math.log(max(1, len(claims.better)))
+    for place, claim in enumerate(claims.better):
+        judge, arm = _judge(certificate, claim, readings), problem.arms.index(claim.leader)
+        step = log_bar(problem, rule, len(problem.arms) - 1 - place)
+        needed = step if claims.method == "holm" else alone - together
+        _check_enough(judge.better(arm, control).log_value, needed, claim.leader, "beats", claims.control)
+    for claim in claims.not_better:
+        judge, arm = _judge(certificate, claim, readings), problem.arms.index(claim.arm)
+        found = judge.after(leader=control).within(arm).log_value
+        _check_enough(found, alone, claim.arm, "does not beat", claims.control)
+
+
+def _judge(certificate: Certificate, claim: Claim, readings: Tapes) -> Judge:
+    """Return the judge of pairs as of the date of a claim."""
+    problem = certificate.problem
+    dated = zip(problem.arms, claim.counts, strict=True)
+    samples = [sample_of(readings.get(arm, ()), n, problem, arm) for arm, n in dated]
+    return Judge.of(problem, samples, design=certificate.design)
+
+
+def _check_form(claims: ControlClaims) -> None:
+    """Raise if an arm is claimed twice, or claims that are made together have different dates."""
+    better = [claim.leader for claim in claims.better]
+    if len({claims.control, *better}) != len(better) + 1:
+        msg = f"an arm is claimed twice to beat {claims.control!r}, or is the control itself"
+        raise VerificationError(msg)
+    if claims.method == "fdr" and len({claim.counts for claim in claims.better}) > 1:
+        msg = "claims with a false discovery rate are made together, but these have different dates"
+        raise VerificationError(msg)
+
+
+def _check_enough(found: float, needed: float, arm: str, verb: str, control: str) -> None:
+    if found < needed - _SLACK:
+        msg = f"the evidence that {arm!r} {verb} {control!r} is {found:.6g}, short of the {needed:.6g} it needs"
+        raise VerificationError(msg)

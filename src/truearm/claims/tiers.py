@@ -1,0 +1,117 @@
+"""Tiers as claims: the certified order of all arms with names, and its recomputation for a certificate.
+
+What is certain is decided in `evidence.tiers` (extensions D3).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from truearm.claims.certificate import Certificate, Place, Tapes, sample_of
+from truearm.errors import VerificationError
+from truearm.evidence import Judge
+from truearm.evidence.points import Breakdown
+from truearm.evidence.tiers import claim_breakdown, order
+
+_MANY = 100  # arms; of more nobody reads how much contamination each claim withstands
+
+
+class Better(NamedTuple):
+    """One arm is better than another.
+
+    Examples
+    --------
+    >>> Better("A", "B", 7.5, None).worse
+    'B'
+    """
+
+    better: str
+    worse: str
+    log_evidence: float
+    breakdown: Breakdown | None
+    """Largest contamination under which all such claims hold; None with more than 100 arms."""
+
+
+class Tiers(NamedTuple):
+    """All arms in order, as far as it is certain.
+
+    Examples
+    --------
+    >>> Tiers((("A", "B"), ("C",)), (Place("A", 1, 2), Place("B", 1, 2), Place("C", 3, 3)), (), 2, 3, 0).tiers[1]
+    ('C',)
+    """
+
+    tiers: tuple[tuple[str, ...], ...]
+    """Each arm of a tier is better than each of every later one; inside a tier arms stand as they look."""
+    places: tuple[Place, ...]
+    """The place of every arm, all at once, in the order of the tiers."""
+    nearest: tuple[Better, ...]
+    """For each arm the claims that say most: over the first arm listed below it, and by the last above it."""
+    claimed: int
+    """Pairs of arms whose order is certain."""
+    pairs: int
+    """Pairs of arms in all."""
+    skipped: int
+    """Pairs that were not looked at by themselves, because there were too many: they count as open."""
+
+
+def tiers_of(judge: Judge, ranking: Sequence[int]) -> Tiers:
+    """Return the tiers of a judge's arms.
+
+    Parameters
+    ----------
+    judge
+        Of pairs, on all readings at hand.
+    ranking
+        All arms as they look, the best first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from truearm.evidence.sample import Sample
+    >>> from truearm.problem import Problem
+    >>> samples = [Sample.of(np.arange(200.0) + shift) for shift in (95.0, 100.0, 0.0)]
+    >>> found = tiers_of(Judge.of(Problem(arms=("A", "B", "C")), samples), (1, 0, 2))
+    >>> found.tiers, found.places[0], [(b.better, b.worse) for b in found.nearest]
+    ((('B', 'A'), ('C',)), Place(arm='B', best=1, worst=2), [('B', 'C'), ('A', 'C')])
+    """
+    arms, found = judge.problem.arms, order(judge, tuple(ranking))
+    k = len(arms)
+
+    def better(i: int, j: int) -> Better:
+        points = claim_breakdown(judge, i, j) if k <= _MANY else None
+        return Better(arms[i], arms[j], judge.better(i, j).log_value, points)
+
+    places = found.places
+    return Tiers(
+        tiers=tuple(tuple(arms[i] for i in tier) for tier in found.tiers),
+        places=tuple(Place(arms[i], *places[i]) for i in found.listed),
+        nearest=tuple(better(i, j) for i, j in found.nearest),
+        claimed=int(found.better.sum()),
+        pairs=k * (k - 1) // 2,
+        skipped=found.skipped,
+    )
+
+
+def check(certificate: Certificate, readings: Tapes) -> None:
+    """Recompute the order of all arms; raise if a place is narrower than the readings say (extensions D3).
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> tapes = {"A": range(100), "B": range(60, 160)}
+    >>> check(analyze(tapes, tiers=True).certificate, tapes)
+    """
+    problem = certificate.problem
+    if not certificate.places:
+        return
+    samples = [sample_of(readings[arm], len(readings[arm]), problem, arm) for arm in problem.arms]
+    judge = Judge.of(problem, samples, design=certificate.design)
+    found = order(judge, tuple(range(len(samples)))).places
+    for place in certificate.places:
+        best, worst = found[problem.arms.index(place.arm)]
+        if place.best > best or place.worst < worst:
+            msg = (
+                f"the readings leave {place.arm!r} the places {best} to {worst}, but the certificate says "
+                f"{place.best} to {place.worst}"
+            )
+            raise VerificationError(msg)

@@ -1,0 +1,151 @@
+"""Which arms beat a control: all pairs with one arm, judged together (extensions D1, D2).
+
+A variant is an arm other than the control. Everything is asked of the judge pair by pair, whatever its target.
+Both rules make one-sided claims, "better than the control", by strict evidence; that a variant is not better is a
+statement of its own, with an error probability of its own.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from truearm.errors import OutOfReach
+from truearm.evidence.judge import Judge
+from truearm.evidence.levels import Rule, log_threshold, rule_for, threshold
+from truearm.problem import Design, Problem
+
+Method = Literal["holm", "fdr"]
+"""What error is bounded: that of any false claim (step-down), or the mean share of false ones among the claims."""
+
+
+def step_down(log_evidence: Mapping[int, float], log_bar: Callable[[int], float]) -> tuple[int, ...]:
+    """Return the variants that are claimed one after the other, the most evidence first (extensions D1).
+
+    Parameters
+    ----------
+    log_bar
+        How much evidence the next claim needs, by the number of variants that are not yet claimed.
+
+    Examples
+    --------
+    >>> step_down({1: np.log(250), 2: np.log(81), 3: np.log(59)}, lambda left: np.log(left / 0.05))
+    (1, 2, 3)
+    >>> step_down({1: np.log(59), 2: np.log(59), 3: np.log(59)}, lambda left: np.log(left / 0.05))
+    ()
+    """
+    claimed: list[int] = []
+    for variant in sorted(log_evidence, key=lambda i: -log_evidence[i]):
+        if log_evidence[variant] < log_bar(len(log_evidence) - len(claimed)):
+            break
+        claimed.append(variant)
+    return tuple(claimed)
+
+
+def false_discovery(log_evidence: Mapping[int, float], log_bar: float) -> tuple[int, ...]:
+    """Return the variants with the most evidence that are claimed together (extensions D2).
+
+    Parameters
+    ----------
+    log_bar
+        How much evidence one claim alone needs; r of them need the r-th part of it each.
+
+    Examples
+    --------
+    >>> false_discovery({1: np.log(70), 2: np.log(68), 3: np.log(66), 4: np.log(12)}, np.log(4 / 0.05))
+    (1, 2, 3)
+    """
+    order = sorted(log_evidence, key=lambda i: -log_evidence[i])
+    enough = [r for r, i in enumerate(order, 1) if log_evidence[i] >= log_bar - np.log(r)]
+    return tuple(order[: max(enough, default=0)])
+
+
+def log_bar(problem: Problem, rule: Rule, left: int) -> float:
+    """Return how much evidence the next claim needs while so many variants are not yet claimed (extensions D1).
+
+    Examples
+    --------
+    >>> round(float(np.exp(log_bar(Problem(arms=("A", "B", "C")), "causal", 2))), 6)
+    40.0
+    """
+    return float(np.log(threshold(left + 1, problem.delta, rule)))
+
+
+def check_method(problem: Problem, method: Method, design: Design = "sequential") -> None:
+    """Refuse false discoveries where the mean of the evidence is not bounded, and say what to do.
+
+    Examples
+    --------
+    >>> check_method(Problem(arms=("A", "B")), "fdr", "fixed")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.OutOfReach: the false discovery rate needs design='sequential', whose evidence may be averaged;
+    use it, or leave fdr out
+    """
+    if method != "fdr":
+        return
+    if design == "fixed":
+        msg = (
+            "the false discovery rate needs design='sequential', whose evidence may be averaged; use it, or leave "
+            "fdr out"
+        )
+        raise OutOfReach(msg)
+    if (rule := rule_for(problem)) != "causal":  # extensions D2: the mean of the product is then not at most 1
+        why = "dependent arms" if rule == "dependent" else "adversaries that see readings not yet taken"
+        msg = f"the false discovery rate is not bounded for {why}; leave fdr out, which bounds any false claim"
+        raise OutOfReach(msg)
+
+
+class Standing(NamedTuple):
+    """All variants against the control, by the readings at hand.
+
+    Examples
+    --------
+    >>> Standing({1: 5.0}, (1,), ()).better
+    (1,)
+    """
+
+    log_evidence: Mapping[int, float]
+    """That the variant is better than the control."""
+    better: tuple[int, ...]
+    """The variants that beat the control, in the order of the claims."""
+    not_better: tuple[int, ...]
+    """The variants that are not better than the control, or not by more than the tolerance."""
+
+
+def against_control(judge: Judge, control: int, method: Method = "holm") -> Standing:
+    """Return which arms beat the control, and which do not (extensions D1, D2).
+
+    Examples
+    --------
+    >>> from truearm.evidence.sample import Sample
+    >>> samples = [Sample.of(np.arange(100.0) + shift) for shift in (0.0, 60.0, 0.0, -60.0)]
+    >>> against_control(Judge.of(Problem(arms=("A", "B", "C", "D")), samples), 0)[1:]
+    ((1,), (3,))
+    """
+    problem, rule = judge.problem, rule_for(judge.problem, design=judge.design)
+    check_method(problem, method, judge.design)
+    variants = [i for i in range(len(judge.samples)) if i != control]
+    if judge.hopeless:
+        return Standing(dict.fromkeys(variants, 0.0), (), ())
+    found = {i: judge.better(i, control).log_value for i in variants}
+    if method == "holm":
+        better = step_down(found, lambda left: log_bar(problem, rule, left))
+    else:
+        better = false_discovery(found, log_threshold(problem, rule))
+    return Standing(found, better, not_better(judge, control, [i for i in variants if i not in better]))
+
+
+def not_better(judge: Judge, control: int, variants: list[int]) -> tuple[int, ...]:
+    """Return which variants are not better than the control by more than the tolerance (extensions D1).
+
+    Examples
+    --------
+    >>> from truearm.evidence.sample import Sample
+    >>> samples = [Sample.of(np.arange(100.0)), Sample.of(np.arange(100.0) - 60)]
+    >>> not_better(Judge.of(Problem(arms=("A", "B")), samples), 0, [1])
+    (1,)
+    """
+    rule = rule_for(judge.problem, design=judge.design)
+    bar, reference = log_threshold(judge.problem, rule), judge.after(leader=control)
+    return tuple(i for i in variants if reference.within(i).log_value >= bar)

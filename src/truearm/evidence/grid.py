@@ -1,0 +1,61 @@
+"""Pair evidence of many arms at once: bounds from counts at cuts common to all arms, which spare most searches.
+
+What arm i says at a cut falls as the cut rises, what arm j says against itself rises (`cuts`). Between two cuts
+the sum is therefore at least i's at the upper plus j's at the lower one, and the evidence is at most the least sum
+at the cuts themselves. The cuts may be chosen from the readings: the bounds hold at any cuts (extensions D3).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.evidence.cuts import Term
+from truearm.evidence.levels import Levels
+from truearm.evidence.sample import Sample
+
+Floats = NDArray[np.float64]
+
+_CUTS = 256  # common cuts: of 1,000 arms they leave fewer than one pair in 100 to be searched by itself
+_EACH = 2048  # values of an arm that are looked at to place them
+_ROWS = 1 << 22  # numbers held at once while pairs are bounded
+
+
+def common_cuts(samples: Sequence[Sample], count: int = _CUTS) -> Floats:
+    """Return cuts at which all arms are counted: evenly many readings between them, and both ends.
+
+    Examples
+    --------
+    >>> common_cuts([Sample.of(np.arange(8.0)), Sample.of(np.arange(8.0))], 3).tolist()
+    [-inf, 0.0, 3.0, 7.0, inf]
+    """
+    some = [s.values[:: max(1, s.size // _EACH)] for s in samples if s.size]
+    pool = np.sort(np.concatenate(some)) if some else np.empty(0)
+    places = np.linspace(0, pool.size - 1, min(count, pool.size)).astype(np.intp)
+    return np.concatenate(([-np.inf], np.unique(pool[places]), [np.inf]))
+
+
+def pair_bounds(samples: Sequence[Sample], levels: Levels, term: Term) -> tuple[Floats, Floats]:
+    """Return lower and upper bounds of the strict log-evidence that the row's arm is better than the column's.
+
+    Examples
+    --------
+    >>> from truearm.evidence.cuts import mixture_term, pair
+    >>> arms = [Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))]
+    >>> low, high = pair_bounds(arms, Levels(0.5, 0.5), mixture_term())
+    >>> bool(low[0, 1] <= pair(arms[0], arms[1], Levels(0.5, 0.5), closed=True).log_value <= high[0, 1])
+    True
+    """
+    cuts = common_cuts(samples)
+    sizes = np.array([[s.n] for s in samples])
+    below = np.array([s.below(cuts, closed=True) for s in samples], dtype=np.float64)
+    above = np.array([s.above(cuts) for s in samples], dtype=np.float64)
+    rival, own = term(below, sizes, levels.low), term(above, sizes, levels.high)
+    k = len(samples)
+    low, high = np.empty((k, k)), np.empty((k, k))
+    rows = max(1, _ROWS // (k * cuts.size))
+    for first in range(0, k, rows):
+        part = slice(first, first + rows)
+        low[part] = (rival[part, None, 1:] + own[None, :, :-1]).min(axis=2)
+        high[part] = (rival[part, None] + own[None]).min(axis=2)
+    return low, high

@@ -1,0 +1,139 @@
+"""All arms in order, as far as it is certain: a partial order, places for all arms at once, tiers (extensions D3).
+
+One arm is claimed over another by strict pair evidence that allows for all pairs in both directions, so that with
+probability 1 - delta no claim is ever false, nor is anything that follows from claims. Where bounds common to all
+pairs decide, no pair is searched by itself.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.evidence.judge import Judge
+from truearm.evidence.points import Breakdown
+
+Relation = NDArray[np.bool_]
+"""Whether the row's arm is better than the column's."""
+
+_SEARCHES = 20_000  # pairs searched by themselves: seconds; what is left then counts as not claimed
+
+
+class Order(NamedTuple):
+    """A certified partial order.
+
+    Examples
+    --------
+    >>> Order(np.array([[False, True], [False, False]]), (0, 1), 0).places
+    ((1, 1), (2, 2))
+    """
+
+    better: Relation
+    """Claims, and what follows from them."""
+    listed: tuple[int, ...]
+    """All arms, the better tiers first, inside a tier as they look."""
+    skipped: int
+    """Pairs that were not searched because there were too many; they count as not claimed."""
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """For each arm the best and the worst place it may have, all at once (extensions D3)."""
+        ahead, behind = self.better.sum(axis=0).tolist(), self.better.sum(axis=1).tolist()
+        return tuple((1 + a, len(self.listed) - b) for a, b in zip(ahead, behind, strict=True))
+
+    @property
+    def tiers(self) -> tuple[tuple[int, ...], ...]:
+        """The arms in groups: each arm of a tier is better than each of every later one."""
+        arms = np.array(self.listed, dtype=np.intp)
+        ahead = self.better[np.ix_(arms, arms)].cumsum(axis=0)
+        ends = [r for r in range(1, arms.size) if (ahead[r - 1, r:] == r).all()]
+        starts = [0, *ends]
+        return tuple(self.listed[a:b] for a, b in zip(starts, [*ends, arms.size], strict=True))
+
+    @property
+    def nearest(self) -> tuple[tuple[int, int], ...]:
+        """For each arm the claims that say most: over the first arm listed below it, and by the last above."""
+        place = {arm: r for r, arm in enumerate(self.listed)}
+        found = set()
+        for arm in self.listed:
+            worse, better = np.flatnonzero(self.better[arm]), np.flatnonzero(self.better[:, arm])
+            if worse.size:
+                found.add((arm, min(worse.tolist(), key=place.__getitem__)))
+            if better.size:
+                found.add((max(better.tolist(), key=place.__getitem__), arm))
+        return tuple(sorted(found, key=lambda pair: (place[pair[0]], place[pair[1]])))
+
+
+def order(judge: Judge, ranking: tuple[int, ...]) -> Order:
+    """Return what is certain of the order of all arms.
+
+    Parameters
+    ----------
+    ranking
+        All arms as they look, the best first.
+
+    Examples
+    --------
+    >>> from truearm.evidence.sample import Sample
+    >>> from truearm.problem import Problem
+    >>> samples = [Sample.of(np.arange(200.0) + shift) for shift in (100.0, 95.0, 0.0)]
+    >>> found = order(Judge.of(Problem(arms=("A", "B", "C")), samples), (0, 1, 2))
+    >>> found.tiers, found.places
+    (((0, 1), (2,)), ((1, 2), (1, 2), (3, 3)))
+    """
+    k, bar = len(judge.samples), judge.log_strict
+    better = np.zeros((k, k), dtype=bool)
+    skipped = 0
+    if not judge.hopeless and k > 1:
+        low, high = judge.pair_bounds()
+        better = low >= bar
+        open_pairs = np.argwhere((high >= bar) & ~better & ~np.eye(k, dtype=bool))
+        # those between arms that look most apart first: they are the likeliest claims
+        gaps = np.argsort(-high[tuple(open_pairs.T)], kind="stable")
+        skipped = max(0, len(open_pairs) - _SEARCHES)
+        for i, j in open_pairs[gaps[:_SEARCHES]].tolist():
+            better[i, j] = judge.better(i, j, enough=bar).log_value >= bar
+    better = closed(better)
+    ahead = better.sum(axis=0)
+    seen = {arm: r for r, arm in enumerate(ranking)}
+    listed = _by_tier(better, sorted(range(k), key=lambda arm: (int(ahead[arm]), seen[arm])), seen)
+    return Order(better, listed, skipped)
+
+
+def _by_tier(better: Relation, listed: list[int], seen: dict[int, int]) -> tuple[int, ...]:
+    tiers = Order(better, tuple(listed), 0).tiers
+    return tuple(arm for tier in tiers for arm in sorted(tier, key=seen.__getitem__))
+
+
+def closed(better: Relation) -> Relation:
+    """Return a relation with all that follows from it: who is better than a better one is better.
+
+    Examples
+    --------
+    >>> closed(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)).astype(int).tolist()
+    [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+    """
+    known = better
+    while True:
+        steps = known.astype(np.float32)  # counts of ways are whole and far below 2^24
+        more: Relation = known | (steps @ steps > 0)
+        if (more == known).all():
+            return known
+        known = more
+
+
+def claim_breakdown(judge: Judge, better: int, worse: int) -> Breakdown:
+    """Return up to which contamination a claim between two arms holds, all claims together (extensions D3).
+
+    Examples
+    --------
+    >>> from truearm.evidence.sample import Sample
+    >>> from truearm.problem import Problem
+    >>> samples = [Sample.of(np.arange(50.0, 150.0)), Sample.of(np.arange(100.0))]
+    >>> judge = Judge.of(Problem(arms=("A", "B")), samples)
+    >>> [round(point, 3) for point in claim_breakdown(judge, 0, 1)]
+    [0.265, 0.22, 0.11]
+    """
+    problem = replace(judge.problem, delta=judge.problem.delta / len(judge.samples))  # k(k-1)/delta for all pairs
+    return replace(judge, problem=problem).pair_breakdown(better, worse)

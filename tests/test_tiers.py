@@ -1,0 +1,155 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from truearm import Contamination, VerificationError, analyze
+from truearm.analysis import Analysis
+from truearm.evidence import Judge, tiers
+from truearm.evidence.sample import Sample
+from truearm.evidence.tiers import Order, closed, order
+from truearm.problem import Problem
+
+VECTORS = {
+    v["id"]: v
+    for v in json.loads((Path(__file__).parent / "vectors" / "answers_vectors.json").read_text())["vectors"]
+}
+
+
+@pytest.fixture(scope="module")
+def tapes():
+    rng = np.random.default_rng(0)
+    means = {"A": 0.0, "B": 0.1, "C": 0.8, "D": 1.6, "E": -1.0}
+    return {arm: rng.normal(mean, 1, 400) for arm, mean in means.items()}
+
+
+def test_the_order_is_that_of_the_vectors():
+    given, expected = VECTORS["ext-tiers"]["inputs"], VECTORS["ext-tiers"]["expected"]
+    weak = 4 * 3 / 2 / given["delta"]
+    found = Order(closed(np.array(given["E"]) >= weak), tuple(given["empirical order"]), 0)
+    assert np.argwhere(found.better).tolist() == expected["claims"]
+    assert [list(place) for place in found.places] == expected["rank_intervals"]
+    assert np.cumsum([len(tier) for tier in found.tiers])[:-1].tolist() == expected["tier_boundaries_after"]
+    for k, bar in zip(given["k"], expected["log_constant_strict"], strict=True):
+        judge = Judge.of(Problem(arms=tuple(map(str, range(k)))), [Sample.of([])] * k)
+        assert judge.log_strict == pytest.approx(float(bar))
+
+
+readings = st.lists(
+    st.one_of(st.integers(-6, 6).map(float), st.sampled_from([np.nan, np.inf, -np.inf])), min_size=1, max_size=60
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(readings, min_size=2, max_size=4),
+    st.sampled_from([None, 0.05, Contamination(0.1, "malicious")]),
+    st.sampled_from(["sequential", "fixed"]),
+    st.sampled_from(["worst", "independent"]),
+    st.sampled_from([0.5, 0.2]),
+)
+def test_bounds_hold_the_evidence_between_them(arms, contamination, design, missing, quantile):
+    names = tuple(map(str, range(len(arms))))
+    problem = Problem(arms=names, contamination=contamination, missing=missing, quantile=quantile)
+    samples = [Sample.of(np.repeat(arm, 3), worst=missing == "worst") for arm in arms]
+    judge = Judge.of(problem, samples, design=design)
+    low, high = judge.pair_bounds()
+    for i in range(len(arms)):
+        for j in range(len(arms)):
+            if i != j:
+                assert low[i, j] - 1e-9 <= judge.better(i, j).log_value <= high[i, j] + 1e-9
+
+
+@pytest.mark.parametrize("design", ["sequential", "fixed"])
+def test_all_pairs_are_claimed_that_can_be(tapes, design):
+    found = analyze(tapes, tiers=True, design=design)
+    judge = Judge.of(found.problem, [Sample.of(tape) for tape in tapes.values()], design=design)
+    bar = judge.log_strict
+    claims = np.array([[i != j and judge.better(i, j).log_value >= bar for j in range(5)] for i in range(5)])
+    assert (order(judge, (3, 2, 1, 0, 4)).better == closed(claims)).all()
+    assert found.tiers.tiers == (("D",), ("C",), ("B", "A"), ("E",))
+    assert [place[1:] for place in found.tiers.places] == [(1, 1), (2, 2), (3, 4), (3, 4), (5, 5)]
+    assert (found.tiers.claimed, found.tiers.pairs, found.tiers.skipped) == (9, 10, 0)
+
+
+def test_searches_beyond_the_limit_are_counted_as_open(tapes, monkeypatch):
+    """Readings of few values leave bounds loose, so that pairs are searched one by one."""
+    monkeypatch.setattr("truearm.evidence.grid._CUTS", 2)
+    monkeypatch.setattr("truearm.evidence.grid.common_cuts.__defaults__", (2,))
+    whole = analyze(tapes, tiers=True)
+    monkeypatch.setattr(tiers, "_SEARCHES", 1)
+    cut = analyze(tapes, tiers=True)
+    assert whole.tiers.skipped == 0 < cut.tiers.skipped
+    assert cut.tiers.claimed < whole.tiers.claimed == 9
+    assert "were not looked at by themselves" in str(cut)
+
+
+def test_the_closure_adds_what_follows():
+    """A over B and B over C by direct claims; A over C follows."""
+    chain = np.zeros((4, 4), dtype=bool)
+    chain[0, 1] = chain[1, 2] = chain[2, 3] = True
+    found = Order(closed(chain), (0, 1, 2, 3), 0)
+    assert found.places == ((1, 1), (2, 2), (3, 3), (4, 4))
+    assert found.tiers == ((0,), (1,), (2,), (3,))
+    assert found.nearest == ((0, 1), (1, 2), (2, 3))
+
+
+def test_ties_share_a_tier_however_many_readings_there_are():
+    found = analyze({"A": [1.0] * 2000, "B": [1.0] * 2000, "C": [0.0] * 2000}, tiers=True)
+    assert found.tiers.tiers == (("A", "B"), ("C",))
+
+
+def test_one_tier_says_so():
+    found = analyze({"A": range(100), "B": range(100)}, tiers=True)
+    assert found.tiers.tiers == (("A", "B"),)
+    assert "One tier: no group of arms is certainly better" in str(found)
+
+
+def test_breakdown_of_a_claim_allows_for_all_pairs(tapes):
+    found = analyze(tapes, tiers=True)
+    for claim in found.tiers.nearest:
+        eps = claim.breakdown.oblivious
+        for at, enough in ((eps, True), (eps + 1e-3, False)):
+            problem = replace(found.problem, contamination=Contamination(at))
+            judge = Judge.of(problem, [Sample.of(tape) for tape in tapes.values()])
+            i, j = (problem.arms.index(arm) for arm in (claim.better, claim.worse))
+            assert (judge.better(i, j).log_value >= judge.log_strict) == enough
+
+
+def test_a_stranger_can_check_it(tapes):
+    found = analyze(tapes, tiers=True)
+    again = Analysis.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again == found
+    certificate = again.certificate
+    assert certificate.verify(tapes)
+    first, *rest = certificate.places
+    assert first == ("D", 1, 1)
+    wide = replace(certificate, places=(first._replace(worst=3), *rest))
+    assert wide.verify(tapes)
+    b = next(place for place in rest if place.arm == "B")
+    with pytest.raises(VerificationError, match="the places 3 to 4, but the certificate says 3 to 3"):
+        replace(certificate, places=(b._replace(worst=3),)).verify(tapes)
+
+
+def test_of_many_pairs_few_are_searched_by_themselves():
+    """300 arms have 44,850 pairs, a search of each takes half a minute; 1,000 arms ten times that."""
+    rng = np.random.default_rng(1)
+    samples = [Sample.of(rng.normal(shift, 1, 60)) for shift in 2 * rng.standard_normal(300)]
+    judge = Judge.of(Problem(arms=tuple(map(str, range(300)))), samples)
+    searched = []
+    better = Judge.better
+
+    def counted(self, *args, **more):
+        searched.append(args)
+        return better(self, *args, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Judge, "better", counted)
+        found = order(judge, tuple(np.argsort([-s.quantile(0.5) for s in samples]).tolist()))
+    assert len(searched) < 0.02 * 300 * 299 / 2
+    assert found.better.sum() > 10_000
+    assert found.skipped == 0
