@@ -1,6 +1,7 @@
 """What a user of `truearm race` asked for: typed, checked at birth, never changed; and the race it describes."""
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from truearm.policies.toptwo import START
 from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance
 from truearm.world.commands import Command, expand, listed, scanned
 from truearm.world.processes import Conditions
+from truearm.world.revisions import Revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,9 @@ class Asked:
 
     commands: tuple[str, ...]
     names: tuple[str, ...]
+    revisions: tuple[str, ...]
+    build: str | None
+    clean: bool
     reference: str | None
     metric: str
     goal: str | None
@@ -72,6 +77,27 @@ class Asked:
                 self.github_summary and not os.environ.get("GITHUB_STEP_SUMMARY"),
                 "--github-summary needs the variable GITHUB_STEP_SUMMARY, which GitHub sets in a job",
             ),
+            (
+                (self.build is not None or self.clean) and not self.revisions,
+                f"{'--build' if self.build is not None else '--clean'} goes with revisions; name them with --rev",
+            ),
+            (
+                self.revisions and not (self.commands or self.resume),
+                "give the command to run in each revision, after --: truearm race --rev main --rev . -- ./bench",
+            ),
+            (
+                len(self.revisions) == 1 and not (self.parameter_list or self.parameter_scan),
+                "a race needs two revisions; give another --rev, such as . for the working tree",
+            ),
+            (
+                self.revisions and self.reference,
+                "--reference adds a command, but --rev races one command in several revisions; leave one out",
+            ),
+            (self.revisions and self.cwd, "--cwd and --rev both say where to run; start truearm in that folder"),
+            (
+                self.revisions and self.save and self.clean,
+                "--clean removes what a saved race goes on with; leave one out",
+            ),
             (self.save and self.resume, "--resume goes on writing to its own file; leave --save out"),
             (
                 self.runs is not None and (self.min_runs is not None or self.max_runs is not None),
@@ -104,10 +130,10 @@ class Asked:
         return self.runs or self.min_runs or min(START, self.max_runs or START)
 
 
-def defined(asked: Asked) -> tuple[Setting, Problem]:
+def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, Problem]:
     """Return the race that was asked for: what is run, and what is to be decided."""
     goal, gate, tolerance = asked.goal or "min", asked.fail_if_worse_than, asked.tolerance
-    setting = _setting(asked)
+    setting = _setting(asked, revisions)
     for name in (asked.baseline, asked.fail_unless_best, gate):
         in_race(name, setting)
     given = Handicap(gate, tolerance) if gate is not None and tolerance else None
@@ -134,9 +160,9 @@ def in_race(name: str | None, setting: Setting) -> str | None:
     return name
 
 
-def _setting(asked: Asked) -> Setting:
+def _setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
     shell = "none" if asked.no_shell else asked.shell
-    commands = _commands(asked, shell)
+    commands = _in_revisions(asked, revisions, shell) if asked.revisions else _commands(asked, shell)
     given: dict[str, tuple[str, ...]] = {stage: getattr(asked, stage) for stage in HOOKS}
     return Setting(
         commands=commands,
@@ -168,15 +194,7 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
             f"{len(asked.names)} names were given for {len(asked.commands)} commands; give at most one -n for each"
         )
         raise click.UsageError(msg)
-    parameters: dict[str, tuple[str, ...]] = {}
-    for variable, low, high in asked.parameter_scan:
-        parameters[variable] = scanned(low, high, asked.parameter_step_size)
-    for variable, values in asked.parameter_list:
-        parameters[variable] = listed(values)
-    unused = [name for name in parameters if not any(f"{{{name}}}" in line for line in templates)]
-    if unused:
-        msg = f"no command uses {{{unused[0]}}}, so all of its values would race the same; write it into a command"
-        raise click.UsageError(msg)
+    parameters = _parameters(asked, templates)
     # A saved race may go on from another directory.
     cwd = str(Path(asked.cwd or ".").absolute()) if asked.cwd or asked.save else None
     names += [""] * (len(templates) - len(names))
@@ -188,6 +206,41 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
     if len(found) == 1:
         msg = "a race needs two commands; give another one, or values for a parameter (-L, -P)"
         raise click.UsageError(msg)
+    return tuple(found)
+
+
+def _parameters(asked: Asked, templates: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    parameters: dict[str, tuple[str, ...]] = {}
+    for variable, low, high in asked.parameter_scan:
+        parameters[variable] = scanned(low, high, asked.parameter_step_size)
+    for variable, values in asked.parameter_list:
+        parameters[variable] = listed(values)
+    unused = [name for name in parameters if not any(f"{{{name}}}" in line for line in templates)]
+    if unused:
+        msg = f"no command uses {{{unused[0]}}}, so all of its values would race the same; write it into a command"
+        raise click.UsageError(msg)
+    return parameters
+
+
+def _in_revisions(asked: Asked, revisions: Sequence[Revision], shell: str) -> tuple[Command, ...]:
+    """Return the one command in every revision; after -- stand its words."""
+    line = asked.commands[0] if len(asked.commands) == 1 else shlex.join(asked.commands)
+    if asked.names and len(asked.names) != len(revisions):
+        msg = f"{len(asked.names)} names were given for {len(revisions)} revisions; give one -n for each, or none"
+        raise click.UsageError(msg)
+    given = _parameters(asked, [line])
+    names = asked.names or tuple(revision.name for revision in revisions)
+    found = [
+        replace(command, name=" ".join([name, *(command.parameters[key] for key in given)]))
+        for revision, name in zip(revisions, names, strict=True)
+        for command in expand(
+            line,
+            {"rev": (revision.name,), "dir": (revision.folder,), **given},
+            env=_environment(asked.env),
+            cwd=revision.folder,
+            shell=shell,
+        )
+    ]
     return tuple(found)
 
 

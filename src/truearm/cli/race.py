@@ -24,6 +24,16 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option(
     "-n", "--command-name", "names", multiple=True, metavar="NAME", help="Name of a command; repeatable."
 )
+@click.option(
+    "--rev",
+    "revisions",
+    multiple=True,
+    metavar="REV",
+    help="Run the one command in this revision of the git repository, in a worktree of its own; repeatable. "
+    ". is the working tree as it is; {rev} and {dir} in the command are its name and folder.",
+)
+@click.option("--build", metavar="CMD", help="Run once in each revision before the race; kept in a cache.")
+@click.option("--clean", is_flag=True, help="Remove the worktrees of the revisions after the race.")
 @click.option("--reference", metavar="COMMAND", help="One more command, which the others are compared with.")
 @click.option(
     "--metric",
@@ -128,6 +138,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     truearm race --metric stdout --goal max './train --lr 0.1' './train --lr 0.3'
     truearm race --save r.db 'cmd1' 'cmd2'                and after Ctrl-C or a crash:
     truearm race --resume r.db
+    truearm race --rev main --rev . --build make -- ./bench --size 10    two revisions of a repository
     truearm race -n old './old' -n new './new' --fail-if-worse-than old --tolerance 3%
 
     Each run may be disturbed with a chance of 5% without spoiling the answer (--contamination). Commands run

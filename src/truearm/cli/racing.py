@@ -27,6 +27,7 @@ from truearm.run import run
 from truearm.study import Study
 from truearm.world.commands import Command
 from truearm.world.processes import Measurement, command_source, run_hook, shell_cost, warm_up
+from truearm.world.revisions import checked_out, removed
 from truearm.world.store import Store
 
 __all__ = ["Race", "begun", "in_race", "outcome", "resumed"]
@@ -44,7 +45,12 @@ class Race:
 
 def begun(asked: Asked, stack: ExitStack) -> Race:
     """Return a new race, its log opened on the stack if it is to be saved."""
-    setting, problem = defined(asked)
+    if asked.revisions and not asked.quiet:
+        click.echo(f"Preparing {', '.join(asked.revisions)} ...", err=True)
+    revisions = checked_out(asked.revisions, build=asked.build) if asked.revisions else ()
+    if asked.clean:
+        stack.callback(removed, revisions)
+    setting, problem = defined(asked, revisions)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
     # balanced, because the load of a machine changes while commands are being run
     study = Study.of(problem, policy=TopTwo(first=asked.first, balanced=True), seed=seed)

@@ -1,0 +1,246 @@
+"""How long Python code takes: one number per fresh process, by loops that were calibrated once.
+
+A process draws its hash seed and its place in memory anew, and both change how fast code runs; what is timed in
+one process shares them. So a reading is the median of a few blocks of loops in a process of its own, after a block
+that warms up. Code that cannot be started again, such as a function made inside another one, is timed in this
+process, and the caller is told so. Garbage is not collected while the clock runs, as in `timeit`.
+"""
+
+import builtins
+import gc
+import importlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from truearm.errors import CommandFailed, InvalidArgument
+from truearm.world.commands import neutralized
+
+Code = str | Callable[[], object]
+
+BLOCK = 0.005
+"""Seconds that a block of loops takes at least: 10^5 ticks of the clock, a third of what starting Python takes."""
+
+BLOCKS = 5
+"""Blocks in a process, fewer where one takes long: the median of five bears two that were disturbed."""
+
+LONG = 0.05
+"""Seconds after which no further block is begun."""
+
+_TAIL = 2000
+_WORKER = """
+import gc, json, sys, time
+asked = json.loads(sys.argv[1])
+sys.path[:] = asked["path"]
+source = "def timed(_n, _clock):\\n" + asked["body"]
+names = {"__name__": "__main__"}
+exec(compile(source, "<truearm time>", "exec"), names)
+timed, clock, block, loops = names["timed"], time.perf_counter, asked["block"], asked["loops"]
+gc.disable()
+if loops == 0:
+    loops, took = 1, timed(1, clock)
+    while took < block:
+        loops = loops * min(10, max(2, int(1.2 * block / max(took, 1e-9))))
+        took = timed(loops, clock)
+    print(loops)
+else:
+    begun, took = clock(), []
+    timed(max(1, loops // 4), clock)
+    while len(took) < asked["blocks"] and (not took or clock() - begun < asked["long"]):
+        gc.enable(); gc.collect(); gc.disable()
+        took.append(timed(loops, clock) / loops)
+    took.sort()
+    print(repr((took[len(took) // 2] + took[~(len(took) // 2)]) / 2))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """Code that is timed in fresh processes, and how many loops make a block.
+
+    Parameters
+    ----------
+    text
+        A statement, or a call of an importable function.
+    setup
+        Statements to run before each block, outside of the clock.
+    loops
+        0 until `calibrated`.
+    python
+        The interpreter.
+
+    Examples
+    --------
+    >>> sorting = Timed(text="sorted(x)", setup="x = list(range(100))").calibrated()
+    >>> sorting.loops > 100, 0 < sorting() < 0.001
+    (True, True)
+    """
+
+    text: str
+    setup: str = "pass"
+    loops: int = 0
+    python: str = sys.executable
+
+    def __post_init__(self) -> None:
+        for name, code in (("setup", self.setup), ("statement", self.text)):
+            try:
+                compile(code, f"<{name}>", "exec")
+            except (SyntaxError, ValueError) as error:
+                msg = f"{name} {neutralized(code)!r:.80} is not Python: {error}"
+                raise InvalidArgument(msg) from None
+
+    def calibrated(self) -> "Timed":
+        """Return it with so many loops that a block lasts `BLOCK` or longer."""
+        return replace(self, loops=int(self._answer(0)))
+
+    def __call__(self) -> float:
+        """Return seconds per loop, measured in a process of its own."""
+        return float(self._answer(self.loops))
+
+    def _answer(self, loops: int) -> str:
+        asked = {
+            "path": sys.path,
+            "body": _body(self.text, self.setup),
+            "loops": loops,
+            "block": BLOCK,
+            "blocks": BLOCKS,
+            "long": LONG,
+        }
+        with tempfile.TemporaryFile() as errors:
+            done = subprocess.run(
+                [self.python, "-c", _WORKER, json.dumps(asked)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                check=False,
+                env=os.environ,
+            )
+            errors.seek(0)
+            said = errors.read().decode(errors="replace")
+        lines = done.stdout.decode(errors="replace").split()
+        if done.returncode != 0 or not lines:
+            words = neutralized(said.strip()[-_TAIL:], lines=True) or f"exit code {done.returncode}"
+            msg = f"{neutralized(self.text)!r} failed, timed in a process of its own:\n{words}"
+            raise CommandFailed(msg, command=self.text, exit_code=done.returncode, stderr_tail=said)
+        return lines[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedHere:
+    """A function that is timed in this process, where it shares hash seed and memory with all others.
+
+    Examples
+    --------
+    >>> 0 < TimedHere(function=lambda: sum(range(100))).calibrated()() < 0.001
+    True
+    """
+
+    function: Callable[[], object]
+    loops: int = 0
+
+    def calibrated(self) -> "TimedHere":
+        """Return it with so many loops that a block lasts `BLOCK` or longer."""
+        loops, took = 1, self._block(1)
+        while took < BLOCK:
+            loops *= min(10, max(2, int(1.2 * BLOCK / max(took, 1e-9))))
+            took = self._block(loops)
+        return replace(self, loops=loops)
+
+    def __call__(self) -> float:
+        """Return seconds per loop."""
+        begun, took = time.perf_counter(), list[float]()
+        while len(took) < BLOCKS and (not took or time.perf_counter() - begun < LONG):
+            took.append(self._block(self.loops) / self.loops)
+        return statistics.median(took)
+
+    def _block(self, loops: int) -> float:
+        function, collecting = self.function, gc.isenabled()
+        gc.disable()
+        try:
+            begun = time.perf_counter()
+            for _ in range(loops):
+                function()
+            return time.perf_counter() - begun
+        finally:
+            if collecting:
+                gc.enable()
+
+
+def timed(codes: Mapping[str, Code], setup: str | None = None) -> "Mapping[str, Timed | TimedHere]":
+    """Return what measures each code, calibrated: all in fresh processes, or all in this one if one of them must.
+
+    Parameters
+    ----------
+    codes
+        By name, statements or functions without arguments.
+    setup
+        Statements to run before the statements, outside of the clock.
+
+    Examples
+    --------
+    >>> both = timed({"sum": "sum(x)", "max": "max(x)"}, setup="x = range(9)")
+    >>> [type(code).__name__ for code in both.values()]
+    ['Timed', 'Timed']
+    >>> [type(code).__name__ for code in timed({"a": list, "b": lambda: []}).values()]
+    ['TimedHere', 'TimedHere']
+    """
+    if setup is not None and any(callable(code) for code in codes.values()):
+        msg = "setup goes with statements; a function brings its own"
+        raise InvalidArgument(msg)
+    calls = {name: code if isinstance(code, str) else _call_of(name, code) for name, code in codes.items()}
+    if all(call is not None for call in calls.values()):
+        return {
+            name: Timed(text=str(call), setup=setup or _imports(codes[name])).calibrated()
+            for name, call in calls.items()
+        }
+    return {name: TimedHere(function=_function(name, code)).calibrated() for name, code in codes.items()}
+
+
+def _function(name: str, code: Code) -> Callable[[], object]:
+    if isinstance(code, str):
+        msg = f"{name!r} is a statement, but another code is a function made here; give functions, or statements"
+        raise InvalidArgument(msg)
+    return code
+
+
+def _call_of(name: str, code: Code) -> str | None:
+    """Return the call of a function that a fresh process can import, or None."""
+    if not callable(code):
+        msg = f"{name!r} must be a statement or a function without arguments, but got {code!r:.80}"
+        raise InvalidArgument(msg)
+    return f"{getattr(code, '__qualname__', '')}()" if _imports(code) else None
+
+
+def _imports(code: Code) -> str:
+    """Return the statement that imports a function anew; "" if none does."""
+    if isinstance(code, str):
+        return "pass"
+    module, path = getattr(code, "__module__", None), getattr(code, "__qualname__", "<")
+    if module in (None, "__main__") or "<" in path:
+        return ""
+    found: object = importlib.import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if found is not code:
+        return ""
+    first = path.partition(".")[0]
+    return "pass" if module == builtins.__name__ else f"from {module} import {first}"
+
+
+def _body(text: str, setup: str) -> str:
+    """Return the lines of a function that times loops: names are local to it, as in `timeit`."""
+    indent = "\n    ".join
+    lines = [
+        "    " + indent(setup.split("\n")),
+        "    _begun = _clock()",
+        "    for _i in range(_n):",
+        "        " + "\n        ".join(text.split("\n")),
+        "    return _clock() - _begun",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,239 @@
+"""Revisions on real repositories: checked out once, built once, and errors that say what to do."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from truearm.errors import CommandFailed, InvalidArgument
+from truearm.world.revisions import WORKING_TREE, checked_out, removed
+
+
+def git(folder, *words):
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always"]
+    done = subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def commit(folder, text, message):
+    (folder / "sub").mkdir(exist_ok=True)
+    (folder / "sub" / "bench").write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", message)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "one", "first")
+    git(folder, "tag", "v1")
+    commit(folder, "two", "second")
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return tmp_path / "cache"
+
+
+def test_each_revision_has_its_own_files_in_the_same_folder(repository, cache):
+    (repository / "sub" / "bench").write_text("three")
+    found = checked_out(["v1", "main", "."], start=str(repository / "sub"), cache=cache)
+    assert [Path(r.folder, "bench").read_text() for r in found] == ["one", "two", "three"]
+    assert [r.name for r in found] == ["v1", "main", WORKING_TREE]
+    assert all(Path(r.top).is_relative_to(cache) for r in found[:2])
+    assert git(repository, "status", "--porcelain") == "M sub/bench"  # the user's own tree is as it was
+
+
+def test_a_revision_is_built_once(repository, cache):
+    build = "echo x >> built"
+    for _ in range(2):
+        found = checked_out(["v1", "main"], build=build, start=str(repository), cache=cache)
+    assert [Path(r.folder, "built").read_text() for r in found] == ["x\n", "x\n"]
+    other = checked_out(["v1"], build="echo y >> built", start=str(repository), cache=cache)
+    assert Path(other[0].folder, "built").read_text() == "y\n"  # never on top of another build
+
+
+def test_the_working_tree_is_built_each_time(repository, cache):
+    for _ in range(2):
+        checked_out(["."], build="echo x >> built", start=str(repository), cache=cache)
+    assert (repository / "built").read_text() == "x\nx\n"
+
+
+def test_a_failed_build_says_what_it_said_and_is_tried_again(repository, cache):
+    build = "echo half > product; echo no such header >&2; test -e {flag}".replace("{flag}", str(cache / "flag"))
+    with pytest.raises(
+        CommandFailed, match=r"(?s)--build .* of revision 'v1' ended with exit code 1.*no such header"
+    ):
+        checked_out(["v1"], build=build, start=str(repository), cache=cache)
+    (cache / "flag").touch()
+    assert checked_out(["v1"], build=build, start=str(repository), cache=cache)[0].commit
+
+
+def test_an_unknown_revision_is_named_before_anything_is_built(repository, cache):
+    with pytest.raises(InvalidArgument, match=r"--rev 'mian' is not a revision .* did you mean main\?"):
+        checked_out(["main", "mian"], build="touch built", start=str(repository), cache=cache)
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("name", ["-v1", "--all", "", "v1..main", "no such"])
+def test_words_that_are_no_revision_are_refused(repository, cache, name):
+    with pytest.raises(InvalidArgument, match="is not a revision"):
+        checked_out([name], start=str(repository), cache=cache)
+
+
+def test_a_shallow_clone_says_how_to_get_the_rest(repository, cache, tmp_path):
+    git(tmp_path, "clone", "-q", "--depth", "1", repository.as_uri(), "shallow")
+    with pytest.raises(InvalidArgument, match=r"shallow: `git fetch --unshallow --tags`"):
+        checked_out(["v1"], start=str(tmp_path / "shallow"), cache=cache)
+
+
+def test_submodules_come_along(repository, cache, tmp_path, monkeypatch):
+    part = tmp_path / "part"
+    part.mkdir()
+    git(part, "init", "-q")
+    commit(part, "inner", "part")
+    git(repository, "submodule", "--quiet", "add", str(part), "part")
+    git(repository, "commit", "-qm", "with a part")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.file.allow")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "always")
+    found = checked_out(["main"], start=str(repository), cache=cache)
+    assert Path(found[0].folder, "part", "sub", "bench").read_text() == "inner"
+
+
+def test_a_submodule_that_cannot_be_had_is_told_in_words(repository, cache, tmp_path):
+    part = tmp_path / "part"
+    part.mkdir()
+    git(part, "init", "-q")
+    commit(part, "inner", "part")
+    git(repository, "submodule", "--quiet", "add", str(part), "part")
+    git(repository, "commit", "-qm", "with a part")
+    part.rename(tmp_path / "gone")
+    with pytest.raises(InvalidArgument, match="git submodule failed"):
+        checked_out(["main"], start=str(repository), cache=cache)
+
+
+def test_a_folder_that_a_revision_lacks_is_named(repository, cache):
+    (repository / "new").mkdir()
+    (repository / "new" / "x").touch()
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "new")
+    with pytest.raises(InvalidArgument, match="revision 'v1' has no folder 'new/'"):
+        checked_out(["v1", "main"], start=str(repository / "new"), cache=cache)
+
+
+def test_removed_worktrees_leave_nothing_but_locks(repository, cache):
+    found = checked_out(["v1", "main", "."], start=str(repository), cache=cache)
+    removed(found)
+    assert {p.suffix for p in cache.rglob("*") if p.is_file()} == {".lock"}
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    assert (repository / "sub" / "bench").read_text() == "two"
+    assert Path(checked_out(["v1"], start=str(repository), cache=cache)[0].folder, "sub", "bench").exists()
+
+
+@pytest.mark.parametrize("all_of_it", [False, True])
+def test_a_cache_that_was_deleted_by_hand_is_made_anew(repository, cache, all_of_it):
+    top = Path(checked_out(["v1"], start=str(repository), cache=cache)[0].top)
+    subprocess.run(["rm", "-rf", str(top.parent if all_of_it else top)], check=True)
+    assert Path(checked_out(["v1"], start=str(repository), cache=cache)[0].folder, "sub", "bench").exists()
+
+
+def test_one_commit_under_two_names_is_checked_out_once(repository, cache):
+    found = checked_out(["main", "HEAD"], start=str(repository), cache=cache)
+    assert found[0].top == found[1].top
+    assert [r.name for r in found] == ["main", "HEAD"]
+
+
+SLOW, QUICK = "#!/bin/sh\necho $((100 + $1))\n", "#!/bin/sh\necho $((10 + $1))\n"  # prints what it "took"
+
+
+@pytest.fixture
+def project(repository):
+    """Version 1 is slow, main is quick, and the working tree is slow again."""
+    for text, tag in ((SLOW, "v1"), (QUICK, "v2")):
+        (repository / "bench").write_text(text)
+        (repository / "bench").chmod(0o755)
+        git(repository, "add", "-A")
+        git(repository, "commit", "-qm", tag)
+        git(repository, "tag", "-f", tag)
+    (repository / "bench").write_text(SLOW)
+    return repository
+
+
+def race(folder, cache, *words):
+    return subprocess.run(
+        [sys.executable, "-m", "truearm", "race", "--metric", "stdout", "--goal", "min", *words],
+        cwd=folder,
+        env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_race_of_revisions_finds_the_best_one(project, cache):
+    done = race(project, cache, "--json", "--rev", "v1", "--rev", "v2", "--rev", ".", "--", "./bench", "3")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["best"] == "v2"
+    assert {arm["name"]: arm["observed"] for arm in told["arms"]} == {"v1": 103, "v2": 13, WORKING_TREE: 103}
+    assert any(cache.rglob("*.ready"))
+
+
+def test_clean_leaves_no_worktree(project, cache):
+    done = race(
+        project, cache, "--clean", "--build", "touch made", "--rev", "v1", "--rev", "v2", "--", "./bench 3"
+    )
+    assert done.returncode == 0, done.stderr
+    assert not any(cache.rglob("*.ready"))
+    assert len(git(project, "worktree", "list").splitlines()) == 1
+
+
+def test_placeholders_are_the_name_and_the_folder(project, cache):
+    line = "sh -c 'test -x {dir}/bench && test {rev} != v1; echo $?'"
+    done = race(project, cache, "--json", "--rev", "v1", "--rev", "v2", "--", line)
+    assert {arm["name"]: arm["observed"] for arm in json.loads(done.stdout)["arms"]} == {"v1": 1, "v2": 0}
+
+
+def test_a_gate_names_a_revision(project, cache):
+    done = race(project, cache, "--rev", "v2", "--rev", ".", "--fail-if-worse-than", "v2", "--", "./bench", "3")
+    assert done.returncode == 1, done.stderr
+
+
+def test_parameters_and_revisions_multiply(project, cache):
+    done = race(project, cache, "--json", "--rev", "v1", "--rev", "v2", "-L", "n", "1,2", "--", "./bench", "{n}")
+    assert {arm["name"] for arm in json.loads(done.stdout)["arms"]} == {"v1 1", "v1 2", "v2 1", "v2 2"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--rev", "v1", "--", "./bench"), "a race needs two revisions"),
+        (("--rev", "v1", "--rev", "v2"), "give the command to run in each revision, after --"),
+        (("--build", "make", "echo 1", "echo 2"), "--build goes with revisions; name them with --rev"),
+        (("--clean", "echo 1", "echo 2"), "--clean goes with revisions"),
+        (("--rev", "v1", "--rev", "v9", "--", "./bench"), "--rev 'v9' is not a revision"),
+        (("--rev", "v1", "--rev", "v1", "--", "./bench 1"), "two commands are called 'v1'"),
+        (("--rev", "v1", "--rev", "v2", "--build", "exit 3", "--", "./bench"), "ended with exit code 3"),
+        (("--rev", "v1", "--rev", "v2", "-n", "x", "--", "./bench 1"), "1 names were given for 2 revisions"),
+        (("--rev", "v1", "--rev", "v2", "--reference", "true", "--", "./bench"), "leave one out"),
+    ],
+)
+def test_what_cannot_be_raced_is_said_in_words(project, cache, words, says):
+    done = race(project, cache, *words)
+    assert done.returncode == 2
+    assert says in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_outside_of_a_repository(tmp_path, cache):
+    done = race(tmp_path, cache, "--rev", "v1", "--rev", "v2", "--", "./bench")
+    assert done.returncode == 2
+    assert "--rev needs a git repository" in done.stderr
