@@ -38,7 +38,7 @@ def certificate_of(tapes=TAPES, rule="pooled", *, sign=1, **promises):
         problem=problem,
         rule=rule,
         best="A",
-        entries=(Entered("A", 5),) if rule == "pooled" else (),
+        entries=(Entered("A", 5, 150),) if rule == "pooled" else (),
         claims=claims,
         digest=digest(problem, tapes),
     )
@@ -148,7 +148,7 @@ def test_evidence_of_a_claim_falls_with_contamination():
 def test_a_tolerant_claim_is_checked_against_the_tolerance():
     problem = Problem(arms=("A", "B", "C"), tolerance=4.0)
     claims = tuple(Claim(arm, "B", (150, 120, 60), 1, 0.0, tolerant=True) for arm in "AC")
-    entries = (Entered("B", 0),)
+    entries = (Entered("B", 0, 120),)
     tolerant = Certificate(
         problem=problem, rule="pooled", best="B", entries=entries, claims=claims, digest=digest(problem, TAPES)
     )
@@ -181,10 +181,27 @@ def test_a_best_arm_needs_a_word_against_every_other(rule):
         replace(certificate, claims=certificate.claims[:1]).verify(TAPES)
 
 
-def test_a_stake_cannot_be_older_than_its_readings():
+@pytest.mark.parametrize(
+    "entries",
+    [
+        (Entered("A", 1000, 2000),),
+        (Entered("A", 20, 10),),
+        (Entered("A", 5, 40), Entered("B", 5, 40), Entered("A", 30, 60)),
+    ],
+)
+def test_an_arm_cannot_be_followed_before_its_readings_nor_twice_over_them(entries):
     certificate = certificate_of()
-    with pytest.raises(VerificationError, match="cannot lead since"):
-        replace(certificate, entries=(Entered("A", 1000),)).verify(TAPES)
+    claims = tuple(claim._replace(entered=len(entries)) for claim in certificate.claims)
+    with pytest.raises(VerificationError, match="cannot be followed from"):
+        replace(certificate, entries=entries, claims=claims).verify(TAPES)
+
+
+def test_evidence_of_a_claim_counts_an_entry_up_to_the_date_of_the_claim():
+    """Of one that went on to pull 150 the first 60 or 130 readings; of one that had ended, those until then."""
+    certificate = replace(certificate_of(), entries=(Entered("B", 5, 30), Entered("A", 5, 150)))
+    claim = certificate.claims[1]._replace(entered=2)
+    judge = certificate.judge(claim, TAPES)
+    assert [(e.arm, e.before.n, e.until.n) for e in judge.entries] == [(1, 5, 30), (0, 5, 60)]
 
 
 def test_exclusions_hold_in_the_oriented_scale():
