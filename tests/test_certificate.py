@@ -44,7 +44,7 @@ def certificate_of(tapes=TAPES, rule="pooled", *, sign=1, **promises):
         problem=problem,
         rule=rule,
         best="A",
-        entries=(Entered("A", 5),) if rule == "pooled" else (),
+        entries=(Entered("A", 5, 150),) if rule == "pooled" else (),
         claims=claims,
         digest=digest(problem, tapes),
     )
@@ -173,7 +173,7 @@ def test_evidence_of_a_claim_falls_with_contamination():
 def test_a_tolerant_claim_is_checked_against_the_tolerance():
     problem = Problem(arms=("A", "B", "C"), tolerance=4.0)
     claims = tuple(Claim(arm, "B", (150, 120, 60), 1, 0.0, tolerant=True) for arm in "AC")
-    entries = (Entered("B", 0),)
+    entries = (Entered("B", 0, 120),)
     tolerant = Certificate(
         problem=problem, rule="pooled", best="B", entries=entries, claims=claims, digest=digest(problem, TAPES)
     )
@@ -221,12 +221,35 @@ def test_a_best_arm_needs_a_word_against_every_other():
 
 
 @pytest.mark.parametrize(
+    "entries",
+    [
+        (Entered("A", 1000, 2000),),
+        (Entered("A", 20, 10),),
+        (Entered("A", 5, 40), Entered("B", 5, 40), Entered("A", 30, 60)),
+    ],
+)
+def test_an_arm_cannot_be_followed_before_its_readings_nor_twice_over_them(entries):
+    certificate = certificate_of()
+    claims = tuple(claim._replace(entered=len(entries)) for claim in certificate.claims)
+    with pytest.raises(VerificationError, match="cannot be followed from"):
+        replace(certificate, entries=entries, claims=claims).verify(TAPES)
+
+
+def test_evidence_of_a_claim_counts_an_entry_up_to_the_date_of_the_claim():
+    """Of one that went on to pull 150 the first 60 or 130 readings; of one that had ended, those until then."""
+    certificate = replace(certificate_of(), entries=(Entered("B", 5, 30), Entered("A", 5, 150)))
+    claim = certificate.claims[1]._replace(entered=2)
+    judge = certificate.judge(claim, TAPES)
+    assert [(e.arm, e.before.n, e.until.n) for e in judge.entries] == [(1, 5, 30), (0, 5, 60)]
+
+
+@pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"entries": (Entered("A", 1000),)}, "cannot lead since"),
-        ({"entries": (Entered("A", -1),)}, "cannot lead since"),
-        ({"entries": (Entered("A", 5), Entered("A", 5))}, "names an arm twice"),
-        ({"entries": (Entered("D", 5),)}, "names no arm"),
+        ({"entries": (Entered("A", 1000, 2000),)}, "cannot be followed from"),
+        ({"entries": (Entered("A", -1, 60),)}, "cannot be followed from"),
+        ({"entries": (Entered("A", 5, 60), Entered("A", 5, 60))}, "cannot be followed from"),
+        ({"entries": (Entered("D", 5, 60),)}, "names no arm"),
         ({"claims": tuple(Claim(a, a, c, 1, 9.0) for a, c in COUNTS.items())}, "names no two arms"),
         ({"claims": tuple(Claim(a, "A", (130, 110), 1, 9.0) for a in "CB")}, "not one count per arm"),
         (

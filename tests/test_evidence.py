@@ -12,6 +12,7 @@ from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
     Breakdown,
+    Leg,
     Levels,
     Stake,
     breakdown,
@@ -107,22 +108,83 @@ def test_breakdown_points_of_the_vector():
     assert found == pytest.approx(expected, rel=1e-11)
 
 
-def test_pooled_evidence_of_the_vector():
-    inputs, expected = vector("fs-pooled-W")
-    arms = [Sample.of(values) for values in inputs["arms"]]
-    entries = {
-        e: Stake(arms[e], before=Sample.of(inputs["arms"][e][: inputs["since"][str(e)]]))
-        for e in inputs["entered"]
-    }
-    found = []
-    for i in (1, 2, 0):
-        stakes, cash = portfolio(
-            3,
-            [entries[e] for e in inputs["entered"] if e != i],
-            [Stake(arms[j]) for j in range(3) if j != i],
-        )
-        found.append(pooled(arms[i], stakes, cash, Levels(0.5, 0.5), prior=SIXTEEN).log_value)
-    assert found == close(expected)
+def followed(inputs, judged, segments=None):
+    """Return a judged arm of a vector, what bets against it, and the prefixes that took part."""
+
+    def head(arm, n):
+        told = [value for value in inputs["tapes"][arm][:n] if value != "nan"]
+        return Sample.of(told).merged([], pending=n - len(told))
+
+    whole = {arm: head(arm, len(tape)) for arm, tape in inputs["tapes"].items()}
+    legs = [Leg(head(arm, a), head(arm, b)) for arm, a, b in segments or inputs["segments"] if arm != judged]
+    stake = None if judged == inputs["leader"] else Stake(whole[inputs["leader"]])
+    return whole[judged], portfolio(len(whole), stake, legs)
+
+
+def least_followed(inputs, judged, segments=None):
+    return pooled(*followed(inputs, judged, segments), Levels(0.5, 0.5)).log_value
+
+
+@pytest.mark.parametrize("name", ["ext-follow-1", "ext-follow-2", "ext-follow-pending"])
+def test_evidence_that_follows_the_leader_of_the_vector(name):
+    inputs, expected = vector(name)
+    for arm, value in expected["log_W"].items():
+        assert least_followed(inputs, arm) == close(float(value))
+
+
+def test_a_leg_that_forgets_its_last_batch_is_another_number():
+    inputs, expected = vector("ext-follow-1")
+    forgotten = least_followed(inputs, "C", [["B", 8, 10], ["A", 8, 20]])
+    assert forgotten == close(float(expected["log_W_without_own_segment_closed"]["C"]))
+    assert forgotten > least_followed(inputs, "C")
+
+
+def test_cuts_at_the_judged_arms_own_readings_are_not_enough():
+    """A leg may say more at such a cut than between two: with those alone C would be rejected at delta 0.05."""
+    inputs, expected = vector("ext-follow-2")
+    judged, rivals = followed(inputs, "C")
+    own = [pooled_at(judged, rivals, Levels(0.5, 0.5), cut=cut) for cut in judged.values]
+    own.append(pooled_at(judged, rivals, Levels(0.5, 0.5), cut=math.inf))
+    assert min(own) == close(float(expected["log_W_own_cuts_only"]["C"]))
+    assert pooled(judged, rivals, Levels(0.5, 0.5)).log_value < math.log(20) < min(own)
+
+
+def definition(judged, whole, legs, cut, k):
+    """Return log W at a cut from counts alone: legs and the leader as (readings, start, end, closed)."""
+
+    def log_m(tape, closed):
+        low = [x <= cut if closed else x < cut for x in tape]
+        return float(log_mixture(sum(low), len(low), 0.5))
+
+    follow = sum(log_m(tape[:end], c) - log_m(tape[:start], c) for tape, start, end, c in legs)
+    own = float(log_mixture(sum(x >= cut for x in judged), len(judged), 0.5))
+    return own + np.logaddexp(math.log(0.95) + follow, math.log(0.05 / (k - 1)) + log_m(*whole))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.integers(0, 2**32 - 1), st.sampled_from([1, 4, 40]))
+def test_the_infimum_is_that_over_all_cuts(data, seed, coarse):
+    """Every value that occurs, and every gap between two, is a cut (evidence T5', section 11)."""
+    rng = np.random.default_rng(seed)
+    sizes = data.draw(st.lists(st.integers(1, 60), min_size=3, max_size=3))
+    tapes = [np.round(rng.normal(data.draw(st.integers(-1, 1)), 1, n) * coarse) / coarse for n in sizes]
+    closed = data.draw(st.lists(st.booleans(), min_size=2, max_size=2))
+    ends = [sorted(data.draw(st.lists(st.integers(0, len(t)), min_size=4, max_size=4))) for t in tapes[1:]]
+    legs = [(tapes[1], *ends[0][:2], closed[0]), (tapes[2], *ends[1][:2], closed[1])]
+    legs += [(tapes[1], *ends[0][2:], closed[0])]
+    values = np.unique(np.concatenate(tapes))
+    cuts = [*values, *((values[1:] + values[:-1]) / 2), values[0] - 1, values[-1] + 1]
+    whole = (tapes[1], closed[0])
+    expected = min(definition(tapes[0], whole, legs, cut, 3) for cut in cuts)
+    made = [Leg(Sample.of(t[:a]), Sample.of(t[:b]), c) for t, a, b, c in legs]
+    rivals = portfolio(3, Stake(Sample.of(tapes[1]), closed[0]), made)
+    found = pooled(Sample.of(tapes[0]), rivals, Levels(0.5, 0.5))
+    assert found.log_value == pytest.approx(expected, abs=1e-9)
+    at = pooled_at(Sample.of(tapes[0]), rivals, Levels(0.5, 0.5), cut=found.cut)
+    assert at == pytest.approx(expected, abs=1e-9)
+    for bar in (expected - 1e-6, expected + 1e-6):
+        soon = pooled(Sample.of(tapes[0]), rivals, Levels(0.5, 0.5), enough=bar).log_value
+        assert (soon >= bar) == (expected >= bar)
 
 
 def test_certified_tolerance_of_the_vector():
@@ -244,17 +306,6 @@ def test_no_level_no_evidence():
     assert log_mixture([0, 5], 10, 0.0).tolist() == [0.0, 0.0]
     x, y = np.arange(100.0) + 1000, np.arange(100.0)
     assert is_better(x, y, quantile=0.1, contamination=Contamination(0.2, "malicious")).better is False
-
-
-def test_pooled_at_bounds_the_minimum_from_above():
-    rng = np.random.default_rng(5)
-    arms = [Sample.of(rng.normal(m, 1, 300)) for m in (0.5, 0.0, 0.0)]
-    stakes, cash = portfolio(3, [Stake(arms[0])])
-    exact = pooled(arms[1], stakes, cash, Levels(0.5, 0.5))
-    cuts = [*arms[1].values, math.inf]
-    at = [pooled_at(arms[1], stakes, cash, Levels(0.5, 0.5), cut=cut) for cut in cuts]
-    assert min(at) == pytest.approx(exact.log_value, abs=1e-9)
-    assert at[exact.rank] == pytest.approx(exact.log_value, abs=1e-9)
 
 
 def test_breakdown_is_half_for_a_causal_malicious_adversary():
@@ -430,10 +481,10 @@ def test_default_prior_is_the_recommended_one():
     assert Prior((16.0, 512.0), (0.6, 0.4)) == DEFAULT_PRIOR
 
 
-def test_an_arm_without_rivals_that_led_is_judged_by_the_cash_alone():
+def test_an_arm_that_alone_was_followed_is_judged_by_its_own_readings():
     judged = Sample.of(np.arange(20.0))
-    found = pooled(judged, *portfolio(4, []), Levels(0.5, 0.5))
-    assert found.log_value <= math.log(0.5) + 1e-12
+    found = pooled(judged, portfolio(4, None, ()), Levels(0.5, 0.5))
+    assert found.log_value <= math.log(0.95) + 1e-12
 
 
 @given(

@@ -69,7 +69,7 @@ def with_claims(tapes, counts, **promises):
     """Return a certified result whose rivals were rejected at the given counts."""
     problem = Problem(arms=tuple(tapes), **promises)
     best, *rivals = problem.arms
-    entries = (Entered(best, 0),)
+    entries = (Entered(best, 0, len(tapes[best])),)
     claims = tuple(Claim(arm, best, counts, 1, 0.0) for arm in rivals)
     draft = Certificate(problem=problem, rule="pooled", best=best, entries=entries, claims=claims, digest="")
     claims = tuple(c._replace(log_evidence=draft.evidence(c, tapes)(None)) for c in claims)

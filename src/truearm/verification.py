@@ -370,9 +370,7 @@ def _check_claims(certificate: Certificate, tapes: Tapes) -> None:
     derived = rule_for(problem, design=certificate.design, ordered=rule == "pooled")
     _checked(rule in (None, derived), f"certificate.rule is {rule!r}, but the problem asks for {derived!r}")
     _checked(rule is not None or not certificate.claims, "certificate.claims rest on no rule")
-    seats = [entry.arm for entry in certificate.entries]
-    _checked(len(set(seats)) == len(seats), "certificate.entries names an arm twice")
-    _checked(set(seats) <= set(problem.arms), "certificate.entries names no arm of the problem")
+    _check_followed(certificate, tapes)
     judged = {claim.arm for claim in certificate.claims} | {e.arm for e in certificate.exclusions}
     silent = [arm for arm in problem.arms if arm != certificate.best and arm not in judged]
     _checked(certificate.best is None or not silent, f"the certificate says nothing against {silent}")
@@ -394,6 +392,16 @@ def _check_claims(certificate: Certificate, tapes: Tapes) -> None:
         _checked(upper.value <= lower.value, f"the bounds given do not exclude {exclusion.arm!r}")
 
 
+def _check_followed(certificate: Certificate, tapes: Tapes) -> None:
+    """Raise if a reading would be bet on twice, or before it was taken (evidence T5')."""
+    followed = dict.fromkeys(certificate.problem.arms, 0)
+    for arm, since, until in certificate.entries:
+        _checked(arm in followed, "certificate.entries names no arm of the problem")
+        right = followed[arm] <= since <= until <= len(tapes.get(arm, ()))
+        _checked(right, f"{arm!r} cannot be followed from pull {since} to pull {until}")
+        followed[arm] = until
+
+
 def _check_dates(
     certificate: Certificate, claim: Claim, tapes: Tapes, before: tuple[int, ...], where: str
 ) -> None:
@@ -408,9 +416,8 @@ def _check_dates(
             early <= counts[arm] <= most, f"{where}.counts has {counts[arm]} of {arm!r}, not {early} to {most}"
         )
     _checked(0 <= claim.entered <= len(entries), f"{where}.entered is {claim.entered} of {len(entries)}")
-    for entry in entries[: claim.entered]:
-        right = 0 <= entry.since <= counts[entry.arm]
-        _checked(right, f"{entry.arm!r} cannot lead since pull {entry.since} of {counts[entry.arm]}")
+    for arm, since, _ in entries[: claim.entered]:
+        _checked(since <= counts[arm], f"{arm!r} cannot be followed from pull {since} of {counts[arm]}")
     _checked(not claim.tolerant or bool(certificate.problem.tolerance), f"{where} is tolerant without a tolerance")
 
 

@@ -13,6 +13,7 @@ from scipy.stats import norm
 from truearm.bounds.mixture import log_mixture
 from truearm.evidence import (
     Judge,
+    Leg,
     Levels,
     Stake,
     breakdown_point,
@@ -250,24 +251,41 @@ def test_a_certified_tolerance_below_the_true_gap_is_seldom_wrong(runs):
 
 @pytest.mark.parametrize("runs", [100, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("k", [3, 6])
-def test_the_best_arm_is_ever_rejected_by_pooled_evidence_this_seldom(runs, k):
-    # all arms are zeros and ones in equal parts; the judged one has the best median by selection
+def test_the_best_arm_is_ever_rejected_by_evidence_that_follows_the_leader_this_seldom(runs, k):
+    """T5': all arms are fair coins, the judged one is the best by selection; power 0.92 at three times delta.
+
+    The leader is whoever has the most ones, and leads until another has. Nearly all wealth is in legs.
+    """
     rng = np.random.default_rng(22)
-    failures = []
-    for _ in range(runs):
-        arms = (rng.random((k, 200)) < 0.5).astype(float)
-        order = [int(j) + 1 for j in np.argsort(-arms[1:, :8].sum(axis=1), kind="stable")]
-        failures.append(
-            any(rejected(arms[:, :n], order, entered=8) for n in np.unique(np.geomspace(9, 200, 15).astype(int)))
-        )
+    failures = [ever_rejected((rng.random((k, 200)) < 0.5).astype(float), closing=True) for _ in range(runs)]
     assert kept(failures, DELTA)
 
 
-def rejected(arms, order, entered):
-    """Say whether arm 0 is rejected; its rivals became leaders in this order when each had `entered` readings."""
-    bets = [Stake(Sample.of(arms[j]), before=Sample.of(arms[j][:entered])) for j in order]
-    stakes, cash = portfolio(len(arms), bets)
-    return pooled(Sample.of(arms[0]), stakes, cash, Levels(0.5, 0.5)).log_value >= math.log(1 / DELTA)
+def test_a_leg_must_end_with_the_batch_that_lost_the_lead():
+    """The same with that batch left out of the leg: in 300 runs the best of six coins was rejected in 1 of 5."""
+    rng = np.random.default_rng(22)
+    failures = [ever_rejected((rng.random((6, 200)) < 0.5).astype(float), closing=False) for _ in range(300)]
+    assert broken(failures, DELTA)
+
+
+def ever_rejected(arms, *, closing):
+    """Say whether arm 0 is ever rejected, all pulled alike; `closing` if a leg ends with the last batch."""
+    legs, running, before = [], None, 8
+    for n in np.unique(np.geomspace(9, 200, 25).astype(int)):
+        ones = arms[:, :n].sum(axis=1)
+        leader = int(np.argmax(ones))
+        if running is not None and arms[running[0], :n].sum() < ones[leader]:
+            legs.append((*running, int(n) if closing else before))
+            running = None
+        running = running or (leader, int(n))
+        now = [leg for leg in [*legs, (*running, int(n))] if leg[0] != 0]
+        made = [Leg(Sample.of(arms[j][:a]), Sample.of(arms[j][:b])) for j, a, b in now]
+        whole = Stake(Sample.of(arms[running[0]][:n])) if running[0] else None
+        found = pooled(Sample.of(arms[0][:n]), portfolio(len(arms), whole, made), Levels(0.5, 0.5))
+        if found.log_value >= math.log(1 / DELTA):
+            return True
+        before = int(n)
+    return False
 
 
 @pytest.mark.parametrize("missing", ["worst", "independent"])
