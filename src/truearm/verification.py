@@ -304,9 +304,9 @@ class _OfRows(NamedTuple):
 
     @property
     def trust(self) -> tuple[str, ...]:
-        of_units = () if self.units is None else (f"one reading per {self.units.name}; give the table of rows",)
-        of_rows = (f"a doubt about the rows {doubt.detail}".rstrip() for doubt in self.doubts)
-        return (*of_units, *(f"{doubt}; give the table of rows" for doubt in of_rows))
+        of_units = () if self.units is None else (f"one reading per {self.units.name!r}; give the table of rows",)
+        columns = (f", of the column {doubt.detail!r}" if doubt.detail else "" for doubt in self.doubts)
+        return (*of_units, *(f"a doubt about the rows{column}; give their table" for column in columns))
 
 
 # What can be said without deciding again
