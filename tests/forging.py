@@ -165,7 +165,17 @@ def changes(value, names):
     if isinstance(value, bool):
         return [not value, None]
     if isinstance(value, int | float):
-        return [value + 1, value - 1, -value - 1, value * 1.001 + 1e-4, 0 if value else 7, None, "inf", 10**6]
+        return [
+            value + 1,
+            value - 1,
+            -value - 1,
+            value * 1.001 + 1e-4,
+            0 if value else 7,
+            None,
+            "inf",
+            10**6,
+            10**400,
+        ]
     if isinstance(value, str):
         others = [
             name for name in (*names, "certified", "exhausted", "pooled", "causal", "fixed") if name != value

@@ -12,7 +12,9 @@ import forging
 from truearm.analysis import analyze
 from truearm.claims.certificate import Entered, Status
 from truearm.errors import InvalidArgument, TruearmError, VerificationError
+from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
+from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem
 from truearm.report.export import document
 from truearm.study import Study
@@ -296,6 +298,53 @@ def test_a_study_of_ones_own_policy_is_on_trust_without_it():
     assert study.result.certificate.origin.by is None
     assert "who decided" in str(verify(study.result))
     assert verify(study.result, policy=Mine())
+
+
+POLICIES = (TopTwo(), TopTwo(balanced=True), TopTwo(patient=True), Lucb(), Elimination())
+
+
+def story(seed):
+    """Return a study after asks and tells in any order, batches, releases, readings of all kinds, and a stop."""
+    rng = np.random.default_rng(seed)
+    some = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
+    problem = Problem(
+        arms=forging.arms(int(rng.integers(1, 5))),
+        goal=some("max", "min"),
+        contamination=some(None, 0.05, 0.1),
+        missing=some("worst", "independent"),
+        regularity=forging.REGULAR,
+    )
+    budget = int(rng.integers(0, 300))
+    study = Study.of(problem, policy=some(*POLICIES), max_pulls=budget, seed=some(None, seed))
+    out, digits = [], some(0, 9)
+
+    def reading(arm):
+        odd = some(*[None] * 60, np.nan, np.inf, -np.inf)
+        return round(rng.normal(1.5 * (arm == "A")), digits) if odd is None else odd
+
+    for _ in range(int(rng.integers(1, 600))):
+        if not out and rng.random() < 0.1:
+            study.tell_arrays({arm: [reading(arm) for _ in range(n)] for arm, n in study.ask_counts().items()})
+        elif rng.random() < 0.3:
+            out += study.ask(some(None, 1, 2, 5)) if not study.done else []
+        elif out:
+            pull = out.pop(int(rng.integers(len(out))))
+            study.release(pull) if rng.random() < 0.02 and not study.done else study.tell(pull, reading(pull.arm))
+    study.stop()
+    return study
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(25), pytest.param(range(25, 600), marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_whatever_happened_is_verified(seeds):
+    overlapping = 0
+    for study in map(story, seeds):
+        data = json.loads(json.dumps(study.result.to_dict(readings=True), allow_nan=False))
+        assert verify(data)
+        assert verify(study.result, study)
+        overlapping += study.result.certificate.origin.overlapping
+    assert 0 < overlapping < len(seeds)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -457,7 +457,10 @@ def _differences(given: Any, found: Any, path: _Path = ()) -> Iterator[tuple[_Pa
 def _same(given: Any, found: Any) -> bool:  # noqa: ANN401
     """Tell whether two parts mean the same: numbers up to rounding, all else exactly."""
     if _is_number(given) and _is_number(found):
-        return bool(given == found) or math.isclose(given, found, rel_tol=ACCURACY)
+        try:
+            return bool(given == found) or math.isclose(given, found, rel_tol=ACCURACY)
+        except OverflowError:  # a whole number beyond all floats
+            return False
     return type(given) is type(found) and bool(given == found)
 
 
