@@ -14,7 +14,8 @@ def test_the_version_is_the_packages():
 def test_help_lists_every_verb():
     shown = CliRunner().invoke(main, ["-h"]).output
     assert all(
-        verb in shown for verb in ("race", "analyze", "plan", "simulate", "next", "tell", "status", "report")
+        verb in shown
+        for verb in ("race", "analyze", "plan", "simulate", "next", "tell", "status", "report", "verify")
     )
 
 

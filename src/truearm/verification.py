@@ -304,9 +304,9 @@ class _OfRows(NamedTuple):
 
     @property
     def trust(self) -> tuple[str, ...]:
-        of_units = () if self.units is None else (f"one reading per {self.units.name}; give the table of rows",)
-        of_rows = (f"a doubt about the rows {doubt.detail}".rstrip() for doubt in self.doubts)
-        return (*of_units, *(f"{doubt}; give the table of rows" for doubt in of_rows))
+        of_units = () if self.units is None else (f"one reading per {self.units.name!r}; give the table of rows",)
+        columns = (f", of the column {doubt.detail!r}" if doubt.detail else "" for doubt in self.doubts)
+        return (*of_units, *(f"a doubt about the rows{column}; give their table" for column in columns))
 
 
 # What can be said without deciding again
@@ -464,7 +464,10 @@ def _differences(given: Any, found: Any, path: _Path = ()) -> Iterator[tuple[_Pa
 def _same(given: Any, found: Any) -> bool:  # noqa: ANN401
     """Tell whether two parts mean the same: numbers up to rounding, all else exactly."""
     if _is_number(given) and _is_number(found):
-        return bool(given == found) or math.isclose(given, found, rel_tol=ACCURACY)
+        try:
+            return bool(given == found) or math.isclose(given, found, rel_tol=ACCURACY)
+        except OverflowError:  # a whole number beyond all floats
+            return False
     return type(given) is type(found) and bool(given == found)
 
 

@@ -17,6 +17,7 @@ _VERBS = {
     "tell": "studies",
     "status": "studies",
     "report": "studies",
+    "verify": "verify",
 }
 
 

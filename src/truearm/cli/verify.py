@@ -1,0 +1,130 @@
+"""`truearm verify`: whether a result follows from its readings."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from truearm.claims.certificate import Tapes
+from truearm.claims.plain import from_plain
+from truearm.claims.wording import name_of
+from truearm.cli import options
+from truearm.errors import InvalidArgument, ProtocolError, VerificationError
+from truearm.report.export import json_text
+from truearm.study import Study
+from truearm.verification import Verified, verify
+from truearm.world import files
+from truearm.world.frames import Collected
+from truearm.world.store import Store
+
+FAILED, TRUSTED = 1, 3  # exit codes: not verified, and verified but for what was taken on trust
+_SQLITE = b"SQLite format 3\0"
+
+
+@click.command("verify")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("readings", type=click.Path(exists=True, dir_okay=False), required=False)
+@click.option("--arm", metavar="COLUMN", help="The column of READINGS that names the arm.")
+@click.option("--value", metavar="COLUMN", help="The column of READINGS that holds the reading.")
+@options.unit_option
+@options.order_option
+@click.option(
+    "--kind",
+    type=click.Choice(sorted(set(files.FORMATS.values()))),
+    help="What READINGS is, if its ending does not say.",
+)
+@options.json_option
+def verify_command(file: str, readings: str | None, *, as_json: bool, **roles: Any) -> None:  # noqa: ANN401
+    """Decide again from the readings, and compare everything that FILE says.
+
+    \b
+    truearm verify result.json                        what --json printed, with its readings
+    truearm verify result.json run.db                 ... by the log of the study
+    truearm verify found.json data.csv --arm variant --value ms
+    truearm verify run.db                             does a log follow from its own beginning?
+
+    Ends with 0 if everything follows, with 1 if something does not and says what, with 3 if it follows as far as
+    it can be recomputed and the rest is on trust.
+    """  # noqa: D301 - click wants the control character
+    try:
+        if _is_log(file):
+            found = log_verified(file)
+        else:
+            found = verify(_result(file), None if readings is None else _readings(readings, roles))
+    except VerificationError as error:
+        click.echo(json_text(_plain(None, str(error))) if as_json else f"Not verified: {error}.")
+        sys.exit(FAILED)
+    click.echo(json_text(_plain(found)) if as_json else told(found, file))
+    sys.exit(0 if found else TRUSTED)
+
+
+def log_verified(path: str) -> Verified:
+    """Check a log by itself: every pull it handed out must follow from its definition and what was told before.
+
+    The one place where the check of a log is called.
+    """
+    try:
+        _replayed(path)
+    except ProtocolError as error:
+        msg = f"{path}: {error}"
+        raise VerificationError(msg) from None
+    return Verified()
+
+
+def told(found: Verified, file: str) -> str:
+    """Return what was found as lines of text.
+
+    Examples
+    --------
+    >>> print(told(Verified(("the order of pulls",), ("machine",)), "r.json"))
+    Verified with trust in: the order of pulls.
+    Not a part of the certificate: machine.
+    """
+    lines = [f"Verified: {name_of(file)} follows from its readings." if found else f"V{str(found)[1:]}."]
+    if found.beside:
+        lines.append(f"Not a part of the certificate: {', '.join(map(name_of, found.beside))}.")
+    return "\n".join(lines)
+
+
+def _plain(found: Verified | None, failed: str | None = None) -> dict[str, Any]:
+    trust, beside = (found.trust, found.beside) if found is not None else ((), ())
+    return {"verified": bool(found), "trust": list(trust), "beside": list(beside), "failed": failed}
+
+
+def _is_log(path: str) -> bool:
+    with Path(path).open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def _replayed(path: str) -> Study:
+    with Store(path) as store:
+        return Study.replay(store.definition, (entry.event for entry in store.events()))
+
+
+def _result(path: str) -> Any:  # noqa: ANN401 - whatever the file holds; `verify` refuses what is none
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        msg = f"{path} is neither JSON nor a log; give what --json printed"
+        raise InvalidArgument(msg) from None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        msg = f"{path} is not JSON: {error}"
+        raise InvalidArgument(msg) from None
+
+
+def _readings(path: str, roles: Mapping[str, Any]) -> Tapes | Collected | Study:
+    """Return the readings of a log, of a document that carries them, of a plain JSON object, or of a table."""
+    if _is_log(path):
+        return _replayed(path)
+    if Path(path).suffix == ".json" and not any(roles.values()):
+        data = _result(path)
+        held = data.get("readings", data) if isinstance(data, dict) else None
+        if isinstance(held, dict) and all(isinstance(tape, list) for tape in held.values()):
+            tapes: Tapes = from_plain(Mapping[str, tuple[float | None, ...]], held, "readings")
+            return tapes
+    return options.collected(path, **roles)

@@ -1,0 +1,206 @@
+"""Genuine results of many kinds as their JSON, and every small way to tamper with one."""
+
+import copy
+import json
+import math
+from functools import cache
+
+import numpy as np
+
+from truearm.analysis import analyze
+from truearm.policies.elimination import Elimination
+from truearm.policies.lucb import Lucb
+from truearm.policies.toptwo import TopTwo
+from truearm.policies.uniform import Uniform
+from truearm.problem import Contamination, Handicap, Problem, Regularity, Tolerance
+from truearm.study import Study
+
+REGULAR = Regularity(B=3.0, m2=1.0, reach=0.25)
+
+
+def told(problem, means, *, policy="toptwo", seed=1, max_pulls=1500, holes=0.0, drift=0.0, spread=1.0):
+    """Return a study that took whole batches of normal readings."""
+    rng, study = np.random.default_rng(seed), Study.of(problem, policy=policy, max_pulls=max_pulls)
+    place = dict.fromkeys(problem.arms, 0)
+    while counts := study.ask_counts():
+        readings = {}
+        for arm, n in counts.items():
+            at = np.arange(place[arm], place[arm] + n)
+            drawn = rng.normal(means[problem.arms.index(arm)], spread, n) + drift * at
+            readings[arm] = np.where(rng.random(n) < holes, np.nan, drawn)
+            place[arm] += n
+        study.tell_arrays(readings)
+    return study
+
+
+def late(problem, means, *, seed=1, workers=5, stop=None):
+    """Return a study whose workers come back in any order; stopped with pulls out after so many readings."""
+    rng, study, out, n = np.random.default_rng(seed), Study.of(problem, max_pulls=600, seed=7), [], 0
+    while not study.done and n != stop:
+        out += study.ask(workers - len(out)) if len(out) < workers else []
+        pull = out.pop(int(rng.integers(len(out))))
+        study.tell(pull, float(rng.normal(means[problem.arms.index(pull.arm)])))
+        n += 1
+    study.stop()
+    return study
+
+
+def pending():
+    """Return a study that was stopped in the middle of a batch, with pulls out and pulls never handed out."""
+    rng, study = np.random.default_rng(3), Study.of(Problem(arms=("A", "B", "C")))
+    for pull in study.ask(30)[:20]:
+        study.tell(pull, rng.normal())
+    study.stop()
+    return study
+
+
+def arms(k):
+    return tuple("ABCDEFGH"[:k])
+
+
+def frame(k=3, n=120, *, gap=1.5, seed=5, holes=0.0, drift=0.0):
+    rng = np.random.default_rng(seed)
+    columns = {arm: rng.normal(-gap * i, 1, n) + drift * np.arange(n) for i, arm in enumerate(arms(k))}
+    return {arm: np.where(rng.random(n) < holes, np.nan, column) for arm, column in columns.items()}
+
+
+STUDIES = {
+    "certified": lambda: told(Problem(arms=arms(3)), (2, 0, 0.2)),
+    "separated": lambda: told(Problem(arms=arms(2), contamination=None, goal="min"), (0, 1)),
+    "five arms": lambda: told(Problem(arms=arms(5), goal="min", delta=0.1), (5, 3, 4, 6, 4.5)),
+    "tolerable": lambda: told(Problem(arms=arms(3), tolerance=1.0), (0.2, 0, 0.1)),
+    "within a ratio": lambda: told(
+        Problem(arms=arms(2), tolerance=Tolerance.of("20%"), goal="min"), (10, 10.1), spread=0.3
+    ),
+    "indistinguishable": lambda: told(Problem(arms=arms(2), contamination=0.2), (0, 0), seed=2),
+    "exhausted": lambda: told(Problem(arms=arms(3)), (0.1, 0, -3), max_pulls=200),
+    "drifting": lambda: told(Problem(arms=arms(2)), (0.1, 0), drift=0.5),
+    "too many missing": lambda: told(Problem(arms=arms(2), missing="independent"), (0, 0), holes=0.5),
+    "missing": lambda: told(Problem(arms=arms(3)), (3, 0, 0), holes=0.05),
+    "clairvoyant": lambda: told(Problem(arms=arms(2), contamination=Contamination(0.02, "prescient")), (2, 0)),
+    "malicious": lambda: told(
+        Problem(arms=arms(3), contamination=Contamination(0.02, "malicious", causal=True)), (2, 0, 0)
+    ),
+    "dependent": lambda: told(Problem(arms=arms(2), dependent_arms=True), (2, 0)),
+    "quantile": lambda: told(Problem(arms=arms(2), quantile=0.9, goal="min"), (0, 2)),
+    "balanced": lambda: told(Problem(arms=arms(3)), (2, 0, 1), policy=TopTwo(balanced=True)),
+    "handicap": lambda: told(
+        Problem(arms=arms(2), goal="min", handicap=Handicap("A", Tolerance.of("5%"))), (100, 101), spread=0.5
+    ),
+    "ties": lambda: told(Problem(arms=arms(3)), (1, 1, 0), spread=0.0),
+    "elimination": lambda: told(
+        Problem(arms=arms(3), regularity=REGULAR, contamination=None),
+        (6, 0, 3),
+        policy=Elimination(),
+        max_pulls=20_000,
+    ),
+    "elimination as printed": lambda: told(
+        Problem(arms=arms(2), regularity=REGULAR), (6, 0), policy=Elimination("paper"), max_pulls=20_000
+    ),
+    "uniform": lambda: told(
+        Problem(arms=arms(3), regularity=REGULAR, tolerance=2.0, contamination=None),
+        (1, 0, 0.5),
+        policy=Uniform(),
+        max_pulls=20_000,
+    ),
+    "lucb": lambda: told(Problem(arms=arms(3)), (2, 0, 1), policy=Lucb()),
+    "lucb with slack": lambda: told(Problem(arms=arms(2), tolerance=0.5), (0.3, 0), policy=Lucb("dkw", slack=0.1)),
+    "pending": pending,
+    "late": lambda: late(Problem(arms=arms(3)), (1.5, 0, 0.2)),
+    "late and stopped": lambda: late(Problem(arms=arms(2)), (1.5, 0), stop=60),
+}
+ANALYSES = {
+    "analyzed": lambda: (frame(), {}),
+    "analyzed, fixed": lambda: (frame(), {"design": "fixed", "goal": "min"}),
+    "analyzed, pairs": lambda: (frame(4, 60, gap=0.7), {"pairs": True}),
+    "analyzed, not decided": lambda: (frame(gap=0.05), {"contamination": 0.1}),
+    "analyzed, tolerable": lambda: (frame(gap=0.05), {"tolerance": 1.0}),
+    "analyzed, dependent": lambda: (frame(), {"dependent_arms": True}),
+    "analyzed, missing": lambda: (frame(holes=0.05), {"missing": "independent", "contamination": 0.1}),
+    "analyzed, drifting": lambda: (frame(drift=0.1), {"order": "rows"}),
+    "analyzed, prescient": lambda: (frame(), {"contamination": Contamination(0.02, "prescient")}),
+}
+NAMES = (*STUDIES, *ANALYSES)
+
+
+def plain(tape):
+    return [None if x is None else x if math.isfinite(x) else str(float(x)) for x in map(_float, tape)]
+
+
+def _float(x):
+    return None if x is None else float(x)
+
+
+@cache
+def _text(name):
+    if name in STUDIES:
+        return json.dumps(STUDIES[name]().result.to_dict(readings=True), allow_nan=False)
+    tapes, options = ANALYSES[name]()
+    found = {**analyze(tapes, **options).to_dict(), "readings": {arm: plain(tape) for arm, tape in tapes.items()}}
+    return json.dumps(found, allow_nan=False)
+
+
+def genuine(name):
+    return json.loads(_text(name))
+
+
+def places(value, path=()):
+    """Iterate over the paths of all parts of a document, its readings and its log left out."""
+    if path:
+        yield path
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        if path or key not in ("readings", "events"):
+            yield from places(part, (*path, key))
+
+
+def part(data, path):
+    for key in path:
+        data = data[key]
+    return data
+
+
+def changes(value, names):
+    """Return other values for a part; of a list also one that lacks, repeats or swaps parts."""
+    if isinstance(value, bool):
+        return [not value, None]
+    if isinstance(value, int | float):
+        return [
+            value + 1,
+            value - 1,
+            -value - 1,
+            value * 1.001 + 1e-4,
+            0 if value else 7,
+            None,
+            "inf",
+            10**6,
+            10**400,
+        ]
+    if isinstance(value, str):
+        others = [
+            name for name in (*names, "certified", "exhausted", "pooled", "causal", "fixed") if name != value
+        ]
+        return [*others[:4], value + "x", "", None, 1]
+    if value is None:
+        return [0, 0.25, names[0], True, "inf"]
+    if isinstance(value, list):
+        made = [[*value, *value[:1]] if value else [names[0]], [*value, *names[:1]], None]
+        return [*made, value[:-1], value[1:], value[::-1]] if value else made
+    return [None, {}, *({k: v for k, v in value.items() if k != key} for key in value)]
+
+
+def forgeries(data):
+    """Iterate over all tampered documents, each with the path to what was changed."""
+    names = list(data["pulls"]["arms"])
+    for path in places(data):
+        value = part(data, path)
+        for other in changes(value, names):
+            if other == value and type(other) is type(value):
+                continue
+            forged = copy.copy(data)
+            at = forged
+            for key in path[:-1]:
+                at[key] = copy.copy(at[key])
+                at = at[key]
+            at[path[-1]] = other
+            yield path, other, forged

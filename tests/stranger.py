@@ -1,0 +1,318 @@
+"""A verifier of claims, made from docs/certificate.md alone: nothing here but the standard library."""
+
+import hashlib
+import math
+import struct
+from bisect import bisect_left, bisect_right
+from functools import cache
+
+PRIOR = ((16.0, 0.6), (512.0, 0.4))
+
+
+class Wrong(Exception):
+    """A part of a document that does not follow."""
+
+
+def check(right, what):
+    if not right:
+        raise Wrong(what)
+
+
+def close(one, other, accuracy=1e-6):
+    return one == other or math.isclose(one, other, rel_tol=accuracy)
+
+
+def tapes_of(document):
+    return {arm: [None if x is None else float(x) for x in tape] for arm, tape in document["readings"].items()}
+
+
+def digest_of(arms, tapes):
+    """Return the fingerprint of the readings."""
+    mark = hashlib.sha256()
+    for arm in arms:
+        tape = tapes[arm]
+        told = bytes(x is not None for x in tape)
+        values = b"".join(
+            bytes.fromhex("000000000000f87f")
+            if x is not None and math.isnan(x)
+            else struct.pack("<d", (x or 0.0) + 0.0)
+            for x in tape
+        )
+        for piece in (arm.encode(), told, values):
+            mark.update(struct.pack("<Q", len(piece)) + piece)
+    return mark.hexdigest()
+
+
+# The mixture
+
+
+def log_partial_beta(a, b, x):
+    """Return the logarithm of the integral of t^(a-1) (1-t)^(b-1) over 0 < t < x."""
+    if x < (a + 1) / (a + b + 2):
+        return a * math.log(x) + b * math.log1p(-x) - math.log(a) + math.log(fraction(a, b, x))
+    whole = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+    rest = b * math.log1p(-x) + a * math.log(x) - math.log(b) + math.log(fraction(b, a, 1 - x))
+    return whole + math.log1p(-math.exp(rest - whole))
+
+
+def fraction(a, b, x):
+    """Return the classical continued fraction of the incomplete beta function, by Lentz's method."""
+    d = 1 / (1 - (a + b) * x / (a + 1))
+    c, h = 1.0, d
+    for m in range(1, 5000):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d, c = 1 / (1 + even * d), 1 + even / c
+        h *= d * c
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d, c = 1 / (1 + odd * d), 1 + odd / c
+        h *= d * c
+        if abs(d * c - 1) < 1e-14:
+            break
+    return h
+
+
+@cache
+def log_m(s, n, p):
+    if p <= 0:
+        return 0.0
+    logs = [
+        math.log(w) + log_partial_beta(c * p + s, c * (1 - p) + n - s, p) - log_partial_beta(c * p, c * (1 - p), p)
+        for c, w in PRIOR
+    ]
+    return log_sum(logs) - s * math.log(p) - (n - s) * math.log1p(-p)
+
+
+def log_sum(logs):
+    top = max(logs)
+    return top if top == -math.inf else top + math.log(sum(math.exp(x - top) for x in logs))
+
+
+@cache
+def log_tail(count, n, p):
+    """Return -ln P(Bin(n, p) <= count)."""
+    if p <= 0:
+        return 0.0
+    logs = [
+        math.lgamma(n + 1)
+        - math.lgamma(i + 1)
+        - math.lgamma(n - i + 1)
+        + i * math.log(p)
+        + (n - i) * math.log1p(-p)
+        for i in range(count + 1)
+    ]
+    return -max(min(log_sum(logs), 0.0), math.log(1e-300))
+
+
+# Samples and levels
+
+
+class Sample:
+    """The first n pulls of an arm, oriented."""
+
+    def __init__(self, tape, n, *, worst):
+        head = tape[:n]
+        self.values = sorted(x for x in head if x is not None and not math.isnan(x))
+        missing = sum(x is not None and math.isnan(x) for x in head)
+        self.n = n
+        self.unknown = n - len(self.values) - (0 if worst else missing)
+        self.idle = 0 if worst else missing
+
+    def below(self, cut, *, closed):
+        found = (bisect_right if closed or cut == -math.inf else bisect_left)(self.values, cut)
+        return found + self.unknown
+
+    def at(self, rank):
+        return -math.inf if rank < 1 else math.inf if rank > len(self.values) else self.values[rank - 1]
+
+
+class Judge:
+    """What the problem asks for, and the readings."""
+
+    def __init__(self, certificate, tapes):
+        self.certificate, self.problem = certificate, certificate["problem"]
+        self.arms = self.problem["arms"]
+        self.sign = 1 if self.problem["goal"] == "max" else -1
+        self.q = self.problem["quantile"] if self.sign > 0 else 1 - self.problem["quantile"]
+        self.shown = {arm: [None if x is None else self.sign * x for x in tapes[arm]] for arm in self.arms}
+        given = self.problem["handicap"]
+        self.tapes = {
+            arm: [
+                x if x is None or not given or given["arm"] != arm else self.worse(x, given["tolerance"])
+                for x in tape
+            ]
+            for arm, tape in self.shown.items()
+        }
+        self.low, self.high = self.levels()
+
+    def levels(self):
+        c = self.problem["contamination"] or {"eps": 0.0, "adversary": "oblivious"}
+        eps, q = c["eps"], self.q
+        if c["adversary"] == "malicious":
+            return q - eps, 1 - q - eps
+        return (1 - eps) * q, (1 - eps) * (1 - q)
+
+    def worse(self, x, tolerance):
+        amount = tolerance["amount"]
+        if not tolerance["relative"]:
+            return x - amount
+        if self.sign * x <= 0:
+            return x
+        return x / (1 + amount) if self.sign > 0 else x * (1 + amount)
+
+    def rule(self):
+        c, certificate = self.problem["contamination"], self.certificate
+        if certificate["design"] == "fixed":
+            return "causal"
+        if self.problem["dependent_arms"]:
+            return "dependent"
+        if c and (c["causal"] is False or (c["causal"] is None and c["adversary"] != "oblivious")):
+            return "clairvoyant"
+        return "pooled" if certificate["entries"] else "causal"
+
+    def log_threshold(self, rule):
+        rivals, delta = max(1, len(self.arms) - 1), self.problem["delta"]
+        if rule == "clairvoyant":
+            low, high = 1.0, 1e300
+            for _ in range(3000):
+                middle = math.sqrt(low * high)
+                low, high = (middle, high) if (1 + math.log(middle)) / middle > delta else (low, middle)
+            return math.log(rivals * low)
+        return math.log({"causal": rivals / delta, "pooled": 1 / delta, "dependent": 4 * rivals / delta**2}[rule])
+
+    def sample(self, arm, n, tapes=None):
+        return Sample((tapes or self.tapes)[arm], n, worst=self.problem["missing"] == "worst")
+
+    # Evidence
+
+    def evidence(self, claim, rule):
+        counts = dict(zip(self.arms, claim["counts"], strict=True))
+        own = self.sample(claim["arm"], counts[claim["arm"]])
+        fixed = self.certificate["design"] == "fixed"
+        term = log_tail if fixed else log_m
+        values, ends = own.values, []
+        for r in range(len(values) + 1):
+            cut = values[r] if r < len(values) else None
+            up = len(values) - r + own.unknown
+            ends.append(term(up, own.n, self.high) + self.bets(claim, counts, cut, rule, term))
+        least = min(ends)
+        return max(0.0, least) - math.log1p(max(0.0, least)) if fixed else least
+
+    def bets(self, claim, counts, cut, rule, term):
+        if rule != "pooled":
+            return self.bet(claim, claim["leader"], counts, cut, term)
+        k = len(self.arms)
+        led = [e for e in self.certificate["entries"][: claim["entered"]] if e["arm"] != claim["arm"]]
+        logs = []
+        for m, entry in enumerate(led, 1):
+            if claim["tolerant"] and entry["arm"] != claim["leader"]:
+                continue
+            whole = self.bet(claim, entry["arm"], counts, cut, term)
+            if k == 2:
+                return whole
+            later = self.bet(claim, entry["arm"], counts, cut, term, since=entry["since"])
+            logs += [math.log((1 - 2 / k) / (m * (m + 1))) + later, math.log(2 / k / (k - 1)) + whole]
+        if k > 2 and not claim["tolerant"]:
+            logs.append(math.log((1 - 2 / k) / (len(led) + 1)))
+        return log_sum(logs) if logs else -math.inf
+
+    def bet(self, claim, rival, counts, cut, term, *, since=0):
+        if cut is not None and claim["tolerant"]:
+            cut = self.worse(cut, self.problem["tolerance"])
+        closed = not claim["tolerant"] and self.arms.index(rival) > self.arms.index(claim["arm"])
+        found = []
+        for n in (counts[rival], since):
+            sample = self.sample(rival, n)
+            found.append(len(sample.values) + sample.unknown if cut is None else sample.below(cut, closed=closed))
+        return term(found[0] - found[1], counts[rival] - since, self.low)
+
+    # Single arms
+
+    def rank(self, n, p):
+        share = self.problem["delta"] / (2 * len(self.arms))
+        found = 0
+        for r in range(1, min(n, math.ceil(n * p)) + 1 if p > 0 else 1):
+            if self.certificate["design"] == "fixed":
+                holds = -log_tail(r - 1, n, p) <= math.log(share) - 1e-9
+            else:
+                holds = log_m(r - 1, n, p) >= -math.log(share) + 1e-9
+            if not holds:
+                break
+            found = r
+        return found
+
+    def interval(self, arm):
+        n = len(self.shown[arm])
+        sample = self.sample(arm, n, self.shown)
+        if not n:
+            return -math.inf, math.inf
+        low = sample.at(self.rank(n, self.low) - sample.unknown)
+        high = sample.at(n + 1 - self.rank(n, self.high) - sample.idle)
+        high = math.inf if high == -math.inf else high
+        return (low, high) if self.sign > 0 else (-high, -low)
+
+    def observed(self, arm):
+        sample = self.sample(arm, len(self.shown[arm]), self.shown)
+        size = len(sample.values)
+        return self.sign * sample.at(max(1, math.ceil(self.q * size - 1e-9))) if size else None
+
+
+def verify(document):
+    """Check what the page says of a document, and return what it leaves on trust; raise `Wrong` where it fails."""
+    certificate, tapes = document["certificate"], tapes_of(document)
+    judge = Judge(certificate, tapes)
+    arms, claims = judge.arms, certificate["claims"]
+    check(certificate["digest"] == digest_of(arms, tapes), "digest")
+    check(document["pulls"]["arms"] == {arm: len(tapes[arm]) for arm in arms}, "pulls")
+    rule = certificate["rule"]
+    check(rule in (None, judge.rule()) or not claims, "rule")
+    check(rule is not None or not claims, "claims without a rule")
+    last = dict.fromkeys(arms, 0)
+    for claim in claims:
+        counts = dict(zip(arms, claim["counts"], strict=True))
+        check(all(last[a] <= counts[a] <= len(tapes[a]) for a in arms), "counts")
+        if certificate["design"] == "fixed" or (certificate["origin"] or {}).get("by") == "analyze":
+            last = {arm: len(tapes[arm]) for arm in arms}
+            check(counts == last, "counts")
+        entered = certificate["entries"][: claim["entered"]]
+        check(all(0 <= e["since"] <= counts[e["arm"]] for e in entered), "since")
+        check(len({e["arm"] for e in entered}) == len(entered) == claim["entered"], "entries")
+        last, found = counts, judge.evidence(claim, rule)
+        check(found >= judge.log_threshold(rule), f"claim against {claim['arm']}")
+        check(close(claim["log_evidence"], found), f"log_evidence of {claim['arm']}: {found}")
+    if rule is not None:
+        check(close(certificate["log_threshold"], judge.log_threshold(rule)), "log_threshold")
+    check_decision(document, judge)
+    for arm in document["arms"] if document["status"] != "doubtful" else ():
+        ends = (x if math.isfinite(x) else None for x in judge.interval(arm["name"]))
+        told = {"low": arm["low"], "high": arm["high"], "observed": arm["observed"]}
+        for (key, mine), theirs in zip(
+            {"low": next(ends), "high": next(ends), "observed": judge.observed(arm["name"])}.items(),
+            told.values(),
+            strict=True,
+        ):
+            check(
+                mine == theirs or (None not in (mine, theirs) and close(mine, theirs)), f"{key} of {arm['name']}"
+            )
+    early = any(claim["counts"] != [len(tapes[a]) for a in arms] for claim in claims)
+    who = certificate["entries"] and len(arms) > 2
+    return ["dates"] * bool(early) + ["who led when"] * bool(who) + ["bounds"] * bool(certificate["exclusions"])
+
+
+def check_decision(document, judge):
+    certificate, best, status = document["certificate"], document["best"], document["status"]
+    outright = {claim["arm"] for claim in certificate["claims"] if not claim["tolerant"]}
+    tolerant = {claim["arm"] for claim in certificate["claims"] if claim["tolerant"] and claim["leader"] == best}
+    excluded = {exclusion["arm"] for exclusion in certificate["exclusions"]}
+    check(certificate["best"] == best, "best")
+    check((best is not None) == (status in ("certified", "separated", "tolerable")), "status")
+    if best is None:
+        if status != "doubtful" and not excluded:
+            check(set(document["candidates"]) == set(judge.arms) - outright, "candidates")
+        return
+    check(best not in outright | tolerant | excluded, "best is rejected")
+    check(outright | tolerant | excluded == set(judge.arms) - {best}, "not every arm is judged")
+    check(best in document["candidates"], "candidates")
+    if certificate["rule"] is not None and judge.problem["handicap"] is None:
+        declared = judge.problem["contamination"] is not None
+        check(status == ("tolerable" if tolerant else "certified" if declared else "separated"), "status")
+        check(bool(tolerant) or {*document["ties"], best} == set(document["candidates"]), "candidates")

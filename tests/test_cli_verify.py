@@ -1,0 +1,102 @@
+"""`truearm verify` through its real entry point: words and exit codes."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import forging
+from truearm.cli import main
+from truearm.run import logged
+from truearm.study import Study
+from truearm.world.store import Store
+
+
+def run(*words):
+    return CliRunner().invoke(main, ["verify", *map(str, words)])
+
+
+def written(path, data):
+    path.write_text(json.dumps(data))
+    return path
+
+
+def test_verified_is_0_and_not_verified_is_1(tmp_path):
+    data = forging.genuine("within a ratio")
+    found = run(written(tmp_path / "r.json", data))
+    assert (found.exit_code, found.stdout) == (0, f"Verified: {tmp_path}/r.json follows from its readings.\n")
+    data["best"] = "C"
+    found = run(written(tmp_path / "r.json", data))
+    assert found.exit_code == 1
+    assert found.stdout.startswith("Not verified: best is 'C', but the readings give ")
+    found = run(tmp_path / "r.json", "--json")
+    assert (found.exit_code, json.loads(found.stdout)["verified"]) == (1, False)
+
+
+def test_trust_is_3(tmp_path):
+    data = forging.genuine("late")
+    del data["events"]
+    found = run(written(tmp_path / "r.json", data))
+    assert found.exit_code == 3
+    assert found.stdout.startswith("Verified with trust in: what was known at each decision")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"certificate": {}}', "\xff", "1" * 5000])
+def test_a_broken_file_is_2(tmp_path, text):
+    (tmp_path / "r.json").write_bytes(text.encode("latin-1"))
+    found = run(tmp_path / "r.json")
+    assert found.exit_code == 2, found.output
+    assert "Traceback" not in found.output
+    assert run(tmp_path / "none.json").exit_code == 2
+
+
+def test_readings_of_a_table_and_of_a_plain_object(tmp_path):
+    tapes, options = forging.ANALYSES["analyzed"]()
+    file, columns = tmp_path / "data.csv", [tape.tolist() for tape in tapes.values()]
+    lines = [",".join(tapes), *(",".join(map(repr, row)) for row in zip(*columns, strict=True))]
+    file.write_text("\n".join(lines))
+    analyzed = CliRunner().invoke(main, ["analyze", str(file), "--json"])
+    result = tmp_path / "r.json"
+    result.write_text(analyzed.stdout)
+    assert run(result).exit_code == 2
+    assert run(result, file).exit_code == 0
+    plain = written(tmp_path / "tapes.json", {arm: tape.tolist() for arm, tape in tapes.items()})
+    assert run(result, plain).exit_code == 0
+    other = written(tmp_path / "other.json", {arm: [1.0] for arm in tapes})
+    assert (run(result, other).exit_code, "digest differs" in run(result, other).stdout) == (1, True)
+    ordered = run(result, file, "--order", "rows")
+    assert ordered.exit_code == 1
+    assert "certificate.origin.options.ordered" in ordered.stdout
+    assert options == {}
+
+
+def saved(path, values=(0.0, 5.0)):
+    study = Study(["A", "B"], max_pulls=60)
+    with Store(path) as store:
+        store.create(study.definition)
+        logged(study, store)
+        while pulls := study.ask(4):
+            for place, pull in enumerate(pulls[::-1]):
+                study.tell(pull, values[pull.arm == "B"] + (7 * study.pulls + place) % 3)
+    return study
+
+
+def test_the_report_of_a_log_is_verified_by_itself_and_by_the_log(tmp_path):
+    saved(tmp_path / "run.db")
+    report = CliRunner().invoke(main, ["report", str(tmp_path / "run.db"), "--json"])
+    (tmp_path / "r.json").write_text(report.stdout)
+    assert run(tmp_path / "r.json").exit_code == 0
+    assert run(tmp_path / "r.json", tmp_path / "run.db").exit_code == 0
+    found = run(tmp_path / "run.db")
+    assert (found.exit_code, found.stdout) == (0, f"Verified: {tmp_path}/run.db follows from its readings.\n")
+
+
+def test_a_log_that_does_not_follow_is_1(tmp_path):
+    study = Study(["A", "B"])
+    with Store(tmp_path / "run.db") as store:
+        store.create(study.definition)
+        events = list(saved(tmp_path / "other.db").events())
+        store.append([*events[1:2], *events[:1], *events[2:]])
+    found = run(tmp_path / "run.db")
+    assert found.exit_code == 1
+    assert "does not follow from its definition" in found.stdout

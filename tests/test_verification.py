@@ -1,0 +1,357 @@
+"""A result follows from its readings, or the part that does not is named: attacks, and all small forgeries."""
+
+import copy
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import forging
+from truearm.analysis import analyze
+from truearm.claims.certificate import Status
+from truearm.errors import InvalidArgument, TruearmError, VerificationError
+from truearm.policies.elimination import Elimination
+from truearm.policies.lucb import Lucb
+from truearm.policies.toptwo import TopTwo
+from truearm.problem import Problem
+from truearm.report.export import document
+from truearm.study import Study
+from truearm.verification import verify
+from truearm.world.frames import collect
+
+
+@pytest.mark.parametrize("name", forging.NAMES)
+def test_a_genuine_result_is_verified_plainly(name):
+    assert str(verify(forging.genuine(name))) == "verified"
+
+
+def test_every_status_is_among_the_genuine_results():
+    assert {forging.genuine(name)["status"] for name in forging.NAMES} == {status.value for status in Status}
+
+
+def studied(name):
+    return forging.STUDIES[name]().result
+
+
+CERTIFIED, LUCB, EXHAUSTED, DEPENDENT = (studied(n) for n in ("certified", "lucb", "exhausted", "dependent"))
+
+
+def with_certificate(result, **changes):
+    return replace(result, certificate=replace(result.certificate, **changes))
+
+
+def with_bound(end, **changes):
+    """Return a result by bounds with one end of its first exclusion changed."""
+    first, *others = LUCB.certificate.exclusions
+    bound = getattr(first, end)._replace(**changes)
+    return with_certificate(LUCB, exclusions=(first._replace(**{end: bound}), *others))
+
+
+def crowned():
+    """Return a result that names the worst arm, with claims against the others that look like the real ones."""
+    claims = tuple(
+        claim._replace(arm="A" if claim.arm == "B" else claim.arm, leader="B")
+        for claim in CERTIFIED.certificate.claims
+    )
+    forged = replace(CERTIFIED, best="B", leader="B", candidates=("B",))
+    return with_certificate(forged, best="B", claims=claims)
+
+
+ENTRIES = EXHAUSTED.certificate.entries
+ATTACKS = {
+    "a radius": with_bound("upper", radius=-9.0, value=LUCB.certificate.exclusions[0].upper.value - 9.0),
+    "a rank": with_bound("upper", rank=1),
+    "a number of readings": with_bound("lower", n=1),
+    "a bound of another arm": with_bound("upper", arm="C" if LUCB.certificate.exclusions[0].arm != "C" else "B"),
+    "no rule, with a tolerance": with_certificate(
+        CERTIFIED, rule=None, problem=replace(CERTIFIED.problem, tolerance=99.0), claims=(), best="B"
+    ),
+    "negative counts": with_certificate(
+        CERTIFIED, claims=tuple(c._replace(counts=(-1, *c.counts[1:])) for c in CERTIFIED.certificate.claims)
+    ),
+    "an arm that enters twice": with_certificate(EXHAUSTED, entries=(*ENTRIES, *ENTRIES[:1])),
+    "an arm that never led": with_certificate(EXHAUSTED, entries=(*ENTRIES, ENTRIES[0]._replace(arm="C"))),
+    "pooled on dependent arms": with_certificate(DEPENDENT, rule="pooled"),
+    "another best": replace(CERTIFIED, best="B"),
+    "another best with claims": crowned(),
+    "another status": replace(EXHAUSTED, status=Status.INDISTINGUISHABLE),
+    "a tie": replace(CERTIFIED, ties=("B",)),
+    "a candidate less": replace(EXHAUSTED, candidates=EXHAUSTED.candidates[:1]),
+    "a smaller interval": replace(CERTIFIED, arms=(CERTIFIED.arms[0]._replace(low=1.9), *CERTIFIED.arms[1:])),
+    "a larger breakdown point": replace(CERTIFIED, breakdown=CERTIFIED.breakdown._replace(malicious=0.2)),
+    "a larger margin": replace(CERTIFIED, better_by=(CERTIFIED.better_by[0]._replace(at_least=9.0),)),
+    "less tolerance": replace(EXHAUSTED, tolerance=0.0),
+    "more quality": replace(CERTIFIED, quality=tuple(p._replace(x=p.x + 1) for p in CERTIFIED.quality)),
+    "one pull more": replace(CERTIFIED, pulls={**CERTIFIED.pulls, "A": CERTIFIED.pulls["A"] + 1}),
+    "another policy": with_certificate(CERTIFIED, origin=LUCB.certificate.origin),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_named_attacks_fail(attack):
+    forged = ATTACKS[attack]
+    for given in (forged, json.loads(json.dumps(forged.to_dict(readings=True)))):
+        with pytest.raises(VerificationError):
+            verify(given)
+    if forged.certificate not in (CERTIFIED.certificate, EXHAUSTED.certificate):
+        with pytest.raises(VerificationError):
+            forged.certificate.verify(forged.readings)
+
+
+def test_the_message_names_the_part_that_fails():
+    with pytest.raises(VerificationError, match=r"^best is 'B', but the readings give 'A'$"):
+        verify(replace(CERTIFIED, best="B"))
+    with pytest.raises(VerificationError, match=r"^certificate\.claims\[0\]\.counts\[0\] is -1, but the readings"):
+        ATTACKS["negative counts"].certificate.verify(CERTIFIED.readings)
+    with pytest.raises(VerificationError, match=r"candidates\[1\] is not there, but the readings give 'B'"):
+        verify(ATTACKS["a candidate less"])
+
+
+# An input of the decision may be another if the same result follows from it: what is said is true of that too.
+# Such are a budget that was not spent, an order inside whole batches, the first pulls of a study that was stopped
+# before, what would have been shown but for a doubt, a promise that asks for the same pulls.
+INPUTS = ("origin.max_pulls", "origin.seed", "origin.options.", "problem.regularity.")
+HARMLESS = tuple(f"certificate.{name}" for name in INPUTS)
+
+
+def passed(names, sizes, seed=20):
+    """Return how many forgeries were tried, and which were verified plainly although they change what is said."""
+    rng, tried, wrong = random.Random(seed), 0, []
+    for name, size in zip(names, sizes, strict=True):
+        data = forging.genuine(name)
+        for path, other, forged in rng.sample(list(forging.forgeries(data)), size):
+            tried += 1
+            try:
+                plainly = bool(verify(forged))
+            except TruearmError:  # any other error is a failure
+                plainly = False
+            where = ".".join(map(str, path))
+            if plainly and not where.startswith(HARMLESS):
+                wrong.append((name, where, other))
+    return tried, wrong
+
+
+QUICK = (
+    "within a ratio",
+    "too many missing",
+    "drifting",
+    "pending",
+    "uniform",
+    "handicap",
+    "clairvoyant",
+    "certified",
+)
+
+
+def test_no_small_forgery_is_verified():
+    """If one in 60 of all kinds of forgeries here passed, this would show it with a chance of 93 %."""
+    names = (*QUICK, "late and stopped", "analyzed", "analyzed, fixed", "analyzed, drifting")
+    tried, wrong = passed(names, [14] * len(names))
+    assert (tried, wrong) == (168, [])
+
+
+@pytest.mark.slow
+def test_no_small_forgery_is_verified_in_full():
+    tried, wrong = passed(forging.NAMES, [90] * len(forging.NAMES), seed=21)
+    assert tried >= 2442 + 606
+    assert wrong == []
+
+
+def test_a_document_of_the_command_line_is_verified_with_what_stands_beside_it():
+    found = document(CERTIFIED, CERTIFIED.readings, machine={"cpu": "x"}, results=[])
+    verified = verify(json.loads(json.dumps(found)))
+    assert verified
+    assert verified.beside == ("metric", "unit", "machine", "results")
+    found["ratios"] = [{"arm": "B", "reference": "A", "observed": 0.5, "low": 0.4, "high": 0.6}]
+    with pytest.raises(VerificationError, match="ratios"):
+        verify(found)
+
+
+def test_rounding_changes_no_meaning_and_more_does():
+    data = forging.genuine("certified")
+    for factor, fails in ((1 + 1e-7, False), (1 + 1e-5, True)):
+        rounded = copy.deepcopy(data)
+        rounded["arms"][0]["low"] *= factor
+        if fails:
+            with pytest.raises(VerificationError, match=r"arms\[0\]\.low"):
+                verify(rounded)
+        else:
+            assert verify(rounded)
+
+
+def test_other_words_are_on_trust():
+    data = forging.genuine("certified")
+    data["assumptions"][0] = "Nothing is assumed."
+    assert verify(data).trust == ("the words of assumptions[0], which this version would choose otherwise",)
+
+
+def test_the_log_replaces_what_readings_do_not_say():
+    data = forging.genuine("late")
+    assert data["certificate"]["origin"]["overlapping"]
+    assert verify(data)
+    del data["events"]
+    assert "give the log" in str(verify(data))
+    assert verify(data, forging.STUDIES["late"]())
+    data["best"] = "B"
+    with pytest.raises(VerificationError):
+        verify(data)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.update(status="separated"),
+        lambda d: d.update(best=None),
+        lambda d: d["certificate"].update(claims=[]),
+        lambda d: d["certificate"]["claims"][0]["counts"].__setitem__(0, -3),
+        lambda d: d["certificate"]["claims"][0]["counts"].__setitem__(0, 10**6),
+        lambda d: d["certificate"].update(rule="dependent"),
+        lambda d: d["certificate"]["entries"].append(d["certificate"]["entries"][0]),
+        lambda d: d["arms"][0].update(low=0.0),
+        lambda d: d["better_by"][0].update(at_least=99.0),
+    ],
+)
+def test_also_what_is_partly_on_trust_is_recomputed_where_it_can_be(change):
+    data = forging.genuine("late")
+    del data["events"]
+    assert not verify(data)
+    change(data)
+    with pytest.raises(VerificationError):
+        verify(data)
+
+
+def test_a_log_that_does_not_follow_fails():
+    data = forging.genuine("late")
+    told = [row for row in data["events"] if row[0] == "told"]
+    told[0][4], told[1][4] = told[1][4], told[0][4]
+    with pytest.raises(VerificationError):
+        verify(data)
+    data["events"] = [["told", "x"]]
+    with pytest.raises(VerificationError, match="event that cannot be"):
+        verify(data)
+
+
+def test_readings_must_be_at_hand_and_the_right_ones():
+    found = analyze(forging.frame())
+    with pytest.raises(InvalidArgument, match="does not carry its own"):
+        verify(found)
+    with pytest.raises(VerificationError, match="digest differs"):
+        verify(found, forging.frame(seed=6))
+
+
+@pytest.mark.parametrize("data", [{}, [], 5, {"certificate": 5}, {"certificate": {}}, None])
+def test_what_is_no_result_is_refused(data):
+    with pytest.raises(InvalidArgument):
+        verify(data)
+
+
+def rows(n=60, seed=2):
+    """Return a table of arms and users, each with a few readings that are alike."""
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(n), 4)
+    arm = np.where(user % 2, "A", "B")
+    return {
+        "arm": arm,
+        "user": user,
+        "ms": rng.normal(0, 1, n)[user] + rng.normal(0, 0.1, user.size) + (arm == "A"),
+    }
+
+
+def test_what_columns_say_of_rows_needs_the_table():
+    roles = {"arm": "arm", "value": "ms"}
+    by_unit = collect(rows(), **roles, unit="user")
+    found = analyze(by_unit)
+    assert "one reading per 'user'" in str(verify(found, by_unit.tapes))
+    assert verify(found, by_unit)
+    clustered = collect(rows(), **roles)
+    doubted = analyze(clustered)
+    assert [doubt.kind for doubt in doubted.doubts] == ["clusters"]
+    assert "a doubt about the rows, of the column 'user'" in str(verify(doubted, clustered.tapes))
+    assert verify(doubted, clustered)
+    denied = analyze(clustered.tapes)
+    with pytest.raises(VerificationError, match="status is 'certified', but the readings give 'doubtful'"):
+        verify(denied, clustered)
+    assert not doubted.certificate.verify(clustered.tapes)
+
+
+def test_fixed_designs_of_dependent_arms_are_refused_as_they_would_be_when_asked_for():
+    found = analyze(forging.frame(), design="fixed")
+    problem = replace(found.problem, dependent_arms=True)
+    forged = replace(with_certificate(found, problem=problem), problem=problem)
+    with pytest.raises(VerificationError, match="needs independent arms"):
+        verify(forged, forging.frame())
+
+
+def test_a_study_of_ones_own_policy_is_on_trust_without_it():
+    class Mine(Lucb):
+        pass
+
+    problem = Problem(arms=("A", "B"))
+    study = forging.told(problem, (2, 0), policy=Mine())
+    assert study.result.certificate.origin.by is None
+    assert "who decided" in str(verify(study.result))
+    assert verify(study.result, policy=Mine())
+
+
+POLICIES = (TopTwo(), TopTwo(balanced=True), TopTwo(patient=True), Lucb(), Elimination())
+
+
+def story(seed):
+    """Return a study after asks and tells in any order, batches, releases, readings of all kinds, and a stop."""
+    rng = np.random.default_rng(seed)
+    some = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
+    problem = Problem(
+        arms=forging.arms(int(rng.integers(1, 5))),
+        goal=some("max", "min"),
+        contamination=some(None, 0.05, 0.1),
+        missing=some("worst", "independent"),
+        regularity=forging.REGULAR,
+    )
+    budget = int(rng.integers(0, 300))
+    study = Study.of(problem, policy=some(*POLICIES), max_pulls=budget, seed=some(None, seed))
+    out, digits = [], some(0, 9)
+
+    def reading(arm):
+        odd = some(*[None] * 60, np.nan, np.inf, -np.inf)
+        return round(rng.normal(1.5 * (arm == "A")), digits) if odd is None else odd
+
+    for _ in range(int(rng.integers(1, 600))):
+        if not out and rng.random() < 0.1:
+            study.tell_arrays({arm: [reading(arm) for _ in range(n)] for arm, n in study.ask_counts().items()})
+        elif rng.random() < 0.3:
+            out += study.ask(some(None, 1, 2, 5)) if not study.done else []
+        elif out:
+            pull = out.pop(int(rng.integers(len(out))))
+            study.release(pull) if rng.random() < 0.02 and not study.done else study.tell(pull, reading(pull.arm))
+    study.stop()
+    return study
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(25), pytest.param(range(25, 600), marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_whatever_happened_is_verified(seeds):
+    overlapping = 0
+    for study in map(story, seeds):
+        data = json.loads(json.dumps(study.result.to_dict(readings=True), allow_nan=False))
+        assert verify(data)
+        assert verify(study.result, study)
+        overlapping += study.result.certificate.origin.overlapping
+    assert 0 < overlapping < len(seeds)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_data_that_end_leave_tapes_that_tell_all(seed):
+    """A pull that finds no more data is released; the decision is as if it had never been asked for."""
+    rng = np.random.default_rng(seed)
+    study = Study(["A", "B", "C"], seed=seed)
+    for _ in range(int(rng.integers(1, 120))):
+        for pull in study.ask(1):
+            study.tell(pull, rng.normal(pull.arm == "A"))
+    for pull in study.ask(1):
+        study.release(pull)
+    study.stop()
+    assert not study.result.certificate.origin.overlapping
+    assert verify(study.result)
