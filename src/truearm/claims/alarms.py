@@ -246,5 +246,6 @@ def _ties(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
 
 _SIGNS: Mapping[str, Sequence[Callable[[Problem, str, Sample], Alarm | None]]] = {
     "quantile": (_missing, _outliers, _units, _ties),
+    "share": (_missing,),
 }
 """What is looked for where arms are compared by a target."""
