@@ -28,8 +28,9 @@ from truearm.evidence import (
 )
 from truearm.evidence.sample import Sample
 from truearm.evidence.serial import Serial
-from truearm.evidence.units import Units
-from truearm.problem import Contamination, Design, Missing, Problem, Tolerance, check_arms, check_design
+from truearm.evidence.shifts import oriented
+from truearm.evidence.units import Reduction, Units
+from truearm.problem import Contamination, Design, Missing, Problem, Tolerance, check_arms, check_design, goal_for
 from truearm.world.frames import Collected, collect
 
 Floats = NDArray[np.float64]
@@ -146,7 +147,9 @@ def analyze(
     contamination: float | Contamination | None = 0.05,
     tolerance: float | str | Tolerance = 0.0,
     quantile: float = 0.5,
-    goal: Literal["max", "min"] = "max",
+    goal: Literal["max", "min"] | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
     design: Design = "sequential",
     missing: Missing = "worst",
     dependent_arms: bool = False,
@@ -163,9 +166,12 @@ def analyze(
         The columns that name the arm and hold the reading; without them every column is an arm.
     unit
         The column of what was drawn independently (process, user, item): readings of one unit become one, their
-        median.
+        median; of shares, a unit succeeds if at least half of its readings do.
     order
         "rows" if rows are in order of pull, or the column to put them in order by; else their order says nothing.
+    at_least, at_most
+        Compare arms by the share of readings that are at least, or at most, this, instead of by a quantile; the
+        largest share is the best.
     design
         "sequential" is valid however often the data were looked at while they grew; "fixed" has more power
         and holds only if the number of readings of every arm was chosen in advance.
@@ -188,7 +194,8 @@ def analyze(
     if design == "fixed" and dependent_arms:
         msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
         raise OutOfReach(msg)
-    collected = collect(frame, arm, value, unit=unit, order=order, missing=missing)
+    reduction = Reduction.of(missing, at_least=at_least, at_most=at_most)
+    collected = collect(frame, arm, value, unit=unit, order=order, how=reduction)
     tapes = _checked(collected.tapes)
     problem = Problem(
         arms=tuple(tapes),
@@ -196,7 +203,9 @@ def analyze(
         contamination=Contamination.of(contamination),
         tolerance=Tolerance.of(tolerance),
         quantile=quantile,
-        goal=goal,
+        goal=goal_for(goal, at_least, at_most),
+        at_least=at_least,
+        at_most=at_most,
         dependent_arms=dependent_arms,
         missing=missing,
     )
@@ -214,7 +223,7 @@ def _checked(tapes: Mapping[str, Floats]) -> dict[str, Floats]:
 
 def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]:
     def sample(tape: Floats) -> Sample:
-        values = problem.sign * tape
+        values = oriented(tape, problem, "")
         values.sort()
         known = values[: values.searchsorted(np.nan)]  # NaN comes last
         known.flags.writeable = False

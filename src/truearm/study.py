@@ -53,6 +53,7 @@ from truearm.problem import (
     as_number,
     check_arms,
     check_count,
+    goal_for,
 )
 
 Floats = NDArray[np.float64]
@@ -123,6 +124,8 @@ class Study:
         Also accept an arm within this distance of the best: a number, or a ratio such as "2%".
     quantile, goal
         What is compared: the median by default, larger or ("min") smaller is better.
+    at_least, at_most
+        Compare the share of readings that are at least, or at most, this instead; the largest share is the best.
     missing
         How a missing reading (NaN) counts: at its worst, or ("independent") as one of the bad readings, by your
         promise that failing has nothing to do with the value.
@@ -157,7 +160,9 @@ class Study:
         contamination: float | Contamination | None = 0.05,
         tolerance: float | str | Tolerance = 0.0,
         quantile: float = 0.5,
-        goal: str = "max",
+        goal: str | None = None,
+        at_least: float | None = None,
+        at_most: float | None = None,
         policy: "str | Policy[Any]" = "toptwo",
         max_pulls: int = 1_000_000,
         regularity: Regularity | None = None,
@@ -172,7 +177,9 @@ class Study:
             contamination=Contamination.of(contamination),
             tolerance=Tolerance.of(tolerance),
             quantile=quantile,
-            goal=goal,
+            goal=goal_for(goal, at_least, at_most),
+            at_least=at_least,
+            at_most=at_most,
             regularity=regularity,
             dependent_arms=dependent_arms,
             missing=missing,

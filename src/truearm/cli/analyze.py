@@ -11,9 +11,10 @@ import click
 from truearm.analysis import Analysis, analyze
 from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.result import Arm
-from truearm.claims.wording import count, interval_ends, name_of, number, percent, target_name
+from truearm.claims.wording import column_name, count, name_of, number, percent, value, value_ends
 from truearm.cli import options
 from truearm.evidence import Breakdown
+from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.text import standing_in, table
 from truearm.world import files
@@ -36,6 +37,8 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 )
 @options.goal_option
 @options.quantile_option
+@options.at_least_option
+@options.at_most_option
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option
@@ -69,6 +72,7 @@ def analyze_command(
     \b
     truearm analyze data.csv --arm variant --value revenue
     truearm analyze data.parquet --arm variant --value latency_ms --goal min --quantile 0.95
+    truearm analyze data.parquet --arm variant --value latency_ms --at-most 200
     truearm analyze log.csv --arm variant --value ms --unit user --order time
     truearm analyze wide.csv                           every column is an arm
     truearm analyze hyperfine.json --goal min          what hyperfine or pyperf exported
@@ -77,7 +81,8 @@ def analyze_command(
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
-    readings = options.collected(file, arm, value, unit=unit, order=order, kind=kind, missing=chosen["missing"])
+    how = Reduction.of(chosen["missing"], at_least=chosen["at_least"], at_most=chosen["at_most"])
+    readings = options.collected(file, arm, value, unit=unit, order=order, kind=kind, how=how)
     found = analyze(readings, **chosen)
     if html is not None:
         from truearm.report.html import page
@@ -106,15 +111,19 @@ def told(found: Analysis) -> str:
 
 
 def _arms(found: Analysis) -> list[tuple[str, ...]]:
-    name = target_name(found.problem)
+    name = column_name(found.problem)
     arms = {arm.name: arm for arm in found.arms}
     heading = ("arm", "readings", name, f"true {name}", "MAD", "standing")
     return [heading, *(_row(found, arms[ranked]) for ranked in found.ranking)]
 
 
 def _row(found: Analysis, arm: Arm) -> tuple[str, ...]:
-    ends = " to ".join(map(_short, interval_ends(arm.low, arm.high))) if arm.low <= arm.high else "contradictory"
-    numbers = (_short(number(arm.observed)), ends, _short(number(arm.mad)))
+    ends = (
+        " to ".join(map(_short, value_ends(arm.low, arm.high, found.problem)))
+        if arm.low <= arm.high
+        else "contradictory"
+    )
+    numbers = (_short(value(arm.observed, found.problem)), ends, _short(number(arm.mad)))
     return (name_of(arm.name), count(arm.n), *numbers, standing_in(found, arm.name))
 
 

@@ -10,7 +10,7 @@ import click
 from truearm.cli.setting import HOOKS, Setting, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
-from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance
+from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance, goal_for
 from truearm.world.commands import Command, expand, listed, scanned
 from truearm.world.processes import Conditions
 
@@ -25,6 +25,8 @@ class Asked:
     metric: str
     goal: str | None
     quantile: float
+    at_least: float | None
+    at_most: float | None
     delta: float
     contamination: Contamination | None
     tolerance: Tolerance
@@ -86,12 +88,21 @@ class Asked:
                 "--fail-unless-best and --fail-if-worse-than with a tolerance are two questions; race twice",
             ),
             (
-                self.metric == "stdout" and self.goal is None and not self.resume,
+                self.metric == "stdout" and self.goal is None and not self.share and not self.resume,
                 "--metric stdout needs --goal max or --goal min: only you know which number is better",
+            ),
+            (
+                self.share and self.fail_if_worse_than and self.tolerance,
+                "--fail-if-worse-than has a tolerance for readings, not for shares; leave --tolerance out",
             ),
         ):
             if wrong:
                 raise click.UsageError(msg)
+
+    @property
+    def share(self) -> bool:
+        """Whether shares are compared."""
+        return self.at_least is not None or self.at_most is not None
 
     @property
     def most(self) -> int | None:
@@ -106,7 +117,8 @@ class Asked:
 
 def defined(asked: Asked) -> tuple[Setting, Problem]:
     """Return the race that was asked for: what is run, and what is to be decided."""
-    goal, gate, tolerance = asked.goal or "min", asked.fail_if_worse_than, asked.tolerance
+    gate, tolerance = asked.fail_if_worse_than, asked.tolerance
+    goal = asked.goal if asked.goal or asked.share else "min"
     setting = _setting(asked)
     for name in (asked.baseline, asked.fail_unless_best, gate):
         in_race(name, setting)
@@ -119,7 +131,9 @@ def defined(asked: Asked) -> tuple[Setting, Problem]:
         contamination=asked.contamination,
         tolerance=tolerance if given is None else Tolerance(),
         quantile=asked.quantile,
-        goal=goal,
+        goal=goal_for(goal, asked.at_least, asked.at_most),
+        at_least=asked.at_least,
+        at_most=asked.at_most,
         missing=asked.missing,
         handicap=given,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
-from truearm.claims.wording import count, interval_ends, name_of, target_name
+from truearm.claims.wording import column_name, count, interval_ends, name_of
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
 from truearm.study import Study
@@ -78,9 +78,9 @@ class Board:
             for arm in problem.arms
         ]
         standing = study.standing
-        unit = unit_for(self.metric, arms, self.unit)
+        unit = unit_for(self.metric, arms, self.unit, target=problem.target)
         width = self._live.console.width
-        name = target_name(problem)
+        name = column_name(problem)
         table = _table(arms, standing, unit, quantile=name, width=width, censored=self._censored)
         return Group(table, Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
 

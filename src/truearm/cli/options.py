@@ -146,9 +146,19 @@ quantile_option = click.option(
 goal_option = click.option(
     "--goal",
     type=click.Choice(["max", "min"]),
-    default="max",
-    show_default=True,
-    help="Whether larger or smaller readings are better.",
+    help="Whether larger or smaller readings are better; max by default. A share says it by itself.",
+)
+at_least_option = click.option(
+    "--at-least",
+    type=float,
+    metavar="X",
+    help="Compare the share of readings that are at least X (passed, converted, top box) instead of a quantile.",
+)
+at_most_option = click.option(
+    "--at-most",
+    type=float,
+    metavar="X",
+    help="Compare the share of readings that are at most X (answered in time) instead of a quantile.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 

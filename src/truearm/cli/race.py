@@ -37,6 +37,8 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     "--goal", type=click.Choice(["min", "max"]), help="Which is better; min by default, must be said for stdout."
 )
 @options.quantile_option
+@options.at_least_option
+@options.at_most_option
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option

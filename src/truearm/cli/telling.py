@@ -108,7 +108,9 @@ def _rows(outcome: Outcome, shown: Result, unit: text.Unit) -> list[text.Row]:
 
 
 def _shown(outcome: Outcome) -> tuple[text.Unit, Result]:
-    unit = text.unit_for(outcome.setting.metric, outcome.result.arms, outcome.unit)
+    unit = text.unit_for(
+        outcome.setting.metric, outcome.result.arms, outcome.unit, target=outcome.result.problem.target
+    )
     return unit, text.in_unit(outcome.result, unit)
 
 

@@ -249,14 +249,31 @@ def fixed_pair(
     10.924
     """
     term = _repeated(fixed_term, times)
-    enough = None if enough is None else _fisher_sum(enough)
+    enough = None if enough is None else fisher_sum(enough)
     least = _least(_Cuts(worse, [Stake(better, closed=closed)], levels, -np.inf, term, lift), None, enough)
-    total = max(0.0, least.log_value)
-    return Evidence(total - math.log1p(total), least.rank)  # -log(w (1 - ln w)), w = e^-total
+    return Evidence(fisher_evidence(least.log_value), least.rank)
 
 
-def _fisher_sum(log_evidence: float) -> float:
-    """Return the t >= 0 with t - log(1 + t) = log_evidence."""
+def fisher_evidence(total: float) -> float:
+    """Return -log of the p-value w(1 - ln w) of a product w of two p-values, from -ln w (evidence section 11).
+
+    Examples
+    --------
+    >>> round(fisher_evidence(6.0), 3)
+    4.054
+    """
+    total = max(0.0, total)
+    return total - math.log1p(total)
+
+
+def fisher_sum(log_evidence: float) -> float:
+    """Return the t >= 0 with t - log(1 + t) = log_evidence.
+
+    Examples
+    --------
+    >>> round(fisher_sum(4.054), 2)
+    6.0
+    """
     return -float(lambertw(-math.exp(-log_evidence - 1), -1).real) - 1 if log_evidence > 0 else 0.0
 
 
@@ -280,14 +297,20 @@ def portfolio(
     >>> [round(math.exp(s.log_share), 4) for s in stakes], round(math.exp(cash), 4)
     ([0.1667, 0.3333], 0.1667)
     """
-    whole, fees, cash = _log_shares(k, len(entered))
+    whole, fees, cash = log_shares(k, len(entered))
     later = [Stake(s.sample, fee, s.before, s.closed) for s, fee in zip(entered, fees, strict=k > 2)]
     return later + [Stake(s.sample, whole, EMPTY, s.closed) for s in present or entered], cash
 
 
 @lru_cache(maxsize=1024)
-def _log_shares(k: int, entered: int) -> tuple[float, tuple[float, ...], float]:
-    """Return the log-shares of a whole sample, of the later readings of each past leader, and of the cash."""
+def log_shares(k: int, entered: int) -> tuple[float, tuple[float, ...], float]:
+    """Return the log-shares of a whole sample, of the later readings of each past leader, and of the cash.
+
+    Examples
+    --------
+    >>> log_shares(2, 1)
+    (0.0, (), -inf)
+    """
     uniform = 2 / k  # evidence T5: u = 2/k; for two arms all of the capital
     if k == 2:
         return 0.0, (), -math.inf

@@ -10,7 +10,7 @@ from truearm.analysis import Analysis
 from truearm.claims.certificate import Status
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.claims.wording import Voice, count, interval_ends, name_of, number, summary, target_name
+from truearm.claims.wording import Voice, column_name, count, name_of, number, summary, value, value_ends
 from truearm.problem import Handicap, Tolerance
 
 
@@ -49,7 +49,7 @@ _VOICES = {
 }
 
 
-def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None) -> Unit:
+def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None, *, target: str = "quantile") -> Unit:
     """Return the largest unit that the largest observed quantile still fills, or the one asked for.
 
     Parameters
@@ -64,7 +64,7 @@ def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None) -> Unit
     >>> unit_for("wall", [Arm("A", 16, 0.012, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0)]).sign
     'ms'
     """
-    units = UNITS.get(metric, (PLAIN,))
+    units = UNITS.get(metric, (PLAIN,)) if target != "share" else (PLAIN,)  # a share has no unit
     for unit in units:
         if asked is not None and asked.removesuffix("s") == unit.name.removesuffix("s"):
             return unit
@@ -191,7 +191,7 @@ def rows(result: Result, unit: Unit, found: Sequence[Ratio] = (), *, censored: f
     >>> [row.quantile for row in rows(certify(Problem(arms=("A",)), {"A": [3.0]}, verdict), PLAIN)]
     ['median', '3']
     """
-    name = target_name(result.problem)
+    name = column_name(result.problem)
     sign = f" [{unit.sign}]" if unit.sign else ""
     heading = Row("command", "runs", name + sign, f"true {name}{sign}", "relative", "standing")
     by_arm = {ratio.arm: ratio for ratio in found}
@@ -223,11 +223,11 @@ def _row(result: Result, arm: Arm, found: dict[str, Ratio], censored: float | No
         relative = ""
     interval = "-" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
     if arm.low <= arm.high and interval != "-":
-        interval = " to ".join(map(_short, interval_ends(arm.low, arm.high)))
+        interval = " to ".join(map(_short, value_ends(arm.low, arm.high, result.problem)))
     return Row(
         name_of(arm.name),
         count(arm.n),
-        quantile_cell(arm.observed, censored),
+        "time-out" if arm.observed == censored else _short(value(arm.observed, result.problem)),
         interval,
         relative,
         standing_of(result, arm.name),
