@@ -519,7 +519,7 @@ class Problem:
         other = next((name for name, value in others.items() if value is not None), None)
         if self.rounds and other is not None:
             msg = (
-                f"rounds=True compares who wins side by side, and {other}={others[other]:g} compares something else "
+                f"rounds=True compares who wins side by side, and {other}={others[other]!r} compares something else "
                 f"of each arm by itself; leave out {other}, or rounds"
             )
             raise InvalidArgument(msg)

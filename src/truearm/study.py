@@ -202,6 +202,7 @@ class Study:
         self._out = 0
         self._wanted: list[int] = [0] * len(self._tapes)
         self._order: list[int] = []  # the open batch as single pulls, last first; made when first needed
+        self._sides = 0  # arms in each of its rounds
         self._verdict: Verdict | None = None
         self._final: list[_Readings] | None = None  # as of the decision
         self._result: Result | None = None
@@ -253,6 +254,11 @@ class Study:
     def in_flight(self) -> int:
         """How many pulls are out."""
         return self._out
+
+    @property
+    def in_round(self) -> bool:
+        """Whether a round has begun of which a pull is out or not yet handed out."""
+        return self.problem.rounds and (self._out > 0 or len(self._order) % max(1, self._sides) > 0)
 
     @property
     def out(self) -> list[Pull]:
@@ -629,6 +635,7 @@ class Study:
             arms = np.repeat(np.arange(len(self._wanted)), self._wanted)
             if self._rng is not None and self.problem.rounds:
                 sides = np.flatnonzero(self._wanted)
+                self._sides = sides.size
                 order = np.concatenate([self._rng.permutation(sides) for _ in range(max(self._wanted))])
             elif self._rng is not None:
                 order = self._rng.permutation(arms)

@@ -14,6 +14,8 @@ from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance
 from truearm.world.commands import Command, expand, listed, scanned
 from truearm.world.processes import Conditions
 
+PATIENCE = 180.0  # seconds: as long as one waits for an answer without having said so
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -24,7 +26,7 @@ class Asked:
     reference: str | None
     metric: str
     goal: str | None
-    quantile: float
+    quantile: float | None
     at_least: float | None
     at_most: float | None
     delta: float
@@ -100,6 +102,16 @@ class Asked:
                 raise click.UsageError(msg)
 
     @property
+    def rounds(self) -> bool:
+        """Whether commands are compared side by side, as they are unless another target is named."""
+        return self.quantile is None and not self.share
+
+    @property
+    def limit(self) -> float | None:
+        """How many seconds the race may take; a race without limits of its own ends all the same."""
+        return PATIENCE if self.max_time is None and self.most is None else self.max_time
+
+    @property
     def share(self) -> bool:
         """Whether shares are compared."""
         return self.at_least is not None or self.at_most is not None
@@ -112,7 +124,8 @@ class Asked:
     @property
     def first(self) -> int:
         """How many runs each command has before the first decision."""
-        return self.runs or self.min_runs or min(START, self.max_runs or START)
+        start = 1 if self.rounds else START
+        return self.runs or self.min_runs or min(start, self.max_runs or start)
 
 
 def defined(asked: Asked) -> tuple[Setting, Problem]:
@@ -130,7 +143,8 @@ def defined(asked: Asked) -> tuple[Setting, Problem]:
         delta=asked.delta if gate is None else asked.delta / len(setting.arms),
         contamination=asked.contamination,
         tolerance=tolerance if given is None else Tolerance(),
-        quantile=asked.quantile,
+        quantile=0.5 if asked.quantile is None else asked.quantile,
+        rounds=asked.rounds,
         goal=goal_for(goal, asked.at_least, asked.at_most),
         at_least=asked.at_least,
         at_most=asked.at_most,

@@ -169,6 +169,15 @@ class WinsJudge(Judge):
         found = self.met(self.leader, judged, self._tolerated)
         return not self.hopeless and found.null < self._level() * found.rounds
 
+    def worse_than(self, baseline: int, share: float | None = None) -> tuple[int, ...]:
+        """Return the arms that a baseline named in advance wins against in more than half of the rounds.
+
+        Each comparison has one direction and a bar of its own (evidence T10b).
+        """
+        bar = -math.log(share or self.problem.delta / len(self.samples))
+        others = (i for i, sample in enumerate(self.samples) if i != baseline and sample.n)
+        return tuple(i for i in others if self.better(baseline, i).log_value >= bar and not self.hopeless)
+
     def futile(self, alive: Sequence[int]) -> bool:
         """Tell whether endless rounds of this kind could not certify any arm that is alive (extensions E6).
 
