@@ -890,13 +890,14 @@ def notes(
     told = []
     if units is not None:
         rows, name = sum(units.rows.values()), name_of(units.name)
-        is_share = result.problem.target == "share"
+        is_share, paired = result.problem.target == "share", result.problem.rounds
         half = f"A {name} succeeds if at least half of its readings do" if is_share else ""
+        half = f"A round is one {name}, and a reading the median of an arm's rows in it" if paired else half
         told.append(f"{half or f'A reading is the median of one {name}'}; there were {count(rows)} rows.")
-        if units.shared and not result.problem.dependent_arms:
+        if units.shared and not result.problem.dependent_arms and not paired:
             told.append(
                 f"Several arms share values of {name} ({count(units.shared)} in all), which count as different "
-                "ones; if they are the same person or item, set dependent_arms=True."
+                f"ones; if they are the same person or item, compare arms inside them: round={units.name!r}, --round."
             )
     if total := sum(missing.values()):
         told.append(_cells(missing, total, worst=result.problem.missing == "worst"))

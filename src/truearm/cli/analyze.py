@@ -8,16 +8,18 @@ from typing import Any
 
 import click
 
-from truearm.analysis import Analysis, analyze
+from truearm.analysis import Analysis, analyze, of_rounds
 from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import column_name, count, name_of, number, percent, value, value_ends
 from truearm.cli import options
+from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.text import standing_in, table
 from truearm.world import files
+from truearm.world.frames import Collected, Roles
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
 _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality
@@ -30,6 +32,7 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 @click.option("--value", metavar="COLUMN", help="The column that holds the reading.")
 @options.unit_option
 @options.order_option
+@options.round_option
 @click.option(
     "--kind",
     type=click.Choice(sorted(set(files.FORMATS.values()))),
@@ -82,8 +85,10 @@ def analyze_command(
     tolerable or separated), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
     how = Reduction.of(chosen["missing"], at_least=chosen["at_least"], at_most=chosen["at_most"])
-    readings = options.collected(file, arm, value, unit=unit, order=order, kind=kind, how=how)
+    readings = _read(file, Roles(arm, value, unit, order), kind, chosen["round"], how)
     found = analyze(readings, **chosen)
+    if found.problem.rounds:
+        readings = readings.side_by_side()
     if html is not None:
         from truearm.report.html import page
 
@@ -93,6 +98,25 @@ def analyze_command(
         sys.exit(DOUBTFUL)
     if found.status not in DECIDED:
         sys.exit(UNDECIDED)
+
+
+def _read(file: str, roles: Roles, kind: str | None, column: str | None, how: Reduction) -> Collected:
+    """Return the readings of a file; in rounds, with a round in the place of a unit."""
+    arm, value, unit, order = roles
+    if column is None:
+        return options.collected(file, arm, value, unit=unit, order=order, kind=kind, how=how)
+    if unit is not None or order is not None:
+        given = "--order" if unit is None else "--unit"
+        msg = f"--round makes one reading of each arm per round, whenever it was; leave out {given}"
+        raise InvalidArgument(msg)
+    if column == "rows" and arm is not None:
+        msg = "--round rows is for a wide file, with a column for each arm; name the column of the rounds"
+        raise InvalidArgument(msg)
+    try:
+        unit = None if column == "rows" else column
+        return options.collected(file, arm, value, unit=unit, kind=kind, how=how)
+    except InvalidArgument as error:
+        raise InvalidArgument(of_rounds(str(error)).replace("--unit", "--round")) from None
 
 
 def told(found: Analysis) -> str:
@@ -114,7 +138,9 @@ def _arms(found: Analysis) -> list[tuple[str, ...]]:
     name = column_name(found.problem)
     arms = {arm.name: arm for arm in found.arms}
     heading = ("arm", "readings", name, f"true {name}", "MAD", "standing")
-    return [heading, *(_row(found, arms[ranked]) for ranked in found.ranking)]
+    lines = [heading, *(_row(found, arms[ranked]) for ranked in found.ranking)]
+    # of an arm by itself rounds claim nothing
+    return [(*line[:3], *line[4:]) for line in lines] if found.problem.rounds else lines
 
 
 def _row(found: Analysis, arm: Arm) -> tuple[str, ...]:

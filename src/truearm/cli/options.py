@@ -169,6 +169,12 @@ unit_option = click.option(
     help="The column of what was drawn independently (process, user, item): readings of one unit become one, "
     "their median.",
 )
+round_option = click.option(
+    "--round",
+    metavar="COLUMN|rows",
+    help="The column of what arms were measured in side by side (item, person, day), or 'rows' of a wide file: "
+    "compares who wins more than half of the rounds.",
+)
 order_option = click.option(
     "--order",
     metavar="COLUMN|rows",
@@ -203,5 +209,5 @@ def as_options(text: str) -> str:
     "name the columns: --arm 'variant' --value 'ms'"
     """
     return re.sub(
-        r"(, )?\b(arm|value|unit|order|kind)=(?=['\"])", lambda m: f"{' ' if m[1] else ''}--{m[2]} ", text
+        r"(, )?\b(arm|value|unit|order|round|kind)=(?=['\"])", lambda m: f"{' ' if m[1] else ''}--{m[2]} ", text
     )

@@ -75,6 +75,11 @@ class WinsJudge(Judge):
         return self._level() <= 0
 
     @property
+    def log_strict(self) -> float:
+        """How much log-evidence lets all pairs at once be told apart (extensions E1)."""
+        return math.log(self._pairs / self.problem.delta)
+
+    @property
     def symmetric(self) -> bool:
         """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
         return True
@@ -191,7 +196,7 @@ class WinsJudge(Judge):
         """
         if self.hopeless:
             return True
-        bar, level = math.log(self._pairs / self.problem.delta), self._level()
+        bar, level = self.log_strict, self._level()
         return all(any(self._cannot_win(i, j, level, bar) for j in alive if j != i) for i in alive)
 
     def _cannot_win(self, one: int, other: int, level: float, bar: float) -> bool:

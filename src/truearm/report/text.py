@@ -193,7 +193,8 @@ def rows(result: Result, unit: Unit, found: Sequence[Ratio] = (), *, censored: f
     """
     name = column_name(result.problem)
     sign = f" [{unit.sign}]" if unit.sign else ""
-    heading = Row("command", "runs", name + sign, f"true {name}{sign}", "relative", "standing")
+    true = "" if result.problem.rounds else f"true {name}{sign}"  # of an arm by itself rounds claim nothing
+    heading = Row("command", "runs", name + sign, true, "relative", "standing")
     by_arm = {ratio.arm: ratio for ratio in found}
     return [heading, *(_row(result, arm, by_arm, censored) for arm in result.arms)]
 
@@ -253,6 +254,7 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None) -> str:
     command  runs  median  true median  relative  standing
     A          16    10.1  9.8 to 10.4         1  best
     """
+    lines = _filled(lines)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     last = len(widths) - 1
     if width is not None:
@@ -265,6 +267,12 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None) -> str:
         ).rstrip()
         for line in lines
     )
+
+
+def _filled(lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return rows without the columns that have no title."""
+    titled = [i for i, title in enumerate(lines[0]) if title]
+    return [tuple(line[i] for i in titled) for line in lines]
 
 
 def _cut(name: str, width: int) -> str:
@@ -300,12 +308,9 @@ def markdown(lines: Sequence[Row], text: str = "") -> str:
     |:---|---:|---:|---:|---:|:---|
     | `a \| b` | 16 | 10.1 | 9.8 to 10.4 | 1 | best |
     """
-    heading, *body = lines
-    table_lines = [
-        _piped(heading),
-        "|:---|---:|---:|---:|---:|:---|",
-        *(_piped(line._replace(arm=_code(line.arm))) for line in body),
-    ]
+    heading, *body = _filled([lines[0], *(line._replace(arm=_code(line.arm)) for line in lines[1:])])
+    rule = f"|:---|{'---:|' * (len(heading) - 2)}:---|"
+    table_lines = [_piped(heading), rule, *map(_piped, body)]
     return "\n".join([*([_escaped(text), ""] if text else []), *table_lines])
 
 
