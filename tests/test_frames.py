@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truearm.errors import InvalidArgument
+from truearm.evidence.units import Reduction
 from truearm.world import frames
 from truearm.world.frames import Collected, collect, grouped, tapes_of
 
@@ -344,7 +345,7 @@ def test_units_named_alike_in_different_arms_are_counted(kind):
 def test_a_unit_whose_readings_are_missing_is_missing():
     rows = {"arm": ["A"] * 5, "user": list("uuvvw"), "x": [1.0, None, None, None, 3.0]}
     np.testing.assert_array_equal(collect(rows, "arm", "x", unit="user").tapes["A"], [np.nan, np.nan, 3.0])
-    free = collect(rows, "arm", "x", unit="user", missing="independent").tapes["A"]
+    free = collect(rows, "arm", "x", unit="user", how=Reduction("independent")).tapes["A"]
     np.testing.assert_array_equal(free, [1.0, np.nan, 3.0])
 
 

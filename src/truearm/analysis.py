@@ -32,9 +32,11 @@ from truearm.evidence.control import Method, check_method
 from truearm.evidence.sample import Sample
 from truearm.evidence.screen import screened
 from truearm.evidence.serial import Serial
-from truearm.evidence.units import Units
-from truearm.problem import Contamination, Design, Missing, Problem, Tolerance, check_arms, check_design
-from truearm.world.frames import Collected, collect
+from truearm.evidence.shifts import oriented
+from truearm.evidence.units import Reduction, Units
+from truearm.evidence.wins import Taped
+from truearm.problem import Contamination, Design, Missing, Problem, Tolerance, check_arms, check_design, goal_for
+from truearm.world.frames import Collected, Roles, collect
 
 Floats = NDArray[np.float64]
 
@@ -94,7 +96,7 @@ class Analysis(Result):
     @property
     def counted(self) -> str:
         """What a reading of the analysis is called."""
-        return "row" if self.units is None else "reading"
+        return "row" if self.units is None and not self.problem.rounds else "reading"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -151,11 +153,14 @@ def analyze(
     value: str | None = None,
     unit: str | None = None,
     order: str | None = None,
+    round: str | None = None,  # noqa: A002 - what a user calls it
     delta: float = 0.05,
     contamination: float | Contamination | None = 0.05,
     tolerance: float | str | Tolerance = 0.0,
     quantile: float = 0.5,
-    goal: Literal["max", "min"] = "max",
+    goal: Literal["max", "min"] | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
     design: Design = "sequential",
     missing: Missing = "worst",
     dependent_arms: bool = False,
@@ -175,9 +180,15 @@ def analyze(
         The columns that name the arm and hold the reading; without them every column is an arm.
     unit
         The column of what was drawn independently (process, user, item): readings of one unit become one, their
-        median.
+        median; of shares, a unit succeeds if at least half of its readings do.
     order
         "rows" if rows are in order of pull, or the column to put them in order by; else their order says nothing.
+    round
+        The column of what arms were measured in side by side (item, person, day), or "rows" if that is each row of
+        a wide frame: arms are then compared by who wins more than half of the rounds (docs/rounds.md).
+    at_least, at_most
+        Compare arms by the share of readings that are at least, or at most, this, instead of by a quantile; the
+        largest share is the best.
     design
         "sequential" is valid however often the data were looked at while they grew; "fixed" has more power
         and holds only if the number of readings of every arm was chosen in advance.
@@ -203,7 +214,12 @@ def analyze(
     ('certified', 'A', 0.435)
     """
     _check_together(design, dependent_arms=dependent_arms)
-    collected = collect(frame, arm, value, unit=unit, order=order, missing=missing)
+    reduction = Reduction.of(missing, at_least=at_least, at_most=at_most)
+    if round is None:
+        collected = collect(frame, arm, value, unit=unit, order=order, how=reduction)
+    else:
+        collected = _in_rounds(frame, Roles(arm, value, unit, order), round, reduction)
+        _check_target(round, quantile=quantile, at_least=at_least, at_most=at_most)
     tapes = _checked(collected.tapes)
     problem = Problem(
         arms=tuple(tapes),
@@ -211,9 +227,12 @@ def analyze(
         contamination=Contamination.of(contamination),
         tolerance=Tolerance.of(tolerance),
         quantile=quantile,
-        goal=goal,
+        goal=goal_for(goal, at_least, at_most),
+        at_least=at_least,
+        at_most=at_most,
         dependent_arms=dependent_arms,
         missing=missing,
+        rounds=round is not None,
     )
     asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
     return _analyzed(problem, collected, design, asked)
@@ -268,6 +287,50 @@ def _check_together(design: str, *, dependent_arms: bool) -> None:
         raise OutOfReach(msg)
 
 
+def _in_rounds(frame: Any, roles: Roles, column: str, reduction: Reduction) -> Collected:  # noqa: ANN401
+    """Return tapes of which place r is round r."""
+    for name, given in (("unit", roles.unit), ("order", roles.order)):
+        if given is not None:
+            msg = f"round={column!r} makes one reading of each arm per round, whenever it was; leave out {name}={given!r}"
+            raise InvalidArgument(msg)
+    if isinstance(frame, Collected):
+        return frame.side_by_side()
+    if column == "rows" and roles.arm is not None:
+        msg = "round='rows' is for a wide frame, with a column for each arm; name the column of the rounds"
+        raise InvalidArgument(msg)
+    try:
+        unit = None if column == "rows" else column
+        return collect(frame, roles.arm, roles.value, unit=unit, how=reduction).side_by_side()
+    except InvalidArgument as error:
+        raise InvalidArgument(of_rounds(str(error))) from None
+
+
+def of_rounds(text: str) -> str:
+    """Return a message about units as one about rounds.
+
+    Examples
+    --------
+    >>> of_rounds("row 3 of column 'item' names no unit")
+    "row 3 of column 'item' names no round"
+    """
+    return (
+        text.replace("unit=", "round=")
+        .replace("names no unit", "names no round")
+        .replace("one unit only", "one round only")
+    )
+
+
+def _check_target(column: str, **others: float | None) -> None:
+    """Raise if something else than who wins is to be compared too."""
+    for name, value in others.items():
+        if value is not None and (name, value) != ("quantile", 0.5):
+            msg = (
+                f"round={column!r} compares who wins side by side, and {name}={value!r} something of each arm by "
+                f"itself; leave out {name}, or round"
+            )
+            raise InvalidArgument(msg)
+
+
 def _checked(tapes: Mapping[str, Floats]) -> dict[str, Floats]:
     check_arms(tapes)
     for name, tape in tapes.items():
@@ -278,8 +341,12 @@ def _checked(tapes: Mapping[str, Floats]) -> dict[str, Floats]:
 
 
 def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]:
+    if problem.rounds:
+        worst = problem.missing == "worst"
+        return tuple(Taped.in_rounds(oriented(tape, problem, ""), worst=worst) for tape in tapes.values())
+
     def sample(tape: Floats) -> Sample:
-        values = problem.sign * tape
+        values = oriented(tape, problem, "")
         values.sort()
         known = values[: values.searchsorted(np.nan)]  # NaN comes last
         known.flags.writeable = False

@@ -187,7 +187,7 @@ def plan(
     delta: float = 0.05,
     tolerance: float | Tolerance = 0.0,
     quantile: float = 0.5,
-    goal: Literal["max", "min"] = "max",
+    goal: Literal["max", "min"] | None = None,
     reach: float | None = None,
 ) -> Plan:
     """Tell before sampling whether a study can be decided, and how many pulls it will take.
@@ -224,6 +224,7 @@ def plan(
         msg = f"tolerance {100 * within.amount:g}% is relative; a plan needs units of the readings, such as 0.1"
         raise InvalidArgument(msg)
     check_delta(delta)
+    goal = goal or "max"
     level = check_quantile(quantile) if goal == "max" else 1 - check_quantile(quantile)
     if pilot is not None:
         supposed = _from_pilot(

@@ -213,6 +213,29 @@ def check_count(name: str, value: int, least: int = 1) -> int:
     return value.__index__()
 
 
+def goal_for(goal: str | None, at_least: float | None, at_most: float | None) -> str:
+    """Return the goal that was asked for, larger by default, or say that a share leaves no choice of it.
+
+    Examples
+    --------
+    >>> goal_for(None, None, None), goal_for("min", None, None), goal_for(None, None, 200)
+    ('max', 'min', 'max')
+    >>> goal_for("min", None, 200)
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: goal='min' is given with at_most=200, which says what is good: the largest
+    share is the best; leave goal out
+    """
+    share = next(((n, x) for n, x in (("at_least", at_least), ("at_most", at_most)) if x is not None), None)
+    if goal is not None and share is not None:
+        msg = (
+            f"goal={goal!r} is given with {share[0]}={share[1]:g}, which says what is good: the largest share is "
+            "the best; leave goal out"
+        )
+        raise InvalidArgument(msg)
+    return "max" if goal is None else goal
+
+
 def check_design(design: str) -> Design:
     """Return the design of that name.
 
@@ -496,7 +519,7 @@ class Problem:
         other = next((name for name, value in others.items() if value is not None), None)
         if self.rounds and other is not None:
             msg = (
-                f"rounds=True compares who wins side by side, and {other}={others[other]:g} compares something else "
+                f"rounds=True compares who wins side by side, and {other}={others[other]!r} compares something else "
                 f"of each arm by itself; leave out {other}, or rounds"
             )
             raise InvalidArgument(msg)

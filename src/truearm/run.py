@@ -40,7 +40,9 @@ def find_best(
     contamination: float | Contamination | None = 0.05,
     tolerance: float | str | Tolerance = 0.0,
     quantile: float = 0.5,
-    goal: str = "max",
+    goal: str | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
     policy: "str | Policy[Any]" = "toptwo",
     max_pulls: int = 1_000_000,
     max_seconds: float | None = None,
@@ -55,14 +57,16 @@ def find_best(
     seed: int | None = None,
     rounds: bool = False,
 ) -> Result:
-    """Pull arms until it is known which has the best true median, and return what is known.
+    """Pull arms until it is known which has the best true median, or share, and return what is known.
 
     Parameters
     ----------
     arms
         For each arm a function without arguments that returns one reading. Successive calls must be fresh,
         independent draws of that arm (docs/assumptions.md).
-    delta, contamination, tolerance, quantile, goal, policy, max_pulls, regularity, dependent_arms, missing, seed, rounds
+    delta, contamination, tolerance, quantile, goal, at_least, at_most
+        As in `Study`.
+    policy, max_pulls, regularity, dependent_arms, missing, seed, rounds
         As in `Study`.
     max_seconds
         Budget of time; what is known then is returned as `exhausted`. Pulls in progress are not interrupted.
@@ -103,6 +107,8 @@ def find_best(
         tolerance=tolerance,
         quantile=quantile,
         goal=goal,
+        at_least=at_least,
+        at_most=at_most,
         policy=policy,
         max_pulls=max_pulls,
         regularity=regularity,

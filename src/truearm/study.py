@@ -54,6 +54,7 @@ from truearm.problem import (
     as_number,
     check_arms,
     check_count,
+    goal_for,
 )
 
 Floats = NDArray[np.float64]
@@ -132,6 +133,8 @@ class Study:
         Also accept an arm within this distance of the best: a number, or a ratio such as "2%".
     quantile, goal
         What is compared: the median by default, larger or ("min") smaller is better.
+    at_least, at_most
+        Compare the share of readings that are at least, or at most, this instead; the largest share is the best.
     missing
         How a missing reading (NaN) counts: at its worst, or ("independent") as one of the bad readings, by your
         promise that failing has nothing to do with the value.
@@ -166,7 +169,9 @@ class Study:
         contamination: float | Contamination | None = 0.05,
         tolerance: float | str | Tolerance = 0.0,
         quantile: float = 0.5,
-        goal: str = "max",
+        goal: str | None = None,
+        at_least: float | None = None,
+        at_most: float | None = None,
         policy: "str | Policy[Any]" = "toptwo",
         max_pulls: int = 1_000_000,
         regularity: Regularity | None = None,
@@ -181,7 +186,9 @@ class Study:
             contamination=Contamination.of(contamination),
             tolerance=Tolerance.of(tolerance),
             quantile=quantile,
-            goal=goal,
+            goal=goal_for(goal, at_least, at_most),
+            at_least=at_least,
+            at_most=at_most,
             regularity=regularity,
             dependent_arms=dependent_arms,
             missing=missing,
@@ -204,6 +211,7 @@ class Study:
         self._out = 0
         self._wanted: list[int] = [0] * len(self._tapes)
         self._order: list[int] = []  # the open batch as single pulls, last first; made when first needed
+        self._sides = 0  # arms in each of its rounds
         self._verdict: Verdict | None = None
         self._final: list[_Readings] | None = None  # as of the decision
         self._result: Result | None = None
@@ -256,6 +264,11 @@ class Study:
     def in_flight(self) -> int:
         """How many pulls are out."""
         return self._out
+
+    @property
+    def in_round(self) -> bool:
+        """Whether a round has begun of which a pull is out or not yet handed out."""
+        return self.problem.rounds and (self._out > 0 or len(self._order) % max(1, self._sides) > 0)
 
     @property
     def out(self) -> list[Pull]:
@@ -678,6 +691,7 @@ class Study:
             arms = np.repeat(np.arange(len(self._wanted)), self._wanted)
             if self._rng is not None and self.problem.rounds:
                 sides = np.flatnonzero(self._wanted)
+                self._sides = sides.size
                 order = np.concatenate([self._rng.permutation(sides) for _ in range(max(self._wanted))])
             elif self._rng is not None:
                 order = self._rng.permutation(arms)

@@ -19,6 +19,7 @@ from truearm.errors import InvalidArgument
 Floats = NDArray[np.float64]
 
 _TINY = 1e-200  # scipy's incomplete beta function loses digits to underflow from about 1e-260 on
+_LEAST, _NEAREST = 1e-300, 1e-15  # levels nearer to 0 or 1 are taken for them
 _ACCURACY = 1e-13  # a relative step this small ends the continued fraction, above its rounding noise
 
 
@@ -81,18 +82,44 @@ def _components(p0: float, prior: Prior) -> tuple[Floats, Floats, Floats]:
     return a, b, np.log(weights) - _log_partial_beta(a, b, p0)
 
 
-def _log_partial_beta(a: Floats, b: Floats, x: float) -> Floats:
+def log_mixture_at(successes: ArrayLike, n: ArrayLike, levels: Floats, prior: Prior = DEFAULT_PRIOR) -> Floats:
+    """Return log M_n(s; p0) at many levels, the limits at 0 and 1 included; it rises with the level.
+
+    A level of 0 is refuted by a success (minus infinity), one of 1 by a failure (infinity).
+
+    Parameters
+    ----------
+    successes, n, levels
+        Counts and levels, of any shapes that broadcast; levels below 0 count as 0.
+
+    Examples
+    --------
+    >>> log_mixture_at(8, 40, np.array([0.0, 0.1, 0.5, 1.0])).round(3)
+    array([  -inf, -1.049,  4.968,    inf])
+    """
+    s, p = np.asarray(successes, dtype=np.float64), np.clip(levels, _LEAST, 1 - _NEAREST)
+    failures = np.asarray(n, dtype=np.float64) - s
+    parts = []
+    for c, weight in zip(*prior, strict=True):
+        a, b = c * p, c * (1 - p)
+        parts.append(math.log(weight) + _log_partial_beta(a + s, b + failures, p) - _log_partial_beta(a, b, p))
+    total: Floats = reduce(np.logaddexp, parts) - s * np.log(p) - failures * np.log1p(-p)  # audit 2.C
+    total = np.where(levels < _LEAST, np.where(s > 0, -np.inf, 0.0), total)
+    return np.where(levels > 1 - _NEAREST, np.where(failures > 0, np.inf, total), total)
+
+
+def _log_partial_beta(a: Floats, b: Floats, x: float | Floats) -> Floats:
     """Return log of the integral of t^(a-1) (1-t)^(b-1) over (0, x)."""
     mass = betainc(a, b, x)
     value: Floats = betaln(a, b) + np.log(np.maximum(mass, _TINY))
     small = mass < _TINY
     if small.any():
-        far_a, far_b = np.broadcast_arrays(a, b)
-        value[small] = _log_partial_beta_tail(far_a[small], far_b[small], x)
+        far_a, far_b, far_x = np.broadcast_arrays(a, b, x)
+        value[small] = _log_partial_beta_tail(far_a[small], far_b[small], far_x[small])
     return value
 
 
-def _log_partial_beta_tail(a: Floats, b: Floats, x: float) -> Floats:
+def _log_partial_beta_tail(a: Floats, b: Floats, x: Floats) -> Floats:
     """Return the same far in the tail, x well below a/(a+b), where I_x underflows.
 
     B_x(a,b) = x^a (1-x)^b / (a K), K the classical continued fraction of the incomplete beta function,
@@ -109,5 +136,5 @@ def _log_partial_beta_tail(a: Floats, b: Floats, x: float) -> Floats:
         h *= d * c
         if np.all(np.abs(d * c - 1) < _ACCURACY):
             break
-    value: Floats = a * math.log(x) + b * math.log1p(-x) - np.log(a) + np.log(h)
+    value: Floats = a * np.log(x) + b * np.log1p(-x) - np.log(a) + np.log(h)
     return value

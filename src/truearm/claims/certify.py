@@ -378,7 +378,8 @@ def _tolerance(judge: Judge, verdict: Verdict) -> float:
     arms = judge.problem.arms
     given = judge.problem.handicap
     if given is not None:
-        return given.tolerance.amount if verdict.status is Status.TOLERABLE else 0.0
+        decided = 0.0 if verdict.status in _STRICT else math.inf
+        return given.tolerance.amount if verdict.status is Status.TOLERABLE else decided
     worst = judge.tolerance([arms.index(claim.arm) for claim in verdict.claims if not claim.tolerant])
     # the pooled rule needs less than pairs do: what it certified stands; bounds speak of effective gaps (E3)
     by_evidence = verdict.status is Status.TOLERABLE and verdict.rule is not None

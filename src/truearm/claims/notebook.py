@@ -4,7 +4,17 @@ import math
 from html import escape
 
 from truearm.claims.result import Arm, Result
-from truearm.claims.wording import alarm, count, interval_ends, name_of, number, summary, target_name
+from truearm.claims.wording import (
+    alarm,
+    column_name,
+    count,
+    interval_ends,
+    name_of,
+    number,
+    summary,
+    value,
+    value_ends,
+)
 from truearm.problem import Problem
 
 _STYLE = """<style>
@@ -57,7 +67,7 @@ _LEGEND = (
 
 
 def _titles(problem: Problem) -> tuple[str, ...]:
-    name = target_name(problem)
+    name = column_name(problem)
     where = "if none is bad" if problem.contamination is None else f"true {name}"
     return ("arm", "pulls", f"observed {name}", where, "MAD", "")
 
@@ -66,8 +76,14 @@ def _row(result: Result, arm: Arm, span: tuple[float, float]) -> str:
     kind = "best" if arm.name == result.best else "" if arm.name in result.candidates else "out"
     where = "–" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
     if arm.low <= arm.high and where != "–":
-        where = " to ".join(map(_short, interval_ends(arm.low, arm.high)))
-    texts = (name_of(arm.name), count(arm.n), _short(number(arm.observed)), where, _short(number(arm.mad)))
+        where = " to ".join(map(_short, value_ends(arm.low, arm.high, result.problem)))
+    texts = (
+        name_of(arm.name),
+        count(arm.n),
+        _short(value(arm.observed, result.problem)),
+        where,
+        _short(number(arm.mad)),
+    )
     cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
     return f'<tr class="{kind}">{cells}<td>{_picture(arm, span)}</td></tr>'
 

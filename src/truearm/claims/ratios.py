@@ -8,7 +8,9 @@ margin (`Result.better_by`) may be sharper, with an error probability delta of i
 import math
 from typing import NamedTuple
 
+from truearm.claims.certify import judge_of
 from truearm.claims.result import Arm, Result
+from truearm.evidence.wins_judge import WinsJudge
 
 
 class Ratio(NamedTuple):
@@ -45,6 +47,8 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
     >>> ratio.arm, ratio.reference, round(ratio.low, 2), round(ratio.high, 2)
     ('B', 'A', 1.96, 2.06)
     """
+    if result.problem.target == "wins":
+        return _side_by_side(result, reference or result.leader)
     base = next((arm for arm in result.arms if arm.name == (reference or result.leader)), None)
     if base is None or not 0 < base.observed < math.inf or base.low > base.high:
         return ()
@@ -53,6 +57,19 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
         _ratio(result, arm, base, certain.get(arm.name) or 0.0)
         for arm in result.arms
         if arm.name != base.name and arm.observed > 0 and arm.low <= arm.high
+    )
+
+
+def _side_by_side(result: Result, reference: str | None) -> tuple[Ratio, ...]:
+    """Return the ratios in the middle round, with limits that hold for all pairs at once (extensions E1)."""
+    if result.readings is None or reference is None:
+        return ()
+    judge, arms = judge_of(result.certificate, result.readings).measured(), result.problem.arms
+    assert isinstance(judge, WinsJudge)
+    base = arms.index(reference)
+    found = {i: judge.apart(*((base, i) if result.problem.goal == "min" else (i, base))) for i in range(len(arms))}
+    return tuple(
+        Ratio(arms[i], reference, *apart[1:]) for i, apart in found.items() if i != base and apart.scale == "ratio"
     )
 
 

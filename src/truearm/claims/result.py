@@ -14,6 +14,7 @@ from truearm.evidence import Breakdown
 from truearm.evidence.control import Method
 from truearm.problem import Design, Problem
 
+_TOLD = ("delta", "contamination", "tolerance", "quantile", "at_least", "at_most", "goal")  # of the problem
 SCHEMA = 2  # of the dictionaries below; raised when a key changes its meaning
 
 
@@ -210,7 +211,7 @@ class Result:
             "arms": [{key: _finite(value) for key, value in arm._asdict().items()} for arm in self.arms],
             "quality": [[_finite(point.x), point.share] for point in self.quality],
             "target": "estimate" if self.certificate.estimated else self.problem.target,
-            **{key: problem[key] for key in ("delta", "contamination", "tolerance", "quantile", "goal")},
+            **{key: problem[key] for key in _TOLD},
             "design": self.design,
             "doubts": [self._alarm(alarm) for alarm in self.doubts],
             "alarms": [self._alarm(alarm) for alarm in self.alarms],

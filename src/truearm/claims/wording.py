@@ -94,16 +94,60 @@ def target_name(problem: Problem) -> str:
 
     Examples
     --------
-    >>> target_name(Problem(arms=("A",), quantile=0.95))
-    '95th percentile'
+    >>> target_name(Problem(arms=("A",), quantile=0.95)), target_name(Problem(arms=("A",), at_most=200))
+    ('95th percentile', 'share of readings at most 200')
     """
     return _TARGETS[problem.target](problem)
 
 
+def _share_name(problem: Problem) -> str:
+    if problem.at_most is not None:
+        return f"share of readings at most {number(problem.at_most)}"
+    return f"share of readings at least {number(problem.at_least or 0.0)}"
+
+
 _TARGETS: Mapping[str, Callable[[Problem], str]] = {
     "quantile": lambda problem: quantile_name(problem.quantile),
+    "share": _share_name,
     "wins": lambda _: "median",  # what is shown of an arm by itself
 }
+
+
+def column_name(problem: Problem) -> str:
+    """Return the same in a word or two, for the head of a column.
+
+    Examples
+    --------
+    >>> column_name(Problem(arms=("A",))), column_name(Problem(arms=("A",), at_least=4))
+    ('median', 'share >= 4')
+    """
+    name = target_name(problem)
+    return name.replace("of readings at most", "<=").replace("of readings at least", ">=")
+
+
+def value(x: float, problem: Problem) -> str:
+    """Return an observed value of what arms are compared by: a share in percent.
+
+    Examples
+    --------
+    >>> value(0.625, Problem(arms=("A",))), value(0.625, Problem(arms=("A",), at_least=4))
+    ('0.625', '62.5%')
+    """
+    return percent(x) if problem.target == "share" and not math.isnan(x) else number(x)
+
+
+def value_ends(low: float, high: float, problem: Problem) -> tuple[str, str]:
+    """Return both ends of an interval of it, rounded outward.
+
+    Examples
+    --------
+    >>> value_ends(0.6014, 0.6582, Problem(arms=("A",), at_least=4))
+    ('60.1%', '65.9%')
+    """
+    if problem.target != "share" or math.isinf(high - low):
+        return interval_ends(low, high)
+    first, last = interval_ends(100 * low, 100 * high)
+    return f"{first}%", f"{last}%"
 
 
 def name_of(arm: str) -> str:
@@ -166,7 +210,7 @@ def names(arms: Sequence[str], word: str = "and") -> str:
 
 def _is_best(result: Result, seen: str, voice: Voice) -> tuple[str, str]:
     """Return what the best arm is or has, and what arms tie for."""
-    if not voice.best:
+    if not voice.best or result.problem.target != "quantile":
         return f"has the {_goal(result, seen)}", f"the {_goal(result, seen)}"
     level = "" if result.problem.quantile == 0.5 else f" at the {target_name(result.problem)}"
     return f"is {voice.best}{level}", f"{voice.best}{level}"
@@ -294,10 +338,10 @@ def _sure(problem: Problem) -> str:
 
 def _standing(result: Result, arm: Arm) -> str:
     """Return the observed quantile and where the true one lies."""
-    low, high = interval_ends(arm.low, arm.high)
+    low, high = value_ends(arm.low, arm.high, result.problem)
     match math.isinf(arm.low), math.isinf(arm.high):
         case True, True:
-            return number(arm.observed)
+            return value(arm.observed, result.problem)
         case True, False:
             where = f"at most {high}"
         case False, True:
@@ -305,7 +349,7 @@ def _standing(result: Result, arm: Arm) -> str:
         case _:
             where = f"between {low} and {high}"
     clean = " if no reading is bad" if result.problem.contamination is None else ""
-    return f"{number(arm.observed)}, true {target_name(result.problem)} {where}{clean}"
+    return f"{value(arm.observed, result.problem)}, true {target_name(result.problem)} {where}{clean}"
 
 
 def bad(contamination: Contamination, what: str = "reading") -> str:
@@ -382,15 +426,16 @@ def _head(result: Result, voice: Voice, seen: str = "") -> str:
 def _leads(result: Result, leads: Sequence[Lead], voice: Voice) -> str:
     """Return the distances to the nearest rivals."""
     nearest = sorted(leads, key=lambda lead: lead.observed)[:_COMPARED]
-    told = [lead(one, result.problem.goal, voice) for one in nearest]
+    points = result.problem.target == "share"
+    told = [lead(one, result.problem.goal, voice, points=points) for one in nearest]
     more = len(leads) - len(nearest)
     text = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}" if told else ""
     rest = f"; {count(more)} other{'s are' if more > 1 else ' is'} further behind"
     return text + rest if more else text
 
 
-def lead(one: Lead, goal: str, voice: Voice = PLAIN) -> str:
-    """Return how far the best arm is from another one, rounded to the safe side.
+def lead(one: Lead, goal: str, voice: Voice = PLAIN, *, points: bool = False) -> str:
+    """Return how far the best arm is from another one, rounded to the safe side; of two shares in points.
 
     Examples
     --------
@@ -400,8 +445,14 @@ def lead(one: Lead, goal: str, voice: Voice = PLAIN) -> str:
     "B's is 1.41x as high (at least 1.06x)"
     >>> lead(Lead("B", "ratio", 1.414, 1.0666), "min", Voice("run", "run", "fastest", "faster"))
     '1.41x faster than B (at least 1.06x)'
+    >>> lead(Lead("B", "difference", 0.1234, 0.0567), "max", points=True)
+    "12.3 points above B's (at least 5.6)"
     """
     rival = name_of(one.than)
+    if points:
+        least = 100 * (one.at_least or 0.0)
+        sure = f" (at least {number(least, least / 10, ROUND_FLOOR)})" if least else ""
+        return f"{_points(one.observed, digits=3)} above {rival}'s{sure}"
     if one.scale == "difference":
         sure = (
             "" if one.at_least is None else f" (at least {number(one.at_least, one.at_least / 10, ROUND_FLOOR)})"
@@ -461,6 +512,19 @@ def _up_to(result: Result, declared: Contamination, voice: Voice) -> str:
     return f"These {what} support it for up to {percent(min(point, 0.5), ROUND_FLOOR)} bad {what}."
 
 
+def _points(share: float, rounding: str = ROUND_HALF_EVEN, digits: int = 2) -> str:
+    """Return a difference of two shares in points of a hundred."""
+    text = percent(share, rounding, digits).removesuffix("%")
+    return f"{text} point{'' if text == '1' else 's'}"
+
+
+def _distance(amount: float, problem: Problem) -> str:
+    """Return a tolerance of a problem in words."""
+    if problem.target == "share":
+        return _points(amount, ROUND_CEILING)
+    return _amount(amount, relative=problem.tolerance.relative)
+
+
 def _amount(amount: float, *, relative: bool) -> str:
     return percent(amount, ROUND_CEILING) if relative else number(amount, amount / 10, ROUND_CEILING)
 
@@ -471,9 +535,9 @@ def _tolerable(result: Result, voice: Voice) -> list[str]:
     if problem.handicap is not None:
         sure = f"{_sure(problem)} sure, {bad(declared, voice.reading)}."
         return [_against_baseline(result, problem.handicap), sure, _up_to(result, declared, voice)]
-    best, asked = name_of(result.best or ""), _amount(tolerance.amount, relative=tolerance.relative)
+    best, asked = name_of(result.best or ""), _distance(tolerance.amount, problem)
     if result.tolerance < math.inf:
-        within = _amount(result.tolerance, relative=tolerance.relative)
+        within = _distance(result.tolerance, problem)
         asked_for = "" if within == asked or not tolerance else f" ({asked} was asked for)"
         if problem.target == "wins":
             rest = f"{_sure(problem)} sure{_in_rounds(result, voice)}, {bad(declared, voice.reading)}."
@@ -529,7 +593,7 @@ def _indistinguishable(result: Result, voice: Voice) -> list[str]:
     declared = problem.contamination or Contamination(0.0)
     if Judge.of(problem, ()).hopeless:
         return [_hopeless(result)]
-    within = f" within {_amount(problem.tolerance.amount, relative=problem.tolerance.relative)}"
+    within = f" within {_distance(problem.tolerance.amount, problem)}"
     hidden = f": {percent(declared.eps)} bad {voice.reading}s could hide the difference" if declared.eps else ""
     failing = {alarm.arm for alarm in result.alarms if alarm.kind == "missing"}
     left = [arm for arm in result.arms if arm.name in result.candidates]
@@ -555,12 +619,12 @@ def _best_looking(result: Result) -> str:
     arm = next((arm for arm in result.arms if arm.name == result.leader), None)
     if arm is None or _is_lost(arm, result.problem):
         return ""
-    head = f"{name_of(arm.name)} looks best ({number(arm.observed)})"
+    head = f"{name_of(arm.name)} looks best ({value(arm.observed, result.problem)})"
     if math.isinf(result.tolerance):
         return f"{head}."
     if result.tolerance == 0:
         return f"{head}; no arm is better ({_sure(result.problem)} sure)."
-    far = _amount(result.tolerance, relative=result.problem.tolerance.relative)
+    far = _distance(result.tolerance, result.problem)
     return f"{head} and is at most {far} from the best ({_sure(result.problem)} sure)."
 
 
@@ -573,6 +637,10 @@ def _decided_at(result: Result, declared: Contamination, voice: Voice) -> str:
         return f"These {what} support it for up to {percent(min(point, 0.5), ROUND_FLOOR)} bad {what}."
     if estimate and estimate < declared.eps:
         share = percent(estimate, digits=2)
+        if result.problem.target == "share":
+            apart = 2 * estimate if declared.adversary is Adversary.MALICIOUS else estimate
+            bears = f"cannot survive {percent(declared.eps)} bad {what}, however many there are (an estimate)"
+            return f"Two arms {_points(apart)} apart {bears}."
         return f"Endless {what} like these would decide only below about {share} bad {what} (an estimate)."
     return ""
 
@@ -792,9 +860,12 @@ def _on_delta(problem: Problem) -> str:
         )
     return (
         f"Each of these is wrong with probability at most {percent(problem.delta)}, each on its own: the "
-        "decision, the margins over the other arms, the certified tolerance, all intervals of quantiles together, "
-        "all intervals of MADs together, and the quality curve of the best arm."
+        "decision, the margins over the other arms, the certified tolerance, all intervals of "
+        f"{'shares together' if problem.target == 'share' else _QUANTILES}."
     )
+
+
+_QUANTILES = "quantiles together, all intervals of MADs together, and the quality curve of the best arm"
 
 
 def notes(
@@ -828,11 +899,14 @@ def notes(
     told = []
     if units is not None:
         rows, name = sum(units.rows.values()), name_of(units.name)
-        told.append(f"A reading is the median of one {name}; there were {count(rows)} rows.")
-        if units.shared and not result.problem.dependent_arms:
+        is_share, paired = result.problem.target == "share", result.problem.rounds
+        half = f"A {name} succeeds if at least half of its readings do" if is_share else ""
+        half = f"A round is one {name}, and a reading the median of an arm's rows in it" if paired else half
+        told.append(f"{half or f'A reading is the median of one {name}'}; there were {count(rows)} rows.")
+        if units.shared and not result.problem.dependent_arms and not paired:
             told.append(
                 f"Several arms share values of {name} ({count(units.shared)} in all), which count as different "
-                "ones; if they are the same person or item, set dependent_arms=True."
+                f"ones; if they are the same person or item, compare arms inside them: round={units.name!r}, --round."
             )
     if total := sum(missing.values()):
         told.append(_cells(missing, total, worst=result.problem.missing == "worst"))

@@ -8,15 +8,18 @@ from typing import Any
 
 import click
 
-from truearm.analysis import Analysis, analyze
+from truearm.analysis import Analysis, analyze, of_rounds
 from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.result import Arm
-from truearm.claims.wording import count, interval_ends, name_of, number, percent, target_name
+from truearm.claims.wording import column_name, count, name_of, number, percent, value, value_ends
 from truearm.cli import options
+from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
+from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.text import control_rows, standing_in, table, tier_rows
 from truearm.world import files
+from truearm.world.frames import Collected, Roles
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
 _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality
@@ -29,6 +32,7 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 @click.option("--value", metavar="COLUMN", help="The column that holds the reading.")
 @options.unit_option
 @options.order_option
+@options.round_option
 @click.option(
     "--kind",
     type=click.Choice(sorted(set(files.FORMATS.values()))),
@@ -36,6 +40,8 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 )
 @options.goal_option
 @options.quantile_option
+@options.at_least_option
+@options.at_most_option
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option
@@ -76,6 +82,7 @@ def analyze_command(
     \b
     truearm analyze data.csv --arm variant --value revenue
     truearm analyze data.parquet --arm variant --value latency_ms --goal min --quantile 0.95
+    truearm analyze data.parquet --arm variant --value latency_ms --at-most 200
     truearm analyze log.csv --arm variant --value ms --unit user --order time
     truearm analyze data.csv --arm variant --value revenue --control A
     truearm analyze scores.csv --tiers                 every column is an arm
@@ -85,8 +92,11 @@ def analyze_command(
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
-    readings = options.collected(file, arm, value, unit=unit, order=order, kind=kind, missing=chosen["missing"])
+    how = Reduction.of(chosen["missing"], at_least=chosen["at_least"], at_most=chosen["at_most"])
+    readings = _read(file, Roles(arm, value, unit, order), kind, chosen["round"], how)
     found = analyze(readings, **chosen)
+    if found.problem.rounds:
+        readings = readings.side_by_side()
     if html is not None:
         from truearm.report.html import page
 
@@ -103,6 +113,25 @@ def _answered(found: Analysis) -> bool:
     if found.control is None:
         return found.status in DECIDED
     return bool(found.control.named("better")) or found.control.settled
+
+
+def _read(file: str, roles: Roles, kind: str | None, column: str | None, how: Reduction) -> Collected:
+    """Return the readings of a file; in rounds, with a round in the place of a unit."""
+    arm, value, unit, order = roles
+    if column is None:
+        return options.collected(file, arm, value, unit=unit, order=order, kind=kind, how=how)
+    if unit is not None or order is not None:
+        given = "--order" if unit is None else "--unit"
+        msg = f"--round makes one reading of each arm per round, whenever it was; leave out {given}"
+        raise InvalidArgument(msg)
+    if column == "rows" and arm is not None:
+        msg = "--round rows is for a wide file, with a column for each arm; name the column of the rounds"
+        raise InvalidArgument(msg)
+    try:
+        unit = None if column == "rows" else column
+        return options.collected(file, arm, value, unit=unit, kind=kind, how=how)
+    except InvalidArgument as error:
+        raise InvalidArgument(of_rounds(str(error)).replace("--unit", "--round")) from None
 
 
 def told(found: Analysis) -> str:
@@ -123,15 +152,21 @@ def told(found: Analysis) -> str:
 
 
 def _arms(found: Analysis) -> list[tuple[str, ...]]:
-    name = target_name(found.problem)
+    name = column_name(found.problem)
     arms = {arm.name: arm for arm in found.arms}
     heading = ("arm", "readings", name, f"true {name}", "MAD", "standing")
-    return [heading, *(_row(found, arms[ranked]) for ranked in found.ranking)]
+    lines = [heading, *(_row(found, arms[ranked]) for ranked in found.ranking)]
+    # of an arm by itself rounds claim nothing
+    return [(*line[:3], *line[4:]) for line in lines] if found.problem.rounds else lines
 
 
 def _row(found: Analysis, arm: Arm) -> tuple[str, ...]:
-    ends = " to ".join(map(_short, interval_ends(arm.low, arm.high))) if arm.low <= arm.high else "contradictory"
-    numbers = (_short(number(arm.observed)), ends, _short(number(arm.mad)))
+    ends = (
+        " to ".join(map(_short, value_ends(arm.low, arm.high, found.problem)))
+        if arm.low <= arm.high
+        else "contradictory"
+    )
+    numbers = (_short(value(arm.observed, found.problem)), ends, _short(number(arm.mad)))
     return (name_of(arm.name), count(arm.n), *numbers, standing_in(found, arm.name))
 
 

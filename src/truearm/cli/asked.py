@@ -11,10 +11,12 @@ import click
 from truearm.cli.setting import HOOKS, Setting, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
-from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance
+from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance, goal_for
 from truearm.world.commands import Command, expand, listed, scanned
 from truearm.world.processes import Conditions
 from truearm.world.revisions import Revision
+
+PATIENCE = 180.0  # seconds: as long as one waits for an answer without having said so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,9 @@ class Asked:
     reference: str | None
     metric: str
     goal: str | None
-    quantile: float
+    quantile: float | None
+    at_least: float | None
+    at_most: float | None
     delta: float
     contamination: Contamination | None
     tolerance: Tolerance
@@ -112,12 +116,31 @@ class Asked:
                 "--fail-unless-best and --fail-if-worse-than with a tolerance are two questions; race twice",
             ),
             (
-                self.metric == "stdout" and self.goal is None and not self.resume,
+                self.metric == "stdout" and self.goal is None and not self.share and not self.resume,
                 "--metric stdout needs --goal max or --goal min: only you know which number is better",
+            ),
+            (
+                self.share and self.fail_if_worse_than and self.tolerance,
+                "--fail-if-worse-than has a tolerance for readings, not for shares; leave --tolerance out",
             ),
         ):
             if wrong:
                 raise click.UsageError(msg)
+
+    @property
+    def rounds(self) -> bool:
+        """Whether commands are compared side by side, as they are unless another target is named."""
+        return self.quantile is None and not self.share
+
+    @property
+    def limit(self) -> float | None:
+        """How many seconds the race may take; a race without limits of its own ends all the same."""
+        return PATIENCE if self.max_time is None and self.most is None else self.max_time
+
+    @property
+    def share(self) -> bool:
+        """Whether shares are compared."""
+        return self.at_least is not None or self.at_most is not None
 
     @property
     def most(self) -> int | None:
@@ -127,12 +150,14 @@ class Asked:
     @property
     def first(self) -> int:
         """How many runs each command has before the first decision."""
-        return self.runs or self.min_runs or min(START, self.max_runs or START)
+        start = 1 if self.rounds else START
+        return self.runs or self.min_runs or min(start, self.max_runs or start)
 
 
 def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, Problem]:
     """Return the race that was asked for: what is run, and what is to be decided."""
-    goal, gate, tolerance = asked.goal or "min", asked.fail_if_worse_than, asked.tolerance
+    gate, tolerance = asked.fail_if_worse_than, asked.tolerance
+    goal = asked.goal if asked.goal or asked.share else "min"
     setting = _setting(asked, revisions)
     for name in (asked.baseline, asked.fail_unless_best, gate):
         in_race(name, setting)
@@ -144,8 +169,11 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
         delta=asked.delta if gate is None else asked.delta / len(setting.arms),
         contamination=asked.contamination,
         tolerance=tolerance if given is None else Tolerance(),
-        quantile=asked.quantile,
-        goal=goal,
+        quantile=0.5 if asked.quantile is None else asked.quantile,
+        rounds=asked.rounds,
+        goal=goal_for(goal, asked.at_least, asked.at_most),
+        at_least=asked.at_least,
+        at_most=asked.at_most,
         missing=asked.missing,
         handicap=given,
     )

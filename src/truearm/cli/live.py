@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
-from truearm.claims.wording import count, interval_ends, name_of, target_name
+from truearm.claims.wording import column_name, count, interval_ends, name_of
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
 from truearm.study import Study
@@ -78,10 +78,11 @@ class Board:
             for arm in problem.arms
         ]
         standing = study.standing
-        unit = unit_for(self.metric, arms, self.unit)
+        unit = unit_for(self.metric, arms, self.unit, target=problem.target)
         width = self._live.console.width
-        name = target_name(problem)
-        table = _table(arms, standing, unit, quantile=name, width=width, censored=self._censored)
+        name = column_name(problem)
+        columns = (name,) if problem.rounds else (name, f"true {name}")  # rounds claim nothing of an arm by itself
+        table = _table(arms, standing, unit, columns=columns, width=width, censored=self._censored)
         return Group(table, Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
 
     def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
@@ -89,7 +90,8 @@ class Board:
         left = math.inf
         if done:
             left = standing.pulls_left(runs, self.first) * elapsed / done
-        words = [f"{count(self.study.pulls)} runs, {duration(elapsed)}"]
+        rounds = f"{count(max(runs.values()))} rounds, " if self.study.problem.rounds else ""
+        words = [f"{rounds}{count(self.study.pulls)} runs, {duration(elapsed)}"]
         if left < math.inf:
             words.append(f"about {duration(min(left, max(0.0, self.limit - elapsed)))} left (an estimate)")
         elif self.limit < math.inf:
@@ -98,7 +100,13 @@ class Board:
 
 
 def _table(
-    arms: Sequence[Arm], standing: Standing, unit: Unit, *, quantile: str, width: int, censored: float | None
+    arms: Sequence[Arm],
+    standing: Standing,
+    unit: Unit,
+    *,
+    columns: Sequence[str],
+    width: int,
+    censored: float | None,
 ) -> "Table":
     from rich.table import Table
     from rich.text import Text
@@ -106,7 +114,7 @@ def _table(
     sign = f" [{unit.sign}]" if unit.sign else ""
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("command", overflow="ellipsis", no_wrap=True, max_width=max(12, width - _OTHERS))
-    for title in ("runs", quantile + sign, f"true {quantile}{sign}"):
+    for title in ("runs", *(title + sign for title in columns)):
         table.add_column(Text(title), justify="right", no_wrap=True)
     table.add_column("standing", no_wrap=True)
     table.add_column("evidence", no_wrap=True)
@@ -117,7 +125,7 @@ def _table(
             Text(name_of(arm.name)),
             count(arm.n),
             quantile_cell(arm.observed / unit.size, censored) if arm.n else "",
-            _interval(arm, unit),
+            *((_interval(arm, unit),) if len(columns) > 1 else ()),
             place,
             "" if place == "leads" else bar(standing.share(arm.name)),
             style=style,

@@ -146,9 +146,19 @@ quantile_option = click.option(
 goal_option = click.option(
     "--goal",
     type=click.Choice(["max", "min"]),
-    default="max",
-    show_default=True,
-    help="Whether larger or smaller readings are better.",
+    help="Whether larger or smaller readings are better; max by default. A share says it by itself.",
+)
+at_least_option = click.option(
+    "--at-least",
+    type=float,
+    metavar="X",
+    help="Compare the share of readings that are at least X (passed, converted, top box) instead of a quantile.",
+)
+at_most_option = click.option(
+    "--at-most",
+    type=float,
+    metavar="X",
+    help="Compare the share of readings that are at most X (answered in time) instead of a quantile.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -158,6 +168,12 @@ unit_option = click.option(
     metavar="COLUMN",
     help="The column of what was drawn independently (process, user, item): readings of one unit become one, "
     "their median.",
+)
+round_option = click.option(
+    "--round",
+    metavar="COLUMN|rows",
+    help="The column of what arms were measured in side by side (item, person, day), or 'rows' of a wide file: "
+    "compares who wins more than half of the rounds.",
 )
 order_option = click.option(
     "--order",
@@ -193,5 +209,5 @@ def as_options(text: str) -> str:
     "name the columns: --arm 'variant' --value 'ms'"
     """
     return re.sub(
-        r"(, )?\b(arm|value|unit|order|kind)=(?=['\"])", lambda m: f"{' ' if m[1] else ''}--{m[2]} ", text
+        r"(, )?\b(arm|value|unit|order|round|kind)=(?=['\"])", lambda m: f"{' ' if m[1] else ''}--{m[2]} ", text
     )

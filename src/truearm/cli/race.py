@@ -46,7 +46,14 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option(
     "--goal", type=click.Choice(["min", "max"]), help="Which is better; min by default, must be said for stdout."
 )
-@options.quantile_option
+@click.option(
+    "--quantile",
+    type=options.QUANTILE,
+    help="Compare this quantile of each command by itself (0.5 is the median, 0.95 the 95th percentile) instead of "
+    "which wins more rounds side by side.",
+)
+@options.at_least_option
+@options.at_most_option
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option
@@ -56,10 +63,14 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     "-m",
     "--min-runs",
     type=click.IntRange(1),
-    help=f"Runs of each command before the first decision; {START} by default.",
+    help=f"Runs of each command before the first decision; 1 by default, {START} for quantiles and shares.",
 )
 @click.option("-M", "--max-runs", type=click.IntRange(1), help="Stop when a command has had so many runs.")
-@click.option("--max-time", type=options.DURATION, help="Stop after so many seconds (or 5m, 1h).")
+@click.option(
+    "--max-time",
+    type=options.DURATION,
+    help="Stop after so many seconds (or 5m, 1h); 3 minutes by default, unless -M or -r set a limit.",
+)
 @click.option("--baseline", metavar="NAME", help="What there is: is anything better? Ratios are relative to it.")
 @click.option("-s", "--setup", multiple=True, metavar="CMD", help="Run once before the race, for each command.")
 @click.option("-p", "--prepare", multiple=True, metavar="CMD", help="Run before every run, not measured.")
@@ -128,7 +139,7 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option("--strict", is_flag=True, help="Exit with 4 also after an alarm.")
 @click.pass_context
 def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 - the fields of `Asked`
-    """Find out which command is best: interleaved runs, until it is known, with an error probability.
+    """Find out which command is best: rounds side by side, until it is known, with an error probability.
 
     \b
     truearm race 'gzip -kf data' 'zstd -kf data'          which is faster?
@@ -141,6 +152,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     truearm race --rev main --rev . --build make -- ./bench --size 10    two revisions of a repository
     truearm race -n old './old' -n new './new' --fail-if-worse-than old --tolerance 3%
 
+    A round runs every command that is left once, in random order: a load that changes meets all of them alike.
     Each run may be disturbed with a chance of 5% without spoiling the answer (--contamination). Commands run
     without a shell unless one of them uses shell syntax; then all run through the same shell.
 

@@ -21,6 +21,7 @@ from truearm.cli.setting import Setting
 from truearm.cli.telling import Outcome
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError
 from truearm.events import Noted
+from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
 from truearm.report.export import runs_of
 from truearm.run import run
@@ -52,8 +53,11 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
         stack.callback(removed, revisions)
     setting, problem = defined(asked, revisions)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
-    # balanced, because the load of a machine changes while commands are being run
-    study = Study.of(problem, policy=TopTwo(first=asked.first, balanced=True), seed=seed)
+    # in rounds or balanced, because the load of a machine changes while commands are being run
+    policy: Paired | TopTwo = (
+        Paired(first=asked.first) if asked.rounds else TopTwo(first=asked.first, balanced=True)
+    )
+    study = Study.of(problem, policy=policy, seed=seed)
     store = None
     if asked.save:
         stack.enter_context(saved.alone(asked.save, wait=False))
@@ -82,7 +86,7 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         raise InvalidArgument(msg)
     began = time.monotonic()
     result = _result(race, asked)
-    late = asked.max_time is not None and time.monotonic() - began >= asked.max_time
+    late = asked.limit is not None and time.monotonic() - began >= asked.limit
     most = asked.most is not None and max(result.pulls.values()) >= asked.most
     return Outcome(
         result=result,
@@ -97,6 +101,7 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         path=str(race.store.path) if race.store is not None else None,
         ended=late or most or result.total >= race.study.max_pulls,
         quiet=asked.quiet,
+        patience=asked.limit if late and asked.max_time is None else None,
         shell_cost=shell_cost(setting.commands[0], setting.metric),
     )
 
@@ -113,7 +118,7 @@ def _result(race: Race, asked: Asked) -> Result:
                 return run(
                     study,
                     lambda arm: partial(recorder.pull, arm),
-                    max_seconds=asked.max_time,
+                    max_seconds=asked.limit,
                     watch=partial(_watch, race, recorder.counts, asked.most, draw),
                 )
     except ArmFailed as error:
@@ -126,7 +131,7 @@ def _result(race: Race, asked: Asked) -> Result:
 
 def _watch(race: Race, counts: Counter[str], most: int | None, draw: Callable[[], None]) -> bool:
     draw()
-    if most is None or max(counts.values()) < most:
+    if most is None or max(counts.values()) < most or race.study.in_round:
         return False
     return min(counts[arm] for arm in race.setting.arms) >= race.first
 
@@ -136,7 +141,7 @@ def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
     if asked.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda: None
         return
-    limit = float("inf") if asked.max_time is None else asked.max_time
+    limit = float("inf") if asked.limit is None else asked.limit
     setting = race.setting
     timed = setting.conditions.timeout is not None
     with Board(

@@ -14,7 +14,7 @@ from truearm.cli import options
 from truearm.cli.gates import exit_code
 from truearm.cli.saved import Saved, alone, begun, opened
 from truearm.cli.telling import html_page
-from truearm.problem import Problem, check_arms
+from truearm.problem import Problem, check_arms, goal_for
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
 from truearm.study import Study
@@ -31,6 +31,8 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
 @click.option("--arm", "arms", multiple=True, metavar="NAME", help="Begin a study of these arms in a new FILE.")
 @options.goal_option
 @options.quantile_option
+@options.at_least_option
+@options.at_most_option
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option
@@ -66,13 +68,14 @@ def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, 
 
 def _begin(file: str, arms: tuple[str, ...], chosen: dict[str, Any]) -> None:
     seed = chosen.pop("seed")
-    begun(file, Study.of(Problem(arms=check_arms(arms), **chosen), seed=seed)).close()
+    goal = goal_for(chosen.pop("goal"), chosen["at_least"], chosen["at_most"])
+    begun(file, Study.of(Problem(arms=check_arms(arms), goal=goal, **chosen), seed=seed)).close()
 
 
 def _check_fixed(ctx: click.Context) -> None:
-    for name in ("goal", "quantile", "delta", "contamination", "tolerance", "seed"):
+    for name in ("goal", "quantile", "at_least", "at_most", "delta", "contamination", "tolerance", "seed"):
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            msg = f"--{name} was fixed when the study began; leave it out"
+            msg = f"--{name.replace('_', '-')} was fixed when the study began; leave it out"
             raise click.UsageError(msg)
 
 
@@ -205,7 +208,7 @@ def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool,
         return json_text({**found, "results": hyperfine_results(commands, runs)} if commands else found)
     if as_csv:
         return csv_text(result, hyperfine_results(commands, runs)).rstrip("\n")
-    unit = text.unit_for(metric, result.arms)
+    unit = text.unit_for(metric, result.arms, target=result.problem.target)
     shown = text.in_unit(result, unit)
     timed = saved.setting is not None and saved.setting.conditions.timeout is not None
     censored = result.problem.censored if timed else None

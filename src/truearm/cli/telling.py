@@ -45,6 +45,8 @@ class Outcome:
     path: str | None = None
     ended: bool = True
     quiet: bool = False
+    patience: float | None = None
+    """Seconds after which the race ended, if nobody had said how long it may take."""
     shell_cost: float | None = None
     """Seconds that the shell of the commands takes of each reading."""
 
@@ -108,7 +110,9 @@ def _rows(outcome: Outcome, shown: Result, unit: text.Unit) -> list[text.Row]:
 
 
 def _shown(outcome: Outcome) -> tuple[text.Unit, Result]:
-    unit = text.unit_for(outcome.setting.metric, outcome.result.arms, outcome.unit)
+    unit = text.unit_for(
+        outcome.setting.metric, outcome.result.arms, outcome.unit, target=outcome.result.problem.target
+    )
     return unit, text.in_unit(outcome.result, unit)
 
 
@@ -178,10 +182,13 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     setting = outcome.setting
     if outcome.result.status is Status.EXHAUSTED and not outcome.ended:
         yield "Interrupted."
+    if outcome.patience is not None and outcome.result.status is Status.EXHAUSTED:
+        yield f"Stopped after {number(outcome.patience / 60)} minutes, as nothing else was said; --max-time allows more."
     yield from _about_shell(outcome)
     for arm in setting.arms:
         yield from _lost(arm, [run for run in outcome.runs if run.arm == arm])
-    yield f"Order of runs shuffled with seed {outcome.seed}."
+    inside = " inside each round" if outcome.result.problem.rounds else ""
+    yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
     if outcome.path is not None:
         name = Path(outcome.path).name
         yield f"All readings are in {name}; go on with: truearm race --resume {name}"

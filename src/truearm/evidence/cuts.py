@@ -400,6 +400,22 @@ def portfolio(k: int, whole: Stake | None, legs: Sequence[Leg], *, tolerant: boo
     return Portfolio(whole, math.log(uniform / (k - 1)), tuple(legs), math.log1p(-uniform))
 
 
+@lru_cache(maxsize=1024)
+def log_shares(k: int, entered: int) -> tuple[float, tuple[float, ...], float]:
+    """Return the log-shares of a whole sample, of the later readings of each past leader, and of the cash.
+
+    Examples
+    --------
+    >>> log_shares(2, 1)
+    (0.0, (), -inf)
+    """
+    uniform = 2 / k  # evidence T5: u = 2/k; for two arms all of the capital
+    if k == 2:
+        return 0.0, (), -math.inf
+    fees = tuple(math.log((1 - uniform) / (m * (m + 1))) for m in range(1, entered + 1))
+    return math.log(uniform / (k - 1)), fees, math.log((1 - uniform) / (entered + 1))
+
+
 def pooled(
     judged: Sample,
     rivals: Portfolio,

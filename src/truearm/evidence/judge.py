@@ -323,7 +323,7 @@ class Judge(ABC):
     @abstractmethod
     def against(
         self, judged: int, *, closed: bool = False, levels: Strength | None = None, enough: float | None = None
-    ) -> Evidence:
+    ) -> Evidence | Least:
         """Return the evidence that an arm is not the best, or with `closed` that it is strictly worse.
 
         Parameters
@@ -347,11 +347,11 @@ class Judge(ABC):
         """Return what the readings of the leader and of a rival say at such a place, by the divergences there."""
 
     @abstractmethod
-    def within(self, judged: int, *, levels: Strength | None = None) -> Evidence:
+    def within(self, judged: int, *, levels: Strength | None = None) -> Evidence | Least:
         """Return the evidence that an arm is not better than the leader by more than the tolerance."""
 
     @abstractmethod
-    def better(self, one: int, other: int, *, enough: float | None = None) -> Evidence:
+    def better(self, one: int, other: int, *, enough: float | None = None) -> Evidence | Least:
         """Return the pair's evidence that one arm is strictly better than another."""
 
     def pair_bounds(self) -> tuple[Floats, Floats]:
@@ -429,11 +429,12 @@ class Judge(ABC):
 
 def _kind(problem: Problem) -> type[Judge]:
     """Return the class that judges the target of a problem."""
-    if problem.target == "wins":
-        from truearm.evidence.wins_judge import WinsJudge
+    if problem.target == "quantile":
+        return QuantileJudge
+    from truearm.evidence.shares import ShareJudge
+    from truearm.evidence.wins_judge import WinsJudge
 
-        return WinsJudge
-    return {"quantile": QuantileJudge}[problem.target]
+    return {"share": ShareJudge, "wins": WinsJudge}[problem.target]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,10 +50,29 @@ def breakdown_point(
     0.2946
     """
     limit = min(quantile, 1 - quantile) if adversary is Adversary.MALICIOUS else 1.0  # levels vanish there
+    found = [lambda eps, e=e: e(Levels.at(quantile, eps, adversary)) for e in evidences]
+    return certified_eps(found, log_threshold, limit=limit, accuracy=accuracy)
+
+
+def certified_eps(
+    evidences: Sequence[Callable[[float], float]], log_threshold: float, *, limit: float, accuracy: float = 1e-13
+) -> float | None:
+    """Return up to which eps all of these evidences, as functions of it, reach the threshold; None if not at 0.
+
+    Parameters
+    ----------
+    limit
+        An eps from which on nothing can be certified.
+
+    Examples
+    --------
+    >>> round(certified_eps([lambda eps: 4 - 5 * eps, lambda eps: 4 - 10 * eps], 3.0, limit=1.0), 6)
+    0.1
+    """
     certified = limit
 
-    def reached(evidence: Callable[[Levels], float], eps: float) -> bool:
-        return evidence(Levels.at(quantile, eps, adversary)) >= log_threshold
+    def reached(evidence: Callable[[float], float], eps: float) -> bool:
+        return evidence(eps) >= log_threshold
 
     for evidence in evidences:
         if certified < limit and reached(evidence, certified):

@@ -62,6 +62,8 @@ def improved(values: Floats, tolerance: Tolerance, sign: float = 1.0) -> Floats:
 def oriented(values: Floats, problem: Problem, arm: str) -> Floats:
     """Return an arm's readings as they are judged: bigger is better, and worse by the handicap if it has one.
 
+    Of a share what matters is only whether a reading is in its set: 1 if it is, 0 if not.
+
     Examples
     --------
     >>> from truearm.problem import Handicap
@@ -69,9 +71,17 @@ def oriented(values: Floats, problem: Problem, arm: str) -> Floats:
     >>> oriented(np.array([2.0]), given, "old"), oriented(np.array([2.0]), given, "new")
     (array([-3.]), array([-2.]))
     """
+    if problem.target == "share":
+        return _succeeded(values, problem)
     turned: Floats = problem.sign * values
     given = problem.handicap
     return turned if given is None or given.arm != arm else worsened(turned, given.tolerance, problem.sign)
+
+
+def _succeeded(values: Floats, problem: Problem) -> Floats:
+    """Return 1 for a reading in the set whose share is compared, 0 for another; NaN stays what it is."""
+    inside = values >= problem.at_least if problem.at_least is not None else values <= (problem.at_most or 0.0)
+    return np.where(np.isnan(values), values, inside.astype(np.float64))
 
 
 def as_measured(sample: Sample, problem: Problem, arm: str) -> Sample:

@@ -17,6 +17,8 @@ from truearm.errors import InvalidArgument
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Missing = Literal["worst", "independent"]
+Middle = Literal["mean", "upper", "lower"]
+"""What stands for a unit with an even number of readings: the mean of the middle two, or one of them."""
 
 MOST_ROWS = 1 << 14  # looked at by `clustered`: a thousand permutations of these take a quarter of a second
 _ROUNDING = 1 - 1e-12  # two orders of the same sum must not differ
@@ -73,8 +75,30 @@ class Suspect(NamedTuple):
         return clustered(self.values, self.units, level, arms=self.arms)
 
 
+class Reduction(NamedTuple):
+    """How the readings of one unit become one.
+
+    Examples
+    --------
+    >>> Reduction.of("worst", at_most=200.0).middle
+    'lower'
+    """
+
+    missing: Missing = "worst"
+    middle: Middle = "mean"
+
+    @classmethod
+    def of(cls, missing: Missing, *, at_least: float | None = None, at_most: float | None = None) -> "Reduction":
+        """Return that of a target: for a share, a unit succeeds if half of its readings do (extensions 1.8)."""
+        return cls(missing, "upper" if at_least is not None else "mean" if at_most is None else "lower")
+
+
+MEDIANS = Reduction()
+"""What is done where nothing else is asked for."""
+
+
 def by_unit(
-    values: Floats, units: NDArray[np.generic], *, missing: Missing = "worst"
+    values: Floats, units: NDArray[np.generic], *, missing: Missing = "worst", middle: Middle = "mean"
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return the median reading of each unit and how many readings it has, in order of first appearance.
 
@@ -88,6 +112,8 @@ def by_unit(
         "worst": a unit is missing (NaN) unless its median is the same whatever its missing readings would have
         been. "independent": the median of the readings that are there; it takes a promise that failing has
         nothing to do with the value.
+    middle
+        What stands for a unit with an even number of readings.
 
     Notes
     -----
@@ -109,9 +135,9 @@ def by_unit(
     known = sizes - np.bincount(codes[np.isnan(values)], minlength=total)
     starts = np.cumsum(sizes) - sizes
     if missing == "independent":
-        return np.where(known > 0, _middle(ordered, starts, known, known, lost=0), np.nan), sizes
-    low = _middle(ordered, starts, sizes, known, lost=sizes - known)  # those missing are smallest
-    high = _middle(ordered, starts, sizes, known, lost=0)
+        return np.where(known > 0, _middle(ordered, starts, known, known, lost=0, middle=middle), np.nan), sizes
+    low = _middle(ordered, starts, sizes, known, lost=sizes - known, middle=middle)  # those missing are smallest
+    high = _middle(ordered, starts, sizes, known, lost=0, middle=middle)
     return np.where(low == high, low, np.nan), sizes
 
 
@@ -137,7 +163,9 @@ def _by_first_row(units: NDArray[np.generic]) -> tuple[Codes, int]:
     return place[codes], first.size
 
 
-def _middle(ordered: Floats, starts: Codes, sizes: Codes, known: Codes, *, lost: Codes | int) -> Floats:
+def _middle(
+    ordered: Floats, starts: Codes, sizes: Codes, known: Codes, *, lost: Codes | int, middle: Middle
+) -> Floats:
     """Return medians where the `lost` smallest readings are -inf and those beyond the known ones inf."""
 
     def at(rank: Codes) -> Floats:
@@ -145,10 +173,12 @@ def _middle(ordered: Floats, starts: Codes, sizes: Codes, known: Codes, *, lost:
         return np.select([rank < lost, rank - lost >= known], [-np.inf, np.inf], ordered[starts + inside])
 
     low, high = at((sizes - 1) // 2), at(sizes // 2)
+    if middle != "mean":
+        return low if middle == "lower" else high
     with np.errstate(invalid="ignore"):
-        middle = np.where(low == high, low, low / 2 + high / 2)
+        mean = np.where(low == high, low, low / 2 + high / 2)
     # between a value and an infinity, which may be a time-out, nobody knows the middle (evidence T8)
-    return np.where(np.isfinite(low) == np.isfinite(high), middle, np.nan)
+    return np.where(np.isfinite(low) == np.isfinite(high), mean, np.nan)
 
 
 def looks_like_unit(column: str) -> bool:

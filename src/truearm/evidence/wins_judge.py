@@ -75,6 +75,11 @@ class WinsJudge(Judge):
         return self._level() <= 0
 
     @property
+    def log_strict(self) -> float:
+        """How much log-evidence lets all pairs at once be told apart (extensions E1)."""
+        return math.log(self._pairs / self.problem.delta)
+
+    @property
     def symmetric(self) -> bool:
         """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
         return True
@@ -169,6 +174,15 @@ class WinsJudge(Judge):
         found = self.met(self.leader, judged, self._tolerated)
         return not self.hopeless and found.null < self._level() * found.rounds
 
+    def worse_than(self, baseline: int, share: float | None = None) -> tuple[int, ...]:
+        """Return the arms that a baseline named in advance wins against in more than half of the rounds.
+
+        Each comparison has one direction and a bar of its own (evidence T10b).
+        """
+        bar = -math.log(share or self.problem.delta / len(self.samples))
+        others = (i for i, sample in enumerate(self.samples) if i != baseline and sample.n)
+        return tuple(i for i in others if self.better(baseline, i).log_value >= bar and not self.hopeless)
+
     def futile(self, alive: Sequence[int]) -> bool:
         """Tell whether endless rounds of this kind could not certify any arm that is alive (extensions E6).
 
@@ -182,7 +196,7 @@ class WinsJudge(Judge):
         """
         if self.hopeless:
             return True
-        bar, level = math.log(self._pairs / self.problem.delta), self._level()
+        bar, level = self.log_strict, self._level()
         return all(any(self._cannot_win(i, j, level, bar) for j in alive if j != i) for i in alive)
 
     def _cannot_win(self, one: int, other: int, level: float, bar: float) -> bool:

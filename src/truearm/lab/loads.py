@@ -110,4 +110,5 @@ def side_by_side(load: Load | None, factors: Sequence[float], rounds: int, rng: 
     """
     k = len(factors)
     pulls = times(np.zeros(k * rounds) if load is None else load(k * rounds, rng), rng).reshape(rounds, k)
-    return np.array(factors)[:, None] * rng.permuted(pulls, axis=1).T
+    found: Floats = np.array(factors)[:, None] * rng.permuted(pulls, axis=1).T
+    return found

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.claims.certificate import Verdict
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import Problem
 
 State = TypeVar("State")
@@ -112,6 +112,21 @@ class Standing(NamedTuple):
             own += pulls[arm] * growth
             leader = max(leader, pulls[self.leader or arm] * growth)
         return own + leader
+
+
+def check_compares(problem: Problem, policy: str) -> None:
+    """Refuse a target other than a quantile.
+
+    Examples
+    --------
+    >>> check_compares(Problem(arms=("A", "B"), at_least=4), "lucb")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.OutOfReach: policy 'lucb' compares quantiles; use policy 'toptwo', which compares shares too
+    """
+    if problem.target != "quantile":
+        msg = f"policy {policy!r} compares quantiles; use policy 'toptwo', which compares shares too"
+        raise OutOfReach(msg)
 
 
 def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from truearm import bounds
 from truearm.claims.certificate import Verdict
 from truearm.errors import InvalidArgument
-from truearm.policies import Batch, Standing, Told, rounds
+from truearm.policies import Batch, Standing, Told, check_compares, rounds
 from truearm.policies.rounds import State
 from truearm.problem import Interval, Problem
 
@@ -74,6 +74,7 @@ class PartialIdentification:
 
     def start(self, problem: Problem) -> State:
         """Return the state before the first round."""
+        check_compares(problem, "partial")
         rounds.check_absolute(problem, "partial")
         missing = [] if self.biases is None else [arm for arm in problem.arms if arm not in self.biases]
         if missing:

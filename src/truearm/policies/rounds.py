@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import OutOfReach
-from truearm.policies import Batch, Standing, Told
+from truearm.policies import Batch, Standing, Told, check_compares
 from truearm.problem import Interval, Problem, Regularity
 
 Floats = NDArray[np.float64]
@@ -77,6 +77,7 @@ def check_problem(problem: Problem, policy: str) -> Regularity:
     truearm.errors.OutOfReach: policy 'uniform' needs regularity, which bounds how flat the arms' distributions may
     be around their medians; give Regularity(B=..., m2=..., reach=...), or use policy 'toptwo', which needs none
     """
+    check_compares(problem, policy)
     if problem.quantile != 0.5:
         msg = (
             f"policy {policy!r} compares medians, but quantile is {problem.quantile!r}; "

@@ -21,6 +21,7 @@ from truearm.claims.certificate import Bound, Claim, Exclusion, Status, Tapes
 from truearm.claims.result import Arm, Result
 from truearm.claims.wording import count, name_of, number, percent, target_name
 from truearm.errors import InvalidArgument
+from truearm.evidence.wins_judge import WinsJudge
 from truearm.problem import Adversary, Interval
 from truearm.report import charts, slider
 from truearm.report.charts import Scale, Tick, axis
@@ -153,6 +154,9 @@ def _arms(picture: Picture) -> str:
         )
         for arm in result.arms
     )
+    if result.problem.rounds:
+        brief = [(*row[:3], row[5]) for row in (titles, *rows)]
+        return section("arms", "The arms", table(brief[0], brief[1:]), _met(picture), _breakdown_table(picture))
     return section(
         "arms",
         "The arms",
@@ -164,6 +168,25 @@ def _arms(picture: Picture) -> str:
         ),
         _breakdown_table(picture),
     )
+
+
+def _met(picture: Picture) -> str:
+    """Return how the leader did against each other arm, side by side."""
+    judge, leader = picture.measured, picture.leader
+    if leader is None or not isinstance(judge, WinsJudge):
+        return ""
+    arms = picture.result.problem.arms
+    head = arms.index(leader)
+    rows = []
+    for i, arm in enumerate(arms):
+        if i != head:
+            met, apart = judge.met(head, i), judge.apart(head, i)
+            rows.append((arm, count(met.rounds), count(met.wins), apart.scale, short(number(apart.observed))))
+            rows[-1] += (between(apart.low, apart.high),)
+    titles = ("against", "rounds", f"won by {name_of(leader)}", "better by", "observed median", "true median")
+    delta = percent(picture.result.problem.delta)
+    told = f"Intervals hold for all pairs at once, with error probability {delta}. Rounds claim nothing of an arm by itself."
+    return _captioned("Side by side", titles, rows) + note(told)
 
 
 def _promised(picture: Picture) -> str:
@@ -445,6 +468,7 @@ _RULES = {
     "causal": "pairs of arms, for adversaries blind to the future",
     "clairvoyant": "pairs of arms, for adversaries that see the future",
     "dependent": "pairs of arms that may move together",
+    "paired": "who wins side by side, round by round",
 }
 
 _VERIFY = """\

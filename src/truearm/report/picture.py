@@ -148,6 +148,8 @@ class Picture:
     def intervals(self, eps: float, adversary: Adversary) -> list[tuple[Interval, Interval]]:
         """Return per arm where its true quantile lies, and what contamination alone leaves of it (an estimate)."""
         endless = Interval(-math.inf, math.inf)
+        if self.result.problem.rounds:  # nothing is claimed of an arm by itself: what was observed is shown
+            return [(Interval(arm.observed, arm.observed),) * 2 for arm in self.result.arms]
         return [
             self.measured.identified(i, Contamination(eps, adversary)) if sample.n else (endless, endless)
             for i, sample in enumerate(self.measured.samples)

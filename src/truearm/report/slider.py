@@ -48,7 +48,7 @@ def candidates(picture: Picture) -> str:
         f"{_opening(declared.eps, declared.adversary)}{text(said)}</p>",
         f'<ol class="arms" id="intervals">{rows}'
         f'<li class="row axis"><span></span><span class="picture">{ruler}</span></li></ol>',
-        _legend(),
+        "" if result.problem.rounds else _legend(),
         note(_explanation(picture)),
     )
 
@@ -82,6 +82,12 @@ def _explanation(picture: Picture) -> str:
         if picture.result.status is Status.TOLERABLE
         else ""
     )
+    if problem.rounds:
+        return (
+            f"The observed median in units of the readings; {better} is better. At the one true contamination, "
+            f"whatever it is, the best arm is not among the excluded, with error probability {percent(problem.delta)}: "
+            "who wins side by side decides, and nothing is claimed of an arm by itself." + tolerant
+        )
     return (
         f"The true {target_name(problem)} in units of the readings; {better} is better. At the one "
         "true contamination, whatever it is, two statements hold, each with error probability "

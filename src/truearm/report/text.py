@@ -10,7 +10,7 @@ from truearm.analysis import Analysis
 from truearm.claims.certificate import Place, Status
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.claims.wording import Voice, count, interval_ends, name_of, number, percent, summary, target_name
+from truearm.claims.wording import Voice, column_name, count, name_of, number, percent, summary, value, value_ends
 from truearm.problem import Adversary, Contamination, Handicap, Tolerance
 
 
@@ -49,7 +49,7 @@ _VOICES = {
 }
 
 
-def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None) -> Unit:
+def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None, *, target: str = "quantile") -> Unit:
     """Return the largest unit that the largest observed quantile still fills, or the one asked for.
 
     Parameters
@@ -64,7 +64,7 @@ def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None) -> Unit
     >>> unit_for("wall", [Arm("A", 16, 0.012, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0)]).sign
     'ms'
     """
-    units = UNITS.get(metric, (PLAIN,))
+    units = UNITS.get(metric, (PLAIN,)) if target != "share" else (PLAIN,)  # a share has no unit
     for unit in units:
         if asked is not None and asked.removesuffix("s") == unit.name.removesuffix("s"):
             return unit
@@ -253,9 +253,10 @@ def rows(result: Result, unit: Unit, found: Sequence[Ratio] = (), *, censored: f
     >>> [row.quantile for row in rows(certify(Problem(arms=("A",)), {"A": [3.0]}, verdict), PLAIN)]
     ['median', '3']
     """
-    name = target_name(result.problem)
+    name = column_name(result.problem)
     sign = f" [{unit.sign}]" if unit.sign else ""
-    heading = Row("command", "runs", name + sign, f"true {name}{sign}", "relative", "standing")
+    true = "" if result.problem.rounds else f"true {name}{sign}"  # of an arm by itself rounds claim nothing
+    heading = Row("command", "runs", name + sign, true, "relative", "standing")
     by_arm = {ratio.arm: ratio for ratio in found}
     return [heading, *(_row(result, arm, by_arm, censored) for arm in result.arms)]
 
@@ -285,11 +286,11 @@ def _row(result: Result, arm: Arm, found: dict[str, Ratio], censored: float | No
         relative = ""
     interval = "-" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
     if arm.low <= arm.high and interval != "-":
-        interval = " to ".join(map(_short, interval_ends(arm.low, arm.high)))
+        interval = " to ".join(map(_short, value_ends(arm.low, arm.high, result.problem)))
     return Row(
         name_of(arm.name),
         count(arm.n),
-        quantile_cell(arm.observed, censored),
+        "time-out" if arm.observed == censored else _short(value(arm.observed, result.problem)),
         interval,
         relative,
         standing_of(result, arm.name),
@@ -315,6 +316,7 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None) -> str:
     command  runs  median  true median  relative  standing
     A          16    10.1  9.8 to 10.4         1  best
     """
+    lines = _filled(lines)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     last = len(widths) - 1
     if width is not None:
@@ -327,6 +329,12 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None) -> str:
         ).rstrip()
         for line in lines
     )
+
+
+def _filled(lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return rows without the columns that have no title."""
+    titled = [i for i, title in enumerate(lines[0]) if title]
+    return [tuple(line[i] for i in titled) for line in lines]
 
 
 def _cut(name: str, width: int) -> str:
@@ -362,12 +370,9 @@ def markdown(lines: Sequence[Row], text: str = "") -> str:
     |:---|---:|---:|---:|---:|:---|
     | `a \| b` | 16 | 10.1 | 9.8 to 10.4 | 1 | best |
     """
-    heading, *body = lines
-    table_lines = [
-        _piped(heading),
-        "|:---|---:|---:|---:|---:|:---|",
-        *(_piped(line._replace(arm=_code(line.arm))) for line in body),
-    ]
+    heading, *body = _filled([lines[0], *(line._replace(arm=_code(line.arm)) for line in lines[1:])])
+    rule = f"|:---|{'---:|' * (len(heading) - 2)}:---|"
+    table_lines = [_piped(heading), rule, *map(_piped, body)]
     return "\n".join([*([_escaped(text), ""] if text else []), *table_lines])
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.evidence.units import Missing, Suspect, Units, by_unit
+from truearm.evidence.units import MEDIANS, Reduction, Suspect, Units, by_unit
 from truearm.world import frames
 from truearm.world.frames import (
     Collected,
@@ -37,7 +37,7 @@ from truearm.world.frames import (
 )
 
 Floats = NDArray[np.float64]
-Export = Callable[[Mapping[str, Any], Missing], Collected]
+Export = Callable[[Mapping[str, Any], Reduction], Collected]
 
 FORMATS = {
     ".csv": "csv",
@@ -97,7 +97,7 @@ def collect(
     unit: str | None = None,
     order: str | None = None,
     kind: str | None = None,
-    missing: Missing = "worst",
+    how: Reduction = MEDIANS,
 ) -> Collected:
     r"""Return the readings of each arm in a file, NaN where a cell is empty, and what is known of them.
 
@@ -114,8 +114,8 @@ def collect(
         "rows" if rows are in order of pull, or the column to put them in order by.
     kind
         "csv", "tsv", "parquet", "jsonl", "json", "arrow" or "excel"; None goes by the ending.
-    missing
-        What becomes of a unit with missing readings, as in `evidence.units.by_unit`.
+    how
+        How the readings of one unit become one.
 
     Examples
     --------
@@ -128,13 +128,13 @@ def collect(
     roles = Roles(arm, value, unit, order).checked()
     with _located(path, kind) as (file, form):
         if form == "json":
-            return _from_json(file, roles, missing)
+            return _from_json(file, roles, how)
         if form == "excel":
-            return _of_rows(_sheet(file, roles), roles, missing)
+            return _of_rows(_sheet(file, roles), roles, how)
         with _duckdb().connect() as connection:
             try:
                 table = _Table(connection, file, form)
-                return table.wide(roles) if roles.arm is None else table.long(roles, missing)
+                return table.wide(roles) if roles.arm is None else table.long(roles, how)
             except _duckdb().Error as error:
                 raise InvalidArgument(_reason(str(error), file, form)) from None
 
@@ -266,7 +266,7 @@ class _Table:
         word = f"lower(trim({cell})) NOT IN ({_marks()}) AND TRY_CAST({cell} AS TIMESTAMP) IS NULL"
         return len(self._run(f"SELECT 1 FROM {self._cells} WHERE {word} LIMIT 2").fetchall()) > 1  # one is a slip
 
-    def long(self, roles: Roles, missing: Missing) -> Collected:
+    def long(self, roles: Roles, how: Reduction) -> Collected:
         """Return the readings of each arm, in the order of the rows unless another is asked for."""
         self._check_names(roles.columns)
         roles.check_columns(list(self.types))
@@ -289,7 +289,7 @@ class _Table:
         if extra:
             cells = self._run(f"SELECT {query} FROM {table}").fetchnumpy()
             unit, place = (cells[part].tolist() if part in cells else None for part in ("unit", "place"))
-            found = assembled(Rows(list(counts), cells["code"], cells["value"], unit, place), roles, missing)
+            found = assembled(Rows(list(counts), cells["code"], cells["value"], unit, place), roles, how)
             return found._replace(suspects=suspects)
         rows = self._sql(f"SELECT {query} FROM {table}")
         tapes = gathered(_batches(rows, sum(counts.values())), counts)
@@ -547,19 +547,19 @@ def _sheet_rows(file: Path) -> list[Sequence[Any]]:
         raise InvalidArgument(msg) from None
 
 
-def _of_rows(columns: Mapping[str, Any], roles: Roles, missing: Missing) -> Collected:
+def _of_rows(columns: Mapping[str, Any], roles: Roles, how: Reduction) -> Collected:
     """Return tapes of columns that are equally long because they were rows: a shorter one ends at its foot."""
-    found = _of_columns(columns, roles, missing)
+    found = _of_columns(columns, roles, how)
     if roles.arm is not None:
         return found
     return Collected({name: without_foot(tape) for name, tape in found.tapes.items()}, found.ordered)
 
 
-def _of_columns(columns: Mapping[str, Any], roles: Roles, missing: Missing) -> Collected:
-    return frames.collect(columns, roles.arm, roles.value, unit=roles.unit, order=roles.order, missing=missing)
+def _of_columns(columns: Mapping[str, Any], roles: Roles, how: Reduction) -> Collected:
+    return frames.collect(columns, roles.arm, roles.value, unit=roles.unit, order=roles.order, how=how)
 
 
-def _from_json(file: Path, roles: Roles, missing: Missing) -> Collected:
+def _from_json(file: Path, roles: Roles, how: Reduction) -> Collected:
     """Return what hyperfine or pyperf exported, a list of records, or columns by name."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_object)
@@ -567,15 +567,15 @@ def _from_json(file: Path, roles: Roles, missing: Missing) -> Collected:
         msg = f"{file.name!r} is not JSON: {error}; one record per line is kind='jsonl'"
         raise InvalidArgument(msg) from None
     if isinstance(data, Mapping) and "certificate" in data and isinstance(data.get("readings"), Mapping):
-        return _exported(truearm, data, file, roles, missing)
+        return _exported(truearm, data, file, roles, how)
     if isinstance(data, Mapping):
         for known, (marks, reader) in _EXPORTS.items():
             if _is_records(data.get(known)) and any(marks & record.keys() for record in data[known]):
-                return _exported(reader, data, file, roles, missing)
-        return _of_columns(data, roles, missing)
+                return _exported(reader, data, file, roles, how)
+        return _of_columns(data, roles, how)
     if _is_records(data):
         columns = list(dict.fromkeys(name for row in data for name in row))
-        return _of_rows({name: [row.get(name) for row in data] for name in columns}, roles, missing)
+        return _of_rows({name: [row.get(name) for row in data] for name in columns}, roles, how)
     msg = f"{file.name!r} must hold columns by name, a list of records, or an export of hyperfine or pyperf"
     raise InvalidArgument(msg)
 
@@ -589,20 +589,20 @@ def _is_records(data: object) -> bool:
     return isinstance(data, list) and bool(data) and all(isinstance(row, Mapping) for row in data)
 
 
-def _exported(reader: Export, data: Mapping[str, Any], file: Path, roles: Roles, missing: Missing) -> Collected:
+def _exported(reader: Export, data: Mapping[str, Any], file: Path, roles: Roles, how: Reduction) -> Collected:
     tool = reader.__name__
     for argument, name in (("unit", roles.unit), ("order", roles.order)):
         if name is not None and (argument, name) != ("order", "rows"):
             msg = f"{argument}={name!r} is given, but an export of {tool} knows its own; leave it out"
             raise InvalidArgument(msg)
     try:
-        return reader(data, missing)
+        return reader(data, how)
     except (AttributeError, KeyError, TypeError) as error:
         msg = f"{file.name!r} looks like an export of {tool}, but is none: {error!r}; export it again"
         raise InvalidArgument(msg) from None
 
 
-def truearm(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:  # noqa: ARG001 - as all exports
+def truearm(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # noqa: ARG001 - as all exports
     """Return the readings in what truearm itself exported as JSON, whatever was measured, in order of pull.
 
     Examples
@@ -617,7 +617,7 @@ def truearm(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:  
     return Collected(tapes, ordered=True)
 
 
-def hyperfine(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:  # noqa: ARG001 - as all exports
+def hyperfine(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # noqa: ARG001 - as all exports
     """Return the times of each command in what `hyperfine --export-json` wrote; failed runs become NaN.
 
     Every run is a process of its own, hence a unit of its own, and runs are written in order.
@@ -645,7 +645,7 @@ def hyperfine(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:
     return Collected(tapes, ordered=True)
 
 
-def pyperf(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:
+def pyperf(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:
     """Return the median of each process in what pyperf wrote; warm-ups and calibration are no readings.
 
     A run of pyperf is a process with several values. What differs from process to process (hashes, addresses)
@@ -667,7 +667,7 @@ def pyperf(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:
             raise InvalidArgument(msg)
         values = [frames.numbers(run.get("values") or (), name) for run in bench["runs"]]
         processes.setdefault(name, []).extend(run for run in values if run.size)
-    tapes = {name: _one_each(runs, missing) for name, runs in processes.items()}
+    tapes = {name: _one_each(runs, how) for name, runs in processes.items()}
     units = Units(
         "process",
         {name: sum(run.size for run in runs) for name, runs in processes.items()},
@@ -678,9 +678,9 @@ def pyperf(data: Mapping[str, Any], missing: Missing = "worst") -> Collected:
     return Collected(tapes, ordered=True, units=units)
 
 
-def _one_each(runs: Sequence[Floats], missing: Missing) -> Floats:
+def _one_each(runs: Sequence[Floats], how: Reduction) -> Floats:
     codes = np.repeat(np.arange(len(runs)), [run.size for run in runs])
-    return by_unit(np.concatenate([np.empty(0), *runs]), codes, missing=missing)[0]
+    return by_unit(np.concatenate([np.empty(0), *runs]), codes, **how._asdict())[0]
 
 
 _EXPORTS: Mapping[str, tuple[set[str], Export]] = {

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.evidence.units import Codes, Missing, Suspect, Units, by_unit, looks_like_unit
+from truearm.evidence.units import MEDIANS, Codes, Reduction, Suspect, Units, by_unit, looks_like_unit
 from truearm.problem import as_number
 
 Floats = NDArray[np.float64]
@@ -172,7 +172,7 @@ def collect(
     *,
     unit: str | None = None,
     order: str | None = None,
-    missing: Missing = "worst",
+    how: Reduction = MEDIANS,
 ) -> Collected:
     """Return the readings of each arm and what is known of how they came to be.
 
@@ -182,8 +182,8 @@ def collect(
         As for `tapes_of`, or what was collected before.
     arm, value, unit, order
         As for `tapes_of`.
-    missing
-        What becomes of a unit with missing readings, as in `evidence.units.by_unit`.
+    how
+        How the readings of one unit become one.
 
     Examples
     --------
@@ -202,8 +202,8 @@ def collect(
             raise InvalidArgument(msg)
         return frame
     if isinstance(frame, Mapping):
-        return _from_mapping(frame, roles, missing)
-    return _from_table(frame, roles, missing)
+        return _from_mapping(frame, roles, how)
+    return _from_table(frame, roles, how)
 
 
 class Rows(NamedTuple):
@@ -227,7 +227,7 @@ class Rows(NamedTuple):
     """Columns named like a unit, their first rows."""
 
 
-def assembled(rows: Rows, roles: Roles, missing: Missing) -> Collected:
+def assembled(rows: Rows, roles: Roles, how: Reduction) -> Collected:
     """Return readings by arm from rows: in order if a column says so, one per unit if there are units.
 
     Examples
@@ -247,7 +247,7 @@ def assembled(rows: Rows, roles: Roles, missing: Missing) -> Collected:
     if nameless:
         raise InvalidArgument(unnamed(min(nameless), roles.unit, "unit"))
     codes = _codes(rows.units)
-    tapes = {name: by_unit(rows.values[at], codes[at], missing=missing)[0] for name, at in places.items()}
+    tapes = {name: by_unit(rows.values[at], codes[at], **how._asdict())[0] for name, at in places.items()}
     labels = {
         name: np.array(list(dict.fromkeys(codes[at].tolist())), dtype=np.intp) for name, at in places.items()
     }
@@ -486,7 +486,7 @@ def without_foot(column: Floats) -> Floats:
     return column[: told[-1] + 1] if told.size else column[:0]
 
 
-def _from_mapping(frame: Mapping[Any, Any], roles: Roles, missing: Missing) -> Collected:
+def _from_mapping(frame: Mapping[Any, Any], roles: Roles, how: Reduction) -> Collected:
     check_distinct(map(str, frame))
     columns = {str(name): column for name, column in frame.items()}
     if roles.arm is None or roles.value is None:
@@ -514,7 +514,7 @@ def _from_mapping(frame: Mapping[Any, Any], roles: Roles, missing: Missing) -> C
             _suspected(columns, roles, len(codes)),
         ),
         roles,
-        missing,
+        how,
     )
 
 
@@ -642,7 +642,7 @@ def _is_date(cell: object) -> bool:
     return isinstance(cell, datetime.date | datetime.time | np.datetime64)
 
 
-def _from_table(frame: Any, roles: Roles, missing: Missing) -> Collected:  # noqa: ANN401
+def _from_table(frame: Any, roles: Roles, how: Reduction) -> Collected:  # noqa: ANN401
     import narwhals as nw
 
     try:
@@ -672,7 +672,7 @@ def _from_table(frame: Any, roles: Roles, missing: Missing) -> Collected:  # noq
     long = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
     if not len(long):
         return Collected({}, ordered=roles.order is not None)
-    return assembled(_rows(long, roles, suspects), roles, missing)
+    return assembled(_rows(long, roles, suspects), roles, how)
 
 
 def _rows(table: Any, roles: Roles, suspects: Sequence[str]) -> Rows:  # noqa: ANN401 - a narwhals frame

@@ -1,0 +1,527 @@
+"""Shares: which arm has the largest share of readings in a set fixed in advance, under contamination.
+
+A quantile fixes the level and searches the cut; a share fixes the cut and searches the level. If arm j has at
+least the share of arm i, some theta lies between the two: readings of i are then failures with a chance of at
+least g(1-theta), those of j successes with a chance of at least g(theta), whatever the adversary does. The product
+of the two arms' e-values at that theta is a supermartingale, and its infimum over theta, which needs no knowledge
+of theta, is evidence that j has the smaller share (extensions 1.1). Samples hold 1 for a success and 0 for a
+failure; everything here rests on their counts.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr, betaincinv
+
+from truearm.bounds.mixture import log_mixture_at
+from truearm.bounds.search import last_true
+from truearm.evidence.cuts import fisher, fisher_sum, log_shares
+from truearm.evidence.judge import Entry, Judge, Least, Margin
+from truearm.evidence.levels import Strength, Trust, divergence, log_threshold, rule_for
+from truearm.evidence.points import certified_eps
+from truearm.evidence.sample import Sample
+from truearm.problem import Adversary, Contamination, Interval, Problem
+
+Floats = NDArray[np.float64]
+
+NO_BET = 0.05  # of the capital of each e-value: without it one success seen makes the infimum 0 (extensions 1.1)
+ACCURACY = 1e-4  # nats that the search for the infimum may lose; 1e-6 takes ten times as long for 0.003 % of pulls
+_COARSE, _FANOUT = 32, 8  # first pieces of the range of theta, and pieces an open one is cut into
+_POINT = 1e-6  # accuracy of a distance between two shares
+_HALF = 0.5  # between a failure, 0, and a success, 1
+_INSIDE = 1e-12  # where shares of evidence are computed: at 0 and 1 themselves a divergence may be infinite
+
+Term = Callable[[Floats, Floats, Floats], Floats]
+"""(count in the null's favor, n, levels) -> log-evidence."""
+
+
+class Count(NamedTuple):
+    """How many of n readings favor the null: failures of an arm that bets, successes of the one that is judged.
+
+    Examples
+    --------
+    >>> Count(2, 40).n
+    40
+    """
+
+    hits: float
+    n: float
+    log_share: float = 0.0
+    """Of the capital, where several arms bet."""
+
+    def times(self, factor: float) -> "Count":
+        """Return the count as if every reading had come so many times."""
+        return Count(math.floor(factor * self.hits), math.floor(factor * self.n), self.log_share)
+
+
+def successes(sample: Sample) -> int:
+    """Return how many readings succeeded, those without a value among them: the judged arm's count (T8).
+
+    Examples
+    --------
+    >>> successes(Sample.of([1.0, 0.0, 1.0, np.nan]))
+    3
+    """
+    return int(sample.above(_HALF))
+
+
+def failures(sample: Sample) -> int:
+    """Return how many readings failed, those without a value among them: the count of an arm that bets (T8).
+
+    Examples
+    --------
+    >>> failures(Sample.of([1.0, 0.0, 1.0, np.nan]))
+    2
+    """
+    return int(sample.below(_HALF))
+
+
+def mixture_term(count: Floats, n: Floats, levels: Floats) -> Floats:
+    """Return log M', the evidence of one arm in data that may have been looked at, a part of it never bet.
+
+    Examples
+    --------
+    >>> mixture_term(np.array(3.0), np.array(30.0), np.array([0.0, 1e-3, 0.5])).round(3)
+    array([-2.996, -2.331,  6.338])
+    """
+    bet = log_mixture_at(count, n, levels)
+    return np.logaddexp(math.log1p(-NO_BET) + bet, math.log(NO_BET))  # extensions 1.1
+
+
+def fixed_term(count: Floats, n: Floats, levels: Floats) -> Floats:
+    """Return -log p of one arm for a number of readings fixed in advance.
+
+    Examples
+    --------
+    >>> fixed_term(np.array(3.0), np.array(20.0), np.array([0.0, 0.5])).round(3)
+    array([-0.   ,  6.654])
+    """
+    tail = bdtr(count, n.astype(np.int64), np.clip(levels, 0.0, 1.0))
+    return -np.log(np.maximum(tail, 1e-300))  # a floor on p is a floor on the evidence: conservative
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """Both sides of the product as functions of theta: the judged arm's evidence rises, the others' falls."""
+
+    own: Count
+    bets: Sequence[Count]
+    log_cash: float
+    trust: Trust
+    shift: float
+    term: Term
+
+    def sides(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return the judged arm's log-evidence and the log of the portfolio of the others."""
+        up = self._terms([self.own], theta)[0]
+        if not self.bets:
+            return up, np.full(theta.shape, self.log_cash)
+        bets = self._terms(self.bets, 1 - theta + self.shift)
+        if len(bets) == 1 and self.log_cash == -np.inf:
+            return up, bets[0] + self.bets[0].log_share
+        shares = np.array([[bet.log_share] for bet in self.bets])
+        return up, np.logaddexp(np.logaddexp.reduce(bets + shares, axis=0), self.log_cash)
+
+    def _terms(self, counts: Sequence[Count], theta: Floats) -> Floats:
+        columns = np.array([[c.hits, c.n] for c in counts], dtype=np.float64)
+        return self.term(columns[:, :1], columns[:, 1:], trusted(theta, self.trust)[None, :])
+
+
+def trusted(theta: Floats, trust: Trust) -> Floats:
+    """Return g(theta): the least chance that a reading is clean and in a set that clean ones are in with theta.
+
+    Examples
+    --------
+    >>> trusted(np.array([0.02, 0.5]), Trust(0.1, Adversary.MALICIOUS))
+    array([0. , 0.4])
+    """
+    if trust.adversary is Adversary.MALICIOUS:
+        return np.maximum(0.0, theta - trust.eps)  # audit 2.A
+    return np.maximum(0.0, (1 - trust.eps) * theta)  # audit 2.A
+
+
+def least_share(
+    own: Count,
+    bets: Sequence[Count],
+    trust: Trust,
+    *,
+    log_cash: float = -math.inf,
+    shift: float = 0.0,
+    term: Term = mixture_term,
+    enough: float | None = None,
+    accuracy: float = ACCURACY,
+) -> Least:
+    """Return the least log-evidence over all shares theta that the judged arm has less than one of the others.
+
+    Branch and bound: between a < b the product is at least the rising side at a times the falling side at b. The
+    value returned is the least such bound of the last pieces, below the infimum by at most the accuracy.
+
+    Parameters
+    ----------
+    own, bets
+        Successes of the judged arm; failures of the arms that bet against it, with their shares of the capital.
+    shift
+        Judge whether an arm exceeds the others by more than this; if negative, by more than minus as many points
+        (extensions 1.3).
+    enough
+        For callers who only ask whether the evidence reaches this, as in `cuts.pair`.
+
+    Examples
+    --------
+    >>> found = least_share(Count(60, 100), [Count(10, 100)], Trust(0.05, Adversary.OBLIVIOUS))
+    >>> round(found.log_value, 3), round(found.at, 3)
+    (6.127, 0.773)
+    """
+    product = _Product(own, bets, log_cash, trust, shift, term)
+    edges = np.linspace(max(0.0, shift), 1.0, _COARSE + 1)
+    up, down = product.sides(edges)
+    at = int(np.argmin(up + down))
+    best, theta, floor = float((up + down)[at]), float(edges[at]), math.inf
+    left, right, up, down = edges[:-1], edges[1:], up[:-1], down[1:]
+    steps = np.arange(1, _FANOUT) / _FANOUT
+    while True:
+        bound = up + down
+        limit = best - accuracy if enough is None else min(enough, best - accuracy)
+        still = (bound < limit) & (right - left > 4 * np.spacing(right))
+        floor = min(floor, float(bound[~still].min(initial=math.inf)))
+        if not still.any() or (enough is not None and best < enough):
+            return Least(min(floor, best), theta)
+        left, right, up, down = left[still], right[still], up[still], down[still]
+        inner = left[:, None] + (right - left)[:, None] * steps
+        flat, shape = inner.ravel(), inner.shape
+        inner_up, inner_down = product.sides(flat)
+        at = int(np.argmin(inner_up + inner_down))
+        if inner_up[at] + inner_down[at] < best:
+            best, theta = float(inner_up[at] + inner_down[at]), float(flat[at])
+        left, right = np.column_stack((left, inner)).ravel(), np.column_stack((inner, right)).ravel()
+        up = np.column_stack((up, inner_up.reshape(shape))).ravel()
+        down = np.column_stack((inner_down.reshape(shape), down)).ravel()
+
+
+@lru_cache(maxsize=4096)
+def highest_level(count: int, n: int, error: float, design: str) -> float:
+    """Return the largest chance of a success that so few successes among n do not refute (extensions 1.4).
+
+    Parameters
+    ----------
+    error
+        The probability that the true chance is larger: at any time, or for a number fixed in advance.
+
+    Examples
+    --------
+    >>> round(highest_level(60, 100, 0.05, "fixed"), 4), round(highest_level(60, 100, 0.05, "sequential"), 4)
+    (0.6825, 0.7357)
+    """
+    if count >= n:
+        return 1.0
+    if design == "fixed":
+        return float(betaincinv(count + 1, n - count, 1 - error))  # Clopper and Pearson
+    bar = -math.log(error)
+    # the end at which it no longer holds: rounding can only widen an interval
+    return last_true(lambda p: float(log_mixture_at(count, n, np.array([p]))[0]) >= bar, 1.0, 0.0, accuracy=1e-12)
+
+
+def interval(sample: Sample, error: float, trust: Trust, design: str) -> Interval:
+    """Return where the true share of successes lies; each end is wrong with at most half of the error.
+
+    Examples
+    --------
+    >>> interval(Sample.of([1.0] * 60 + [0.0] * 40), 0.1, Trust(0.0, Adversary.OBLIVIOUS), "fixed")
+    Interval(low=0.51297..., high=0.68247...)
+    """
+    most = [highest_level(count(sample), sample.n, error / 2, design) for count in (failures, successes)]
+    fails, succeeds = (_clean(level, trust) for level in most)
+    return Interval(max(0.0, 1 - fails), min(1.0, succeeds))
+
+
+def _clean(level: float, trust: Trust) -> float:
+    """Return the share of clean readings at which the trusted mass reaches a level."""
+    if trust.adversary is Adversary.MALICIOUS:
+        return level + trust.eps
+    return level / (1 - trust.eps) if trust.eps < 1 else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class ShareJudge(Judge):
+    """The judge of shares: an order of arms is judged at all shares that the better one may have (extensions 1).
+
+    Equal shares belong to every null, so evidence is strict and nothing is decided by the order of listing.
+
+    Examples
+    --------
+    >>> arms = [Sample.of([1.0] * 90 + [0.0] * 10), Sample.of([1.0] * 60 + [0.0] * 40)]
+    >>> judge = Judge.of(Problem(arms=("A", "B"), at_least=1), arms)
+    >>> judge.rule, round(judge.against(1).log_value, 3), [round(judge.observed(i), 3) for i in (0, 1)]
+    ('causal', 6.127, [0.9, 0.6])
+    """
+
+    levels: Trust
+
+    @classmethod
+    def declared(cls, problem: Problem) -> Trust:
+        """Return the contamination that a problem declares, none for the paper's promise."""
+        c = problem.contamination or Contamination(0.0)
+        return Trust(c.eps, c.adversary)
+
+    def _at(self, levels: Strength | None) -> Trust:
+        if levels is None:
+            return self.levels
+        assert isinstance(levels, Trust)  # the levels of one quantile say nothing of shares
+        return levels
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
+        return True  # extensions 1.2: g(theta) + g(1-theta) is 1 - e for the one and 1 - 2e for the other
+
+    def looks(self, arm: int) -> float:
+        """Return the share of successes among the readings that have a value."""
+        sample = self.samples[arm]
+        return (sample.size - int(sample.count(_HALF))) / sample.size if sample.size else math.nan
+
+    def best_looking(self, among: Sequence[int]) -> int | None:
+        """Return the arm with the largest share, missing readings that count at their worst taken for failures."""
+        left = [i for i in among if self.samples[i].size]
+        return max(left, key=lambda i: self._guaranteed(self.samples[i])) if left else None
+
+    @staticmethod
+    def _guaranteed(sample: Sample) -> float:
+        told = sample.size + sample.missing - sample.idle
+        return (sample.size - int(sample.count(_HALF))) / told if told else 0.0
+
+    @staticmethod
+    def _reached(sample: Sample) -> float:
+        """Return the share if every missing reading that counts at its worst were a success."""
+        told = sample.size + sample.missing - sample.idle
+        return (told - int(sample.count(_HALF))) / told if told else 1.0
+
+    def identified(self, arm: int, contamination: Contamination) -> tuple[Interval, Interval]:
+        """Return where an arm's true share lies, for all arms at once, and what contamination leaves of it.
+
+        Examples
+        --------
+        >>> arms = [Sample.of([1.0] * 600 + [0.0] * 400), Sample.of([])]
+        >>> judge = Judge.of(Problem(arms=("A", "B"), at_least=1), arms, design="fixed")
+        >>> [round(end, 4) for part in judge.identified(0, Contamination(0.1)) for end in part]
+        [0.5165, 0.705, 0.5556, 0.6667]
+        """
+        sample, trust = self.samples[arm], Trust(contamination.eps, contamination.adversary)
+        share = self.problem.delta / len(self.problem.arms)
+        fails, succeeds = (_clean(count(sample) / sample.n, trust) for count in (failures, successes))
+        core = Interval(max(0.0, 1 - fails), min(1.0, succeeds))
+        return interval(sample, share, trust, self.design), core
+
+    def contradicted(self, arm: int) -> bool:
+        """Tell whether the interval of an arm's share is empty, at the level it has in a result."""
+        share = self.problem.delta / len(self.problem.arms)
+        low, high = interval(self.samples[arm], share, self.levels, "sequential")
+        return low > high
+
+    def _bets(self, judged: int, only: int | None = None) -> tuple[list[Count], float]:
+        """Return who bets against an arm, and the log of the cash: past leaders, or in pairs the leader alone.
+
+        Parameters
+        ----------
+        only
+            The arm whose stakes alone are wanted, all others and the cash given away.
+        """
+        if self.rule != "pooled":
+            return [self._bet(self.leader)], -math.inf
+        entered = [entry for entry in self.entries if entry.arm != judged]
+        whole, fees, cash = log_shares(len(self.samples), len(entered))  # evidence T5
+        later = [self._later(e, fee) for e, fee in zip(entered, fees, strict=len(self.samples) > 2)]
+        bets = later + [self._bet(e.arm, whole) for e in entered]
+        owners = [e.arm for e in entered]
+        if only is None:
+            return bets, cash
+        by_arm = zip(bets, owners[: len(later)] + owners, strict=True)
+        return [bet for bet, owner in by_arm if owner == only], -math.inf
+
+    def _later(self, entry: Entry, log_share: float) -> Count:
+        """Return the bet of a past leader that begins when it first led."""
+        sample, before = self.samples[entry.arm], entry.before
+        return Count(failures(sample) - failures(before), sample.n - before.n, log_share)
+
+    def _bet(self, arm: int, log_share: float = 0.0) -> Count:
+        return Count(failures(self.samples[arm]), self.samples[arm].n, log_share)
+
+    def _own(self, arm: int) -> Count:
+        return Count(successes(self.samples[arm]), self.samples[arm].n)
+
+    def against(
+        self,
+        judged: int,
+        *,
+        closed: bool = False,  # noqa: ARG002 - evidence is strict as it is
+        levels: Strength | None = None,
+        enough: float | None = None,
+        shift: float = 0.0,
+    ) -> Least:
+        """Return the evidence that an arm's share is not the largest; the other parameters as in `least_share`."""
+        trust = self._at(levels)
+        if self.design == "fixed":
+            return _fixed(self._own(judged), self._bet(self.leader), trust, shift=shift, enough=enough)
+        bets, cash = self._bets(judged)
+        return least_share(self._own(judged), bets, trust, log_cash=cash, shift=shift, enough=enough)
+
+    def least(self, judged: int, near: float = math.nan) -> Least:  # noqa: ARG002 - a certificate repeats the search
+        """Return the evidence against an arm and the share at which it is found."""
+        return self.against(judged)
+
+    def at_cut(self, judged: int, cut: float) -> float:
+        """Return the log-evidence against an arm if its share were this, which the least does not exceed."""
+        bets, cash = self._bets(judged)
+        product = _Product(self._own(judged), bets, cash, self.levels, 0.0, mixture_term)
+        up, down = product.sides(np.array([cut]))
+        return float(up[0] + down[0])
+
+    def gains(self, judged: int, cut: float) -> tuple[float, float]:
+        """Return what the readings of the leader and of a rival say at a share, by the divergences there."""
+        theta = min(max(cut, _INSIDE), 1 - _INSIDE)
+        low, high = (float(x) for x in trusted(np.array([1 - theta, theta]), self.levels))
+        head, rival = self._bet(self.leader), self._own(judged)
+        return (
+            head.n * divergence(head.hits / head.n, low),
+            rival.n * divergence(rival.hits / rival.n, high),
+        )
+
+    def within(self, judged: int, *, levels: Strength | None = None) -> Least:
+        """Return the evidence that an arm is not better than the leader by more points than the tolerance.
+
+        Of a portfolio only the leader's own stakes count, as for quantiles (evidence T5; extensions 1.3).
+        """
+        trust, amount = self._at(levels), self.problem.tolerance.amount
+        if self.design == "fixed":
+            return _fixed(self._own(judged), self._bet(self.leader), trust, shift=amount)
+        bets, cash = self._bets(judged, only=self.leader)
+        return least_share(self._own(judged), bets, trust, log_cash=cash, shift=amount)
+
+    def better(self, one: int, other: int, *, enough: float | None = None) -> Least:
+        """Return the pair's evidence that one arm has a larger share than another."""
+        return self._pair(one, other, enough=enough)
+
+    def _pair(self, one: int, other: int, *, shift: float = 0.0, enough: float | None = None) -> Least:
+        return self._measured(self._own(other), self._bet(one), shift=shift, enough=enough)
+
+    def _measured(self, own: Count, bet: Count, *, shift: float, enough: float | None = None) -> Least:
+        if self.design == "fixed":
+            return _fixed(own, bet, self.levels, shift=shift, enough=enough)
+        return least_share(own, [bet], self.levels, shift=shift, enough=enough)
+
+    def repeated(self, judged: int, times: float, enough: float) -> float:
+        """Return the log-evidence within the tolerance if every reading had come so many times: a forecast."""
+        own, bet = self._own(judged).times(times), self._bet(self.leader).times(times)
+        return self._measured(own, bet, shift=self.problem.tolerance.amount, enough=enough).log_value
+
+    def ceiling(self, judged: int) -> float:
+        """Return the most log-evidence that any values of so many readings of leader and rival could give."""
+        own, bet = self._own(judged), self._bet(self.leader)
+        return self._measured(Count(0, own.n), Count(0, bet.n), shift=0.0).log_value
+
+    def breakdown_estimate(self, judged: int, adversary: Adversary) -> float:
+        """Return the difference of the observed shares, half of it for a malicious adversary (extensions 1.2)."""
+        head, rival = self.samples[self.leader], self.samples[judged]
+        if not head.size or not rival.size:
+            return 0.0
+        gap = max(0.0, self._guaranteed(head) - self._reached(rival))
+        return gap / 2 if adversary is Adversary.MALICIOUS else gap
+
+    def decidable(self, judged: int) -> bool:
+        """Tell whether endless readings like these would put an arm behind the leader, up to the tolerance."""
+        head, rival = self.samples[self.leader], self.samples[judged]
+        return not self._hidden(self._guaranteed(head), self._reached(rival))
+
+    def _hidden(self, one: float, other: float) -> bool:
+        """Tell whether contamination can hide for ever that one observed share is the larger (extensions 1.2).
+
+        Some theta then has g(1-theta+a) at most the failures of the one, and g(theta) at most the other's
+        successes, a being the tolerance.
+        """
+        amount = self.problem.tolerance.amount
+        first = max(amount, 1 + amount - _clean(1 - one, self.levels))
+        return first <= min(1.0, _clean(other, self.levels))
+
+    def futile(self, alive: Sequence[int]) -> bool:
+        """Tell whether endless pulls of this kind could not certify any arm that is alive (extensions 1.6).
+
+        Saying so although an arm could be certified happens with probability at most delta, if the readings are
+        stationary.
+
+        Examples
+        --------
+        >>> twins = [Sample.of([1.0] * 3000 + [0.0] * 3000)] * 2
+        >>> problems = [Problem(arms=("A", "B"), at_least=1, contamination=c) for c in (0.1, 0.0)]
+        >>> [Judge.of(problem, twins).futile((0, 1)) for problem in problems]
+        [True, False]
+        """
+        share = self.problem.delta / len(self.samples)
+        # pending pulls may turn out either way: successes for the upper limit, failures for the lower one; missing
+        # readings are what they count as: failures for the one, successes for the other, or neither
+        upper, lower = [], []
+        for s in self.samples:
+            fails = int(s.count(_HALF))
+            lost = s.missing - s.idle
+            upper.append(highest_level(s.size - fails + s.pending, s.n, share, "sequential"))
+            lower.append(1 - highest_level(s.n - (s.size - fails + lost), s.n, share, "sequential"))
+        return all(any(self._hidden(upper[i], low) for j, low in enumerate(lower) if j != i) for i in alive)
+
+    def breakdown(
+        self,
+        rejections: "Sequence[Callable[[Strength], float]]",
+        adversary: Adversary,
+        *,
+        accuracy: float = 1e-7,
+    ) -> float | None:
+        """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
+        limit = 0.5 if adversary is Adversary.MALICIOUS else 1.0  # from there on g(1-theta) or g(theta) is 0
+        found = [lambda eps, r=r: r(Trust(eps, adversary)) for r in rejections]
+        return certified_eps(found, self.log_threshold, limit=limit, accuracy=accuracy)
+
+    def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:  # noqa: ARG002
+        """Return alpha*: how many points the leader may be from the largest share, pairs of arms alone."""
+        bar, worst = log_threshold(self.problem, rule_for(self.problem, design=self.design)), 0.0
+        rivals = [i for i in range(len(self.samples)) if i != self.leader and i not in outright]
+
+        def holds(rival: int, amount: float) -> bool:
+            return self._pair(self.leader, rival, shift=amount, enough=bar).log_value >= bar
+
+        for i in sorted(rivals, key=lambda i: -self.looks(i)):
+            if not holds(i, worst):
+                worst = last_true(partial(holds, i), 1.0, worst, accuracy=_POINT)  # extensions 1.3
+        return worst if worst < 1 else math.inf  # a whole point is no bound
+
+    def margin(self, judged: int) -> float | None:
+        """Return by how many points an arm is certainly below the best; None if that is not certain.
+
+        Examples
+        --------
+        >>> arms = [Sample.of([1.0] * 90 + [0.0] * 10), Sample.of([1.0] * 40 + [0.0] * 60)]
+        >>> round(Judge.of(Problem(arms=("A", "B"), at_least=1), arms).margin(1), 3)
+        0.253
+        """
+        bar = self.log_strict
+
+        def holds(amount: float) -> bool:
+            return self.against(judged, shift=-amount, enough=bar).log_value >= bar
+
+        if not holds(0.0):
+            return None
+        return last_true(holds, 0.0, 1.0, accuracy=_POINT)  # nested claims: evidence T10a, extensions 1.3
+
+    def lead(self, rival: int) -> Margin:
+        """Return how many points the leader is above another arm."""
+        # the paper's promise is about the order alone: margins of true shares are not among what it gives
+        margin = None if self.problem.contamination is None else self.margin(rival)
+        return Margin("difference", self.observed(self.leader) - self.observed(rival), margin or None)
+
+
+def _fixed(own: Count, bet: Count, trust: Trust, *, shift: float, enough: float | None = None) -> Least:
+    """Return -log of a p-value against "the judged arm's share is no smaller", for sizes fixed in advance."""
+    bar = None if enough is None else fisher_sum(enough)
+    found = least_share(own, [bet], trust, shift=shift, term=fixed_term, enough=bar)
+    return Least(float(fisher(found.log_value)), found.at)  # extensions 1.7
