@@ -374,6 +374,17 @@ def fisher_sum(log_evidence: float) -> float:
     return -float(lambertw(-math.exp(-log_evidence - 1), -1).real) - 1 if log_evidence > 0 else 0.0
 
 
+def uniform_share(*, tolerant: bool) -> float:
+    """Return the share of the capital that is on the leader's whole sample (evidence T5').
+
+    Examples
+    --------
+    >>> uniform_share(tolerant=False), uniform_share(tolerant=True)
+    (0.05, 0.5)
+    """
+    return _TOLERANT if tolerant else _UNIFORM
+
+
 def portfolio(k: int, whole: Stake | None, legs: Sequence[Leg], *, tolerant: bool = False) -> Portfolio:
     """Return the portfolio of evidence T5' against one arm.
 
@@ -396,24 +407,8 @@ def portfolio(k: int, whole: Stake | None, legs: Sequence[Leg], *, tolerant: boo
     """
     if k == 2:
         return Portfolio(whole)
-    uniform = _TOLERANT if tolerant else _UNIFORM
+    uniform = uniform_share(tolerant=tolerant)
     return Portfolio(whole, math.log(uniform / (k - 1)), tuple(legs), math.log1p(-uniform))
-
-
-@lru_cache(maxsize=1024)
-def log_shares(k: int, entered: int) -> tuple[float, tuple[float, ...], float]:
-    """Return the log-shares of a whole sample, of the later readings of each past leader, and of the cash.
-
-    Examples
-    --------
-    >>> log_shares(2, 1)
-    (0.0, (), -inf)
-    """
-    uniform = 2 / k  # evidence T5: u = 2/k; for two arms all of the capital
-    if k == 2:
-        return 0.0, (), -math.inf
-    fees = tuple(math.log((1 - uniform) / (m * (m + 1))) for m in range(1, entered + 1))
-    return math.log(uniform / (k - 1)), fees, math.log((1 - uniform) / (entered + 1))
 
 
 def pooled(

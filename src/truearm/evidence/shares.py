@@ -20,7 +20,7 @@ from scipy.special import bdtr, betaincinv
 
 from truearm.bounds.mixture import log_mixture_at
 from truearm.bounds.search import last_true
-from truearm.evidence.cuts import fisher, fisher_sum, log_shares
+from truearm.evidence.cuts import fisher, fisher_sum, uniform_share
 from truearm.evidence.judge import Entry, Judge, Least, Margin
 from truearm.evidence.levels import Strength, Trust, divergence, log_threshold, rule_for
 from truearm.evidence.points import certified_eps
@@ -51,12 +51,26 @@ class Count(NamedTuple):
 
     hits: float
     n: float
-    log_share: float = 0.0
-    """Of the capital, where several arms bet."""
 
     def times(self, factor: float) -> "Count":
         """Return the count as if every reading had come so many times."""
-        return Count(math.floor(factor * self.hits), math.floor(factor * self.n), self.log_share)
+        return Count(math.floor(factor * self.hits), math.floor(factor * self.n))
+
+
+class Rivals(NamedTuple):
+    """Who bets against an arm, as `cuts.Portfolio`: a share on one rival's whole sample, the rest leg by leg.
+
+    Examples
+    --------
+    >>> Rivals(Count(2, 40)).legs
+    ()
+    """
+
+    whole: Count
+    log_whole: float = 0.0
+    legs: tuple[tuple[Count, Count], ...] = ()
+    """Of each leg the counts at its start and at its end."""
+    log_legs: float = -math.inf
 
 
 def successes(sample: Sample) -> int:
@@ -105,27 +119,43 @@ def fixed_term(count: Floats, n: Floats, levels: Floats) -> Floats:
     return -np.log(np.maximum(tail, 1e-300))  # a floor on p is a floor on the evidence: conservative
 
 
+class _Sides(NamedTuple):
+    """The parts of the product at some shares, as logarithms: the first rises with theta, the others fall."""
+
+    own: Floats
+    whole: Floats
+    ends: Floats
+    starts: Floats
+
+    def picked(self, which: NDArray[np.bool_]) -> "_Sides":
+        return _Sides(*(part[which] for part in self))
+
+
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """Both sides of the product as functions of theta: the judged arm's evidence rises, the others' falls."""
+    """The product as a function of theta."""
 
     own: Count
-    bets: Sequence[Count]
-    log_cash: float
+    rivals: Rivals
     trust: Trust
     shift: float
     term: Term
 
-    def sides(self, theta: Floats) -> tuple[Floats, Floats]:
-        """Return the judged arm's log-evidence and the log of the portfolio of the others."""
-        up = self._terms([self.own], theta)[0]
-        if not self.bets:
-            return up, np.full(theta.shape, self.log_cash)
-        bets = self._terms(self.bets, 1 - theta + self.shift)
-        if len(bets) == 1 and self.log_cash == -np.inf:
-            return up, bets[0] + self.bets[0].log_share
-        shares = np.array([[bet.log_share] for bet in self.bets])
-        return up, np.logaddexp(np.logaddexp.reduce(bets + shares, axis=0), self.log_cash)
+    def sides(self, theta: Floats) -> _Sides:
+        """Return the parts at shares."""
+        up, legs = self._terms([self.own], theta)[0], self.rivals.legs
+        counts = [self.rivals.whole, *(end for _, end in legs), *(start for start, _ in legs)]
+        falling = self._terms(counts, 1 - theta + self.shift)
+        ends, starts = falling[1 : 1 + len(legs)], falling[1 + len(legs) :]
+        return _Sides(up, falling[0], ends.sum(axis=0), starts.sum(axis=0))
+
+    def bounded(self, low: _Sides, high: _Sides) -> Floats:
+        """Return what the product is at least, at all shares from a low to a high one; at one share, what it is."""
+        rivals = self.rivals
+        if rivals.log_legs == -math.inf:
+            return low.own + (high.whole + rivals.log_whole)
+        followed = high.ends - low.starts + rivals.log_legs  # evidence T5'
+        return low.own + np.logaddexp(followed, high.whole + rivals.log_whole)
 
     def _terms(self, counts: Sequence[Count], theta: Floats) -> Floats:
         columns = np.array([[c.hits, c.n] for c in counts], dtype=np.float64)
@@ -147,10 +177,9 @@ def trusted(theta: Floats, trust: Trust) -> Floats:
 
 def least_share(
     own: Count,
-    bets: Sequence[Count],
+    rivals: Rivals,
     trust: Trust,
     *,
-    log_cash: float = -math.inf,
     shift: float = 0.0,
     term: Term = mixture_term,
     enough: float | None = None,
@@ -158,13 +187,14 @@ def least_share(
 ) -> Least:
     """Return the least log-evidence over all shares theta that the judged arm has less than one of the others.
 
-    Branch and bound: between a < b the product is at least the rising side at a times the falling side at b. The
-    value returned is the least such bound of the last pieces, below the infimum by at most the accuracy.
+    Branch and bound: between a < b the product is at least the rising parts at a times the falling ones at b, over
+    what divides at a. The value returned is the least such bound of the last pieces, below the infimum by at most
+    the accuracy.
 
     Parameters
     ----------
-    own, bets
-        Successes of the judged arm; failures of the arms that bet against it, with their shares of the capital.
+    own, rivals
+        Successes of the judged arm; failures of the arms that bet against it.
     shift
         Judge whether an arm exceeds the others by more than this; if negative, by more than minus as many points
         (extensions 1.3).
@@ -173,34 +203,38 @@ def least_share(
 
     Examples
     --------
-    >>> found = least_share(Count(60, 100), [Count(10, 100)], Trust(0.05, Adversary.OBLIVIOUS))
+    >>> found = least_share(Count(60, 100), Rivals(Count(10, 100)), Trust(0.05, Adversary.OBLIVIOUS))
     >>> round(found.log_value, 3), round(found.at, 3)
     (6.127, 0.773)
     """
-    product = _Product(own, bets, log_cash, trust, shift, term)
+    product = _Product(own, rivals, trust, shift, term)
     edges = np.linspace(max(0.0, shift), 1.0, _COARSE + 1)
-    up, down = product.sides(edges)
-    at = int(np.argmin(up + down))
-    best, theta, floor = float((up + down)[at]), float(edges[at]), math.inf
-    left, right, up, down = edges[:-1], edges[1:], up[:-1], down[1:]
+    sides = product.sides(edges)
+    here = product.bounded(sides, sides)
+    at = int(np.argmin(here))
+    best, theta, floor = float(here[at]), float(edges[at]), math.inf
+    left, right = edges[:-1], edges[1:]
+    low, high = _Sides(*(part[:-1] for part in sides)), _Sides(*(part[1:] for part in sides))
     steps = np.arange(1, _FANOUT) / _FANOUT
     while True:
-        bound = up + down
+        bound = product.bounded(low, high)
         limit = best - accuracy if enough is None else min(enough, best - accuracy)
         still = (bound < limit) & (right - left > 4 * np.spacing(right))
         floor = min(floor, float(bound[~still].min(initial=math.inf)))
         if not still.any() or (enough is not None and best < enough):
             return Least(min(floor, best), theta)
-        left, right, up, down = left[still], right[still], up[still], down[still]
+        left, right, low, high = left[still], right[still], low.picked(still), high.picked(still)
         inner = left[:, None] + (right - left)[:, None] * steps
         flat, shape = inner.ravel(), inner.shape
-        inner_up, inner_down = product.sides(flat)
-        at = int(np.argmin(inner_up + inner_down))
-        if inner_up[at] + inner_down[at] < best:
-            best, theta = float(inner_up[at] + inner_down[at]), float(flat[at])
+        sides = product.sides(flat)
+        here = product.bounded(sides, sides)
+        at = int(np.argmin(here))
+        if here[at] < best:
+            best, theta = float(here[at]), float(flat[at])
         left, right = np.column_stack((left, inner)).ravel(), np.column_stack((inner, right)).ravel()
-        up = np.column_stack((up, inner_up.reshape(shape))).ravel()
-        down = np.column_stack((inner_down.reshape(shape), down)).ravel()
+        between = [part.reshape(shape) for part in sides]
+        low = _Sides(*(np.column_stack(pair).ravel() for pair in zip(low, between, strict=True)))
+        high = _Sides(*(np.column_stack(pair[::-1]).ravel() for pair in zip(high, between, strict=True)))
 
 
 @lru_cache(maxsize=4096)
@@ -322,33 +356,23 @@ class ShareJudge(Judge):
         low, high = interval(self.samples[arm], share, self.levels, "sequential")
         return low > high
 
-    def _bets(self, judged: int, only: int | None = None) -> tuple[list[Count], float]:
-        """Return who bets against an arm, and the log of the cash: past leaders, or in pairs the leader alone.
+    def _rivals(self, judged: int) -> Rivals:
+        """Return who bets against an arm: the leader, and by the pooled rule whoever was followed (evidence T5')."""
+        whole = self._bet(self.leader)
+        if self.rule != "pooled" or len(self.samples) == 2:
+            return Rivals(whole)
+        legs = tuple(self._leg(entry) for entry in self.entries if entry.arm != judged)
+        uniform = uniform_share(tolerant=bool(self.problem.tolerance))
+        on_leader = -math.inf if judged == self.leader else math.log(uniform / (len(self.samples) - 1))
+        return Rivals(whole, on_leader, legs, math.log1p(-uniform))
 
-        Parameters
-        ----------
-        only
-            The arm whose stakes alone are wanted, all others and the cash given away.
-        """
-        if self.rule != "pooled":
-            return [self._bet(self.leader)], -math.inf
-        entered = [entry for entry in self.entries if entry.arm != judged]
-        whole, fees, cash = log_shares(len(self.samples), len(entered))  # evidence T5
-        later = [self._later(e, fee) for e, fee in zip(entered, fees, strict=len(self.samples) > 2)]
-        bets = later + [self._bet(e.arm, whole) for e in entered]
-        owners = [e.arm for e in entered]
-        if only is None:
-            return bets, cash
-        by_arm = zip(bets, owners[: len(later)] + owners, strict=True)
-        return [bet for bet, owner in by_arm if owner == only], -math.inf
+    def _leg(self, entry: Entry) -> tuple[Count, Count]:
+        """Return the counts of a leg: a pull that is out is a failure at its end and none at its start."""
+        start, end = entry.before, self.samples[entry.arm] if entry.until is None else entry.until
+        return Count(failures(start) - start.pending, start.n), Count(failures(end), end.n)
 
-    def _later(self, entry: Entry, log_share: float) -> Count:
-        """Return the bet of a past leader that begins when it first led."""
-        sample, before = self.samples[entry.arm], entry.before
-        return Count(failures(sample) - failures(before), sample.n - before.n, log_share)
-
-    def _bet(self, arm: int, log_share: float = 0.0) -> Count:
-        return Count(failures(self.samples[arm]), self.samples[arm].n, log_share)
+    def _bet(self, arm: int) -> Count:
+        return Count(failures(self.samples[arm]), self.samples[arm].n)
 
     def _own(self, arm: int) -> Count:
         return Count(successes(self.samples[arm]), self.samples[arm].n)
@@ -366,8 +390,7 @@ class ShareJudge(Judge):
         trust = self._at(levels)
         if self.design == "fixed":
             return _fixed(self._own(judged), self._bet(self.leader), trust, shift=shift, enough=enough)
-        bets, cash = self._bets(judged)
-        return least_share(self._own(judged), bets, trust, log_cash=cash, shift=shift, enough=enough)
+        return least_share(self._own(judged), self._rivals(judged), trust, shift=shift, enough=enough)
 
     def least(self, judged: int, near: float = math.nan) -> Least:  # noqa: ARG002 - a certificate repeats the search
         """Return the evidence against an arm and the share at which it is found."""
@@ -375,10 +398,9 @@ class ShareJudge(Judge):
 
     def at_cut(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm if its share were this, which the least does not exceed."""
-        bets, cash = self._bets(judged)
-        product = _Product(self._own(judged), bets, cash, self.levels, 0.0, mixture_term)
-        up, down = product.sides(np.array([cut]))
-        return float(up[0] + down[0])
+        product = _Product(self._own(judged), self._rivals(judged), self.levels, 0.0, mixture_term)
+        sides = product.sides(np.array([cut]))
+        return float(product.bounded(sides, sides)[0])
 
     def gains(self, judged: int, cut: float) -> tuple[float, float]:
         """Return what the readings of the leader and of a rival say at a share, by the divergences there."""
@@ -393,13 +415,13 @@ class ShareJudge(Judge):
     def within(self, judged: int, *, levels: Strength | None = None) -> Least:
         """Return the evidence that an arm is not better than the leader by more points than the tolerance.
 
-        Of a portfolio only the leader's own stakes count, as for quantiles (evidence T5; extensions 1.3).
+        Of a portfolio only the bet on the leader's whole sample counts, as for quantiles (extensions 1.3).
         """
         trust, amount = self._at(levels), self.problem.tolerance.amount
         if self.design == "fixed":
             return _fixed(self._own(judged), self._bet(self.leader), trust, shift=amount)
-        bets, cash = self._bets(judged, only=self.leader)
-        return least_share(self._own(judged), bets, trust, log_cash=cash, shift=amount)
+        alone = self._rivals(judged)._replace(legs=(), log_legs=-math.inf)
+        return least_share(self._own(judged), alone, trust, shift=amount)
 
     def better(self, one: int, other: int, *, enough: float | None = None) -> Least:
         """Return the pair's evidence that one arm has a larger share than another."""
@@ -411,7 +433,7 @@ class ShareJudge(Judge):
     def _measured(self, own: Count, bet: Count, *, shift: float, enough: float | None = None) -> Least:
         if self.design == "fixed":
             return _fixed(own, bet, self.levels, shift=shift, enough=enough)
-        return least_share(own, [bet], self.levels, shift=shift, enough=enough)
+        return least_share(own, Rivals(bet), self.levels, shift=shift, enough=enough)
 
     def repeated(self, judged: int, times: float, enough: float) -> float:
         """Return the log-evidence within the tolerance if every reading had come so many times: a forecast."""
@@ -523,5 +545,5 @@ class ShareJudge(Judge):
 def _fixed(own: Count, bet: Count, trust: Trust, *, shift: float, enough: float | None = None) -> Least:
     """Return -log of a p-value against "the judged arm's share is no smaller", for sizes fixed in advance."""
     bar = None if enough is None else fisher_sum(enough)
-    found = least_share(own, [bet], trust, shift=shift, term=fixed_term, enough=bar)
+    found = least_share(own, Rivals(bet), trust, shift=shift, term=fixed_term, enough=bar)
     return Least(float(fisher(found.log_value)), found.at)  # extensions 1.7
