@@ -115,7 +115,7 @@ class Exclusion(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """An arm was followed from after this many of its pulls until it had had so many (evidence T5')."""
+    """An arm was followed from after this many of its pulls until it had had so many (evidence T5)."""
 
     arm: str
     since: int
@@ -266,7 +266,7 @@ class Certificate:
             counts = dict(zip(self.problem.arms, claim.counts, strict=True))
             followed = dict.fromkeys(self.problem.arms, 0)
             for arm, since, until in self.entries[: claim.entered]:
-                if not followed[arm] <= since <= min(until, counts[arm]):  # evidence T5': no pull counts twice
+                if not followed[arm] <= since <= min(until, counts[arm]):  # evidence T5: no pull counts twice
                     msg = f"{arm!r} cannot be followed from pull {since} of {counts[arm]} to pull {until}"
                     raise VerificationError(msg)
                 followed[arm] = until

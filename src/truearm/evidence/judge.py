@@ -77,7 +77,7 @@ def _mid_rank(sample: Sample, x: float) -> float:
 
 
 class Entry(NamedTuple):
-    """An arm that was followed, its readings from before and those up to when it no longer was (evidence T5').
+    """An arm that was followed, its readings from before and those up to when it no longer was (evidence T5).
 
     Examples
     --------
@@ -135,7 +135,7 @@ class Judge:
         design: Design = "sequential",
         ordered: bool = False,
     ) -> "Judge":
-        """Return the judge of a problem; `ordered` if it is known who was followed when (evidence T5')."""
+        """Return the judge of a problem; `ordered` if it is known who was followed when (evidence T5)."""
         rule = rule_for(problem, design=design, ordered=ordered)
         return cls(
             problem,
@@ -192,7 +192,7 @@ class Judge:
     def under(self, adversary: Adversary) -> "Judge":
         """Return the judge of pairs under another adversary; levels say what it is asked at (evidence T6).
 
-        Pairs, because a leg of T5' need not lose evidence where contamination rises.
+        Pairs, because a leg of T5 need not lose evidence where contamination rises.
         """
         rule = rule_for(self.problem, adversary, design=self.design)
         return replace(self, rule=rule, log_threshold=log_threshold(self.problem, rule), entries=())
@@ -236,6 +236,11 @@ class Judge:
         rivals = self.rivals(judged, closed=closed)
         return pooled(self.samples[judged], rivals, levels, guess=guess, enough=enough, lift=lift)
 
+    def paired(self, judged: int, *, guess: int | None = None) -> Evidence:
+        """Return what the leader's whole sample alone says against an arm, and where it says least."""
+        whole = Stake(self.samples[self.leader], self.leader > judged)
+        return pooled(self.samples[judged], Portfolio(whole), self.levels, guess=guess)
+
     def at_cut(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm at one cut, which the least over all cuts does not exceed."""
         return pooled_at(self.samples[judged], self.rivals(judged), self.levels, cut=cut)
@@ -243,7 +248,7 @@ class Judge:
     def within(self, judged: int, *, levels: Levels | None = None) -> Evidence:
         """Return the evidence that an arm is not better than the leader by more than the tolerance.
 
-        Of a portfolio only the bet on the leader's whole sample counts (evidence T5', tolerance).
+        Of a portfolio only the bet on the leader's whole sample counts (evidence T5, tolerance).
         """
         head, rival, levels = self.samples[self.leader], self.samples[judged], levels or self.levels
         lift = partial(worsened, tolerance=self.problem.tolerance, sign=self.problem.sign)
