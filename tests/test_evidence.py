@@ -164,7 +164,7 @@ def definition(judged, whole, legs, cut, k):
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.integers(0, 2**32 - 1), st.sampled_from([1, 4, 40]))
 def test_the_infimum_is_that_over_all_cuts(data, seed, coarse):
-    """Every value that occurs, and every gap between two, is a cut (evidence T5', section 11)."""
+    """Every value that occurs, and every gap between two, is a cut (evidence T5, section 11)."""
     rng = np.random.default_rng(seed)
     sizes = data.draw(st.lists(st.integers(1, 60), min_size=3, max_size=3))
     tapes = [np.round(rng.normal(data.draw(st.integers(-1, 1)), 1, n) * coarse) / coarse for n in sizes]

@@ -86,7 +86,7 @@ def test_missing_readings_at_their_worst_are_the_least_evidence_of_all_completio
 @settings(max_examples=80, deadline=None)
 @given(holed(integers, 3), st.data(), st.sampled_from(["max", "min"]))
 def test_pulls_that_are_out_never_add_to_pooled_evidence(tapes, data, goal):
-    """T5': whatever they will say, also if an arm was followed only after they went out."""
+    """T5: whatever they will say, also if an arm was followed only after they went out."""
     problem = problem_for(3, contamination=0.1, goal=goal)
     early = [data.draw(st.integers(0, len(tape))) for tape in tapes[:2]]
     out = [[None if math.isnan(value) else value for value in tape] for tape in tapes]

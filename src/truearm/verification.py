@@ -393,7 +393,7 @@ def _check_claims(certificate: Certificate, tapes: Tapes) -> None:
 
 
 def _check_followed(certificate: Certificate, tapes: Tapes) -> None:
-    """Raise if a reading would be bet on twice, or before it was taken (evidence T5')."""
+    """Raise if a reading would be bet on twice, or before it was taken (evidence T5)."""
     followed = dict.fromkeys(certificate.problem.arms, 0)
     for arm, since, until in certificate.entries:
         _checked(arm in followed, "certificate.entries names no arm of the problem")

@@ -252,7 +252,7 @@ def test_a_certified_tolerance_below_the_true_gap_is_seldom_wrong(runs):
 @pytest.mark.parametrize("runs", [100, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("k", [3, 6])
 def test_the_best_arm_is_ever_rejected_by_evidence_that_follows_the_leader_this_seldom(runs, k):
-    """T5': all arms are fair coins, the judged one is the best by selection; power 0.92 at three times delta.
+    """T5: all arms are fair coins, the judged one is the best by selection; power 0.92 at three times delta.
 
     The leader is whoever has the most ones, and leads until another has. Nearly all wealth is in legs.
     """

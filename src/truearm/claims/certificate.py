@@ -165,7 +165,7 @@ class Origin(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """An arm was followed from after this many of its pulls until it had had so many (evidence T5')."""
+    """An arm was followed from after this many of its pulls until it had had so many (evidence T5)."""
 
     arm: str
     since: int

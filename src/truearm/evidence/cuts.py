@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 _FANOUT = 8  # pieces an open stretch of ranks is cut into; 4 to 16 cost the same within 20 %
 _COARSE = 32  # first pieces of the whole range of ranks
-_UNIFORM = 0.05  # share of the capital on the leader's whole sample; evidence T5'
+_UNIFORM = 0.05  # share of the capital on the leader's whole sample; evidence T5
 _TOLERANT = 0.5  # the same where that share alone may end a study, within a tolerance
 
 
@@ -167,7 +167,7 @@ class _Cuts:
         whole, _, legs, _ = self.rivals
         bets = [(whole.sample, whole.closed, 0)] if whole else []
         bets += [(leg.end, leg.closed, 0) for leg in legs]
-        bets += [(leg.start, leg.closed, leg.start.pending) for leg in legs]  # what is out hurts nowhere: T5'
+        bets += [(leg.start, leg.closed, leg.start.pending) for leg in legs]  # what is out hurts nowhere: T5
         counts, sizes = [above], [[self.own.n]]
         for sample, closed, out in bets:
             counts.append(np.where(beyond, _all_below(sample), sample.below(cuts, closed=closed)) - out)
@@ -189,7 +189,7 @@ class _Cuts:
         rivals = self.rivals
         if not rivals.legs and rivals.log_legs == -math.inf:
             return low.own + (high.whole + rivals.log_whole)  # spare the sum, and its rounding
-        followed = high.ends - low.starts + rivals.log_legs  # evidence T5'
+        followed = high.ends - low.starts + rivals.log_legs  # evidence T5
         if rivals.whole is None:
             return low.own + followed
         return low.own + np.logaddexp(followed, high.whole + rivals.log_whole)
@@ -264,7 +264,7 @@ def _smallest(cuts: _Cuts, sides: _Sides, ranks: NDArray[np.intp]) -> tuple[floa
 
 
 def _between(cuts: _Cuts, ranks: NDArray[np.intp], least: Evidence) -> Evidence:
-    """Return the least of a value and of what cuts between two readings of the judged arm give (T5')."""
+    """Return the least of a value and of what cuts between two readings of the judged arm give (T5)."""
     inside = cuts.inside(ranks)
     if not inside.size:
         return least
@@ -375,7 +375,7 @@ def fisher_sum(log_evidence: float) -> float:
 
 
 def uniform_share(*, tolerant: bool) -> float:
-    """Return the share of the capital that is on the leader's whole sample (evidence T5').
+    """Return the share of the capital that is on the leader's whole sample (evidence T5).
 
     Examples
     --------
@@ -386,7 +386,7 @@ def uniform_share(*, tolerant: bool) -> float:
 
 
 def portfolio(k: int, whole: Stake | None, legs: Sequence[Leg], *, tolerant: bool = False) -> Portfolio:
-    """Return the portfolio of evidence T5' against one arm.
+    """Return the portfolio of evidence T5 against one arm.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ def portfolio(k: int, whole: Stake | None, legs: Sequence[Leg], *, tolerant: boo
     >>> [round(math.exp(x), 4) for x in portfolio(3, Stake(a), [Leg(a, a)])[1::2]]
     [0.025, 0.95]
     """
-    if k == 2:
+    if k <= 2:
         return Portfolio(whole)
     uniform = uniform_share(tolerant=tolerant)
     return Portfolio(whole, math.log(uniform / (k - 1)), tuple(legs), math.log1p(-uniform))
@@ -421,7 +421,7 @@ def pooled(
     enough: float | None = None,
     lift: Lift | None = None,
 ) -> Evidence:
-    """Return log W_i, the evidence that the judged arm is not the best, minimized over all cuts (evidence T5').
+    """Return log W_i, the evidence that the judged arm is not the best, minimized over all cuts (evidence T5).
 
     Examples
     --------

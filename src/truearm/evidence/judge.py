@@ -109,7 +109,7 @@ def _mid_rank(sample: Sample, x: float) -> float:
 
 
 class Entry(NamedTuple):
-    """An arm that was followed, its readings from before and those up to when it no longer was (evidence T5').
+    """An arm that was followed, its readings from before and those up to when it no longer was (evidence T5).
 
     Examples
     --------
@@ -195,7 +195,7 @@ class Judge(ABC):
         design: Design = "sequential",
         ordered: bool = False,
     ) -> "Judge":
-        """Return the judge of a problem; `ordered` if it is known who was followed when (evidence T5')."""
+        """Return the judge of a problem; `ordered` if it is known who was followed when (evidence T5)."""
         rule = rule_for(problem, design=design, ordered=ordered)
         kind = _kind(problem)
         return kind(
@@ -253,7 +253,7 @@ class Judge(ABC):
     def under(self, adversary: Adversary) -> Self:
         """Return the judge of pairs under another adversary; levels say what it is asked at (evidence T6).
 
-        Pairs, because a leg of T5' need not lose evidence where contamination rises.
+        Pairs, because a leg of T5 need not lose evidence where contamination rises.
         """
         rule = rule_for(self.problem, adversary, design=self.design)
         return replace(self, rule=rule, log_threshold=log_threshold(self.problem, rule), entries=())
@@ -337,6 +337,10 @@ class Judge(ABC):
     @abstractmethod
     def least(self, judged: int, near: float = math.nan) -> Least:
         """Return the evidence against an arm and where it is found; to know a place near it saves time."""
+
+    @abstractmethod
+    def paired(self, judged: int, near: float = math.nan) -> Least:
+        """Return what the leader's whole sample alone says against an arm, and where it says least."""
 
     @abstractmethod
     def at_cut(self, judged: int, cut: float) -> float:
@@ -434,7 +438,7 @@ def _kind(problem: Problem) -> type[Judge]:
     from truearm.evidence.shares import ShareJudge
     from truearm.evidence.wins_judge import WinsJudge
 
-    return {"share": ShareJudge, "wins": WinsJudge}[problem.target]
+    return ShareJudge if problem.target == "share" else WinsJudge
 
 
 @dataclass(frozen=True, slots=True)
@@ -572,6 +576,13 @@ class QuantileJudge(Judge):
         found = self.against(judged, guess=guess)
         return Least(found.log_value, found.cut)
 
+    def paired(self, judged: int, near: float = math.nan) -> Least:
+        """Return what the leader's whole sample alone says against an arm, and the cut where it says least."""
+        whole = Stake(self.samples[self.leader], self.leader > judged)
+        guess = None if math.isnan(near) else int(self.samples[judged].count(near))
+        found = pooled(self.samples[judged], Portfolio(whole), self.levels, guess=guess)
+        return Least(found.log_value, found.cut)
+
     def at_cut(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm at one cut, which the least over all cuts does not exceed."""
         return pooled_at(self.samples[judged], self.rivals(judged), self.levels, cut=cut)
@@ -586,7 +597,7 @@ class QuantileJudge(Judge):
     def within(self, judged: int, *, levels: Strength | None = None) -> Evidence:
         """Return the evidence that an arm is not better than the leader by more than the tolerance.
 
-        Of a portfolio only the bet on the leader's whole sample counts (evidence T5', tolerance).
+        Of a portfolio only the bet on the leader's whole sample counts (evidence T5, tolerance).
         """
         head, rival, levels = self.samples[self.leader], self.samples[judged], self._at(levels)
         lift = partial(worsened, tolerance=self.problem.tolerance, sign=self.problem.sign)

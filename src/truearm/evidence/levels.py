@@ -132,7 +132,7 @@ def rule_for(
     adversary
         Whose bad readings are allowed for; None for the declared one.
     ordered
-        Whether it is known who led when, which the pooled rule needs (evidence T5).
+        Whether it is known who was followed when, which the pooled rule needs (evidence T5).
 
     Examples
     --------

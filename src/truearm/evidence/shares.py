@@ -154,7 +154,7 @@ class _Product:
         rivals = self.rivals
         if rivals.log_legs == -math.inf:
             return low.own + (high.whole + rivals.log_whole)
-        followed = high.ends - low.starts + rivals.log_legs  # evidence T5'
+        followed = high.ends - low.starts + rivals.log_legs  # evidence T5
         return low.own + np.logaddexp(followed, high.whole + rivals.log_whole)
 
     def _terms(self, counts: Sequence[Count], theta: Floats) -> Floats:
@@ -357,7 +357,7 @@ class ShareJudge(Judge):
         return low > high
 
     def _rivals(self, judged: int) -> Rivals:
-        """Return who bets against an arm: the leader, and by the pooled rule whoever was followed (evidence T5')."""
+        """Return who bets against an arm: the leader, and by the pooled rule whoever was followed (evidence T5)."""
         whole = self._bet(self.leader)
         if self.rule != "pooled" or len(self.samples) == 2:
             return Rivals(whole)
@@ -395,6 +395,10 @@ class ShareJudge(Judge):
     def least(self, judged: int, near: float = math.nan) -> Least:  # noqa: ARG002 - a certificate repeats the search
         """Return the evidence against an arm and the share at which it is found."""
         return self.against(judged)
+
+    def paired(self, judged: int, near: float = math.nan) -> Least:  # noqa: ARG002
+        """Return what the leader's whole sample alone says against an arm, and the share where it says least."""
+        return least_share(self._own(judged), Rivals(self._bet(self.leader)), self.levels)
 
     def at_cut(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm if its share were this, which the least does not exceed."""

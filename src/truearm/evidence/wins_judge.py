@@ -127,6 +127,10 @@ class WinsJudge(Judge):
         del near
         return Least(self.against(judged).log_value, math.nan)
 
+    def paired(self, judged: int, near: float = math.nan) -> Least:
+        """Return the same: arms are compared in pairs only."""
+        return self.least(judged, near)
+
     def at_cut(self, judged: int, cut: float) -> float:
         """Return the same again."""
         del cut

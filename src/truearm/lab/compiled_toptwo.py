@@ -49,7 +49,7 @@ class Rules(NamedTuple):
     """What stays the same during a run."""
 
     pooled: bool
-    """Whether one portfolio bets against each arm; two arms are a pair in any case (evidence T5')."""
+    """Whether one portfolio bets against each arm; two arms are a pair in any case (evidence T5)."""
     log_whole: float
     """Share of the capital that is on the leader's whole sample."""
     log_legs: float
@@ -211,7 +211,7 @@ def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
     if rival < 0:
         return DECIDED
     if desk.ints[N, leader] + desk.ints[N, rival] >= rules.stale * desk.reals[MINIMIZED, rival]:
-        remember(desk, rules, tables, rival)
+        renew(desk, rules, tables, rival)
     if rules.tolerance > 0 and tolerable(desk, rules, tables, rival):
         return TOLERABLE
     if pulls >= desk.due[NEXT_FUTILITY]:
@@ -289,13 +289,14 @@ def look(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
     """Weigh the evidence against one arm: at its cut, and at all if that may reject it."""
     desk.ints[LOOKED, judged] = 1
     desk.reals[WEIGHED, judged] = desk.ints[N, desk.run[LEADER]] + desk.ints[N, judged]
-    if not math.isnan(desk.reals[CUT, judged]):
+    if math.isnan(desk.reals[CUT, judged]):
+        renew(desk, rules, tables, judged)
+    else:
         desk.reals[EVIDENCE, judged] = at_cut(desk, rules, tables, judged)
-        if desk.reals[EVIDENCE, judged] < rules.log_threshold:
-            return
-    remember(desk, rules, tables, judged)
     if desk.reals[EVIDENCE, judged] >= rules.log_threshold:
-        desk.ints[ALIVE, judged] = 0
+        find(desk, rules, tables, judged, rules.pooled)
+        if desk.reals[EVIDENCE, judged] >= rules.log_threshold:
+            desk.ints[ALIVE, judged] = 0
 
 
 @compiled
@@ -384,18 +385,18 @@ def legs(desk: Desk, rules: Rules, tables: Tables, judged: int, x: float, beyond
 
 @compiled
 def mixed(rules: Rules, followed: float, bet_on_whole: float) -> float:
-    """Return the log of the rivals' portfolio (evidence T5')."""
+    """Return the log of the rivals' portfolio (evidence T5)."""
     one, other = followed + rules.log_legs, bet_on_whole + rules.log_whole
     top = max(one, other)
     return top + math.log1p(math.exp(min(one, other) - top))
 
 
 @compiled
-def look_at(desk: Desk, rules: Rules, tables: Tables, judged: int, x: float, beyond: bool) -> None:
-    """Write all that rivals of an arm say at a cut."""
+def look_at(desk: Desk, rules: Rules, tables: Tables, judged: int, x: float, beyond: bool, followed: bool) -> None:
+    """Write what the leader says against an arm at a cut, and all that were followed."""
     leader = desk.run[LEADER]
     desk.sides[WHOLE] = whole(desk, rules, tables, leader, x, leader > judged, beyond)
-    if rules.pooled:
+    if followed:
         last = desk.legs[desk.run[FOLLOWED] - 1, ARM]
         legs(desk, rules, tables, judged, x, beyond)
         if last == leader:
@@ -405,7 +406,9 @@ def look_at(desk: Desk, rules: Rules, tables: Tables, judged: int, x: float, bey
 
 
 @compiled
-def look_at_rank(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, tolerance: float) -> None:
+def look_at_rank(
+    desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, tolerance: float, followed: bool
+) -> None:
     """Write what rivals say at the cut just below a reading of the judged arm.
 
     With a tolerance, by which the judged arm is made worse, only the leader's whole sample counts, open for all.
@@ -415,35 +418,39 @@ def look_at_rank(desk: Desk, rules: Rules, tables: Tables, judged: int, rank: in
     if tolerance > 0:
         desk.sides[WHOLE] = whole(desk, rules, tables, desk.run[LEADER], x - tolerance, False, beyond)
     else:
-        look_at(desk, rules, tables, judged, x, beyond)
+        look_at(desk, rules, tables, judged, x, beyond, followed)
 
 
 @compiled
-def bound(rules: Rules, own: float, starts: float, whole_: float, ends: float, tolerance: float) -> float:
+def bound(rules: Rules, own: float, starts: float, whole_: float, ends: float, followed: bool) -> float:
     """Return what the product is at least between two cuts; at one cut, what it is."""
-    if not rules.pooled:
-        return own + whole_
-    if tolerance > 0:
-        return own + (whole_ + rules.log_whole)
-    return own + mixed(rules, ends - starts, whole_)
+    return own + mixed(rules, ends - starts, whole_) if followed else own + whole_
 
 
 @compiled
-def remember(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
-    """Find the least evidence against an arm, and remember it and its cut."""
-    first, size = desk.ints[START, judged], desk.ints[SIZE, judged]
+def renew(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
+    """Seek the cut anew at which leader and arm are told apart least, as a pair."""
+    find(desk, rules, tables, judged, False)
+    if rules.pooled:
+        desk.reals[EVIDENCE, judged] = at_cut(desk, rules, tables, judged)
+
+
+@compiled
+def find(desk: Desk, rules: Rules, tables: Tables, judged: int, follow_: bool) -> None:
+    """Find the least evidence against an arm, of the leader's whole sample or of all, and remember it and its cut."""
     guess = -1
     if not math.isnan(desk.reals[CUT, judged]):
-        guess = below(desk.values, first, size, desk.reals[CUT, judged])
-    desk.reals[EVIDENCE, judged], desk.reals[CUT, judged] = least(desk, rules, tables, judged, guess, 0.0)
+        guess = below(desk.values, desk.ints[START, judged], desk.ints[SIZE, judged], desk.reals[CUT, judged])
+    value, cut = least(desk, rules, tables, judged, guess, 0.0, follow_)
+    desk.reals[EVIDENCE, judged], desk.reals[CUT, judged] = value, cut
     desk.reals[MINIMIZED, judged] = desk.ints[N, desk.run[LEADER]] + desk.ints[N, judged]
 
 
 @compiled
 def least(
-    desk: Desk, rules: Rules, tables: Tables, judged: int, guess: int, tolerance: float
+    desk: Desk, rules: Rules, tables: Tables, judged: int, guess: int, tolerance: float, followed: bool
 ) -> tuple[float, float]:
-    """Return the least evidence over all cuts and its cut, as `cuts._least`.
+    """Return the least evidence over all cuts and its cut, as `cuts._least`: of the leader, or of all followed.
 
     Of equal minima that function takes the one first met in its tree of ranks: all coarse edges, then layers of
     stretches cut in eight. Here stretches are halved along the points of a layer, so that few are visited; the
@@ -452,19 +459,18 @@ def least(
     n, size = desk.ints[N, judged], desk.ints[SIZE, judged]
     top, first = size + lost(desk, rules, judged), desk.ints[START, judged]
     sides, edges, stack, bounds = desk.sides, desk.edges, desk.stack, desk.bounds
-    followed = rules.pooled and tolerance == 0
     last = coarse(edges, size, guess) - 1
     best, layer_of_best, rank_of_best = math.inf, 0, 0
     if guess >= 0:
         rank_of_best = min(guess, size)
         own = log_mixture(tables.high, top - rank_of_best, n)
-        look_at_rank(desk, rules, tables, judged, rank_of_best, tolerance)
-        best = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], tolerance)
+        look_at_rank(desk, rules, tables, judged, rank_of_best, tolerance, followed)
+        best = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], followed)
     for end in range(2):
         rank = edges[last * end]
         own = log_mixture(tables.high, top - rank, n)
-        look_at_rank(desk, rules, tables, judged, rank, tolerance)
-        value = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], tolerance)
+        look_at_rank(desk, rules, tables, judged, rank, tolerance, followed)
+        value = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], followed)
         if value < best or (value == best and rank < rank_of_best):
             best, rank_of_best = value, rank
         bounds[0, 2 * end] = own if end == 0 else sides[WHOLE]
@@ -479,7 +485,7 @@ def least(
         low_own, low_starts, high_whole, high_ends = bounds[depth]
         low, high, layer = stack[depth, 0], stack[depth, 1], stack[depth, 2]
         left, right = stack[depth, 3], stack[depth, 4]
-        if bound(rules, low_own, low_starts, high_whole, high_ends, tolerance) >= best:
+        if bound(rules, low_own, low_starts, high_whole, high_ends, followed) >= best:
             continue
         if high - low == 1:
             lower, upper = point(edges, layer, left, right, low), point(edges, layer, left, right, high)
@@ -487,14 +493,18 @@ def least(
                 low, high, layer, left, right = 0, _FANOUT, layer + 1, lower, upper
             else:
                 own = log_mixture(tables.high, top - upper, n)
-                if followed and upper > lower and bound(rules, own, low_starts, high_whole, high_ends, 0.0) < best:
+                if (
+                    followed
+                    and upper > lower
+                    and bound(rules, own, low_starts, high_whole, high_ends, True) < best
+                ):
                     inner, cut = between(desk, rules, tables, judged, upper, inner, cut)
                 continue
         middle = (low + high) // 2
         rank = point(edges, layer, left, right, middle)
         own = log_mixture(tables.high, top - rank, n)
-        look_at_rank(desk, rules, tables, judged, rank, tolerance)
-        value = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], tolerance)
+        look_at_rank(desk, rules, tables, judged, rank, tolerance, followed)
+        value = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], followed)
         if value < best or (
             value == best and (layer < layer_of_best or (layer == layer_of_best and rank < rank_of_best))
         ):
@@ -537,8 +547,8 @@ def between(
             x = np.nextafter(x, -math.inf) if arm > judged else x
             if x == low and rank > 0:
                 continue
-            look_at(desk, rules, tables, judged, x, False)
-            value = bound(rules, own, desk.sides[STARTS], desk.sides[WHOLE], desk.sides[ENDS], 0.0)
+            look_at(desk, rules, tables, judged, x, False, True)
+            value = bound(rules, own, desk.sides[STARTS], desk.sides[WHOLE], desk.sides[ENDS], True)
             if value < best or (value == best and x < cut):
                 best, cut = value, x
     return best, cut
@@ -606,15 +616,16 @@ def tolerable(desk: Desk, rules: Rules, tables: Tables, rival: int) -> bool:
 def tolerates(desk: Desk, rules: Rules, tables: Tables, judged: int) -> bool:
     """Tell whether an arm is not better than the leader by more than the tolerance; its last cut often says no."""
     first, size = desk.ints[START, judged], desk.ints[SIZE, judged]
+    share = rules.log_whole if rules.pooled else 0.0
     guess = -1
     if not math.isnan(desk.reals[TOLERANT_CUT, judged]):
         guess = below(desk.values, first, size, desk.reals[TOLERANT_CUT, judged])
         own = log_mixture(tables.high, size + lost(desk, rules, judged) - guess, desk.ints[N, judged])
-        look_at_rank(desk, rules, tables, judged, guess, rules.tolerance)
-        if bound(rules, own, 0.0, desk.sides[WHOLE], 0.0, rules.tolerance) < rules.log_threshold:
+        look_at_rank(desk, rules, tables, judged, guess, rules.tolerance, False)
+        if own + (desk.sides[WHOLE] + share) < rules.log_threshold:
             return False
-    value, desk.reals[TOLERANT_CUT, judged] = least(desk, rules, tables, judged, guess, rules.tolerance)
-    return value >= rules.log_threshold
+    value, desk.reals[TOLERANT_CUT, judged] = least(desk, rules, tables, judged, guess, rules.tolerance, False)
+    return value + share >= rules.log_threshold
 
 
 @compiled

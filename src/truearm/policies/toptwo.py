@@ -2,7 +2,7 @@
 
 The default policy (evidence sections 2, 4, 8 and 11). Evidence decides, and its error probability does not
 depend on how arms are sampled; sampling only has to be quick. Against an adversary that cannot see the future one
-e-process per arm follows the leader with all it has (T5'); otherwise arms are compared in pairs (T4).
+e-process per arm follows the leader with all it has (T5); otherwise arms are compared in pairs (T4).
 
 A pull that is out counts at its worst (docs/parallel.md), so that readings may come late and in any order.
 """
@@ -23,7 +23,7 @@ from truearm.problem import Problem, check_count
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
 SHARES = (0.05, 0.95)  # limits of the leader's share of a batch; evidence section 4
-SWITCH = 1.1  # growth of the pulls before another arm is followed; evidence section 4
+SWITCH = 1.3  # growth of the pulls before another arm is followed; evidence section 4
 # growth of a pair of arms after which the evidence between them is renewed, and its cut if they duel; 1 would need
 # 0.9 % fewer pulls and twice the time (benchmarks/freshness.py)
 STALE = 1.2
@@ -183,7 +183,7 @@ def _arrived(sample: Sample, new: Told) -> Sample:
 
 
 def _followed(state: State, leader: int) -> State:
-    """Return the state with the leader as the arm that is followed, if it is time to (evidence T5').
+    """Return the state with the leader as the arm that is followed, if it is time to (evidence T5).
 
     The entry that ends does so with all pulls issued up to now, those among them that made its arm lose the lead.
     """
@@ -227,7 +227,7 @@ def _short(state: State) -> Batch:
 def _challenged(state: State, challenger: int) -> State:
     """Return the state after looking at the strongest challenger: tolerable, hopeless, or worth a batch."""
     if _pair_size(state, challenger) >= STALE * state.minimized[challenger]:
-        state = _remembered(state, challenger, _exactly(state, challenger))
+        state = _renewed(state, challenger)
     if state.problem.tolerance and (claims := _tolerable(state, challenger)):
         return _stopped(state._replace(claims=state.claims + claims), Status.TOLERABLE)
     if (pulls := sum(s.n for s in state.samples)) >= state.next_futility:
@@ -286,12 +286,16 @@ def _tested(state: State, *, everyone: bool) -> tuple[State, int | None]:
 
 def _looked(state: State, i: int) -> State:
     """Return the state after weighing the evidence against an arm: at its cut, at all if that may reject it."""
-    cut, bar = state.cuts[i], state.judge.log_threshold
-    value = math.inf if math.isnan(cut) else state.judge.at_cut(i, cut)
+    bar = state.judge.log_threshold
     state = state._replace(weighed=_put(state.weighed, i, _pair_size(state, i)))
-    if value < bar:
-        return state._replace(log_evidence=_put(state.log_evidence, i, value))
-    found = _exactly(state, i)
+    if math.isnan(state.cuts[i]):
+        state = _renewed(state, i)
+    else:
+        value = state.judge.at_cut(i, state.cuts[i])
+        state = state._replace(log_evidence=_put(state.log_evidence, i, value))
+    if state.log_evidence[i] < bar:
+        return state
+    found = state.judge.least(i, near=state.cuts[i])
     state = _remembered(state, i, found)
     if found.log_value < bar:
         return state
@@ -305,12 +309,16 @@ def _claim(state: State, judged: int, log_evidence: float, *, tolerant: bool = F
     return Claim(arms[judged], arms[state.leader], counts, len(state.judge.entries), log_evidence, tolerant)
 
 
-def _exactly(state: State, judged: int) -> Least:
-    return state.judge.least(judged, near=state.cuts[judged])
+def _renewed(state: State, i: int) -> State:
+    """Return the state with the cut sought anew at which leader and arm are told apart least, as a pair."""
+    judge = state.judge
+    found = judge.paired(i, near=state.cuts[i])
+    value = judge.at_cut(i, found.at) if judge.rule == "pooled" else found.log_value
+    return _remembered(state, i, Least(value, found.at))
 
 
 def _remembered(state: State, arm: int, found: Least) -> State:
-    """Return the state with the least evidence against an arm and the cut at which it was found."""
+    """Return the state with the evidence against an arm and the cut at which it was found."""
     return state._replace(
         log_evidence=_put(state.log_evidence, arm, found.log_value),
         cuts=_put(state.cuts, arm, found.at),
