@@ -26,6 +26,7 @@ from truearm.report.export import runs_of
 from truearm.run import run
 from truearm.study import Study
 from truearm.world.commands import Command
+from truearm.world.lock import alone
 from truearm.world.processes import Measurement, command_source, run_hook, shell_cost, warm_up
 from truearm.world.store import Store
 
@@ -50,14 +51,14 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     study = Study.of(problem, policy=TopTwo(first=asked.first, balanced=True), seed=seed)
     store = None
     if asked.save:
-        stack.enter_context(saved.alone(asked.save, wait=False))
+        stack.enter_context(alone(asked.save, wait=False))
         store = stack.enter_context(saved.begun(asked.save, study, setting))
     return Race(study=study, setting=setting, first=asked.first, store=store)
 
 
 def resumed(path: str, stack: ExitStack) -> Race:
     """Return the race of a log, opened on the stack."""
-    stack.enter_context(saved.alone(path, wait=False))
+    stack.enter_context(alone(path, wait=False))
     found = stack.enter_context(saved.opened(path, broke_off=True))
     if found.setting is None:
         msg = f"{path} holds a study without commands; go on with `truearm next` and `truearm tell`"

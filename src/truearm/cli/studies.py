@@ -12,13 +12,14 @@ from truearm.claims.result import Result
 from truearm.claims.wording import count, name_of
 from truearm.cli import options
 from truearm.cli.gates import exit_code
-from truearm.cli.saved import Saved, alone, begun, opened
+from truearm.cli.saved import Saved, begun, opened
 from truearm.cli.telling import html_page
 from truearm.problem import Problem, check_arms
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
 from truearm.study import Study
 from truearm.world.commands import Command
+from truearm.world.lock import alone
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False))
 
