@@ -8,11 +8,13 @@ import random
 
 import pytest
 
+from truearm.cli.saved import opened
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Issued, Noted, Reading, Released, Stopped
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Pull, Regularity
 from truearm.study import Study
+from truearm.world.store import Store
 
 ARMS = ("A", "B", "C")
 STEEP = Regularity(B=2.0, m2=0.5, reach=0.4)
@@ -154,6 +156,34 @@ def test_a_replayed_study_is_the_same(name):
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_replayed_study_is_the_same_in_full(name):
     assert differences(name, range(1000, 5400)) == []
+
+
+def refused(folder, seeds):
+    """Return the seeds whose log the command line does not read, or reads as another study."""
+    wrong = []
+    for seed in seeds:
+        name, path = sorted(STUDIES)[seed % len(STUDIES)], folder / f"{seed}.db"
+        story = lived(name, seed)
+        with Store(path) as store:
+            store.create(story.study.definition)
+            store.append(story.log)
+        try:
+            with opened(path) as found:
+                same = seen(found.study) == seen(Study.replay(story.study.definition, story.log))
+        except TruearmError:
+            same = False
+        wrong += [] if same else [seed]
+    return wrong
+
+
+def test_the_command_line_reads_every_log(tmp_path):
+    assert refused(tmp_path, range(25)) == []
+
+
+@pytest.mark.slow
+def test_the_command_line_reads_every_log_in_full(tmp_path):
+    """Of 120 valid logs 11 were refused, for their budget was ignored."""
+    assert refused(tmp_path, range(600)) == []
 
 
 def test_the_stories_reach_every_corner():

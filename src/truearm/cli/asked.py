@@ -53,6 +53,7 @@ class Asked:
     seed: int | None
     save: str | None
     resume: str | None
+    yes: bool
     as_json: bool
     quiet: bool
     time_unit: str | None
@@ -72,6 +73,7 @@ class Asked:
                 self.github_summary and not os.environ.get("GITHUB_STEP_SUMMARY"),
                 "--github-summary needs the variable GITHUB_STEP_SUMMARY, which GitHub sets in a job",
             ),
+            (self.yes and not self.resume, "--yes agrees to the commands of --resume FILE; leave it out"),
             (self.save and self.resume, "--resume goes on writing to its own file; leave --save out"),
             (
                 self.runs is not None and (self.min_runs is not None or self.max_runs is not None),

@@ -1,10 +1,11 @@
 """A study in a file: how it is begun and found again."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from truearm.cli.agreeing import marked
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
 from truearm.run import logged, resumed
@@ -27,24 +28,30 @@ def begun(path: str | Path, study: Study, setting: Setting | None = None) -> Sto
         store.close()
         msg = f"{path} holds a study already; continue it with --resume, or choose another file"
         raise InvalidArgument(msg)
-    store.create({**study.definition, **({} if setting is None else {"race": setting.to_dict()})})
+    store.create(study.definition if setting is None else marked({**study.definition, "race": setting.to_dict()}))
     logged(study, store)
     return store
 
 
 @contextmanager
-def opened(path: str | Path, *, broke_off: bool = False) -> Iterator[Saved]:
+def opened(
+    path: str | Path, *, broke_off: bool = False, agree: Callable[[Mapping[str, Any], Setting], None] | None = None
+) -> Iterator[Saved]:
     """Open a log and replay its study, which goes on logging there.
 
     Parameters
     ----------
     broke_off
         Count pulls that are out as missing, at their worst, because nobody will tell them any more.
+    agree
+        Called with what the log of a race begins with, before anything is written to it.
     """
     if not Path(path).exists():
         msg = f"{path} does not exist; `truearm race --save {path}` or `truearm next {path} --arm ...` makes it"
         raise InvalidArgument(msg)
     with Store(path) as store:
-        race = store.definition.get("race")
-        setting = None if race is None else Setting.from_dict(race)
+        definition = store.definition
+        setting = None if (race := definition.get("race")) is None else Setting.from_dict(race)
+        if setting is not None and agree is not None:
+            agree(definition, setting)
         yield Saved(store, resumed(store, broke_off=broke_off), setting)

@@ -125,7 +125,7 @@ def status_command(file: str, as_json: bool) -> None:
     truearm status run.db
     """  # noqa: D301 - click wants the control character
     with opened(file) as saved:
-        standing, out = saved.study.standing, saved.study.out
+        standing, out, head = saved.study.standing, saved.study.out, saved.store.head
     counts = {arm: len(tape) for arm, tape in saved.study.readings.items()}
     if as_json:
         evidence = {arm: standing.against.get(arm) for arm in counts if arm != standing.leader}
@@ -139,6 +139,7 @@ def status_command(file: str, as_json: bool) -> None:
                     "log_evidence": evidence,
                     "log_threshold": standing.log_threshold,
                     "out": [pull._asdict() for pull in out],
+                    "head": head,
                 }
             )
         )
@@ -151,6 +152,7 @@ def status_command(file: str, as_json: bool) -> None:
         click.echo(f"{name_of(arm)}: {place}, {count(n)} pulls{'' if place == 'leads' else against}")
     for pull in out:
         click.echo(f"out: ticket {pull.ticket}, {name_of(pull.arm)}")
+    click.echo(f"head of the log: {head}")
 
 
 def _line(saved: Saved) -> str:

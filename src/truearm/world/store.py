@@ -140,7 +140,10 @@ class Store:
         if chain.first(text) != digest:
             msg = f"{self.path}: the definition of the study was changed after it was written; {_RESTORE}"
             raise VerificationError(msg)
-        definition: dict[str, Any] = _parsed(text)
+        definition = _parsed(text)
+        if not isinstance(definition, dict):
+            msg = f"{self.path}: the definition of a study is a dictionary, but this is {definition!r:.80}"
+            raise ProtocolError(msg)
         return definition
 
     @property
