@@ -177,8 +177,9 @@ class Study:
         self.problem = problem
         self.policy: Policy[Any] = policies.by_name(policy) if isinstance(policy, str) else policy
         self.max_pulls = check_count("max_pulls", max_pulls, least=0)
-        self.seed = None if seed is None else check_count("seed", seed, least=0)
-        self._rng = None if self.seed is None else np.random.default_rng(self.seed)
+        seed = None if seed is None else check_count("seed", seed, least=0)
+        self.seed = seed
+        self._rng = None if seed is None else np.random.default_rng(seed)
         self._place = {arm: i for i, arm in enumerate(self.problem.arms)}
         self._tapes = [_Tape() for _ in self.problem.arms]
         self._log = Log(self.problem.arms)

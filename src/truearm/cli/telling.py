@@ -184,7 +184,8 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     yield f"Order of runs shuffled with seed {outcome.seed}."
     if outcome.path is not None:
         name = Path(outcome.path).name
-        limits = ", without this limit unless you give it again" if outcome.ended else ""
+        limited = outcome.ended and outcome.result.status is Status.EXHAUSTED
+        limits = ", without this limit unless you give it again" if limited else ""
         yield f"All readings are in {name}; go on with: truearm race --resume {name}{limits}"
 
 
