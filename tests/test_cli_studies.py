@@ -117,7 +117,11 @@ def test_status_shows_who_is_out(begun):
     found = json.loads(truearm("status", "run.db", "--json", cwd=folder).stdout)
     assert [out["ticket"] for out in found["out"]] == [38, 39]
     assert found["pulls"]["total"] == 40
-    assert "out: ticket 39" in truearm("status", "run.db", cwd=folder).stdout
+    shown = truearm("status", "run.db", cwd=folder).stdout
+    assert "out: ticket 39" in shown
+    with Store(folder / "run.db") as store:
+        assert f"head of the log: {store.head}" in shown
+        assert found["head"] == store.head
 
 
 def test_report_prints_text_markdown_and_csv_and_writes_nothing(begun):

@@ -1,5 +1,6 @@
 """One replay: whatever was done to a study, its events bring it back, with every decision at the same moment."""
 
+import copy
 import json
 import math
 import pickle
@@ -7,11 +8,13 @@ import random
 
 import pytest
 
-from truearm.errors import InvalidArgument, ProtocolError
+from truearm.cli.saved import opened
+from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Issued, Noted, Reading, Released, Stopped
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Pull, Regularity
 from truearm.study import Study
+from truearm.world.store import Store
 
 ARMS = ("A", "B", "C")
 STEEP = Regularity(B=2.0, m2=0.5, reach=0.4)
@@ -155,6 +158,34 @@ def test_a_replayed_study_is_the_same_in_full(name):
     assert differences(name, range(1000, 5400)) == []
 
 
+def refused(folder, seeds):
+    """Return the seeds whose log the command line does not read, or reads as another study."""
+    wrong = []
+    for seed in seeds:
+        name, path = sorted(STUDIES)[seed % len(STUDIES)], folder / f"{seed}.db"
+        story = lived(name, seed)
+        with Store(path) as store:
+            store.create(story.study.definition)
+            store.append(story.log)
+        try:
+            with opened(path) as found:
+                same = seen(found.study) == seen(Study.replay(story.study.definition, story.log))
+        except TruearmError:
+            same = False
+        wrong += [] if same else [seed]
+    return wrong
+
+
+def test_the_command_line_reads_every_log(tmp_path):
+    assert refused(tmp_path, range(25)) == []
+
+
+@pytest.mark.slow
+def test_the_command_line_reads_every_log_in_full(tmp_path):
+    """Of 120 valid logs 11 were refused, for their budget was ignored."""
+    assert refused(tmp_path, range(600)) == []
+
+
 def test_the_stories_reach_every_corner():
     """The stories above can fail: with the replay of 0.1.0 two in ten did.
 
@@ -282,3 +313,91 @@ def test_events_that_cannot_be_are_refused_in_words(change, words):
     change(data)
     with pytest.raises((ProtocolError, InvalidArgument), match=words):
         Study.from_dict(data)
+
+
+ODD = [
+    *(
+        None,
+        True,
+        False,
+        -1,
+        0,
+        1,
+        2,
+        2**63,
+        -(2**70),
+        10**30,
+        10**400,
+        0.5,
+        -0.0,
+        1e-300,
+        1e308,
+        "nan",
+        "inf",
+        "",
+        "x",
+    ),
+    *("A", "stopped", "toptwo", "\ud800", "5" * 50, [], {}, [1], [None], ["A", "B"], {"a": 1}, [[]], {"eps": {}}),
+]
+
+
+def places(value, path=()):
+    """Iterate over the places of a tree of dictionaries and lists, as the keys that lead there."""
+    yield path
+    for key, part in (
+        value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+    ):
+        yield from places(part, (*path, key))
+
+
+def tampered(data, rng):
+    """Return a copy of a study's plain values in which one thing is changed, gone, doubled or new."""
+    data, event = copy.deepcopy(data), rng.randrange(len(data["events"]))
+    within = [("events", event, *path) for path in places(data["events"][event])]
+    path = rng.choice(within if rng.random() < 0.5 else [p for p in places(data) if "events" not in p[:-1]])
+    if not path:
+        return rng.choice(ODD)
+    whole, key, way = data, path[-1], rng.choice(["set", "set", "drop", "double"])
+    for step in path[:-1]:
+        whole = whole[step]
+    if way == "drop":
+        del whole[key]
+    elif way == "double" and isinstance(whole, list):
+        whole.insert(key, whole[key])
+    else:
+        whole[key] = rng.choice(ODD)
+    return data
+
+
+def foreign(numbers):
+    """Return which tampered studies raise anything but an error of ours, when they come back or when used."""
+    found, stories = [], [lived(name, 20, steps=6).study.to_dict() for name in STUDIES]
+    assert all(story["events"] for story in stories)
+    for number in numbers:
+        rng = random.Random(number)
+        try:
+            study = Study.from_dict(tampered(rng.choice(stories), rng))
+            study.ask(3)
+            study.stop()
+            seen(study)
+        except TruearmError:
+            pass
+        except Exception as error:
+            found.append((number, repr(error)))
+    return found
+
+
+def test_tampered_plain_values_raise_errors_of_ours_only():
+    assert foreign(range(800)) == []
+
+
+@pytest.mark.slow
+def test_tampered_plain_values_raise_errors_of_ours_only_in_full():
+    """Of 2,500 tampered dictionaries 1,013 raised other exceptions."""
+    assert foreign(range(10_000)) == []
+
+
+def test_a_seed_that_is_none_is_refused_in_words():
+    for seed in (-1, 1.5, "x", [1]):
+        with pytest.raises(InvalidArgument, match="seed must be an integer not less than 0"):
+            Study(["A", "B"], seed=seed)

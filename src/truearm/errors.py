@@ -6,7 +6,7 @@ TruearmError
 ├── ProtocolError     (also RuntimeError)  ask and tell used in an order that has no meaning; nothing changed
 ├── ArmFailed         (also RuntimeError)  a pull raised; carries what was known up to then
 ├── CommandFailed     (also RuntimeError)  a user's command ended badly; carries its exit code and last words
-└── VerificationError (also ValueError)    a certificate and the readings do not belong together
+└── VerificationError (also ValueError)    a certificate and the readings do not fit, or a log was changed
 
 Not knowing is a result, never an error: see `Result.status`.
 """
@@ -65,4 +65,4 @@ class CommandFailed(TruearmError, RuntimeError):
 
 
 class VerificationError(TruearmError, ValueError):
-    """A certificate and the readings given for it do not belong together."""
+    """A certificate and the readings given for it do not belong together, or a log is not as it was written."""

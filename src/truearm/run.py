@@ -263,13 +263,18 @@ def _workers(executor: Executor, workers: int | None) -> int:
 
 @contextmanager
 def _opened(store: "str | Path | Store | None") -> "Iterator[Store | None]":
-    if store is None or not isinstance(store, str | Path):
-        yield store
+    if store is None:
+        yield None
         return
+    from truearm.world.lock import alone
     from truearm.world.store import Store
 
-    with Store(store) as opened:
-        yield opened
+    if isinstance(store, Store):
+        with alone(store.path, wait=False):
+            yield store
+    else:
+        with alone(store, wait=False), Store(store) as opened:
+            yield opened
 
 
 def _continued(study: Study, store: "Store") -> Study:
@@ -280,8 +285,9 @@ def _continued(study: Study, store: "Store") -> Study:
         return logged(study, store)
     known = store.definition
     if other := [key for key, value in definition.items() if known.get(key) != value]:
+        budget = f"; its budget stays max_pulls={known.get('max_pulls')}" if "max_pulls" in other else ""
         msg = (
-            f"the log {store.path} belongs to another study: it differs in {', '.join(other)}; "
+            f"the log {store.path} belongs to another study: it differs in {', '.join(other)}{budget}; "
             "use another file, or the definition it began with"
         )
         raise ProtocolError(msg)

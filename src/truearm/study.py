@@ -200,6 +200,7 @@ class Study:
         self.problem = problem
         self.policy: Policy[Any] = policies.serving(problem, policy)
         self.max_pulls = check_count("max_pulls", max_pulls, least=0)
+        seed = None if seed is None else check_count("seed", seed, least=0)
         self.seed = seed
         # in rounds the order is always shuffled: who goes first may have an advantage
         self._rng = None if seed is None and not problem.rounds else np.random.default_rng(seed or 0)
@@ -498,7 +499,11 @@ class Study:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Study":
         """Return the study that `to_dict` described, by replaying its events."""
-        return cls.replay(data, map(from_row, data.get("events", ())))
+        events = data.get("events", ()) if isinstance(data, Mapping) else ()
+        if not isinstance(events, list | tuple):
+            msg = f"events must be a list, but got {events!r:.80}; give what to_dict returned"
+            raise ProtocolError(msg)
+        return cls.replay(data, map(from_row, events))
 
     @classmethod
     def replay(cls, definition: Mapping[str, Any], events: Iterable[Event]) -> "Study":
@@ -516,13 +521,16 @@ class Study:
         >>> study.readings, study.out
         ({'A': [2.5], 'B': [None]}, [Pull(ticket=1, arm='B')])
         """
+        if not isinstance(definition, Mapping):
+            msg = f"the definition of a study must be a dictionary, but got {definition!r:.80}"
+            raise ProtocolError(msg)
         needed = ("problem", "policy", "options", "max_pulls", "seed")
         if lacking := [key for key in needed if key not in definition]:
             msg = f"the definition of the study lacks {', '.join(lacking)}; it was written by another version"
             raise ProtocolError(msg)
         study = cls.of(
             from_plain(Problem, definition["problem"], "problem"),
-            policy=policies.by_name(definition["policy"], **definition["options"]),
+            policy=policies.from_definition(definition["policy"], definition["options"]),
             max_pulls=definition["max_pulls"],
             seed=definition["seed"],
         )
@@ -577,10 +585,10 @@ class Study:
 
     def _hand_out_again(self, issued: list[Event], *, counted: bool) -> None:
         first = len(self._log.arms)
-        if counted:
-            self.ask_counts()
-        else:
+        if not counted:
             self.ask(len(issued))
+        elif sum(self._wanted) == len(issued):  # or it is as strange, and may be more than memory holds
+            self.ask_counts()
         if self._log.issued(first, len(self._log.arms), counted=counted) != issued:
             raise ProtocolError(_STRANGE)
 

@@ -145,7 +145,11 @@ def median_sample_size(
     """
     chance = float(median_chance(delta, eps, adversary, constants))
     slope = check_positive("B", B) * check_positive("m2", m2)
-    return math.ceil(_median_size(chance, error, slope, room_for_chance(eps, reach, adversary)))
+    try:
+        return math.ceil(_median_size(chance, error, slope, room_for_chance(eps, reach, adversary)))
+    except OverflowError:
+        msg = f"error={error!r} with B={B!r}, m2={m2!r} takes more readings than can be counted; take a larger one"
+        raise OutOfReach(msg) from None
 
 
 def _median_size(chance: float, error: float, slope: float, room: float) -> float:

@@ -62,6 +62,7 @@ class Asked:
     seed: int | None
     save: str | None
     resume: str | None
+    yes: bool
     as_json: bool
     quiet: bool
     time_unit: str | None
@@ -102,6 +103,7 @@ class Asked:
                 self.revisions and self.save and self.clean,
                 "--clean removes what a saved race goes on with; leave one out",
             ),
+            (self.yes and not self.resume, "--yes agrees to the commands of --resume FILE; leave it out"),
             (self.save and self.resume, "--resume goes on writing to its own file; leave --save out"),
             (
                 self.runs is not None and (self.min_runs is not None or self.max_runs is not None),

@@ -13,7 +13,17 @@ from truearm.world.processes import METRICS
 
 # What may be said anew when a saved race goes on; all else is fixed in the file.
 _AGAIN = {
-    *("resume", "max_runs", "max_time", "baseline", "fail_unless_best", "fail_if_worse_than", "strict", "as_json"),
+    *(
+        "resume",
+        "yes",
+        "max_runs",
+        "max_time",
+        "baseline",
+        "fail_unless_best",
+        "fail_if_worse_than",
+        "strict",
+        "as_json",
+    ),
     *("quiet", "time_unit", "export_json", "export_csv", "export_markdown", "export_html", "github_summary"),
 }
 _NEW_FILE = options.NewFile(dir_okay=False)
@@ -116,6 +126,7 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option("--seed", type=int, help="Seed of the order of runs inside a batch; recorded in any case.")
 @click.option("--save", type=_NEW_FILE, metavar="FILE", help="Log every reading in FILE.")
 @click.option("--resume", type=click.Path(dir_okay=False), metavar="FILE", help="Go on with the race in FILE.")
+@click.option("-y", "--yes", is_flag=True, help="Run what FILE says, though somebody else wrote it.")
 @options.json_option
 @click.option("-q", "--quiet", is_flag=True, help="No live table, and no text but the result.")
 @click.option(
@@ -162,7 +173,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     with ExitStack() as stack:
         if asked.resume:
             _check_nothing_new(ctx, asked)
-            race = racing.resumed(asked.resume, stack)
+            race = racing.resumed(asked.resume, stack, yes=asked.yes)
         else:
             race = racing.begun(asked, stack)
         outcome = racing.outcome(race, asked)

@@ -15,6 +15,7 @@ import click
 
 from truearm.claims.result import Result
 from truearm.cli import gates, saved
+from truearm.cli.agreeing import agree
 from truearm.cli.asked import Asked, defined, in_race
 from truearm.cli.live import Board
 from truearm.cli.setting import Setting
@@ -27,6 +28,7 @@ from truearm.report.export import runs_of
 from truearm.run import run
 from truearm.study import Study
 from truearm.world.commands import Command
+from truearm.world.lock import alone
 from truearm.world.processes import Measurement, command_source, run_hook, shell_cost, warm_up
 from truearm.world.revisions import checked_out, removed
 from truearm.world.store import Store
@@ -60,20 +62,23 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     study = Study.of(problem, policy=policy, seed=seed)
     store = None
     if asked.save:
-        stack.enter_context(saved.alone(asked.save, wait=False))
+        stack.enter_context(alone(asked.save, wait=False))
         store = stack.enter_context(saved.begun(asked.save, study, setting))
     return Race(study=study, setting=setting, first=asked.first, store=store)
 
 
-def resumed(path: str, stack: ExitStack) -> Race:
-    """Return the race of a log, opened on the stack."""
-    stack.enter_context(saved.alone(path, wait=False))
-    found = stack.enter_context(saved.opened(path, broke_off=True))
+def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
+    """Return the race of a log, opened on the stack, if it is the user's own or the user agrees to run it."""
+    stack.enter_context(alone(path, wait=False))
+    found = stack.enter_context(saved.opened(path, broke_off=True, agree=partial(agree, path, yes=yes)))
     if found.setting is None:
         msg = f"{path} holds a study without commands; go on with `truearm next` and `truearm tell`"
         raise InvalidArgument(msg)
-    first = found.store.definition["options"]["first"]
-    return Race(study=found.study, setting=found.setting, first=first, store=found.store)
+    policy = found.study.policy
+    if not isinstance(policy, TopTwo) or found.setting.arms != found.study.problem.arms:
+        msg = f"{path} holds a race that truearm does not begin; see `truearm report {path}`"
+        raise InvalidArgument(msg)
+    return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store)
 
 
 def outcome(race: Race, asked: Asked) -> Outcome:

@@ -1,14 +1,13 @@
-"""A study in a file: how it is begun, found again, and kept to one writer at a time."""
+"""A study in a file: how it is begun and found again."""
 
-import fcntl
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from truearm.cli.agreeing import marked
 from truearm.cli.setting import Setting
-from truearm.errors import InvalidArgument, ProtocolError
+from truearm.errors import InvalidArgument
 from truearm.run import logged, resumed
 from truearm.study import Study
 from truearm.world.store import Store
@@ -29,60 +28,30 @@ def begun(path: str | Path, study: Study, setting: Setting | None = None) -> Sto
         store.close()
         msg = f"{path} holds a study already; continue it with --resume, or choose another file"
         raise InvalidArgument(msg)
-    store.create({**study.definition, **({} if setting is None else {"race": setting.to_dict()})})
+    store.create(study.definition if setting is None else marked({**study.definition, "race": setting.to_dict()}))
     logged(study, store)
     return store
 
 
 @contextmanager
-def opened(path: str | Path, *, broke_off: bool = False) -> Iterator[Saved]:
+def opened(
+    path: str | Path, *, broke_off: bool = False, agree: Callable[[Mapping[str, Any], Setting], None] | None = None
+) -> Iterator[Saved]:
     """Open a log and replay its study, which goes on logging there.
 
     Parameters
     ----------
     broke_off
         Count pulls that are out as missing, at their worst, because nobody will tell them any more.
+    agree
+        Called with what the log of a race begins with, before anything is written to it.
     """
     if not Path(path).exists():
         msg = f"{path} does not exist; `truearm race --save {path}` or `truearm next {path} --arm ...` makes it"
         raise InvalidArgument(msg)
     with Store(path) as store:
-        race = store.definition.get("race")
-        setting = None if race is None else Setting.from_dict(race)
+        definition = store.definition
+        setting = None if (race := definition.get("race")) is None else Setting.from_dict(race)
+        if setting is not None and agree is not None:
+            agree(definition, setting)
         yield Saved(store, resumed(store, broke_off=broke_off), setting)
-
-
-@contextmanager
-def alone(path: str | Path, *, wait: bool) -> Iterator[None]:
-    """Keep other writers of a log out: wait for them, or say who is in the way.
-
-    SQLite orders single writes; this keeps the reading of a log and the next ticket together. The lock is a file
-    beside the log, because closing a second handle on the log itself would drop SQLite's own locks.
-    """
-    beside = f"{Path(path).absolute()}-lock"
-    descriptor = _locked(beside, path, wait=wait)
-    try:
-        yield
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(beside)  # noqa: PTH108 - while still holding it: see _locked
-        os.close(descriptor)
-
-
-def _locked(beside: str, path: str | Path, *, wait: bool) -> int:
-    while True:
-        try:
-            descriptor = os.open(beside, os.O_RDWR | os.O_CREAT, 0o666)
-        except FileNotFoundError:
-            msg = f"{path} cannot be a file; choose a file in an existing directory"
-            raise InvalidArgument(msg) from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            os.close(descriptor)
-            msg = f"another process is at work on {path}; wait for it, or stop it"
-            raise ProtocolError(msg) from None
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), os.stat(beside)):  # noqa: PTH116
-                return descriptor
-        os.close(descriptor)  # the holder before us removed it: what we locked is no longer the lock

@@ -40,6 +40,10 @@ class Setting:
                 msg = f"two commands are called {command.name!r}; give them different names with -n"
                 raise InvalidArgument(msg)
             seen.add(command.name)
+        for stage, hooks in self.hooks.items():
+            if stage not in HOOKS or set(hooks) != seen:
+                msg = f"hooks are {', '.join(HOOKS)}, one for each command, but got {stage!r} for {sorted(hooks)}"
+                raise InvalidArgument(msg)
 
     @property
     def arms(self) -> tuple[str, ...]:

@@ -12,13 +12,14 @@ from truearm.claims.result import Result
 from truearm.claims.wording import count, name_of
 from truearm.cli import options
 from truearm.cli.gates import exit_code
-from truearm.cli.saved import Saved, alone, begun, opened
+from truearm.cli.saved import Saved, begun, opened
 from truearm.cli.telling import html_page
 from truearm.problem import Problem, check_arms, goal_for
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
 from truearm.study import Study
 from truearm.world.commands import Command
+from truearm.world.lock import alone
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False))
 
@@ -127,7 +128,7 @@ def status_command(file: str, as_json: bool) -> None:
     truearm status run.db
     """  # noqa: D301 - click wants the control character
     with opened(file) as saved:
-        standing, out = saved.study.standing, saved.study.out
+        standing, out, head = saved.study.standing, saved.study.out, saved.store.head
     counts = {arm: len(tape) for arm, tape in saved.study.readings.items()}
     if as_json:
         evidence = {arm: standing.against.get(arm) for arm in counts if arm != standing.leader}
@@ -141,6 +142,7 @@ def status_command(file: str, as_json: bool) -> None:
                     "log_evidence": evidence,
                     "log_threshold": standing.log_threshold,
                     "out": [pull._asdict() for pull in out],
+                    "head": head,
                 }
             )
         )
@@ -153,6 +155,7 @@ def status_command(file: str, as_json: bool) -> None:
         click.echo(f"{name_of(arm)}: {place}, {count(n)} pulls{'' if place == 'leads' else against}")
     for pull in out:
         click.echo(f"out: ticket {pull.ticket}, {name_of(pull.arm)}")
+    click.echo(f"head of the log: {head}")
 
 
 def _line(saved: Saved) -> str:

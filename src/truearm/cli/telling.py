@@ -191,7 +191,9 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
     if outcome.path is not None:
         name = Path(outcome.path).name
-        yield f"All readings are in {name}; go on with: truearm race --resume {name}"
+        limited = outcome.ended and outcome.result.status is Status.EXHAUSTED
+        limits = ", without this limit unless you give it again" if limited else ""
+        yield f"All readings are in {name}; go on with: truearm race --resume {name}{limits}"
 
 
 def _about_shell(outcome: Outcome) -> Iterator[str]:

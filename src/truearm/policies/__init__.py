@@ -5,15 +5,16 @@ new state. Readings are oriented: bigger is better. The rules live in the siblin
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truearm.claims.certificate import Verdict
+from truearm.claims.plain import from_plain
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import Problem
 
@@ -142,7 +143,31 @@ def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each 
     truearm.errors.InvalidArgument: policy must be one of 'elimination', 'lucb', 'paired', 'toptwo', 'uniform' or
     a policy object, but got 'best'
     """
-    if name not in _CLASSES:
+    return _kind(name, options)(**options)
+
+
+def from_definition(name: str, options: Mapping[str, Any]) -> "Policy[Any]":
+    """Return the policy that `definition_of` described, every option checked for its type.
+
+    Examples
+    --------
+    >>> from_definition("elimination", {"constants": "paper"})
+    Elimination(constants='paper')
+    >>> from_definition("toptwo", {"first": "many"})
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: options.first must be a whole number, but got 'many'
+    """
+    if not isinstance(options, Mapping):
+        msg = f"options must be a dictionary of the options of a policy, but got {options!r:.80}"
+        raise InvalidArgument(msg)
+    kind = _kind(name, options)
+    hints = get_type_hints(kind)
+    return kind(**{key: from_plain(hints[key], value, f"options.{key}") for key, value in options.items()})
+
+
+def _kind(name: str, options: Iterable[str]) -> "type[Policy[Any]]":
+    if not isinstance(name, str) or name not in _CLASSES:
         names = ", ".join(repr(known) for known in sorted(_CLASSES))
         msg = f"policy must be one of {names} or a policy object, but got {name!r}"
         raise InvalidArgument(msg)
@@ -151,7 +176,7 @@ def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each 
     if unknown := [option for option in options if option not in known_options]:
         msg = f"policy {name!r} has no option {unknown[0]!r}; its options are {', '.join(known_options)}"
         raise InvalidArgument(msg)
-    return kind(**options)
+    return kind
 
 
 def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:

@@ -28,7 +28,7 @@ from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
 from truearm.evidence.sample import Sample
 from truearm.policies import Batch, Standing, Told, check_compares
-from truearm.problem import Problem, check_count, check_quantile
+from truearm.problem import Problem, as_number, check_count, check_positive, check_quantile
 
 Form = Literal["beta-binomial", "stitched", "dkw"]
 
@@ -220,9 +220,9 @@ class Lucb:
 
     def __post_init__(self) -> None:
         _check_form(self.radius)
-        check_count("t_opt", self.t_opt)
+        check_positive("t_opt", check_count("t_opt", self.t_opt))
         for name in ("slack", "growth"):
-            if not 0 <= getattr(self, name) < 1:
+            if not 0 <= as_number(name, getattr(self, name), "give a fraction") < 1:
                 msg = f"{name} must be in [0, 1), but got {getattr(self, name)!r}"
                 raise InvalidArgument(msg)
 

@@ -2,7 +2,9 @@
 
 What was appended is on the disk when `append` returns, in the order of positions; nothing is ever changed or
 removed, so replaying the log is restoring the study. Every write takes the lock at its start (BEGIN
-IMMEDIATE): writers then wait for each other, where a lock taken halfway could only fail.
+IMMEDIATE): writers then wait for each other, where a lock taken halfway could only fail. Under that lock a writer
+may learn that others were there first (`after`), the database refuses a ticket that was used before, and the chain
+of digests grows by the new events. Whoever reads events has the chain checked on the way.
 
 The file is told from other files by SQLite's application id, and from other generations of itself by the user
 version. Both are read from the file's first hundred bytes before SQLite opens it, so that opening a wrong file
@@ -18,28 +20,35 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from truearm.errors import InvalidArgument, ProtocolError
+from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.events import COLUMNS, Event, from_row, padded, to_row
 from truearm.problem import check_positive
+from truearm.study import Study
+from truearm.world import chain
 
-SCHEMA = 2
+SCHEMA = 3
 APPLICATION = 0x74724172  # "trAr" in the header of the file
 
 _MAGIC = b"SQLite format 3\0"
 _CHUNK = 10_000  # rows read at a time, so that a slow reader holds no lock
 _TABLES = (
-    "CREATE TABLE study (definition TEXT NOT NULL)",
+    "CREATE TABLE study (definition TEXT NOT NULL, digest BLOB NOT NULL)",
     "CREATE TABLE event (position INTEGER PRIMARY KEY, kind TEXT NOT NULL, "
-    "ticket INTEGER, arm TEXT, draw INTEGER, value TEXT, notes TEXT)",
+    "ticket INTEGER, arm TEXT, draw INTEGER, value TEXT, notes TEXT, digest BLOB NOT NULL)",
     "CREATE UNIQUE INDEX issued_once ON event (ticket) WHERE kind IN ('issued', 'counted')",
-    "CREATE UNIQUE INDEX told_once ON event (ticket) WHERE kind = 'told'",
+    "CREATE UNIQUE INDEX ended_once ON event (ticket) WHERE kind IN ('told', 'released')",
     "CREATE TRIGGER no_update BEFORE UPDATE ON event BEGIN SELECT RAISE (ABORT, 'the log only grows'); END",
     "CREATE TRIGGER no_delete BEFORE DELETE ON event BEGIN SELECT RAISE (ABORT, 'the log only grows'); END",
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {SCHEMA}",
 )
-_INSERT = f"INSERT INTO event ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
-_SELECT = f"SELECT position, {', '.join(COLUMNS)} FROM event WHERE position > ? ORDER BY position LIMIT ?"
+_ROW = ("position", *COLUMNS, "digest")
+_INSERT = f"INSERT INTO event ({', '.join(_ROW)}) VALUES ({', '.join('?' * len(_ROW))})"
+_SELECT = f"SELECT {', '.join(_ROW)} FROM event WHERE position > ? ORDER BY position LIMIT ?"
+_LEAST = 16  # hexadecimal digits of a noted head: fewer could be met by trying
+
+
+_RESTORE = "restore a copy of the log, or begin anew in another file"
 
 
 class Logged(NamedTuple):
@@ -89,7 +98,7 @@ class Store:
     """
 
     def __init__(self, path: str | Path, patience: float = 60.0) -> None:
-        self.path = Path(path).absolute()
+        self.path = Path(path).resolve()  # SQLite keeps files beside the log, by the name it was opened with
         self._patience = check_positive("patience", patience)
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -127,9 +136,21 @@ class Store:
     def definition(self) -> dict[str, Any]:
         """What `create` was given."""
         with self._lock:
-            row = self._opened().execute("SELECT definition FROM study").fetchone()
-        definition: dict[str, Any] = json.loads(row[0])
+            text, digest = _begun(self._opened())
+        if chain.first(text) != digest:
+            msg = f"{self.path}: the definition of the study was changed after it was written; {_RESTORE}"
+            raise VerificationError(msg)
+        definition = _parsed(text)
+        if not isinstance(definition, dict):
+            msg = f"{self.path}: the definition of a study is a dictionary, but this is {definition!r:.80}"
+            raise ProtocolError(msg)
         return definition
+
+    @property
+    def head(self) -> str:
+        """The last digest in hexadecimal; noted elsewhere, it shows later that nothing before it was changed."""
+        with self._lock:
+            return _end(self._opened())[1].hex()
 
     def create(self, definition: Mapping[str, Any]) -> None:
         """Make the file, or find in it the same study; several processes may do so at once.
@@ -161,18 +182,21 @@ class Store:
         Raises
         ------
         ProtocolError
-            If the log has grown, or a ticket would be handed out or told twice; nothing is written.
+            If the log has grown or was moved, or a ticket would be handed out or told twice; nothing is written.
         """
         rows = [_row(event) for event in events]
         with self._lock:
             connection = self._opened()
+            if _identity(self.path) != self._file:
+                msg = f"{self.path} was moved or removed while it was open; go on with it from where it is now"
+                raise ProtocolError(msg)
             connection.execute("BEGIN IMMEDIATE")
             try:
-                if after is not None and _last(connection) != after:
+                last, digest = _end(connection)
+                if after is not None and last != after:
                     msg = f"another process has written to {self.path} meanwhile; begin again with what it holds"
                     raise ProtocolError(msg)
-                connection.executemany(_INSERT, rows)
-                last = _last(connection)
+                connection.executemany(_INSERT, _linked(rows, last, digest))
                 connection.execute("COMMIT")
             except BaseException as error:
                 _roll_back(connection)
@@ -183,17 +207,38 @@ class Store:
                     )
                     raise ProtocolError(msg) from None
                 raise
-            return last
+            return last + len(rows)
 
     def events(self, since: int = 0) -> Iterator[Logged]:
-        """Iterate over the events after position `since`, with those appended meanwhile."""
+        """Iterate over the events after position `since`, with those appended meanwhile.
+
+        Raises
+        ------
+        VerificationError
+            At the first event that does not fit its digest: it was changed after it was written.
+        """
+        return (logged for logged, _ in self._checked(since))
+
+    def _checked(self, since: int) -> Iterator[tuple[Logged, bytes]]:
+        before = self._digest(since)
         while True:
             with self._lock:
                 rows = self._opened().execute(_SELECT, (since, _CHUNK)).fetchall()
-            yield from map(_entry, rows)
+            for *row, digest in rows:
+                before = chain.linked(before, row)
+                if before != digest:
+                    msg = f"{self.path}: event {row[0]} was changed after it was written; {_RESTORE}"
+                    raise VerificationError(msg)
+                yield _entry(row), digest
             if len(rows) < _CHUNK:
                 return
             since = rows[-1][0]
+
+    def _digest(self, position: int) -> bytes:
+        with self._lock:
+            connection = self._opened()
+            found = connection.execute("SELECT digest FROM event WHERE position = ?", (position,)).fetchone()
+            return _bytes(found[0]) if found else _begun(connection)[1]
 
     def _opened(self) -> sqlite3.Connection:
         if not self.created:
@@ -207,14 +252,92 @@ class Store:
                 connection = sqlite3.connect(
                     self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
                 )
-                connection.execute("PRAGMA synchronous = FULL")
-                begun = _has_study(connection)
+                try:
+                    connection.execute("PRAGMA synchronous = FULL")
+                    begun = _has_study(connection)
+                except BaseException:
+                    connection.close()
+                    raise
                 self._file = _identity(self.path)
                 _OPEN[self._file] += 1
             self._connection = connection
             if begun:
                 _switch_on_log(connection, self._patience)
         return self._connection
+
+
+class Verified(NamedTuple):
+    """What `verify` found: how many events there are, the last digest, and the study they make.
+
+    Examples
+    --------
+    >>> Verified(0, "f3d5", Study(["A", "B"])).study
+    Study(['A', 'B'], pulls=0, done=False)
+    """
+
+    events: int
+    head: str
+    study: Study
+
+
+def verify(path: str | Path, noted: str | None = None) -> Verified:
+    """Check a whole log: its pages, the chain of its digests, and that its events follow from its definition.
+
+    Parameters
+    ----------
+    noted
+        A head that was noted when the log was written so far, or its first digits: it must be in the chain, since
+        a forger could compute all other digests anew.
+
+    Raises
+    ------
+    VerificationError
+        If the log was changed, or the noted head is not in it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truearm.events import Issued
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Store(Path(folder) / "run.db") as store:
+    ...         store.create(Study(["A", "B"]).definition)
+    ...         noted, last = store.head, store.append([Issued(0, "A", 0)])
+    ...     verify(store.path, noted).study.out
+    [Pull(ticket=0, arm='A')]
+    """
+    wanted = "" if noted is None else _digits(noted)
+    with Store(path) as store:
+        try:
+            _check_pages(store)
+            definition, head, events = store.definition, store._digest(0).hex(), []
+            met = head.startswith(wanted)
+            for logged, digest in store._checked(0):
+                head = digest.hex()
+                met = met or head.startswith(wanted)
+                events.append(logged.event)
+            study = Study.replay(definition, events)
+        except (sqlite3.DatabaseError, ProtocolError, InvalidArgument) as error:
+            msg = f"{store.path}: {error}; {_RESTORE}"
+            raise VerificationError(msg) from None
+    if not met:
+        msg = f"{store.path} was never at {noted}: it is another log, or was written anew; {_RESTORE}"
+        raise VerificationError(msg)
+    return Verified(len(events), head, study)
+
+
+def _digits(noted: str) -> str:
+    digits = noted.strip().lower()
+    if len(digits) < _LEAST or set(digits) - set("0123456789abcdef"):
+        msg = f"a head is noted by {_LEAST} or more of its hexadecimal digits, but got {noted!r}"
+        raise InvalidArgument(msg)
+    return digits
+
+
+def _check_pages(store: Store) -> None:
+    found = store._opened().execute("PRAGMA integrity_check").fetchone()[0]
+    if found != "ok":
+        msg = f"the file is damaged ({found})"
+        raise ProtocolError(msg)
 
 
 # Closing any descriptor of a file drops all locks this process has on it, those of SQLite too; another process may
@@ -240,6 +363,7 @@ def _is_log(path: Path) -> bool:
         file = _identity(path)
         if file is None:
             return False
+        _check_one_name(path)
         if _OPEN[file] > 0:
             return True  # it was read before a store of this process opened it
         head = _head(path)
@@ -253,9 +377,19 @@ def _is_log(path: Path) -> bool:
         msg = f"{path} is a log of schema {version}, and this truearm reads up to {SCHEMA}; install a newer one"
         raise InvalidArgument(msg)
     if version < SCHEMA:
-        msg = f"{path} is a log of truearm 0.1.0, which this truearm does not read; begin anew in another file"
+        msg = (
+            f"{path} is a log of an earlier truearm (schema {version}), which this one does not read; "
+            "begin anew in another file"
+        )
         raise InvalidArgument(msg)
     return True
+
+
+def _check_one_name(path: Path) -> None:
+    # What was last written may lie in a file beside one of the names, where who opens the other does not look.
+    if (names := path.stat().st_nlink) > 1:
+        msg = f"{path} is one of {names} names of the same file (hard links); keep one name, or copy the file"
+        raise InvalidArgument(msg)
 
 
 def _head(path: Path) -> bytes:
@@ -264,11 +398,32 @@ def _head(path: Path) -> bytes:
 
 
 def _has_study(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'study'").fetchone()[0])
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table' ORDER BY rowid").fetchall()
+    if found and [sql for (sql,) in found] != list(_TABLES[:2]):  # no digest covers how columns are called
+        path = connection.execute("PRAGMA database_list").fetchone()[2]
+        msg = f"{path}: the tables of the log were changed after it was written; {_RESTORE}"
+        raise VerificationError(msg)
+    return bool(found)
 
 
-def _last(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT coalesce(max(position), 0) FROM event").fetchone()[0])
+def _begun(connection: sqlite3.Connection) -> tuple[str, bytes]:
+    text, digest = connection.execute("SELECT definition, digest FROM study").fetchone() or ("", b"")
+    return str(text), _bytes(digest)
+
+
+def _end(connection: sqlite3.Connection) -> tuple[int, bytes]:
+    last = connection.execute("SELECT position, digest FROM event ORDER BY position DESC LIMIT 1").fetchone()
+    return (last[0], _bytes(last[1])) if last else (0, _begun(connection)[1])
+
+
+def _bytes(digest: object) -> bytes:
+    return digest if isinstance(digest, bytes) else b""  # of a damaged file, which fits nothing
+
+
+def _linked(rows: list[list[Any]], last: int, digest: bytes) -> Iterator[list[Any]]:
+    for position, row in enumerate(rows, start=last + 1):
+        digest = chain.linked(digest, (position, *row))
+        yield [position, *row, digest]
 
 
 def _write_definition(connection: sqlite3.Connection, text: str) -> None:
@@ -277,7 +432,7 @@ def _write_definition(connection: sqlite3.Connection, text: str) -> None:
         if not _has_study(connection):
             for statement in _TABLES:
                 connection.execute(statement)
-            connection.execute("INSERT INTO study (definition) VALUES (?)", (text,))
+            connection.execute("INSERT INTO study (definition, digest) VALUES (?, ?)", (text, chain.first(text)))
         connection.execute("COMMIT")
     except BaseException:
         _roll_back(connection)
@@ -318,9 +473,17 @@ def _row(event: Event) -> list[Any]:
     ]
 
 
-def _entry(row: tuple[Any, ...]) -> Logged:
+def _entry(row: list[Any]) -> Logged:
     position, *plain, notes = row
-    return Logged(position, from_row([*plain, None if notes is None else json.loads(notes)]))
+    return Logged(position, from_row([*plain, None if notes is None else _parsed(notes)]))
+
+
+def _parsed(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        msg = f"the log has text that is not JSON: {error}"
+        raise ProtocolError(msg) from None
 
 
 def _tickets(rows: Iterable[list[Any]]) -> str:

@@ -1,0 +1,68 @@
+"""Before the commands of somebody else's log are run: what they are, and whether the user agrees."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from truearm.cli.setting import Setting
+from truearm.world.authorship import is_mine, mark
+from truearm.world.commands import Command, neutralized
+
+_MARK = "mark"
+_FIXED = ("null", "pipe", "inherit")
+
+
+def marked(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a log begins with, and the mark of the user who begins it."""
+    return {**definition, _MARK: mark(_text(definition))}
+
+
+def agree(path: str, definition: Mapping[str, Any], setting: Setting, *, yes: bool) -> None:
+    """Return if this user wrote the log on this machine, or agrees to what it runs; else end with code 2."""
+    if yes or is_mine(_text(definition), definition.get(_MARK)):
+        return
+    name = neutralized(path)
+    words = "\n".join([f"{name} was not begun by you on this machine. To go on with it runs:", *_listed(setting)])
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        msg = f"{words}\nNothing was run. If you trust all of it: truearm race --resume {name} --yes"
+        raise click.UsageError(msg)
+    click.echo(words, err=True)
+    try:
+        agreed = click.confirm("Run all of it?", err=True)
+    except click.Abort:
+        agreed = False
+    if not agreed:
+        msg = f"nothing was run; `truearm report {name}` shows what is known without running anything"
+        raise click.UsageError(msg)
+
+
+def _text(definition: Mapping[str, Any]) -> str:
+    return json.dumps({key: definition[key] for key in definition if key != _MARK}, sort_keys=True)
+
+
+def _listed(setting: Setting) -> Iterator[str]:
+    for command in setting.commands:
+        yield f"  {_shown(command.name)}: {_run(command)}"
+    for stage, hooks in setting.hooks.items():
+        for arm, hook in hooks.items():
+            yield f"  {_shown(stage)} of {_shown(arm)}: {_run(hook)}"
+    for what, place in (("input from", setting.conditions.input), ("output to", setting.conditions.output)):
+        if place not in _FIXED:
+            yield f"  {what} {_shown(place)}"
+
+
+def _run(command: Command) -> str:
+    parts = [_shown(command.text)]
+    if command.shell is not None:
+        parts.append(f"through {_shown(command.shell)}")
+    if command.cwd is not None:
+        parts.append(f"in {_shown(command.cwd)}")
+    parts += [f"with {_shown(f'{name}={value}')}" for name, value in command.env.items()]
+    return ", ".join(parts)
+
+
+def _shown(text: object) -> str:
+    return neutralized(str(text))

@@ -1,0 +1,34 @@
+"""The chain over a log: every event has a digest that covers the digest before it. Bytes in, bytes out.
+
+The first digest covers the definition of the study, the last one (the head) everything. Whoever changes an event
+has to compute all digests after it anew; who does that is found out only by a head that was noted elsewhere.
+docs/log.md says it for other languages.
+"""
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+_NAME = b"truearm log 3\0"
+
+
+def first(definition: str) -> bytes:
+    """Return the digest that a log begins with.
+
+    Examples
+    --------
+    >>> first('{"arms": ["A"]}').hex()[:16]
+    'd579c85d1a94fad1'
+    """
+    return sha256(_NAME + definition.encode()).digest()
+
+
+def linked(before: bytes, row: Iterable[object]) -> bytes:
+    """Return the digest of an event: its position and columns as text, nothing for None, apart by NUL.
+
+    Examples
+    --------
+    >>> linked(first("{}"), (1, "told", 0, "A", None, "0.25", None)).hex()[:16]
+    'd242d00c190c847b'
+    """
+    text = "\0".join(["" if part is None else str(part) for part in row])
+    return sha256(before + text.encode()).digest()

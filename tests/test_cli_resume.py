@@ -1,0 +1,186 @@
+"""A race that somebody else began is shown before it runs, and runs only if the user agrees."""
+
+import os
+import select
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from truearm.cli.setting import Setting
+from truearm.errors import InvalidArgument
+from truearm.events import Reading
+from truearm.world import authorship
+from truearm.world.commands import Command
+from truearm.world.processes import Conditions
+from truearm.world.store import Store
+
+TRUEARM = str(Path(sys.executable).parent / "truearm")
+RACE = (
+    *("--metric", "stdout", "--goal", "max", "-r", "3", "--save", "run.db", "--env", "WHO=me"),
+    *(
+        "--setup",
+        "touch began",
+        "--output",
+        "pipe",
+        "-n",
+        "low",
+        "echo 1",
+        "-n",
+        "high\x1b[2J",
+        "echo 2 | tail -1",
+    ),
+)
+STRANGER = {"XDG_STATE_HOME": "/nowhere/to/be/found"}
+
+
+def race(*words, cwd, env=None):
+    return subprocess.run(
+        [TRUEARM, "race", *words], capture_output=True, text=True, timeout=60, cwd=cwd, check=False,
+        stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("race")
+    assert race(*RACE, cwd=folder).returncode in (0, 3)
+    return folder, (folder / "run.db").read_bytes()
+
+
+@pytest.fixture
+def begun(log):
+    folder, whole = log
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "run.db").write_bytes(whole)
+    return folder
+
+
+def readings(folder):
+    with Store(folder / "run.db") as store:
+        return sum(isinstance(entry.event, Reading) for entry in store.events())
+
+
+def test_one_s_own_race_goes_on_without_a_question(begun):
+    found = race("--resume", "run.db", "-M", "4", cwd=begun)
+    assert found.returncode in (0, 3), found.stderr
+    assert readings(begun) > 6
+
+
+def test_a_race_of_somebody_else_is_shown_and_needs_a_yes(begun):
+    before = readings(begun)
+    found = race("--resume", "run.db", cwd=begun, env=STRANGER)
+    assert found.returncode == 2
+    for words in (
+        "was not begun by you on this machine",
+        "low: echo 1, through /bin/sh, in ",
+        "high\\x1b[2J: echo 2 | tail -1",
+        "with WHO=me",
+        "setup of low: touch began",
+        "truearm race --resume run.db --yes",
+    ):
+        assert words in found.stderr
+    assert (readings(begun), (begun / "began").exists()) == (before, False)
+    agreed = race("--resume", "run.db", "--yes", "-M", "4", cwd=begun, env=STRANGER)
+    assert agreed.returncode in (0, 3), agreed.stderr
+    assert (begun / "began").exists()
+
+
+def on_a_terminal(answer, *words, cwd):
+    """Resume as a stranger who sits at a terminal and types an answer; return the code and what was seen."""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        [TRUEARM, "race", *words], stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, cwd=cwd,
+        env={**os.environ, **STRANGER, "TERM": "dumb"},
+    )  # fmt: skip
+    os.close(theirs)
+    received, asked = b"", False
+    try:
+        while select.select([ours], [], [], 30)[0] and (piece := os.read(ours, 65536)):
+            received += piece
+            if b"[y/N]" in received and not asked:
+                asked = bool(os.write(ours, answer))
+    except OSError:  # the last process let go of the terminal
+        pass
+    os.close(ours)  # also ends who waits for an answer
+    return process.wait(timeout=60), received.decode()
+
+
+@pytest.mark.parametrize(("answer", "runs"), [(b"y\n", True), (b"n\n", False), (b"\n", False), (b"\x04", False)])
+def test_a_terminal_is_asked(begun, answer, runs):
+    code, seen = on_a_terminal(answer, "--resume", "run.db", "-M", "4", cwd=begun)
+    assert "echo 2 | tail -1" in seen
+    assert "Run all of it?" in seen
+    assert (begun / "began").exists() is runs
+    assert code in ((0, 3) if runs else (2,))
+
+
+def test_commands_that_were_changed_are_somebody_else_s(begun):
+    """A forger who writes all digests anew still has no key: the mark does not fit other commands."""
+    with Store(begun / "run.db") as store:
+        definition, events = store.definition, [entry.event for entry in store.events()]
+    definition["race"]["commands"][0]["text"] = "touch owned; echo 1"
+    (begun / "run.db").unlink()
+    with Store(begun / "run.db") as forged:
+        forged.create(definition)
+        forged.append(events)
+    found = race("--resume", "run.db", cwd=begun)
+    assert found.returncode == 2
+    assert "low: touch owned; echo 1" in found.stderr
+    assert not (begun / "owned").exists()
+
+
+def test_a_copied_file_that_was_changed_by_hand_is_refused(begun):
+    connection = sqlite3.connect(begun / "run.db")
+    connection.execute("UPDATE study SET definition = replace(definition, 'echo 1', 'echo 7')")
+    connection.commit()
+    connection.close()
+    found = race("--resume", "run.db", "--yes", cwd=begun)
+    assert (found.returncode, "the definition of the study was changed" in found.stderr) == (2, True)
+
+
+def test_yes_is_for_a_race_that_goes_on(tmp_path):
+    assert "leave it out" in race("--yes", "true", "false", cwd=tmp_path).stderr
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "truearm" / "key"
+
+
+def test_the_key_is_made_once_and_for_this_user_only(home):
+    first = authorship.mark("a")
+    assert stat.S_IMODE(home.stat().st_mode) == 0o600
+    assert (len(home.read_bytes()), [path.name for path in home.parent.iterdir()]) == (32, ["key"])
+    assert authorship.mark("a") == first
+    home.unlink()
+    assert authorship.mark("a") != first
+
+
+def test_a_key_that_others_may_read_is_none(home):
+    marked = authorship.mark("a")
+    home.chmod(0o644)
+    assert not authorship.is_mine("a", marked)
+    assert authorship.mark("a") == ""
+
+
+@pytest.mark.parametrize("odd", [None, 3, "", "\ud800", "é", "0" * 64, b"x"])
+def test_an_odd_mark_is_nobody_s(odd):
+    assert not authorship.is_mine("a", odd)
+
+
+def test_without_a_place_for_a_key_nothing_is_one_s_own(monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    assert authorship.mark("a") == ""
+    assert not authorship.is_mine("a", "")
+
+
+@pytest.mark.parametrize("hooks", [{"later": {}}, {"setup": {"a": Command("true")}}])
+def test_hooks_that_no_race_has_are_refused(hooks):
+    with pytest.raises(InvalidArgument, match="one for each command"):
+        Setting(commands=(Command("true", "a"), Command("true", "b")), hooks=hooks, conditions=Conditions())
