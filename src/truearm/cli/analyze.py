@@ -3,7 +3,6 @@
 import shutil
 import sys
 from decimal import ROUND_FLOOR
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ from truearm.analysis import Analysis, analyze
 from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import count, interval_ends, name_of, number, percent, quantile_name
-from truearm.cli import options
+from truearm.cli import edge, options
 from truearm.evidence import Breakdown
 from truearm.report.export import json_text
 from truearm.report.text import standing_in, table
@@ -79,15 +78,15 @@ def analyze_command(
     """  # noqa: D301 - click wants the control character
     readings = options.collected(file, arm, value, unit=unit, order=order, kind=kind, missing=chosen["missing"])
     found = analyze(readings, **chosen)
+    click.echo(json_text(found.to_dict()) if as_json else told(found))
+    exports = edge.Exports()
     if html is not None:
         from truearm.report.html import page
 
-        Path(html).write_text(page(found, readings.tapes), encoding="utf-8")
-    click.echo(json_text(found.to_dict()) if as_json else told(found))
-    if found.status is Status.DOUBTFUL:
-        sys.exit(DOUBTFUL)
-    if found.status not in DECIDED:
-        sys.exit(UNDECIDED)
+        with exports.writing(html):
+            edge.write(html, page(found, readings.tapes))
+    undecided = DOUBTFUL if found.status is Status.DOUBTFUL else UNDECIDED
+    sys.exit(exports.code(0 if found.status in DECIDED else undecided))
 
 
 def told(found: Analysis) -> str:

@@ -2,13 +2,15 @@
 
 import fcntl
 import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from truearm.cli.edge import check_file
 from truearm.cli.setting import Setting
-from truearm.errors import InvalidArgument, ProtocolError
+from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.run import logged, resumed
 from truearm.study import Study
 from truearm.world.store import Store
@@ -24,6 +26,7 @@ class Saved(NamedTuple):
 
 def begun(path: str | Path, study: Study, setting: Setting | None = None) -> Store:
     """Make a new log for a study, and for the setting of a race; a file that holds a study is left as it is."""
+    check_file(path)
     store = Store(path)
     if store.created:
         store.close()
@@ -46,10 +49,30 @@ def opened(path: str | Path, *, broke_off: bool = False) -> Iterator[Saved]:
     if not Path(path).exists():
         msg = f"{path} does not exist; `truearm race --save {path}` or `truearm next {path} --arm ...` makes it"
         raise InvalidArgument(msg)
-    with Store(path) as store:
-        race = store.definition.get("race")
-        setting = None if race is None else Setting.from_dict(race)
-        yield Saved(store, resumed(store, broke_off=broke_off), setting)
+    check_file(path)
+    with ExitStack() as stack:
+        with _in_words(path):
+            store = stack.enter_context(Store(path))
+            race = store.definition.get("race")
+            setting = None if race is None else Setting.from_dict(race)
+            study = resumed(store, broke_off=broke_off)
+        yield Saved(store, study, setting)
+
+
+@contextmanager
+def _in_words(path: str | Path) -> Iterator[None]:
+    """Say of a log that cannot be read what is wrong with it, whatever its bytes made of the reader."""
+    try:
+        yield
+    except (TruearmError, OSError, MemoryError):
+        raise
+    except sqlite3.OperationalError as error:  # the disk, a lock or the file system, and not what is in the file
+        msg = f"{path} cannot be opened as a log: {error}; make its folder writable, or copy the log elsewhere"
+        raise InvalidArgument(msg) from error
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        msg = f"{path} is damaged ({what:.120}), and was left as it is; go on from a copy, or begin anew in another file"
+        raise InvalidArgument(msg) from error
 
 
 @contextmanager
@@ -59,6 +82,7 @@ def alone(path: str | Path, *, wait: bool) -> Iterator[None]:
     SQLite orders single writes; this keeps the reading of a log and the next ticket together. The lock is a file
     beside the log, because closing a second handle on the log itself would drop SQLite's own locks.
     """
+    check_file(path)
     beside = f"{Path(path).absolute()}-lock"
     descriptor = _locked(beside, path, wait=wait)
     try:

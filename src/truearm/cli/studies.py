@@ -1,8 +1,8 @@
 """Saved studies by hand and by script: `next` hands out pulls, `tell` takes readings, the others look."""
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +11,7 @@ from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.claims.wording import count, name_of
 from truearm.cli import options
+from truearm.cli.edge import write
 from truearm.cli.gates import exit_code
 from truearm.cli.saved import Saved, alone, begun, opened
 from truearm.cli.telling import html_page
@@ -26,7 +27,7 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
 @click.command("next")
 @_FILE
 @click.option(
-    "-n", "--number", "pulls", type=click.IntRange(1), default=1, show_default=True, help="How many pulls."
+    "-n", "--number", "pulls", type=click.IntRange(1, 100_000), default=1, show_default=True, help="How many pulls."
 )
 @click.option("--arm", "arms", multiple=True, metavar="NAME", help="Begin a study of these arms in a new FILE.")
 @options.goal_option
@@ -34,7 +35,7 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option
-@click.option("--seed", type=int, help="Shuffle the pulls inside a batch.")
+@click.option("--seed", type=click.IntRange(0), help="Shuffle the pulls inside a batch.")
 @options.json_option
 @click.pass_context
 def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
@@ -108,10 +109,14 @@ def _parsed(words: Sequence[str]) -> Iterator[tuple[int, float]]:
         raise click.UsageError(msg)
     for ticket, value in zip(words[::2], words[1::2], strict=True):
         try:
-            yield int(ticket), float(value)
+            number = int(ticket), float(value)
         except ValueError:
-            msg = f"a ticket is a whole number and a value a number, nan or inf, but got {ticket!r} {value!r}"
+            msg = f"a ticket is a whole number and a value a number, nan or inf, but got {ticket!r} {value!r:.60}"
             raise click.UsageError(msg) from None
+        if math.isinf(number[1]) and not value.lower().lstrip("+-").startswith("inf"):
+            msg = f"the value {value!r:.60} is beyond all numbers that can be kept; write inf or -inf if you mean that"
+            raise click.UsageError(msg)
+        yield number
 
 
 @click.command("status")
@@ -189,7 +194,7 @@ def report_command(file: str, *, as_json: bool, as_markdown: bool, as_csv: bool,
         study.stop()  # this object only: the log does not know of it
         assert study.result is not None
         if html is not None:
-            Path(html).write_text(html_page(study.result, study.readings), encoding="utf-8")
+            write(html, html_page(study.result, study.readings))
             return
         click.echo(_reported(saved, study.result, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
         sys.exit(exit_code(study.result))
