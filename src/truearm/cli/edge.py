@@ -23,6 +23,7 @@ from truearm.world.commands import neutralized
 
 FAILED = 2  # wrong usage, or a command, file, disk or log failed
 UNFORESEEN = "truearm met an error of its own"
+_LONGEST = 9000  # letters of a message: what a command said last may be long, a name of a file's column too
 _GONE = (errno.EPIPE, errno.ESHUTDOWN)  # nobody reads what we print
 
 
@@ -85,6 +86,8 @@ def _tell(error: click.ClickException | None) -> None:
     if error is None:
         return
     error.message = neutralized(error.message, lines=True)
+    if len(error.message) > _LONGEST:
+        error.message = f"{error.message[:_LONGEST]} ..."
     with suppress(OSError, ValueError):
         error.show()
 
