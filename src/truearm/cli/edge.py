@@ -7,9 +7,11 @@ traceback.
 
 import errno
 import os
+import signal
 import sqlite3
 import stat
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +26,7 @@ from truearm.world.commands import neutralized
 FAILED = 2  # wrong usage, or a command, file, disk or log failed
 UNFORESEEN = "truearm met an error of its own"
 _LONGEST = 9000  # letters of a message: what a command said last may be long, a name of a file's column too
+_REQUESTS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)  # to end
 _GONE = (errno.EPIPE, errno.ESHUTDOWN)  # nobody reads what we print
 
 
@@ -41,6 +44,13 @@ def guarded(work: Callable[[], Any]) -> int:
     >>> guarded(lambda: None), guarded(lambda: 3)
     (0, 3)
     """
+    try:
+        return _ended(work)
+    except KeyboardInterrupt:  # a second one, while the first was being told
+        return FAILED
+
+
+def _ended(work: Callable[[], Any]) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         with suppress(AttributeError):  # what is no letter there is shown by its number
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -49,8 +59,9 @@ def guarded(work: Callable[[], Any]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - this is the edge
-        _let_go(sys.stdout)
-        _tell(_worded(error))
+        with undisturbed():
+            _let_go(sys.stdout)
+            _tell(_worded(error))
         return FAILED
     except SystemExit as ended:  # click ends with 1 if nobody reads its output; verbs hand a gate's code back
         return ended.code if isinstance(ended.code, int) and ended.code != 1 else FAILED
@@ -101,6 +112,37 @@ def _let_go(stream: Any) -> None:  # noqa: ANN401 - a text stream, or None
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keep requests to end out of the body; the first of them is obeyed right after it.
+
+    Handlers are exchanged, because blocking signals would only hand them to another thread.
+
+    Examples
+    --------
+    >>> try:
+    ...     with undisturbed():
+    ...         signal.raise_signal(signal.SIGINT)
+    ...         print("done")
+    ... except KeyboardInterrupt:
+    ...     print("interrupted")
+    done
+    interrupted
+    """
+    if threading.current_thread() is not threading.main_thread():  # where no signal is handled
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda n, _: came.append(n)) for number in _REQUESTS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
 
 
 def write(path: str | Path, text: str, *, append: bool = False) -> None:

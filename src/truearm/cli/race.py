@@ -83,7 +83,8 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option(
     "--timeout",
     type=options.DURATION,
-    help="Kill a run after so many seconds. It counts as worse than any run that ended.",
+    help="Kill a run after so many seconds. It counts as worse than any run that ended. A hook (-s, -p, -C, -c) that "
+    "takes longer is killed too, and ends the race.",
 )
 @click.option(
     "-i",

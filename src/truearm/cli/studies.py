@@ -2,7 +2,9 @@
 
 import math
 import sys
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
@@ -15,12 +17,14 @@ from truearm.cli.edge import write
 from truearm.cli.gates import exit_code
 from truearm.cli.saved import Saved, alone, begun, opened
 from truearm.cli.telling import html_page
+from truearm.errors import ProtocolError
 from truearm.problem import Problem, check_arms
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
 from truearm.study import Study
 from truearm.world.commands import Command
 
+_PATIENCE = 20  # twentieths of a second that one waits for others without a word
 _FILE = click.argument("file", type=click.Path(dir_okay=False))
 
 
@@ -49,7 +53,7 @@ def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, 
     Every ticket is handed out once and waits for `truearm tell`. Nothing is printed when the study is done.
     """  # noqa: D301 - click wants the control character
     as_json = chosen.pop("as_json")
-    with alone(file, wait=True):
+    with _in_turn(file):
         if arms:
             _begin(file, arms, chosen)
         else:
@@ -63,6 +67,23 @@ def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, 
         click.echo(f"{pull.ticket}\t{name_of(pull.arm)}")
     if not asked:
         click.echo(f"The study is done; see `truearm report {file}`.", err=True)
+
+
+@contextmanager
+def _in_turn(file: str) -> Iterator[None]:
+    """Have a log for oneself; who has to wait for longer than a moment is told so."""
+    with ExitStack() as stack:
+        for _ in range(_PATIENCE):
+            try:
+                stack.enter_context(alone(file, wait=False))
+                break
+            except ProtocolError as error:
+                busy = str(error)
+                time.sleep(0.05)
+        else:
+            click.echo(f"Waiting: {busy} (Ctrl-C ends the waiting).", err=True)
+            stack.enter_context(alone(file, wait=True))
+        yield
 
 
 def _begin(file: str, arms: tuple[str, ...], chosen: dict[str, Any]) -> None:
@@ -95,7 +116,7 @@ def tell_command(file: str, words: tuple[str, ...], release: tuple[int, ...]) ->
     Every reading is on the disk before it is believed. Telling the same again changes nothing.
     """  # noqa: D301 - click wants the control character
     readings = list(_parsed(words or (() if release else sys.stdin.read().split())))
-    with alone(file, wait=True), opened(file) as saved:
+    with _in_turn(file), opened(file) as saved:
         for ticket, value in readings:
             saved.study.tell(ticket, value)
         for ticket in release:

@@ -213,9 +213,15 @@ def _needs_shell(line: str) -> bool:
 
 def _lost(arm: str, runs: Sequence[Reading]) -> Iterator[str]:
     late = sum(bool((run.notes or {}).get("timed_out")) for run in runs)
+    behind = sum(bool((run.notes or {}).get("left_behind")) for run in runs)
     failed = sum(math.isnan(run.value) for run in runs)
     if late:
         yield f"{_runs(late)} of {name_of(arm)} timed out: worse than any run that ended."
+    if behind:
+        yield (
+            f"{_runs(behind)} of {name_of(arm)} left processes running, which truearm does not end and which take "
+            "time from later runs: let the command wait for them, or end them with --conclude."
+        )
     if failed:
         what = (
             "a missing reading, counted at its worst"
