@@ -59,8 +59,8 @@ def check_arms(arms: Iterable[str]) -> tuple[str, ...]:
             raise InvalidArgument(msg)
         if any("\ud800" <= char <= "\udfff" for char in name):
             msg = (
-                f"names of arms must be text that can be written, but {name!r} holds a byte or half of a letter that "
-                "is none; give it another name (of a race: -n NAME)"
+                f"names of arms must be text that can be written, but {name!r} holds a byte or half of a letter "
+                "that is none; give it another name (of a race: -n NAME)"
             )
             raise InvalidArgument(msg)
         if name in seen:

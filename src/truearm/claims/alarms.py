@@ -167,7 +167,7 @@ def _known(sample: Sample) -> Sample:
 def _contradicted(problem: Problem, sample: Sample) -> bool:
     c = problem.contamination or Contamination(0.0)
     share = problem.delta / len(problem.arms)  # the level of the intervals in a result
-    low, high = sample.between(ranks_of(sample.n, problem.level, share, c.eps, c.adversary, "sequential"))
+    low, high = sample.between(ranks_of(sample.n, problem.level, share, c.eps, c.adversary, design="sequential"))
     return low > high
 
 
@@ -178,7 +178,7 @@ def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """
     known = _known(sample)
     share = _share(problem) / 2  # half for the limits, half for the count beyond them
-    ranks = ranks_of(known.n, 0.5, share / 2, 0.0, Adversary.OBLIVIOUS, "sequential")
+    ranks = ranks_of(known.n, 0.5, share / 2, 0.0, Adversary.OBLIVIOUS, design="sequential")
     center, reach = known.between(ranks), FAR * spread(known, ranks).high
     if not 0 < reach < math.inf:
         return None

@@ -189,7 +189,7 @@ def describe(name: str, sample: Sample, problem: Problem, *, design: Design, kno
     quantile, core, mad = nothing, nothing, Interval(0.0, math.inf)
     if n and known:
         quantile, core = identified(sample, problem, c, design=design)
-        mad = spread(sample.hidden(), ranks_of(n, 0.5, share / 2, c.eps, c.adversary, design))
+        mad = spread(sample.hidden(), ranks_of(n, 0.5, share / 2, c.eps, c.adversary, design=design))
     return Arm(name, n, observed, *quantile, *core, deviation(sample.values) if n else math.nan, *mad)
 
 
@@ -209,7 +209,7 @@ def identified(
     share = problem.delta / len(problem.arms)
     masses = Levels.of(problem.level, c)
     inner = (math.ceil(masses.low * n - 1e-9), n + 1 - math.ceil(masses.high * n - 1e-9))  # audit 2.A
-    whole = sample.between(ranks_of(n, problem.level, share, c.eps, c.adversary, design))
+    whole = sample.between(ranks_of(n, problem.level, share, c.eps, c.adversary, design=design))
     return _in_units(whole, problem.sign), _in_units(sample.between(inner), problem.sign)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -49,8 +50,9 @@ class _Verbs(click.Group):
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
         """Run a verb; whatever goes wrong is told in words and ends with 2, which is no gate's code."""
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
-        sys.exit(edge.guarded(lambda: super(_Verbs, self).main(*args, standalone_mode=False, **extra)))
+            return super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
+        verb = partial(super().main, *args, standalone_mode=False, **extra)
+        sys.exit(edge.guarded(verb))
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -6,6 +6,7 @@ traceback.
 """
 
 import errno
+import io
 import os
 import signal
 import sqlite3
@@ -58,7 +59,7 @@ def _ended(work: Callable[[], Any]) -> int:
         code = work()
         if sys.stdout is not None:
             sys.stdout.flush()
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - this is the edge
+    except (Exception, KeyboardInterrupt) as error:  # this is the edge
         with undisturbed():
             _let_go(sys.stdout)
             _tell(_worded(error))
@@ -70,37 +71,43 @@ def _ended(work: Callable[[], Any]) -> int:
 
 def _worded(error: BaseException) -> click.ClickException | None:
     """Return an error as what is said of it; None if nobody would hear it."""
+    if isinstance(error, click.ClickException):
+        return error
+    if isinstance(error, OSError) and error.errno in _GONE:
+        return None
+    return Failure(str(error)) if isinstance(error, TruearmError) else Failure(_explained(error))
+
+
+def _explained(error: BaseException) -> str:
+    words = str(error)
     match error:
-        case click.ClickException():
-            return error
-        case TruearmError():
-            return click.UsageError(str(error))
         case KeyboardInterrupt() | click.Abort():
-            return Failure("interrupted; nothing was decided")
+            words = "interrupted; nothing was decided"
         case sqlite3.Error():
-            return Failure(f"the log cannot be read or written: {error}; check the disk, or choose another file")
-        case OSError() if error.errno in _GONE:
-            return None
+            words = f"the log cannot be read or written: {error}; check the disk, or choose another file"
         case OSError():
             where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-            return click.UsageError(f"{where}{error.strerror or error}; choose another file, or make room")
+            words = f"{where}{error.strerror or error}; choose another file, or make room"
         case MemoryError():
-            return Failure("there is not enough memory for this; give it less at a time")
-        case ValueError() if "null byte" in str(error) or "null character" in str(error):
-            return click.UsageError("an argument holds a NUL character; remove it")
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    place = "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in last)
-    return Failure(f"{UNFORESEEN}{place}: {type(error).__name__}: {error}; please report it with what you typed")
+            words = "there is not enough memory for this; give it less at a time"
+        case ValueError() if "null byte" in words or "null character" in words:
+            words = "an argument holds a NUL character; remove it"
+        case _:
+            last = traceback.extract_tb(error.__traceback__)[-1:]
+            place = "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in last)
+            what = f"{type(error).__name__}: {words}"
+            words = f"{UNFORESEEN}{place}: {what}; please report it with what you typed"
+    return words
 
 
 def _tell(error: click.ClickException | None) -> None:
     if error is None:
         return
-    error.message = neutralized(error.message, lines=True)
-    if len(error.message) > _LONGEST:
-        error.message = f"{error.message[:_LONGEST]} ..."
+    words = io.StringIO()
+    error.show(words)
+    said = neutralized(words.getvalue().rstrip("\n"), lines=True)
     with suppress(OSError, ValueError):
-        error.show()
+        click.echo(said if len(said) <= _LONGEST else f"{said[:_LONGEST]} ...", err=True)
 
 
 def _let_go(stream: Any) -> None:  # noqa: ANN401 - a text stream, or None

@@ -14,7 +14,6 @@ from truearm.problem import Adversary, Contamination, Tolerance, check_delta, ch
 from truearm.world import files
 from truearm.world.frames import Collected
 
-
 _LEAST_DELTA = 1e-30  # of an error probability: shares of less underflow
 
 
@@ -108,7 +107,7 @@ def seconds(text: str) -> float:
 
 def _delta(share: float) -> float:
     if 0 < share < _LEAST_DELTA:
-        msg = f"delta must be at least {_LEAST_DELTA:g}, but got {share:g}; what rests on less is never certain anyway"
+        msg = f"delta must be at least {_LEAST_DELTA:g}, but got {share:g}; nothing is more certain than that"
         raise InvalidArgument(msg)
     return check_delta(share)
 

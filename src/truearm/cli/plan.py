@@ -21,7 +21,9 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 
 
 @click.command("plan", context_settings={"max_content_width": 100})
-@click.option("--arms", type=click.IntRange(2, _MOST_ARMS), default=5, show_default=True, help="How many arms there are.")
+@click.option(
+    "--arms", type=click.IntRange(2, _MOST_ARMS), default=5, show_default=True, help="How many arms there are."
+)
 @click.option(
     "--gap",
     "gaps",

@@ -83,8 +83,8 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option(
     "--timeout",
     type=options.DURATION,
-    help="Kill a run after so many seconds. It counts as worse than any run that ended. A hook (-s, -p, -C, -c) that "
-    "takes longer is killed too, and ends the race.",
+    help="Kill a run after so many seconds. It counts as worse than any run that ended. A hook (-s, -p, -C, -c) "
+    "that takes longer is killed too, and ends the race.",
 )
 @click.option(
     "-i",
@@ -93,7 +93,9 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     help="Count failed runs as missing readings, at their worst, instead of stopping.",
 )
 @options.missing_option
-@click.option("--seed", type=click.IntRange(0), help="Seed of the order of runs inside a batch; recorded in any case.")
+@click.option(
+    "--seed", type=click.IntRange(0), help="Seed of the order of runs inside a batch; recorded in any case."
+)
 @click.option("--save", type=_NEW_FILE, metavar="FILE", help="Log every reading in FILE.")
 @click.option("--resume", type=click.Path(dir_okay=False), metavar="FILE", help="Go on with the race in FILE.")
 @options.json_option

@@ -71,7 +71,7 @@ def _in_words(path: str | Path) -> Iterator[None]:
         raise InvalidArgument(msg) from error
     except Exception as error:
         what = f"{type(error).__name__}: {error}".splitlines()[0]
-        msg = f"{path} is damaged ({what:.120}), and was left as it is; go on from a copy, or begin anew in another file"
+        msg = f"{path} is damaged ({what:.120}), and was left as it is; use a copy, or begin anew in another file"
         raise InvalidArgument(msg) from error
 
 

@@ -33,7 +33,9 @@ _SUFFIXES, _PICTURES = (".csv", ".json", ".parquet"), (".png", ".svg", ".pdf")
 @click.argument("scenario", required=False)
 @click.option("--list", "listing", is_flag=True, help="List the scenarios that come with the package.")
 @click.option("--replications", type=click.IntRange(min=1), help="Runs per cell, in place of the scenario's.")
-@click.option("--seed", type=click.IntRange(0), help="In place of the scenario's; the same seed gives the same table.")
+@click.option(
+    "--seed", type=click.IntRange(0), help="In place of the scenario's; the same seed gives the same table."
+)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes to run in.")
 @click.option(
     "--output", type=options.NewFile(path_type=Path), help="Summary of every cell: .csv, .json or .parquet."
@@ -138,7 +140,9 @@ def _show(read: scenarios.Scenario, rows: Sequence[Row]) -> None:
     for name in measured:
         table.add_column(name, justify="right")
     for row in rows:
-        table.add_row(*(Text(name_of(str(row[key]))) for key in changing), *(show(row) for show in measured.values()))
+        table.add_row(
+            *(Text(name_of(str(row[key]))) for key in changing), *(show(row) for show in measured.values())
+        )
     Console(width=None if Console().is_terminal else 140).print(table)
 
 

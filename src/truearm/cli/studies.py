@@ -31,7 +31,13 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
 @click.command("next")
 @_FILE
 @click.option(
-    "-n", "--number", "pulls", type=click.IntRange(1, 100_000), default=1, show_default=True, help="How many pulls."
+    "-n",
+    "--number",
+    "pulls",
+    type=click.IntRange(1, 100_000),
+    default=1,
+    show_default=True,
+    help="How many pulls.",
 )
 @click.option("--arm", "arms", multiple=True, metavar="NAME", help="Begin a study of these arms in a new FILE.")
 @options.goal_option
@@ -135,7 +141,7 @@ def _parsed(words: Sequence[str]) -> Iterator[tuple[int, float]]:
             msg = f"a ticket is a whole number and a value a number, nan or inf, but got {ticket!r} {value!r:.60}"
             raise click.UsageError(msg) from None
         if math.isinf(number[1]) and not value.lower().lstrip("+-").startswith("inf"):
-            msg = f"the value {value!r:.60} is beyond all numbers that can be kept; write inf or -inf if you mean that"
+            msg = f"the value {value!r:.60} is beyond all numbers that can be kept; write inf or -inf if meant"
             raise click.UsageError(msg)
         yield number
 

@@ -350,10 +350,10 @@ class Judge:
         relative = self.problem.tolerance.relative if relative is None else relative
         pairs = rule_for(self.problem, design=self.design)
         bar, sign = log_threshold(self.problem, pairs), self.problem.sign
-        head, measure, worst, outright = self.samples[self.leader], self._measure(), 0.0, set(outright)
+        head, measure, worst, settled = self.samples[self.leader], self._measure(), 0.0, set(outright)
         widest = sorted(range(len(self.samples)), key=lambda i: -self.samples[i].quantile(self.problem.level))
         for i in widest:
-            if i == self.leader or i in outright:
+            if i == self.leader or i in settled:
                 continue
             lift = partial(worsened, tolerance=Tolerance(worst, relative=relative), sign=sign)
             if measure(head, self.samples[i], self.levels, enough=bar, lift=lift).log_value >= bar:

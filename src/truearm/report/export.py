@@ -199,4 +199,6 @@ def cell(value: object) -> object:
         return value
     text = neutralized(value)
     begins = text.lstrip()[:1]  # some spreadsheets pass over spaces
-    return f"'{text}" if begins and begins in "=+-@\uff1d\uff0b\uff0d\uff20" and not _NUMBER.fullmatch(text) else text
+    return (
+        f"'{text}" if begins and begins in "=+-@\uff1d\uff0b\uff0d\uff20" and not _NUMBER.fullmatch(text) else text
+    )

@@ -340,8 +340,8 @@ def expand(
     if many > MOST_COMMANDS:
         sizes = " x ".join(str(len(values)) for values in parameters.values())
         msg = (
-            f"{sizes} values of {', '.join(parameters)} make {many:,} commands, and a race takes {MOST_COMMANDS:,} at "
-            "most; give fewer values, or race a part of them first"
+            f"{sizes} values of {', '.join(parameters)} make {many:,} commands; a race takes {MOST_COMMANDS:,} "
+            "at most; give fewer values, or race a part of them first"
         )
         raise InvalidArgument(msg)
     combinations = itertools.product(*parameters.values())

@@ -102,7 +102,7 @@ class Conditions:
         if self.timeout is not None:
             check_positive("timeout", self.timeout)
         if self.input != "null" and Path(self.input).is_fifo():
-            msg = f"input must be a file that every run can read anew, but {self.input!r} is a pipe; save it to a file"
+            msg = f"input must be a file that every run can read anew, but {self.input!r} is a pipe; save it first"
             raise InvalidArgument(msg)
         if self.input != "null" and not Path(self.input).exists():
             msg = f"input must be 'null' or an existing file, but got {self.input!r}"
