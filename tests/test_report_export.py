@@ -79,9 +79,9 @@ def test_a_signal_has_no_exit_code():
 
 
 def test_no_cell_of_the_table_is_a_formula(study):
-    commands = [Command("true", name=arm, parameters={"v": "+1"}) for arm in study.problem.arms]
+    commands = [Command("true", name=arm, parameters={"v": "+1+A1"}) for arm in study.problem.arms]
     text = csv_text(study.result, hyperfine_results(commands, [Reading(0, "A", 1.0, DETAILS)]))
     rows = list(csv.DictReader(text.splitlines()))
     assert [row["command"] for row in rows] == ["A", "B", "'=C"]
-    assert {row["parameter_v"] for row in rows} == {"'+1"}
+    assert {row["parameter_v"] for row in rows} == {"'+1+A1"}
     assert (rows[0]["mean"], rows[1]["mean"]) == ("0.5", "")

@@ -1,4 +1,4 @@
-"""Many arms: the cheap bounds leave every decision as it is, and the work grows with the arms, not with their pairs."""
+"""Many arms: cheap bounds leave every decision as it is, and the work grows with the arms, not with their pairs."""
 
 import numpy as np
 import pytest
@@ -56,8 +56,8 @@ def test_arms_are_rejected_and_excluded_by_whom_comparing_all_pairs_names(seed):
     for place, worse in enumerate(ranking):
         by = [i for i in ranking[:place] if evidence(judge, i, worse) >= judge.log_threshold]
         strictly = [i for i in ranking[:place] if judge.better(i, worse).log_value >= judge.log_strict]
-        rejected |= {arms[worse]: arms[i] for i in by[:1]}
-        excluded |= {arms[worse]: arms[i] for i in strictly[:1] if by}
+        rejected |= {arms[worse]: arms[by[0]]} if by else {}
+        excluded |= {arms[worse]: arms[strictly[0]]} if by and strictly else {}
     assert {claim.arm: claim.leader for claim in found.certificate.claims if not claim.tolerant} == rejected
     assert dict(found.excluded) == excluded
 
@@ -93,8 +93,9 @@ def test_pulls_are_futile_where_each_arm_is_overlapped_by_some_other(seed):
     alive = tuple(range(k))
     alone = {
         i: any(
-            Judge.of(Problem(arms=judge.problem.arms, contamination=0.2), [samples[i]] + [samples[j]] * (k - 1))
-            .futile((0,))
+            Judge.of(
+                Problem(arms=judge.problem.arms, contamination=0.2), [samples[i]] + [samples[j]] * (k - 1)
+            ).futile((0,))
             for j in alive
             if j != i
         )

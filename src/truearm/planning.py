@@ -349,7 +349,9 @@ def _planned(setting: _Setting, reach: float | None) -> Plan:
 def _outlook(setting: _Setting, *, attacked: bool, promised: bool = False) -> Outlook:
     levels = Levels.of(setting.level, None if promised else setting.contamination)
     found = _limit(setting, levels, attacked=attacked)
-    bound = 0.0 if setting.tolerance and math.isfinite(found.time) else found.pulls(setting.delta)
+    bound = 0.0 if setting.tolerance else found.pulls(setting.delta)
+    if not math.isfinite(found.time):  # also where an error probability of one half asks for nothing
+        bound = math.inf
     return Outlook(bound, _expected(setting, found), _largest_eps(setting, attacked=attacked, promised=promised))
 
 

@@ -59,6 +59,12 @@ def check_arms(arms: Iterable[str]) -> tuple[str, ...]:
         if not isinstance(name, str) or not name:
             msg = f"arms must be non-empty strings, but got {name!r}; use str(name)"
             raise InvalidArgument(msg)
+        if any("\ud800" <= char <= "\udfff" for char in name):
+            msg = (
+                f"names of arms must be text that can be written, but {name!r} holds a byte or half of a letter "
+                "that is none; give it another name (of a race: -n NAME)"
+            )
+            raise InvalidArgument(msg)
         if name in seen:
             msg = f"arms must have different names, but {name!r} appears twice"
             raise InvalidArgument(msg)

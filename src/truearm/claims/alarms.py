@@ -170,7 +170,7 @@ def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """
     known = _known(sample)
     share = _share(problem) / 2  # half for the limits, half for the count beyond them
-    ranks = ranks_of(known.n, 0.5, share / 2, 0.0, Adversary.OBLIVIOUS, "sequential")
+    ranks = ranks_of(known.n, 0.5, share / 2, 0.0, Adversary.OBLIVIOUS, design="sequential")
     center, reach = known.between(ranks), FAR * spread(known, ranks).high
     if not 0 < reach < math.inf:
         return None

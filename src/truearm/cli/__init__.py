@@ -1,12 +1,15 @@
 """The command line: words in, words out. Each verb is a file beside this one and is loaded when it is called."""
 
+import sys
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 import click
 
 from truearm import __version__
-from truearm.errors import TruearmError
+from truearm.cli import edge
 
 _VERBS = {
     "race": "race",
@@ -45,19 +48,12 @@ class _Verbs(click.Group):
             msg = f"{error.message.rstrip('.')}; {hint}"
             raise click.UsageError(msg, ctx) from None
 
-    def invoke(self, ctx: click.Context) -> object:
-        """Show the project's own errors and those of the disk as a message, exit code 2."""
-        try:
-            return super().invoke(ctx)
-        except TruearmError as error:
-            raise click.UsageError(str(error)) from error
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            where = f"{error.filename}: " if error.filename is not None else ""
-            raise click.UsageError(
-                f"{where}{error.strerror or error}; choose another file, or make room"
-            ) from error
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
+        """Run a verb; whatever goes wrong is told in words and ends with 2, which is no gate's code."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
+        verb = partial(super().main, *args, standalone_mode=False, **extra)
+        sys.exit(edge.guarded(verb))
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,7 +3,6 @@
 import shutil
 import sys
 from decimal import ROUND_FLOOR
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ from truearm.analysis import Analysis, analyze, of_rounds
 from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import column_name, count, name_of, number, percent, value, value_ends
-from truearm.cli import options
+from truearm.cli import edge, options
 from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
 from truearm.evidence.units import Reduction
@@ -97,15 +96,15 @@ def analyze_command(
     found = analyze(readings, **chosen)
     if found.problem.rounds:
         readings = readings.side_by_side()
+    click.echo(json_text(found.to_dict()) if as_json else told(found))
+    exports = edge.Exports()
     if html is not None:
         from truearm.report.html import page
 
-        Path(html).write_text(page(found, readings.tapes), encoding="utf-8")
-    click.echo(json_text(found.to_dict()) if as_json else told(found))
-    if found.status is Status.DOUBTFUL:
-        sys.exit(DOUBTFUL)
-    if not _answered(found):
-        sys.exit(UNDECIDED)
+        with exports.writing(html):
+            edge.write(html, page(found, readings.tapes))
+    undecided = DOUBTFUL if found.status is Status.DOUBTFUL else UNDECIDED
+    sys.exit(exports.code(0 if _answered(found) else undecided))
 
 
 def _answered(found: Analysis) -> bool:

@@ -12,7 +12,7 @@ from truearm.cli.setting import HOOKS, Setting, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
 from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance, goal_for
-from truearm.world.commands import Command, expand, listed, scanned
+from truearm.world.commands import MOST_COMMANDS, Command, expand, listed, scanned
 from truearm.world.processes import Conditions
 from truearm.world.revisions import Revision
 
@@ -233,6 +233,9 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
         for line, name in zip(templates, names, strict=True)
         for command in expand(line, parameters, name=name, env=_environment(asked.env), cwd=cwd, shell=shell)
     ]
+    if len(found) > MOST_COMMANDS:
+        msg = f"a race takes {MOST_COMMANDS:,} commands at most, but got {len(found):,}; race a part of them first"
+        raise click.UsageError(msg)
     if len(found) == 1:
         msg = "a race needs two commands; give another one, or values for a parameter (-L, -P)"
         raise click.UsageError(msg)

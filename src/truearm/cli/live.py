@@ -9,6 +9,7 @@ from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
 from truearm.claims.wording import column_name, count, interval_ends, name_of
+from truearm.cli.edge import undisturbed
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
 from truearm.study import Study
@@ -51,18 +52,26 @@ class Board:
         self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
 
     def __enter__(self) -> "Board":
-        self._live.start()
+        try:
+            with undisturbed():
+                self._live.start()
+        except BaseException:  # a signal that waited meanwhile: nobody calls __exit__ then
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.stop()
+        with undisturbed():  # half a stop would leave the cursor hidden
+            self._live.stop()
 
     def draw(self) -> None:
         """Draw if it is time to."""
         now = time.monotonic()
         if now < self._next:
             return
-        self._live.update(self.picture(now - self._began), refresh=True)
+        picture = self.picture(now - self._began)
+        with undisturbed():  # half a drawing could not be taken back
+            self._live.update(picture, refresh=True)
         took = time.monotonic() - now if self._next else 0.0  # the first drawing pays for imports
         self._next = time.monotonic() + max(_PATIENCE, _SHARE * took)
 

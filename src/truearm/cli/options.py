@@ -14,6 +14,8 @@ from truearm.problem import Adversary, Contamination, Tolerance, check_delta, ch
 from truearm.world import files
 from truearm.world.frames import Collected
 
+_LEAST_DELTA = 1e-30  # of an error probability: shares of less underflow
+
 
 class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
     """A value that a checker of the vocabulary reads; its refusal becomes a usage error."""
@@ -103,9 +105,16 @@ def seconds(text: str) -> float:
     return number * {"ms": 0.001, "m": 60.0, "h": 3600.0}.get(found[2], 1.0)
 
 
+def _delta(share: float) -> float:
+    if 0 < share < _LEAST_DELTA:
+        msg = f"delta must be at least {_LEAST_DELTA:g}, but got {share:g}; nothing is more certain than that"
+        raise InvalidArgument(msg)
+    return check_delta(share)
+
+
 CONTAMINATION = _Checked("EPS[:ADVERSARY]", read_contamination, Contamination)
 TOLERANCE = _Checked("TOLERANCE", Tolerance.of, Tolerance)
-DELTA = _Checked("DELTA", lambda text: check_delta(fraction(text)), float)
+DELTA = _Checked("DELTA", lambda text: _delta(fraction(text)), float)
 DURATION = _Checked("SECONDS", seconds, float)
 QUANTILE = _Checked("QUANTILE", lambda text: check_quantile(fraction(text)), float)
 

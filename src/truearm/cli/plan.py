@@ -10,17 +10,20 @@ import click
 from click.core import ParameterSource
 
 from truearm.claims.wording import count, number, percent
-from truearm.cli import options
+from truearm.cli import edge, options
 from truearm.planning import FAMILIES, Outlook, Plan, Size, plan
 from truearm.problem import Contamination, Tolerance
 from truearm.report.export import json_text
 from truearm.report.text import table
 
+_MOST_ARMS = 1000  # a minute of work
 UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error, and no plan either
 
 
 @click.command("plan", context_settings={"max_content_width": 100})
-@click.option("--arms", type=click.IntRange(2), default=5, show_default=True, help="How many arms there are.")
+@click.option(
+    "--arms", type=click.IntRange(2, _MOST_ARMS), default=5, show_default=True, help="How many arms there are."
+)
 @click.option(
     "--gap",
     "gaps",
@@ -86,13 +89,14 @@ def plan_command(
         chosen["pilot"] = options.read_tapes(pilot, arm, value)
     gap = gaps if len(gaps) > 1 else (gaps or (0.5,))[0]
     found = plan(arms=arms, gap=gap, contamination=contamination, tolerance=tolerance, **chosen)
+    click.echo(json_text(found.to_dict()) if as_json else told(found))
+    exports = edge.Exports()
     if plot is not None:
         from truearm.report.plots import save_plan
 
-        save_plan(found, plot)
-    click.echo(json_text(found.to_dict()) if as_json else told(found))
-    if not found.identifiable:
-        sys.exit(UNDECIDABLE)
+        with exports.writing(plot):
+            save_plan(found, plot)
+    sys.exit(exports.code(0 if found.identifiable else UNDECIDABLE))
 
 
 def _refuse_beside_pilot(*names: str) -> None:

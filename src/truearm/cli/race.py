@@ -114,7 +114,8 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option(
     "--timeout",
     type=options.DURATION,
-    help="Kill a run after so many seconds. It counts as worse than any run that ended.",
+    help="Kill a run after so many seconds. It counts as worse than any run that ended. A hook (-s, -p, -C, -c) "
+    "that takes longer is killed too, and ends the race.",
 )
 @click.option(
     "-i",
@@ -123,7 +124,9 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     help="Count failed runs as missing readings, at their worst, instead of stopping.",
 )
 @options.missing_option
-@click.option("--seed", type=int, help="Seed of the order of runs inside a batch; recorded in any case.")
+@click.option(
+    "--seed", type=click.IntRange(0), help="Seed of the order of runs inside a batch; recorded in any case."
+)
 @click.option("--save", type=_NEW_FILE, metavar="FILE", help="Log every reading in FILE.")
 @click.option("--resume", type=click.Path(dir_okay=False), metavar="FILE", help="Go on with the race in FILE.")
 @click.option("-y", "--yes", is_flag=True, help="Run what FILE says, though somebody else wrote it.")
@@ -178,9 +181,10 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
             race = racing.begun(asked, stack)
         outcome = racing.outcome(race, asked)
     click.echo(told(outcome, as_json=asked.as_json))
-    write_files(outcome, asked)
+    exports = write_files(outcome, asked)
     best = racing.in_race(asked.fail_unless_best, outcome.setting)
-    ctx.exit(gates.exit_code(outcome.result, unless_best=best, worse=outcome.worse, strict=asked.strict))
+    code = gates.exit_code(outcome.result, unless_best=best, worse=outcome.worse, strict=asked.strict)
+    ctx.exit(exports.code(code))
 
 
 def _check_nothing_new(ctx: click.Context, asked: Asked) -> None:

@@ -171,14 +171,15 @@ def _terminable() -> Iterator[None]:
 @contextmanager
 def _hooked(setting: Setting) -> Iterator[None]:
     """Run the setup before and the cleanup after, whatever happens between; the same line once for all."""
+    limit = setting.conditions.timeout
     for hook in _distinct(setting, "setup"):
-        run_hook(hook, "setup")
+        run_hook(hook, "setup", limit)
     try:
         yield
     finally:
         for hook in _distinct(setting, "cleanup"):
             try:
-                run_hook(hook, "cleanup")
+                run_hook(hook, "cleanup", limit)
             except TruearmError as error:
                 click.echo(f"Warning: {error}", err=True)
 
@@ -192,7 +193,7 @@ class _Failure(click.ClickException):
 
 
 def _stopped(race: Race, cause: BaseException) -> click.ClickException:
-    words = [str(cause) if isinstance(cause, TruearmError) else repr(cause)]
+    words = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
     if isinstance(cause, CommandFailed) and cause.stage == "command":
         words.append("(-i counts failed runs as missing readings, at their worst)")
     if race.store is not None:

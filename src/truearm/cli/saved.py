@@ -1,13 +1,15 @@
 """A study in a file: how it is begun and found again."""
 
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from truearm.cli.agreeing import marked
+from truearm.cli.edge import check_file
 from truearm.cli.setting import Setting
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, TruearmError
 from truearm.run import logged, resumed
 from truearm.study import Study
 from truearm.world.store import Store
@@ -23,6 +25,7 @@ class Saved(NamedTuple):
 
 def begun(path: str | Path, study: Study, setting: Setting | None = None) -> Store:
     """Make a new log for a study, and for the setting of a race; a file that holds a study is left as it is."""
+    check_file(path)
     store = Store(path)
     if store.created:
         store.close()
@@ -49,9 +52,30 @@ def opened(
     if not Path(path).exists():
         msg = f"{path} does not exist; `truearm race --save {path}` or `truearm next {path} --arm ...` makes it"
         raise InvalidArgument(msg)
-    with Store(path) as store:
-        definition = store.definition
-        setting = None if (race := definition.get("race")) is None else Setting.from_dict(race)
+    check_file(path)
+    with ExitStack() as stack:
+        with _in_words(path):
+            store = stack.enter_context(Store(path))
+            definition = store.definition
+            setting = None if (race := definition.get("race")) is None else Setting.from_dict(race)
         if setting is not None and agree is not None:
             agree(definition, setting)
-        yield Saved(store, resumed(store, broke_off=broke_off), setting)
+        with _in_words(path):
+            study = resumed(store, broke_off=broke_off)
+        yield Saved(store, study, setting)
+
+
+@contextmanager
+def _in_words(path: str | Path) -> Iterator[None]:
+    """Say of a log that cannot be read what is wrong with it, whatever its bytes made of the reader."""
+    try:
+        yield
+    except (TruearmError, OSError, MemoryError):
+        raise
+    except sqlite3.OperationalError as error:  # the disk, a lock or the file system, and not what is in the file
+        msg = f"{path} cannot be opened as a log: {error}; make its folder writable, or copy the log elsewhere"
+        raise InvalidArgument(msg) from error
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        msg = f"{path} is damaged ({what:.120}), and was left as it is; use a copy, or begin anew in another file"
+        raise InvalidArgument(msg) from error

@@ -1,8 +1,10 @@
 """`truearm simulate`: run a scenario, show what came out, and keep it."""
 
 import csv
+import io
 import json
 import math
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -14,21 +16,26 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
-from truearm.cli import options
+from truearm.claims.wording import name_of
+from truearm.cli import edge, options
 from truearm.errors import InvalidArgument
 from truearm.lab import scenarios
+from truearm.report.export import cell
 
 Row = dict[str, Any]
 
-_SUFFIXES = (".csv", ".json", ".parquet")
+_SUFFIXES, _PICTURES = (".csv", ".json", ".parquet"), (".png", ".svg", ".pdf")
 
 
 @click.command("simulate")
 @click.argument("scenario", required=False)
 @click.option("--list", "listing", is_flag=True, help="List the scenarios that come with the package.")
 @click.option("--replications", type=click.IntRange(min=1), help="Runs per cell, in place of the scenario's.")
-@click.option("--seed", type=int, help="In place of the scenario's; the same seed gives the same table.")
+@click.option(
+    "--seed", type=click.IntRange(0), help="In place of the scenario's; the same seed gives the same table."
+)
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes to run in.")
 @click.option(
     "--output", type=options.NewFile(path_type=Path), help="Summary of every cell: .csv, .json or .parquet."
@@ -63,20 +70,24 @@ def simulate_command(
         return
     for path in (output, runs):
         _check_suffix(path)
+    _check_suffix(plot, _PICTURES)
     read = scenarios.read(scenario, replications=replications, seed=seed)
     if plot is not None and read.plot == "none":
         msg = f"scenario {scenario!r} has no picture; give it plot = 'eps' or plot = 'gap'"
         raise InvalidArgument(msg)
     rows, singles = _run(read, workers, quiet=as_json)
-    if output is not None:
-        write_rows(rows, output)
-    if runs is not None:
-        write_rows(singles, runs)
+    click.echo(json.dumps(_plain(rows), indent=1)) if as_json else _show(read, rows)
+    exports = edge.Exports()
+    for path, some in ((output, rows), (runs, singles)):
+        if path is not None:
+            with exports.writing(path):
+                write_rows(some, path)
     if plot is not None:
         from truearm.lab import plots
 
-        plots.draw(rows, read.plot, plot)
-    click.echo(json.dumps(_plain(rows), indent=1)) if as_json else _show(read, rows)
+        with exports.writing(plot):
+            plots.draw(rows, read.plot, plot)
+    sys.exit(exports.code())
 
 
 def _run(read: scenarios.Scenario, workers: int, *, quiet: bool) -> tuple[list[Row], list[Row]]:
@@ -129,7 +140,9 @@ def _show(read: scenarios.Scenario, rows: Sequence[Row]) -> None:
     for name in measured:
         table.add_column(name, justify="right")
     for row in rows:
-        table.add_row(*(str(row[key]) for key in changing), *(show(row) for show in measured.values()))
+        table.add_row(
+            *(Text(name_of(str(row[key]))) for key in changing), *(show(row) for show in measured.values())
+        )
     Console(width=None if Console().is_terminal else 140).print(table)
 
 
@@ -151,9 +164,9 @@ def _number(value: float) -> str:
     return "-" if math.isnan(value) else "inf" if math.isinf(value) else f"{value:.0f}"
 
 
-def _check_suffix(path: Path | None) -> None:
-    if path is not None and path.suffix not in _SUFFIXES:
-        msg = f"{path} must end in {', '.join(_SUFFIXES)}"
+def _check_suffix(path: Path | None, known: Sequence[str] = _SUFFIXES) -> None:
+    if path is not None and path.suffix not in known:
+        msg = f"{path} must end in {', '.join(known)}"
         raise InvalidArgument(msg)
 
 
@@ -170,12 +183,13 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
     """
     _check_suffix(path)
     if path.suffix == ".json":
-        path.write_text(json.dumps(_plain(rows)), "utf-8")
+        edge.write(path, json.dumps(_plain(rows)))
     elif path.suffix == ".csv":
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(map(cell, rows[0]))
+        writer.writerows([cell(value) for value in row.values()] for row in rows)
+        edge.write(path, text.getvalue())
     else:
         _write_parquet(rows, path)
 

@@ -1,8 +1,10 @@
 """Saved studies by hand and by script: `next` hands out pulls, `tell` takes readings, the others look."""
 
+import math
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
@@ -11,9 +13,11 @@ from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.claims.wording import count, name_of
 from truearm.cli import options
+from truearm.cli.edge import check_file, write
 from truearm.cli.gates import exit_code
 from truearm.cli.saved import Saved, begun, opened
 from truearm.cli.telling import html_page
+from truearm.errors import ProtocolError
 from truearm.problem import Problem, check_arms, goal_for
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
@@ -21,13 +25,20 @@ from truearm.study import Study
 from truearm.world.commands import Command
 from truearm.world.lock import alone
 
+_PATIENCE = 20  # twentieths of a second that one waits for others without a word
 _FILE = click.argument("file", type=click.Path(dir_okay=False))
 
 
 @click.command("next")
 @_FILE
 @click.option(
-    "-n", "--number", "pulls", type=click.IntRange(1), default=1, show_default=True, help="How many pulls."
+    "-n",
+    "--number",
+    "pulls",
+    type=click.IntRange(1, 100_000),
+    default=1,
+    show_default=True,
+    help="How many pulls.",
 )
 @click.option("--arm", "arms", multiple=True, metavar="NAME", help="Begin a study of these arms in a new FILE.")
 @options.goal_option
@@ -37,7 +48,7 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option
-@click.option("--seed", type=int, help="Shuffle the pulls inside a batch.")
+@click.option("--seed", type=click.IntRange(0), help="Shuffle the pulls inside a batch.")
 @options.json_option
 @click.pass_context
 def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
@@ -51,7 +62,7 @@ def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, 
     Every ticket is handed out once and waits for `truearm tell`. Nothing is printed when the study is done.
     """  # noqa: D301 - click wants the control character
     as_json = chosen.pop("as_json")
-    with alone(file, wait=True):
+    with _in_turn(file):
         if arms:
             _begin(file, arms, chosen)
         else:
@@ -65,6 +76,24 @@ def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, 
         click.echo(f"{pull.ticket}\t{name_of(pull.arm)}")
     if not asked:
         click.echo(f"The study is done; see `truearm report {file}`.", err=True)
+
+
+@contextmanager
+def _in_turn(file: str) -> Iterator[None]:
+    """Have a log for oneself; who has to wait for longer than a moment is told so."""
+    check_file(file)
+    with ExitStack() as stack:
+        for _ in range(_PATIENCE):
+            try:
+                stack.enter_context(alone(file, wait=False))
+                break
+            except ProtocolError as error:
+                busy = str(error)
+                time.sleep(0.05)
+        else:
+            click.echo(f"Waiting: {busy} (Ctrl-C ends the waiting).", err=True)
+            stack.enter_context(alone(file, wait=True))
+        yield
 
 
 def _begin(file: str, arms: tuple[str, ...], chosen: dict[str, Any]) -> None:
@@ -98,7 +127,7 @@ def tell_command(file: str, words: tuple[str, ...], release: tuple[int, ...]) ->
     Every reading is on the disk before it is believed. Telling the same again changes nothing.
     """  # noqa: D301 - click wants the control character
     readings = list(_parsed(words or (() if release else sys.stdin.read().split())))
-    with alone(file, wait=True), opened(file) as saved:
+    with _in_turn(file), opened(file) as saved:
         for ticket, value in readings:
             saved.study.tell(ticket, value)
         for ticket in release:
@@ -112,10 +141,14 @@ def _parsed(words: Sequence[str]) -> Iterator[tuple[int, float]]:
         raise click.UsageError(msg)
     for ticket, value in zip(words[::2], words[1::2], strict=True):
         try:
-            yield int(ticket), float(value)
+            number = int(ticket), float(value)
         except ValueError:
-            msg = f"a ticket is a whole number and a value a number, nan or inf, but got {ticket!r} {value!r}"
+            msg = f"a ticket is a whole number and a value a number, nan or inf, but got {ticket!r} {value!r:.60}"
             raise click.UsageError(msg) from None
+        if math.isinf(number[1]) and not value.lower().lstrip("+-").startswith("inf"):
+            msg = f"the value {value!r:.60} is beyond all numbers that can be kept; write inf or -inf if meant"
+            raise click.UsageError(msg)
+        yield number
 
 
 @click.command("status")
@@ -195,7 +228,7 @@ def report_command(file: str, *, as_json: bool, as_markdown: bool, as_csv: bool,
         study.stop()  # this object only: the log does not know of it
         assert study.result is not None
         if html is not None:
-            Path(html).write_text(html_page(study.result, study.readings), encoding="utf-8")
+            write(html, html_page(study.result, study.readings))
             return
         click.echo(_reported(saved, study.result, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
         sys.exit(exit_code(study.result))

@@ -16,6 +16,7 @@ from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
 from truearm.claims.wording import amount, count, name_of, number
 from truearm.cli.asked import Asked
+from truearm.cli.edge import Exports, write
 from truearm.cli.gates import about_baseline, meaningless, worse_than
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
@@ -70,16 +71,20 @@ class Outcome:
         )
 
 
-def write_files(outcome: Outcome, asked: Asked) -> None:
-    """Write every file that was asked for."""
+def write_files(outcome: Outcome, asked: Asked) -> Exports:
+    """Write every file that was asked for; one that cannot be written keeps none of the others back."""
+    exports = Exports()
     makers = {"json": _json, "csv": _csv, "markdown": summarize, "html": _html}
     for name in _FORMATS:
         path = getattr(asked, f"export_{name}")
         if path is not None:
-            Path(path).write_text(makers[name](outcome).rstrip("\n") + "\n", encoding="utf-8")
+            with exports.writing(path):
+                write(path, makers[name](outcome).rstrip("\n") + "\n")
     if asked.github_summary:
-        with Path(os.environ["GITHUB_STEP_SUMMARY"]).open("a", encoding="utf-8") as file:
-            file.write(f"{summarize(outcome)}\n\n")
+        path = os.environ["GITHUB_STEP_SUMMARY"]
+        with exports.writing(path):
+            write(path, f"{summarize(outcome)}\n\n", append=True)
+    return exports
 
 
 def told(outcome: Outcome, *, as_json: bool) -> str:
@@ -217,9 +222,15 @@ def _needs_shell(line: str) -> bool:
 
 def _lost(arm: str, runs: Sequence[Reading]) -> Iterator[str]:
     late = sum(bool((run.notes or {}).get("timed_out")) for run in runs)
+    behind = sum(bool((run.notes or {}).get("left_behind")) for run in runs)
     failed = sum(math.isnan(run.value) for run in runs)
     if late:
         yield f"{_runs(late)} of {name_of(arm)} timed out: worse than any run that ended."
+    if behind:
+        yield (
+            f"{_runs(behind)} of {name_of(arm)} left processes running, which truearm does not end and which take "
+            "time from later runs: let the command wait for them, or end them with --conclude."
+        )
     if failed:
         what = (
             "a missing reading, counted at its worst"

@@ -65,18 +65,18 @@ def _eps_of(contamination: float | Contamination | None) -> tuple[float, Adversa
 def _ranks(
     n: int, quantile: float, delta: float, *, contamination: float | Contamination | None, design: str
 ) -> tuple[int, int]:
-    return ranks_of(n, quantile, delta, *_eps_of(contamination), check_design(design))
+    return ranks_of(n, quantile, delta, *_eps_of(contamination), design=check_design(design))
 
 
 @lru_cache(maxsize=4096)  # many arms have the same number of readings, and a page asks at many contaminations
 def ranks_of(
-    n: int, quantile: float, delta: float, eps: float, adversary: Adversary, design: Design
+    n: int, quantile: float, delta: float, eps: float, adversary: Adversary, *, design: Design
 ) -> tuple[int, int]:
     """Return the ranks around a true quantile that `bounds` gives for a design.
 
     Examples
     --------
-    >>> ranks_of(100, 0.5, 0.05, 0.1, Adversary.PRESCIENT, "sequential")
+    >>> ranks_of(100, 0.5, 0.05, 0.1, Adversary.PRESCIENT, design="sequential")
     Ranks(low=30, high=71)
     """
     ranks = bounds.quantile_ranks if design == "fixed" else bounds.sequential_quantile_ranks

@@ -499,14 +499,16 @@ class QuantileJudge(Judge):
         n, share = sample.n, problem.delta / len(problem.arms)
         masses = Levels.of(problem.level, c)
         inner = (math.ceil(masses.low * n - 1e-9), n + 1 - math.ceil(masses.high * n - 1e-9))  # audit 2.A
-        whole = sample.between(ranks_of(n, problem.level, share, c.eps, c.adversary, self.design))
+        whole = sample.between(ranks_of(n, problem.level, share, c.eps, c.adversary, design=self.design))
         return _in_units(whole, problem.sign), _in_units(sample.between(inner), problem.sign)
 
     def contradicted(self, arm: int) -> bool:
         """Tell whether the interval of an arm's quantile is empty, at the level it has in a result."""
         c, sample = self.problem.contamination or Contamination(0.0), self.samples[arm]
         share = self.problem.delta / len(self.problem.arms)
-        low, high = sample.between(ranks_of(sample.n, self.problem.level, share, c.eps, c.adversary, "sequential"))
+        low, high = sample.between(
+            ranks_of(sample.n, self.problem.level, share, c.eps, c.adversary, design="sequential")
+        )
         return low > high
 
     def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:
@@ -516,7 +518,7 @@ class QuantileJudge(Judge):
         if not sample.n or not known:
             return observed, 0.0, math.inf
         share = self.problem.delta / len(self.problem.arms)
-        ranks = ranks_of(sample.n, 0.5, share / 2, c.eps, c.adversary, self.design)
+        ranks = ranks_of(sample.n, 0.5, share / 2, c.eps, c.adversary, design=self.design)
         low, high = spread(sample.hidden(), ranks)
         return observed, low, high
 
@@ -699,10 +701,10 @@ class QuantileJudge(Judge):
         relative = self.problem.tolerance.relative if relative is None else relative
         pairs = rule_for(self.problem, design=self.design)
         bar, sign = log_threshold(self.problem, pairs), self.problem.sign
-        head, measure, worst, done = self.samples[self.leader], self._measure(), 0.0, set(outright)
+        head, measure, worst, settled = self.samples[self.leader], self._measure(), 0.0, set(outright)
         widest = sorted(range(len(self.samples)), key=lambda i: -self.samples[i].quantile(self.problem.level))
         for i in widest:
-            if i == self.leader or i in done:
+            if i == self.leader or i in settled:
                 continue
             lift = partial(worsened, tolerance=Tolerance(worst, relative=relative), sign=sign)
             if measure(head, self.samples[i], self.levels, enough=bar, lift=lift).log_value >= bar:

@@ -70,13 +70,13 @@ class Screen:
         )
 
     def accusers(self, place: int, bar: float, *, closed: bool = False) -> list[int]:
-        """Return the higher-ranking arms whose evidence against the one at a place may reach the bar; only theirs can.
+        """Return the arms of higher rank whose evidence against the one at a place may reach the bar.
 
         Parameters
         ----------
         closed
-            Whether readings at the cut count as below it for all rivals, not only for those listed after the judged
-            arm (evidence T3, ties).
+            Whether readings at the cut count as below it for all rivals, and not only for those listed after the
+            judged arm (evidence T3, ties).
 
         Notes
         -----

@@ -17,8 +17,18 @@ from truearm.evidence.levels import Levels, Strength, Trust, divergence
 from truearm.evidence.moments import deviation
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import worsened
-from truearm.evidence.wins import Score, Taped, ahead, at_least, cannot_win, leading, log_evidence, score
-from truearm.evidence.wins import win_level, win_level_of
+from truearm.evidence.wins import (
+    Score,
+    Taped,
+    ahead,
+    at_least,
+    cannot_win,
+    leading,
+    log_evidence,
+    score,
+    win_level,
+    win_level_of,
+)
 from truearm.problem import Adversary, Contamination, Interval, Problem
 
 Floats = NDArray[np.float64]

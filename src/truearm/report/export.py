@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -17,9 +18,11 @@ from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
 from truearm.events import Event, Reading
 from truearm.report.text import standing_of
-from truearm.world.commands import Command
+from truearm.world.commands import Command, neutralized
 
 UNITS = {"wall": "second", "cpu": "second", "memory": "byte"}
+_UNSHOWN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _KNOWN = ("runs", "timed_out", "quantile", "low", "high", "standing")
 _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")
 
@@ -137,7 +140,7 @@ def _statistics(times: Sequence[float]) -> dict[str, float | None]:
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """Return strict JSON, indented for people.
+    r"""Return strict JSON, indented for people; no letter in it does anything to a terminal.
 
     Examples
     --------
@@ -145,8 +148,13 @@ def json_text(value: Mapping[str, Any]) -> str:
     {
       "best": null
     }
+    >>> print(json_text({"best": chr(0x9B) + "2J"}))
+    {
+      "best": "\\u009b2J"
+    }
     """
-    return json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
+    return _UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
@@ -165,7 +173,7 @@ def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
     known = {row["command"]: row for row in results}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_COLUMNS, *(f"parameter_{n}" for n in names), *_KNOWN])
+    writer.writerow(map(cell, (*_COLUMNS, *(f"parameter_{n}" for n in names), *_KNOWN)))
     for arm in result.arms:
         row = known.get(arm.name, {})
         parameters = row.get("parameters", {})
@@ -173,10 +181,25 @@ def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
         late = sum(row.get("timed_out", ())) if row else None
         ends = (_finite(x) for x in (arm.observed, arm.low, arm.high))
         mine = (arm.n, late, *ends, standing_of(result, arm.name))
-        writer.writerow([_harmless(cell) for cell in (*cells, *mine)])
+        writer.writerow(map(cell, (*cells, *mine)))
     return text.getvalue()
 
 
-def _harmless(cell: object) -> object:
-    """Return a cell that no spreadsheet takes for a formula."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+def cell(value: object) -> object:
+    r"""Return a cell of CSV that stays on its line, that no terminal obeys and no spreadsheet takes for a formula.
+
+    Control characters are shown by their numbers. Text that begins like a formula and is no number has an
+    apostrophe before it, which spreadsheets take for "this is text".
+
+    Examples
+    --------
+    >>> cell("=1+1"), cell("-3.5"), cell(-3.5), cell("two\rlines")
+    ("'=1+1", '-3.5', -3.5, 'two\\x0dlines')
+    """
+    if not isinstance(value, str):
+        return value
+    text = neutralized(value)
+    begins = text.lstrip()[:1]  # some spreadsheets pass over spaces
+    return (
+        f"'{text}" if begins and begins in "=+-@\uff1d\uff0b\uff0d\uff20" and not _NUMBER.fullmatch(text) else text
+    )

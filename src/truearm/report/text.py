@@ -1,6 +1,7 @@
 """Results as plain text and Markdown, in units a person uses. Nothing is measured or decided here."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR
@@ -381,11 +382,14 @@ def _piped(cells: Sequence[str]) -> str:
 
 
 def _code(name: str) -> str:
-    fence = "``" if "`" in name else "`"
-    pad = " " if "`" in name else ""
-    return fence + pad + name.replace("|", "\\|") + pad + fence
+    """Return a name as code in a table; one that could leave the span of code is written letter by letter."""
+    if "`" in name or name != name.strip() or ("\\" in name and "|" in name):
+        return f"<code>{''.join(c if c.isalnum() else f'&#{ord(c)};' for c in name)}</code>"
+    piped = name.replace("|", "\\|")
+    return f"`{piped}`"
 
 
 def _escaped(text: str) -> str:
     """Return text in which Markdown finds no markup: names come from elsewhere."""
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~" else c for c in text)
+    inside = "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~&$!@" else c for c in text.strip())
+    return re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", inside)  # at its beginning a list, or a line under a heading

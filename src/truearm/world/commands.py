@@ -7,6 +7,7 @@ made harmless here: to a shell by quoting, to a terminal by escaping.
 """
 
 import itertools
+import math
 import re
 import shlex
 import unicodedata
@@ -28,7 +29,8 @@ _SHELL_WORDS = frozenset(
     )
 )
 _BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_LONGEST_SCAN = 10_000  # a scan of more values is a slip of the keyboard
+MOST_COMMANDS = 1000  # of one race: more are a slip of the keyboard, or would take days
+_LARGEST = 300  # power of ten in a scan: numbers beyond it, or as near to zero, are none that programs take
 
 
 def neutralized(text: str, *, lines: bool = False) -> str:
@@ -160,13 +162,19 @@ class Command:
         object.__setattr__(self, "shell", _decided(self.text, self.shell))
         if self.shell is None:
             _split(self.text)
+        else:
+            _split(self.shell)
+        for part in (self.shell or "", self.cwd or "", *self.env, *self.env.values()):
+            if "\0" in part:
+                msg = f"shell, directory and environment must be without NUL characters, but got {part!r}"
+                raise InvalidArgument(msg)
 
     @property
     def argv(self) -> tuple[str, ...]:
         """The words the operating system is given."""
         if self.shell is None:
             return _split(self.text)
-        return (*shlex.split(self.shell), "-c", self.text)
+        return (*_split(self.shell), "-c", self.text)
 
 
 def alike(commands: Iterable[Command]) -> tuple[Command, ...]:
@@ -217,10 +225,10 @@ def scanned(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
         msg = f"scan from {low} to {high} needs a step, because its ends are not whole numbers"
         raise InvalidArgument(msg)
     width = _decimal("step", step or "1")
-    if width <= 0 or first > last or (last - first) / width >= _LONGEST_SCAN:
+    if width <= 0 or first > last or (last - first) / width >= MOST_COMMANDS:
         msg = (
-            f"scan must rise from low to high in at most {_LONGEST_SCAN} positive steps, "
-            f"but got {low} to {high} in steps of {width}"
+            f"scan must rise from low to high in fewer than {MOST_COMMANDS} positive steps, "
+            f"but got {low:.40} to {high:.40} in steps of {width:.6g}; scan fewer values, or in larger steps"
         )
         raise InvalidArgument(msg)
     return tuple(_plain(first + i * width) for i in range(int((last - first) / width) + 1))
@@ -236,8 +244,8 @@ def _decimal(name: str, text: str) -> Decimal:
         number = Decimal(text)
     except InvalidOperation:
         number = Decimal("nan")
-    if not number.is_finite():
-        msg = f"{name} of a scan must be a decimal number, but got {text!r}"
+    if not number.is_finite() or (number and abs(number.adjusted()) > _LARGEST):
+        msg = f"{name} of a scan must be a decimal number up to 1e300, but got {text!r:.60}"
         raise InvalidArgument(msg)
     return number
 
@@ -328,6 +336,14 @@ def expand(
         if isinstance(values, str) or not values:
             msg = f"parameter {key!r} must have a list of values, but got {values!r}"
             raise InvalidArgument(msg)
+    many = math.prod(map(len, parameters.values()))
+    if many > MOST_COMMANDS:
+        sizes = " x ".join(str(len(values)) for values in parameters.values())
+        msg = (
+            f"{sizes} values of {', '.join(parameters)} make {many:,} commands; a race takes {MOST_COMMANDS:,} "
+            "at most; give fewer values, or race a part of them first"
+        )
+        raise InvalidArgument(msg)
     combinations = itertools.product(*parameters.values())
     return tuple(
         bind(template, dict(zip(parameters, row, strict=True)), name=name, env=env, cwd=cwd, shell=shell)

@@ -11,7 +11,7 @@ import json
 import re
 import sys
 import tempfile
-import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -362,8 +362,11 @@ class _Table:
             raise InvalidArgument(frames.not_a_number(first[0][0], self._row(wrong), column))
 
     def _row(self, condition: str) -> int:
-        numbered = f"SELECT *, row_number() OVER () AS row_of_file FROM {self._cells}"
-        found = self._run(f"SELECT min(row_of_file) FROM ({numbered}) WHERE {condition}").fetchall()
+        name = "row_of_file"
+        while name.casefold() in map(str.casefold, self.types):
+            name += "_"
+        numbered = f"SELECT *, row_number() OVER () AS {name} FROM {self._cells}"
+        found = self._run(f"SELECT min({name}) FROM ({numbered}) WHERE {condition}").fetchall()
         return int(found[0][0])
 
 
@@ -463,7 +466,7 @@ def _ragged(file: Path, form: str) -> str | None:
     """Return which line of a file has more or fewer cells than its first one, if it can be looked into."""
     try:
         return None if file.suffix.lower() == ".zst" else _first_ragged(file, form)
-    except (OSError, EOFError, csv.Error):  # broken in another way, which DuckDB tells
+    except (OSError, EOFError, csv.Error, zlib.error):  # broken in another way, which DuckDB tells
         return None
 
 
@@ -493,10 +496,12 @@ def _arrow(file: Path) -> Any:  # noqa: ANN401 - a pyarrow table
         msg = f"reading {file.name!r} needs pyarrow; install it with: pip install 'truearm[data]'"
         raise InvalidArgument(msg) from None
     try:
-        return feather.read_table(file, memory_map=True)
-    except (OSError, ValueError) as error:
-        msg = f"{file.name!r} cannot be read as arrow: {error}"
+        table = feather.read_table(file, memory_map=False)  # beyond the end of a mapped file lies the end of us
+        table.validate(full=True)  # a wrong offset would be followed to anywhere
+    except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
+        msg = f"{file.name!r} cannot be read as arrow: {_first_line(error)}; write it anew"
         raise InvalidArgument(msg) from None
+    return table
 
 
 def _quoted(column: str) -> str:
@@ -542,9 +547,16 @@ def _sheet_rows(file: Path) -> list[Sequence[Any]]:
             book = openpyxl.load_workbook(opened, read_only=True, data_only=True)
             rows = book.worksheets[0].iter_rows(values_only=True)
             return [next(rows, ()), *(row for row in rows if any(cell is not None for cell in row))]
-    except (zipfile.BadZipFile, KeyError, IndexError, ValueError, OSError) as error:
-        msg = f"{file.name!r} is no workbook of Excel ({error}); save it as .xlsx or CSV"
+    except Exception as error:  # whatever broken bytes make of the packing, the markup and their reader
+        if isinstance(error, MemoryError):
+            raise
+        msg = f"{file.name!r} is no workbook of Excel ({_first_line(error)}); save it as .xlsx or CSV"
         raise InvalidArgument(msg) from None
+
+
+def _first_line(error: Exception) -> str:
+    words = str(error).splitlines()
+    return f"{words[0]:.200}" if words else type(error).__name__
 
 
 def _of_rows(columns: Mapping[str, Any], roles: Roles, how: Reduction) -> Collected:
@@ -563,8 +575,13 @@ def _from_json(file: Path, roles: Roles, how: Reduction) -> Collected:
     """Return what hyperfine or pyperf exported, a list of records, or columns by name."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_object)
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        msg = f"{file.name!r} is not JSON: {error}; one record per line is kind='jsonl'"
+    except InvalidArgument:
+        raise
+    except RecursionError:
+        msg = f"{file.name!r} is nested too deeply to hold readings; save them as columns by name, or as records"
+        raise InvalidArgument(msg) from None
+    except ValueError as error:  # no JSON, not UTF-8, or a number with thousands of digits
+        msg = f"{file.name!r} is not JSON: {_first_line(error)}; one record per line is kind='jsonl'"
         raise InvalidArgument(msg) from None
     if isinstance(data, Mapping) and "certificate" in data and isinstance(data.get("readings"), Mapping):
         return _exported(truearm, data, file, roles, how)
@@ -597,8 +614,10 @@ def _exported(reader: Export, data: Mapping[str, Any], file: Path, roles: Roles,
             raise InvalidArgument(msg)
     try:
         return reader(data, how)
-    except (AttributeError, KeyError, TypeError) as error:
-        msg = f"{file.name!r} looks like an export of {tool}, but is none: {error!r}; export it again"
+    except InvalidArgument:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
+        msg = f"{file.name!r} looks like an export of {tool}, but is none: {error!r:.200}; export it again"
         raise InvalidArgument(msg) from None
 
 

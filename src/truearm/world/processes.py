@@ -101,6 +101,9 @@ class Conditions:
     def __post_init__(self) -> None:
         if self.timeout is not None:
             check_positive("timeout", self.timeout)
+        if self.input != "null" and Path(self.input).is_fifo():
+            msg = f"input must be a file that every run can read anew, but {self.input!r} is a pipe; save it first"
+            raise InvalidArgument(msg)
         if self.input != "null" and not Path(self.input).exists():
             msg = f"input must be 'null' or an existing file, but got {self.input!r}"
             raise InvalidArgument(msg)
@@ -133,11 +136,14 @@ class Measurement:
     timed_out: bool
     stdout_tail: str
     stderr_tail: str
+    left_behind: bool = False
+    """Whether processes that the command started were still there when it had ended."""
 
     def details(self) -> dict[str, float | int | bool | None]:
         """Return what beside the reading is worth a note in the log, ready for JSON."""
         names = ("wall", "user", "system", "peak_memory", "exit_code", "timed_out")
-        return {name: getattr(self, name) for name in names}
+        known = {name: getattr(self, name) for name in names}
+        return {**known, "left_behind": True} if self.left_behind else known
 
 
 def measure(command: Command, metric: str = "wall", conditions: Conditions | None = None) -> Measurement:
@@ -183,6 +189,7 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
         timed_out=run.timed_out,
         stdout_tail=run.stdout.text,
         stderr_tail=run.stderr.text,
+        left_behind=run.left_behind,
     )
 
 
@@ -228,6 +235,7 @@ class _Run(NamedTuple):
     timed_out: bool
     stdout: _Tail
     stderr: _Tail
+    left_behind: bool
 
 
 def _reading(command: Command, metric: str, run: _Run, *, ignore_failure: bool) -> float:
@@ -249,11 +257,16 @@ def _reading(command: Command, metric: str, run: _Run, *, ignore_failure: bool) 
     raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text)
 
 
-def _failure(command: Command, stage: str, exit_code: int, stderr: str) -> CommandFailed:
+def _failure(
+    command: Command, stage: str, exit_code: int, stderr: str, *, late: float | None = None
+) -> CommandFailed:
     how = f"exit code {exit_code}"
     if exit_code < 0:
         how = f"signal {-exit_code} ({signal.strsignal(-exit_code) or 'unknown'})"
     remedy = "fix it" if stage != "command" else "fix it, or let failures count as missing"
+    if late is not None:
+        how = f"a kill, because it took longer than the time-out of {late:g} seconds"
+        remedy = "give it more time, or run it before the race"
     words = neutralized(stderr.strip(), lines=True)
     msg = f"{stage} {neutralized(command.text)!r} ended with {how}; {remedy}\n"
     return CommandFailed(
@@ -277,9 +290,10 @@ def _execute(command: Command, metric: str, rules: Conditions) -> _Run:
         timed_out, usage = _attend(process, (stdout, stderr), deadline)
         wall = time.perf_counter() - started
         times, peak, code = (wall, usage.ru_utime, usage.ru_stime), _own_peak(usage), process.returncode
+        left_behind = not timed_out and _is_group(process.pid)
         if launcher and not timed_out:
             times, peak, code = launcher.report(times, code)
-    return _Run(times, peak, code, timed_out, stdout, stderr)
+    return _Run(times, peak, code, timed_out, stdout, stderr, left_behind)
 
 
 def _streams(stack: ExitStack, metric: str, rules: Conditions) -> dict[str, Any]:
@@ -296,8 +310,13 @@ def _streams(stack: ExitStack, metric: str, rules: Conditions) -> dict[str, Any]
 
 
 def _opened(stack: ExitStack, path: str, flags: int) -> int:
-    descriptor = os.open(path, flags, 0o666)
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)  # a pipe that nobody reads is not waited for
+    except OSError as error:
+        msg = f"{path} cannot be opened for the commands: {error.strerror}; choose another file"
+        raise InvalidArgument(msg) from error
     stack.callback(os.close, descriptor)
+    os.set_blocking(descriptor, True)
     return descriptor
 
 
@@ -407,6 +426,17 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
+def _is_group(pid: int) -> bool:
+    """Tell whether some process of a group is there, whose leader has ended."""
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # there, and another user's
+        pass
+    return True
+
+
 def _watch(ended: int, pipes: Mapping[int, _Tail], deadline: float) -> bool:
     """Read the pipes until the child has ended (True) or the deadline has passed (False)."""
     poller = select.poll()
@@ -503,10 +533,15 @@ def shell_cost(command: Command, metric: str = "wall", runs: int = 11) -> float 
     return None
 
 
-def run_hook(command: Command, stage: str) -> None:
+def run_hook(command: Command, stage: str, timeout: float | None = None) -> None:
     """Run a setup, prepare, conclude or cleanup command to its end, outside all measurement.
 
     It may leave processes behind, such as a server that the arms talk to.
+
+    Parameters
+    ----------
+    timeout
+        Seconds after which it and its process group are killed, and counted as failed; None waits.
 
     Examples
     --------
@@ -520,10 +555,12 @@ def run_hook(command: Command, stage: str) -> None:
     with tempfile.TemporaryFile() as errors:
         options = _prepared(command, {"stdin": null, "stdout": null, "stderr": errors})
         process = _started(command, options)
-        _attend(process, (_Tail(), _Tail()), math.inf)
-        if process.returncode != 0:
+        deadline = math.inf if timeout is None else time.perf_counter() + timeout
+        timed_out, _ = _attend(process, (_Tail(), _Tail()), deadline)
+        if timed_out or process.returncode != 0:
             errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL))
-            raise _failure(command, stage, process.returncode, errors.read().decode(errors="replace"))
+            late = timeout if timed_out else None
+            raise _failure(command, stage, process.returncode, errors.read().decode(errors="replace"), late=late)
 
 
 def command_source(
@@ -558,17 +595,17 @@ def command_source(
     """
     by_name = {command.name: command for command in alike(commands)}
     before, after = prepare or {}, conclude or {}
+    limit = conditions.timeout if conditions else None
 
     def source(arm: str) -> float:
         if arm in before:
-            run_hook(before[arm], "prepare")
+            run_hook(before[arm], "prepare", limit)
         measurement = measure(by_name[arm], metric, conditions)
         if arm in after:
-            run_hook(after[arm], "conclude")
+            run_hook(after[arm], "conclude", limit)
         if listen:
             listen(arm, measurement)
         if measurement.timed_out:
-            limit = conditions.timeout if conditions else None
             msg = f"command {neutralized(by_name[arm].text)!r} was killed after {limit:g} seconds"
             raise TimeoutError(msg)
         return measurement.value

@@ -1,0 +1,215 @@
+"""The edge of the command line: whatever goes wrong becomes words and an exit code that no gate uses.
+
+Here live what every verb ends through, and how a file is written that the user named. An error that was foreseen
+says what to do. One that was not is a defect of ours: it is called so, names where it happened, and is no
+traceback.
+"""
+
+import errno
+import io
+import os
+import signal
+import sqlite3
+import stat
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from truearm.errors import InvalidArgument, TruearmError
+from truearm.world.commands import neutralized
+
+FAILED = 2  # wrong usage, or a command, file, disk or log failed
+UNFORESEEN = "truearm met an error of its own"
+_LONGEST = 9000  # letters of a message: what a command said last may be long, a name of a file's column too
+_REQUESTS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)  # to end
+_GONE = (errno.EPIPE, errno.ESHUTDOWN)  # nobody reads what we print
+
+
+class Failure(click.ClickException):
+    """Something failed that is no wrong usage."""
+
+    exit_code = FAILED
+
+
+def guarded(work: Callable[[], Any]) -> int:
+    """Do some work of the command line and return its exit code; errors are told on standard error.
+
+    Examples
+    --------
+    >>> guarded(lambda: None), guarded(lambda: 3)
+    (0, 3)
+    """
+    try:
+        return _ended(work)
+    except KeyboardInterrupt:  # a second one, while the first was being told
+        return FAILED
+
+
+def _ended(work: Callable[[], Any]) -> int:
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        with suppress(AttributeError):  # what is no letter there is shown by its number
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        code = work()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:  # this is the edge
+        with undisturbed():
+            _let_go(sys.stdout)
+            _tell(_worded(error))
+        return FAILED
+    except SystemExit as ended:  # click ends with 1 if nobody reads its output; verbs hand a gate's code back
+        return ended.code if isinstance(ended.code, int) and ended.code != 1 else FAILED
+    return code if isinstance(code, int) else 0
+
+
+def _worded(error: BaseException) -> click.ClickException | None:
+    """Return an error as what is said of it; None if nobody would hear it."""
+    if isinstance(error, click.ClickException):
+        return error
+    if isinstance(error, OSError) and error.errno in _GONE:
+        return None
+    return Failure(str(error)) if isinstance(error, TruearmError) else Failure(_explained(error))
+
+
+def _explained(error: BaseException) -> str:
+    words = str(error)
+    match error:
+        case KeyboardInterrupt() | click.Abort():
+            words = "interrupted; nothing was decided"
+        case sqlite3.Error():
+            words = f"the log cannot be read or written: {error}; check the disk, or choose another file"
+        case OSError():
+            where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+            words = f"{where}{error.strerror or error}; choose another file, or make room"
+        case MemoryError():
+            words = "there is not enough memory for this; give it less at a time"
+        case ValueError() if "null byte" in words or "null character" in words:
+            words = "an argument holds a NUL character; remove it"
+        case _:
+            last = traceback.extract_tb(error.__traceback__)[-1:]
+            place = "".join(f" ({Path(frame.filename).name}, line {frame.lineno})" for frame in last)
+            what = f"{type(error).__name__}: {words}"
+            words = f"{UNFORESEEN}{place}: {what}; please report it with what you typed"
+    return words
+
+
+def _tell(error: click.ClickException | None) -> None:
+    if error is None:
+        return
+    words = io.StringIO()
+    error.show(words)
+    said = neutralized(words.getvalue().rstrip("\n"), lines=True)
+    with suppress(OSError, ValueError):
+        click.echo(said if len(said) <= _LONGEST else f"{said[:_LONGEST]} ...", err=True)
+
+
+def _let_go(stream: Any) -> None:  # noqa: ANN401 - a text stream, or None
+    """Print what was said before an error, or, if that cannot be, let go of it: it would fail again at the end."""
+    try:
+        stream.flush()
+    except (OSError, ValueError, AttributeError):
+        with suppress(OSError, ValueError, AttributeError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keep requests to end out of the body; the first of them is obeyed right after it.
+
+    Handlers are exchanged, because blocking signals would only hand them to another thread.
+
+    Examples
+    --------
+    >>> try:
+    ...     with undisturbed():
+    ...         signal.raise_signal(signal.SIGINT)
+    ...         print("done")
+    ... except KeyboardInterrupt:
+    ...     print("interrupted")
+    done
+    interrupted
+    """
+    if threading.current_thread() is not threading.main_thread():  # where no signal is handled
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda n, _: came.append(n)) for number in _REQUESTS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
+def write(path: str | Path, text: str, *, append: bool = False) -> None:
+    """Write a text file that the user named; a pipe that nobody reads is an error, and not waited for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder, "x"), "words")
+    ...     Path(folder, "x").read_text()
+    'words'
+    """
+    how = os.O_APPEND if append else os.O_TRUNC
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | how, 0o666)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(error.errno, "nobody reads this pipe", os.fspath(path)) from None
+        raise
+    os.set_blocking(descriptor, True)
+    try:
+        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:  # noqa: PTH123
+            file.write(text)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+class Exports:
+    """Files to write beside a result that is told anyway: each that fails is told, and the end is an error."""
+
+    def __init__(self) -> None:
+        self.failed = False
+
+    @contextmanager
+    def writing(self, path: str | Path) -> Iterator[None]:
+        """Write a file in the body; what goes wrong with the disk is told."""
+        try:
+            yield
+        except OSError as error:
+            self.failed = True
+            why = error.strerror or error
+            _tell(Failure(f"{path} cannot be written: {why}; the result is told all the same"))
+
+    def code(self, otherwise: int = 0) -> int:
+        """Return the exit code of a verb that would end with another one."""
+        return FAILED if self.failed else otherwise
+
+
+def check_file(path: str | Path) -> None:
+    """Raise if a path is there and is no ordinary file: a pipe would be waited for, a device would not keep a log.
+
+    Examples
+    --------
+    >>> check_file("/dev/null")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: /dev/null is not an ordinary file; choose another one
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - it follows links
+            msg = f"{path} is not an ordinary file; choose another one"
+            raise InvalidArgument(msg)

@@ -1,0 +1,214 @@
+"""Names in bad hands: what exports and terminals make of them. And bounds on work, also when it is interrupted."""
+
+import csv
+import html
+import io
+import json
+import os
+import pty
+import random
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from truearm.claims.result import Result
+from truearm.cli import main
+from truearm.errors import CommandFailed
+from truearm.report.export import cell, csv_text, document, json_text
+from truearm.report.text import PLAIN, markdown, paragraph, rows
+from truearm.study import Study
+from truearm.world.commands import Command
+from truearm.world.processes import Conditions, command_source, measure, run_hook
+
+PIECES = (
+    *(
+        "`",
+        "``",
+        "|",
+        "\\",
+        "\n",
+        "\r",
+        "\t",
+        "\x1b[2J",
+        "\x9b2J",
+        "\x7f",
+        "\u202e",
+        "\u2028",
+        "<b>",
+        "</code>",
+        "&lt;",
+    ),
+    *("=", "+", "-", "@", "*", "_", "[x](y)", "#", " ", "  ", "a", "b", "1", ";", ",", '"', "'", "$x$", "~~"),
+)
+
+
+def names(seed, cases):
+    rng = random.Random(seed)
+    return ["".join(rng.choices(PIECES, k=rng.randrange(1, 6))) + str(i) for i in range(cases)]
+
+
+def result_of(arms):
+    study = Study(arms, max_pulls=len(arms))
+    for pull in study.ask(len(arms)):
+        study.tell(pull, 1.0)
+    study.stop()
+    assert isinstance(study.result, Result)
+    return study.result, study.readings
+
+
+def is_quiet(text):
+    return not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]", text)
+
+
+def shown_in_markdown(written):
+    """Return the name that a cell of a GitHub table shows as code: the rules of the format, in a few lines."""
+    if written.startswith("<code>"):
+        inside = written.removeprefix("<code>").removesuffix("</code>")
+        assert not re.search(r"[`|<>\\*_\[\]~$]", inside)
+        return html.unescape(inside)
+    assert written[0] == written[-1] == "`"
+    inside = written[1:-1]
+    assert "`" not in inside
+    assert not re.search(r"(?<!\\)\||\\\\\|", inside)
+    return inside.replace("\\|", "|")
+
+
+def check_names(arms):
+    result, tapes = result_of(arms)
+    table = markdown(rows(result, PLAIN), paragraph(result, PLAIN))
+    lines = table.split("\n")[2:][2:]
+    assert is_quiet(table)
+    assert len(lines) == len(arms)
+    for line, row in zip(lines, rows(result, PLAIN)[1:], strict=True):
+        assert shown_in_markdown(line.removeprefix("| ").partition(" | 1 | ")[0]) == row.arm
+    text = csv_text(result, [])
+    assert is_quiet(text)
+    found = list(csv.reader(io.StringIO(text)))
+    assert len(found) == len(arms) + 1
+    assert not any(re.match(r"\s*[=+@-]", row[0]) for row in found if not re.fullmatch(r"[-+]?\d+", row[0]))
+    written = json_text(document(result, tapes))
+    assert is_quiet(written)
+    assert json.loads(written)["pulls"]["arms"].keys() == set(arms)
+
+
+def test_names_stay_in_their_cells():
+    check_names(names(1, 60))
+
+
+@pytest.mark.slow
+def test_very_many_names_stay_in_their_cells():
+    for seed in range(40):
+        check_names(names(seed, 100))
+
+
+def test_numbers_stay_numbers_in_csv():
+    assert [cell(x) for x in (-1.5, "-1.5", "+2", "-1e3", None)] == [-1.5, "-1.5", "+2", "-1e3", None]
+    assert [cell(x) for x in ("-x", "+1+1", "@a", " =1", "\uff1d1")] == ["'-x", "'+1+1", "'@a", "' =1", "'\uff1d1"]
+
+
+@pytest.mark.parametrize("how", [(), ("--json",), ("--csv",), ("--markdown",)])
+def test_no_name_reaches_a_terminal_raw(how, tmp_path):
+    log = str(tmp_path / "x.db")
+    arms = ("a\x1b[2J", "b\x9b2J", "c\rd", "e\u202ef")
+    for words in (
+        ("next", log, *(word for arm in arms for word in ("--arm", arm))),
+        ("status", log),
+        ("status", log, "--json"),
+        ("report", log, *how),
+        ("tell", log, "\x1b[2J", "\x9b"),
+        ("report", "x\x1b[2J.db"),
+        ("analyze", "x\x9b2J.csv"),
+    ):
+        shown = CliRunner().invoke(main, list(words)).output
+        assert is_quiet(shown.replace("\t", " ")), words
+
+
+# Bounds on work
+
+
+@pytest.mark.parametrize("stage", ["setup", "prepare", "conclude", "cleanup"])
+def test_a_hook_obeys_the_time_out(stage):
+    with pytest.raises(CommandFailed, match=f"{stage} 'sleep 60' ended with a kill, because it took longer than"):
+        run_hook(Command("sleep 60"), stage, 0.05)
+
+
+def test_hooks_around_a_run_obey_its_time_out():
+    hooks = {"true": Command("sleep 60")}
+    for given in ({"prepare": hooks}, {"conclude": hooks}):
+        source = command_source([Command("true")], conditions=Conditions(timeout=0.2), **given)
+        with pytest.raises(CommandFailed, match=r"0\.2 seconds"):
+            source("true")
+
+
+def test_a_race_whose_setup_hangs_ends_in_words():
+    found = CliRunner().invoke(main, ["race", "--timeout", "0.1", "-s", "sleep 60", "-r", "2", "true", "echo"])
+    assert (found.exit_code, "give it more time, or run it before the race" in found.stderr) == (2, True)
+
+
+def test_processes_that_runs_leave_behind_are_told_of():
+    assert measure(Command("sleep 1 & true")).left_behind
+    assert not measure(Command("sleep 0.01 & wait")).left_behind
+    found = CliRunner().invoke(main, ["race", "-r", "2", "sleep 1 & true", "echo"])
+    assert "2 runs of sleep 1 & true left processes running" in " ".join(found.stdout.split())
+
+
+def test_who_waits_for_a_race_is_told_so(tmp_path):
+    truearm, null = [sys.executable, "-m", "truearm.cli"], subprocess.DEVNULL
+    busy = [*truearm, "race", "--save", "x.db", "--max-time", "60", "sleep 0.1", "sleep 0.1 "]
+    with subprocess.Popen(busy, cwd=tmp_path, stdout=null, stderr=null) as race:
+        while not (tmp_path / "x.db").exists():
+            time.sleep(0.02)
+        asking = [*truearm, "next", "x.db"]
+        with subprocess.Popen(asking, cwd=tmp_path, stdout=null, stderr=subprocess.PIPE, text=True) as waiting:
+            said = waiting.stderr.readline()
+            race.send_signal(signal.SIGINT)
+            assert waiting.wait(60) == 0
+    assert "Waiting: another process is at work on x.db" in said
+
+
+def cursor_after(words, wait, requests):
+    """Run a race on a terminal, ask it to end some time after it hid the cursor, and return what it wrote."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = "xterm"
+        os.execv(sys.executable, [sys.executable, "-m", "truearm.cli", *words])
+    written, hidden, sent, deadline = b"", None, 0, time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.001)[0]:
+            try:
+                written += os.read(terminal, 1 << 16)
+            except OSError:
+                break
+        if hidden is None and b"\x1b[?25l" in written:
+            hidden = time.monotonic()
+        if hidden is not None and sent < len(requests) and time.monotonic() >= hidden + wait + 0.003 * sent:
+            os.kill(pid, requests[sent])
+            sent += 1
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return written
+
+
+def check_cursor(seed, cases):
+    rng = random.Random(seed)
+    for _ in range(cases):
+        wait = rng.choice([0.0, rng.random() * 0.02, rng.random() * 0.3])
+        requests = [rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP])] * rng.choice([1, 1, 2])
+        written = cursor_after(("race", "sleep 0.002", "sleep 0.0021"), wait, requests)
+        assert written.rfind(b"\x1b[?25h") > written.rfind(b"\x1b[?25l"), (wait, requests, written[-300:])
+        assert b"Traceback" not in written, written[-500:]
+
+
+def test_the_cursor_comes_back_after_an_interrupt():
+    check_cursor(seed=1, cases=2)
+
+
+@pytest.mark.slow
+def test_the_cursor_comes_back_after_every_interrupt():
+    check_cursor(seed=2, cases=120)
