@@ -29,10 +29,20 @@ from truearm.evidence import (
     p_value_of,
 )
 from truearm.evidence.control import Method, check_method
-from truearm.evidence.sample import Sample
+from truearm.evidence.sample import Sample, within
 from truearm.evidence.serial import Serial
+from truearm.evidence.shifts import empty
 from truearm.evidence.units import Units
-from truearm.problem import Contamination, Design, Missing, Problem, Tolerance, check_arms, check_design
+from truearm.problem import (
+    Contamination,
+    Design,
+    Missing,
+    Problem,
+    Tolerance,
+    check_arms,
+    check_between,
+    check_design,
+)
 from truearm.world.frames import Collected, collect
 
 Floats = NDArray[np.float64]
@@ -83,6 +93,8 @@ class Analysis(Result):
     """More readings per arm that would decide, if they look like these: an estimate. None: no number would."""
     missing: Mapping[str, int]
     """Cells without a value, per arm."""
+    outside: Mapping[str, int]
+    """Readings outside the plausible range, per arm."""
     few: Mapping[str, int]
     """Arms left that have so few readings that no values of theirs could decide, and how many they have."""
     units: Units | None = None
@@ -99,7 +111,8 @@ class Analysis(Result):
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the answer, one sentence each."""
         asked = answers.tiers(self.tiers, self.problem.delta)
-        return (*asked, *wording.notes(self.missing, self.few, self.needed, self, self.units))
+        outside = answers.outside(self.outside, self.problem.between)
+        return (*asked, *outside, *wording.notes(self.missing, self.few, self.needed, self, self.units))
 
     def __str__(self) -> str:
         return " ".join((wording.summary(self), *self.notes))
@@ -114,6 +127,7 @@ class Analysis(Result):
             "contests": contests,
             "needed": None if self.needed is None else dict(self.needed),
             "missing": dict(self.missing),
+            "outside": dict(self.outside),
             "few": dict(self.few),
             "units": to_plain(self.units),
             "tiers": to_plain(self.tiers),
@@ -133,6 +147,7 @@ class Analysis(Result):
             contests=tuple(contests),
             needed=data["needed"],
             missing=dict(data["missing"]),
+            outside=dict(data["outside"]),
             few=dict(data["few"]),
             units=from_plain(Units | None, data["units"], "units"),
             tiers=from_plain(Tiers | None, data["tiers"], "tiers"),
@@ -157,6 +172,7 @@ def analyze(
     goal: Literal["max", "min"] = "max",
     design: Design = "sequential",
     missing: Missing = "worst",
+    between: tuple[float, float] | None = None,
     dependent_arms: bool = False,
     pairs: bool = False,
     control: str | None = None,
@@ -183,6 +199,9 @@ def analyze(
     missing
         Cells without a value count at their worst ("worst"), or as bad readings that eps covers, by your promise
         that they are missing for reasons that have nothing to do with their value ("independent"; evidence T8).
+    between
+        The lowest and the highest plausible reading: those outside are bad ones that eps covers, by your promise
+        that they left the range for reasons that have nothing to do with their true value (extensions E2).
     dependent_arms
         Set when readings of different arms move together; sequential design only.
     pairs
@@ -216,6 +235,7 @@ def analyze(
         goal=goal,
         dependent_arms=dependent_arms,
         missing=missing,
+        between=check_between(between),
     )
     asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
     return _analyzed(problem, collected, design, asked)
@@ -231,12 +251,21 @@ def _checked(tapes: Mapping[str, Floats]) -> dict[str, Floats]:
 
 
 def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]:
+    plausible = empty(problem, "").plausible
+
     def sample(tape: Floats) -> Sample:
         values = problem.sign * tape
         values.sort()
         known = values[: values.searchsorted(np.nan)]  # NaN comes last
         known.flags.writeable = False
-        return Sample(known, tape.size - known.size, worst=problem.missing == "worst")
+        inside = known if plausible is None else within(known, plausible)
+        return Sample(
+            inside,
+            tape.size - known.size,
+            worst=problem.missing == "worst",
+            plausible=plausible,
+            outside=known.size - inside.size,
+        )
 
     columns = list(tapes.values())
     if sum(tape.size for tape in columns) < _MANY:
@@ -292,6 +321,7 @@ def _analyzed(problem: Problem, collected: Collected, design: Design, asked: _As
         contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),
         needed=needed,
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
+        outside={arm: sample.outside for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         few=_few(judge, result),
         units=collected.units,
         tiers=tiers,

@@ -251,6 +251,28 @@ def check_missing(missing: str) -> Missing:
     raise InvalidArgument(msg)
 
 
+def check_between(between: "tuple[float, float] | Interval | None") -> "Interval | None":
+    """Return the plausible range as an interval, or say why it is none.
+
+    Examples
+    --------
+    >>> check_between((0, 1000))
+    Interval(low=0.0, high=1000.0)
+    """
+    if between is None:
+        return None
+    remedy = "give the lowest and the highest plausible reading, such as (0, 1000)"
+    ends = tuple(between) if isinstance(between, list | tuple) else ()
+    if len(ends) != 2:
+        msg = f"between must be two numbers, but got {between!r:.80}; {remedy}"
+        raise InvalidArgument(msg)
+    low, high = (as_number(f"between[{i}]", end, remedy) for i, end in enumerate(ends))
+    if not low < high:
+        msg = f"between must rise from its first number to its second, but got {between!r}; {remedy}"
+        raise InvalidArgument(msg)
+    return Interval(low, high)
+
+
 class Interval(NamedTuple):
     """A closed interval; an infinite end says that the readings bound nothing on that side.
 
@@ -460,6 +482,8 @@ class Problem:
     dependent_arms: bool = False
     missing: Missing = "worst"  # a pull that fails may fail because of what it would have said (evidence T8)
     handicap: Handicap | None = None
+    between: Interval | None = None
+    """Where readings may lie; those outside are bad, for reasons unrelated to their true value (extensions E2)."""
     at_least: float | None = None
     """Compare arms by the share of readings that are at least this."""
     at_most: float | None = None
@@ -477,6 +501,13 @@ class Problem:
         check_missing(self.missing)
         if self.handicap is not None and self.handicap.arm not in self.arms:
             msg = f"handicap must name an arm, but got {self.handicap.arm!r}; the arms are {', '.join(self.arms)}"
+            raise InvalidArgument(msg)
+        object.__setattr__(self, "between", check_between(self.between))
+        if self.between is not None and self.contamination is None:
+            msg = (
+                f"between={tuple(self.between)} says which readings are bad, and contamination=None that nobody "
+                "knows how many may be; give a bound, such as contamination=0.05, or leave between out"
+            )
             raise InvalidArgument(msg)
         self._check_share()
 

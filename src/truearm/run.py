@@ -52,6 +52,7 @@ def find_best(
     regularity: Regularity | None = None,
     dependent_arms: bool = False,
     missing: Missing = "worst",
+    between: tuple[float, float] | None = None,
     seed: int | None = None,
 ) -> Result:
     """Pull arms until it is known which has the best true median, and return what is known.
@@ -61,7 +62,9 @@ def find_best(
     arms
         For each arm a function without arguments that returns one reading. Successive calls must be fresh,
         independent draws of that arm (docs/assumptions.md).
-    delta, contamination, tolerance, quantile, goal, policy, max_pulls, regularity, dependent_arms, missing, seed
+    delta, contamination, tolerance, quantile, goal, policy, max_pulls, regularity, dependent_arms, missing
+        As in `Study`.
+    between, seed
         As in `Study`.
     max_seconds
         Budget of time; what is known then is returned as `exhausted`. Pulls in progress are not interrupted.
@@ -107,6 +110,7 @@ def find_best(
         regularity=regularity,
         dependent_arms=dependent_arms,
         missing=missing,
+        between=between,
         seed=seed,
     )
     with _opened(store) as log:

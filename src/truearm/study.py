@@ -52,6 +52,7 @@ from truearm.problem import (
     Tolerance,
     as_number,
     check_arms,
+    check_between,
     check_count,
 )
 
@@ -125,6 +126,9 @@ class Study:
     missing
         How a missing reading (NaN) counts: at its worst, or ("independent") as one of the bad readings, by your
         promise that failing has nothing to do with the value.
+    between
+        The lowest and the highest plausible reading: those outside are bad ones, by your promise that they left
+        the range for reasons that have nothing to do with their true value. They are logged as they were told.
     policy
         "toptwo", "elimination", "uniform", "lucb", or a policy object.
     max_pulls
@@ -158,6 +162,7 @@ class Study:
         regularity: Regularity | None = None,
         dependent_arms: bool = False,
         missing: Missing = "worst",
+        between: tuple[float, float] | None = None,
         seed: int | None = None,
     ) -> None:
         problem = Problem(
@@ -170,6 +175,7 @@ class Study:
             regularity=regularity,
             dependent_arms=dependent_arms,
             missing=missing,
+            between=check_between(between),
         )
         self._begin(problem, policy, max_pulls, seed)
 

@@ -3,15 +3,15 @@
 A friend of `wording`, from which the parts of sentences come. Nothing is computed here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_FLOOR
 
 from truearm.claims.result import Control, Result
 from truearm.claims.tiers import Tiers
-from truearm.claims.wording import PLAIN, Voice, amount, bad, count, name_of, names, percent
-from truearm.problem import Contamination
+from truearm.claims.wording import PLAIN, Voice, amount, bad, count, name_of, names, percent, span
+from truearm.problem import Contamination, Interval
 
-_NAMED = 8  # tiers told one by one in a sentence; more are counted
+_NAMED = 8  # tiers and arms told one by one in a sentence; more are counted
 
 
 def control(result: Result, voice: Voice = PLAIN) -> list[str]:
@@ -109,3 +109,21 @@ def tiers(found: Tiers | None, delta: float) -> list[str]:
         else []
     )
     return [head, *skipped]
+
+
+def outside(found: Mapping[str, int], between: Interval | None) -> list[str]:
+    """Return how many readings lie outside the plausible range, and of whom.
+
+    Examples
+    --------
+    >>> outside({"A": 3, "B": 0}, Interval(0.0, 1000.0))
+    ['3 readings outside 0 to 1,000 count as bad ones (A 3).']
+    """
+    total = sum(found.values())
+    if between is None or not total:
+        return []
+    where = [f"{name_of(arm)} {count(n)}" for arm, n in found.items() if n]
+    more = [f"{count(len(where) - _NAMED)} other arms"] if len(where) > _NAMED else []
+    some = f"{count(total)} reading{'s' * (total > 1)} outside {span(between)}"
+    fate = "count as bad ones" if total > 1 else "counts as a bad one"
+    return [f"{some} {fate} ({', '.join([*where[:_NAMED], *more])})."]

@@ -20,7 +20,7 @@ from truearm.evidence.control import Method
 from truearm.evidence.levels import log_threshold
 from truearm.evidence.moments import moments
 from truearm.evidence.sample import EMPTY, Sample
-from truearm.evidence.shifts import oriented
+from truearm.evidence.shifts import empty, oriented
 from truearm.problem import Design, Problem
 
 Floats = NDArray[np.float64]
@@ -55,7 +55,8 @@ class Alarm(NamedTuple):
     """
 
     kind: str
-    """One of "dependence", "missing", "contradiction", "clusters", "confounded", "outliers", "units", "ties"."""
+    """One of "dependence", "missing", "outside", "contradiction", "clusters", "confounded", "outliers", "units",
+    "ties"."""
     arm: str
     """The arm it is about; empty when it is about all of them together."""
     found: int = 0
@@ -226,8 +227,7 @@ def sample_of(tape: Tape, n: int, problem: Problem, arm: str = "") -> Sample:
     """
     head = tape[:n]
     told = head if isinstance(head, np.ndarray) else np.array([v for v in head if v is not None], dtype=np.float64)
-    worst = problem.missing == "worst"
-    return Sample.of(oriented(told, problem, arm), worst=worst).merged([], pending=n - told.size)
+    return empty(problem, arm).merged(oriented(told, problem, arm), pending=n - told.size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

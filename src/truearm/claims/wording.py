@@ -13,7 +13,7 @@ from truearm.claims.result import Arm, Lead, Result
 from truearm.evidence import Judge
 from truearm.evidence.judge import UNDECLARED
 from truearm.evidence.units import Units
-from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
+from truearm.problem import Adversary, Contamination, Handicap, Interval, Problem, Tolerance
 
 _LISTED = 5  # arms named one by one in a sentence; more are counted
 _COMPARED = 3  # rivals whose distance is told in the headline, the nearest
@@ -127,6 +127,23 @@ def interval_ends(low: float, high: float) -> tuple[str, str]:
     width = high - low
     quantum = width / 10 if 0 < width < math.inf else None  # two digits of the width
     return number(low, quantum, ROUND_FLOOR), number(high, quantum, ROUND_CEILING)
+
+
+def span(between: Interval) -> str:
+    """Return the plausible range in words.
+
+    Examples
+    --------
+    >>> span(Interval(0.0, 1000.0)), span(Interval(0.0, math.inf)), span(Interval(-math.inf, 7.5))
+    ('0 to 1,000', '0 or more', '7.5 or less')
+    """
+    if math.isinf(between.high):
+        return f"{number(between.low)} or more"
+    return (
+        f"{number(between.low)} to {number(between.high)}"
+        if math.isfinite(between.low)
+        else (f"{number(between.high)} or less")
+    )
 
 
 class Voice(NamedTuple):
@@ -590,8 +607,16 @@ def alarm(one: Alarm, problem: Problem) -> str:
             if problem.missing == "independent"
             else "they count at their worst, so find out why they fail."
         ),
+        "outside": f"{some} are outside the plausible range{_range(problem)}"
+        f"{' or missing' * (problem.missing == 'independent')}, more than chance explains when {declared}: find "
+        "out why, name a wider range (between), or raise eps.",
         "contradiction": f"No true {name} of {arm} fits its readings when {declared}, because {count(one.found)} "
-        f'of {count(one.n)} are missing: count them at their worst (missing="worst"), or raise eps.',
+        f"of {count(one.n)} are "
+        + (
+            'missing: count them at their worst (missing="worst"), or raise eps.'
+            if problem.between is None
+            else f"missing or outside the plausible range{_range(problem)}: widen it (between), or raise eps."
+        ),
         "outliers": f"{some} lie more than ten robust standard deviations from its median, and {declared}: look "
         "at them, and raise eps unless they are true readings with very heavy tails.",
         "units": f"{count(one.found)} readings of {arm} ({percent(one.found / max(1, one.n))}) lie near "
@@ -605,6 +630,10 @@ def alarm(one: Alarm, problem: Problem) -> str:
         "value cannot be told apart, so record more digits if the instrument has them.",
     }
     return said[one.kind]
+
+
+def _range(problem: Problem) -> str:
+    return "" if problem.between is None else f" {span(problem.between)}"
 
 
 def _declaration(problem: Problem) -> str:
@@ -638,6 +667,7 @@ def assumptions(result: Result) -> tuple[str, ...]:
         "independent and follow one law.",
         _on_dependence(problem),
         _on_missing(problem),
+        *_on_range(problem),
         "A time-out is a reading worse than every value; all arms have the same time limit.",
         *_on_sizes(result),
         *_on_status(result),
@@ -691,6 +721,19 @@ def _on_missing(problem: Problem) -> str:
             "missing readings together are within the declared contamination."
         )
     return "A missing reading counts at its worst: it may be missing because of what it would have said."
+
+
+def _on_range(problem: Problem) -> Iterable[str]:
+    if problem.between is None or problem.contamination is None:
+        return
+    where = f"True readings lie in {span(problem.between)}, so that one outside is bad"
+    if problem.contamination.adversary is Adversary.MALICIOUS:
+        yield f"{where}; such readings are within the declared contamination."
+    else:
+        yield (
+            f"{where}; that it left the range has nothing to do with its true value, and such readings are within "
+            "the declared contamination."
+        )
 
 
 def _on_sizes(result: Result) -> Iterable[str]:

@@ -48,6 +48,7 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
     "number of readings of every arm was chosen in advance.",
 )
 @options.missing_option
+@options.between_option
 @click.option("--dependent-arms", is_flag=True, help="Readings of different arms move together.")
 @click.option("--pairs", is_flag=True, help="Compare every arm with every other.")
 @click.option("--control", metavar="ARM", help="Say which of the other arms are better than this one.")

@@ -10,7 +10,7 @@ import click
 from truearm.cli.setting import HOOKS, Setting, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
-from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance
+from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance, check_between
 from truearm.world.commands import Command, expand, listed, scanned
 from truearm.world.processes import Conditions
 
@@ -29,6 +29,7 @@ class Asked:
     contamination: Contamination | None
     tolerance: Tolerance
     missing: Missing
+    between: tuple[float, float] | None
     warmup: int
     runs: int | None
     min_runs: int | None
@@ -121,6 +122,7 @@ def defined(asked: Asked) -> tuple[Setting, Problem]:
         quantile=asked.quantile,
         goal=goal,
         missing=asked.missing,
+        between=check_between(asked.between),
         handicap=given,
     )
 

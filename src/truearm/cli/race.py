@@ -92,6 +92,7 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     help="Count failed runs as missing readings, at their worst, instead of stopping.",
 )
 @options.missing_option
+@options.between_option
 @click.option("--seed", type=int, help="Seed of the order of runs inside a batch; recorded in any case.")
 @click.option("--save", type=_NEW_FILE, metavar="FILE", help="Log every reading in FILE.")
 @click.option("--resume", type=click.Path(dir_okay=False), metavar="FILE", help="Go on with the race in FILE.")

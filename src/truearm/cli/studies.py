@@ -34,6 +34,7 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option
+@options.between_option
 @click.option("--seed", type=int, help="Shuffle the pulls inside a batch.")
 @options.json_option
 @click.pass_context
@@ -70,7 +71,7 @@ def _begin(file: str, arms: tuple[str, ...], chosen: dict[str, Any]) -> None:
 
 
 def _check_fixed(ctx: click.Context) -> None:
-    for name in ("goal", "quantile", "delta", "contamination", "tolerance", "seed"):
+    for name in ("goal", "quantile", "delta", "contamination", "tolerance", "between", "seed"):
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             msg = f"--{name} was fixed when the study began; leave it out"
             raise click.UsageError(msg)

@@ -85,7 +85,7 @@ def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) 
 def _seen(sample: Sample, level: float) -> float:
     if not sample.missing:
         return sample.quantile(level)
-    bottom = sample.missing - sample.idle
+    bottom = sample.bottom
     return sample.at(max(1, math.ceil(level * (sample.size + bottom) - 1e-9)) - bottom)
 
 
@@ -223,15 +223,13 @@ class Judge(ABC):
 
     @property
     def refuted(self) -> tuple[int, ...]:
-        """The arms with more missing readings than eps explains, where they are promised to be among the bad ones.
+        """The arms with more readings than eps explains that are bad by promise: missing, or outside the range.
 
         Although the promise holds an arm is ever listed with probability at most `FALSE_ALARM` (audit 2.C, Ville).
         """
-        if self.problem.missing == "worst":
-            return ()
         allowed = (self.problem.contamination or UNDECLARED).eps
         bar = math.log(len(self.samples) / FALSE_ALARM)
-        return tuple(i for i, s in enumerate(self.samples) if exceeds(s.missing, s.n, allowed, bar))
+        return tuple(i for i, s in enumerate(self.samples) if s.idle and exceeds(s.idle, s.n, allowed, bar))
 
     def under(self, adversary: Adversary) -> Self:
         """Return the judge under another adversary; what it is asked at then comes as levels (evidence T6)."""
@@ -629,7 +627,7 @@ class QuantileJudge(Judge):
         bottom = np.asarray(sequential_rank(counts, 1 - self.levels.high, share))
         # pending pulls may turn out either way, so they are high for the upper bound and low for the lower one;
         # missing readings are what they count as: at the bottom and at the top, or on neither side
-        upper = [s.at(int(r) - (s.missing - s.idle)) for s, r in zip(samples, top, strict=True)]
+        upper = [s.at(int(r) - s.bottom) for s, r in zip(samples, top, strict=True)]
         reached = np.array([s.at(int(r) - s.idle - s.pending) for s, r in zip(samples, bottom, strict=True)])
         lower = worsened(reached, self.problem.tolerance, self.problem.sign).tolist()
         return all(

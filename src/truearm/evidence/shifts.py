@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from truearm.evidence.cuts import Evidence, pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
-from truearm.problem import Problem, Tolerance
+from truearm.problem import Interval, Problem, Tolerance
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +72,21 @@ def oriented(values: Floats, problem: Problem, arm: str) -> Floats:
     turned: Floats = problem.sign * values
     given = problem.handicap
     return turned if given is None or given.arm != arm else worsened(turned, given.tolerance, problem.sign)
+
+
+def empty(problem: Problem, arm: str) -> Sample:
+    """Return the sample of an arm before its first reading: it knows how the problem counts readings.
+
+    Examples
+    --------
+    >>> sample = empty(Problem(arms=("A",), goal="min", between=(0, 10)), "A").merged([-3.0, -12.0])
+    >>> sample.n, sample.size, sample.outside
+    (2, 1, 1)
+    """
+    plausible = None
+    if problem.between is not None:  # `oriented` may turn it around, and moves it with the readings
+        plausible = Interval(*np.sort(oriented(np.array(problem.between), problem, arm)).tolist())
+    return Sample.of([], worst=problem.missing == "worst", plausible=plausible)
 
 
 def as_measured(sample: Sample, problem: Problem, arm: str) -> Sample:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.claims.certificate import Verdict
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import Problem
 
 State = TypeVar("State")
@@ -112,6 +112,21 @@ class Standing(NamedTuple):
             own += pulls[arm] * growth
             leader = max(leader, pulls[self.leader or arm] * growth)
         return own + leader
+
+
+def check_no_range(problem: Problem, policy: str) -> None:
+    """Refuse a plausible range, for policies whose estimates know only missing readings.
+
+    Examples
+    --------
+    >>> check_no_range(Problem(arms=("A", "B"), between=(0, 10)), "lucb")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.OutOfReach: policy 'lucb' takes no plausible range; leave between out, or use policy 'toptwo'
+    """
+    if problem.between is not None:
+        msg = f"policy {policy!r} takes no plausible range; leave between out, or use policy 'toptwo'"
+        raise OutOfReach(msg)
 
 
 def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own
