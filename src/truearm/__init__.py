@@ -5,6 +5,7 @@ from typing import Any
 
 from truearm import bounds, evidence, families
 from truearm.bounds import lower as lower_bounds
+from truearm.claims.audit import Audit, audit
 from truearm.claims.certificate import Certificate, Status
 from truearm.claims.result import Result
 from truearm.errors import (
@@ -16,6 +17,7 @@ from truearm.errors import (
     VerificationError,
 )
 from truearm.evidence import breakdown, is_better
+from truearm.evidence.audit import least_eps
 from truearm.evidence.intervals import (
     identification,
     mad_interval,
@@ -47,6 +49,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module or a function
 __all__ = [
     "Adversary",
     "ArmFailed",
+    "Audit",
     "Certificate",
     "Contamination",
     "Interval",
@@ -64,6 +67,7 @@ __all__ = [
     "TruearmError",
     "VerificationError",
     "analyze",
+    "audit",
     "bounds",
     "breakdown",
     "evidence",
@@ -72,6 +76,7 @@ __all__ = [
     "identification",
     "is_better",
     "lab",
+    "least_eps",
     "lower_bounds",
     "mad_interval",
     "median_interval",

@@ -21,6 +21,7 @@ from truearm.claims.certify import certify
 from truearm.claims.control import check_control, claims_of
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
+from truearm.claims.support import supported
 from truearm.claims.tiers import Tiers, tiers_of
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
@@ -309,6 +310,7 @@ def _analyzed(problem: Problem, collected: Collected, design: Design, asked: _As
     if asked.control is not None and not doubts:
         verdict = replace(verdict, control=claims_of(judge, asked.control, asked.method))
     result = certify(problem, tapes, verdict, design=design, samples=judge.samples)
+    result = supported(result, tapes) if collected.ordered else result
     doubtful = result.status is Status.DOUBTFUL
     tiers = tiers_of(judge, ranking) if asked.tiers and not doubtful else None
     if tiers is not None:

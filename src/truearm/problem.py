@@ -5,9 +5,9 @@ Inside the house bigger is better; `goal="min"` is a sign flip and q -> 1-q wher
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from truearm.errors import InvalidArgument
 
@@ -321,6 +321,8 @@ class Contamination:
         Whether the adversary is blind to the future. None follows the paper: the oblivious adversary is
         causal, the prescient and the malicious one are not. An attacker in life is causal, which lowers
         the evidence needed (evidence T1, T4).
+    error
+        How likely the bound itself is wrong, where it comes from an audit: it adds to every delta.
 
     Examples
     --------
@@ -340,9 +342,12 @@ class Contamination:
     eps: float
     adversary: Adversary = Adversary.OBLIVIOUS
     causal: bool | None = None
+    error: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", check_eps(self.eps))
+        if self.error:
+            check_delta(self.error, "error")
         object.__setattr__(self, "adversary", check_adversary(self.adversary))
         if self.causal not in (None, True, False):
             msg = f"causal must be True, False or None, but got {self.causal!r}"
@@ -363,8 +368,8 @@ class Contamination:
         return not self.causal
 
     @classmethod
-    def of(cls, value: "float | Contamination | None") -> "Contamination | None":
-        """Read what every `contamination=` argument takes: None, a fraction, or a Contamination.
+    def of(cls, value: "float | Contamination | Bounded | None") -> "Contamination | None":
+        """Read what every `contamination=` argument takes: None, a fraction, a Contamination, or an audit.
 
         Examples
         --------
@@ -375,7 +380,16 @@ class Contamination:
         """
         if value is None or isinstance(value, Contamination):
             return value
-        return cls(value)
+        found = getattr(value, "contamination", None)  # an audit
+        return found if isinstance(found, Contamination) else cls(value)  # type: ignore[arg-type]
+
+
+class Bounded(Protocol):
+    """What an audit returns: it holds a bound on the bad readings."""
+
+    @property
+    def contamination(self) -> Contamination:
+        """The bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -552,6 +566,17 @@ class Problem:
         ('quantile', 'share')
         """
         return "quantile" if self.at_least is None and self.at_most is None else "share"
+
+    @property
+    def error(self) -> float:
+        """How likely what is certified is wrong: delta, and what an audit of eps adds (extensions E5).
+
+        Examples
+        --------
+        >>> Problem(arms=("A", "B"), contamination=Contamination(0.04, error=0.01)).error
+        0.060000000000000005
+        """
+        return self.delta if self.contamination is None else min(1.0, self.delta + self.contamination.error)
 
     @property
     def censored(self) -> float:

@@ -23,6 +23,7 @@ from truearm.claims.certificate import SIDE_BY_SIDE, Alarm, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
+from truearm.claims.support import supported
 from truearm.errors import InvalidArgument, ProtocolError
 from truearm.events import (
     COUNTED,
@@ -271,7 +272,7 @@ class Study:
         if self._result is None and self._verdict is not None:
             readings = self.readings
             found = certify(self.problem, readings, self._verdict, noticed=self._noticed)
-            self._result = replace(found, readings=readings)
+            self._result = replace(supported(found, readings), readings=readings)
         return self._result
 
     def ask(self, n: int | None = None) -> list[Pull]:

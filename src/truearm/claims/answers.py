@@ -4,8 +4,9 @@ A friend of `wording`, from which the parts of sentences come. Nothing is comput
 """
 
 from collections.abc import Iterator, Mapping
-from decimal import ROUND_FLOOR
+from decimal import ROUND_CEILING, ROUND_FLOOR
 
+from truearm.claims.audit import Audit
 from truearm.claims.result import Control, Result
 from truearm.claims.tiers import Tiers
 from truearm.claims.wording import PLAIN, Voice, amount, bad, count, name_of, names, percent, span
@@ -52,7 +53,7 @@ def _are(arms: tuple[str, ...]) -> str:
 
 
 def _share(result: Result) -> str:
-    return percent(1 - result.problem.delta, ROUND_FLOOR, 4)
+    return percent(1 - result.problem.error, ROUND_FLOOR, 4)
 
 
 def _sure(result: Result, asked: Control, voice: Voice) -> Iterator[str]:
@@ -127,3 +128,23 @@ def outside(found: Mapping[str, int], between: Interval | None) -> list[str]:
     some = f"{count(total)} reading{'s' * (total > 1)} outside {span(between)}"
     fate = "count as bad ones" if total > 1 else "counts as a bad one"
     return [f"{some} {fate} ({', '.join([*where[:_NAMED], *more])})."]
+
+
+def audited(found: Audit) -> str:
+    """Return what an audit says of the share of bad readings.
+
+    Examples
+    --------
+    >>> from truearm.claims.audit import audit
+    >>> audited(audit([60, 80], [0, 1], delta=0.01)).split(":")[0]
+    'At most 13.8% of the readings of each arm are bad (99% sure)'
+    """
+    each = " of each arm" * (found.arms > 1)
+    seen = f"{count(sum(found.bad))} of {count(sum(found.checked))} checked readings"
+    seen += each * (len(found.checked) == 1)
+    were = "was" if sum(found.bad) == 1 else "were"
+    return (
+        f"At most {percent(found.eps, ROUND_CEILING)} of the readings{each} are bad "
+        f"({percent(1 - found.delta, ROUND_FLOOR, 4)} sure): {seen} {were}. What is certified with this bound is "
+        f"wrong with a chance of at most delta + {percent(found.delta, ROUND_CEILING)}."
+    )

@@ -56,7 +56,7 @@ class Alarm(NamedTuple):
 
     kind: str
     """One of "dependence", "missing", "outside", "contradiction", "clusters", "confounded", "outliers", "units",
-    "ties"."""
+    "unsupported", "ties"."""
     arm: str
     """The arm it is about; empty when it is about all of them together."""
     found: int = 0

@@ -298,7 +298,7 @@ def _only_arm(result: Result) -> list[str]:
 
 
 def _sure(problem: Problem) -> str:
-    return percent(1 - problem.delta, ROUND_FLOOR, 4)
+    return percent(1 - problem.error, ROUND_FLOOR, 4)
 
 
 def _standing(result: Result, arm: Arm) -> str:
@@ -626,6 +626,9 @@ def alarm(one: Alarm, problem: Problem) -> str:
         f"name that column as the unit (unit={one.detail!r}, --unit) and they count as one.",
         "confounded": f"Each arm has a single {name_of(one.detail)!r} of its own, so nothing tells a difference "
         f"of arms from one of {name_of(one.detail)!r}: measure every arm in several.",
+        "unsupported": f"The readings of {arm} changed while they were taken: {count(one.found)} or more of "
+        f"{count(one.n)} are bad, or it did not stay what it was; but the decision holds only for a share of up "
+        f"to {one.detail} bad readings, so it is not supported. Find out what changed.",
         "ties": f"{some} equal its {name}{''.join(f' {number(x)}' for x in one.values)}: arms that share this "
         "value cannot be told apart, so record more digits if the instrument has them.",
     }
@@ -699,6 +702,12 @@ def _on_contamination(problem: Problem) -> Iterable[str]:
             "Which readings are bad, and what they say, does not depend on the true readings (oblivious)."
             if c.adversary is Adversary.OBLIVIOUS
             else "Which readings are bad does not depend on the true readings; what they say may (prescient)."
+        )
+    if c.error:
+        yield (
+            "That bound comes from an audit and is wrong with probability at most "
+            f"{percent(c.error, ROUND_CEILING)}, which adds to every error probability; readings to check were "
+            "drawn at random after they were recorded."
         )
     if c.adversary is not Adversary.OBLIVIOUS:
         yield (

@@ -11,6 +11,7 @@ from truearm.errors import TruearmError
 _VERBS = {
     "race": "race",
     "analyze": "analyze",
+    "audit": "audit",
     "plan": "plan",
     "simulate": "simulate",
     "next": "studies",
