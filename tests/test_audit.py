@@ -57,7 +57,7 @@ def test_the_bound_covers():
         assert missed <= 0.05
 
 
-@pytest.mark.parametrize("eps", [0.02, 0.1])
+@pytest.mark.parametrize("eps", [0.05, 0.2])
 def test_the_bound_covers_whenever_one_stops(eps):
     """Along 2,000 tapes of 150 checks the truth is ever excluded in at most 0.05 of them, plus four errors."""
     rng = np.random.default_rng(0)

@@ -26,6 +26,7 @@ from truearm.evidence.intervals import (
     quantile_interval,
 )
 from truearm.evidence.moments import moments
+from truearm.policies.control import AgainstControl
 from truearm.policies.partial import PartialIdentification
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity, Tolerance
@@ -48,6 +49,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module or a function
 
 __all__ = [
     "Adversary",
+    "AgainstControl",
     "ArmFailed",
     "Audit",
     "Certificate",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from truearm.analysis import Analysis, analyze
-from truearm.claims.certificate import DECIDED, Status
+from truearm.claims.certificate import Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import count, interval_ends, name_of, number, percent, target_name
 from truearm.cli import options
@@ -95,15 +95,8 @@ def analyze_command(
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     if found.status is Status.DOUBTFUL:
         sys.exit(DOUBTFUL)
-    if not _answered(found):
+    if not found.answered:
         sys.exit(UNDECIDED)
-
-
-def _answered(found: Analysis) -> bool:
-    """Tell whether what was asked has an answer: a best arm, or one that beats the control, or none that does."""
-    if found.control is None:
-        return found.status in DECIDED
-    return bool(found.control.named("better")) or found.control.settled
 
 
 def told(found: Analysis) -> str:

@@ -35,7 +35,8 @@ class Asked:
     min_runs: int | None
     max_runs: int | None
     max_time: float | None
-    baseline: str | None
+    control: str | None
+    fdr: bool
     setup: tuple[str, ...]
     prepare: tuple[str, ...]
     conclude: tuple[str, ...]
@@ -87,6 +88,14 @@ class Asked:
                 "--fail-unless-best and --fail-if-worse-than with a tolerance are two questions; race twice",
             ),
             (
+                self.fdr and self.control is None,
+                "--fdr is about commands that beat a control; name it with --control",
+            ),
+            (
+                self.control is not None and self.fail_if_worse_than and self.tolerance,
+                "--control and --fail-if-worse-than with a tolerance are two questions; race twice",
+            ),
+            (
                 self.metric == "stdout" and self.goal is None and not self.resume,
                 "--metric stdout needs --goal max or --goal min: only you know which number is better",
             ),
@@ -109,7 +118,7 @@ def defined(asked: Asked) -> tuple[Setting, Problem]:
     """Return the race that was asked for: what is run, and what is to be decided."""
     goal, gate, tolerance = asked.goal or "min", asked.fail_if_worse_than, asked.tolerance
     setting = _setting(asked)
-    for name in (asked.baseline, asked.fail_unless_best, gate):
+    for name in (asked.control, asked.fail_unless_best, gate):
         in_race(name, setting)
     given = Handicap(gate, tolerance) if gate is not None and tolerance else None
     setting = replace(setting, guard=gate)

@@ -269,6 +269,11 @@ class Judge(ABC):
     def looks(self, arm: int) -> float:
         """Return how good an arm looks: what is compared, as observed; bigger is better."""
 
+    def optimism(self, arm: int, pulls: int) -> float:
+        """Return how good an arm may look after so many pulls of all arms: who looks best here is pulled next."""
+        slack = 0.5 * math.sqrt(0.5 * math.log(4 * pulls) / max(1, self.samples[arm].n))  # extensions D1
+        return self.looks(arm) + slack  # as of a share; other targets have their own scale
+
     def observed(self, arm: int) -> float:
         """Return the same in the user's units."""
         return self.problem.sign * self.looks(arm)
@@ -568,6 +573,12 @@ class QuantileJudge(Judge):
     def better(self, one: int, other: int, *, enough: float | None = None) -> Evidence:
         """Return the pair's evidence that one arm is strictly better than another."""
         return self._measure()(self.samples[one], self.samples[other], self.levels, closed=True, enough=enough)
+
+    def optimism(self, arm: int, pulls: int) -> float:
+        """Return the reading at an upper rank, above which an arm's quantile is not likely."""
+        sample = self.samples[arm]
+        slack = 0.5 * math.sqrt(0.5 * sample.n * math.log(4 * pulls))  # extensions D1
+        return sample.at(math.ceil(self.problem.level * sample.n + slack) - sample.idle)
 
     def pair_bounds(self) -> tuple[Floats, Floats]:
         """Return lower and upper bounds of `better` for all pairs at once, the row's arm over the column's."""

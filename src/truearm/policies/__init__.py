@@ -139,8 +139,8 @@ def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each 
     >>> by_name("best")
     Traceback (most recent call last):
         ...
-    truearm.errors.InvalidArgument: policy must be one of 'elimination', 'lucb', 'toptwo', 'uniform' or a policy
-    object, but got 'best'
+    truearm.errors.InvalidArgument: policy must be one of 'control', 'elimination', 'lucb', 'toptwo', 'uniform' or
+    a policy object, but got 'best'
     """
     if name not in _CLASSES:
         names = ", ".join(repr(known) for known in sorted(_CLASSES))
@@ -169,4 +169,10 @@ def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:
     raise InvalidArgument(msg)
 
 
-_CLASSES = {"elimination": "Elimination", "lucb": "Lucb", "toptwo": "TopTwo", "uniform": "Uniform"}
+_CLASSES = {
+    "control": "AgainstControl",
+    "elimination": "Elimination",
+    "lucb": "Lucb",
+    "toptwo": "TopTwo",
+    "uniform": "Uniform",
+}
