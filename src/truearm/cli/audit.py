@@ -35,8 +35,8 @@ def audit_command(
     """Return a valid --contamination from readings that were checked: CHECKED of each arm, BAD of them bad.
 
     \b
-    truearm audit 100 1                        100 readings checked, 1 of them bad
-    truearm audit 59 0 --design fixed          59 were to be checked, and all were good
+    truearm audit --arms 3 100 1               100 readings of each of 3 arms checked, 1 of them bad
+    truearm audit --design fixed 59 0          59 were to be checked, and all were good
 
     Draw the readings to check at random after they were recorded.
     """  # noqa: D301 - click wants the control character
