@@ -274,7 +274,7 @@ ALL_LATE = ("-n", "late", "sleep 9", "-n", "later", "sleep 8")
         (*LATE, *ALL_LATE[2:]),
         (*LATE, "--goal", "max"),
         (*LATE, "-u", "second", "--quantile", "0.9"),
-        (*LATE, "--baseline", "late"),
+        (*LATE, "--control", "late"),
     ],
 )
 def test_time_outs_are_shown_everywhere(words, tmp_path):
@@ -354,7 +354,7 @@ def test_the_gate_on_a_regression(new, tolerance, code):
 
 
 def test_the_baseline_question_is_answered():
-    found = race(*NUMBERS, "--baseline", "low")
+    found = race(*NUMBERS, "--control", "low")
     assert "high is better than low." in found.stdout
     reference = race("--metric", "stdout", "--goal", "max", "--reference", "echo 1", "-n", "high", "echo 2")
     assert "high is better than echo 1." in reference.stdout
@@ -366,7 +366,8 @@ def test_the_baseline_question_is_answered():
         ((), "give two commands or more"),
         (("true",), "a race needs two commands"),
         (("true", "true"), "different names with -n"),
-        (("true", "false", "--baseline", "x"), "'x' is not in this race"),
+        (("true", "false", "--control", "x"), "'x' is not in this race"),
+        (("true", "false", "--fdr"), "name it with --control"),
         (("true", "false", "--metric", "stdout"), "needs --goal"),
         (("true", "false", "--contamination", "0.7"), "eps must be in [0, 0.5)"),
         (("true", "false", "--max-time", "soon"), "a length of time"),

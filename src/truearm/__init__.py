@@ -5,6 +5,7 @@ from typing import Any
 
 from truearm import bounds, evidence, families
 from truearm.bounds import lower as lower_bounds
+from truearm.claims.audit import Audit, audit
 from truearm.claims.certificate import Certificate, Status
 from truearm.claims.result import Result
 from truearm.errors import (
@@ -16,6 +17,7 @@ from truearm.errors import (
     VerificationError,
 )
 from truearm.evidence import breakdown, is_better
+from truearm.evidence.audit import least_eps
 from truearm.evidence.intervals import (
     identification,
     mad_interval,
@@ -24,6 +26,7 @@ from truearm.evidence.intervals import (
     quantile_interval,
 )
 from truearm.evidence.moments import moments
+from truearm.policies.control import AgainstControl
 from truearm.policies.partial import PartialIdentification
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity, Tolerance
@@ -51,7 +54,9 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module or a function
 
 __all__ = [
     "Adversary",
+    "AgainstControl",
     "ArmFailed",
+    "Audit",
     "Certificate",
     "Contamination",
     "Interval",
@@ -69,6 +74,7 @@ __all__ = [
     "TruearmError",
     "VerificationError",
     "analyze",
+    "audit",
     "bounds",
     "breakdown",
     "evidence",
@@ -77,6 +83,7 @@ __all__ = [
     "identification",
     "is_better",
     "lab",
+    "least_eps",
     "lower_bounds",
     "mad_interval",
     "median_interval",

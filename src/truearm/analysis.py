@@ -21,6 +21,7 @@ from truearm.claims.certify import certify
 from truearm.claims.control import check_control, claims_of
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
+from truearm.claims.support import supported
 from truearm.claims.tiers import Tiers, tiers_of
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
@@ -29,13 +30,23 @@ from truearm.evidence import (
     p_value_of,
 )
 from truearm.evidence.control import Method, check_method
-from truearm.evidence.sample import Sample
+from truearm.evidence.sample import Sample, within
 from truearm.evidence.screen import screened
 from truearm.evidence.serial import Serial
-from truearm.evidence.shifts import oriented
+from truearm.evidence.shifts import empty, oriented
 from truearm.evidence.units import Reduction, Units
 from truearm.evidence.wins import Taped
-from truearm.problem import Contamination, Design, Missing, Problem, Tolerance, check_arms, check_design, goal_for
+from truearm.problem import (
+    Contamination,
+    Design,
+    Missing,
+    Problem,
+    Tolerance,
+    check_arms,
+    check_between,
+    check_design,
+    goal_for,
+)
 from truearm.world.frames import Collected, Roles, collect
 
 Floats = NDArray[np.float64]
@@ -86,6 +97,8 @@ class Analysis(Result):
     """More readings per arm that would decide, if they look like these: an estimate. None: no number would."""
     missing: Mapping[str, int]
     """Cells without a value, per arm."""
+    outside: Mapping[str, int]
+    """Readings outside the plausible range, per arm."""
     few: Mapping[str, int]
     """Arms left that have so few readings that no values of theirs could decide, and how many they have."""
     units: Units | None = None
@@ -102,7 +115,8 @@ class Analysis(Result):
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the answer, one sentence each."""
         asked = answers.tiers(self.tiers, self.problem.delta)
-        return (*asked, *wording.notes(self.missing, self.few, self.needed, self, self.units))
+        outside = answers.outside(self.outside, self.problem.between)
+        return (*asked, *outside, *wording.notes(self.missing, self.few, self.needed, self, self.units))
 
     def __str__(self) -> str:
         return " ".join((wording.summary(self), *self.notes))
@@ -117,6 +131,7 @@ class Analysis(Result):
             "contests": contests,
             "needed": None if self.needed is None else dict(self.needed),
             "missing": dict(self.missing),
+            "outside": dict(self.outside),
             "few": dict(self.few),
             "units": to_plain(self.units),
             "tiers": to_plain(self.tiers),
@@ -136,6 +151,7 @@ class Analysis(Result):
             contests=tuple(contests),
             needed=data["needed"],
             missing=dict(data["missing"]),
+            outside=dict(data["outside"]),
             few=dict(data["few"]),
             units=from_plain(Units | None, data["units"], "units"),
             tiers=from_plain(Tiers | None, data["tiers"], "tiers"),
@@ -163,6 +179,7 @@ def analyze(
     at_most: float | None = None,
     design: Design = "sequential",
     missing: Missing = "worst",
+    between: tuple[float, float] | None = None,
     dependent_arms: bool = False,
     pairs: bool = False,
     control: str | None = None,
@@ -195,6 +212,9 @@ def analyze(
     missing
         Cells without a value count at their worst ("worst"), or as bad readings that eps covers, by your promise
         that they are missing for reasons that have nothing to do with their value ("independent"; evidence T8).
+    between
+        The lowest and the highest plausible reading: those outside are bad ones that eps covers, by your promise
+        that they left the range for reasons that have nothing to do with their true value (extensions E2).
     dependent_arms
         Set when readings of different arms move together; sequential design only.
     pairs
@@ -233,6 +253,7 @@ def analyze(
         dependent_arms=dependent_arms,
         missing=missing,
         rounds=round is not None,
+        between=check_between(between),
     )
     asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
     return _analyzed(problem, collected, design, asked)
@@ -344,13 +365,21 @@ def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]
     if problem.rounds:
         worst = problem.missing == "worst"
         return tuple(Taped.in_rounds(oriented(tape, problem, ""), worst=worst) for tape in tapes.values())
+    plausible = empty(problem, "").plausible
 
     def sample(tape: Floats) -> Sample:
         values = oriented(tape, problem, "")
         values.sort()
         known = values[: values.searchsorted(np.nan)]  # NaN comes last
         known.flags.writeable = False
-        return Sample(known, tape.size - known.size, worst=problem.missing == "worst")
+        inside = known if plausible is None else within(known, plausible)
+        return Sample(
+            inside,
+            tape.size - known.size,
+            worst=problem.missing == "worst",
+            plausible=plausible,
+            outside=known.size - inside.size,
+        )
 
     columns = list(tapes.values())
     if sum(tape.size for tape in columns) < _MANY:
@@ -397,6 +426,7 @@ def _analyzed(
         verdict = replace(verdict, control=claims_of(judge, asked.control, asked.method))
     origin = Origin("analyze", {**asked._asdict(), "ordered": collected.ordered})
     result = certify(problem, tapes, verdict, design=design, samples=judge.samples, origin=origin)
+    result = supported(result, tapes) if collected.ordered else result
     doubtful = result.status is Status.DOUBTFUL
     tiers = tiers_of(judge, ranking) if asked.tiers and not doubtful else None
     if tiers is not None:
@@ -409,6 +439,7 @@ def _analyzed(
         contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),
         needed=needed,
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
+        outside={arm: sample.outside for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         few=_few(judge, result),
         units=collected.units,
         tiers=tiers,

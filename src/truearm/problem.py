@@ -5,9 +5,9 @@ Inside the house bigger is better; `goal="min"` is a sign flip and q -> 1-q wher
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from truearm.errors import InvalidArgument
 
@@ -280,6 +280,28 @@ def check_missing(missing: str) -> Missing:
     raise InvalidArgument(msg)
 
 
+def check_between(between: "tuple[float, float] | Interval | None") -> "Interval | None":
+    """Return the plausible range as an interval, or say why it is none.
+
+    Examples
+    --------
+    >>> check_between((0, 1000))
+    Interval(low=0.0, high=1000.0)
+    """
+    if between is None:
+        return None
+    remedy = "give the lowest and the highest plausible reading, such as (0, 1000)"
+    ends = tuple(between) if isinstance(between, list | tuple) else ()
+    if len(ends) != 2:
+        msg = f"between must be two numbers, but got {between!r:.80}; {remedy}"
+        raise InvalidArgument(msg)
+    low, high = (as_number(f"between[{i}]", end, remedy) for i, end in enumerate(ends))
+    if not low < high:
+        msg = f"between must rise from its first number to its second, but got {between!r}; {remedy}"
+        raise InvalidArgument(msg)
+    return Interval(low, high)
+
+
 class Interval(NamedTuple):
     """A closed interval; an infinite end says that the readings bound nothing on that side.
 
@@ -328,6 +350,8 @@ class Contamination:
         Whether the adversary is blind to the future. None follows the paper: the oblivious adversary is
         causal, the prescient and the malicious one are not. An attacker in life is causal, which lowers
         the evidence needed (evidence T1, T4).
+    error
+        How likely the bound itself is wrong, where it comes from an audit: it adds to every delta.
 
     Examples
     --------
@@ -347,9 +371,12 @@ class Contamination:
     eps: float
     adversary: Adversary = Adversary.OBLIVIOUS
     causal: bool | None = None
+    error: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eps", check_eps(self.eps))
+        if self.error:
+            check_delta(self.error, "error")
         object.__setattr__(self, "adversary", check_adversary(self.adversary))
         if self.causal not in (None, True, False):
             msg = f"causal must be True, False or None, but got {self.causal!r}"
@@ -370,8 +397,8 @@ class Contamination:
         return not self.causal
 
     @classmethod
-    def of(cls, value: "float | Contamination | None") -> "Contamination | None":
-        """Read what every `contamination=` argument takes: None, a fraction, or a Contamination.
+    def of(cls, value: "float | Contamination | Bounded | None") -> "Contamination | None":
+        """Read what every `contamination=` argument takes: None, a fraction, a Contamination, or an audit.
 
         Examples
         --------
@@ -382,7 +409,16 @@ class Contamination:
         """
         if value is None or isinstance(value, Contamination):
             return value
-        return cls(value)
+        found = getattr(value, "contamination", None)  # an audit
+        return found if isinstance(found, Contamination) else cls(value)  # type: ignore[arg-type]
+
+
+class Bounded(Protocol):
+    """What an audit returns: it holds a bound on the bad readings."""
+
+    @property
+    def contamination(self) -> Contamination:
+        """The bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,6 +525,8 @@ class Problem:
     dependent_arms: bool = False
     missing: Missing = "worst"  # a pull that fails may fail because of what it would have said (evidence T8)
     handicap: Handicap | None = None
+    between: Interval | None = None
+    """Where readings may lie; those outside are bad, for reasons unrelated to their true value (extensions E2)."""
     at_least: float | None = None
     """Compare arms by the share of readings that are at least this."""
     at_most: float | None = None
@@ -509,6 +547,13 @@ class Problem:
         if self.handicap is not None and self.handicap.arm not in self.arms:
             msg = f"handicap must name an arm, but got {self.handicap.arm!r}; the arms are {', '.join(self.arms)}"
             raise InvalidArgument(msg)
+        object.__setattr__(self, "between", check_between(self.between))
+        if self.between is not None and self.contamination is None:
+            msg = (
+                f"between={tuple(self.between)} says which readings are bad, and contamination=None that nobody "
+                "knows how many may be; give a bound, such as contamination=0.05, or leave between out"
+            )
+            raise InvalidArgument(msg)
         self._check_rounds()
         self._check_share()
 
@@ -521,6 +566,7 @@ class Problem:
             "quantile": None if self.quantile == 0.5 else self.quantile,
             "at_least": self.at_least,
             "at_most": self.at_most,
+            "between": self.between,
         }
         other = next((name for name, value in others.items() if value is not None), None)
         if self.rounds and other is not None:
@@ -578,6 +624,17 @@ class Problem:
         if self.rounds:
             return "wins"
         return "quantile" if self.at_least is None and self.at_most is None else "share"
+
+    @property
+    def error(self) -> float:
+        """How likely what is certified is wrong: delta, and what an audit of eps adds (extensions E5).
+
+        Examples
+        --------
+        >>> Problem(arms=("A", "B"), contamination=Contamination(0.04, error=0.01)).error
+        0.060000000000000005
+        """
+        return self.delta if self.contamination is None else min(1.0, self.delta + self.contamination.error)
 
     @property
     def censored(self) -> float:

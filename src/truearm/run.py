@@ -54,6 +54,7 @@ def find_best(
     regularity: Regularity | None = None,
     dependent_arms: bool = False,
     missing: Missing = "worst",
+    between: tuple[float, float] | None = None,
     seed: int | None = None,
     rounds: bool = False,
 ) -> Result:
@@ -66,7 +67,7 @@ def find_best(
         independent draws of that arm (docs/assumptions.md).
     delta, contamination, tolerance, quantile, goal, at_least, at_most
         As in `Study`.
-    policy, max_pulls, regularity, dependent_arms, missing, seed, rounds
+    policy, max_pulls, regularity, dependent_arms, missing, between, seed, rounds
         As in `Study`.
     max_seconds
         Budget of time; what is known then is returned as `exhausted`. Pulls in progress are not interrupted.
@@ -114,6 +115,7 @@ def find_best(
         regularity=regularity,
         dependent_arms=dependent_arms,
         missing=missing,
+        between=between,
         seed=seed,
         rounds=rounds,
     )

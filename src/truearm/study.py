@@ -23,6 +23,7 @@ from truearm.claims.certificate import SIDE_BY_SIDE, Alarm, Origin, Status, Tape
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
+from truearm.claims.support import supported
 from truearm.errors import InvalidArgument, ProtocolError
 from truearm.events import (
     COUNTED,
@@ -53,6 +54,7 @@ from truearm.problem import (
     Tolerance,
     as_number,
     check_arms,
+    check_between,
     check_count,
     goal_for,
 )
@@ -138,6 +140,9 @@ class Study:
     missing
         How a missing reading (NaN) counts: at its worst, or ("independent") as one of the bad readings, by your
         promise that failing has nothing to do with the value.
+    between
+        The lowest and the highest plausible reading: those outside are bad ones, by your promise that they left
+        the range for reasons that have nothing to do with their true value. They are logged as they were told.
     policy
         "toptwo", "elimination", "uniform", "lucb", or a policy object.
     max_pulls
@@ -177,6 +182,7 @@ class Study:
         regularity: Regularity | None = None,
         dependent_arms: bool = False,
         missing: Missing = "worst",
+        between: tuple[float, float] | None = None,
         seed: int | None = None,
         rounds: bool = False,
     ) -> None:
@@ -193,6 +199,7 @@ class Study:
             dependent_arms=dependent_arms,
             missing=missing,
             rounds=rounds,
+            between=check_between(between),
         )
         self._begin(problem, policy, max_pulls, seed)
 
@@ -297,7 +304,11 @@ class Study:
         if self._result is None and self._verdict is not None:
             readings = self.readings
             found = certify(self.problem, readings, self._verdict, noticed=self._noticed, origin=self._origin)
-            self._result = replace(found, readings=readings, events=Rows(self._log) if self._overlapping else None)
+            self._result = replace(
+                supported(found, readings),
+                readings=readings,
+                events=Rows(self._log) if self._overlapping else None,
+            )
         return self._result
 
     def ask(self, n: int | None = None) -> list[Pull]:

@@ -44,9 +44,10 @@ def doubts(judge: Judge) -> tuple[Alarm, ...]:
     [('missing', 'B', 30)]
     """
     arms, refuted = judge.problem.arms, judge.refuted
-    missing = [Alarm("missing", arms[i], judge.samples[i].missing, judge.samples[i].n) for i in refuted]
+    kinds = ["outside" if 2 * sample.outside >= sample.idle else "missing" for sample in judge.samples]
+    missing = [Alarm(kinds[i], arms[i], judge.samples[i].idle, judge.samples[i].n) for i in refuted]
     contradicted = [
-        Alarm("contradiction", arms[i], sample.missing, sample.n)
+        Alarm("contradiction", arms[i], sample.missing + sample.outside, sample.n)
         for i, sample in enumerate(judge.samples)
         if i not in refuted and judge.contradicted(i)
     ]

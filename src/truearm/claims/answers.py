@@ -3,15 +3,16 @@
 A friend of `wording`, from which the parts of sentences come. Nothing is computed here.
 """
 
-from collections.abc import Iterator
-from decimal import ROUND_FLOOR
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR
 
+from truearm.claims.audit import Audit
 from truearm.claims.result import Control, Result
 from truearm.claims.tiers import Tiers
-from truearm.claims.wording import PLAIN, Voice, amount, bad, count, name_of, names, percent
-from truearm.problem import Contamination
+from truearm.claims.wording import PLAIN, Voice, amount, bad, count, name_of, names, percent, span
+from truearm.problem import Contamination, Interval
 
-_NAMED = 8  # tiers told one by one in a sentence; more are counted
+_NAMED = 8  # tiers and arms told one by one in a sentence; more are counted
 
 
 def control(result: Result, voice: Voice = PLAIN) -> list[str]:
@@ -52,7 +53,7 @@ def _are(arms: tuple[str, ...]) -> str:
 
 
 def _share(result: Result) -> str:
-    return percent(1 - result.problem.delta, ROUND_FLOOR, 4)
+    return percent(1 - result.problem.error, ROUND_FLOOR, 4)
 
 
 def _sure(result: Result, asked: Control, voice: Voice) -> Iterator[str]:
@@ -109,3 +110,41 @@ def tiers(found: Tiers | None, delta: float) -> list[str]:
         else []
     )
     return [head, *skipped]
+
+
+def outside(found: Mapping[str, int], between: Interval | None) -> list[str]:
+    """Return how many readings lie outside the plausible range, and of whom.
+
+    Examples
+    --------
+    >>> outside({"A": 3, "B": 0}, Interval(0.0, 1000.0))
+    ['3 readings outside 0 to 1,000 count as bad ones (A 3).']
+    """
+    total = sum(found.values())
+    if between is None or not total:
+        return []
+    where = [f"{name_of(arm)} {count(n)}" for arm, n in found.items() if n]
+    more = [f"{count(len(where) - _NAMED)} other arms"] if len(where) > _NAMED else []
+    some = f"{count(total)} reading{'s' * (total > 1)} outside {span(between)}"
+    fate = "count as bad ones" if total > 1 else "counts as a bad one"
+    return [f"{some} {fate} ({', '.join([*where[:_NAMED], *more])})."]
+
+
+def audited(found: Audit) -> str:
+    """Return what an audit says of the share of bad readings.
+
+    Examples
+    --------
+    >>> from truearm.claims.audit import audit
+    >>> audited(audit([60, 80], [0, 1], delta=0.01)).split(":")[0]
+    'At most 13.8% of the readings of each arm are bad (99% sure)'
+    """
+    each = " of each arm" * (found.arms > 1)
+    seen = f"{count(sum(found.bad))} of {count(sum(found.checked))} checked readings"
+    seen += each * (len(found.checked) == 1)
+    were = "was" if sum(found.bad) == 1 else "were"
+    return (
+        f"At most {percent(found.eps, ROUND_CEILING)} of the readings{each} are bad "
+        f"({percent(1 - found.delta, ROUND_FLOOR, 4)} sure): {seen} {were}. What is certified with this bound is "
+        f"wrong with a chance of at most delta + {percent(found.delta, ROUND_CEILING)}."
+    )

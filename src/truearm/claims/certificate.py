@@ -17,7 +17,7 @@ from truearm.evidence import Entry, Judge, Rule, Strength
 from truearm.evidence.control import Method
 from truearm.evidence.levels import log_threshold
 from truearm.evidence.sample import EMPTY, Sample
-from truearm.evidence.shifts import oriented
+from truearm.evidence.shifts import empty, oriented
 from truearm.evidence.wins import Taped
 from truearm.problem import Design, Problem
 
@@ -56,7 +56,8 @@ class Alarm(NamedTuple):
     """
 
     kind: str
-    """One of "dependence", "missing", "contradiction", "clusters", "confounded", "outliers", "units", "ties"."""
+    """One of "dependence", "missing", "outside", "contradiction", "clusters", "confounded", "outliers", "units",
+    "unsupported", "ties"."""
     arm: str
     """The arm it is about; empty when it is about all of them together."""
     found: int = 0
@@ -247,8 +248,7 @@ def sample_of(tape: Tape, n: int, problem: Problem, arm: str = "") -> Sample:
     if problem.rounds:
         return _taped(head, n, problem, arm)
     told = head if isinstance(head, np.ndarray) else np.array([v for v in head if v is not None], dtype=np.float64)
-    worst = problem.missing == "worst"
-    return Sample.of(oriented(told, problem, arm), worst=worst).merged([], pending=n - told.size)
+    return empty(problem, arm).merged(oriented(told, problem, arm), pending=n - told.size)
 
 
 def _taped(head: Tape, n: int, problem: Problem, arm: str) -> Taped:

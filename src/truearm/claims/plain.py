@@ -23,7 +23,8 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 - whatever the house is made of
     --------
     >>> from truearm.problem import Contamination, Tolerance
     >>> to_plain(Contamination(0.1)), to_plain((Tolerance.of("2%"), math.inf))
-    ({'eps': 0.1, 'adversary': 'oblivious', 'causal': None}, [{'amount': 0.02, 'relative': True}, 'inf'])
+    ({'eps': 0.1, 'adversary': 'oblivious', 'causal': None, 'error': 0.0}, [{'amount': 0.02, 'relative': True},
+     'inf'])
     """
     if type(value) in _SCALARS:  # most are: a claim holds one number for each arm
         return value
@@ -48,14 +49,15 @@ def from_plain(kind: Any, data: Any, name: str = "value") -> Any:  # noqa: ANN40
     Examples
     --------
     >>> from truearm.problem import Contamination
-    >>> from_plain(Contamination, {"eps": 0.1, "adversary": "malicious", "causal": None}).adversary.value
-    'malicious'
+    >>> from_plain(Contamination, {"eps": 0.1, "adversary": "malicious", "causal": None, "error": 0}).eps
+    0.1
     >>> from_plain(tuple[float, ...], [1, "inf"])
     (1.0, inf)
     >>> from_plain(Contamination, {"eps": "much"}, "contamination")
     Traceback (most recent call last):
         ...
-    truearm.errors.InvalidArgument: contamination must have the keys eps, adversary, causal, but lacks 'adversary'
+    truearm.errors.InvalidArgument: contamination must have the keys eps, adversary, causal, error, but lacks
+    'adversary'
     """
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from truearm.claims.certificate import Alarm, Certificate, Status, Tapes
+from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status, Tapes
 from truearm.claims.plain import from_plain, to_plain
 from truearm.evidence import Breakdown
 from truearm.evidence.control import Method
@@ -180,6 +180,13 @@ class Result:
     def total(self) -> int:
         """Pulls of all arms together."""
         return sum(self.pulls.values())
+
+    @property
+    def answered(self) -> bool:
+        """Whether what was asked has an answer: a best arm; or arms that beat the control, or that none does."""
+        if self.control is None:
+            return self.status in DECIDED
+        return bool(self.control.named("better")) or self.control.settled
 
     @property
     def assumptions(self) -> tuple[str, ...]:

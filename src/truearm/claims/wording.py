@@ -13,7 +13,7 @@ from truearm.claims.result import Arm, Lead, Result
 from truearm.evidence import Judge
 from truearm.evidence.judge import UNDECLARED
 from truearm.evidence.units import Units
-from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
+from truearm.problem import Adversary, Contamination, Handicap, Interval, Problem, Tolerance
 
 _LISTED = 5  # arms named one by one in a sentence; more are counted
 _COMPARED = 3  # rivals whose distance is told in the headline, the nearest
@@ -176,6 +176,23 @@ def interval_ends(low: float, high: float) -> tuple[str, str]:
     return number(low, quantum, ROUND_FLOOR), number(high, quantum, ROUND_CEILING)
 
 
+def span(between: Interval) -> str:
+    """Return the plausible range in words.
+
+    Examples
+    --------
+    >>> span(Interval(0.0, 1000.0)), span(Interval(0.0, math.inf)), span(Interval(-math.inf, 7.5))
+    ('0 to 1,000', '0 or more', '7.5 or less')
+    """
+    if math.isinf(between.high):
+        return f"{number(between.low)} or more"
+    return (
+        f"{number(between.low)} to {number(between.high)}"
+        if math.isfinite(between.low)
+        else (f"{number(between.high)} or less")
+    )
+
+
 class Voice(NamedTuple):
     """What a reading is called, and a better and the best arm, where people have words for it.
 
@@ -333,7 +350,7 @@ def _only_arm(result: Result) -> list[str]:
 
 
 def _sure(problem: Problem) -> str:
-    return percent(1 - problem.delta, ROUND_FLOOR, 4)
+    return percent(1 - problem.error, ROUND_FLOOR, 4)
 
 
 def _standing(result: Result, arm: Arm) -> str:
@@ -691,8 +708,16 @@ def alarm(one: Alarm, problem: Problem) -> str:
             if problem.missing == "independent"
             else "they count at their worst, so find out why they fail."
         ),
+        "outside": f"{some} are outside the plausible range{_range(problem)}"
+        f"{' or missing' * (problem.missing == 'independent')}, more than chance explains when {declared}: find "
+        "out why, name a wider range (between), or raise eps.",
         "contradiction": f"No true {name} of {arm} fits its readings when {declared}, because {count(one.found)} "
-        f'of {count(one.n)} are missing: count them at their worst (missing="worst"), or raise eps.',
+        f"of {count(one.n)} are "
+        + (
+            'missing: count them at their worst (missing="worst"), or raise eps.'
+            if problem.between is None
+            else f"missing or outside the plausible range{_range(problem)}: widen it (between), or raise eps."
+        ),
         "outliers": f"{some} lie more than ten robust standard deviations from its median, and {declared}: look "
         "at them, and raise eps unless they are true readings with very heavy tails.",
         "units": f"{count(one.found)} readings of {arm} ({percent(one.found / max(1, one.n))}) lie near "
@@ -702,10 +727,17 @@ def alarm(one: Alarm, problem: Problem) -> str:
         f"name that column as the unit (unit={one.detail!r}, --unit) and they count as one.",
         "confounded": f"Each arm has a single {name_of(one.detail)!r} of its own, so nothing tells a difference "
         f"of arms from one of {name_of(one.detail)!r}: measure every arm in several.",
+        "unsupported": f"The readings of {arm} changed while they were taken: {count(one.found)} or more of "
+        f"{count(one.n)} are bad, or it did not stay what it was; but the decision holds only for a share of up "
+        f"to {one.detail} bad readings, so it is not supported. Find out what changed.",
         "ties": f"{some} equal its {name}{''.join(f' {number(x)}' for x in one.values)}: arms that share this "
         "value cannot be told apart, so record more digits if the instrument has them.",
     }
     return said[one.kind]
+
+
+def _range(problem: Problem) -> str:
+    return "" if problem.between is None else f" {span(problem.between)}"
 
 
 def _declaration(problem: Problem) -> str:
@@ -741,6 +773,7 @@ def assumptions(result: Result) -> tuple[str, ...]:
         "independent and follow one law.",
         _on_dependence(problem),
         _on_missing(problem),
+        *_on_range(problem),
         "A time-out is a reading worse than every value; all arms have the same time limit.",
         *_on_sizes(result),
         *_on_status(result),
@@ -802,6 +835,12 @@ def _on_contamination(problem: Problem) -> Iterable[str]:
             if c.adversary is Adversary.OBLIVIOUS
             else "Which readings are bad does not depend on the true readings; what they say may (prescient)."
         )
+    if c.error:
+        yield (
+            "That bound comes from an audit and is wrong with probability at most "
+            f"{percent(c.error, ROUND_CEILING)}, which adds to every error probability; readings to check were "
+            "drawn at random after they were recorded."
+        )
     if c.adversary is not Adversary.OBLIVIOUS:
         yield (
             "They may depend on readings not yet taken (clairvoyant)."
@@ -823,6 +862,19 @@ def _on_missing(problem: Problem) -> str:
             "missing readings together are within the declared contamination."
         )
     return "A missing reading counts at its worst: it may be missing because of what it would have said."
+
+
+def _on_range(problem: Problem) -> Iterable[str]:
+    if problem.between is None or problem.contamination is None:
+        return
+    where = f"True readings lie in {span(problem.between)}, so that one outside is bad"
+    if problem.contamination.adversary is Adversary.MALICIOUS:
+        yield f"{where}; such readings are within the declared contamination."
+    else:
+        yield (
+            f"{where}; that it left the range has nothing to do with its true value, and such readings are within "
+            "the declared contamination."
+        )
 
 
 def _on_sizes(result: Result) -> Iterable[str]:

@@ -14,6 +14,7 @@ from truearm.cli import edge
 _VERBS = {
     "race": "race",
     "analyze": "analyze",
+    "audit": "audit",
     "plan": "plan",
     "simulate": "simulate",
     "next": "studies",

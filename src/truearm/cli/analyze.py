@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from truearm.analysis import Analysis, analyze, of_rounds
-from truearm.claims.certificate import DECIDED, Status
+from truearm.claims.certificate import Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import column_name, count, name_of, number, percent, value, value_ends
 from truearm.cli import edge, options
@@ -53,6 +53,7 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
     "number of readings of every arm was chosen in advance.",
 )
 @options.missing_option
+@options.between_option
 @click.option("--dependent-arms", is_flag=True, help="Readings of different arms move together.")
 @click.option("--pairs", is_flag=True, help="Compare every arm with every other.")
 @click.option("--control", metavar="ARM", help="Say which of the other arms are better than this one.")
@@ -104,14 +105,7 @@ def analyze_command(
         with exports.writing(html):
             edge.write(html, page(found, readings.tapes))
     undecided = DOUBTFUL if found.status is Status.DOUBTFUL else UNDECIDED
-    sys.exit(exports.code(0 if _answered(found) else undecided))
-
-
-def _answered(found: Analysis) -> bool:
-    """Tell whether what was asked has an answer: a best arm, or one that beats the control, or none that does."""
-    if found.control is None:
-        return found.status in DECIDED
-    return bool(found.control.named("better")) or found.control.settled
+    sys.exit(exports.code(0 if found.answered else undecided))
 
 
 def _read(file: str, roles: Roles, kind: str | None, column: str | None, how: Reduction) -> Collected:

@@ -11,7 +11,7 @@ import click
 from truearm.cli.setting import HOOKS, Setting, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
-from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance, goal_for
+from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance, check_between, goal_for
 from truearm.world.commands import MOST_COMMANDS, Command, expand, listed, scanned
 from truearm.world.processes import Conditions
 from truearm.world.revisions import Revision
@@ -38,12 +38,14 @@ class Asked:
     contamination: Contamination | None
     tolerance: Tolerance
     missing: Missing
+    between: tuple[float, float] | None
     warmup: int
     runs: int | None
     min_runs: int | None
     max_runs: int | None
     max_time: float | None
-    baseline: str | None
+    control: str | None
+    fdr: bool
     setup: tuple[str, ...]
     prepare: tuple[str, ...]
     conclude: tuple[str, ...]
@@ -118,6 +120,14 @@ class Asked:
                 "--fail-unless-best and --fail-if-worse-than with a tolerance are two questions; race twice",
             ),
             (
+                self.fdr and self.control is None,
+                "--fdr is about commands that beat a control; name it with --control",
+            ),
+            (
+                self.control is not None and self.fail_if_worse_than and self.tolerance,
+                "--control and --fail-if-worse-than with a tolerance are two questions; race twice",
+            ),
+            (
                 self.metric == "stdout" and self.goal is None and not self.share and not self.resume,
                 "--metric stdout needs --goal max or --goal min: only you know which number is better",
             ),
@@ -132,7 +142,7 @@ class Asked:
     @property
     def rounds(self) -> bool:
         """Whether commands are compared side by side, as they are unless another target is named."""
-        return self.quantile is None and not self.share
+        return self.quantile is None and not self.share and self.control is None and self.between is None
 
     @property
     def limit(self) -> float | None:
@@ -161,7 +171,7 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
     gate, tolerance = asked.fail_if_worse_than, asked.tolerance
     goal = asked.goal if asked.goal or asked.share else "min"
     setting = _setting(asked, revisions)
-    for name in (asked.baseline, asked.fail_unless_best, gate):
+    for name in (asked.control, asked.fail_unless_best, gate):
         in_race(name, setting)
     given = Handicap(gate, tolerance) if gate is not None and tolerance else None
     setting = replace(setting, guard=gate)
@@ -177,6 +187,7 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
         at_least=asked.at_least,
         at_most=asked.at_most,
         missing=asked.missing,
+        between=check_between(asked.between),
         handicap=given,
     )
 

@@ -1,6 +1,6 @@
 """Exit codes: what a script learns from a race without reading a word.
 
-0  the best command is certified, separated or good enough, and no gate failed
+0  the best command is certified, separated or good enough, or it is known who beats the control; no gate failed
 1  a gate failed: the named command lost, or another one is worse than the baseline
 2  wrong usage, or a command failed
 3  not decided: indistinguishable, or the budget ended first
@@ -9,7 +9,7 @@
 
 from collections.abc import Sequence
 
-from truearm.claims.certificate import DECIDED, Status, Tapes
+from truearm.claims.certificate import Status, Tapes
 from truearm.claims.certify import judge_of
 from truearm.claims.result import Result
 from truearm.claims.wording import name_of
@@ -90,11 +90,7 @@ def exit_code(
         return DOUBTFUL
     if worse or (unless_best is not None and standing_of(result, unless_best) == "excluded"):
         return FAILED
-    if (
-        meaningless(result)
-        or result.status not in DECIDED
-        or (unless_best is not None and result.best != unless_best)
-    ):
+    if meaningless(result) or not result.answered or (unless_best is not None and result.best != unless_best):
         return UNDECIDED
     return GOOD
 

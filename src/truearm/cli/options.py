@@ -145,6 +145,14 @@ missing_option = click.option(
     help="Missing readings (failed runs with -i, empty cells) count at their worst; or as bad ones, if you "
     "promise that they are missing for reasons that have nothing to do with what they would have said.",
 )
+between_option = click.option(
+    "--between",
+    type=float,
+    nargs=2,
+    metavar="LOW HIGH",
+    help="Readings outside this range are known to be bad, if you promise that they left it for reasons that have "
+    "nothing to do with their true value; not for readings cut off at a limit.",
+)
 quantile_option = click.option(
     "--quantile",
     type=QUANTILE,

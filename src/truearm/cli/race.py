@@ -13,17 +13,7 @@ from truearm.world.processes import METRICS
 
 # What may be said anew when a saved race goes on; all else is fixed in the file.
 _AGAIN = {
-    *(
-        "resume",
-        "yes",
-        "max_runs",
-        "max_time",
-        "baseline",
-        "fail_unless_best",
-        "fail_if_worse_than",
-        "strict",
-        "as_json",
-    ),
+    *("resume", "yes", "max_runs", "max_time", "fail_unless_best", "fail_if_worse_than", "strict", "as_json"),
     *("quiet", "time_unit", "export_json", "export_csv", "export_markdown", "export_html", "github_summary"),
 }
 _NEW_FILE = options.NewFile(dir_okay=False)
@@ -81,7 +71,14 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     type=options.DURATION,
     help="Stop after so many seconds (or 5m, 1h); 3 minutes by default, unless -M or -r set a limit.",
 )
-@click.option("--baseline", metavar="NAME", help="What there is: is anything better? Ratios are relative to it.")
+@click.option(
+    "--control", metavar="NAME", help="What there is: which others are better? Ratios are relative to it."
+)
+@click.option(
+    "--fdr",
+    is_flag=True,
+    help="With --control: bound the mean share of false ones among the commands named, not the chance of any.",
+)
 @click.option("-s", "--setup", multiple=True, metavar="CMD", help="Run once before the race, for each command.")
 @click.option("-p", "--prepare", multiple=True, metavar="CMD", help="Run before every run, not measured.")
 @click.option("-C", "--conclude", multiple=True, metavar="CMD", help="Run after every run, not measured.")
@@ -124,6 +121,7 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     help="Count failed runs as missing readings, at their worst, instead of stopping.",
 )
 @options.missing_option
+@options.between_option
 @click.option(
     "--seed", type=click.IntRange(0), help="Seed of the order of runs inside a batch; recorded in any case."
 )
@@ -164,6 +162,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     truearm race --save r.db 'cmd1' 'cmd2'                and after Ctrl-C or a crash:
     truearm race --resume r.db
     truearm race --rev main --rev . --build make -- ./bench --size 10    two revisions of a repository
+    truearm race -n old './old' -n a './a' -n b './b' --control old        which are better than old?
     truearm race -n old './old' -n new './new' --fail-if-worse-than old --tolerance 3%
 
     A round runs every command that is left once, in random order: a load that changes meets all of them alike.

@@ -22,6 +22,8 @@ from truearm.cli.setting import Setting
 from truearm.cli.telling import Outcome
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError
 from truearm.events import Noted
+from truearm.policies import Policy
+from truearm.policies.control import AgainstControl
 from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
 from truearm.report.export import runs_of
@@ -56,9 +58,11 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     setting, problem = defined(asked, revisions)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
     # in rounds or balanced, because the load of a machine changes while commands are being run
-    policy: Paired | TopTwo = (
-        Paired(first=asked.first) if asked.rounds else TopTwo(first=asked.first, balanced=True)
-    )
+    policy: Policy[Any] = TopTwo(first=asked.first, balanced=True)
+    if asked.rounds:
+        policy = Paired(first=asked.first)
+    elif asked.control is not None:
+        policy = AgainstControl(asked.control, fdr=asked.fdr, first=asked.first, balanced=True)
     study = Study.of(problem, policy=policy, seed=seed)
     store = None
     if asked.save:
@@ -84,7 +88,8 @@ def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
 def outcome(race: Race, asked: Asked) -> Outcome:
     """Run a race to its end, and return all that is to be told of it."""
     setting = race.setting
-    baseline = in_race(asked.baseline or (setting.arms[0] if asked.reference else None), setting)
+    control = race.study.policy.control if isinstance(race.study.policy, AgainstControl) else None
+    baseline = setting.arms[0] if asked.reference and control is None else None
     gate = in_race(asked.fail_if_worse_than, setting) or setting.guard
     if asked.resume and asked.fail_if_worse_than not in (None, setting.guard):
         msg = f"the race began without --fail-if-worse-than {gate}, and a gate must be named before it; race anew"
@@ -100,7 +105,7 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         runs=runs_of(race.study.events()),
         seed=race.study.seed,
         unit=asked.time_unit,
-        reference=baseline or gate,
+        reference=control or baseline or gate,
         baseline=baseline,
         gate=gate,
         path=str(race.store.path) if race.store is not None else None,

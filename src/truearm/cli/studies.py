@@ -48,6 +48,7 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option
+@options.between_option
 @click.option("--seed", type=click.IntRange(0), help="Shuffle the pulls inside a batch.")
 @options.json_option
 @click.pass_context
@@ -103,7 +104,17 @@ def _begin(file: str, arms: tuple[str, ...], chosen: dict[str, Any]) -> None:
 
 
 def _check_fixed(ctx: click.Context) -> None:
-    for name in ("goal", "quantile", "at_least", "at_most", "delta", "contamination", "tolerance", "seed"):
+    for name in (
+        "goal",
+        "quantile",
+        "at_least",
+        "at_most",
+        "delta",
+        "contamination",
+        "tolerance",
+        "between",
+        "seed",
+    ):
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             msg = f"--{name.replace('_', '-')} was fixed when the study began; leave it out"
             raise click.UsageError(msg)

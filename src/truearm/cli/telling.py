@@ -97,6 +97,7 @@ def told(outcome: Outcome, *, as_json: bool) -> str:
     parts = [
         fill(text.paragraph(shown, unit, outcome.setting.metric), width),
         text.table(_rows(outcome, shown, unit), columns if sys.stdout.isatty() else None),
+        text.table(rows) if (rows := text.control_rows(shown)) else "",
         "\n".join(fill(line, width) for line in _gates(outcome)),
         "" if outcome.quiet else fill(" ".join(_notes(outcome)), width),
     ]

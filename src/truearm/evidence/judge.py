@@ -100,7 +100,7 @@ def by_looks(samples: Sequence[Sample], level: float) -> list[int]:
 def _seen(sample: Sample, level: float) -> float:
     if not sample.missing:
         return sample.quantile(level)
-    bottom = sample.missing - sample.idle
+    bottom = sample.bottom
     return sample.at(max(1, math.ceil(level * (sample.size + bottom) - 1e-9)) - bottom)
 
 
@@ -240,15 +240,13 @@ class Judge(ABC):
 
     @property
     def refuted(self) -> tuple[int, ...]:
-        """The arms with more missing readings than eps explains, where they are promised to be among the bad ones.
+        """The arms with more readings than eps explains that are bad by promise: missing, or outside the range.
 
         Although the promise holds an arm is ever listed with probability at most `FALSE_ALARM` (audit 2.C, Ville).
         """
-        if self.problem.missing == "worst":
-            return ()
         allowed = (self.problem.contamination or UNDECLARED).eps
         bar = math.log(len(self.samples) / FALSE_ALARM)
-        return tuple(i for i, s in enumerate(self.samples) if exceeds(s.missing, s.n, allowed, bar))
+        return tuple(i for i, s in enumerate(self.samples) if s.idle and exceeds(s.idle, s.n, allowed, bar))
 
     def under(self, adversary: Adversary) -> Self:
         """Return the judge of pairs under another adversary; levels say what it is asked at (evidence T6).
@@ -290,6 +288,11 @@ class Judge(ABC):
     @abstractmethod
     def looks(self, arm: int) -> float:
         """Return how good an arm looks: what is compared, as observed; bigger is better."""
+
+    def optimism(self, arm: int, pulls: int) -> float:
+        """Return how good an arm may look after so many pulls of all arms: who looks best here is pulled next."""
+        slack = 0.5 * math.sqrt(0.5 * math.log(4 * pulls) / max(1, self.samples[arm].n))  # extensions D1
+        return self.looks(arm) + slack  # as of a share; other targets have their own scale
 
     def observed(self, arm: int) -> float:
         """Return the same in the user's units."""
@@ -612,6 +615,12 @@ class QuantileJudge(Judge):
         """Return the pair's evidence that one arm is strictly better than another."""
         return self._measure()(self.samples[one], self.samples[other], self.levels, closed=True, enough=enough)
 
+    def optimism(self, arm: int, pulls: int) -> float:
+        """Return the reading at an upper rank, above which an arm's quantile is not likely."""
+        sample = self.samples[arm]
+        slack = 0.5 * math.sqrt(0.5 * sample.n * math.log(4 * pulls))  # extensions D1
+        return sample.at(math.ceil(self.problem.level * sample.n + slack) - sample.idle)
+
     def pair_bounds(self) -> tuple[Floats, Floats]:
         """Return lower and upper bounds of `better` for all pairs at once, the row's arm over the column's."""
         term = fixed_term if self.design == "fixed" else mixture_term()
@@ -670,7 +679,7 @@ class QuantileJudge(Judge):
         bottom = np.asarray(sequential_rank(counts, 1 - self.levels.high, share))
         # pending pulls may turn out either way, so they are high for the upper bound and low for the lower one;
         # missing readings are what they count as: at the bottom and at the top, or on neither side
-        upper = [s.at(int(r) - (s.missing - s.idle)) for s, r in zip(samples, top, strict=True)]
+        upper = [s.at(int(r) - s.bottom) for s, r in zip(samples, top, strict=True)]
         reached = np.array([s.at(int(r) - s.idle - s.pending) for s, r in zip(samples, bottom, strict=True)])
         lower = worsened(reached, self.problem.tolerance, self.problem.sign).tolist()
         highest = sorted(range(len(lower)), key=lower.__getitem__)[-2:]  # one of them is another arm's

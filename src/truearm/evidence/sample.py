@@ -3,15 +3,16 @@
 Readings without a value to sort by are counted apart. A pull that is asked and not yet told counts at its worst,
 because what it will say may be why it is late. A missing reading (NaN) does too, because whether a pull fails may
 depend on what it would have said; only where failing is promised to be independent of the value it counts in n and
-on neither side (evidence T8). Minus infinity is a censored reading: a time-out, known only to be worse than every
-value. Of two such readings nobody knows the order, so a rival's count as below every cut. Plus infinity is an
-ordinary reading.
+on neither side (evidence T8). So does a reading outside the plausible range, where one is named: it is known to be
+bad (extensions E2). Minus infinity is a censored reading: a time-out, known only to be worse than every value, and
+never outside the range. Of two such readings nobody knows the order, so a rival's count as below every cut. Plus
+infinity is an ordinary reading.
 """
 
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -80,6 +81,10 @@ class Sample:
         More such readings, sorted and few, that wait to be merged into a long body.
     worst
         Whether missing readings count at their worst, or are promised to be independent of their value.
+    plausible
+        The range in which true readings lie; readings told later that lie outside it are only counted.
+    outside
+        How many readings lie outside it.
 
     Examples
     --------
@@ -95,11 +100,15 @@ class Sample:
     pending: int = 0
     tail: Floats = field(default_factory=lambda: _NONE, repr=False)
     worst: bool = True
+    plausible: Interval | None = field(default=None, repr=False)
+    outside: int = field(default=0, repr=False)
 
     @classmethod
-    def of(cls, readings: ArrayLike, name: str = "x", *, worst: bool = True) -> "Sample":
+    def of(
+        cls, readings: ArrayLike, name: str = "x", *, worst: bool = True, plausible: Interval | None = None
+    ) -> "Sample":
         """Sort readings into a sample."""
-        return cls(_NONE, worst=worst).merged(as_readings(readings, name))
+        return cls(_NONE, worst=worst, plausible=plausible).merged(as_readings(readings, name))
 
     @property
     def values(self) -> Floats:
@@ -114,7 +123,12 @@ class Sample:
     @property
     def n(self) -> int:
         """How many pulls the sample stands for."""
-        return self.body.size + self.tail.size + self.missing + self.pending
+        return self.body.size + self.tail.size + self.missing + self.pending + self.outside
+
+    @property
+    def answered(self) -> int:
+        """How many pulls are told, whatever they said."""
+        return self.n - self.pending
 
     @property
     def unknown(self) -> int:
@@ -123,8 +137,13 @@ class Sample:
 
     @property
     def idle(self) -> int:
-        """How many readings are on neither side of any cut: missing ones that are promised to be independent."""
-        return 0 if self.worst else self.missing
+        """How many readings are on neither side of any cut: bad ones, by promise (evidence T8, extensions E2)."""
+        return self.outside if self.worst else self.outside + self.missing
+
+    @property
+    def bottom(self) -> int:
+        """How many missing readings count at their worst."""
+        return self.missing if self.worst else 0
 
     @property
     def censored(self) -> int:
@@ -137,11 +156,13 @@ class Sample:
         holes = np.isnan(new)
         known = np.sort(new[~holes] if holes.any() else new)
         missing = self.missing + new.size - known.size
-        tail = _merged(self.tail, known) if self.tail.size else known
+        inside = known if self.plausible is None else within(known, self.plausible)
+        outside = self.outside + known.size - inside.size
+        tail = _merged(self.tail, inside) if self.tail.size else inside
         if self.body.size < _LONG or self.body.size < _TAILS * tail.size:
             body = _merged(self.body, tail) if tail.size else self.body
-            return Sample(body, missing, pending, worst=self.worst)
-        return Sample(self.body, missing, pending, tail, self.worst)
+            return Sample(body, missing, pending, _NONE, self.worst, self.plausible, outside)
+        return Sample(self.body, missing, pending, tail, self.worst, self.plausible, outside)
 
     def settled(self) -> "Sample":
         """Return the same sample without a tail, for callers that need `values` more than once."""
@@ -149,14 +170,14 @@ class Sample:
 
     def mapped(self, change: Callable[[Floats], Floats]) -> "Sample":
         """Return the sample after a nondecreasing change of its values."""
-        return Sample(change(self.values), self.missing, self.pending, worst=self.worst)
+        return replace(self, body=change(self.values), tail=_NONE, plausible=None)
 
     def hidden(self) -> "Sample":
         """Return the sample with its censored readings unknown: how far they are from the others nobody knows."""
         if not self.censored:
             return self
         values, censored = self.values, self.censored
-        return Sample(values[censored:], self.missing, self.pending + censored, worst=self.worst)
+        return replace(self, body=values[censored:], tail=_NONE, pending=self.pending + censored)
 
     def at(self, rank: int) -> float:
         """Return the value at a rank among the readings that have one; ranks outside are infinities."""
@@ -199,6 +220,22 @@ class Sample:
     def above(self, cuts: ArrayLike) -> Ints:
         """Return the judged arm's readings in the upper set of each cut: unknown ones always (evidence T8)."""
         return self.size - self.count(cuts) + self.unknown
+
+
+def within(values: Floats, plausible: Interval) -> Floats:
+    """Return the sorted readings inside a range, and before them the censored ones: what these are nobody knows.
+
+    Examples
+    --------
+    >>> within(np.array([-np.inf, -3.0, 1.0, 2.0, 7.0]), Interval(0.0, 5.0)).tolist()
+    [-inf, 1.0, 2.0]
+    """
+    low, high = plausible
+    ends = values.searchsorted(-np.inf, "right"), values.searchsorted(low), values.searchsorted(high, "right")
+    censored, first, last = (int(end) for end in ends)
+    if first <= censored and last == values.size:
+        return values
+    return np.concatenate((values[:censored], values[max(first, censored) : max(last, censored)]))
 
 
 def _merged(body: Floats, tail: Floats) -> Floats:

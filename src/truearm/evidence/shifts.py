@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from truearm.evidence.cuts import Evidence, pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
-from truearm.problem import Problem, Tolerance
+from truearm.problem import Interval, Problem, Tolerance
 
 Floats = NDArray[np.float64]
 
@@ -82,6 +82,21 @@ def _succeeded(values: Floats, problem: Problem) -> Floats:
     """Return 1 for a reading in the set whose share is compared, 0 for another; NaN stays what it is."""
     inside = values >= problem.at_least if problem.at_least is not None else values <= (problem.at_most or 0.0)
     return np.where(np.isnan(values), values, inside.astype(np.float64))
+
+
+def empty(problem: Problem, arm: str) -> Sample:
+    """Return the sample of an arm before its first reading: it knows how the problem counts readings.
+
+    Examples
+    --------
+    >>> sample = empty(Problem(arms=("A",), goal="min", between=(0, 10)), "A").merged([-3.0, -12.0])
+    >>> sample.n, sample.size, sample.outside
+    (2, 1, 1)
+    """
+    plausible = None
+    if problem.between is not None:  # `oriented` may turn it around, and moves it with the readings
+        plausible = Interval(*np.sort(oriented(np.array(problem.between), problem, arm)).tolist())
+    return Sample.of([], worst=problem.missing == "worst", plausible=plausible)
 
 
 def as_measured(sample: Sample, problem: Problem, arm: str) -> Sample:

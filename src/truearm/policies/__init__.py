@@ -130,6 +130,21 @@ def check_compares(problem: Problem, policy: str) -> None:
         raise OutOfReach(msg)
 
 
+def check_no_range(problem: Problem, policy: str) -> None:
+    """Refuse a plausible range, for policies whose estimates know only missing readings.
+
+    Examples
+    --------
+    >>> check_no_range(Problem(arms=("A", "B"), between=(0, 10)), "lucb")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.OutOfReach: policy 'lucb' takes no plausible range; leave between out, or use policy 'toptwo'
+    """
+    if problem.between is not None:
+        msg = f"policy {policy!r} takes no plausible range; leave between out, or use policy 'toptwo'"
+        raise OutOfReach(msg)
+
+
 def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own
     """Return a policy, with its default options where none are given.
 
@@ -140,7 +155,7 @@ def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each 
     >>> by_name("best")
     Traceback (most recent call last):
         ...
-    truearm.errors.InvalidArgument: policy must be one of 'elimination', 'lucb', 'paired', 'toptwo', 'uniform' or
+    truearm.errors.InvalidArgument: policy must be one of 'control', 'elimination', 'lucb', 'paired', 'toptwo', 'uniform' or
     a policy object, but got 'best'
     """
     return _kind(name, options)(**options)
@@ -212,6 +227,7 @@ def serving(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
 
 
 _CLASSES = {
+    "control": "AgainstControl",
     "elimination": "Elimination",
     "lucb": "Lucb",
     "paired": "Paired",

@@ -27,7 +27,7 @@ from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
 from truearm.evidence.sample import Sample
-from truearm.policies import Batch, Standing, Told, check_compares
+from truearm.policies import Batch, Standing, Told, check_compares, check_no_range
 from truearm.problem import Problem, as_number, check_count, check_positive, check_quantile
 
 Form = Literal["beta-binomial", "stitched", "dkw"]
@@ -229,6 +229,7 @@ class Lucb:
     def start(self, problem: Problem) -> State:
         """Return the state before the first pull."""
         check_compares(problem, "lucb")
+        check_no_range(problem, "lucb")
         if problem.tolerance.relative:
             msg = (
                 f"policy 'lucb' takes tolerances in units of the readings, but got the relative one "

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import OutOfReach
-from truearm.policies import Batch, Standing, Told, check_compares
+from truearm.policies import Batch, Standing, Told, check_compares, check_no_range
 from truearm.problem import Interval, Problem, Regularity
 
 Floats = NDArray[np.float64]
@@ -95,7 +95,7 @@ def check_problem(problem: Problem, policy: str) -> Regularity:
 
 
 def check_absolute(problem: Problem, policy: str) -> None:
-    """Refuse a relative tolerance.
+    """Refuse a relative tolerance, and a plausible range.
 
     Examples
     --------
@@ -105,6 +105,7 @@ def check_absolute(problem: Problem, policy: str) -> None:
     truearm.errors.OutOfReach: policy 'uniform' takes tolerances in units of the readings, but got the relative one
     0.02; give a number, or use policy 'toptwo'
     """
+    check_no_range(problem, policy)
     if problem.tolerance.relative:
         msg = (
             f"policy {policy!r} takes tolerances in units of the readings, but got the relative one "

@@ -17,6 +17,7 @@ import numpy as np
 from truearm.claims.certificate import Claim, Entered, Status, Verdict
 from truearm.evidence import Entry, Judge, Least
 from truearm.evidence.sample import Sample
+from truearm.evidence.shifts import empty
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, check_count
 
@@ -112,9 +113,8 @@ class TopTwo:
     def start(self, problem: Problem) -> State:
         """Return the state before the first pull."""
         k = len(problem.arms)
-        empty = Sample.of([], worst=problem.missing == "worst")
         state = State(
-            judge=Judge.of(problem, [empty] * k, ordered=True),
+            judge=Judge.of(problem, [empty(problem, arm) for arm in problem.arms], ordered=True),
             alive=tuple(range(k)),
             claims=(),
             cuts=(math.nan,) * k,
@@ -164,7 +164,7 @@ def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -
         n = samples[i].n if n is None else n
         values = new.values if new is not None else np.empty(0)
         old = samples[i]
-        samples[i] = old.merged(values, pending=n - (old.size + old.missing + values.size))
+        samples[i] = old.merged(values, pending=n - old.answered - values.size)
         if new is not None:
             entries = [_later(entry, new) if entry.arm == i else entry for entry in entries]
     return state._replace(judge=state.judge.after(tuple(samples), entries=tuple(entries)))

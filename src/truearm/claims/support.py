@@ -1,0 +1,53 @@
+"""Is a decision supported? What the readings show of eps, against the contamination that it withstands."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from truearm.claims.certificate import Alarm, Tape, Tapes
+from truearm.claims.result import Result
+from truearm.evidence.audit import changed
+from truearm.evidence.judge import FALSE_ALARM
+from truearm.problem import Contamination
+
+
+def supported(result: Result, tapes: Tapes) -> Result:
+    """Return the result with an alarm if its readings show more contamination than its decision withstands.
+
+    Over all arms, and whenever the study stopped, that is a false alarm with probability at most `FALSE_ALARM`, if
+    each arm has one true law and its bad readings follow one as well (extensions E4).
+
+    Parameters
+    ----------
+    tapes
+        Per arm the readings in order of pull.
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> tapes = {"A": np.arange(1024) * 0.618 % 1 + 0.15, "B": np.arange(1024) * 0.618 % 1}
+    >>> tapes["B"][:512] -= 0.6
+    >>> [alarm.kind for alarm in supported(analyze(tapes, contamination=None), tapes).alarms]
+    ['unsupported']
+    """
+    told = any(alarm.kind == "dependence" for alarm in result.alarms)  # it says the same, and more
+    if result.best is None or result.certificate.estimated or told:
+        return result
+    adversary = (result.problem.contamination or Contamination(0.0)).adversary
+    withstands = getattr(result.breakdown, adversary.value) or 0.0
+    found = []
+    for arm in result.problem.arms:
+        readings = _numbers(tapes.get(arm, ()))
+        least = changed(readings, FALSE_ALARM / len(result.problem.arms), adversary)
+        if least > withstands:
+            alarm = Alarm(
+                "unsupported", arm, int(least * readings.size), readings.size, detail=f"{withstands:.6g}"
+            )
+            found.append((least, alarm))
+    return replace(result, alarms=(max(found)[1], *result.alarms)) if found else result
+
+
+def _numbers(tape: Tape) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    if isinstance(tape, np.ndarray):
+        return np.asarray(tape, dtype=np.float64)
+    return np.array([np.nan if value is None else value for value in tape], dtype=np.float64)

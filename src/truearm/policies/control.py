@@ -1,0 +1,317 @@
+"""Pull the control and the variant that may be best, until it is known of every variant whether it is better.
+
+Pair evidence decides, and its error probability does not depend on how arms are sampled (extensions D1, D2). Pulls
+go to the variant with the highest upper limit: one that equals the control is left alone while others may still
+win, which least evidence first would never do.
+
+A pull that is out counts at its worst (docs/parallel.md), so that readings may come late and in any order.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from truearm.claims.certificate import Claim, ControlClaims, Status, Verdict
+from truearm.claims.control import check_control
+from truearm.errors import InvalidArgument
+from truearm.evidence import Judge
+from truearm.evidence.control import Method, check_method, false_discovery, log_bar, not_better
+from truearm.evidence.levels import log_threshold
+from truearm.evidence.shifts import empty
+from truearm.policies import Batch, Standing, Told
+from truearm.problem import Problem, check_count
+
+START = 16  # pulls of every arm first, as `toptwo`
+GROWTH = 0.02  # a batch adds at most this fraction to either arm, as `toptwo`
+SHARES = (0.05, 0.95)  # limits of the variant's share of a batch
+STALE = 1.1  # growth of a pair after which the evidence of a variant that is not pulled is renewed
+STARVED = 8  # a variant with so many times fewer pulls than the chosen one comes first: it may be settled cheaply
+FUTILITY = 1.05  # growth of the pulls between two looks for variants that do not win
+
+
+class State(NamedTuple):
+    """What the next step needs."""
+
+    judge: Judge
+    control: int
+    method: Method
+    first: int
+    balanced: bool
+    alive: tuple[int, ...]
+    """Variants of which it is not known whether they beat the control."""
+    better: tuple[Claim, ...]
+    not_better: tuple[Claim, ...]
+    hopeless: tuple[int, ...]
+    """Variants that more pulls would not settle (evidence T9)."""
+    cuts: tuple[float, ...]
+    """For each variant the cut at which its evidence was last least."""
+    log_evidence: tuple[float, ...]
+    """For each variant that it beats the control, at that cut when last looked at."""
+    weighed: tuple[float, ...]
+    """For each variant how many pulls it and the control had then."""
+    minimized: tuple[float, ...]
+    """For each variant how many pulls it and the control had when its cut was found."""
+    owed: tuple[float, ...]
+    """For each variant the fraction of a pull still owed to it."""
+    next_look: float
+    decision: Batch | Verdict
+
+    @property
+    def problem(self) -> Problem:
+        """What is to be decided."""
+        return self.judge.problem
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstControl:
+    """Find which arms beat a control: `Result.control` has the answer, beside what is known of the best arm.
+
+    Parameters
+    ----------
+    control
+        The arm that the others are compared with.
+    fdr
+        Bound the mean share of false ones among the arms said to beat it, not the chance of any.
+    first
+        Pulls of every arm before the first decision.
+    balanced
+        Pull the control and all variants left alike: more pulls, but conditions that change over time, such as the
+        load of a machine, then meet all of them alike.
+
+    Examples
+    --------
+    >>> import random
+    >>> from truearm import find_best
+    >>> draw = random.Random(1)
+    >>> means = {"A": 10, "B": 10, "C": 12}
+    >>> arms = {arm: lambda mean=mean: draw.gauss(mean, 1) for arm, mean in means.items()}
+    >>> result = find_best(arms, policy=AgainstControl("A"), max_pulls=500)
+    >>> result.control.named("better"), result.control.named("open")
+    (('C',), ('B',))
+    """
+
+    control: str = ""
+    fdr: bool = False
+    first: int = START
+    balanced: bool = False
+    patient: bool = False
+
+    def __post_init__(self) -> None:
+        check_count("first", self.first)
+        if not self.control:
+            msg = "policy 'control' needs the name of an arm; write policy=ta.AgainstControl('A')"
+            raise InvalidArgument(msg)
+
+    @property
+    def alike(self) -> bool:
+        """Whether all arms left are pulled alike."""
+        return self.balanced
+
+    def start(self, problem: Problem) -> State:
+        """Return the state before the first pull."""
+        control = check_control(self.control, problem.arms)
+        method: Method = "fdr" if self.fdr else "holm"
+        check_method(problem, method)
+        k = len(problem.arms)
+        state = State(
+            judge=Judge.of(problem, [empty(problem, arm) for arm in problem.arms]),
+            control=control,
+            method=method,
+            first=self.first,
+            balanced=self.balanced,
+            alive=tuple(i for i in range(k) if i != control),
+            better=(),
+            not_better=(),
+            hopeless=(),
+            cuts=(math.nan,) * k,
+            log_evidence=(0.0,) * k,
+            weighed=(0.0,) * k,
+            minimized=(0.0,) * k,
+            owed=(0.0,) * k,
+            next_look=self.first * k,
+            decision={},
+        )
+        return _decided(state)
+
+    def ask(self, state: State) -> Batch | Verdict:
+        """Return the next batch or the verdict; it was decided when the last readings came in."""
+        return state.decision
+
+    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+        """Return the state after more readings, with the next decision made."""
+        samples = list(state.judge.samples)
+        for i, arm in enumerate(state.problem.arms):
+            values = told[arm].values if arm in told else np.empty(0)
+            old, n = samples[i], issued.get(arm, samples[i].n)
+            if values.size or n != old.n:
+                samples[i] = old.merged(values, pending=n - old.answered - values.size)
+        return _decided(state._replace(judge=state.judge.after(tuple(samples))))
+
+    def standing(self, state: State) -> Standing:
+        """Return the arms left and the evidence of each variant that it beats the control."""
+        arms, judge = state.problem.arms, state.judge
+        looked = _looked(state, everyone=True) if all(s.n for s in judge.samples) else state
+        leader = judge.best_looking(range(len(arms)))
+        return Standing(
+            None if leader is None else arms[leader],
+            tuple(arms[i] for i in (state.control, *looked.alive)),
+            {arms[i]: looked.log_evidence[i] for i in range(len(arms)) if i != state.control},
+            _bar(looked),
+            _verdict(looked, Status.EXHAUSTED),
+        )
+
+
+def _decided(state: State) -> State:
+    """Return the state with the next batch or the verdict chosen."""
+    arms, samples = state.problem.arms, state.judge.samples
+    if state.judge.hopeless:
+        return state._replace(decision=_verdict(state, Status.INDISTINGUISHABLE))
+    short = {arm: state.first - s.n for arm, s in zip(arms, samples, strict=True) if s.n < state.first}
+    if short and not any(state.weighed):
+        return state._replace(decision=short)
+    state = _looked(state, everyone=state.balanced)
+    if (pulls := sum(s.n for s in samples)) >= state.next_look:
+        state = _settled(state._replace(next_look=FUTILITY * pulls))
+    left = [i for i in state.alive if i not in state.hopeless]
+    if not left and state.method == "fdr":  # claims are made by the evidence at the stop
+        state = _looked(state, everyone=True)
+        left = [i for i in state.alive if i not in state.hopeless]
+    if not left:
+        return state._replace(
+            decision=_verdict(state, Status.INDISTINGUISHABLE if state.alive else Status.EXHAUSTED)
+        )
+    if state.balanced:
+        size = max(1, int(GROWTH * min(samples[i].n for i in (state.control, *left))))
+        return state._replace(decision=dict.fromkeys((arms[i] for i in sorted((state.control, *left))), size))
+    hope = {i: state.judge.optimism(i, pulls) for i in left}
+    chosen = max(left, key=lambda i: hope[i])
+    starved = [i for i in left if STARVED * samples[i].n < samples[chosen].n]
+    return _batched(state, max(starved, key=lambda i: hope[i]) if starved else chosen)
+
+
+def _bar(state: State) -> float:
+    left = len(state.problem.arms) - 1 - len(state.better) if state.method == "holm" else 1
+    return log_bar(state.problem, state.judge.rule, max(1, left))
+
+
+def _looked(state: State, *, everyone: bool = False) -> State:
+    """Return the state after weighing the evidence of variants whose pairs have grown, and claiming winners."""
+    pulled = state.decision if isinstance(state.decision, dict) else {}
+    for i in _weighed(state):
+        if everyone or state.problem.arms[i] in pulled or _size(state, i) >= STALE * state.weighed[i]:
+            state = _reckoned(state, i)
+    return _stepped(state) if state.method == "holm" else _together(state, exactly=everyone)
+
+
+def _size(state: State, variant: int) -> float:
+    return state.judge.samples[variant].n + state.judge.samples[state.control].n
+
+
+def _reckoned(state: State, variant: int) -> State:
+    """Return the state with the evidence of a variant: at its cut, at all cuts if that may claim it or is old."""
+    judge, cut, size = state.judge.after(leader=variant), state.cuts[variant], _size(state, variant)
+    value = math.inf if math.isnan(cut) else judge.at_cut(state.control, cut)
+    minimized = state.minimized[variant]
+    if value >= _bar(state) or size >= STALE * minimized:
+        value, cut = judge.least(state.control, cut)
+        minimized = size
+    return state._replace(
+        cuts=_put(state.cuts, variant, cut),
+        log_evidence=_put(state.log_evidence, variant, value),
+        weighed=_put(state.weighed, variant, size),
+        minimized=_put(state.minimized, variant, minimized),
+    )
+
+
+def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
+    return (*values[:i], value, *values[i + 1 :])
+
+
+def _weighed(state: State) -> tuple[int, ...]:
+    """Return the variants whose evidence still matters: claims of the step-down rule are final."""
+    if state.method == "holm":
+        return state.alive
+    return tuple(i for i in range(len(state.problem.arms)) if i != state.control)
+
+
+def _stepped(state: State) -> State:
+    """Return the state with every variant claimed that has the evidence, the strongest first (extensions D1)."""
+    while state.alive:
+        strongest = max(state.alive, key=lambda i: state.log_evidence[i])
+        if state.log_evidence[strongest] < (bar := _bar(state)):
+            break
+        found = state.judge.better(strongest, state.control).log_value
+        state = state._replace(log_evidence=_put(state.log_evidence, strongest, found))
+        if found >= bar:
+            alive = tuple(i for i in state.alive if i != strongest)
+            state = state._replace(alive=alive, better=(*state.better, _claim(state, strongest)))
+    return state
+
+
+def _together(state: State, *, exactly: bool) -> State:
+    """Return the state with the claims that could be made now (extensions D2); later ones may differ.
+
+    While the study goes on a claim is only a reason not to pull an arm; those of a verdict are computed exactly.
+    """
+    variants, bar = _weighed(state), log_threshold(state.problem, state.judge.rule)
+    found = {i: state.log_evidence[i] for i in variants}
+    exact = set() if exactly else set(variants)
+    while new := set(claimed := false_discovery(found, bar)) - exact:
+        found.update((i, state.judge.better(i, state.control).log_value) for i in new)
+        exact |= new
+    values = tuple(found.get(i, value) for i, value in enumerate(state.log_evidence))
+    out = {claim.arm for claim in state.not_better}
+    alive = tuple(i for i in variants if i not in claimed and state.problem.arms[i] not in out)
+    state = state._replace(log_evidence=values, alive=alive)
+    return state._replace(better=tuple(_claim(state, i) for i in claimed))
+
+
+def _claim(state: State, variant: int) -> Claim:
+    arms, counts = state.problem.arms, tuple(s.n for s in state.judge.samples)
+    return Claim(arms[state.control], arms[variant], counts, 0, state.log_evidence[variant])
+
+
+def _settled(state: State) -> State:
+    """Return the state without variants that do not win, and with those marked that more pulls do not settle."""
+    arms, judge = state.problem.arms, state.judge
+    beaten = not_better(judge, state.control, list(state.alive))
+    reference, counts = judge.after(leader=state.control), tuple(s.n for s in judge.samples)
+    claims = tuple(
+        Claim(arms[i], arms[state.control], counts, 0, reference.within(i).log_value, True) for i in beaten
+    )
+    alive = tuple(i for i in state.alive if i not in beaten)
+    return state._replace(
+        alive=alive,
+        not_better=state.not_better + claims,
+        hopeless=tuple(i for i in alive if _futile(state, i)),
+    )
+
+
+def _futile(state: State, variant: int) -> bool:
+    """Tell whether more pulls would not show which of a variant and the control is better (evidence T9)."""
+    problem, pair = state.problem, (state.control, variant)
+    arms, share = tuple(problem.arms[i] for i in pair), problem.delta / (len(problem.arms) - 1)
+    alone = replace(problem, arms=arms, delta=share, handicap=None)
+    return Judge.of(alone, [state.judge.samples[i] for i in pair]).futile((0, 1))
+
+
+def _verdict(state: State, status: Status) -> Verdict:
+    arms = state.problem.arms
+    claims = ControlClaims(arms[state.control], state.method, state.better, state.not_better)
+    return Verdict(status=status, candidates=arms, control=claims)
+
+
+def _batched(state: State, variant: int) -> State:
+    """Return the state with the next batch, split by what each arm's pulls add at the least convincing cut."""
+    arms, samples, control = state.problem.arms, state.judge.samples, state.control
+    gain, other = state.judge.after(leader=variant).gains(control, state.cuts[variant])
+    share = 0.5 if gain + other == 0 else min(max(gain / (gain + other), SHARES[0]), SHARES[1])
+    size = max(1, int(GROWTH * min(samples[variant].n / share, samples[control].n / (1 - share))))
+    exact = size * share + state.owed[variant]
+    own = min(size, max(0, math.floor(exact + 0.5)))
+    owed = (*state.owed[:variant], exact - own, *state.owed[variant + 1 :])
+    batch = {arms[i]: n for i, n in ((variant, own), (control, size - own)) if n > 0}
+    return state._replace(owed=owed, decision=batch)

@@ -1,0 +1,153 @@
+"""The policy that compares arms with a control: what it pulls, when it stops, and that a log replays it."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from truearm import AgainstControl, Contamination, InvalidArgument, OutOfReach, Study, find_best
+from truearm.claims.certificate import Verdict
+from truearm.policies import Told
+from truearm.problem import Problem
+
+MEANS = {"A": 0.0, "B": 1.0, "C": 0.0, "D": -1.0, "E": 1.5}
+
+
+def played(policy, *, seed=0, means=MEANS, max_pulls=3000, **more):
+    rng = np.random.default_rng(seed)
+    study = Study(list(means), policy=policy, max_pulls=max_pulls, **more)
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: rng.normal(means[arm], 1, n) for arm, n in counts.items()})
+    return study
+
+
+@pytest.mark.parametrize("fdr", [False, True])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_who_beats_the_control(fdr, balanced):
+    study = played(AgainstControl("A", fdr=fdr, balanced=balanced), max_pulls=1500)
+    result = study.result
+    assert set(result.control.named("better")) == {"B", "E"}
+    assert result.control.named("not better") == ("D",)
+    assert result.control.named("open") == ("C",)
+    assert result.certificate.verify(result.readings)
+    assert result.answered
+
+
+def test_pulls_go_where_something_may_be_won():
+    """Until the winner is claimed the variants that lose get few pulls beyond their first 16."""
+    means = {"A": 0.0, **{f"L{i}": -1.0 for i in range(4)}, "W": 0.5}
+    result = played(AgainstControl("A"), means=means).result
+    claim = result.certificate.control.better[0]
+    counts = dict(zip(means, claim.counts, strict=True))
+    assert claim.leader == "W"
+    assert max(counts[f"L{i}"] for i in range(4)) < 0.5 * min(counts["A"], counts["W"])
+
+
+def test_it_stops_when_every_arm_is_settled():
+    study = played(AgainstControl("A"), means={"A": 0.0, "B": 3.0, "C": -3.0})
+    assert study.done
+    assert study.result.control.settled
+    assert study.result.total < 400
+    assert study.result.best == "B"  # the best arm is certified beside it
+
+
+def test_it_stops_when_more_pulls_do_not_help():
+    """Equal arms at 20 % contamination: no number of pulls shows that one beats the other (evidence T9)."""
+    study = played(AgainstControl("A"), means={"A": 0.0, "B": 0.0}, contamination=0.2, max_pulls=20_000)
+    assert study.result.total < 20_000
+    assert study.result.control.named("open") == ("B",)
+    assert study.result.status.value == "indistinguishable"
+    assert not study.result.answered
+
+
+def test_a_tolerance_settles_equal_arms():
+    study = played(AgainstControl("A"), means={"A": 0.0, "B": 0.0}, tolerance=0.8, max_pulls=20_000)
+    assert study.result.control.named("not better") == ("B",)
+    assert study.result.answered
+
+
+@pytest.mark.parametrize("fdr", [False, True])
+def test_a_log_replays_it(fdr):
+    study = played(AgainstControl("A", fdr=fdr), max_pulls=600)
+    again = Study.from_dict(json.loads(json.dumps(study.to_dict())))
+    assert again.result == study.result
+    assert pickle.loads(pickle.dumps(study)).result == study.result
+
+
+def test_claims_of_step_down_keep_their_dates():
+    study = played(AgainstControl("A"))
+    better = study.result.certificate.control.better
+    dates = [sum(claim.counts) for claim in better]
+    assert dates == sorted(dates)
+    assert dates[0] < study.result.total
+    assert {claim.arm for claim in better} == {"A"}
+
+
+def test_claims_with_a_false_discovery_rate_are_made_at_the_stop():
+    study = played(AgainstControl("A", fdr=True), max_pulls=900)
+    counts = {claim.counts for claim in study.result.certificate.control.better}
+    assert counts == {tuple(study.result.pulls.values())}
+
+
+def test_asking_changes_nothing_and_pulls_out_count_at_their_worst():
+    policy = AgainstControl("A")
+    state = policy.start(Problem(arms=("A", "B")))
+    told = {arm: Told(np.arange(32), np.arange(32.0) + 40 * (arm == "B")) for arm in "AB"}
+    done, waiting = (policy.tell(state, told, issued) for issued in ({"A": 32, "B": 32}, {"A": 64, "B": 64}))
+    assert policy.ask(done) == policy.ask(done)
+    assert isinstance(policy.ask(done), Verdict)
+    assert not isinstance(policy.ask(waiting), Verdict)
+    assert waiting.judge.samples[0].pending == 32
+
+
+def test_a_race_of_its_own_is_pulled_alike():
+    policy = AgainstControl("A", balanced=True)
+    assert policy.alike
+    state = policy.start(Problem(arms=("A", "B", "C")))
+    rng = np.random.default_rng(0)
+    issued = dict.fromkeys("ABC", 0)
+    for _ in range(20):
+        batch = policy.ask(state)
+        assert len(set(batch.values())) == 1
+        assert set(batch) == set("ABC")
+        told = {arm: Told(np.arange(issued[arm], issued[arm] + n), rng.normal(size=n)) for arm, n in batch.items()}
+        issued = {arm: issued[arm] + batch[arm] for arm in issued}
+        state = policy.tell(state, told, issued)
+
+
+@pytest.mark.parametrize(
+    ("policy", "more", "error", "words"),
+    [
+        (lambda: AgainstControl("Z"), {}, InvalidArgument, "control must name an arm, but got 'Z'"),
+        (lambda: AgainstControl(), {}, InvalidArgument, "needs the name of an arm"),
+        (lambda: "control", {}, InvalidArgument, "AgainstControl"),
+        (lambda: AgainstControl("A", first=0), {}, InvalidArgument, "first must be"),
+        (
+            lambda: AgainstControl("A", fdr=True),
+            {"contamination": Contamination(0.05, "malicious")},
+            OutOfReach,
+            "leave fdr out",
+        ),
+    ],
+)
+def test_wrong_controls_are_refused(policy, more, error, words):
+    with pytest.raises(error, match=words):
+        Study(["A", "B"], policy=policy(), **more)
+
+
+def test_missing_and_censored_readings_do_not_win():
+    arms = {"A": lambda: 1.0, "B": lambda: float("nan"), "C": lambda: -float("inf")}
+    result = find_best(arms, policy=AgainstControl("A"), max_pulls=400, progress=False)
+    assert result.control.named("better") == ()
+
+
+def test_doubts_void_the_claims():
+    study = Study(["A", "B"], policy=AgainstControl("A"), max_pulls=2000)
+    draws = dict.fromkeys("AB", 0)
+    while pulls := study.ask():
+        for pull in pulls:
+            draws[pull.arm] += 1
+            study.tell(pull, draws[pull.arm] + 0.5 * (pull.arm == "B"))
+    assert study.result.status.value == "doubtful"
+    assert study.result.control is None

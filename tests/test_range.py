@@ -1,0 +1,171 @@
+"""The plausible range (extensions E2): readings outside it are counted, and are on neither side of any cut."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import truearm as ta
+from truearm import Contamination, InvalidArgument, OutOfReach, Study, analyze
+from truearm.analysis import Analysis
+from truearm.claims.certificate import sample_of
+from truearm.evidence import Judge
+from truearm.evidence.cuts import pair
+from truearm.evidence.levels import Levels
+from truearm.evidence.sample import Sample
+from truearm.problem import Handicap, Interval, Problem, Tolerance
+
+values = st.one_of(st.integers(-20, 20).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(values, max_size=40), st.lists(values, max_size=40), st.booleans())
+def test_outside_counts_in_n_and_on_neither_side(first, second, worst):
+    plausible = Interval(-5.0, 7.0)
+    sample = Sample.of(first, worst=worst, plausible=plausible).merged(second, pending=2)
+    known = np.array([x for x in [*first, *second] if not math.isnan(x)])
+    inside = np.sort(known[(known >= -5) & (known <= 7) | np.isneginf(known)])
+    assert sample.values.tolist() == inside.tolist()
+    assert sample.outside == known.size - inside.size
+    assert sample.n == len(first) + len(second) + 2
+    assert sample.told == sample.n - 2
+    for cut in (-6.0, -5.0, 0.0, 7.0, 8.0):
+        sides = int(sample.below(cut)) + int(sample.above(cut)) - 2 * sample.unknown
+        assert sides + sample.outside + sample.missing + 2 == sample.n
+
+
+def test_the_evidence_is_that_of_independent_missing_readings():
+    """A reading outside counts as a missing one that is promised to be unrelated to its value (evidence T8b)."""
+    rng = np.random.default_rng(0)
+    tapes = {arm: rng.normal(shift, 1, 300) for arm, shift in (("A", 0.8), ("B", 0.0))}
+    wild = {arm: np.where(rng.random(300) < 0.04, 99.0, tape) for arm, tape in tapes.items()}
+    holes = {arm: np.where(tape == 99.0, np.nan, tape) for arm, tape in wild.items()}
+    ranged = analyze(wild, between=(-10, 10))
+    missing = analyze(holes, missing="independent")
+    assert ranged.breakdown == missing.breakdown
+    assert [arm[:4] for arm in ranged.arms] == [arm[:4] for arm in missing.arms]
+    assert ranged.outside["A"] == int((wild["A"] == 99).sum()) > 0
+    assert ranged.breakdown.oblivious > analyze(wild).breakdown.oblivious
+
+
+def test_what_is_missing_still_counts_at_its_worst():
+    x = Sample.of([1.0, 2.0, 50.0, np.nan], plausible=Interval(0.0, 10.0))
+    assert (x.unknown, x.idle, x.bottom, x.n) == (1, 1, 1, 4)
+    promised = Sample.of([1.0, 2.0, 50.0, np.nan], worst=False, plausible=Interval(0.0, 10.0))
+    assert (promised.unknown, promised.idle, promised.bottom, promised.n) == (0, 2, 0, 4)
+
+
+def test_a_time_out_is_never_outside():
+    problem = Problem(arms=("A",), goal="min", between=(0, 10))
+    sample = sample_of([1.0, 2.0, math.inf, -1.0], 4, problem, "A")
+    assert (sample.censored, sample.outside) == (1, 1)
+
+
+def test_the_range_moves_with_a_handicap():
+    given = Handicap("old", Tolerance.of("50%"))
+    problem = Problem(arms=("old", "new"), goal="min", between=(1, 10), handicap=given)
+    assert sample_of([10.0, 11.0, 1.0, 0.9], 4, problem, "old").outside == 2
+
+
+def test_a_study_logs_what_was_measured_and_a_stranger_can_check_it():
+    rng = np.random.default_rng(1)
+    study = Study(["A", "B"], between=(-10, 10), contamination=0.1)
+    while counts := study.ask_counts():
+        told = {arm: rng.normal(arm == "A", 1, n) for arm, n in counts.items()}
+        study.tell_arrays({arm: np.where(rng.random(x.size) < 0.05, 1e6, x) for arm, x in told.items()})
+    result = study.result
+    assert result.status.value == "certified"
+    assert result.best == "A"
+    assert max(v for v in result.readings["A"]) == 1e6
+    assert result.certificate.verify(result.readings)
+    again = Study.from_dict(json.loads(json.dumps(study.to_dict())))
+    assert again.result == result
+    assert any("True readings lie in -10 to 10" in sentence for sentence in result.assumptions)
+    assert any("nothing to do with its true value" in sentence for sentence in result.assumptions)
+
+
+def test_too_many_outside_are_a_doubt_with_its_remedy():
+    rng = np.random.default_rng(2)
+    tapes = {arm: np.where(rng.random(400) < 0.2, 99.0, rng.normal(arm == "A", 1, 400)) for arm in "AB"}
+    found = analyze(tapes, between=(-10, 10))
+    assert found.status.value == "doubtful"
+    assert {doubt.kind for doubt in found.doubts} == {"outside"}
+    assert "outside the plausible range -10 to 10, more than chance explains" in str(found)
+    assert "raise eps" in str(found)
+    assert analyze(tapes, between=(-10, 10), contamination=0.3).status.value != "doubtful"
+
+
+def test_a_malicious_adversary_needs_no_promise_about_values():
+    found = analyze(
+        {"A": range(100), "B": range(100)}, between=(0, 99), contamination=Contamination(0.1, "malicious")
+    )
+    sentence = next(s for s in found.assumptions if "True readings lie in" in s)
+    assert "nothing to do" not in sentence
+
+
+def test_malicious_levels_hold_without_a_promise():
+    """P(clean and in L) >= q - eps, even if exactly the low readings leave the range."""
+    levels = Levels.of(0.5, Contamination(0.1, "malicious"))
+    rng, wrong = np.random.default_rng(3), 0
+    for _ in range(100):
+        better = rng.normal(0, 1, 400)
+        low = better < np.quantile(better, 0.5)
+        better[low & (rng.random(400) < 0.2)] = 99.0  # a tenth of all, all of them low
+        one = Sample.of(better, plausible=Interval(-10.0, 10.0))
+        wrong += pair(one, Sample.of(rng.normal(0, 1, 400)), levels, closed=True).log_value >= math.log(1 / 0.1)
+    assert wrong <= 20  # promised 0.1; 24 of 100 would show a promise broken (one in 10,000)
+
+
+def test_notes_and_json():
+    found = analyze({"A": [1.0, 2.0, 500.0] * 20, "B": [0.0] * 60}, between=(0, 100), contamination=0.4)
+    assert "20 readings outside 0 to 100 count as bad ones (A 20)." in found.notes
+    again = Analysis.from_dict(json.loads(json.dumps(found.to_dict())))
+    assert again == found
+    assert again.problem.between == Interval(0.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("between", "words"),
+    [
+        ((5, 1), "must rise from its first number"),
+        ((1, 1), "must rise"),
+        ((1,), "must be two numbers"),
+        ("ab", "must be two numbers"),
+        (("a", "b"), r"between\[0\] must be a number"),
+        ((0, math.nan), "must rise"),
+    ],
+)
+def test_wrong_ranges_are_refused(between, words):
+    with pytest.raises(InvalidArgument, match=words):
+        Problem(arms=("A", "B"), between=between)
+
+
+def test_a_range_needs_a_bound():
+    with pytest.raises(InvalidArgument, match=r"contamination=0\.05"):
+        Problem(arms=("A", "B"), between=(0, 1), contamination=None)
+
+
+@pytest.mark.parametrize("policy", ["lucb", "elimination", "uniform"])
+def test_policies_without_ranges_refuse_them(policy):
+    regularity = ta.Regularity(B=4, m2=1, reach=0.3)
+    with pytest.raises(OutOfReach, match=f"policy '{policy}' takes no plausible range"):
+        Study(["A", "B"], between=(0, 1), policy=policy, regularity=regularity, tolerance=0.1)
+
+
+def test_an_open_end():
+    found = analyze({"A": [1.0, -3.0], "B": [2.0, 4.0]}, between=(0, math.inf))
+    assert found.outside == {"A": 1, "B": 0}
+    assert any("0 or more" in sentence for sentence in found.assumptions)
+
+
+def test_futility_knows_what_is_outside():
+    """Half of eps is known, the other half still hides equal arms; a shift of 2 it does not hide."""
+    rng = np.random.default_rng(5)
+    tapes = [np.where(rng.random(20_000) < 0.05, 99.0, rng.normal(0, 1, 20_000)) for _ in range(2)]
+    problem = Problem(arms=("A", "B"), between=(-10, 10), contamination=0.1)
+    samples = [sample_of(tape, tape.size, problem, "A") for tape in tapes]
+    assert Judge.of(problem, samples).futile((0, 1))
+    assert not Judge.of(problem, [samples[0], samples[1].mapped(lambda x: x - 2)]).futile((0, 1))
