@@ -113,7 +113,7 @@ class Sample:
         head = tape[:n]
         self.values = sorted(x for x in head if x is not None and not math.isnan(x))
         missing = sum(x is not None and math.isnan(x) for x in head)
-        self.n = n
+        self.n, self.pending = n, head.count(None)
         self.unknown = n - len(self.values) - (0 if worst else missing)
         self.idle = 0 if worst else missing
 
@@ -190,40 +190,47 @@ class Judge:
         fixed = self.certificate["design"] == "fixed"
         term = log_tail if fixed else log_m
         values, ends = own.values, []
-        for r in range(len(values) + 1):
-            cut = values[r] if r < len(values) else None
-            up = len(values) - r + own.unknown
+        for cut in (*self.cuts(claim, own, rule), None):
+            up = own.unknown + (0 if cut is None else len(values) - bisect_left(values, cut))
             ends.append(term(up, own.n, self.high) + self.bets(claim, counts, cut, rule, term))
         least = min(ends)
         return max(0.0, least) - math.log1p(max(0.0, least)) if fixed else least
 
-    def bets(self, claim, counts, cut, rule, term):
-        if rule != "pooled":
-            return self.bet(claim, claim["leader"], counts, cut, term)
-        k = len(self.arms)
-        led = [e for e in self.certificate["entries"][: claim["entered"]] if e["arm"] != claim["arm"]]
-        logs = []
-        for m, entry in enumerate(led, 1):
-            if claim["tolerant"] and entry["arm"] != claim["leader"]:
-                continue
-            whole = self.bet(claim, entry["arm"], counts, cut, term)
-            if k == 2:
-                return whole
-            later = self.bet(claim, entry["arm"], counts, cut, term, since=entry["since"])
-            logs += [math.log((1 - 2 / k) / (m * (m + 1))) + later, math.log(2 / k / (k - 1)) + whole]
-        if k > 2 and not claim["tolerant"]:
-            logs.append(math.log((1 - 2 / k) / (len(led) + 1)))
-        return log_sum(logs) if logs else -math.inf
+    def cuts(self, claim, own, rule):
+        """Return where to look: at the judged arm's readings, and where a leg that is ahead gives way."""
+        found = set(own.values)
+        if rule == "pooled" and not claim["tolerant"] and len(self.arms) > 2:
+            for leg in self.legs(claim):
+                closed = self.arms.index(leg["arm"]) > self.arms.index(claim["arm"])
+                early = (x for x in self.sample(leg["arm"], leg["since"]).values if x > -math.inf)
+                found.update(math.nextafter(x, -math.inf) if closed else x for x in early)
+        return sorted(found)
 
-    def bet(self, claim, rival, counts, cut, term, *, since=0):
+    def legs(self, claim):
+        return [e for e in self.certificate["entries"][: claim["entered"]] if e["arm"] != claim["arm"]]
+
+    def bets(self, claim, counts, cut, rule, term):
+        whole, k = self.bet(claim, claim["leader"], counts[claim["leader"]], cut, term), len(self.arms)
+        if rule != "pooled" or k == 2:
+            return whole
+        share = 0.5 if self.problem["tolerance"]["amount"] else 0.05
+        whole += math.log(share / (k - 1))
+        if claim["tolerant"]:
+            return whole
+        followed = math.log1p(-share)
+        for leg in self.legs(claim):
+            end = min(leg["until"], counts[leg["arm"]])
+            followed += self.bet(claim, leg["arm"], end, cut, term)
+            followed -= self.bet(claim, leg["arm"], leg["since"], cut, term, out=True)
+        return log_sum([followed, whole])
+
+    def bet(self, claim, rival, n, cut, term, *, out=False):
         if cut is not None and claim["tolerant"]:
             cut = self.worse(cut, self.problem["tolerance"])
         closed = not claim["tolerant"] and self.arms.index(rival) > self.arms.index(claim["arm"])
-        found = []
-        for n in (counts[rival], since):
-            sample = self.sample(rival, n)
-            found.append(len(sample.values) + sample.unknown if cut is None else sample.below(cut, closed=closed))
-        return term(found[0] - found[1], counts[rival] - since, self.low)
+        sample = self.sample(rival, n)
+        found = len(sample.values) + sample.unknown if cut is None else sample.below(cut, closed=closed)
+        return term(found - (sample.pending if out else 0), n, self.low)
 
     # Single arms
 
@@ -274,8 +281,11 @@ def verify(document):
             last = {arm: len(tapes[arm]) for arm in arms}
             check(counts == last, "counts")
         entered = certificate["entries"][: claim["entered"]]
-        check(all(0 <= e["since"] <= counts[e["arm"]] for e in entered), "since")
-        check(len({e["arm"] for e in entered}) == len(entered) == claim["entered"], "entries")
+        followed = dict.fromkeys(arms, 0)
+        for e in entered:
+            check(followed[e["arm"]] <= e["since"] <= min(e["until"], counts[e["arm"]]), "since")
+            followed[e["arm"]] = e["until"]
+        check(len(entered) == claim["entered"], "entries")
         last, found = counts, judge.evidence(claim, rule)
         check(found >= judge.log_threshold(rule), f"claim against {claim['arm']}")
         check(close(claim["log_evidence"], found), f"log_evidence of {claim['arm']}: {found}")
