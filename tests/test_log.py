@@ -235,6 +235,7 @@ def test_every_changed_digit_is_noticed(log):
     [
         "DELETE FROM event WHERE position = 5",
         "DELETE FROM event WHERE position = 1",
+        "UPDATE event SET position = 0 WHERE position = 1",
         "UPDATE event SET position = position + 1000 WHERE position > 10",
         "UPDATE event SET digest = x'00' WHERE position = 7",
         "UPDATE study SET digest = x'00'",

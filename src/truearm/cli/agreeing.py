@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from truearm.cli.setting import Setting
+from truearm.errors import InvalidArgument
 from truearm.world.authorship import is_mine, mark
 from truearm.world.commands import Command, neutralized
 
@@ -28,7 +29,7 @@ def agree(path: str, definition: Mapping[str, Any], setting: Setting, *, yes: bo
     words = "\n".join([f"{name} was not begun by you on this machine. To go on with it runs:", *_listed(setting)])
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         msg = f"{words}\nNothing was run. If you trust all of it: truearm race --resume {name} --yes"
-        raise click.UsageError(msg)
+        raise InvalidArgument(msg)
     click.echo(words, err=True)
     try:
         agreed = click.confirm("Run all of it?", err=True)
@@ -36,7 +37,7 @@ def agree(path: str, definition: Mapping[str, Any], setting: Setting, *, yes: bo
         agreed = False
     if not agreed:
         msg = f"nothing was run; `truearm report {name}` shows what is known without running anything"
-        raise click.UsageError(msg)
+        raise InvalidArgument(msg)
 
 
 def _text(definition: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ def alone(path: str | Path, *, wait: bool) -> Iterator[None]:
     ...         pass
     Traceback (most recent call last):
         ...
-    truearm.errors.ProtocolError: another process or thread is at work on ...run.db; wait for it, stop it, or ...
+    truearm.errors.ProtocolError: another process is at work on ...run.db (or a thread of this one); wait ...
     """
     beside = f"{Path(path).resolve()}-lock"
     descriptor = _locked(beside, path, wait=wait)
@@ -51,8 +51,8 @@ def _locked(beside: str, path: str | Path, *, wait: bool) -> int:
         except BlockingIOError:
             os.close(descriptor)
             msg = (
-                f"another process or thread is at work on {path}; wait for it, stop it, or choose another file "
-                "for another study"
+                f"another process is at work on {path} (or a thread of this one); wait for it, stop it, "
+                "or choose another file"
             )
             raise ProtocolError(msg) from None
         with suppress(FileNotFoundError):

@@ -237,7 +237,9 @@ class Store:
     def _digest(self, position: int) -> bytes:
         with self._lock:
             connection = self._opened()
-            found = connection.execute("SELECT digest FROM event WHERE position = ?", (position,)).fetchone()
+            found = None  # the first event comes after the definition, whatever stands at position 0
+            if position > 0:
+                found = connection.execute("SELECT digest FROM event WHERE position = ?", (position,)).fetchone()
             return _bytes(found[0]) if found else _begun(connection)[1]
 
     def _opened(self) -> sqlite3.Connection:
