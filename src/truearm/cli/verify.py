@@ -1,7 +1,6 @@
 """`truearm verify`: whether a result follows from its readings."""
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,14 @@ import click
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.plain import from_plain
-from truearm.claims.wording import name_of
+from truearm.claims.wording import count, name_of
 from truearm.cli import options
-from truearm.errors import InvalidArgument, ProtocolError, VerificationError
+from truearm.errors import InvalidArgument, VerificationError
 from truearm.report.export import json_text
 from truearm.study import Study
 from truearm.verification import Verified, verify
-from truearm.world import files
+from truearm.world import files, store
 from truearm.world.frames import Collected
-from truearm.world.store import Store
 
 FAILED, TRUSTED = 1, 3  # exit codes: not verified, and verified but for what was taken on trust
 _SQLITE = b"SQLite format 3\0"
@@ -36,42 +34,48 @@ _SQLITE = b"SQLite format 3\0"
     type=click.Choice(sorted(set(files.FORMATS.values()))),
     help="What READINGS is, if its ending does not say.",
 )
+@click.option("--head", metavar="DIGEST", help="A head of the log that was noted before: it must be in its chain.")
 @options.json_option
-def verify_command(file: str, readings: str | None, *, as_json: bool, **roles: Any) -> None:  # noqa: ANN401
+def verify_command(
+    file: str,
+    readings: str | None,
+    *,
+    head: str | None,
+    as_json: bool,
+    **roles: Any,  # noqa: ANN401
+) -> int:
     """Decide again from the readings, and compare everything that FILE says.
 
     \b
     truearm verify result.json                        what --json printed, with its readings
     truearm verify result.json run.db                 ... by the log of the study
     truearm verify found.json data.csv --arm variant --value ms
-    truearm verify run.db                             does a log follow from its own beginning?
+    truearm verify run.db                             was a log changed since it was written?
 
     Ends with 0 if everything follows, with 1 if something does not and says what, with 3 if it follows as far as
     it can be recomputed and the rest is on trust.
     """  # noqa: D301 - click wants the control character
     try:
         if _is_log(file):
-            found = log_verified(file)
-        else:
-            found = verify(_result(file), None if readings is None else _readings(readings, roles))
+            return _tell_log(file, head, as_json=as_json)
+        found = verify(_result(file), None if readings is None else _readings(readings, roles))
     except VerificationError as error:
         click.echo(json_text(_plain(None, str(error))) if as_json else f"Not verified: {error}.")
-        sys.exit(FAILED)
+        return FAILED
     click.echo(json_text(_plain(found)) if as_json else told(found, file))
-    sys.exit(0 if found else TRUSTED)
+    return 0 if found else TRUSTED
 
 
-def log_verified(path: str) -> Verified:
-    """Check a log by itself: every pull it handed out must follow from its definition and what was told before.
-
-    The one place where the check of a log is called.
-    """
-    try:
-        _replayed(path)
-    except ProtocolError as error:
-        msg = f"{path}: {error}"
-        raise VerificationError(msg) from None
-    return Verified()
+def _tell_log(path: str, noted: str | None, *, as_json: bool) -> int:
+    """Check a log by itself, and tell its head for the next time."""
+    found = store.verify(path, noted)
+    words = (
+        f"Verified: {name_of(path)} holds {count(found.events)} events, none changed since they were written, "
+        f"unless by somebody who computed its digests anew. Note its head to rule that out: {found.head}"
+    )
+    plain = {**_plain(Verified()), "events": found.events, "head": found.head}
+    click.echo(json_text(plain) if as_json else words)
+    return 0
 
 
 def told(found: Verified, file: str) -> str:
@@ -100,8 +104,8 @@ def _is_log(path: str) -> bool:
 
 
 def _replayed(path: str) -> Study:
-    with Store(path) as store:
-        return Study.replay(store.definition, (entry.event for entry in store.events()))
+    with store.Store(path) as log:
+        return Study.replay(log.definition, (entry.event for entry in log.events()))
 
 
 def _result(path: str) -> Any:  # noqa: ANN401 - whatever the file holds; `verify` refuses what is none
