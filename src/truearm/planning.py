@@ -3,7 +3,7 @@
 The laws of the readings are supposed (a family and gaps) or taken from pilot data. Two cases stand side by side:
 the readings turn out clean although a share eps of them might not be, and the bad readings do their worst, pulling
 the best arm down and its rivals up. Lower bounds hold for every method (evidence section 3); what `toptwo` needs
-is the lower bound times a factor measured in simulations.
+is a formula in the characteristic time whose constants were fitted to simulations.
 """
 
 import math
@@ -46,9 +46,10 @@ FAMILIES: Mapping[str, Callable[[], Law]] = {
     "uniform": families.uniform,
     "lognormal": families.lognormal,
 }
-RATIO = 2.45  # mean pulls over the limit at delta = .05: 2.50 separated, 2.40 certified (benchmarks/efficiency)
-_BY_DELTA = {0.1: 3.26, 0.05: 2.65, 0.001: 1.74}  # how that ratio falls with delta: evidence section 5.2
-_START = 16  # pulls of every arm before the first decision of `toptwo` (evidence section 4)
+START = 16  # pulls of every arm before the first decision of `toptwo` (evidence section 4)
+NATS = (0.648, 1.388, 2.35, 0.655, 0.431)
+"""What `toptwo` needs in nats, by `terms`: fitted to runs, and written here, by benchmarks/plan.py."""
+_USUAL = 120.0  # characteristic time where the prior of the mixture fits best: below and above it more is lost
 _GROWTH = 1.3  # of counts between the sharp looks of Algorithm 3, as in policies/elimination.py
 _REACHES = tuple(step / 100 for step in range(2, 50, 2))
 _EPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -353,17 +354,39 @@ def _outlook(setting: _Setting, *, attacked: bool, promised: bool = False) -> Ou
 
 
 def _expected(setting: _Setting, found: Limit) -> float:
-    """Return the pulls `toptwo` needs on average: the limit times what was measured, never below its start."""
-    if not math.isfinite(found.time):
+    """Return the pulls `toptwo` needs on average."""
+    return toptwo_pulls(found.time, 1 + len(setting.supposed.rivals), setting.delta)
+
+
+def terms(time: float, arms: int, delta: float) -> tuple[float, ...]:
+    """Return what the evidence that `toptwo` has to gather depends on (evidence section 5.2).
+
+    Examples
+    --------
+    >>> [round(term, 3) for term in terms(60.0, 3, 0.05)]
+    [1.0, 2.996, 0.5, 0.693, 0.0]
+    """
+    size = math.log(time / _USUAL)
+    return 1.0, math.log(1 / delta), 1 - 1 / (arms - 1), max(0.0, -size), max(0.0, size)
+
+
+def toptwo_pulls(time: float, arms: int, delta: float) -> float:
+    """Return the pulls that `toptwo` needs on average, from the characteristic time: an estimate.
+
+    It gathers 1/T nats per pull. Near the first pulls of all arms, which come before any decision, it needs more
+    than either: the cube root of the sum of cubes (evidence section 5.2).
+
+    Examples
+    --------
+    >>> round(toptwo_pulls(0.1, 2, 0.05)), toptwo_pulls(math.inf, 2, 0.05)
+    (32, inf)
+    """
+    if not math.isfinite(time):
         return math.inf
-    pulls = found.pulls(setting.delta) * RATIO * _by_delta(setting.delta) / _BY_DELTA[0.05]
-    return max(pulls, float(_START * (1 + len(setting.supposed.rivals))))
-
-
-def _by_delta(delta: float) -> float:
-    """Return the measured ratio, linear in log delta between the measured ones, the nearest of them beyond."""
-    known = sorted(_BY_DELTA.items())
-    return float(np.interp(math.log(delta), [math.log(d) for d, _ in known], [ratio for _, ratio in known]))
+    gathered = time * sum(c * term for c, term in zip(NATS, terms(time, arms, delta), strict=True))
+    first = START * arms
+    most = max(gathered, first)
+    return most * math.cbrt((gathered / most) ** 3 + (first / most) ** 3)
 
 
 class _Seen(NamedTuple):
