@@ -2,7 +2,7 @@
 
 Runs the compiled engine on a hundred settings, fits five constants by least squares of the relative error, writes
 them into src/truearm/planning.py, and each setting with its forecast into benchmarks/results/plan.md. Run it again
-after any change of `toptwo` or of its evidence: python benchmarks/plan.py (a minute or two). Runs that rejected the
+after a change of `toptwo` or of its evidence: python benchmarks/plan.py (a minute or two). Runs that rejected the
 best arm are left out: with rivals that are alike they never end. Goal: no forecast off by more than 15 %.
 """
 
@@ -56,28 +56,28 @@ def settings():
 
 
 def measured(instance, eps, attacked, delta, executor):
-    """Return the characteristic time, the mean pulls and their relative standard error, None if they are many."""
+    """Return the limit, the mean pulls and their relative standard error, None if they are many."""
     attack = lab.worst(instance, eps) if attacked else None
     found = lab.limit(instance, attack, contamination=eps)
     k = len(instance.arms)
-    forecast = planning.toptwo_pulls(found.time, k, delta)
+    forecast = planning.toptwo_pulls(found, delta)
     if not forecast < LONGEST and k > 2:
         return None
-    runs = 20 if forecast > LONGEST else 160 if k == 2 else 100 if k == 3 else 60
+    runs = 20 if forecast > LONGEST else 300 if k == 2 else 160 if k == 3 else 80
     options = {"contamination": eps, "delta": delta, "max_pulls": int(30 * forecast)}
     done = simulate("toptwo", instance, attack, runs, seed=11, executor=executor, **options).runs
     pulls = done["pulls"][~done["best_rejected"]]
-    return found.time, pulls.mean(), pulls.std(ddof=1) / math.sqrt(pulls.size) / pulls.mean()
+    return found, pulls.mean(), pulls.std(ddof=1) / math.sqrt(pulls.size) / pulls.mean()
 
 
 def fitted(rows):
     """Return the constants with the least squared relative error, from settings beyond the first pulls."""
     equations = []
-    for _, k, delta, least, pulls, _ in rows:
-        first = planning.START * k
+    for _, delta, limit, pulls, _ in rows:
+        first = planning.START * len(limit.weights)
         if pulls > 1.15 * first:
-            nats = np.cbrt(pulls**3 - first**3) / least
-            equations.append(np.array(planning.terms(least, k, delta)) / nats)
+            nats = np.cbrt(pulls**3 - first**3) / limit.time
+            equations.append(np.array(planning.terms(limit, delta)) / nats)
     found, *_ = np.linalg.lstsq(np.array(equations), np.ones(len(equations)), rcond=None)
     return tuple(round(float(x), 3) for x in found)
 
@@ -87,17 +87,17 @@ def main():
     with ProcessPoolExecutor(2) as executor:
         for name, instance, eps, attacked, delta in settings():
             if (found := measured(instance, eps, attacked, delta, executor)) is not None:
-                rows.append((name, len(instance.arms), delta, *found))
+                rows.append((name, delta, *found))
     constants = fitted(rows)
     text = SOURCE.read_text()
     SOURCE.write_text(re.sub(r"^NATS = \(.*?\)", f"NATS = {constants}", text, count=1, flags=re.MULTILINE))
     planning.NATS = constants
     lines = ["| setting | k | delta | T* | pulls, mean | forecast | error |", "|---|---|---|---|---|---|---|"]
     errors = []
-    for name, k, delta, least, pulls, error in rows:
-        forecast = planning.toptwo_pulls(least, k, delta)
+    for name, delta, limit, pulls, error in rows:
+        forecast = planning.toptwo_pulls(limit, delta)
         errors.append(forecast / pulls - 1)
-        cells = f"{name} | {k} | {delta:g} | {least:.1f} | {pulls:.0f} ± {100 * error:.0f} %"
+        cells = f"{name} | {len(limit.weights)} | {delta:g} | {limit.time:.1f} | {pulls:.0f} ± {100 * error:.0f} %"
         lines.append(f"| {cells} | {forecast:.0f} | {100 * errors[-1]:+.0f} % |")
     beyond = sum(abs(error) > 0.15 for error in errors)
     summary = (

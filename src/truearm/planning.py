@@ -47,9 +47,9 @@ FAMILIES: Mapping[str, Callable[[], Law]] = {
     "lognormal": families.lognormal,
 }
 START = 16  # pulls of every arm before the first decision of `toptwo` (evidence section 4)
-NATS = (0.648, 1.388, 2.35, 0.655, 0.431)
+NATS = (1.021, 1.367, 2.053, 0.547, 0.402)
 """What `toptwo` needs in nats, by `terms`: fitted to runs, and written here, by benchmarks/plan.py."""
-_USUAL = 120.0  # characteristic time where the prior of the mixture fits best: below and above it more is lost
+_USUAL = 60.0  # size of a problem at which least is lost: smaller and larger ones need more nats
 _GROWTH = 1.3  # of counts between the sharp looks of Algorithm 3, as in policies/elimination.py
 _REACHES = tuple(step / 100 for step in range(2, 50, 2))
 _EPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -355,36 +355,37 @@ def _outlook(setting: _Setting, *, attacked: bool, promised: bool = False) -> Ou
 
 def _expected(setting: _Setting, found: Limit) -> float:
     """Return the pulls `toptwo` needs on average."""
-    return toptwo_pulls(found.time, 1 + len(setting.supposed.rivals), setting.delta)
+    return toptwo_pulls(found, setting.delta)
 
 
-def terms(time: float, arms: int, delta: float) -> tuple[float, ...]:
+def terms(found: Limit, delta: float) -> tuple[float, ...]:
     """Return what the evidence that `toptwo` has to gather depends on (evidence section 5.2).
 
     Examples
     --------
-    >>> [round(term, 3) for term in terms(60.0, 3, 0.05)]
+    >>> [round(term, 3) for term in terms(Limit(60.0, (0.5, 0.25, 0.25), 0), 0.05)]
     [1.0, 2.996, 0.5, 0.693, 0.0]
     """
-    size = math.log(time / _USUAL)
-    return 1.0, math.log(1 / delta), 1 - 1 / (arms - 1), max(0.0, -size), max(0.0, size)
+    rivals = [weight for arm, weight in enumerate(found.weights) if arm != found.answer]
+    size = math.log(found.time * math.sqrt(max(rivals)) / _USUAL)
+    return 1.0, math.log(1 / delta), 1 - 1 / len(rivals), max(0.0, -size), max(0.0, size)
 
 
-def toptwo_pulls(time: float, arms: int, delta: float) -> float:
-    """Return the pulls that `toptwo` needs on average, from the characteristic time: an estimate.
+def toptwo_pulls(found: Limit, delta: float) -> float:
+    """Return the pulls that `toptwo` needs on average where no method can beat a limit: an estimate.
 
     It gathers 1/T nats per pull. Near the first pulls of all arms, which come before any decision, it needs more
     than either: the cube root of the sum of cubes (evidence section 5.2).
 
     Examples
     --------
-    >>> round(toptwo_pulls(0.1, 2, 0.05)), toptwo_pulls(math.inf, 2, 0.05)
-    (32, inf)
+    >>> round(toptwo_pulls(Limit(0.1, (0.5, 0.5), 0), 0.05))
+    32
     """
-    if not math.isfinite(time):
+    if not math.isfinite(found.time):
         return math.inf
-    gathered = time * sum(c * term for c, term in zip(NATS, terms(time, arms, delta), strict=True))
-    first = START * arms
+    gathered = found.time * sum(c * term for c, term in zip(NATS, terms(found, delta), strict=True))
+    first = START * len(found.weights)
     most = max(gathered, first)
     return most * math.cbrt((gathered / most) ** 3 + (first / most) ** 3)
 
@@ -512,7 +513,7 @@ def _at_reach(setting: _Setting, gaps: Sequence[float], reach: float) -> _Papers
     B = max(law.minimal_B(reach) for law in laws)
     m2 = max(law.m2 for law in laws)
     c, amount = setting.contamination, setting.tolerance.amount
-    if not math.isfinite(B * m2):
+    if not 0 < B * m2 < math.inf:  # 0: an atom at the median, which the paper's algorithms cannot be told
         return _NOTHING
     shift = bounds.bias(c.eps, B, m2, c.adversary)
     effective = min(gaps) - 2 * shift  # the paper's gap, section 3
