@@ -31,6 +31,7 @@ READ = [path for path in [*SOURCES, *OTHERS, *PAGES] if path != Path(__file__)] 
 HOME = {
     "evidence": "evidence",
     "extensions": "extensions",
+    "optimality": "optimality",
     "audit": "bounds",
     "erratum": "errata",
     "errata": "errata",
@@ -38,10 +39,11 @@ HOME = {
 ELSEWHERE = "product|house|style|prior[_ ]work"  # pages that never were here: their addresses lead nowhere
 KINDS = {"Lemma": "Lemma", "Cor": "Cor.", "Th": "Theorem", "Alg": "Algorithm", "Def": "Definition"}
 
-_LABEL = r"(?:[TDE]\d+[a-d]?|\d+\.[0-9A-Za-z]|\d+)(?![0-9A-Za-z])(?: \((?:[ivx]+|\d)\))?"
+_LABEL = r"(?:[ADET]\d+[a-d]?|\d+\.[0-9A-Za-z]|\d+)(?![0-9A-Za-z])(?: \((?:[ivx]+|\d)\))?"
 _MORE = r"(?:(?:, (?:and )?| and |-)(?:sections? )?" + _LABEL + ")*"
 LED = re.compile(
-    rf"\b(evidence|extensions|audit|errat(?:um|a)|{ELSEWHERE})(?:\.md)? ((?:sections? )?{_LABEL}{_MORE})"
+    rf"\b(evidence|extensions|optimality|audit|errat(?:um|a)|{ELSEWHERE})(?:\.md)? "
+    rf"((?:sections? )?{_LABEL}{_MORE})"
 )
 BARE = re.compile(r"\b(?:T\d{1,2}[a-d]?|E\d{1,2})\b(?!\[)")
 NUMBERED = re.compile(
@@ -133,6 +135,7 @@ def test_the_source_is_full_of_addresses():
         ("Cor. 12, Thm 2, Alg. 3", [("bounds", name, "") for name in ("Cor. 12", "Theorem 2", "Algorithm 3")]),
         ("Howard and Ramdas, Theorem 1b", [("bounds", "Howard and Ramdas, Theorem 1b", "")]),
         ("extensions 2.3", [("extensions", "2.3", "")]),
+        ("optimality A1 (iv)", [("optimality", "A1", "(iv)")]),
         ("the evidence that 3 arms, a #E69F00 line, E[T] and log-evidence of 2 are no address", []),
     ],
 )
@@ -148,6 +151,7 @@ def test_addresses_are_read(text, found):
         "evidence T4d",
         "evidence section 40",
         "extensions 9",
+        "optimality A9",
         "audit 9.Z",
         "audit 2.B (xi)",
         "erratum E77",

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from truearm import families
 from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
 from truearm.claims.certificate import Verdict
 from truearm.errors import InvalidArgument
 from truearm.lab import Stationary, arms, benign, malicious, worst
-from truearm.lab.simulate import play
+from truearm.lab.simulate import Tapes, play
 from truearm.policies import Told, by_name
 from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
@@ -187,6 +188,17 @@ def test_elimination_agrees_on_ties_holes_and_infinities(drawn_tapes, options, c
     if options["contamination"] == 0.3:  # more than the regularity of the arms allows
         options = {**options, "contamination": 0.02}
     assert_same_on_odd_tapes(Elimination(constants), drawn_tapes, {**options, "regularity": REGULAR}, 3000)
+
+
+def test_longer_tapes_keep_the_readings_of_arms_that_are_gone():
+    laws = arms.translations(families.gaussian(), [0.8, 3.0, 4.0])
+    tapes = Tapes(laws, None, np.random.default_rng(0), 10**6)
+    run = engine._engine(Elimination("paper"), problem_for(4, regularity=REGULAR), tapes.upto, 10**6)
+    run.step(10**6)
+    pulls = run.counts.tolist()
+    assert max(pulls) > 2 * min(pulls)
+    for arm, n in enumerate(pulls):  # `floor` asks for the least of them all
+        np.testing.assert_array_equal(run.desk.tape[arm, :n], tapes.upto(arm, n)[:n])
 
 
 def test_arms_without_a_single_value_end_alike():

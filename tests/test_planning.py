@@ -10,6 +10,7 @@ import truearm as ta
 from truearm import families, lab
 from truearm.errors import InvalidArgument
 from truearm.lab.adversaries import worst
+from truearm.lab.simulate import simulate
 from truearm.planning import plan
 from truearm.problem import Contamination
 
@@ -77,16 +78,56 @@ def test_a_smaller_gap_takes_more_pulls_and_more_contamination_too():
     assert all(table[g, a] <= table[g, b] for g in gaps for a, b in pairwise(levels))
 
 
-def test_the_expected_pulls_are_what_toptwo_takes():
-    found = plan(arms=5, gap=0.7, contamination=0.05)
-    pulls = []
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        study = ta.Study([f"arm {i}" for i in range(5)], contamination=0.05)
-        while counts := study.ask_counts():
-            study.tell_arrays({arm: rng.normal(0.7 * (arm == "arm 0"), size=n) for arm, n in counts.items()})
-        pulls.append(study.result.total)
-    assert np.mean(pulls) == pytest.approx(found.clean.expected, rel=0.5)
+OWN = {  # none of them is among the laws that benchmarks/plan.py fits to
+    "logistic": families.logistic(),
+    "skewed": families.piecewise(bars=[(0.0, 0.5, 0.4), (0.5, 1.2, 0.3), (1.2, 2.5, 0.2), (2.5, 6.0, 0.1)]),
+    "ramp": families.piecewise(bars=[(0.0, 1.0, 0.1), (1.0, 2.0, 0.3), (2.0, 3.0, 0.6)]),
+    "two humps": families.piecewise(bars=[(-2.0, -0.5, 0.45), (-0.5, 0.5, 0.1), (0.5, 2.0, 0.45)]),
+}
+CASES = [
+    # law, gaps behind the best, delta, and how the readings turn out
+    ("logistic", [0.7], 0.05, "clean"),
+    ("skewed", [0.3], 0.01, "promised"),
+    ("ramp", [0.5], 0.1, "worst"),
+    ("two humps", [1.3], 0.05, "clean"),
+    ("logistic", [1.5, 2.0], 0.05, "worst"),
+    ("skewed", [0.4, 0.4], 0.001, "clean"),
+    ("ramp", [0.5, 1.0], 0.05, "promised"),
+    ("two humps", [1.5, 2.0], 0.1, "clean"),
+    ("logistic", [1.8] * 6, 0.05, "clean"),
+    ("skewed", [0.4, 0.5, 0.6, 0.7, 0.8, 0.9], 0.05, "worst"),
+    ("ramp", [0.6] * 6, 0.1, "clean"),
+    ("two humps", [1.8] * 6, 0.01, "promised"),
+    ("logistic", [1.4 + 0.2 * i for i in range(11)], 0.05, "promised"),
+    ("skewed", [0.5] * 11, 0.01, "clean"),
+    ("ramp", [0.8] * 11, 0.05, "worst"),
+    ("two humps", [1.6 + 0.1 * i for i in range(11)], 0.1, "clean"),
+]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("law", "gaps", "delta", "case"), CASES)
+def test_the_expected_pulls_are_what_toptwo_takes(law, gaps, delta, case):
+    """Within 15 %. The standard error of the mean of the runs is below 4 %, so 5 % off is found as such."""
+    instance, eps = lab.translations(OWN[law], gaps), 0.03
+    found = getattr(plan(arms=1 + len(gaps), gap=gaps, family=OWN[law], contamination=eps, delta=delta), case)
+    runs = {1: 320, 2: 240, 6: 150, 11: 90}[len(gaps)]
+    attack = None if case == "clean" else worst(instance, eps)
+    declared = None if case == "promised" else eps
+    done = simulate("toptwo", instance, attack, runs, contamination=declared, delta=delta, seed=3)
+    pulls = done.runs["pulls"][~done.runs["best_rejected"]]  # with rivals alike, a run that lost it may never end
+    assert pulls.std(ddof=1) / math.sqrt(pulls.size) < 0.04 * pulls.mean()
+    print(
+        "RESULT",
+        law,
+        len(gaps) + 1,
+        case,
+        round(pulls.mean()),
+        round(found.expected),
+        round(found.expected / pulls.mean() - 1, 3),
+        round(pulls.std(ddof=1) / math.sqrt(pulls.size) / pulls.mean(), 3),
+    )
+    assert found.expected == pytest.approx(pulls.mean(), rel=0.15)
 
 
 def test_the_papers_sizes_are_those_of_the_bounds():
@@ -179,6 +220,13 @@ def test_arms_with_the_same_median_cannot_be_told_apart(pilot):
     assert "have the same median" in str(found)
     assert all(cell.pulls is None for cell in found.table)
     assert plan(pilot=pilot, tolerance=0.5).identifiable  # either will do
+
+
+def test_a_law_with_an_atom_at_its_median_can_be_planned_with():
+    scores = families.discrete(range(11), [math.comb(10, i) / 1024 for i in range(11)])
+    found = plan(arms=3, gap=1.0, family=scores)
+    assert found.clean.decidable
+    assert found.algorithm1 == (None, None)
 
 
 def test_a_small_pilot_is_called_small():

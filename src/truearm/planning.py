@@ -3,7 +3,7 @@
 The laws of the readings are supposed (a family and gaps) or taken from pilot data. Two cases stand side by side:
 the readings turn out clean although a share eps of them might not be, and the bad readings do their worst, pulling
 the best arm down and its rivals up. Lower bounds hold for every method (evidence section 3); what `toptwo` needs
-is the lower bound times a factor measured in simulations.
+is a formula in the characteristic time whose constants were fitted to simulations.
 """
 
 import math
@@ -46,9 +46,10 @@ FAMILIES: Mapping[str, Callable[[], Law]] = {
     "uniform": families.uniform,
     "lognormal": families.lognormal,
 }
-RATIO = 2.45  # mean pulls over the limit at delta = .05: 2.50 separated, 2.40 certified (benchmarks/efficiency)
-_BY_DELTA = {0.1: 3.26, 0.05: 2.65, 0.001: 1.74}  # how that ratio falls with delta: evidence section 5.2
-_START = 16  # pulls of every arm before the first decision of `toptwo` (evidence section 4)
+START = 16  # pulls of every arm before the first decision of `toptwo` (evidence section 4)
+NATS = (1.021, 1.367, 2.053, 0.547, 0.402)
+"""What `toptwo` needs in nats, by `terms`: fitted to runs, and written here, by benchmarks/plan.py."""
+_USUAL = 60.0  # size of a problem at which least is lost: smaller and larger ones need more nats
 _GROWTH = 1.3  # of counts between the sharp looks of Algorithm 3, as in policies/elimination.py
 _REACHES = tuple(step / 100 for step in range(2, 50, 2))
 _EPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -356,17 +357,40 @@ def _outlook(setting: _Setting, *, attacked: bool, promised: bool = False) -> Ou
 
 
 def _expected(setting: _Setting, found: Limit) -> float:
-    """Return the pulls `toptwo` needs on average: the limit times what was measured, never below its start."""
+    """Return the pulls `toptwo` needs on average."""
+    return toptwo_pulls(found, setting.delta)
+
+
+def terms(found: Limit, delta: float) -> tuple[float, ...]:
+    """Return what the evidence that `toptwo` has to gather depends on (evidence section 5.2).
+
+    Examples
+    --------
+    >>> [round(term, 3) for term in terms(Limit(60.0, (0.5, 0.25, 0.25), 0), 0.05)]
+    [1.0, 2.996, 0.5, 0.693, 0.0]
+    """
+    rivals = [weight for arm, weight in enumerate(found.weights) if arm != found.answer]
+    size = math.log(found.time * math.sqrt(max(rivals)) / _USUAL)
+    return 1.0, math.log(1 / delta), 1 - 1 / len(rivals), max(0.0, -size), max(0.0, size)
+
+
+def toptwo_pulls(found: Limit, delta: float) -> float:
+    """Return the pulls that `toptwo` needs on average where no method can beat a limit: an estimate.
+
+    It gathers 1/T nats per pull. Near the first pulls of all arms, which come before any decision, it needs more
+    than either: the cube root of the sum of cubes (evidence section 5.2).
+
+    Examples
+    --------
+    >>> round(toptwo_pulls(Limit(0.1, (0.5, 0.5), 0), 0.05))
+    32
+    """
     if not math.isfinite(found.time):
         return math.inf
-    pulls = found.pulls(setting.delta) * RATIO * _by_delta(setting.delta) / _BY_DELTA[0.05]
-    return max(pulls, float(_START * (1 + len(setting.supposed.rivals))))
-
-
-def _by_delta(delta: float) -> float:
-    """Return the measured ratio, linear in log delta between the measured ones, the nearest of them beyond."""
-    known = sorted(_BY_DELTA.items())
-    return float(np.interp(math.log(delta), [math.log(d) for d, _ in known], [ratio for _, ratio in known]))
+    gathered = found.time * sum(c * term for c, term in zip(NATS, terms(found, delta), strict=True))
+    first = START * len(found.weights)
+    most = max(gathered, first)
+    return most * math.cbrt((gathered / most) ** 3 + (first / most) ** 3)
 
 
 class _Seen(NamedTuple):
@@ -492,7 +516,7 @@ def _at_reach(setting: _Setting, gaps: Sequence[float], reach: float) -> _Papers
     B = max(law.minimal_B(reach) for law in laws)
     m2 = max(law.m2 for law in laws)
     c, amount = setting.contamination, setting.tolerance.amount
-    if not math.isfinite(B * m2):
+    if not 0 < B * m2 < math.inf:  # 0: an atom at the median, which the paper's algorithms cannot be told
         return _NOTHING
     shift = bounds.bias(c.eps, B, m2, c.adversary)
     effective = min(gaps) - 2 * shift  # the paper's gap, section 3

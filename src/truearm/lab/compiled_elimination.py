@@ -1,6 +1,6 @@
 """`policies.elimination`, compiled: medians of all arms in every round, at a few times the price of drawing.
 
-Of an arm only a window of sorted readings around its median is kept, about 2.4 sqrt(n) of them, and how many
+Of an arm only a window of sorted readings around its median is kept, about 1.8 sqrt(n) of them, and how many
 readings lie below it. Most new readings fall outside and only move a counter. When the median leaves the window,
 or the window is full, the caller centers it anew from the tape.
 """

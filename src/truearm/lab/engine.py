@@ -411,7 +411,7 @@ class _Elimination(_Engine):
         width = max((readings.size for readings in longer.values()), default=0)
         if width > self.desk.tape.shape[1]:
             wider = np.empty((room.size, width))
-            for arm in np.flatnonzero((alive > 0) & (room >= total)).tolist():
+            for arm in set(range(room.size)).difference(longer):  # of arms that are gone too: `floor` reads them
                 wider[arm, : room[arm]] = self.desk.tape[arm, : room[arm]]
             self.desk = self.desk._replace(tape=wider)
         for arm, readings in longer.items():
@@ -458,7 +458,8 @@ def _window(known: Floats, bottom: int) -> tuple[int, Floats]:
     """
     if not known.size:
         return 0, known
-    n, half = known.size + bottom, int(1.2 * math.sqrt(known.size)) + 16  # so wide that it seldom has to move
+    # a wider window moves less often, but to sort readings into it takes longer
+    n, half = known.size + bottom, int(0.9 * math.sqrt(known.size)) + 6
     ranks = max(0, (n - 1) // 2 - bottom - half), min(known.size - 1, n // 2 + half)
     ranks = min(ranks), ranks[1]
     middle = np.partition(known, ranks)[ranks[0] : ranks[1] + 1]  # of ties at an end some may stay outside

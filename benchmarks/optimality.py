@@ -1,0 +1,121 @@
+"""Pulls of rule R over what no method can beat, as delta falls (docs/optimality.md).
+
+What rule R pulls does not depend on delta, so one run to 1e-12 tells when it stops at every delta before. Goals:
+on the settings of the picture the mean ratio falls at each step and is at most 1.3 at 1e-12.
+Run: python benchmarks/optimality.py [WORD]; with a word only the settings whose names have it are run anew. Writes
+benchmarks/results/optimality.md, and draws docs/images/optimality.png from it.
+"""
+
+import math
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from truearm import Contamination, families, lab
+from truearm.lab.optimal import stopping_pulls
+from truearm.problem import Problem
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "optimality.md"
+PICTURE = ROOT / "docs" / "images" / "optimality.png"
+DELTAS = tuple(10.0**-n for n in range(2, 13))
+GOAL = 1.3
+_NORMAL = families.gaussian()
+SETTINGS = {
+    # name: instance, contamination declared, runs
+    "two normal arms, gap 0.5": (lab.instance("G2"), None, 400),
+    "two normal arms, spreads 1 and 0.25": (
+        lab.Instance("spreads", (_NORMAL, families.gaussian(-0.5, 0.25))),
+        None,
+        400,
+    ),
+    "two binomial arms": (lab.instance("D2"), None, 400),
+    "three normal arms, gaps 0.5 and 0.8": (lab.translations(_NORMAL, [0.5, 0.8]), None, 200),
+    "five Cauchy arms, certified at 5%": (lab.instance("C5"), 0.05, 200),
+    "ten normal arms, gaps 0.5 to 2.3": (lab.instance("G10lin"), None, 60),
+}
+NOT_DRAWN = "ten normal arms"  # many arms come down more slowly
+
+
+def one_run(instance, declared, number):
+    arms = tuple(f"arm {i}" for i in range(len(instance.arms)))
+    problem = Problem(arms=arms, contamination=Contamination.of(declared))
+    tapes = lab.Tapes(instance, None, np.random.default_rng([12, number]), 10**7)
+    return stopping_pulls(problem, tapes, DELTAS)
+
+
+def row(name, executor):
+    """Return a line of the table: mean ratios and their standard errors."""
+    instance, declared, runs = SETTINGS[name]
+    found = lab.limit(instance, contamination=declared)
+    bounds = np.array([found.pulls(delta) for delta in DELTAS])
+    pulls = np.array(list(executor.map(partial(one_run, instance, declared), range(runs), chunksize=5)))
+    errors = pulls.std(axis=0, ddof=1) / math.sqrt(runs) / bounds
+    cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(pulls.mean(axis=0) / bounds, errors, strict=True)]
+    return "| " + " | ".join([name, str(runs), f"{found.time:.1f}", *cells]) + " |"
+
+
+def ratios(line):
+    """Return the name, the mean ratios and their standard errors of a line of the table."""
+    name, _, _, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+    means, errors = zip(*(map(float, cell.split("±")) for cell in cells), strict=True)
+    return name, means, errors
+
+
+def draw(rows):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.4, 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.add_subplot()
+    colors = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"]  # Okabe and Ito
+    for color, (name, means, errors) in zip(colors, rows, strict=False):
+        reach = 2 * np.array(errors)
+        axis.errorbar(DELTAS, means, yerr=reach, color=color, marker="o", markersize=3.5, capsize=2, label=name)
+    axis.axhline(1.0, color="black", linewidth=0.8)
+    axis.axhline(GOAL, color="gray", linewidth=0.8, linestyle=":")
+    axis.set(xscale="log", xlim=(2e-2, 5e-13), ylim=(0.95, None))
+    axis.set(xlabel="delta", ylabel="mean pulls over the least of any method")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.25, linewidth=0.6)
+    axis.legend(frameon=False, fontsize=8)
+    figure.savefig(PICTURE, dpi=110)
+
+
+def written(lines):
+    """Write the table and the picture."""
+    rows = [found for found in map(ratios, lines) if not found[0].startswith(NOT_DRAWN)]
+    falls = all(later < earlier for _, means, _ in rows for earlier, later in pairwise(means))
+    last = max(means[-1] for _, means, _ in rows)
+    text = [
+        "# Rule R: mean pulls over T* kl(delta, 1 - delta), with standard errors",
+        "",
+        "| setting | runs | T* | " + " | ".join(f"1e-{n}" for n in range(2, 13)) + " |",
+        "|---" * (3 + len(DELTAS)) + "|",
+        *lines,
+        "",
+        f"In the picture, which leaves out ten arms, the ratio {'falls' if falls else 'does not fall'} at each "
+        f"step and is at most {last:.3f} at 1e-12 (goal {GOAL}).",
+    ]
+    RESULTS.write_text("\n".join(text) + "\n")
+    draw(rows)
+
+
+def main(word=""):
+    kept = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    table = {ratios(line)[0]: line for line in kept if "±" in line}
+    with ProcessPoolExecutor(2) as executor:
+        for name in SETTINGS:
+            if word in name or name not in table:
+                table[name] = row(name, executor)
+            print(table[name], flush=True)
+            written([table[known] for known in SETTINGS if known in table])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,182 @@
+"""Rule R of docs/optimality.md: without noise it climbs to the best rate, and with noise it stops in time."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from truearm import families, lab
+from truearm.bounds.limits import cost
+from truearm.claims.certificate import Status
+from truearm.evidence.levels import Levels
+from truearm.lab.optimal import Duel, Optimal, Sampler, stopping_pulls
+from truearm.problem import Contamination, Problem
+
+ROOT = Path(__file__).parent.parent
+DELTAS = tuple(10.0**-n for n in range(2, 13))
+
+
+class World:
+    """Exact laws in place of readings: what endless pulls would say at each cut, per pull of either arm."""
+
+    def __init__(self, instance, contamination=None, attack=None):
+        laws, best = lab.observed(instance, attack), instance.best
+        levels = Levels.of(instance.quantile, Contamination.of(contamination))
+        at = np.linspace(0.0025, 0.9975, 399)
+        x = np.unique(np.concatenate([law.ppf_left(at) for law in instance.arms]))
+        own = np.concatenate([laws[best].cdf_left(x), laws[best].cdf(x)])
+        self.best, self.own = best, cost(own, levels.low)
+        self.theirs = {
+            arm: cost(1 - np.concatenate([law.cdf_left(x), law.cdf(x)]), levels.high)
+            for arm, law in enumerate(laws)
+            if arm != best
+        }
+        found = lab.limit(instance, attack, contamination=contamination)
+        self.weights, self.rate = np.array(found.weights), 1 / found.time
+
+    def duel(self, counts, arm):
+        gains, others = counts[self.best] * self.own, counts[arm] * self.theirs[arm]
+        at = int(np.argmin(gains + others))
+        return Duel(float(gains[at] + others[at]), float(gains[at]), float(others[at]))
+
+    def duels(self, counts):
+        return {arm: self.duel(counts, arm) for arm in self.theirs}
+
+    def least(self, counts):
+        return min(duel.log_evidence for duel in self.duels(counts).values())
+
+
+WIDE = lab.Instance("spreads 1 and 0.25", (families.gaussian(), families.gaussian(-0.5, 0.25)))
+WORLDS = {
+    "two arms, spreads 1 and 0.25": World(WIDE),  # the best shares are .80 and .20
+    "five coins of five sides": World(lab.instance("D5")),  # kinks: five cuts only
+    "ten arms": World(lab.instance("G10lin")),
+    "certified, the worst attack": World(lab.instance("C5"), 0.05, lab.worst(lab.instance("C5"), 0.05)),
+}
+
+
+def driven(world, counts, pulls, change=lambda duel: duel):
+    """Return the counts at every decision of rule R on exact laws, with what the duels said there."""
+    sampler, path = Sampler(), []
+    counts = np.array(counts, dtype=float)
+    while counts.sum() < pulls:
+        duels = {arm: change(duel) for arm, duel in world.duels(counts).items()}
+        path.append((counts.copy(), duels))
+        for arm, n in sampler.batch(counts.tolist(), world.best, duels).items():
+            counts[arm] += n
+    return path
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_without_noise_the_rate_climbs_to_the_limit(name):
+    world = WORLDS[name]
+    counts, _ = driven(world, np.full(world.weights.size, 16), 200_000)[-1]
+    assert 0.995 < world.least(counts) / (world.rate * counts.sum()) < 1.001
+    assert counts / counts.sum() == pytest.approx(world.weights, abs=0.005)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_bad_beginning_is_made_good(name):
+    world = WORLDS[name]
+    counts = np.full(world.weights.size, 16)
+    counts[-1] = 4000  # the last arm of all, which needs few
+    counts, _ = driven(world, counts, 400_000)[-1]
+    assert world.least(counts) / (world.rate * counts.sum()) > 0.98
+
+
+def test_a_share_that_may_not_pass_065_stays_below_the_limit():
+    world = WORLDS["two arms, spreads 1 and 0.25"]
+
+    def clipped(duel):
+        share, total = min(duel.share, 0.65), duel.gain + duel.other
+        return Duel(duel.log_evidence, share * total, (1 - share) * total)
+
+    counts, _ = driven(world, [16, 16], 200_000, clipped)[-1]
+    assert world.least(counts) / (world.rate * counts.sum()) == pytest.approx(0.905, abs=0.005)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_key_inequality_holds_wherever_the_counts_are(name):
+    """Optimality A3: at the active piece the drift of sum w* ln N is at least g*/G."""
+    world, rng = WORLDS[name], np.random.default_rng(0)
+    for counts in 1000 * rng.dirichlet(np.full(world.weights.size, 0.5), 300) + 1e-3:
+        duels = world.duels(counts)
+        arm = min(duels, key=lambda j: duels[j].log_evidence)
+        share, best = duels[arm].share, world.best
+        drift = world.weights[best] * share / counts[best] + world.weights[arm] * (1 - share) / counts[arm]
+        assert drift >= world.rate / world.least(counts) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_what_is_short_of_the_limit_adds_up_to_no_more_than_the_way_to_it(name):
+    """The sum of g*/G(t) - 1/t is at most V(t0) - V(T), V = ln t - sum w* ln N, but for batches and fractions."""
+    world = WORLDS[name]
+    path = driven(world, np.full(world.weights.size, 64), 100_000)
+    shortfall = 0.0
+    for (counts, duels), (later, _) in pairwise(path):
+        least, t = min(duel.log_evidence for duel in duels.values()), counts.sum()
+        shortfall += (world.rate / least - 1 / t) * (later.sum() - t)
+    way = [np.log(counts.sum()) - world.weights @ np.log(counts) for counts, _ in (path[0], path[-1])]
+    assert 0 <= shortfall <= way[0] - way[1] + 0.06
+
+
+def test_fractions_of_pulls_are_carried_over():
+    sampler, duels = Sampler(), {1: Duel(1.0, 1.0, 2.0)}
+    pulled = [sampler.batch([100, 100], 0, duels) for _ in range(9)]
+    assert sum(batch.get(0, 0) for batch in pulled) == 3
+    assert all(sum(batch.values()) == 1 for batch in pulled)
+
+
+def test_an_arm_that_fell_behind_is_pulled_first():
+    duels = {1: Duel(1.0, 1.0, 1.0), 2: Duel(50.0, 1.0, 1.0)}
+    assert Sampler().batch([50_000, 50_000, 17], 0, duels) == {2: 1}
+    assert 2 not in Sampler().batch([50_000, 50_000, 18], 0, duels)
+
+
+def problem(instance, delta, contamination=None):
+    arms = tuple(f"arm {i}" for i in range(len(instance.arms)))
+    return Problem(arms=arms, delta=delta, contamination=Contamination.of(contamination))
+
+
+def test_one_run_tells_when_it_stops_at_every_delta():
+    pair = lab.instance("D2")
+    tapes = [lab.Tapes(pair, None, np.random.default_rng(5), 10**6) for _ in range(3)]
+    loose, strict = (
+        Optimal().run(problem(pair, d), tape, 10**6) for d, tape in zip((0.01, 1e-6), tapes, strict=False)
+    )
+    assert stopping_pulls(problem(pair, 0.05), tapes[2], (0.01, 1e-6)) == (loose.pulls, strict.pulls)
+    assert loose.pulls < strict.pulls
+
+
+def test_a_run_ends_at_its_budget():
+    equal = lab.Instance("equal", (families.gaussian(), families.gaussian()))
+    tapes = lab.Tapes(equal, None, np.random.default_rng(0), 10**4)
+    done = Optimal().run(problem(equal, 1e-9), tapes, 300)
+    assert (done.status, done.answer) == (Status.EXHAUSTED, None)
+    assert 300 <= done.pulls < 310
+
+
+def test_the_leader_may_be_a_later_arm_and_cuts_stay_open():
+    law = families.discrete([0.0, 1.0, 2.0], [0.4, 0.3, 0.3])
+    better = families.discrete([0.0, 1.0, 2.0], [0.1, 0.3, 0.6])
+    for arms in ((better, law), (law, better)):
+        instance = lab.Instance("atoms", arms)
+        found = stopping_pulls(
+            problem(instance, 0.05), lab.Tapes(instance, None, np.random.default_rng(1), 10**6), (1e-4,)
+        )
+        assert found[0] < 300
+
+
+@pytest.mark.statistical
+def test_the_ratio_falls_at_each_step_to_at_most_13():
+    """Thirty runs of D2: the standard error of the last ratio is .03."""
+    pair = lab.instance("D2")
+    found = lab.limit(pair)
+    runs = [
+        stopping_pulls(problem(pair, 0.05), lab.Tapes(pair, None, np.random.default_rng([3, r]), 10**6), DELTAS)
+        for r in range(30)
+    ]
+    ratios = [pulls / found.pulls(delta) for pulls, delta in zip(np.mean(runs, axis=0), DELTAS, strict=True)]
+    assert all(later < earlier for earlier, later in pairwise(ratios))
+    assert 1 < ratios[-1] <= 1.3
