@@ -1,4 +1,4 @@
-"""Many arms: cheap bounds leave every decision as it is, and the work grows with the arms, not with their pairs."""
+"""Many arms: cheap bounds leave every decision as it is, and work grows with the arms, not with their pairs."""
 
 import numpy as np
 import pytest

@@ -150,7 +150,7 @@ def json_text(value: Mapping[str, Any]) -> str:
     }
     >>> print(json_text({"best": chr(0x9B) + "2J"}))
     {
-      "best": "\\u009b2J"
+      "best": "\u009b2J"
     }
     """
     text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
