@@ -673,9 +673,18 @@ def alarm(one: Alarm, problem: Problem) -> str:
         "confounded": f"Each arm has a single {name_of(one.detail)!r} of its own, so nothing tells a difference "
         f"of arms from one of {name_of(one.detail)!r}: measure every arm in several.",
         "ties": f"{some} equal its {name}{''.join(f' {number(x)}' for x in one.values)}: arms that share this "
-        "value cannot be told apart, so record more digits if the instrument has them.",
+        f"value cannot be told apart{_by_share(one.detail)}.",
     }
     return said[one.kind]
+
+
+def _by_share(decides: str) -> str:
+    """Return what to do about a tie: compare shares if that decides, else measure more finely."""
+    if not decides:
+        return ", so record more digits if the instrument has them"
+    name, _, limit = decides.partition("=")
+    words, option = name.replace("_", " "), name.replace("_", "-")
+    return f" by it, but the share of readings {words} {limit} decides: {decides} (--{option} {limit})"
 
 
 def _declaration(problem: Problem) -> str:
