@@ -28,6 +28,7 @@ from truearm.evidence import (
 )
 from truearm.evidence.sample import Sample
 from truearm.evidence.serial import Serial
+from truearm.evidence.shares import counted
 from truearm.evidence.shifts import oriented
 from truearm.evidence.units import Reduction, Units
 from truearm.problem import Contamination, Design, Missing, Problem, Tolerance, check_arms, check_design, goal_for
@@ -223,6 +224,8 @@ def _checked(tapes: Mapping[str, Floats]) -> dict[str, Floats]:
 
 def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]:
     def sample(tape: Floats) -> Sample:
+        if problem.target == "share":
+            return counted(tape, problem)
         values = oriented(tape, problem, "")
         values.sort()
         known = values[: values.searchsorted(np.nan)]  # NaN comes last

@@ -104,8 +104,8 @@ def log_mixture_at(successes: ArrayLike, n: ArrayLike, levels: Floats, prior: Pr
     whole, known = np.broadcast_arrays(c * p + s, c * (1 - p) + failures), (c * p, c * (1 - p))
     at = np.concatenate((np.broadcast_to(p, whole[0].shape).ravel(), np.broadcast_to(p, known[0].shape).ravel()))
     # one call for both integrals: they are short
-    joined = (np.concatenate((one.ravel(), other.ravel())) for one, other in zip(whole, known, strict=True))
-    logs = _log_partial_beta(*joined, at)
+    a, b = (np.concatenate((one.ravel(), other.ravel())) for one, other in zip(whole, known, strict=True))
+    logs = _log_partial_beta(a, b, at)
     size = whole[0].size
     parts = logs[:size].reshape(whole[0].shape) - logs[size:].reshape(known[0].shape) + weights
     total: Floats = np.logaddexp.reduce(parts, axis=0) - s * np.log(p) - failures * np.log1p(-p)  # audit 2.C

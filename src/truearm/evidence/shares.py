@@ -25,12 +25,13 @@ from truearm.evidence.judge import Entry, Judge, Least, Margin
 from truearm.evidence.levels import Strength, Trust, divergence, log_threshold, rule_for
 from truearm.evidence.points import certified_eps
 from truearm.evidence.sample import Sample
+from truearm.evidence.shifts import succeeded
 from truearm.problem import Adversary, Contamination, Interval, Problem, Tolerance
 
 Floats = NDArray[np.float64]
 
 NO_BET = 0.05  # of the capital of each e-value: without it one success seen makes the infimum 0 (extensions 1.1)
-ACCURACY = 1e-4  # nats that the search for the infimum may lose; 1e-6 takes ten times as long for 0.003 % of pulls
+ACCURACY = 1e-4  # of the evidence, that the search for the infimum may lose: so many more pulls it costs
 _COARSE, _FANOUT = 32, 8  # first pieces of the range of theta, and pieces an open one is cut into
 _ROUGH = 1e-2  # nats, where evidence only guides what is pulled next
 _POINT = 1e-6  # accuracy of a distance between two shares
@@ -81,6 +82,19 @@ def failures(sample: Sample) -> int:
     2
     """
     return int(sample.below(_HALF))
+
+
+def counted(values: Floats, problem: Problem) -> Sample:
+    """Return readings as a sample of successes and failures, by counting alone.
+
+    Examples
+    --------
+    >>> counted(np.array([250.0, 100.0, np.nan, 120.0]), Problem(arms=("A",), at_most=200))
+    Sample(body=array([0., 1., 1.]), missing=1, pending=0, worst=True)
+    """
+    won, missing = (int(np.count_nonzero(found)) for found in (succeeded(values, problem), np.isnan(values)))
+    body = np.repeat([0.0, 1.0], [values.size - won - missing, won])
+    return Sample(body, missing, worst=problem.missing == "worst")
 
 
 def mixture_term(count: Floats, n: Floats, levels: Floats) -> Floats:
@@ -161,7 +175,8 @@ def least_share(
     """Return the least log-evidence over all shares theta that the judged arm has less than one of the others.
 
     Branch and bound: between a < b the product is at least the rising side at a times the falling side at b. The
-    value returned is the least such bound of the last pieces, below the infimum by at most the accuracy.
+    value returned is the least such bound of the last pieces, below the infimum by at most the accuracy: in nats,
+    and relative from 1 nat on.
 
     Parameters
     ----------
@@ -188,7 +203,8 @@ def least_share(
     steps = np.arange(1, _FANOUT) / _FANOUT
     while True:
         bound = up + down
-        limit = best - accuracy if enough is None else min(enough, best - accuracy)
+        near = best - accuracy * max(1.0, abs(best))
+        limit = near if enough is None else min(enough, near)
         still = (bound < limit) & (right - left > 4 * np.spacing(right))
         floor = min(floor, float(bound[~still].min(initial=math.inf)))
         if not still.any() or (enough is not None and best < enough):
