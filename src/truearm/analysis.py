@@ -33,6 +33,7 @@ from truearm.evidence.control import Method, check_method
 from truearm.evidence.sample import Sample, within
 from truearm.evidence.screen import screened
 from truearm.evidence.serial import Serial
+from truearm.evidence.shares import counted
 from truearm.evidence.shifts import empty, oriented
 from truearm.evidence.units import Reduction, Units
 from truearm.evidence.wins import Taped
@@ -368,6 +369,8 @@ def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]
     plausible = empty(problem, "").plausible
 
     def sample(tape: Floats) -> Sample:
+        if problem.target == "share":
+            return counted(tape, problem)
         values = oriented(tape, problem, "")
         values.sort()
         known = values[: values.searchsorted(np.nan)]  # NaN comes last

@@ -741,13 +741,22 @@ def alarm(one: Alarm, problem: Problem) -> str:
         f"{count(one.n)} are bad, or it did not stay what it was; but the decision holds only for a share of up "
         f"to {one.detail} bad readings, so it is not supported. Find out what changed.",
         "ties": f"{some} equal its {name}{''.join(f' {number(x)}' for x in one.values)}: arms that share this "
-        "value cannot be told apart, so record more digits if the instrument has them.",
+        f"value cannot be told apart{_by_share(one.detail)}.",
     }
     return said[one.kind]
 
 
 def _range(problem: Problem) -> str:
     return "" if problem.between is None else f" {span(problem.between)}"
+
+
+def _by_share(decides: str) -> str:
+    """Return what to do about a tie: compare shares if that decides, else measure more finely."""
+    if not decides:
+        return ", so record more digits if the instrument has them"
+    name, _, limit = decides.partition("=")
+    words, option = name.replace("_", " "), name.replace("_", "-")
+    return f" by it, but the share of readings {words} {limit} decides: {decides} (--{option} {limit})"
 
 
 def _declaration(problem: Problem) -> str:
