@@ -654,7 +654,7 @@ def _may_be(result: Result, voice: Voice) -> str:
 
 
 _REMEDIES = {
-    False: "Measure the arms side by side (`truearm race`, or policy=ta.TopTwo(balanced=True)), keep conditions "
+    False: "Measure the arms side by side (`truearm race`, or rounds=True), keep conditions "
     "the same, or give one reading per independent unit.",
     True: "All arms were measured side by side, so what conditions do to all of them does little harm; still, "
     "keep them the same.",
