@@ -55,7 +55,7 @@ def test_says_who_won_and_how_sure_it_is(decided):
     assert decided.returncode == 0, decided.stderr
     words = decided.stdout.replace("\n", " ")
     assert "high is best: measured side by side, it wins more than half of the rounds; 2x low's" in words
-    assert "95% sure whatever a round does to all arms alike, as long as each run is bad with a chance of at most 5%, whatever its true value" in words
+    assert "95% sure whatever a round does to all arms alike, as long as each run is bad with a chance of" in words
 
 
 def test_says_how_the_order_was_chosen(decided):
@@ -104,7 +104,9 @@ def test_the_markdown_goes_to_a_file_and_to_the_job_summary(folder):
 def test_wall_times_are_told_with_units_and_a_speed_up():
     found = race("-n", "quick", "true", "-n", "slow", "sleep 0.05")
     assert found.returncode == 0, found.stderr
-    assert re.search(r"more than half of the rounds and is [\d.]+x faster than slow", found.stdout.replace("\n", " "))
+    assert re.search(
+        r"more than half of the rounds and is [\d.]+x faster than slow", found.stdout.replace("\n", " ")
+    )
     assert "median [ms]" in found.stdout
     assert "Commands ran without a shell." in found.stdout
 

@@ -74,7 +74,11 @@ def test_a_budget_is_spent_in_whole_rounds():
 
 
 def test_an_arm_that_is_rejected_is_in_no_later_round():
-    tapes = {"A": np.arange(200.0), "B": np.arange(200.0) - 0.5 * (np.arange(200) % 5 > 0), "C": np.arange(200.0) - 9}
+    tapes = {
+        "A": np.arange(200.0),
+        "B": np.arange(200.0) - 0.5 * (np.arange(200) % 5 > 0),
+        "C": np.arange(200.0) - 9,
+    }
     found = answered(Study(["A", "B", "C"], rounds=True), tapes).result
     assert found.best == "A"
     assert found.pulls["C"] < found.pulls["B"] == found.pulls["A"]
@@ -126,7 +130,7 @@ def test_a_log_replays(tmp_path):
     half = study.ask(1)
     again = Study.from_dict(json.loads(json.dumps(study.to_dict())))
     assert again.out == half
-    for one in (study, again, pickle.loads(pickle.dumps(study))):  # noqa: S301 - our own
+    for one in (study, again, pickle.loads(pickle.dumps(study))):
         one.tell(half[0], float(tapes[half[0].arm][7]))
         answered(one, tapes)
     assert again.result == study.result
@@ -176,7 +180,9 @@ def test_data_that_end_end_the_study():
 
 
 def test_threads_may_work_on_rounds():
-    found = find_best({"A": lambda: 2.0, "B": lambda: 1.0}, rounds=True, progress=False, executor=ThreadPoolExecutor(3))
+    found = find_best(
+        {"A": lambda: 2.0, "B": lambda: 1.0}, rounds=True, progress=False, executor=ThreadPoolExecutor(3)
+    )
     assert found.best == "A"
     assert found.certificate.verify(found.readings)
 
@@ -245,9 +251,10 @@ def test_a_gate_has_its_own_bar():
 
 
 ITEMS = np.random.default_rng(2).normal(0, 5, 150)
-SCORES = {name: ITEMS + np.random.default_rng(seed).normal(gain, 1, 150) for seed, (name, gain) in enumerate(
-    (("A", 1.5), ("B", 0.0), ("C", -0.5))
-)}
+SCORES = {
+    name: ITEMS + np.random.default_rng(seed).normal(gain, 1, 150)
+    for seed, (name, gain) in enumerate((("A", 1.5), ("B", 0.0), ("C", -0.5)))
+}
 
 
 def rows(**columns):
@@ -329,7 +336,9 @@ def test_the_command_line_knows_rounds(tmp_path):
     runner, file = CliRunner(), tmp_path / "scores.csv"
     lines = zip(*rows().values(), strict=True)
     file.write_text("model,item,score\n" + "".join(f"{arm},{item},{x}\n" for arm, item, x in lines))
-    found = runner.invoke(main, ["analyze", str(file), "--arm", "model", "--value", "score", "--round", "item", "--json"])
+    found = runner.invoke(
+        main, ["analyze", str(file), "--arm", "model", "--value", "score", "--round", "item", "--json"]
+    )
     assert (found.exit_code, json.loads(found.stdout)["target"]) == (0, "wins")
     log = str(tmp_path / "run.db")
     first = runner.invoke(main, ["next", log, "--arm", "A", "--arm", "B", "--rounds", "-n", "2"])

@@ -897,7 +897,8 @@ def notes(
         if units.shared and not result.problem.dependent_arms and not paired:
             told.append(
                 f"Several arms share values of {name} ({count(units.shared)} in all), which count as different "
-                f"ones; if they are the same person or item, compare arms inside them: round={units.name!r}, --round."
+                f"ones; if they are the same person or item, compare arms inside them (round={units.name!r}, "
+                "--round)."
             )
     if total := sum(missing.values()):
         told.append(_cells(missing, total, worst=result.problem.missing == "worst"))

@@ -36,7 +36,9 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option
-@click.option("--rounds", is_flag=True, help="Compare arms side by side, by who wins more than half of the rounds.")
+@click.option(
+    "--rounds", is_flag=True, help="Compare arms side by side, by who wins more than half of the rounds."
+)
 @click.option("--seed", type=int, help="Shuffle the pulls inside a batch.")
 @options.json_option
 @click.pass_context
@@ -74,7 +76,17 @@ def _begin(file: str, arms: tuple[str, ...], chosen: dict[str, Any]) -> None:
 
 
 def _check_fixed(ctx: click.Context) -> None:
-    for name in ("goal", "quantile", "at_least", "at_most", "rounds", "delta", "contamination", "tolerance", "seed"):
+    for name in (
+        "goal",
+        "quantile",
+        "at_least",
+        "at_most",
+        "rounds",
+        "delta",
+        "contamination",
+        "tolerance",
+        "seed",
+    ):
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             msg = f"--{name.replace('_', '-')} was fixed when the study began; leave it out"
             raise click.UsageError(msg)

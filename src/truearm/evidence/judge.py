@@ -407,7 +407,8 @@ def _kind(problem: Problem) -> type[Judge]:
     from truearm.evidence.shares import ShareJudge
     from truearm.evidence.wins_judge import WinsJudge
 
-    return {"share": ShareJudge, "wins": WinsJudge}[problem.target]
+    kinds: dict[str, type[Judge]] = {"share": ShareJudge, "wins": WinsJudge}
+    return kinds[problem.target]
 
 
 @dataclass(frozen=True, slots=True)

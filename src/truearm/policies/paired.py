@@ -1,8 +1,8 @@
 """Measure all arms left side by side, round after round, and reject an arm when another wins often enough.
 
-The policy of rounds (extensions E1). Every round has all arms that are left, once each, so that the n-th pull of an
-arm is its reading of round n. A pull that is out counts for the null of every pair it is in, so that readings may
-come late and in any order.
+The policy of rounds (extensions E1). Every round has all arms that are left, once each, so that the n-th pull of
+an arm is its reading of round n. A pull that is out counts for the null of every pair it is in, so that readings
+may come late and in any order.
 """
 
 from collections.abc import Mapping
@@ -166,7 +166,9 @@ def _rejected(state: State) -> State:
     for judged in state.alive:
         accusers = sorted((i for i in alive if i != judged), key=lambda i: i != leader)
         found = ((i, _evidence(state.judge, i, judged)) for i in accusers)
-        if (claim := next((_claim(state, judged, i, value) for i, value in found if value >= bar), None)) is not None:
+        if (
+            claim := next((_claim(state, judged, i, value) for i, value in found if value >= bar), None)
+        ) is not None:
             alive.remove(judged)
             claims.append(claim)
     return state._replace(alive=tuple(alive), claims=tuple(claims))

@@ -248,7 +248,9 @@ def assembled(rows: Rows, roles: Roles, how: Reduction) -> Collected:
         raise InvalidArgument(unnamed(min(nameless), roles.unit, "unit"))
     codes = _codes(rows.units)
     tapes = {name: by_unit(rows.values[at], codes[at], **how._asdict())[0] for name, at in places.items()}
-    labels = {name: np.array(list(dict.fromkeys(codes[at].tolist())), dtype=np.intp) for name, at in places.items()}
+    labels = {
+        name: np.array(list(dict.fromkeys(codes[at].tolist())), dtype=np.intp) for name, at in places.items()
+    }
     units = Units(
         roles.unit,
         {name: at.size for name, at in places.items()},
