@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import xlog1py
 
 from truearm.bounds.search import bracket
-from truearm.problem import check_delta
+from truearm.problem import Adversary, check_adversary, check_delta, check_eps
 
 Array = NDArray[np.float64]
 Costs: TypeAlias = Callable[[int, Array], tuple[Array, Array]]
@@ -33,6 +33,7 @@ Costs: TypeAlias = Callable[[int, Array], tuple[Array, Array]]
 FIRST = 129  # first cuts: so many evenly in value, and as many evenly in the level of each law
 _ADDED = 31  # cuts added around a maximizing one in a round; the spacing shrinks by 8
 _ROUNDS = 12
+_TINY = 1e-12
 _SETTLED = 1e-7  # of the range of the cuts; the shares are then as exact, and T to the square of it
 
 
@@ -69,7 +70,7 @@ def divergence(p: Array, q: Array) -> Array:
     return q * _excess(gap / q) + (1 - q) * _excess(-gap / (1 - q))
 
 
-def cost(mass: Array, level: float) -> Array:
+def cost(mass: Array, level: float | Array) -> Array:
     """Return kl^-: what lifting the mass of a set to a level costs, 0 where it has it already.
 
     Examples
@@ -122,6 +123,50 @@ class Limit:
         """
         chance = (1 - check_delta(delta) * self.others) / self.answers
         return self.time * kl(chance, delta) if chance > delta else 0.0  # evidence section 3, docs/limits.md
+
+
+def share_limit(shares: Sequence[float], eps: float = 0.0, adversary: str = "oblivious") -> Limit:
+    """Return the least number of pulls for finding the largest of several shares (extensions 1.5).
+
+    Parameters
+    ----------
+    shares
+        Per arm the share of successes as observed, bad readings among them.
+    eps, adversary
+        The contamination under which the decision is to hold.
+
+    Examples
+    --------
+    >>> round(share_limit([0.8, 0.6]).pulls(0.05), 1), round(share_limit([0.8, 0.6], 0.05).pulls(0.05), 1)
+    (110.2, 196.1)
+    >>> share_limit([0.7, 0.6], 0.1).time
+    inf
+    """
+    eps, malicious = check_eps(eps), check_adversary(adversary) is Adversary.MALICIOUS
+    best = int(np.argmax(shares))
+    rivals = [share for i, share in enumerate(shares) if i != best]
+    never = Limit(math.inf, (math.nan,) * len(shares), best)
+    top = shares[best]
+
+    def level(theta: Array) -> Array:
+        return np.maximum(theta - eps if malicious else (1 - eps) * theta, _TINY)  # audit 2.A
+
+    def clean(mass: float) -> float:
+        return mass + eps if malicious else mass / (1 - eps)
+
+    # where both costs are positive, the ends drawn in: at a level of 1 a divergence may be infinite
+    ends = [(max(clean(share), _TINY), min(1 - clean(1 - top), 1 - _TINY)) for share in rivals]
+    if not rivals or any(low >= high - _TINY for low, high in ends):
+        return never
+
+    def costs(rival: int, theta: Array) -> tuple[Array, Array]:
+        twice = np.tile(theta, 2)
+        own = cost(np.full(twice.shape, 1 - top), level(1 - twice))
+        return own, cost(np.full(twice.shape, rivals[rival]), level(twice))
+
+    time, ratios = solved(costs, [np.linspace(low, high, FIRST) for low, high in ends])
+    weights = np.insert(ratios, best, 1.0)
+    return Limit(time, tuple((weights / weights.sum()).tolist()), best)
 
 
 class _Table(NamedTuple):

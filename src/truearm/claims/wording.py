@@ -624,16 +624,26 @@ def _decided_at(result: Result, declared: Contamination, voice: Voice) -> str:
     point = getattr(result.breakdown, declared.adversary.value)
     estimate = getattr(result.breakdown_estimate, declared.adversary.value)
     what = f"{voice.reading}s"
+    near = _too_near(result, declared, what) if estimate and estimate < declared.eps else ""
     if point:
-        return f"These {what} support it for up to {percent(min(point, 0.5), ROUND_FLOOR)} bad {what}."
+        held = f"These {what} support it for up to {percent(min(point, 0.5), ROUND_FLOOR)} bad {what}."
+        return f"{held} {near}" if near else held
+    if near:
+        return near
     if estimate and estimate < declared.eps:
         share = percent(estimate, digits=2)
-        if result.problem.target == "share":
-            apart = 2 * estimate if declared.adversary is Adversary.MALICIOUS else estimate
-            bears = f"cannot survive {percent(declared.eps)} bad {what}, however many there are (an estimate)"
-            return f"Two arms {_points(apart)} apart {bears}."
         return f"Endless {what} like these would decide only below about {share} bad {what} (an estimate)."
     return ""
+
+
+def _too_near(result: Result, declared: Contamination, what: str) -> str:
+    """Return that two shares are nearer than what bad readings can move them, where shares are compared."""
+    if result.problem.target != "share":
+        return ""
+    gap = getattr(result.breakdown_estimate, declared.adversary.value)
+    apart = 2 * gap if declared.adversary is Adversary.MALICIOUS else gap  # extensions 1.2
+    bears = f"cannot survive {percent(declared.eps)} bad {what}, however many there are (an estimate)"
+    return f"Two arms {_points(apart)} apart {bears}."
 
 
 def _exhausted(result: Result, voice: Voice) -> list[str]:

@@ -459,16 +459,20 @@ class ShareJudge(Judge):
         >>> [Judge.of(problem, twins).futile((0, 1)) for problem in problems]
         [True, False]
         """
-        share = self.problem.delta / len(self.samples)
+
+        def overlapped(upper: Sequence[float], lower: Sequence[float]) -> bool:
+            return all(any(self._hidden(upper[i], low) for j, low in enumerate(lower) if j != i) for i in alive)
+
         # pending pulls may turn out either way: successes for the upper limit, failures for the lower one; missing
         # readings are what they count as: failures for the one, successes for the other, or neither
-        upper, lower = [], []
-        for s in self.samples:
-            fails = int(s.count(_HALF))
-            lost = s.missing - s.idle
-            upper.append(highest_level(s.size - fails + s.pending, s.n, share, "sequential"))
-            lower.append(1 - highest_level(s.n - (s.size - fails + lost), s.n, share, "sequential"))
-        return all(any(self._hidden(upper[i], low) for j, low in enumerate(lower) if j != i) for i in alive)
+        won = [s.size - int(s.count(_HALF)) for s in self.samples]
+        most = [(w + s.pending, s.n) for w, s in zip(won, self.samples, strict=True)]
+        lost = [(s.n - w - s.missing + s.idle, s.n) for w, s in zip(won, self.samples, strict=True)]
+        if not overlapped([c / max(1, n) for c, n in most], [1 - c / max(1, n) for c, n in lost]):
+            return False  # limits lie further apart than what was seen
+        share = self.problem.delta / len(self.samples)
+        upper = [highest_level(c, n, share, "sequential") for c, n in most]
+        return overlapped(upper, [1 - highest_level(c, n, share, "sequential") for c, n in lost])
 
     def breakdown(
         self,

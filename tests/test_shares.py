@@ -1,0 +1,368 @@
+"""Shares: evidence and intervals against vectors and brute force, and the way through study, analysis and CLI."""
+
+import json
+import math
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+import truearm as ta
+from truearm.bounds.limits import share_limit
+from truearm.bounds.mixture import log_mixture, log_mixture_at
+from truearm.claims.certificate import Status, sample_of
+from truearm.claims.result import Result
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.evidence import Entry, Judge, Trust, portfolio
+from truearm.evidence.sample import Sample
+from truearm.evidence.shares import ACCURACY, Count, ShareJudge, interval, least_share, mixture_term
+from truearm.evidence.units import by_unit
+from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
+from truearm.study import Study
+
+VECTORS = {
+    v["id"]: v
+    for v in json.loads((Path(__file__).parent / "vectors" / "share_vectors.json").read_text())["vectors"]
+}
+PAIRS = [f"ext-share-pair-{i}" for i in range(1, 7)]
+counts = st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+trusts = st.sampled_from([Trust(e, a) for e in (0.0, 0.03, 0.2) for a in Adversary])
+
+
+def coins(won, n):
+    return Sample.of([1.0] * won + [0.0] * (n - won))
+
+
+def judge_of(*arms, **options):
+    problem = Problem(arms=tuple("ABCD"[: len(arms)]), at_least=1, **options)
+    return Judge.of(problem, [coins(*arm) for arm in arms])
+
+
+# --- vectors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["ext-Mprime", "ext-Mprime-ends"])
+def test_one_arms_evidence_is_that_of_the_vectors(name):
+    vector = VECTORS[name]
+    for (n, s, p), plain, mixed in zip(vector["inputs"]["n_s_p"], *vector["expected"].values(), strict=True):
+        level = np.array([float(p)])
+        assert log_mixture_at(s, n, level)[0] == pytest.approx(float(plain), abs=1e-9, rel=1e-10)
+        assert mixture_term(np.array(s), np.array(n), level)[0] == pytest.approx(float(mixed), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_evidence_of_a_pair_is_a_lower_bound_this_near(name):
+    vector = VECTORS[name]
+    x = vector["inputs"]
+    own, bet = Count(x["successes_j"], x["n_j"]), Count(x["failures_i"], x["n_i"])
+    for case, expected in zip(x["cases"], vector["expected"], strict=True):
+        trust, exact = Trust(case["eps"], Adversary(case["adversary"])), float(expected["log_E"])
+        found = least_share(own, [bet], trust, shift=case["tolerance"])
+        assert exact - ACCURACY - 1e-9 <= found.log_value <= exact + 1e-9
+        assert found.at == pytest.approx(float(expected["theta"]), abs=1e-3)
+
+
+def test_evidence_closes_to_a_millionth_where_that_is_asked_for():
+    vector = VECTORS["ext-share-pair-3"]
+    exact, trust = float(vector["expected"][2]["log_E"]), Trust(0.01, Adversary.OBLIVIOUS)
+    found = least_share(Count(90, 3000), [Count(2700, 3000)], trust, accuracy=1e-6).log_value
+    assert exact - 1e-6 - 1e-9 <= found <= exact + 1e-9
+
+
+@pytest.mark.parametrize(("name", "design"), [("any-time", "sequential"), ("fixed", "fixed")])
+def test_intervals_are_those_of_the_vectors(name, design):
+    vector = VECTORS[f"ext-share-interval-{name}"]
+    for x, expected in zip(vector["inputs"], vector["expected"], strict=True):
+        trust = Trust(x["eps"], Adversary(x["adversary"]))
+        found = interval(coins(x["successes"], x["n"]), 2 * x["d"], trust, design)
+        assert found == pytest.approx([float(end) for end in expected], abs=1e-9)
+
+
+def test_the_plug_in_breakdown_point_is_the_difference_of_the_shares():
+    vector = VECTORS["ext-share-breakdown"]
+    for x, expected in zip(vector["inputs"], vector["expected"], strict=True):
+        judge = judge_of((x["successes_i"], x["n_i"]), (x["successes_j"], x["n_j"]))
+        for adversary in Adversary:
+            assert judge.breakdown_estimate(1, adversary) == pytest.approx(float(expected[adversary.value]))
+
+
+def test_the_fixed_design_gives_the_p_values_of_the_vectors():
+    vector = VECTORS["ext-share-fixed-p"]
+    for x, expected in zip(vector["inputs"], vector["expected"], strict=True):
+        problem = Problem(arms=("i", "j"), at_least=1, contamination=Contamination(x["eps"], x["adversary"]))
+        arms = [coins(x["n_i"] - x["failures_i"], x["n_i"]), coins(x["successes_j"], x["n_j"])]
+        found = math.exp(-Judge.of(problem, arms, design="fixed").against(1).log_value)
+        assert 1 - 1e-9 <= found / float(expected["p_value"]) <= 1 + 2 * ACCURACY
+
+
+# --- definitions, by brute force ------------------------------------------------------------------
+
+
+@given(counts, st.lists(st.floats(1e-9, 1 - 1e-9), min_size=2, max_size=20))
+def test_evidence_rises_with_the_level(count, levels):
+    """Extensions 1.1: the bounds of the search rest on it."""
+    s, n = count
+    found = log_mixture_at(s, n, np.sort(levels))
+    assert np.all(np.diff(found) >= -1e-9 * (1 + np.abs(found[1:])))
+    assert found[0] == pytest.approx(float(log_mixture(s, n, min(levels))), abs=1e-9, rel=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(counts, counts, trusts, st.sampled_from([-0.1, 0.0, 0.05]))
+def test_evidence_is_the_least_over_all_shares(own, bet, trust, shift):
+    found = least_share(Count(*own), [Count(*bet)], trust, shift=shift).log_value
+    theta = np.unique(np.concatenate([np.linspace(max(0.0, shift), 1, 2001), np.geomspace(1e-9, 1, 200)]))
+    theta = theta[theta >= shift]
+    malicious = trust.adversary is Adversary.MALICIOUS
+    g = (lambda t: t - trust.eps) if malicious else (lambda t: (1 - trust.eps) * t)
+    each = mixture_term(*np.array(own), g(theta)) + mixture_term(*np.array(bet), g(1 - theta + shift))
+    assert found <= each.min() + 1e-9
+    assert found >= each.min() - 0.05 - ACCURACY  # the grid is coarser than the search
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(counts, min_size=3, max_size=3), st.data())
+def test_pooled_evidence_is_the_least_of_the_portfolio(arms, data):
+    """T5 with a share in place of a cut: stakes, fees and cash as for quantiles."""
+    early = [data.draw(st.integers(0, n)) for _, n in arms[:2]]
+    tapes = [[1.0] * won + [0.0] * (n - won) for won, n in arms]
+    problem = Problem(arms=("A", "B", "C"), at_least=1, contamination=0.02)
+    samples = [sample_of(tape, len(tape), problem) for tape in tapes]
+    entries = [Entry(i, sample_of(tapes[i], n, problem)) for i, n in enumerate(early)]
+    found = Judge.of(problem, samples, entries=entries, ordered=True).against(2).log_value
+    theta = np.linspace(0, 1, 1001)
+    stakes, cash = portfolio(3, [_stake(samples[e.arm], e.before) for e in entries])
+    bets = [_bet(stake, 0.98 * (1 - theta)) + stake.log_share for stake in stakes]
+    own = mixture_term(np.array(arms[2][0]), np.array(arms[2][1]), 0.98 * theta)
+    least = (own + np.logaddexp(np.logaddexp.reduce(bets), cash)).min()
+    assert least - 0.1 <= found <= least + 1e-9
+
+
+def _stake(sample, before):
+    from truearm.evidence import Stake
+
+    return Stake(sample, before=before)
+
+
+def _bet(stake, levels):
+    failed = int(stake.sample.below(0.5)) - int(stake.before.below(0.5))
+    return mixture_term(np.array(failed), np.array(stake.sample.n - stake.before.n), levels)
+
+
+@settings(max_examples=30, deadline=None)
+@given(counts, counts, st.integers(0, 3), st.integers(0, 3), st.sampled_from([None, 0.0, 0.1]))
+def test_missing_readings_at_their_worst_are_the_least_of_all_completions(one, other, first, second, eps):
+    """T8a."""
+    problem = Problem(arms=("A", "B"), at_least=1, contamination=eps)
+    samples = [Sample(coins(*arm).body, holes) for arm, holes in ((one, first), (other, second))]
+    found = Judge.of(problem, samples).against(1).log_value
+    each = [
+        Judge.of(problem, [coins(one[0] + i, one[1] + first), coins(other[0] + j, other[1] + second)]).against(1)
+        for i, j in product(range(first + 1), range(second + 1))
+    ]
+    assert found == pytest.approx(min(e.log_value for e in each), abs=ACCURACY)
+
+
+@settings(max_examples=20, deadline=None)
+@given(counts, counts)
+def test_a_malicious_adversary_does_with_half_what_another_does_with_all(one, other):
+    """Extensions 1.2: the same pairs of levels, so the same infimum."""
+    own, bet = Count(*one), Count(*other)
+    half = least_share(own, [bet], Trust(0.1, Adversary.MALICIOUS)).log_value
+    assert half == pytest.approx(
+        least_share(own, [bet], Trust(0.2, Adversary.OBLIVIOUS)).log_value, abs=2 * ACCURACY
+    )
+
+
+def test_one_success_does_not_end_all_evidence():
+    """Without the part that is never bet the infimum would be at theta near 0, and 0."""
+    found = least_share(Count(90, 3000), [Count(2700, 3000)], Trust(0.01, Adversary.OBLIVIOUS))
+    assert found.log_value == pytest.approx(42.2646, abs=1e-3)
+
+
+# --- what follows from the evidence ---------------------------------------------------------------
+
+
+def test_the_breakdown_point_is_where_the_evidence_meets_its_threshold():
+    judge = judge_of((900, 1000), (700, 1000))
+    for adversary in Adversary:
+        under = judge.under(adversary)
+        point = under.breakdown([lambda t, u=under: u.against(1, levels=t).log_value], adversary)
+        held, lost = (under.against(1, levels=Trust(point + e, adversary)).log_value for e in (0.0, 1e-3))
+        assert held >= under.log_threshold - ACCURACY
+        assert lost < under.log_threshold
+        assert point < judge.breakdown_estimate(1, adversary)
+
+
+def test_the_certified_tolerance_is_reached_and_not_more():
+    judge = judge_of((480, 1000), (500, 1000))
+    found = judge.tolerance(())
+    reached = [judge._pair(0, 1, shift=a).log_value for a in (found, found - 1e-3)]
+    assert reached[0] >= judge.log_threshold - ACCURACY
+    assert reached[1] < judge.log_threshold
+
+
+def test_a_margin_is_a_claim_about_points():
+    judge = judge_of((900, 1000), (600, 1000))
+    margin = judge.margin(1)
+    assert 0.1 < margin < 0.3
+    assert judge.against(1, shift=-margin).log_value >= judge.log_strict - ACCURACY
+    assert judge_of((600, 1000), (600, 1000)).margin(1) is None
+
+
+@pytest.mark.parametrize(
+    ("shares", "contamination", "futile"),
+    [
+        ((0.6, 0.55), 0.1, True),
+        ((0.6, 0.45), 0.1, False),
+        ((0.6, 0.6), 0.0, False),
+        ((0.6, 0.6), None, False),
+        ((0.6, 0.45), Contamination(0.1, "malicious"), True),
+    ],
+)
+def test_endless_pulls_do_not_help_if_the_shares_are_nearer_than_eps(shares, contamination, futile):
+    judge = judge_of(*((round(20_000 * p), 20_000) for p in shares), contamination=contamination)
+    assert judge.futile((0, 1)) == futile
+    assert judge.decidable(1) == (not futile and shares[0] > shares[1])
+
+
+def test_a_tolerance_can_be_reached_where_the_best_cannot_be_told():
+    twins = ((12_000, 20_000), (12_000, 20_000))
+    assert judge_of(*twins, contamination=0.05).futile((0, 1))
+    assert not judge_of(*twins, contamination=0.05, tolerance=Tolerance(0.1)).futile((0, 1))
+    assert judge_of(*twins, contamination=0.05, tolerance=Tolerance(0.1)).within(1).log_value > 3
+
+
+def test_a_share_limit_is_what_the_definition_says():
+    """Extensions 1.5, against a brute search over shares of pulls and theta, with scipy's log-likelihoods."""
+    p, q, eps = 0.5, 0.3, 0.05
+    theta = np.linspace(0.3, 0.55, 2001)
+
+    def kl(a, b):
+        one = binom(1, a)
+        return sum(one.pmf(x) * (one.logpmf(x) - binom.logpmf(x, 1, b)) for x in (0, 1))
+
+    low, high = kl(1 - p, np.maximum(1 - p, (1 - eps) * (1 - theta))), kl(q, np.maximum(q, (1 - eps) * theta))
+    best = max((w * low + (1 - w) * high).min() for w in np.linspace(0.01, 0.99, 199))
+    assert share_limit([p, q], eps).time == pytest.approx(1 / best, rel=1e-3)
+    assert share_limit([q, p], eps).answer == 1
+
+
+# --- doors ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"at_least": 1, "at_most": 2}, "two targets"),
+        ({"at_least": 1, "quantile": 0.9}, "two targets"),
+        ({"at_least": 1, "goal": "min"}, "leave goal out"),
+        ({"at_least": math.inf}, "must be finite"),
+        ({"at_most": "fast"}, "must be a number"),
+        ({"at_most": 200, "tolerance": "2%"}, "in points"),
+        ({"at_most": 200, "tolerance": 2.0}, "in points"),
+        ({"at_most": 200, "handicap": Handicap("A", Tolerance(1.0))}, "compares shares"),
+    ],
+)
+def test_what_does_not_go_with_a_share_is_an_error_that_names_it(options, words):
+    with pytest.raises(InvalidArgument, match=words):
+        Problem(arms=("A", "B"), **options)
+
+
+@pytest.mark.parametrize(
+    "door", [lambda **o: Study(["A", "B"], **o), lambda **o: ta.analyze({"A": [1], "B": [0]}, **o)]
+)
+def test_an_explicit_goal_with_a_share_is_an_error_even_if_it_is_the_right_one(door):
+    with pytest.raises(InvalidArgument, match="leave goal out"):
+        door(at_least=1, goal="max")
+
+
+@pytest.mark.parametrize("policy", ["lucb", "elimination", "uniform"])
+def test_policies_that_compare_quantiles_say_so(policy):
+    with pytest.raises(OutOfReach, match="toptwo"):
+        Study(["A", "B"], at_least=1, policy=policy)
+
+
+def found(seed=1, at_least=1, shares=(0.9, 0.5), **options):
+    rng = np.random.default_rng(seed)
+    arms = {name: (lambda p=p: bool(rng.random() < p)) for name, p in zip("ABC", shares, strict=False)}
+    return ta.find_best(arms, at_least=at_least, progress=False, **options)
+
+
+def test_booleans_are_readings_and_the_result_can_be_verified():
+    result = found()
+    assert (result.status, result.best, result.problem.target) == (Status.CERTIFIED, "A", "share")
+    assert result.certificate.verify(result.readings)
+    assert Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+    told = result.to_dict()
+    assert (told["target"], told["at_least"], told["goal"]) == ("share", 1.0, "max")
+    assert 0 <= told["arms"][0]["low"] <= told["arms"][0]["observed"] <= told["arms"][0]["high"] <= 1
+    assert "A has the highest share of readings at least 1" in str(result)
+    assert "points above B's" in str(result)
+
+
+def test_three_arms_are_told_apart_by_the_pooled_rule():
+    result = found(shares=(0.5, 0.9, 0.6), contamination=None)
+    assert (result.status, result.best, result.certificate.rule) == (Status.SEPARATED, "B", "pooled")
+    assert result.certificate.verify(result.readings)
+
+
+def test_a_study_goes_on_after_a_replay_where_it_was():
+    study = Study(["A", "B"], at_most=200)
+    for pull in study.ask(20):
+        study.tell(pull, 100.0 + 200 * (pull.arm == "B"))
+    again = Study.from_dict(study.to_dict())
+    assert again.problem == study.problem
+    assert again.standing == study.standing
+
+
+def test_a_time_out_is_a_failure_and_a_missing_reading_may_be_either():
+    tape = [100.0] * 80 + [math.inf] * 10 + [math.nan] * 10
+    result = ta.analyze({"A": tape, "B": [300.0] * 100}, at_most=200)
+    arm = result.arms[0]
+    assert result.problem.censored == math.inf
+    assert arm.observed == pytest.approx(80 / 90)
+    assert (arm.contamination_low, arm.contamination_high) == pytest.approx((0.75 / 0.95, 0.9 / 0.95))
+
+
+def test_equal_shares_are_never_decided_by_the_order_of_listing():
+    result = ta.analyze({"A": [1, 0] * 5000, "B": [0, 1] * 5000}, at_least=1, contamination=0.0)
+    assert (result.best, result.ties) == (None, ())
+
+
+def test_arms_nearer_than_eps_are_indistinguishable_and_the_words_say_why():
+    result = ta.analyze(
+        {"A": [1] * 5500 + [0] * 4500, "B": [1] * 5000 + [0] * 5000}, at_least=1, contamination=0.1
+    )
+    assert result.status is Status.INDISTINGUISHABLE
+    assert "Two arms 5 points apart cannot survive 10% bad readings" in str(result)
+
+
+def test_within_a_tolerance_is_told_in_points():
+    twins = {"A": [1, 0] * 4000, "B": [1, 0] * 4000}
+    result = ta.analyze(twins, at_least=1, contamination=0.02, tolerance=0.08)
+    assert result.status is Status.TOLERABLE
+    assert "points of the highest share" in str(result)
+
+
+def test_a_unit_succeeds_if_at_least_half_of_its_readings_do():
+    values, units = np.array([1.0, 5.0, 1.0, 1.0, 5.0, 9.0, 2.0]), np.array([1, 1, 2, 2, 2, 3, 4])
+    upper, lower = (by_unit(values, units, middle=middle)[0] for middle in ("upper", "lower"))
+    assert (upper >= 4).tolist() == [True, False, True, False]
+    assert (lower <= 4).tolist() == [True, True, False, True]
+    frame = {
+        "arm": ["A"] * 400 + ["B"] * 400,
+        "user": [i // 2 for i in range(800)],
+        "x": [0, 9] * 200 + [0, 0] * 200,
+    }
+    result = ta.analyze(frame, arm="arm", value="x", unit="user", at_least=4)
+    assert (result.best, result.arms[0].observed, result.arms[1].observed) == ("A", 1.0, 0.0)
+    assert "A user succeeds if at least half of its readings do" in str(result)
+
+
+def test_the_judge_of_a_problem_is_that_of_its_target():
+    assert isinstance(judge_of((1, 2), (1, 2)), ShareJudge)
