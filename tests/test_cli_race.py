@@ -198,7 +198,7 @@ def test_a_failed_cleanup_keeps_the_result(tmp_path):
     found = race(*NUMBERS, "--cleanup", "sh -c 'exit 5'", cwd=tmp_path)
     assert found.returncode == 0
     assert "cleanup" in found.stderr
-    assert "high has the highest median" in found.stdout
+    assert "high is best: measured side by side" in found.stdout
 
 
 def test_environment_directory_input_and_output(tmp_path):
@@ -330,10 +330,22 @@ def test_max_time_ends_a_race():
     assert (found.returncode, document["status"]) == (3, "exhausted")
 
 
-def test_drift_is_told(tmp_path):
+@pytest.mark.parametrize(("more", "told"), [(("--quantile", "0.5"), True), ((), False)])
+def test_drift_is_told_where_commands_are_compared_by_themselves(tmp_path, more, told):
     line = "sh -c 'echo >> drifting; wc -l < drifting'"
-    found = race("--metric", "stdout", "--goal", "max", "-r", "100", line, "echo 0", cwd=tmp_path)
-    assert "depend on when they were taken" in found.stdout.replace("\n", " ")
+    found = race("--metric", "stdout", "--goal", "max", "-r", "100", *more, line, "echo 0", cwd=tmp_path)
+    assert ("depend on when they were taken" in found.stdout.replace("\n", " ")) is told
+
+
+def test_exactly_so_many_runs_are_whole_rounds():
+    found = json.loads(race("-r", "7", "-n", "a", "echo 1", "-n", "b", "echo 1", "-n", "c", "echo 2", "--json").stdout)
+    assert found["pulls"]["arms"] == {"a": 7, "b": 7, "c": 7}
+    assert found["target"] == "wins"
+
+
+def test_medians_are_compared_if_asked_for():
+    found = race(*NUMBERS, "--quantile", "0.5")
+    assert "high has the highest median: 2x low's" in found.stdout
 
 
 @pytest.mark.parametrize(("name", "code"), [("high", 0), ("low", 1)])
