@@ -1,7 +1,8 @@
 """Rounds side by side against cuts: rounds until a decision, equal arms, and who is in a round.
 
 Run: python benchmarks/rounds.py. Writes benchmarks/results/rounds.md. Run times of `lab.loads`: noise .03 in their
-logarithms, 3% slow spikes; at most 3,000 rounds, delta 5%; the cut is `TopTwo(balanced=True)` on the same readings.
+logarithms, 3% slow spikes; at most 3,000 rounds, delta 5%. The cut is `TopTwo(balanced=True)` on the same
+readings.
 """
 
 import sys
@@ -59,6 +60,7 @@ def gaps():
     yield "| gap | load | cut, separated | rounds, separated | cut, 5% bad | rounds, 5% bad |"
     yield "|---" * 6 + "|"
     for gap, load in product((0.05, 0.02), SHOWN):
+
         def make(rng, gap=gap, load=load):
             return loads.side_by_side(LOADS[load], (1.0, 1 + gap), ROUNDS, rng)
 
@@ -98,9 +100,10 @@ def duels(tapes, **setting):
 
 
 def fields():
-    yield "| commands | load | all left, separated | leader and challenger | all left, 5% bad | leader and challenger |"
+    yield "| commands | load | all left, separated | two, separated | all left, 5% bad | two, 5% bad |"
     yield "|---" * 6 + "|"
     for (name, factors), load in product(FIELDS.items(), ("quiet", "wander")):
+
         def make(rng, factors=factors, load=load):
             return loads.side_by_side(LOADS[load], factors, ROUNDS, rng)
 

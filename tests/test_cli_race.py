@@ -54,13 +54,12 @@ def exported(decided, folder):  # noqa: ARG001 - has written the file
 def test_says_who_won_and_how_sure_it_is(decided):
     assert decided.returncode == 0, decided.stderr
     words = decided.stdout.replace("\n", " ")
-    assert "high has the highest median: 2" in words
-    assert "95% sure, as long as each run is bad with a chance of at most 5%, whatever its true value" in words
+    assert "high is best: measured side by side, it wins more than half of the rounds; 2x low's" in words
+    assert "95% sure whatever a round does to all arms alike, as long as each run is bad with a chance of" in words
 
 
-def test_says_the_ratio_and_the_seed(decided):
-    assert "high has the highest median: 2x low's" in decided.stdout
-    assert "seed 7" in decided.stdout
+def test_says_how_the_order_was_chosen(decided):
+    assert "Order of runs inside each round shuffled with seed 7." in decided.stdout.replace("\n", " ")
 
 
 def test_is_quiet_in_a_pipe(decided):
@@ -105,7 +104,9 @@ def test_the_markdown_goes_to_a_file_and_to_the_job_summary(folder):
 def test_wall_times_are_told_with_units_and_a_speed_up():
     found = race("-n", "quick", "true", "-n", "slow", "sleep 0.05")
     assert found.returncode == 0, found.stderr
-    assert re.search(r"quick is fastest: [\d.]+x faster than slow", found.stdout)
+    assert re.search(
+        r"more than half of the rounds and is [\d.]+x faster than slow", found.stdout.replace("\n", " ")
+    )
     assert "median [ms]" in found.stdout
     assert "Commands ran without a shell." in found.stdout
 
@@ -197,7 +198,7 @@ def test_a_failed_cleanup_keeps_the_result(tmp_path):
     found = race(*NUMBERS, "--cleanup", "sh -c 'exit 5'", cwd=tmp_path)
     assert found.returncode == 0
     assert "cleanup" in found.stderr
-    assert "high has the highest median" in found.stdout
+    assert "high is best: measured side by side" in found.stdout
 
 
 def test_environment_directory_input_and_output(tmp_path):
@@ -305,7 +306,7 @@ def test_a_saved_race_reports_its_time_outs(tmp_path):
 def test_a_race_against_a_time_out_is_decided():
     found = race("--timeout", "0.1", "sleep 0.02", "sleep 1")
     assert found.returncode == 0, found.stderr
-    assert "sleep 0.02 is fastest; sleep 1 timed out" in found.stdout
+    assert "wins more than half of the rounds; sleep 1 timed out" in found.stdout.replace("\n", " ")
 
 
 def test_equal_commands_end_within_the_budget_without_a_winner():
@@ -329,10 +330,22 @@ def test_max_time_ends_a_race():
     assert (found.returncode, document["status"]) == (3, "exhausted")
 
 
-def test_drift_is_told(tmp_path):
+@pytest.mark.parametrize(("more", "told"), [(("--quantile", "0.5"), True), ((), False)])
+def test_drift_is_told_where_commands_are_compared_by_themselves(tmp_path, more, told):
     line = "sh -c 'echo >> drifting; wc -l < drifting'"
-    found = race("--metric", "stdout", "--goal", "max", "-r", "100", line, "echo 0", cwd=tmp_path)
-    assert "depend on when they were taken" in found.stdout.replace("\n", " ")
+    found = race("--metric", "stdout", "--goal", "max", "-r", "100", *more, line, "echo 0", cwd=tmp_path)
+    assert ("depend on when they were taken" in found.stdout.replace("\n", " ")) is told
+
+
+def test_exactly_so_many_runs_are_whole_rounds():
+    found = json.loads(race("-r", "7", "-n", "a", "echo 1", "-n", "b", "echo 1", "-n", "c", "echo 2", "--json").stdout)
+    assert found["pulls"]["arms"] == {"a": 7, "b": 7, "c": 7}
+    assert found["target"] == "wins"
+
+
+def test_medians_are_compared_if_asked_for():
+    found = race(*NUMBERS, "--quantile", "0.5")
+    assert "high has the highest median: 2x low's" in found.stdout
 
 
 @pytest.mark.parametrize(("name", "code"), [("high", 0), ("low", 1)])

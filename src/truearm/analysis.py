@@ -170,7 +170,7 @@ def analyze(
     value: str | None = None,
     unit: str | None = None,
     order: str | None = None,
-    round: str | None = None,  # noqa: A002 - what a user calls it
+    round: str | None = None,
     delta: float = 0.05,
     contamination: float | Contamination | None = 0.05,
     tolerance: float | str | Tolerance = 0.0,
@@ -313,7 +313,7 @@ def _in_rounds(frame: Any, roles: Roles, column: str, reduction: Reduction) -> C
     """Return tapes of which place r is round r."""
     for name, given in (("unit", roles.unit), ("order", roles.order)):
         if given is not None:
-            msg = f"round={column!r} makes one reading of each arm per round, whenever it was; leave out {name}={given!r}"
+            msg = f"round={column!r} makes one reading of each arm per round, whenever; leave out {name}={given!r}"
             raise InvalidArgument(msg)
     if isinstance(frame, Collected):
         return frame.side_by_side()

@@ -571,12 +571,14 @@ class Problem:
         other = next((name for name, value in others.items() if value is not None), None)
         if self.rounds and other is not None:
             msg = (
-                f"rounds=True compares who wins side by side, and {other}={others[other]!r} compares something else "
+                f"rounds=True compares who wins side by side, and {other}={others[other]!r} something "
                 f"of each arm by itself; leave out {other}, or rounds"
             )
             raise InvalidArgument(msg)
         if self.rounds and self.regularity is not None:
-            msg = "rounds=True needs no regularity, which is for the policies 'elimination' and 'uniform'; leave it out"
+            msg = (
+                "rounds=True needs no regularity, which is for policies 'elimination' and 'uniform'; leave it out"
+            )
             raise InvalidArgument(msg)
 
     def _check_share(self) -> None:

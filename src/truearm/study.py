@@ -408,7 +408,9 @@ class Study:
     def release(self, pull: Pull | int) -> None:
         """Take back a pull that never began; its place on the tape goes out again under a new ticket.
 
-        In rounds it does not: later it would not be side by side, so the round counts for nobody. A pull that began and was lost, killed or timed out is not released but told as NaN or as an infinity:
+        In rounds it does not: later it would not be side by side, so the round counts for nobody.
+
+        A pull that began and was lost, killed or timed out is not released but told as NaN or as an infinity:
         that it was lost may be due to what it would have said.
         """
         ticket = pull.ticket if isinstance(pull, Pull) else pull

@@ -81,7 +81,7 @@ def test_dependent_readings_make_no_winner_in_full(contamination):
 
 
 def test_who_fails_when_slow_does_not_win():
-    """20 runs of equal arms, of which one loses its readings above the median: it wins all rounds it is seen in."""
+    """20 runs of equal arms, of which one loses its readings above the median: it wins where it is seen."""
     for i in range(20):
         tapes = loads.side_by_side(None, [1.0, 1.0], 200, np.random.default_rng(i))
         tapes[0][tapes[0] > 1.0] = np.nan

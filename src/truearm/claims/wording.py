@@ -690,7 +690,7 @@ def _may_be(result: Result, voice: Voice) -> str:
 
 
 _REMEDIES = {
-    False: "Measure the arms side by side (`truearm race`, or policy=ta.TopTwo(balanced=True)), keep conditions "
+    False: "Measure the arms side by side (`truearm race`, or rounds=True), keep conditions "
     "the same, or give one reading per independent unit.",
     True: "All arms were measured side by side, so what conditions do to all of them does little harm; still, "
     "keep them the same.",
@@ -977,7 +977,8 @@ def notes(
         if units.shared and not result.problem.dependent_arms and not paired:
             told.append(
                 f"Several arms share values of {name} ({count(units.shared)} in all), which count as different "
-                f"ones; if they are the same person or item, compare arms inside them: round={units.name!r}, --round."
+                f"ones; if they are the same person or item, compare arms inside them (round={units.name!r}, "
+                "--round)."
             )
     if total := sum(missing.values()):
         told.append(_cells(missing, total, worst=result.problem.missing == "worst"))

@@ -49,8 +49,8 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option(
     "--quantile",
     type=options.QUANTILE,
-    help="Compare this quantile of each command by itself (0.5 is the median, 0.95 the 95th percentile) instead of "
-    "which wins more rounds side by side.",
+    help="Compare this quantile of each command by itself (0.5 is the median, 0.95 the 95th percentile) instead "
+    "of which wins more rounds side by side.",
 )
 @options.at_least_option
 @options.at_most_option

@@ -49,6 +49,9 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
 @options.contamination_option
 @options.tolerance_option
 @options.between_option
+@click.option(
+    "--rounds", is_flag=True, help="Compare arms side by side, by who wins more than half of the rounds."
+)
 @click.option("--seed", type=click.IntRange(0), help="Shuffle the pulls inside a batch.")
 @options.json_option
 @click.pass_context
@@ -109,6 +112,7 @@ def _check_fixed(ctx: click.Context) -> None:
         "quantile",
         "at_least",
         "at_most",
+        "rounds",
         "delta",
         "contamination",
         "tolerance",

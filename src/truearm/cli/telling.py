@@ -189,7 +189,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     if outcome.result.status is Status.EXHAUSTED and not outcome.ended:
         yield "Interrupted."
     if outcome.patience is not None and outcome.result.status is Status.EXHAUSTED:
-        yield f"Stopped after {number(outcome.patience / 60)} minutes, as nothing else was said; --max-time allows more."
+        yield f"Stopped after {number(outcome.patience / 60)} minutes; --max-time allows more."
     yield from _about_shell(outcome)
     for arm in setting.arms:
         yield from _lost(arm, [run for run in outcome.runs if run.arm == arm])

@@ -1,9 +1,9 @@
 """Who wins side by side: what rounds say, in which arms were measured together. Numbers in, numbers out.
 
-A round measures several arms once each, under the same load, by the same person, on the same item or day. Place r of
-every tape is round r. Of two arms only the sign of a round counts, so that whatever a round does to both of them
-alike is no matter. Symbols: S rounds of n in which one arm does not win, each with a chance of at least p0 if it
-truly wins no more than half of them. Bigger is better here.
+A round measures several arms once each, under the same load, by the same person, on the same item or day. Place
+r of every tape is round r. Of two arms only the sign of a round counts, so that whatever a round does to both of
+them alike is no matter. Symbols: S rounds of n in which one arm does not win, each with a chance of at least p0
+if it truly wins no more than half of them. Bigger is better here.
 """
 
 import math
@@ -113,7 +113,7 @@ class Score(NamedTuple):
 
     @property
     def null(self) -> int:
-        """Rounds that speak for "the first does not win more than half": also ties, and readings missing or out."""
+        """Rounds that the first did not win: lost ones, ties, and those with a reading missing or out."""
         return self.rounds - self.wins - self.idle
 
 

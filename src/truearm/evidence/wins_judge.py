@@ -70,7 +70,7 @@ class WinsJudge(Judge):
 
     @classmethod
     def declared(cls, problem: Problem) -> Levels:
-        """Return the level of a round, the same for both sides, under the contamination that a problem declares."""
+        """Return the level of a round, the same for both sides, under the declared contamination."""
         level = win_level_of(problem.contamination)
         return Levels(level, level)
 
@@ -269,13 +269,13 @@ class WinsJudge(Judge):
         return at_least(apart, rounds, self._level(), share)
 
     def lead(self, rival: int) -> Margin:
-        """Return how much better the leader is than another arm in the middle round: a ratio of positive readings."""
+        """Return how much better the leader is than another arm in the middle round: a ratio where it can be."""
         found = self.apart(self.leader, rival)
         certain = self.problem.contamination is not None and found.low > (found.scale == "ratio")
         return Margin(found.scale, found.observed, found.low if certain else None)
 
     def apart(self, one: int, other: int) -> Apart:
-        """Return how far one arm is ahead of another in the middle round, with limits that hold for all pairs at once."""
+        """Return how far one arm is ahead of another in the middle round; limits hold for all pairs at once."""
         relative = all(
             np.count_nonzero(self._as_measured(i) <= 0) <= 0.1 * self.samples[i].size for i in (one, other)
         )

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from truearm.claims.certificate import Status
 from truearm.evidence import Levels, best_looking
 from truearm.evidence.cuts import pair
-from truearm.evidence.levels import log_threshold, rule_for
+from truearm.evidence.levels import divergence, log_threshold, rule_for
 from truearm.evidence.sample import Sample
 from truearm.lab.simulate import Run, Tapes
-from truearm.policies.toptwo import GROWTH, START, divergence
+from truearm.policies.toptwo import GROWTH, START
 from truearm.problem import Problem
 
 EXPLORED = 0.25  # an arm with fewer pulls than this power of all pulls is pulled first; optimality A1 (i)

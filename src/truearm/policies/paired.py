@@ -1,8 +1,8 @@
 """Measure all arms left side by side, round after round, and reject an arm when another wins often enough.
 
-The policy of rounds (extensions E1). Every round has all arms that are left, once each, so that the n-th pull of an
-arm is its reading of round n. A pull that is out counts for the null of every pair it is in, so that readings may
-come late and in any order.
+The policy of rounds (extensions E1). Every round has all arms that are left, once each, so that the n-th pull of
+an arm is its reading of round n. A pull that is out counts for the null of every pair it is in, so that readings
+may come late and in any order.
 """
 
 from collections.abc import Mapping

@@ -181,11 +181,13 @@ def _met(picture: Picture) -> str:
     for i, arm in enumerate(arms):
         if i != head:
             met, apart = judge.met(head, i), judge.apart(head, i)
-            rows.append((arm, count(met.rounds), count(met.wins), apart.scale, short(number(apart.observed))))
-            rows[-1] += (between(apart.low, apart.high),)
+            numbers = (count(met.rounds), count(met.wins), apart.scale, short(number(apart.observed)))
+            rows.append((arm, *numbers, between(apart.low, apart.high)))
     titles = ("against", "rounds", f"won by {name_of(leader)}", "better by", "observed median", "true median")
     delta = percent(picture.result.problem.delta)
-    told = f"Intervals hold for all pairs at once, with error probability {delta}. Rounds claim nothing of an arm by itself."
+    told = (
+        f"Intervals hold for all pairs at once, error probability {delta}. Of an arm by itself nothing is claimed."
+    )
     return _captioned("Side by side", titles, rows) + note(told)
 
 

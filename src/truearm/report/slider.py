@@ -85,7 +85,8 @@ def _explanation(picture: Picture) -> str:
     if problem.rounds:
         return (
             f"The observed median in units of the readings; {better} is better. At the one true contamination, "
-            f"whatever it is, the best arm is not among the excluded, with error probability {percent(problem.delta)}: "
+            "whatever it is, the best arm is not among the excluded, with error probability "
+            f"{percent(problem.delta)}: "
             "who wins side by side decides, and nothing is claimed of an arm by itself." + tolerant
         )
     return (

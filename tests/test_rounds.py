@@ -1,0 +1,345 @@
+"""Studies in rounds: what is asked, what counts, what is certified, and what is refused."""
+
+import json
+import math
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import truearm as ta
+from truearm import Contamination, Study, find_best
+from truearm.analysis import Analysis
+from truearm.claims.certificate import Certificate, Status
+from truearm.claims.certify import judge_of
+from truearm.claims.plain import from_plain
+from truearm.claims.ratios import ratios
+from truearm.cli import main
+from truearm.cli.asked import PATIENCE, Asked
+from truearm.cli.race import race_command
+from truearm.errors import InvalidArgument, VerificationError
+from truearm.lab import loads
+from truearm.policies.paired import Paired
+from truearm.problem import Problem
+from truearm.report.html import page
+from truearm.run import resumed
+from truearm.world.store import Store
+
+
+def answered(study, tapes):
+    """Tell every pull the reading of its round, until the study is done."""
+    while pulls := study.ask():
+        for pull in pulls:
+            study.tell(pull, float(tapes[pull.arm][study.draw(pull)]))
+    return study
+
+
+def apart(gap, rounds=600, seed=1, load=loads.wander):
+    """Return run times of A, and of B that takes longer by a share."""
+    quick, slow = loads.side_by_side(load, (1.0, 1.0 + gap), rounds, np.random.default_rng(seed))
+    return {"A": quick, "B": slow}
+
+
+def test_ask_returns_whole_rounds_in_shuffled_order():
+    study, orders = Study(["A", "B", "C"], rounds=True), set()
+    for _ in range(20):
+        pulls = study.ask()
+        assert sorted(pull.arm for pull in pulls) == ["A", "B", "C"]
+        assert len({study.draw(pull) for pull in pulls}) == 1
+        orders.add(tuple(pull.arm for pull in pulls))
+        for pull in pulls:
+            study.tell(pull, math.sin(pull.ticket**2))
+    assert len(orders) > 3
+
+
+def test_the_order_is_that_of_the_seed():
+    first, again, other = (Study(list("ABCDEF"), rounds=True, seed=seed).ask() for seed in (5, 5, 6))
+    assert first == again != other
+
+
+def test_single_pulls_belong_to_rounds_too():
+    study = Study(["A", "B"], rounds=True)
+    pulls = study.ask(5)
+    assert [study.draw(pull) for pull in pulls] == [0, 0, 1, 1, 2]
+    assert study.in_round
+    assert {pull.arm for pull in pulls[:2]} == {pull.arm for pull in pulls[2:4]} == {"A", "B"}
+
+
+def test_a_budget_is_spent_in_whole_rounds():
+    study = answered(Study(["A", "B", "C"], rounds=True, max_pulls=20), dict.fromkeys("ABC", np.ones(50)))
+    assert study.result.pulls == {"A": 6, "B": 6, "C": 6}
+    assert study.result.status is Status.EXHAUSTED
+
+
+def test_an_arm_that_is_rejected_is_in_no_later_round():
+    tapes = {
+        "A": np.arange(200.0),
+        "B": np.arange(200.0) - 0.5 * (np.arange(200) % 5 > 0),
+        "C": np.arange(200.0) - 9,
+    }
+    found = answered(Study(["A", "B", "C"], rounds=True), tapes).result
+    assert found.best == "A"
+    assert found.pulls["C"] < found.pulls["B"] == found.pulls["A"]
+
+
+def test_drift_is_no_doubt():
+    found = answered(Study(["A", "B"], rounds=True, goal="min"), apart(0.05, load=loads.ramp)).result
+    assert (found.status, found.best, found.doubts) == (Status.CERTIFIED, "A", ())
+    assert not [alarm for alarm in found.alarms if alarm.kind == "dependence"]
+
+
+@pytest.mark.parametrize(
+    ("gap", "setting", "status"),
+    [
+        (0.05, {}, "certified"),
+        (0.05, {"contamination": None}, "separated"),
+        (0.005, {"tolerance": "3%"}, "tolerable"),
+        (0.0, {}, "indistinguishable"),
+        (0.05, {"contamination": Contamination(0.02, "malicious")}, "certified"),
+    ],
+)
+def test_a_study_ends_as_it_should_and_verifies(gap, setting, status):
+    study = answered(Study(["A", "B"], rounds=True, goal="min", **setting), apart(gap, rounds=4000))
+    found = study.result
+    assert found.status.value == status
+    assert found.certificate.verify(found.readings)
+    assert ta.Result.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert found.to_dict()["target"] == "wins"
+
+
+def test_a_certificate_needs_the_rounds_as_they_were():
+    found = answered(Study(["A", "B"], rounds=True, goal="min"), apart(0.05)).result
+    swapped = {**found.readings, "B": found.readings["B"][::-1]}
+    with pytest.raises(VerificationError, match="digest"):
+        found.certificate.verify(swapped)
+    plain = found.to_dict()["certificate"]
+    plain["digest"] = ta.Result.from_dict(found.to_dict()).certificate.digest
+    forged = {**plain, "claims": [{**plain["claims"][0], "arm": "A", "leader": "B"}], "best": "B"}
+    with pytest.raises(VerificationError, match="evidence against"):
+        from_plain(Certificate, forged).verify(found.readings)
+
+
+def test_a_log_replays(tmp_path):
+    tapes = apart(0.05)
+    study = Study(["A", "B"], rounds=True, goal="min", seed=3)
+    for _ in range(7):
+        for pull in study.ask():
+            study.tell(pull, float(tapes[pull.arm][study.draw(pull)]))
+    half = study.ask(1)
+    again = Study.from_dict(json.loads(json.dumps(study.to_dict())))
+    assert again.out == half
+    for one in (study, again, pickle.loads(pickle.dumps(study))):
+        one.tell(half[0], float(tapes[half[0].arm][7]))
+        answered(one, tapes)
+    assert again.result == study.result
+    with Store(tmp_path / "run.db") as store:
+        store.create(study.definition)
+        store.append(list(study.events()))
+        assert resumed(store).result == study.result
+
+
+def test_a_pull_that_is_out_counts_for_nobody_until_it_is_told():
+    study = Study(["A", "B"], rounds=True, contamination=None)
+    late = study.ask()
+    for _ in range(7):
+        for pull in study.ask(2):
+            study.tell(pull, 2.0 if pull.arm == "A" else 1.0)
+    before = study.standing.against["B"]
+    for pull in late:
+        study.tell(pull, 2.0 if pull.arm == "A" else 1.0)
+    study.ask(2)
+    assert study.standing.against["B"] > before
+
+
+def test_a_pull_that_never_began_is_not_taken_up_later():
+    study = Study(["A", "B"], rounds=True)
+    first, second = study.ask()
+    study.tell(first, 1.0)
+    study.release(second)
+    assert {study.draw(pull) for pull in study.ask()} == {1}
+    assert study.readings[second.arm] == [None, None]
+    assert Study.from_dict(study.to_dict()).readings == study.readings
+
+
+def test_data_that_end_end_the_study():
+    def short(values):
+        readings = iter(values)
+
+        def pull():
+            for value in readings:
+                return value
+            raise EOFError
+
+        return pull
+
+    found = find_best({"A": short([2.0] * 5), "B": short([1.0] * 5)}, rounds=True, progress=False)
+    assert found.status is Status.EXHAUSTED
+    assert found.pulls == {"A": 5, "B": 5}
+
+
+def test_threads_may_work_on_rounds():
+    found = find_best(
+        {"A": lambda: 2.0, "B": lambda: 1.0}, rounds=True, progress=False, executor=ThreadPoolExecutor(3)
+    )
+    assert found.best == "A"
+    assert found.certificate.verify(found.readings)
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"quantile": 0.95}, "leave out quantile, or rounds"),
+        ({"at_least": 4}, "leave out at_least, or rounds"),
+        ({"at_most": 4}, "leave out at_most, or rounds"),
+        ({"regularity": ta.Regularity(B=4, m2=1, reach=0.25)}, "leave it out"),
+        ({"rounds": "yes"}, "must be True or False"),
+    ],
+)
+def test_what_does_not_go_with_rounds_is_refused(setting, says):
+    with pytest.raises(InvalidArgument, match=says):
+        Problem(arms=("A", "B"), **{"rounds": True, **setting})
+
+
+def test_rounds_have_a_policy_of_their_own():
+    with pytest.raises(InvalidArgument, match="leave policy out"):
+        Study(["A", "B"], rounds=True, policy="lucb")
+    with pytest.raises(InvalidArgument, match="set rounds=True"):
+        Study(["A", "B"], policy="paired")
+    assert Study(["A", "B"], rounds=True, policy=Paired(first=3)).ask_counts() == {"A": 3, "B": 3}
+
+
+def test_missing_and_timed_out_readings_never_win():
+    tapes = {"A": np.where(np.arange(300) % 2 > 0, 5.0, np.nan), "B": np.ones(300)}
+    assert answered(Study(["A", "B"], rounds=True, max_pulls=600), tapes).result.best is None
+    late = {"A": np.full(300, math.inf), "B": np.full(300, math.inf)}
+    found = answered(Study(["A", "B"], rounds=True, goal="min"), late).result
+    assert found.status is Status.INDISTINGUISHABLE
+    beaten = {"A": np.ones(300), "B": np.full(300, math.inf)}
+    assert answered(Study(["A", "B"], rounds=True, goal="min"), beaten).result.best == "A"
+
+
+def test_the_breakdown_point_is_where_the_decision_ends():
+    found = answered(Study(["A", "B"], rounds=True, goal="min"), apart(0.08)).result
+    judge = judge_of(found.certificate, found.readings)
+    for eps, holds in ((found.breakdown.oblivious - 1e-4, True), (found.breakdown.oblivious + 1e-4, False)):
+        problem = Problem(arms=("A", "B"), goal="min", contamination=eps, rounds=True)
+        again = type(judge).of(problem, judge.samples)
+        assert (again.against(1).log_value >= again.log_threshold) is holds
+    assert found.breakdown.malicious == pytest.approx(found.breakdown.prescient / 2)
+
+
+def test_ratios_are_those_of_the_middle_round():
+    found = answered(Study(["A", "B"], rounds=True, goal="min", max_pulls=2000), apart(0.1, rounds=1000)).result
+    [ratio] = ratios(found)
+    observed = np.median(np.array(found.readings["B"]) / np.array(found.readings["A"]))
+    assert ratio.low <= ratio.observed <= ratio.high
+    assert ratio.observed == pytest.approx(observed, rel=0.02)
+    [back] = ratios(found, "B")
+    assert (back.low, back.high) == pytest.approx((1 / ratio.high, 1 / ratio.low))
+
+
+def test_a_gate_has_its_own_bar():
+    problem = Problem(arms=("old", "new"), goal="min", rounds=True)
+    tapes = {"old": np.ones(10), "new": np.full(10, 2.0)}
+    found = answered(Study.of(problem, max_pulls=12), tapes).result
+    judge = judge_of(found.certificate, found.readings)
+    value = judge.better(0, 1).log_value
+    assert judge.worse_than(0, math.exp(-value) * 1.01) == (1,)
+    assert judge.worse_than(0, math.exp(-value) * 0.99) == judge.worse_than(1, 0.5) == ()
+
+
+ITEMS = np.random.default_rng(2).normal(0, 5, 150)
+SCORES = {
+    name: ITEMS + np.random.default_rng(seed).normal(gain, 1, 150)
+    for seed, (name, gain) in enumerate((("A", 1.5), ("B", 0.0), ("C", -0.5)))
+}
+
+
+def rows(**columns):
+    long = [(arm, f"q{i}", x) for arm, tape in SCORES.items() for i, x in enumerate(tape)]
+    long = [long[i] for i in np.random.default_rng(1).permutation(len(long))]
+    return {"model": [r[0] for r in long], "item": [r[1] for r in long], "score": [r[2] for r in long], **columns}
+
+
+def test_blocked_data_are_compared_inside_blocks():
+    found = ta.analyze(rows(), arm="model", value="score", round="item")
+    assert (found.status, found.best) == (Status.CERTIFIED, "A")
+    assert ta.analyze(rows(), arm="model", value="score", unit="item").best is None
+    wide = ta.analyze(SCORES, round="rows")
+    assert (wide.best, dict(wide.pulls)) == ("A", {"A": 150, "B": 150, "C": 150})
+    assert wide.better_by == tuple(sorted(found.better_by))
+    assert Analysis.from_dict(found.to_dict()) == found
+    assert "compare arms inside" not in str(found)
+
+
+def test_a_block_without_an_arm_counts_for_the_null():
+    scores = {name: tape.copy() for name, tape in SCORES.items()}
+    scores["A"][::2] = np.nan
+    assert ta.analyze(scores, round="rows").best is None
+    assert ta.analyze(scores, round="rows").missing == {"A": 75, "B": 0, "C": 0}
+
+
+def test_a_fixed_design_says_more():
+    few = {name: tape[:32] for name, tape in SCORES.items()}
+    fixed, sequential = (ta.analyze(few, round="rows", design=design) for design in ("fixed", "sequential"))
+    assert fixed.breakdown.oblivious > (sequential.breakdown.oblivious or 0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"round": "itme"}, "round='itme' is not a column; did you mean 'item'"),
+        ({"round": "item", "unit": "item"}, "leave out unit"),
+        ({"round": "item", "order": "rows"}, "leave out order"),
+        ({"round": "rows"}, "wide frame"),
+        ({"round": "item", "quantile": 0.9}, "leave out quantile, or round"),
+        ({"round": "item", "at_least": 1}, "leave out at_least, or round"),
+    ],
+)
+def test_what_does_not_go_with_a_round_is_refused(asked, says):
+    with pytest.raises(InvalidArgument, match=says):
+        ta.analyze(rows(), arm="model", value="score", **asked)
+
+
+def test_the_page_shows_rounds():
+    study = answered(Study(["A", "B"], rounds=True, goal="min"), apart(0.05))
+    written = page(study.result, study.readings)
+    assert "Side by side" in written
+    assert "who wins side by side, round by round" in written
+
+
+def test_the_assumptions_name_what_a_chain_of_rejections_rests_on():
+    study = answered(Study(["A", "B"], rounds=True, goal="min"), apart(0.05))
+    assert not [told for told in study.result.assumptions if told.startswith("One of the arms")]
+    assert [told for told in study.result.assumptions if "side by side" in told]
+
+
+def asked(*words):
+    return Asked(**race_command.make_context("race", list(words)).params)
+
+
+def test_a_race_is_in_rounds_unless_another_target_is_named():
+    assert asked("a", "b").rounds
+    for words in (("--quantile", "0.5"), ("--at-most", "2"), ("--at-least", "2")):
+        assert not asked("a", "b", *words).rounds
+
+
+def test_a_race_without_limits_ends_all_the_same():
+    assert asked("a", "b").limit == PATIENCE == 180
+    assert asked("a", "b", "--max-time", "5m").limit == 300
+    assert asked("a", "b", "-M", "9").limit is asked("a", "b", "-r", "9").limit is None
+
+
+def test_the_command_line_knows_rounds(tmp_path):
+    runner, file = CliRunner(), tmp_path / "scores.csv"
+    lines = zip(*rows().values(), strict=True)
+    file.write_text("model,item,score\n" + "".join(f"{arm},{item},{x}\n" for arm, item, x in lines))
+    found = runner.invoke(
+        main, ["analyze", str(file), "--arm", "model", "--value", "score", "--round", "item", "--json"]
+    )
+    assert (found.exit_code, json.loads(found.stdout)["target"]) == (0, "wins")
+    log = str(tmp_path / "run.db")
+    first = runner.invoke(main, ["next", log, "--arm", "A", "--arm", "B", "--rounds", "-n", "2"])
+    assert sorted(line.split("\t")[1] for line in first.stdout.split("\n") if line) == ["A", "B"]
