@@ -111,7 +111,7 @@ class Analysis(Result):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the answer, one sentence each."""
-        asked = answers.tiers(self.tiers, self.problem.delta)
+        asked = answers.tiers(self.tiers, self.problem.error)
         outside = answers.outside(self.outside, self.problem.between)
         return (*asked, *outside, *wording.notes(self.missing, self.few, self.needed, self, self.units))
 
