@@ -674,7 +674,7 @@ def assumptions(result: Result) -> tuple[str, ...]:
         "A time-out is a reading worse than every value; all arms have the same time limit.",
         *_on_sizes(result),
         *_on_status(result),
-        _on_delta(problem),
+        _on_delta(result),
     )
 
 
@@ -772,11 +772,15 @@ def _on_status(result: Result) -> Iterable[str]:
         yield "The best arm is one that no other arm beats; arms that tie with it are listed as ties."
 
 
-def _on_delta(problem: Problem) -> str:
+def _on_delta(result: Result) -> str:
+    asked = "all arms said to beat the control, all arms said not to, " * (result.control is not None)
+    asked += "all places and tiers, " * bool(result.certificate.places)
+    if result.control is not None and result.control.method == "fdr":
+        asked = asked.replace("all arms said to beat the control, ", "")  # their mean share of errors is bounded
     return (
-        f"Each of these is wrong with probability at most {percent(problem.delta)}, each on its own: the "
-        "decision, the margins over the other arms, the certified tolerance, all intervals of quantiles together, "
-        "all intervals of MADs together, and the quality curve of the best arm."
+        f"Each of these is wrong with probability at most {percent(result.problem.error)}, each on its own: "
+        f"{asked}the decision, the margins over the other arms, the certified tolerance, all intervals of quantiles "
+        "together, all intervals of MADs together, and the quality curve of the best arm."
     )
 
 
