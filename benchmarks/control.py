@@ -1,8 +1,7 @@
-"""Arms against a control: pulls until all true winners are claimed, by what is pulled and by which error is bounded.
+"""Arms against a control: pulls until all true winners are claimed, by allocation and by which error is bounded.
 
 Normal readings of standard deviation 1, none bad, delta 0.05. "Separated" takes the observed order as it is,
-"certified" allows for 5 % bad readings. Limits are the pulls of a prototype of the same rules, by the separated order.
-Run it alone: python benchmarks/control.py [runs]
+"certified" allows for 5 % bad readings. Limits are the pulls of a prototype of the same rules, separated.
 """
 
 import sys
@@ -58,9 +57,9 @@ def main(runs):
     lines = [
         "# Arms against a control",
         "",
-        f"Mean pulls until all true winners are claimed, with standard errors; {runs} runs of each separated case, {few}",
-        "of each other one, delta 0.05, normal readings of standard deviation 1. Limit: the pulls of a prototype with the",
-        "same rules. Rounds pull all variants that are left alike.",
+        f"Mean pulls until all true winners are claimed, and standard errors; {runs} runs of each separated case,",
+        f"{few} of each other one. Delta 0.05, normal readings of standard deviation 1. Limit: the pulls of a",
+        "prototype with the same rules. Rounds pull all variants that are left alike.",
         "",
         "| | rule | limit | separated | of the limit | separated, rounds | certified at 5 % | false claims |",
         "|---|---|---|---|---|---|---|---|",
@@ -71,10 +70,13 @@ def main(runs):
             mean, error, false = row(case, runs, fdr=fdr, contamination=None)
             rounds, rounds_error, more = row(case, few, fdr=fdr, contamination=None, balanced=True)
             sure, sure_error, most = row(case, few, fdr=fdr, contamination=Contamination(0.05))
-            lines.append(
-                f"| {case} | {'e-BH' if fdr else 'Holm'} | {limit} | {mean:.0f} ± {error:.0f} | {mean / limit:.2f} "
-                f"| {rounds:.0f} ± {rounds_error:.0f} | {sure:.0f} ± {sure_error:.0f} | {false + more + most} |"
+            measured = (
+                f"{m:.0f} ± {e:.0f}" for m, e in ((mean, error), (rounds, rounds_error), (sure, sure_error))
             )
+            first, second, third = measured
+            rule, share = "e-BH" if fdr else "Holm", f"{mean / limit:.2f}"
+            cells = (case, rule, limit, first, share, second, third, false + more + most)
+            lines.append(f"| {' | '.join(map(str, cells))} |")
             print(lines[-1], flush=True)
     path = Path(__file__).parent / "results" / "control.md"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -120,7 +120,7 @@ def test_a_race_of_its_own_is_pulled_alike():
     ("policy", "more", "error", "words"),
     [
         (lambda: AgainstControl("Z"), {}, InvalidArgument, "control must name an arm, but got 'Z'"),
-        (lambda: AgainstControl(), {}, InvalidArgument, "needs the name of an arm"),
+        (AgainstControl, {}, InvalidArgument, "needs the name of an arm"),
         (lambda: "control", {}, InvalidArgument, "AgainstControl"),
         (lambda: AgainstControl("A", first=0), {}, InvalidArgument, "first must be"),
         (

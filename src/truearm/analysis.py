@@ -18,7 +18,7 @@ from truearm.bounds.search import bracket
 from truearm.claims import alarms, answers, wording
 from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Verdict
 from truearm.claims.certify import certify
-from truearm.claims.control import check_control, claims_of
+from truearm.claims.control import check_control, check_ordered, claims_of
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.claims.support import supported
@@ -115,7 +115,7 @@ class Analysis(Result):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the answer, one sentence each."""
-        asked = answers.tiers(self.tiers, self.problem.delta)
+        asked = answers.tiers(self.tiers, self.problem.error)
         outside = answers.outside(self.outside, self.problem.between)
         return (*asked, *outside, *wording.notes(self.missing, self.few, self.needed, self, self.units))
 
@@ -404,6 +404,8 @@ def _asked(
     problem: Problem, design: Design, *, pairs: bool, control: str | None, fdr: bool, tiers: bool
 ) -> _Asked:
     """Refuse what has no answer before any work is done."""
+    if control is not None or tiers:
+        check_ordered(problem, "tiers=True" if control is None else f"control={control!r}")
     if control is not None:
         check_control(control, problem.arms)
         check_method(problem, "fdr" if fdr else "holm", design)

@@ -80,7 +80,7 @@ def _sure(result: Result, asked: Control, voice: Voice) -> Iterator[str]:
         yield f"These {what} support it for up to {percent(min(least, 0.5), ROUND_FLOOR)} bad {what}."
 
 
-def tiers(found: Tiers | None, delta: float) -> list[str]:
+def tiers(found: Tiers | None, error: float) -> list[str]:
     """Return the tiers and how much of the order of all arms is certain; nothing if that was not asked.
 
     Examples
@@ -97,7 +97,7 @@ def tiers(found: Tiers | None, delta: float) -> list[str]:
     named = [names(tier) for tier in found.tiers]
     shown = named if len(named) <= _NAMED else [*named[: _NAMED - 1], f"{count(len(named) - _NAMED + 1)} more"]
     certain = f"{count(found.claimed)} of {count(found.pairs)} pairs of arms are in certain order"
-    sure = f"{percent(1 - delta, ROUND_FLOOR, 4)} sure of all of it"
+    sure = f"{percent(1 - error, ROUND_FLOOR, 4)} sure of all of it"
     head = (
         f"{count(len(named))} tiers: {'; then '.join(shown)}. Each arm of a tier is better than each of every "
         f"later one; {certain} ({sure})."

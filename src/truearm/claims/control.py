@@ -14,6 +14,7 @@ from truearm.evidence import Judge
 from truearm.evidence.control import Method, against_control, check_method, log_bar
 from truearm.evidence.levels import rule_for
 from truearm.evidence.points import Breakdown
+from truearm.problem import Problem
 
 _SLACK = 1e-9  # of log-evidence: rounding may differ between machines
 
@@ -33,6 +34,21 @@ def check_control(control: str, arms: Sequence[str]) -> int:
         msg = f"control={control!r} is the only arm; there is nothing to compare it with"
         raise InvalidArgument(msg)
     return list(arms).index(control)
+
+
+def check_ordered(problem: Problem, asked: str) -> None:
+    """Refuse a target that does not put arms in one order: who wins more rounds may go in a circle.
+
+    Examples
+    --------
+    >>> check_ordered(Problem(arms=("A", "B")), "tiers=True")
+    """
+    if problem.target == "wins":
+        msg = (
+            f"{asked} needs arms that stand in one order, and rounds only tell who wins side by side; leave rounds"
+            " out to compare quantiles or shares, or ask for the best arm alone"
+        )
+        raise InvalidArgument(msg)
 
 
 def claims_of(judge: Judge, control: str, method: Method) -> ControlClaims:

@@ -785,7 +785,7 @@ def assumptions(result: Result) -> tuple[str, ...]:
     """
     problem = result.problem
     if problem.target == "wins":
-        return (*_on_rounds(result), *_on_status(result), _on_delta(problem))
+        return (*_on_rounds(result), *_on_status(result), _on_delta(result))
     return (
         *_on_contamination(problem),
         "The n-th pull of an arm is the n-th draw of that arm, whenever it is made: draws of an arm are "
@@ -796,7 +796,7 @@ def assumptions(result: Result) -> tuple[str, ...]:
         "A time-out is a reading worse than every value; all arms have the same time limit.",
         *_on_sizes(result),
         *_on_status(result),
-        _on_delta(problem),
+        _on_delta(result),
     )
 
 
@@ -923,20 +923,28 @@ def _on_status(result: Result) -> Iterable[str]:
         yield "The best arm is one that no other arm beats; arms that tie with it are listed as ties."
 
 
-def _on_delta(problem: Problem) -> str:
-    if problem.target == "wins":
-        return (
-            f"Each of these is wrong with probability at most {percent(problem.delta)}, each on its own: the "
-            "decision, the certified tolerance, and all intervals of how far arms are apart together."
-        )
+def _on_delta(result: Result) -> str:
+    problem, asked = result.problem, result.control
+    parts = []
+    if asked is not None and asked.method != "fdr":  # there the mean share of errors is bounded
+        parts.append("all arms said to beat the control")
+    if asked is not None:
+        parts.append("all arms said not to")
+    if result.certificate.places:
+        parts.append("all places and tiers")
     return (
-        f"Each of these is wrong with probability at most {percent(problem.delta)}, each on its own: the "
-        "decision, the margins over the other arms, the certified tolerance, all intervals of "
-        f"{'shares together' if problem.target == 'share' else _QUANTILES}."
+        f"Each of these is wrong with probability at most {percent(problem.error)}, each on its own: "
+        f"{', '.join([*parts, _STATEMENTS[problem.target]])}."
     )
 
 
-_QUANTILES = "quantiles together, all intervals of MADs together, and the quality curve of the best arm"
+_STATEMENTS = {
+    "quantile": "the decision, the margins over the other arms, the certified tolerance, all intervals of quantiles "
+    "together, all intervals of MADs together, and the quality curve of the best arm",
+    "share": "the decision, the margins over the other arms, the certified tolerance, and all intervals of shares "
+    "together",
+    "wins": "the decision, the certified tolerance, and all intervals of how far arms are apart together",
+}
 
 
 def notes(

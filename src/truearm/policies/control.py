@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truearm.claims.certificate import Claim, ControlClaims, Status, Verdict
-from truearm.claims.control import check_control
+from truearm.claims.control import check_control, check_ordered
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.control import Method, check_method, false_discovery, log_bar, not_better
@@ -114,6 +114,7 @@ class AgainstControl:
         """Return the state before the first pull."""
         control = check_control(self.control, problem.arms)
         method: Method = "fdr" if self.fdr else "holm"
+        check_ordered(problem, f"AgainstControl({self.control!r})")
         check_method(problem, method)
         k = len(problem.arms)
         state = State(

@@ -127,6 +127,26 @@ def bar(ends: Sequence[float], observed: float, label: str) -> str:
     )
 
 
+def places(own: tuple[int, int], tier: tuple[int, int], k: int, label: str) -> str:
+    """Return the places that an arm may have among k, before the shade of those of its tier.
+
+    Examples
+    --------
+    >>> places((1, 2), (1, 2), 4, "place 1 to 2 of 4").count('width="500.0"')
+    2
+    """
+    (shade, shade_wide), (left, wide) = (
+        (WIDTH * (first - 1) / k, WIDTH * (last - first + 1) / k) for first, last in (tier, own)
+    )
+    return _board(
+        "bar",
+        _BAR,
+        label,
+        f'<rect class="outside" x="{shade:.1f}" width="{shade_wide:.1f}" y="0" height="{_BAR}"/>'
+        f'<rect class="core" x="{left:.1f}" width="{wide:.1f}" y="6" height="12"/>',
+    )
+
+
 def strip(found: Strip, window: Interval, label: str) -> str:
     """Return an arm's readings: their density, and below it single ones, the first pull on top.
 

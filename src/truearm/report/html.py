@@ -18,12 +18,12 @@ from truearm import __version__
 from truearm.analysis import Analysis, Contest
 from truearm.claims import wording
 from truearm.claims.certificate import Bound, Claim, Exclusion, Status, Tapes
-from truearm.claims.result import Arm, Result
+from truearm.claims.result import Arm, Control, Result
 from truearm.claims.wording import count, name_of, number, percent, target_name
 from truearm.errors import InvalidArgument
 from truearm.evidence.wins_judge import WinsJudge
 from truearm.problem import Adversary, Interval
-from truearm.report import charts, slider
+from truearm.report import charts, slider, standings
 from truearm.report.charts import Scale, Tick, axis
 from truearm.report.markup import between, note, section, short, table, text
 from truearm.report.picture import VIEW, Picture, Strip, Timeline, span
@@ -59,9 +59,11 @@ def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
     script = _part("script.js")
     parts = [
         _alarms(result),
+        standings.control(result),
         slider.candidates(picture),
         _arms(picture),
         _analysis(result) if isinstance(result, Analysis) else "",
+        standings.tiers(result) if isinstance(result, Analysis) else "",
         _evidence(picture),
         _quality(result),
         _readings(picture),
@@ -109,8 +111,12 @@ def _embedded(value: object) -> str:
 
 
 def _headline(result: Result) -> str:
-    if tied := result.ties:
-        return f"{wording.names([result.best or '', *tied])} tie"
+    if result.control is not None or result.ties:
+        return (
+            _beaten(result.control)
+            if result.control
+            else f"{wording.names([result.best or '', *result.ties])} tie"
+        )
     match result.status:
         case Status.DOUBTFUL:
             return "Doubtful: nothing is certified"
@@ -121,6 +127,12 @@ def _headline(result: Result) -> str:
         case Status.INDISTINGUISHABLE:
             return "The leading arms cannot be told apart"
     return "Not decided yet"
+
+
+def _beaten(asked: Control) -> str:
+    better, control = asked.named("better"), name_of(asked.arm)
+    verb = "beats" if len(better) == 1 else "beat"
+    return f"{wording.names(better)} {verb} {control}" if better else f"No arm is shown to beat {control}"
 
 
 def _alarms(result: Result) -> str:
