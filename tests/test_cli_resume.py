@@ -34,7 +34,7 @@ RACE = (
         "echo 2 | tail -1",
     ),
 )
-STRANGER = {"XDG_STATE_HOME": "/nowhere/to/be/found"}
+STRANGER = {"XDG_STATE_HOME": "/dev/null/state"}
 
 
 def race(*words, cwd, env=None):
