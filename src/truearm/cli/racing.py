@@ -79,7 +79,7 @@ def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
         msg = f"{path} holds a study without commands; go on with `truearm next` and `truearm tell`"
         raise InvalidArgument(msg)
     policy = found.study.policy
-    if not isinstance(policy, TopTwo) or found.setting.arms != found.study.problem.arms:
+    if not isinstance(policy, AgainstControl | Paired | TopTwo) or found.setting.arms != found.study.problem.arms:
         msg = f"{path} holds a race that truearm does not begin; see `truearm report {path}`"
         raise InvalidArgument(msg)
     return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store)
