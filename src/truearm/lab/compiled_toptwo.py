@@ -210,8 +210,6 @@ def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
     rival = challenger(desk)
     if rival < 0:
         return DECIDED
-    if desk.ints[N, leader] + desk.ints[N, rival] >= rules.stale * desk.reals[MINIMIZED, rival]:
-        renew(desk, rules, tables, rival)
     if rules.tolerance > 0 and tolerable(desk, rules, tables, rival):
         return TOLERABLE
     if pulls >= desk.due[NEXT_FUTILITY]:
@@ -288,8 +286,9 @@ def test(desk: Desk, rules: Rules, tables: Tables, everyone: bool) -> None:
 def look(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
     """Weigh the evidence against one arm: at its cut, and at all if that may reject it."""
     desk.ints[LOOKED, judged] = 1
-    desk.reals[WEIGHED, judged] = desk.ints[N, desk.run[LEADER]] + desk.ints[N, judged]
-    if math.isnan(desk.reals[CUT, judged]):
+    pair = desk.ints[N, desk.run[LEADER]] + desk.ints[N, judged]
+    desk.reals[WEIGHED, judged] = pair
+    if pair >= rules.stale * desk.reals[MINIMIZED, judged]:
         renew(desk, rules, tables, judged)
     else:
         desk.reals[EVIDENCE, judged] = at_cut(desk, rules, tables, judged)
