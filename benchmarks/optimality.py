@@ -35,8 +35,8 @@ SETTINGS = {
     ),
     "two binomial arms": (lab.instance("D2"), None, 400),
     "three normal arms, gaps 0.5 and 0.8": (lab.translations(_NORMAL, [0.5, 0.8]), None, 200),
-    "five Cauchy arms, certified at 5%": (lab.instance("C5"), 0.05, 200),
-    "ten normal arms, gaps 0.5 to 2.3": (lab.instance("G10lin"), None, 60),
+    "two Cauchy arms, gap 1.5, certified at 5%": (lab.translations(families.cauchy(), [1.5]), 0.05, 300),
+    "ten normal arms, gaps 0.5 to 2.3": (lab.instance("G10lin"), None, 16),
 }
 NOT_DRAWN = "ten normal arms"  # many arms come down more slowly
 

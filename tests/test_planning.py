@@ -117,16 +117,6 @@ def test_the_expected_pulls_are_what_toptwo_takes(law, gaps, delta, case):
     done = simulate("toptwo", instance, attack, runs, contamination=declared, delta=delta, seed=3)
     pulls = done.runs["pulls"][~done.runs["best_rejected"]]  # with rivals alike, a run that lost it may never end
     assert pulls.std(ddof=1) / math.sqrt(pulls.size) < 0.04 * pulls.mean()
-    print(
-        "RESULT",
-        law,
-        len(gaps) + 1,
-        case,
-        round(pulls.mean()),
-        round(found.expected),
-        round(found.expected / pulls.mean() - 1, 3),
-        round(pulls.std(ddof=1) / math.sqrt(pulls.size) / pulls.mean(), 3),
-    )
     assert found.expected == pytest.approx(pulls.mean(), rel=0.15)
 
 

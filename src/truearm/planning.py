@@ -117,7 +117,7 @@ class Plan:
     >>> print(plan(arms=5, gap=1.0))
     5 arms can be told apart at 5% contamination, and up to 38.2% if the readings turn out clean, 16% if the
     bad ones do their worst. No method needs fewer than 106 pulls in the first case, 171 in the second; `toptwo`
-    needs about 260 and 417 (estimates from simulations). Algorithm 1 needs 635 pulls (2,280 as printed),
+    needs about ... and ... (estimates from simulations). Algorithm 1 needs 635 pulls (2,280 as printed),
     Algorithm 3 2,960 (87,425 as printed).
     """
 
