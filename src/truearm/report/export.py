@@ -23,6 +23,7 @@ from truearm.world.commands import Command, neutralized
 UNITS = {"wall": "second", "cpu": "second", "memory": "byte"}
 _UNSHOWN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
+_LONGEST = 1e300  # seconds: what is beyond is no time of a run
 _KNOWN = ("runs", "timed_out", "quantile", "low", "high", "standing")
 _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")
 
@@ -102,9 +103,16 @@ def hyperfine_results(commands: Sequence[Command], runs: Sequence[Reading]) -> l
     """
     by_arm: dict[str, list[Mapping[str, Any]]] = {command.name: [] for command in commands}
     for run in runs:
-        if run.notes and "wall" in run.notes and run.arm in by_arm:
+        if run.arm in by_arm and run.notes and _is_timed(run.notes):
             by_arm[run.arm].append(run.notes)
     return [_hyperfine_result(command, by_arm[command.name]) for command in commands]
+
+
+def _is_timed(notes: Mapping[str, Any]) -> bool:
+    """Tell whether notes are those of a run that was timed: others may note what they like."""
+    times = [notes.get(key) for key in ("wall", "user", "system")]
+    numbers = all(isinstance(time, int | float) and 0 <= time <= _LONGEST for time in times)
+    return numbers and isinstance(notes.get("exit_code"), int)
 
 
 def _hyperfine_result(command: Command, details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
