@@ -803,12 +803,15 @@ def _on_status(result: Result) -> Iterable[str]:
 def _on_delta(problem: Problem) -> str:
     return (
         f"Each of these is wrong with probability at most {percent(problem.delta)}, each on its own: the "
-        "decision, the margins over the other arms, the certified tolerance, all intervals of "
-        f"{'shares together' if problem.target == 'share' else _QUANTILES}."
+        f"decision, the margins over the other arms, the certified tolerance, {_TOGETHER[problem.target]}."
     )
 
 
-_QUANTILES = "quantiles together, all intervals of MADs together, and the quality curve of the best arm"
+_TOGETHER = {
+    "quantile": "all intervals of quantiles together, all intervals of MADs together, and the quality curve of "
+    "the best arm",
+    "share": "and all intervals of shares together",
+}
 
 
 def notes(
