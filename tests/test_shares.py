@@ -365,3 +365,78 @@ def test_a_unit_succeeds_if_at_least_half_of_its_readings_do():
 
 def test_the_judge_of_a_problem_is_that_of_its_target():
     assert isinstance(judge_of((1, 2), (1, 2)), ShareJudge)
+
+
+# --- command line, lab, page ----------------------------------------------------------------------
+
+
+def run(*words):
+    from click.testing import CliRunner
+
+    from truearm.cli import main
+
+    return CliRunner().invoke(main, list(words))
+
+
+@pytest.fixture
+def times(tmp_path):
+    rng = np.random.default_rng(4)
+    rows = [f"{arm},{x:.2f}" for arm, scale in (("A", 80), ("B", 160)) for x in rng.exponential(scale, 600)]
+    file = tmp_path / "times.csv"
+    file.write_text("\n".join(["site,ms", *rows]))
+    return str(file)
+
+
+def test_the_command_line_analyzes_shares(times, tmp_path):
+    page = tmp_path / "page.html"
+    asked = ("analyze", times, "--arm", "site", "--value", "ms", "--at-most", "200")
+    done = run(*asked, "--html", str(page))
+    assert done.exit_code == 0
+    assert "share <= 200" in done.stdout
+    assert "A has the highest share of readings at most 200" in " ".join(done.stdout.split())
+    assert "share of readings at most 200" in page.read_text()
+    wrong = run(*asked, "--goal", "min")
+    assert wrong.exit_code != 0
+    assert json.loads(run(*asked, "--json").stdout)["target"] == "share"
+
+
+def test_a_study_of_shares_is_kept_in_a_file(tmp_path):
+    file = str(tmp_path / "run.db")
+    begun = run("next", file, "--arm", "A", "--arm", "B", "--at-least", "1")
+    assert begun.exit_code == 0
+    ticket = begun.stdout.split()[0]
+    assert run("tell", file, ticket, "1").exit_code == 0
+    assert "--at-least was fixed" in run("next", file, "--at-least", "2").output
+
+
+def test_races_compare_shares_of_runs_in_time():
+    done = run("race", "sleep 0.001", "sleep 0.05", "--at-most", "0.04", "-m", "12", "-M", "40", "-q", "--json")
+    assert done.exit_code == 0
+    told = json.loads(done.stdout)
+    assert (told["best"], told["target"], told["at_most"]) == ("sleep 0.001", "share", 0.04)
+
+
+def test_simulated_coins_are_ranked_by_their_shares():
+    two = ta.lab.coins([0.3, 0.9])
+    attack = ta.lab.worst(two, 0.05)
+    done = ta.lab.simulate("toptwo", two, attack, 2, contamination=0.05, seed=3)
+    assert done.summary.errors.count == 0
+    assert done.limit == pytest.approx(share_limit([0.95 * 0.3 + 0.05, 0.95 * 0.9], 0.05).pulls(0.05), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("tapes", "goal", "decides"),
+    [
+        ({"A": [1] * 800 + [0] * 200, "B": [1] * 600 + [0] * 400}, "max", "at_least=1"),
+        ({"A": [1] * 800 + [0] * 200, "B": [1] * 600 + [0] * 400}, "min", "at_most=0"),
+        ({"A": [1, 1, 0] * 300, "B": [1, 1, 0] * 300}, "max", ""),
+        ({"A": [*range(40), *[50] * 60], "B": [*range(40), *[50] * 60]}, "max", ""),
+    ],
+)
+def test_where_medians_tie_the_share_that_decides_is_named(tapes, goal, decides):
+    result = ta.analyze(tapes, goal=goal)
+    assert {alarm.detail for alarm in result.alarms if alarm.kind == "ties"} == {decides}
+    if decides:
+        name, limit = decides.split("=")
+        assert ta.analyze(tapes, **{name: float(limit)}).status is Status.CERTIFIED
+        assert f"--{name.replace('_', '-')} {limit}" in str(result)

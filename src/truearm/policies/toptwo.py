@@ -286,7 +286,9 @@ def _looked(state: State, i: int) -> State:
     """Return the state after weighing the evidence against an arm: at its cut, at all if that may reject it."""
     bar = state.judge.log_threshold
     state = state._replace(weighed=_put(state.weighed, i, _pair_size(state, i)))
-    if _pair_size(state, i) >= STALE * state.minimized[i]:  # also of an arm that is not pulled: its cut gets old too
+    if (
+        _pair_size(state, i) >= STALE * state.minimized[i]
+    ):  # also of an arm that is not pulled: its cut gets old too
         state = _renewed(state, i)
     else:
         value = state.judge.at_cut(i, state.cuts[i])
