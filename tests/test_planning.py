@@ -1,6 +1,6 @@
 import json
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from scipy import stats
 
 import truearm as ta
 from truearm import families, lab
+from truearm.bounds.limits import share_limit
 from truearm.errors import InvalidArgument
 from truearm.lab.adversaries import worst
 from truearm.planning import plan
@@ -199,3 +200,31 @@ def test_infinite_readings_are_ordinary_ones(tolerance):
     near, found = plan(pilot=far, tolerance=tolerance), plan(pilot=endless, tolerance=tolerance)
     assert found.worst == pytest.approx(near.worst)
     assert [cell.pulls for cell in found.table] == [cell.pulls for cell in near.table]
+
+
+def test_shares_are_planned_by_the_gap_between_them():
+    found = plan(arms=3, share=0.6, gap=0.2, contamination=0.05)
+    assert (found.arms, found.shares) == (3, pytest.approx((0.6, 0.4, 0.4)))
+    assert found.clean.lower_bound == pytest.approx(share_limit([0.6, 0.4, 0.4], 0.05).pulls(0.05))
+    assert found.clean.largest_eps == pytest.approx(0.2)
+    assert found.worst.lower_bound > found.clean.lower_bound
+    assert not plan(arms=2, share=0.6, gap=0.1, contamination=0.1).identifiable
+    assert not found.applicable
+
+
+def test_the_largest_eps_of_a_plan_for_shares_is_where_it_ceases_to_be_decidable():
+    for adversary, tolerance in product(("oblivious", "malicious"), (0.0, 0.04)):
+        asked = {"arms": 2, "share": 0.6, "gap": 0.2, "tolerance": tolerance}
+        found = plan(**asked, contamination=Contamination(0.01, adversary))
+        for name in ("clean", "worst", "promised"):
+            end = getattr(found, name).largest_eps
+            near = [plan(**asked, contamination=Contamination(end + e, adversary)) for e in (-1e-3, 1e-3)]
+            assert [getattr(at, name).decidable for at in near] == [True, False]
+
+
+def test_a_pilot_gives_the_shares_to_plan_with():
+    pilot = {"A": [1] * 30 + [0] * 70, "B": [1] * 60 + [0] * 40}
+    found = plan(pilot=pilot, at_least=1, contamination=0.01)
+    assert found.shares == pytest.approx((0.6, 0.3))
+    with pytest.raises(InvalidArgument, match=r"share=0\.6"):
+        plan(at_least=1)

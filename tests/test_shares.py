@@ -62,14 +62,13 @@ def test_evidence_of_a_pair_is_a_lower_bound_this_near(name):
     for case, expected in zip(x["cases"], vector["expected"], strict=True):
         trust, exact = Trust(case["eps"], Adversary(case["adversary"])), float(expected["log_E"])
         found = least_share(own, [bet], trust, shift=case["tolerance"])
-        assert exact - ACCURACY - 1e-9 <= found.log_value <= exact + 1e-9
+        assert exact - ACCURACY * max(1, exact) - 1e-9 <= found.log_value <= exact + 1e-9
         assert found.at == pytest.approx(float(expected["theta"]), abs=1e-3)
 
 
 def test_evidence_closes_to_a_millionth_where_that_is_asked_for():
-    vector = VECTORS["ext-share-pair-3"]
-    exact, trust = float(vector["expected"][2]["log_E"]), Trust(0.01, Adversary.OBLIVIOUS)
-    found = least_share(Count(90, 3000), [Count(2700, 3000)], trust, accuracy=1e-6).log_value
+    exact, trust = float(VECTORS["ext-share-pair-4"]["expected"][0]["log_E"]), Trust(0.0, Adversary.OBLIVIOUS)
+    found = least_share(Count(45, 60), [Count(2, 40)], trust, accuracy=1e-6 / exact).log_value
     assert exact - 1e-6 - 1e-9 <= found <= exact + 1e-9
 
 
@@ -96,7 +95,7 @@ def test_the_fixed_design_gives_the_p_values_of_the_vectors():
         problem = Problem(arms=("i", "j"), at_least=1, contamination=Contamination(x["eps"], x["adversary"]))
         arms = [coins(x["n_i"] - x["failures_i"], x["n_i"]), coins(x["successes_j"], x["n_j"])]
         found = math.exp(-Judge.of(problem, arms, design="fixed").against(1).log_value)
-        assert 1 - 1e-9 <= found / float(expected["p_value"]) <= 1 + 2 * ACCURACY
+        assert 1 - 1e-9 <= found / float(expected["p_value"]) <= 1 + 20 * ACCURACY
 
 
 # --- definitions, by brute force ------------------------------------------------------------------
@@ -121,7 +120,7 @@ def test_evidence_is_the_least_over_all_shares(own, bet, trust, shift):
     g = (lambda t: t - trust.eps) if malicious else (lambda t: (1 - trust.eps) * t)
     each = mixture_term(*np.array(own), g(theta)) + mixture_term(*np.array(bet), g(1 - theta + shift))
     assert found <= each.min() + 1e-9
-    assert found >= each.min() - 0.05 - ACCURACY  # the grid is coarser than the search
+    assert found >= each.min() - 0.05 - ACCURACY * abs(each.min())  # the grid is coarser than the search
 
 
 @settings(max_examples=40, deadline=None)
@@ -164,7 +163,7 @@ def test_missing_readings_at_their_worst_are_the_least_of_all_completions(one, o
         Judge.of(problem, [coins(one[0] + i, one[1] + first), coins(other[0] + j, other[1] + second)]).against(1)
         for i, j in product(range(first + 1), range(second + 1))
     ]
-    assert found == pytest.approx(min(e.log_value for e in each), abs=ACCURACY)
+    assert found == pytest.approx(min(e.log_value for e in each), abs=ACCURACY, rel=ACCURACY)
 
 
 @settings(max_examples=20, deadline=None)
@@ -174,14 +173,14 @@ def test_a_malicious_adversary_does_with_half_what_another_does_with_all(one, ot
     own, bet = Count(*one), Count(*other)
     half = least_share(own, [bet], Trust(0.1, Adversary.MALICIOUS)).log_value
     assert half == pytest.approx(
-        least_share(own, [bet], Trust(0.2, Adversary.OBLIVIOUS)).log_value, abs=2 * ACCURACY
+        least_share(own, [bet], Trust(0.2, Adversary.OBLIVIOUS)).log_value, abs=2 * ACCURACY, rel=2 * ACCURACY
     )
 
 
 def test_one_success_does_not_end_all_evidence():
     """Without the part that is never bet the infimum would be at theta near 0, and 0."""
     found = least_share(Count(90, 3000), [Count(2700, 3000)], Trust(0.01, Adversary.OBLIVIOUS))
-    assert found.log_value == pytest.approx(42.2646, abs=1e-3)
+    assert found.log_value == pytest.approx(42.2646, rel=1e-3)
 
 
 # --- what follows from the evidence ---------------------------------------------------------------
@@ -193,7 +192,7 @@ def test_the_breakdown_point_is_where_the_evidence_meets_its_threshold():
         under = judge.under(adversary)
         point = under.breakdown([lambda t, u=under: u.against(1, levels=t).log_value], adversary)
         held, lost = (under.against(1, levels=Trust(point + e, adversary)).log_value for e in (0.0, 1e-3))
-        assert held >= under.log_threshold - ACCURACY
+        assert held >= under.log_threshold * (1 - ACCURACY)
         assert lost < under.log_threshold
         assert point < judge.breakdown_estimate(1, adversary)
 
@@ -202,7 +201,7 @@ def test_the_certified_tolerance_is_reached_and_not_more():
     judge = judge_of((480, 1000), (500, 1000))
     found = judge.tolerance(())
     reached = [judge._pair(0, 1, shift=a).log_value for a in (found, found - 1e-3)]
-    assert reached[0] >= judge.log_threshold - ACCURACY
+    assert reached[0] >= judge.log_threshold * (1 - ACCURACY)
     assert reached[1] < judge.log_threshold
 
 
@@ -210,7 +209,7 @@ def test_a_margin_is_a_claim_about_points():
     judge = judge_of((900, 1000), (600, 1000))
     margin = judge.margin(1)
     assert 0.1 < margin < 0.3
-    assert judge.against(1, shift=-margin).log_value >= judge.log_strict - ACCURACY
+    assert judge.against(1, shift=-margin).log_value >= judge.log_strict * (1 - ACCURACY)
     assert judge_of((600, 1000), (600, 1000)).margin(1) is None
 
 
@@ -366,3 +365,78 @@ def test_a_unit_succeeds_if_at_least_half_of_its_readings_do():
 
 def test_the_judge_of_a_problem_is_that_of_its_target():
     assert isinstance(judge_of((1, 2), (1, 2)), ShareJudge)
+
+
+# --- command line, lab, page ----------------------------------------------------------------------
+
+
+def run(*words):
+    from click.testing import CliRunner
+
+    from truearm.cli import main
+
+    return CliRunner().invoke(main, list(words))
+
+
+@pytest.fixture
+def times(tmp_path):
+    rng = np.random.default_rng(4)
+    rows = [f"{arm},{x:.2f}" for arm, scale in (("A", 80), ("B", 160)) for x in rng.exponential(scale, 600)]
+    file = tmp_path / "times.csv"
+    file.write_text("\n".join(["site,ms", *rows]))
+    return str(file)
+
+
+def test_the_command_line_analyzes_shares(times, tmp_path):
+    page = tmp_path / "page.html"
+    asked = ("analyze", times, "--arm", "site", "--value", "ms", "--at-most", "200")
+    done = run(*asked, "--html", str(page))
+    assert done.exit_code == 0
+    assert "share <= 200" in done.stdout
+    assert "A has the highest share of readings at most 200" in " ".join(done.stdout.split())
+    assert "share of readings at most 200" in page.read_text()
+    wrong = run(*asked, "--goal", "min")
+    assert wrong.exit_code != 0
+    assert json.loads(run(*asked, "--json").stdout)["target"] == "share"
+
+
+def test_a_study_of_shares_is_kept_in_a_file(tmp_path):
+    file = str(tmp_path / "run.db")
+    begun = run("next", file, "--arm", "A", "--arm", "B", "--at-least", "1")
+    assert begun.exit_code == 0
+    ticket = begun.stdout.split()[0]
+    assert run("tell", file, ticket, "1").exit_code == 0
+    assert "--at-least was fixed" in run("next", file, "--at-least", "2").output
+
+
+def test_races_compare_shares_of_runs_in_time():
+    done = run("race", "sleep 0.001", "sleep 0.05", "--at-most", "0.04", "-m", "12", "-M", "40", "-q", "--json")
+    assert done.exit_code == 0
+    told = json.loads(done.stdout)
+    assert (told["best"], told["target"], told["at_most"]) == ("sleep 0.001", "share", 0.04)
+
+
+def test_simulated_coins_are_ranked_by_their_shares():
+    two = ta.lab.coins([0.3, 0.9])
+    attack = ta.lab.worst(two, 0.05)
+    done = ta.lab.simulate("toptwo", two, attack, 2, contamination=0.05, seed=3)
+    assert done.summary.errors.count == 0
+    assert done.limit == pytest.approx(share_limit([0.95 * 0.3 + 0.05, 0.95 * 0.9], 0.05).pulls(0.05), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("tapes", "goal", "decides"),
+    [
+        ({"A": [1] * 800 + [0] * 200, "B": [1] * 600 + [0] * 400}, "max", "at_least=1"),
+        ({"A": [1] * 800 + [0] * 200, "B": [1] * 600 + [0] * 400}, "min", "at_most=0"),
+        ({"A": [1, 1, 0] * 300, "B": [1, 1, 0] * 300}, "max", ""),
+        ({"A": [*range(40), *[50] * 60], "B": [*range(40), *[50] * 60]}, "max", ""),
+    ],
+)
+def test_where_medians_tie_the_share_that_decides_is_named(tapes, goal, decides):
+    result = ta.analyze(tapes, goal=goal)
+    assert {alarm.detail for alarm in result.alarms if alarm.kind == "ties"} == {decides}
+    if decides:
+        name, limit = decides.split("=")
+        assert ta.analyze(tapes, **{name: float(limit)}).status is Status.CERTIFIED
+        assert f"--{name.replace('_', '-')} {limit}" in str(result)

@@ -28,6 +28,7 @@ from truearm.evidence import (
 )
 from truearm.evidence.sample import Sample
 from truearm.evidence.serial import Serial
+from truearm.evidence.shares import counted
 from truearm.evidence.shifts import oriented
 from truearm.evidence.units import Reduction, Units
 from truearm.evidence.wins import Taped
@@ -281,6 +282,8 @@ def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]
         return tuple(Taped.in_rounds(oriented(tape, problem, ""), worst=worst) for tape in tapes.values())
 
     def sample(tape: Floats) -> Sample:
+        if problem.target == "share":
+            return counted(tape, problem)
         values = oriented(tape, problem, "")
         values.sort()
         known = values[: values.searchsorted(np.nan)]  # NaN comes last

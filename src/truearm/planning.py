@@ -17,22 +17,25 @@ from numpy.typing import NDArray
 
 from truearm import bounds, families
 from truearm.bounds import Constants
-from truearm.bounds.limits import FIRST, Limit, cost, solved
+from truearm.bounds.limits import FIRST, Limit, cost, share_limit, solved
 from truearm.bounds.search import last_true
 from truearm.claims import wording
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.evidence import Levels, best_looking
+from truearm.evidence import Judge, Levels, best_looking
 from truearm.evidence.sample import Sample
+from truearm.evidence.shares import counted
 from truearm.families import Law, Piecewise
 from truearm.problem import (
     Adversary,
     Contamination,
+    Problem,
     Tolerance,
     check_count,
     check_delta,
     check_positive,
     check_quantile,
     check_reach,
+    goal_for,
 )
 from truearm.world.frames import tapes_of
 
@@ -46,6 +49,7 @@ FAMILIES: Mapping[str, Callable[[], Law]] = {
     "uniform": families.uniform,
     "lognormal": families.lognormal,
 }
+SHARE_RATIO = 2.6  # the same for shares (benchmarks/shares)
 RATIO = 2.45  # mean pulls over the limit at delta = .05: 2.50 separated, 2.40 certified (benchmarks/efficiency)
 _BY_DELTA = {0.1: 3.26, 0.05: 2.65, 0.001: 1.74}  # how that ratio falls with delta: evidence section 5.2
 _START = 16  # pulls of every arm before the first decision of `toptwo` (evidence section 4)
@@ -53,7 +57,7 @@ _GROWTH = 1.3  # of counts between the sharp looks of Algorithm 3, as in policie
 _REACHES = tuple(step / 100 for step in range(2, 50, 2))
 _EPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 _GAPS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the gap asked for
-_PILOT_DATA = "pilot data"  # in place of a family
+_PILOT_DATA, _SHARES = "pilot data", "shares"  # in place of a family
 _PILOT = 100  # readings of an arm below which a share near one half has a standard error above 5 %
 _TAIL = 1e-12  # cuts beyond these quantiles are not searched
 
@@ -137,6 +141,8 @@ class Plan:
     algorithm3: Size
     table: tuple[Forecast, ...]
     notes: tuple[str, ...] = ()
+    shares: tuple[float, ...] | None = None
+    """The shares planned for, the largest first; None for quantiles."""
 
     @property
     def identifiable(self) -> bool:
@@ -146,7 +152,7 @@ class Plan:
     @property
     def applicable(self) -> bool:
         """Whether the paper's algorithms can be asked at all: for medians, of laws whose regularity is known."""
-        return self.family != _PILOT_DATA and self.quantile == 0.5
+        return self.family not in (_PILOT_DATA, _SHARES) and self.quantile == 0.5
 
     def __str__(self) -> str:
         return " ".join((*_told(self), *self.notes))
@@ -172,6 +178,7 @@ class Plan:
             "algorithm3": self.algorithm3._asdict(),
             "table": [cell._asdict() for cell in self.table],
             "notes": list(self.notes),
+            "shares": None if self.shares is None else list(self.shares),
         }
 
 
@@ -188,6 +195,9 @@ def plan(
     tolerance: float | Tolerance = 0.0,
     quantile: float = 0.5,
     goal: Literal["max", "min"] | None = None,
+    share: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
     reach: float | None = None,
 ) -> Plan:
     """Tell before sampling whether a study can be decided, and how many pulls it will take.
@@ -205,6 +215,11 @@ def plan(
         `gap` and `family` would say, which are then not used.
     tolerance
         Absolute; a leader within it of the best is good enough.
+    share
+        Plan for shares: that of the best arm; `gap` is then in points, 0.1 for ten of a hundred, and no family
+        matters.
+    at_least, at_most
+        Plan for shares with a pilot: what a success is.
     reach
         How far from the median, in quantile levels, the paper's algorithms may rely on the family; by default the
         one that serves each of them best.
@@ -224,6 +239,11 @@ def plan(
         msg = f"tolerance {100 * within.amount:g}% is relative; a plan needs units of the readings, such as 0.1"
         raise InvalidArgument(msg)
     check_delta(delta)
+    if share is not None or at_least is not None or at_most is not None:
+        goal_for(goal, at_least, at_most)
+        tapes = None if pilot is None else tapes_of(pilot, arm, value)
+        shares, pilots = _supposed_shares(arms, gap, share, tapes, at_least=at_least, at_most=at_most)
+        return _planned_shares(shares, declared, delta, within, pilots)
     goal = goal or "max"
     level = check_quantile(quantile) if goal == "max" else 1 - check_quantile(quantile)
     if pilot is not None:
@@ -234,6 +254,76 @@ def plan(
         supposed = _from_family(arms, gap, family, goal)
     setting = _Setting(supposed, declared, check_delta(delta), within, quantile, level)
     return _planned(setting, check_reach(reach) if reach is not None else None)
+
+
+def _supposed_shares(
+    arms: int,
+    gap: float | Sequence[float],
+    share: float | None,
+    tapes: Mapping[str, Floats] | None,
+    *,
+    at_least: float | None,
+    at_most: float | None,
+) -> tuple[tuple[float, ...], int | None]:
+    """Return the shares to plan with, the largest first, and the readings of the arm that has the fewest."""
+    if tapes is not None:
+        problem = Problem(arms=tuple(tapes), at_least=at_least, at_most=at_most)
+        judge = Judge.of(problem, [counted(tape, problem) for tape in tapes.values()])
+        return tuple(judge.observed(i) for i in judge.ranked()), min(tape.size for tape in tapes.values())
+    if share is None:
+        msg = "at_least and at_most say what a success is in a pilot; give one, or say share=0.6 of the best arm"
+        raise InvalidArgument(msg)
+    best = check_quantile(share, "share")
+    gaps = [float(gap)] * (check_count("arms", arms, least=2) - 1) if isinstance(gap, int | float) else list(gap)
+    return (best, *(max(0.0, best - check_positive("gap", each)) for each in gaps)), None
+
+
+def _planned_shares(
+    shares: tuple[float, ...], declared: Contamination, delta: float, within: Tolerance, pilots: int | None
+) -> Plan:
+    """Return the plan for the largest of several shares (extensions 1.2, 1.5)."""
+    adversary, gap = declared.adversary, shares[0] - max(shares[1:])
+    malicious = adversary is Adversary.MALICIOUS
+
+    def outlook(seen: Sequence[float], eps: float, largest: float) -> Outlook:
+        found = share_limit(seen, eps, adversary, tolerance=within.amount, answer=0)
+        bound = 0.0 if within and math.isfinite(found.time) else found.pulls(delta)
+        return Outlook(bound, _pulls(found, delta, SHARE_RATIO), largest)
+
+    eps = declared.eps
+    worst = [max(0.0, p - eps) if malicious else (1 - eps) * p for p in shares[:1]]
+    worst += [min(1.0, p + eps) if malicious else (1 - eps) * p + eps for p in shares[1:]]
+    # extensions 1.2: an adversary moves the gap g to (1-e) g - e and hides e more; malicious g - 2e, and 2e more
+    room = gap + within.amount
+    if malicious:
+        largest = (room / 2, room / 4, room / 2)
+    else:
+        largest = (room / (1 + within.amount), room / (2 + room), room / (1 + gap))
+    cells = []
+    for factor in _GAPS:
+        moved = (shares[0], *(max(0.0, shares[0] - factor * (shares[0] - p)) for p in shares[1:]))
+        for at in _EPS:
+            pulls = _pulls(
+                share_limit(moved, at, adversary, tolerance=within.amount, answer=0), delta, SHARE_RATIO
+            )
+            cells.append(Forecast(factor * gap, at, math.ceil(pulls) if math.isfinite(pulls) else None))
+    return Plan(
+        arms=len(shares),
+        gaps=tuple(shares[0] - p for p in shares[1:]),
+        family=_SHARES,
+        delta=delta,
+        contamination=declared,
+        quantile=0.5,
+        tolerance=within,
+        clean=outlook(shares, eps, min(1.0, largest[0])),
+        worst=outlook(worst, eps, min(1.0, largest[1])),
+        promised=outlook(worst, 0.0, min(1.0, largest[2])),
+        algorithm1=Size(None, None),
+        algorithm3=Size(None, None),
+        table=tuple(cells),
+        notes=("Algorithms 1 and 3 are for medians.", *_on_size(pilots)),
+        shares=shares,
+    )
 
 
 class _Supposed(NamedTuple):
@@ -354,11 +444,15 @@ def _outlook(setting: _Setting, *, attacked: bool, promised: bool = False) -> Ou
 
 
 def _expected(setting: _Setting, found: Limit) -> float:
+    return _pulls(found, setting.delta, RATIO)
+
+
+def _pulls(found: Limit, delta: float, ratio: float) -> float:
     """Return the pulls `toptwo` needs on average: the limit times what was measured, never below its start."""
     if not math.isfinite(found.time):
         return math.inf
-    pulls = found.pulls(setting.delta) * RATIO * _by_delta(setting.delta) / _BY_DELTA[0.05]
-    return max(pulls, float(_START * (1 + len(setting.supposed.rivals))))
+    pulls = found.pulls(delta) * ratio * _by_delta(delta) / _BY_DELTA[0.05]
+    return max(pulls, float(_START * len(found.weights)))
 
 
 def _by_delta(delta: float) -> float:
@@ -562,7 +656,10 @@ def _on_ties(setting: _Setting) -> list[str]:
 
 
 def _on_pilot(setting: _Setting) -> list[str]:
-    n = setting.supposed.pilot
+    return _on_size(setting.supposed.pilot)
+
+
+def _on_size(n: int | None) -> list[str]:
     if n is None or n >= _PILOT:
         return []
     off = wording.percent(0.5 / math.sqrt(n), digits=2)

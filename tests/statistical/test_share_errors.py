@@ -33,7 +33,7 @@ def attacked(theta, eps, adversary, side):
 
 
 def ever_certified(rng, runs, thetas, trust, *, chances, horizon=3000):
-    """Return which runs ever certify the claim; whoever is below its chance is pulled again, hoping for better.
+    """Return which runs ever certify the claim, the arms pulled in turn.
 
     The evidence is at most the product at the true shares, so that the search runs only where that suffices.
     """
@@ -41,7 +41,7 @@ def ever_certified(rng, runs, thetas, trust, *, chances, horizon=3000):
     won[:] = rng.binomial(8, np.array(chances)[:, None], won.shape)
     bar, shift = math.log(1 / DELTA), thetas[1] - thetas[0]
     for _ in range(int(40 * math.log10(horizon))):
-        arm = (won[0] / n[0] > chances[0]).astype(int)
+        arm = (n[0] > n[1]).astype(int)
         size = np.maximum(4, n.min(axis=0) // 10)
         won[arm, np.arange(runs)] += rng.binomial(size.astype(int), np.array(chances)[arm])
         n[arm, np.arange(runs)] += size

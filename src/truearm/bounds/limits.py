@@ -125,7 +125,14 @@ class Limit:
         return self.time * kl(chance, delta) if chance > delta else 0.0  # evidence section 3, docs/limits.md
 
 
-def share_limit(shares: Sequence[float], eps: float = 0.0, adversary: str = "oblivious") -> Limit:
+def share_limit(
+    shares: Sequence[float],
+    eps: float = 0.0,
+    adversary: str = "oblivious",
+    *,
+    tolerance: float = 0.0,
+    answer: int | None = None,
+) -> Limit:
     """Return the least number of pulls for finding the largest of several shares (extensions 1.5).
 
     Parameters
@@ -134,16 +141,21 @@ def share_limit(shares: Sequence[float], eps: float = 0.0, adversary: str = "obl
         Per arm the share of successes as observed, bad readings among them.
     eps, adversary
         The contamination under which the decision is to hold.
+    tolerance
+        How many points behind the best an answer may be; several answers may then be right, and the bound is that
+        of certifying one of them (docs/limits.md).
+    answer
+        The arm to be certified; that with the largest share if None.
 
     Examples
     --------
     >>> round(share_limit([0.8, 0.6]).pulls(0.05), 1), round(share_limit([0.8, 0.6], 0.05).pulls(0.05), 1)
-    (110.2, 196.1)
+    (109.6, 193.5)
     >>> share_limit([0.7, 0.6], 0.1).time
     inf
     """
     eps, malicious = check_eps(eps), check_adversary(adversary) is Adversary.MALICIOUS
-    best = int(np.argmax(shares))
+    best = int(np.argmax(shares)) if answer is None else answer
     rivals = [share for i, share in enumerate(shares) if i != best]
     never = Limit(math.inf, (math.nan,) * len(shares), best)
     top = shares[best]
@@ -155,13 +167,14 @@ def share_limit(shares: Sequence[float], eps: float = 0.0, adversary: str = "obl
         return mass + eps if malicious else mass / (1 - eps)
 
     # where both costs are positive, the ends drawn in: at a level of 1 a divergence may be infinite
-    ends = [(max(clean(share), _TINY), min(1 - clean(1 - top), 1 - _TINY)) for share in rivals]
+    last = min(1 + tolerance - clean(1 - top), 1 - _TINY)
+    ends = [(max(clean(share), tolerance, _TINY), last) for share in rivals]
     if not rivals or any(low >= high - _TINY for low, high in ends):
         return never
 
     def costs(rival: int, theta: Array) -> tuple[Array, Array]:
         twice = np.tile(theta, 2)
-        own = cost(np.full(twice.shape, 1 - top), level(1 - twice))
+        own = cost(np.full(twice.shape, 1 - top), np.minimum(level(1 - twice + tolerance), 1 - _TINY))
         return own, cost(np.full(twice.shape, rivals[rival]), level(twice))
 
     time, ratios = solved(costs, [np.linspace(low, high, FIRST) for low, high in ends])

@@ -99,11 +99,16 @@ def log_mixture_at(successes: ArrayLike, n: ArrayLike, levels: Floats, prior: Pr
     """
     s, p = np.asarray(successes, dtype=np.float64), np.clip(levels, _LEAST, 1 - _NEAREST)
     failures = np.asarray(n, dtype=np.float64) - s
-    parts = []
-    for c, weight in zip(*prior, strict=True):
-        a, b = c * p, c * (1 - p)
-        parts.append(math.log(weight) + _log_partial_beta(a + s, b + failures, p) - _log_partial_beta(a, b, p))
-    total: Floats = reduce(np.logaddexp, parts) - s * np.log(p) - failures * np.log1p(-p)  # audit 2.C
+    c = np.array(prior.concentrations).reshape(-1, *([1] * max(s.ndim, failures.ndim, p.ndim)))
+    weights = np.log(prior.weights).reshape(c.shape)
+    whole, known = np.broadcast_arrays(c * p + s, c * (1 - p) + failures), (c * p, c * (1 - p))
+    at = np.concatenate((np.broadcast_to(p, whole[0].shape).ravel(), np.broadcast_to(p, known[0].shape).ravel()))
+    # one call for both integrals: they are short
+    a, b = (np.concatenate((one.ravel(), other.ravel())) for one, other in zip(whole, known, strict=True))
+    logs = _log_partial_beta(a, b, at)
+    size = whole[0].size
+    parts = logs[:size].reshape(whole[0].shape) - logs[size:].reshape(known[0].shape) + weights
+    total: Floats = np.logaddexp.reduce(parts, axis=0) - s * np.log(p) - failures * np.log1p(-p)  # audit 2.C
     total = np.where(levels < _LEAST, np.where(s > 0, -np.inf, 0.0), total)
     return np.where(levels > 1 - _NEAREST, np.where(failures > 0, np.inf, total), total)
 

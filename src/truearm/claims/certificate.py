@@ -65,7 +65,7 @@ class Alarm(NamedTuple):
     values: tuple[float, ...] = ()
     """Readings that belong to it, in the user's unit."""
     detail: str = ""
-    """What else is needed to say it: a factor between units, the name of a column, how arms were pulled."""
+    """What else is needed to say it: a factor between units, a column, how arms were pulled, what would decide."""
 
 
 class Claim(NamedTuple):

@@ -6,7 +6,7 @@ MADs, and the quality curve of the best arm.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from truearm.claims.certificate import Alarm, Certificate, Claim, Status, Tapes,
 from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.evidence import Breakdown, Entry, Judge, Strength
 from truearm.evidence.sample import EMPTY, Sample
+from truearm.evidence.shares import deciding_limit
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 _NOTHING = Breakdown(None, None, None)
@@ -93,10 +94,7 @@ def certify(
         problem=problem,
         design=design,
         doubts=verdict.doubts,
-        alarms=(
-            *noticed,
-            *(a for a in alarms.find(problem, measured.samples) if _matters(a, verdict, candidates)),
-        ),
+        alarms=(*noticed, *_alarms(measured, verdict, candidates)),
         certificate=certificate,
     )
 
@@ -108,6 +106,15 @@ def _named(problem: Problem, verdict: Verdict) -> Verdict:
         return verdict
     candidates = tuple(arm for arm in problem.arms if arm in (verdict.best, given.arm))
     return replace(verdict, status=Status.TOLERABLE, candidates=candidates)
+
+
+def _alarms(judge: Judge, verdict: Verdict, candidates: tuple[str, ...]) -> Iterator[Alarm]:
+    """Give the alarms that say more than the doubts, those about ties with the share that would decide."""
+    found = [a for a in alarms.find(judge.problem, judge.samples) if _matters(a, verdict, candidates)]
+    limit = deciding_limit(judge.problem, judge.samples) if any(a.kind == "ties" for a in found) else None
+    name = "at_least" if judge.problem.goal == "max" else "at_most"
+    for alarm in found:
+        yield alarm if limit is None or alarm.kind != "ties" else alarm._replace(detail=f"{name}={limit:.12g}")
 
 
 def _matters(alarm: Alarm, verdict: Verdict, candidates: tuple[str, ...]) -> bool:

@@ -42,6 +42,13 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 @click.option("--value", metavar="COLUMN", help="The column of the pilot file that holds the reading.")
 @options.goal_option
 @options.quantile_option
+@click.option(
+    "--share",
+    type=float,
+    help="Plan for shares: that of the best arm, such as 0.6; gaps are then in points, such as 0.1.",
+)
+@options.at_least_option
+@options.at_most_option
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option
@@ -71,6 +78,7 @@ def plan_command(
     truearm plan --arms 5 --gap 0.5 --family gaussian --contamination 0.05
     truearm plan --arms 3 --gap 0.5 --gap 2 --family cauchy
     truearm plan --pilot pilot.csv --arm variant --value ms --goal min
+    truearm plan --share 0.6 --gap 0.1 --arms 3
 
     Ends with 3 if no number of pulls would decide.
     """  # noqa: D301 - click wants the control character

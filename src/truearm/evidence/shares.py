@@ -10,7 +10,7 @@ failure; everything here rests on their counts.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -25,14 +25,17 @@ from truearm.evidence.judge import Entry, Judge, Least, Margin
 from truearm.evidence.levels import Strength, Trust, divergence, log_threshold, rule_for
 from truearm.evidence.points import certified_eps
 from truearm.evidence.sample import Sample
-from truearm.problem import Adversary, Contamination, Interval, Problem
+from truearm.evidence.shifts import succeeded
+from truearm.problem import Adversary, Contamination, Interval, Problem, Tolerance
 
 Floats = NDArray[np.float64]
 
 NO_BET = 0.05  # of the capital of each e-value: without it one success seen makes the infimum 0 (extensions 1.1)
-ACCURACY = 1e-4  # nats that the search for the infimum may lose; 1e-6 takes ten times as long for 0.003 % of pulls
+ACCURACY = 1e-4  # of the evidence, that the search for the infimum may lose: so many more pulls it costs
 _COARSE, _FANOUT = 32, 8  # first pieces of the range of theta, and pieces an open one is cut into
+_ROUGH = 1e-2  # nats, where evidence only guides what is pulled next
 _POINT = 1e-6  # accuracy of a distance between two shares
+_HANDFUL = 10  # different readings: marks, not measurements
 _HALF = 0.5  # between a failure, 0, and a success, 1
 _INSIDE = 1e-12  # where shares of evidence are computed: at 0 and 1 themselves a divergence may be infinite
 
@@ -79,6 +82,19 @@ def failures(sample: Sample) -> int:
     2
     """
     return int(sample.below(_HALF))
+
+
+def counted(values: Floats, problem: Problem) -> Sample:
+    """Return readings as a sample of successes and failures, by counting alone.
+
+    Examples
+    --------
+    >>> counted(np.array([250.0, 100.0, np.nan, 120.0]), Problem(arms=("A",), at_most=200))
+    Sample(body=array([0., 1., 1.]), missing=1, pending=0, worst=True)
+    """
+    won, missing = (int(np.count_nonzero(found)) for found in (succeeded(values, problem), np.isnan(values)))
+    body = np.repeat([0.0, 1.0], [values.size - won - missing, won])
+    return Sample(body, missing, worst=problem.missing == "worst")
 
 
 def mixture_term(count: Floats, n: Floats, levels: Floats) -> Floats:
@@ -159,7 +175,8 @@ def least_share(
     """Return the least log-evidence over all shares theta that the judged arm has less than one of the others.
 
     Branch and bound: between a < b the product is at least the rising side at a times the falling side at b. The
-    value returned is the least such bound of the last pieces, below the infimum by at most the accuracy.
+    value returned is the least such bound of the last pieces, below the infimum by at most the accuracy: in nats,
+    and relative from 1 nat on.
 
     Parameters
     ----------
@@ -186,7 +203,8 @@ def least_share(
     steps = np.arange(1, _FANOUT) / _FANOUT
     while True:
         bound = up + down
-        limit = best - accuracy if enough is None else min(enough, best - accuracy)
+        near = best - accuracy * max(1.0, abs(best))
+        limit = near if enough is None else min(enough, near)
         still = (bound < limit) & (right - left > 4 * np.spacing(right))
         floor = min(floor, float(bound[~still].min(initial=math.inf)))
         if not still.any() or (enough is not None and best < enough):
@@ -308,7 +326,7 @@ class ShareJudge(Judge):
         >>> arms = [Sample.of([1.0] * 600 + [0.0] * 400), Sample.of([])]
         >>> judge = Judge.of(Problem(arms=("A", "B"), at_least=1), arms, design="fixed")
         >>> [round(end, 4) for part in judge.identified(0, Contamination(0.1)) for end in part]
-        [0.5165, 0.705, 0.5556, 0.6667]
+        [0.5161, 0.7053, 0.5556, 0.6667]
         """
         sample, trust = self.samples[arm], Trust(contamination.eps, contamination.adversary)
         share = self.problem.delta / len(self.problem.arms)
@@ -370,8 +388,10 @@ class ShareJudge(Judge):
         return least_share(self._own(judged), bets, trust, log_cash=cash, shift=shift, enough=enough)
 
     def least(self, judged: int, near: float = math.nan) -> Least:  # noqa: ARG002 - a certificate repeats the search
-        """Return the evidence against an arm and the share at which it is found."""
-        return self.against(judged)
+        """Return the evidence against an arm and the share at which it is found, roughly if it rejects nothing."""
+        bets, cash = self._bets(judged)
+        rough = least_share(self._own(judged), bets, self.levels, log_cash=cash, accuracy=_ROUGH)
+        return self.against(judged) if rough.log_value >= self.log_threshold - _ROUGH else rough
 
     def at_cut(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm if its share were this, which the least does not exceed."""
@@ -529,3 +549,53 @@ def _fixed(own: Count, bet: Count, trust: Trust, *, shift: float, enough: float 
     bar = None if enough is None else fisher_sum(enough)
     found = least_share(own, [bet], trust, shift=shift, term=fixed_term, enough=bar)
     return Least(fisher_evidence(found.log_value), found.at)  # extensions 1.7
+
+
+def deciding_limit(problem: Problem, samples: Sequence[Sample]) -> float | None:
+    """Return from which reading on a share would decide where quantiles tie, in the user's units; None if at none.
+
+    Only where readings have a handful of values. The error probability is divided among all limits that are
+    tried, so that the decision at the limit returned holds in spite of the search.
+
+    Parameters
+    ----------
+    samples
+        Oriented readings: bigger is better.
+
+    Examples
+    --------
+    >>> marks = [Sample.of([3.0, 3.0, 4.0, 5.0] * 300), Sample.of([3.0, 3.0, 3.0, 2.0] * 300)]
+    >>> deciding_limit(Problem(arms=("A", "B")), marks)
+    4.0
+    """
+    found = _few_values(samples)
+    limits = found[1:] if found is not None else ()
+    asked = replace(problem, quantile=0.5, goal="max", at_least=0.0, tolerance=Tolerance(), handicap=None)
+    asked = replace(asked, delta=problem.delta / max(1, len(limits)))
+    reached = {limit: _least_at(asked, samples, limit) for limit in limits}
+    bar = log_threshold(asked, rule_for(asked))
+    best = max(reached, key=lambda limit: reached[limit], default=None)
+    return None if best is None or reached[best] < bar else problem.sign * best
+
+
+def _few_values(samples: Sequence[Sample]) -> list[float] | None:
+    """Return all different readings if they are a handful, the worst first."""
+    known: set[float] = set()
+    for sample in samples:
+        values = sample.values[sample.censored :]
+        steps = np.flatnonzero(values[1:] > values[:-1]) if values.size else np.empty(0, dtype=np.intp)
+        if steps.size >= _HANDFUL:
+            return None
+        known.update(values[:1].tolist(), values[steps + 1].tolist())
+    return sorted(known) if len(known) <= _HANDFUL else None
+
+
+def _least_at(problem: Problem, samples: Sequence[Sample], limit: float) -> float:
+    """Return the evidence against the nearest rival of the arm with most readings from a limit on."""
+    split = [sample.mapped(lambda values: (values >= limit).astype(np.float64)) for sample in samples]
+    judge = Judge.of(problem, split)
+    leader = judge.best_looking(range(len(split)))
+    if leader is None:
+        return -math.inf
+    judge = judge.after(leader=leader)
+    return min((judge.against(i).log_value for i in range(len(split)) if i != leader), default=-math.inf)

@@ -72,16 +72,23 @@ def oriented(values: Floats, problem: Problem, arm: str) -> Floats:
     (array([-3.]), array([-2.]))
     """
     if problem.target == "share":
-        return _succeeded(values, problem)
+        return np.where(np.isnan(values), values, succeeded(values, problem).astype(np.float64))
     turned: Floats = problem.sign * values
     given = problem.handicap
     return turned if given is None or given.arm != arm else worsened(turned, given.tolerance, problem.sign)
 
 
-def _succeeded(values: Floats, problem: Problem) -> Floats:
-    """Return 1 for a reading in the set whose share is compared, 0 for another; NaN stays what it is."""
-    inside = values >= problem.at_least if problem.at_least is not None else values <= (problem.at_most or 0.0)
-    return np.where(np.isnan(values), values, inside.astype(np.float64))
+def succeeded(values: Floats, problem: Problem) -> NDArray[np.bool_]:
+    """Tell which readings are in the set whose share is compared; a missing one is not.
+
+    Examples
+    --------
+    >>> succeeded(np.array([100.0, 250.0, np.nan]), Problem(arms=("A",), at_most=200))
+    array([ True, False, False])
+    """
+    if problem.at_least is not None:
+        return values >= problem.at_least
+    return values <= (math.inf if problem.at_most is None else problem.at_most)
 
 
 def as_measured(sample: Sample, problem: Problem, arm: str) -> Sample:

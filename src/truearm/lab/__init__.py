@@ -24,6 +24,7 @@ from truearm.lab.adversaries import (
 from truearm.lab.arms import (
     INSTANCES,
     Instance,
+    coins,
     confounded,
     empirical,
     extreme_shift,
@@ -66,6 +67,7 @@ __all__ = [
     "benign",
     "bernoulli_limit",
     "characteristic_time",
+    "coins",
     "confounded",
     "empirical",
     "extreme_shift",

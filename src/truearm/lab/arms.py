@@ -33,6 +33,8 @@ class Instance:
         The arms are ranked by this quantile, the midpoint of its set where it is not unique.
     attack
         The attack that belongs to the instance, if any.
+    at_least
+        Rank the arms by their share of readings that are at least this instead.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Instance:
     arms: tuple[Law, ...]
     quantile: float = 0.5
     attack: Attack | None = None
+    at_least: float | None = None
 
     def __post_init__(self) -> None:
         check_quantile(self.quantile)
@@ -53,7 +56,9 @@ class Instance:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """The true quantile of each arm."""
+        """The true quantile of each arm, or its true share."""
+        if self.at_least is not None:
+            return tuple(1 - float(law.cdf_left(self.at_least)) for law in self.arms)
         ends = [(law.ppf_left(self.quantile), law.ppf_right(self.quantile)) for law in self.arms]
         return tuple(low + (high - low) / 2 for low, high in ends)
 
@@ -77,6 +82,19 @@ class Instance:
         (0, 1, 2, 3, 4)
         """
         return tuple(arm for arm, gap in enumerate(self.gaps) if gap <= tolerance)
+
+
+def coins(shares: Sequence[float], *, name: str = "coins") -> Instance:
+    """Return arms that succeed with these chances: their readings are at least 0 that often.
+
+    Examples
+    --------
+    >>> two = coins([0.5, 0.8])
+    >>> two.best, [round(value, 3) for value in two.values]
+    (1, [0.5, 0.8])
+    """
+    laws = tuple(families.uniform(check_quantile(share, "share") - 1, share) for share in shares)
+    return Instance(name, laws, at_least=0.0)
 
 
 def translations(law: Law, gaps: Sequence[float], *, name: str = "translations") -> Instance:

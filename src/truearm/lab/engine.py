@@ -47,7 +47,7 @@ def supports(policy: object, problem: Problem) -> bool:
     >>> supports(TopTwo(), Problem(arms=("A", "B"))), supports(TopTwo(), Problem(arms=("A", "B"), tolerance="2%"))
     (True, False)
     """
-    return type(policy) in _ENGINES and not problem.tolerance.relative
+    return type(policy) in _ENGINES and not problem.tolerance.relative and problem.target == "quantile"
 
 
 def run(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -> Run:

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from truearm.bounds import shift
-from truearm.bounds.limits import FIRST, Limit, cost, divergence, solved
+from truearm.bounds.limits import FIRST, Limit, cost, divergence, share_limit, solved
 from truearm.bounds.lower import contaminated_lower_bound, lifting
 from truearm.bounds.search import first_true
 from truearm.errors import InvalidArgument
@@ -62,13 +62,31 @@ def limit(
         msg = f"tolerance={tolerance!r} must be absolute here; a relative one is absolute for log-readings"
         raise InvalidArgument(msg)
     seen = observed(instance, attack)
+    if instance.at_least is not None:
+        return _share_limit(instance, seen, Contamination.of(contamination), within.amount)
     levels = Levels.of(instance.quantile, Contamination.of(contamination))
     if not within:
         return characteristic_time(seen, levels, best=instance.best)
     found = [characteristic_time(seen, levels, best=arm, tolerance=within.amount) for arm in range(len(seen))]
+    return _easiest(found, instance.best)
+
+
+def _share_limit(
+    instance: Instance, seen: Sequence[Observed], declared: Contamination | None, tolerance: float
+) -> Limit:
+    shares = [1 - float(law.cdf_left(instance.at_least or 0.0)) for law in seen]
+    c, best = declared or Contamination(0.0), instance.best
+    if not tolerance:
+        return share_limit(shares, c.eps, c.adversary, answer=best)
+    found = [share_limit(shares, c.eps, c.adversary, tolerance=tolerance, answer=i) for i in range(len(shares))]
+    return _easiest(found, best)
+
+
+def _easiest(found: Sequence[Limit], best: int) -> Limit:
+    """Return the limit where several arms are right answers, of which the cheapest may be given."""
     certified = [one for one in found if math.isfinite(one.time)]
     if not certified:
-        return found[instance.best]
+        return found[best]
     easiest = min(certified, key=lambda one: one.time)
     return replace(easiest, answers=len(certified), others=max(1, len(found) - len(certified)))
 

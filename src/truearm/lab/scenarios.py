@@ -150,7 +150,7 @@ def read(
     Traceback (most recent call last):
         ...
     truearm.errors.InvalidArgument: there is no scenario 'harrm', neither a file nor one of evidence, gaps, harm,
-    howard-ramdas-5, howard-ramdas-6, powers, schreuder; did you mean 'harm'?
+    howard-ramdas-5, howard-ramdas-6, powers, schreuder, shares; did you mean 'harm'?
     """
     table = _loaded(source)
     if replications is not None:
@@ -253,11 +253,13 @@ def _instance(value: str | Table, where: str) -> tuple[str, Instance]:
         _one_of(value, arms.INSTANCES, f"{where}: instance")
         return value, arms.instance(value)
     options = dict(value)
-    kind = _one_of(options.pop("kind", ""), (*_INSTANCES, "translations"), f"{where}: instance.kind")
+    kind = _one_of(options.pop("kind", ""), (*_INSTANCES, "translations", "coins"), f"{where}: instance.kind")
     label = " ".join([kind.replace("_", "-"), *(str(part) for part in options.values())])
     if kind == "translations":
         law: Law = getattr(families, _one_of(options.pop("law", "gaussian"), _LAWS, f"{where}: instance.law"))()
         return label, arms.translations(law, options.pop("gaps"), name=label)
+    if kind == "coins":
+        return label, arms.coins(options.pop("shares"), name=label)
     if kind == "howard_ramdas":
         return label, arms.howard_ramdas(options.pop("arms"), **options)
     return label, _INSTANCES[kind](**options)
@@ -328,6 +330,7 @@ def row(cell: Cell, done: Simulation) -> dict[str, Any]:
     summary = done.summary
     # baselines make another promise, since they know the noise, and so does a slack in quantile levels
     bound = not isinstance(cell.policy, Runner) and not getattr(cell.policy, "slack", 0)
+    medians = done.problem.target == "quantile" and done.instance.quantile == 0.5
     return cell.labels | {
         "replications": summary.replications,
         "errors": summary.errors.count,
@@ -342,6 +345,6 @@ def row(cell: Cell, done: Simulation) -> dict[str, Any]:
         "limit": summary.limit if bound else math.nan,
         "ratio": summary.ratio if bound else math.nan,
         "published": math.nan if cell.published is None else float(cell.published),
-        "effective_gap": cell.effective_gap if done.instance.quantile == 0.5 else math.nan,
+        "effective_gap": cell.effective_gap if medians else math.nan,
         "seconds": summary.seconds,
     }

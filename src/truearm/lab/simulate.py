@@ -18,6 +18,7 @@ from scipy.special import betaincinv
 
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
+from truearm.evidence.shifts import oriented
 from truearm.lab.adversaries import Attack, Stationary
 from truearm.lab.arms import Instance
 from truearm.lab.limits import limit
@@ -130,7 +131,7 @@ def play(policy: Policy[Any], problem: Problem, tapes: Tapes, max_pulls: int) ->
             first = issued[arm]
             issued[arm] += n
             values = tapes.upto(arms.index(arm), issued[arm])[first : issued[arm]]
-            told[arm] = Told(np.arange(first, issued[arm]), values)
+            told[arm] = Told(np.arange(first, issued[arm]), oriented(values, problem, arm))
         state = policy.tell(state, told, issued)
     gone = {claim.arm for claim in decision.claims if not claim.tolerant}
     if decision.status is not Status.TOLERABLE:
@@ -337,6 +338,7 @@ def simulate(
         contamination=Contamination.of(contamination),
         tolerance=Tolerance.of(tolerance),
         quantile=instance.quantile,
+        at_least=instance.at_least,
         regularity=regularity,
     )
     attack = adversary if adversary is not None else instance.attack

@@ -88,11 +88,14 @@ def _explanation(picture: Picture) -> str:
             "who wins side by side decides, and nothing is claimed of an arm by itself." + tolerant
         )
     return (
-        f"The true {target_name(problem)} in units of the readings; {better} is better. At the one "
+        f"The true {target_name(problem)}{_UNITS[problem.target]}; {better} is better. At the one "
         "true contamination, whatever it is, two statements hold, each with error probability "
         f"{percent(problem.delta)}: all true values lie in their intervals, and the best arm is not among the "
         "excluded. An arrow says that an interval goes on." + tolerant
     )
+
+
+_UNITS = {"quantile": " in units of the readings", "share": "", "wins": ""}
 
 
 def _legend() -> str:
