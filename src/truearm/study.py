@@ -209,8 +209,9 @@ class Study:
         self.max_pulls = check_count("max_pulls", max_pulls, least=0)
         seed = None if seed is None else check_count("seed", seed, least=0)
         self.seed = seed
-        # in rounds the order is always shuffled: who goes first may have an advantage
-        self._rng = None if seed is None and not problem.rounds else np.random.default_rng(seed or 0)
+        if problem.rounds and seed is None:
+            seed = 0  # always shuffled: who goes first in a round may have an advantage
+        self._rng = None if seed is None else np.random.default_rng(seed)
         self._place = {arm: i for i, arm in enumerate(self.problem.arms)}
         self._tapes = [_Tape() for _ in self.problem.arms]
         self._log = Log(self.problem.arms)

@@ -13,6 +13,7 @@ from truearm.claims.certify import certify
 from truearm.evidence.moments import moments
 from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
+from truearm.policies.paired import Paired
 from truearm.policies.partial import PartialIdentification
 from truearm.policies.toptwo import TopTwo
 from truearm.policies.uniform import Uniform
@@ -38,6 +39,7 @@ POLICIES = {
     "elimination-paper": Elimination("paper"),
     "uniform": Uniform(),
     "uniform-paper": Uniform("paper"),
+    "paired": Paired(),
     "lucb": Lucb(),
     "lucb-published": Lucb(growth=0.0),
     "lucb-stitched": Lucb("stitched", t_opt=50),
@@ -55,6 +57,8 @@ PROMISES = ("worst", "independent")
 
 
 def problem_for(name, problem=PROBLEM):
+    if name == "paired":
+        return replace(problem, rounds=True, regularity=None)
     return replace(problem, tolerance=Tolerance(3.0)) if name.startswith("uniform") else problem
 
 

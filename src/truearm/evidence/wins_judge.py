@@ -62,7 +62,7 @@ class WinsJudge(Judge):
     >>> arms = [Taped.in_rounds(np.arange(1.0, 17.0)), Taped.in_rounds(np.arange(16.0))]
     >>> judge = Judge.of(Problem(arms=("A", "B"), rounds=True), arms)
     >>> judge.rule, round(judge.log_threshold, 3), round(judge.against(1).log_value, 3)
-    ('paired', 3.689, 4.353)
+    ('paired', 3.689, 5.248)
     """
 
     samples: tuple[Taped, ...]
