@@ -16,7 +16,18 @@ import numpy as np
 from truearm.bounds import sequential_rank
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
-from truearm.evidence.cuts import Evidence, Leg, Lift, Portfolio, Stake, fixed_pair, pair, pooled, pooled_at, portfolio
+from truearm.evidence.cuts import (
+    Evidence,
+    Leg,
+    Lift,
+    Portfolio,
+    Stake,
+    fixed_pair,
+    pair,
+    pooled,
+    pooled_at,
+    portfolio,
+)
 from truearm.evidence.levels import Levels, Rule, log_threshold, rule_for, threshold
 from truearm.evidence.points import Breakdown, breakdown_point
 from truearm.evidence.sample import Sample
@@ -212,7 +223,10 @@ class Judge:
             if e.arm != judged
         ]
         return portfolio(
-            len(self.samples), None if judged == self.leader else whole, legs, tolerant=bool(self.problem.tolerance)
+            len(self.samples),
+            None if judged == self.leader else whole,
+            legs,
+            tolerant=bool(self.problem.tolerance),
         )
 
     def against(

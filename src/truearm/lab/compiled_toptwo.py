@@ -3,7 +3,7 @@
 Read it beside the policy, which says why. Differences are of speed alone: sorted readings are merged in place,
 values at remembered cuts are kept until a count changes, and the search for the least cut visits few ranks.
 """
-# ruff: noqa: PLR0917, SIM110 - compiled functions take no keyword-only arguments and no generators
+# ruff: noqa: PLR0912, PLR0915, PLR0917, SIM110 - one search is one function; compiled functions take no keyword-only arguments and no generators
 
 import math
 from typing import NamedTuple
@@ -375,9 +375,7 @@ def legs(desk: Desk, rules: Rules, tables: Tables, judged: int, x: float, beyond
         arm = row[ARM]
         if arm != judged:
             closed = arm > judged
-            starts += weighed(
-                rules, tables, desk.past, row[FROM], row[FROM_SIZE], row[FROM_N], x, closed, beyond
-            )
+            starts += weighed(rules, tables, desk.past, row[FROM], row[FROM_SIZE], row[FROM_N], x, closed, beyond)
             if m < last:
                 ends += weighed(rules, tables, desk.past, row[TO], row[TO_SIZE], row[TO_N], x, closed, beyond)
     desk.sides[ENDS], desk.sides[STARTS] = ends, starts
@@ -392,9 +390,7 @@ def mixed(rules: Rules, followed: float, bet_on_whole: float) -> float:
 
 
 @compiled
-def look_at(
-    desk: Desk, rules: Rules, tables: Tables, judged: int, x: float, beyond: bool, followed: bool
-) -> None:
+def look_at(desk: Desk, rules: Rules, tables: Tables, judged: int, x: float, beyond: bool, followed: bool) -> None:
     """Write what the leader says against an arm at a cut, and all that were followed."""
     leader = desk.run[LEADER]
     desk.sides[WHOLE] = whole(desk, rules, tables, leader, x, leader > judged, beyond)
@@ -439,7 +435,7 @@ def renew(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
 
 @compiled
 def find(desk: Desk, rules: Rules, tables: Tables, judged: int, follow_: bool) -> None:
-    """Find the least evidence against an arm, of the leader's whole sample or of all, and remember it and its cut."""
+    """Find the least evidence against an arm, of the leader or of all followed, and remember it and its cut."""
     guess = -1
     if not math.isnan(desk.reals[CUT, judged]):
         guess = below(desk.values, desk.ints[START, judged], desk.ints[SIZE, judged], desk.reals[CUT, judged])
@@ -495,7 +491,11 @@ def least(
                 low, high, layer, left, right = 0, _FANOUT, layer + 1, lower, upper
             else:
                 own = log_mixture(tables.high, top - upper, n)
-                if followed and upper > lower and bound(rules, own, low_starts, high_whole, high_ends, True) < best:
+                if (
+                    followed
+                    and upper > lower
+                    and bound(rules, own, low_starts, high_whole, high_ends, True) < best
+                ):
                     inner, cut = between(desk, rules, tables, judged, upper, inner, cut)
                 continue
         middle = (low + high) // 2
@@ -536,7 +536,9 @@ def between(
         start, end = desk.legs[m, FROM], desk.legs[m, FROM] + desk.legs[m, FROM_SIZE]
         for i in range(start + up_to(desk.past, start, desk.legs[m, FROM_SIZE], low), end):
             x = desk.past[i]
-            if rank < size and (x > desk.values[first + rank] or (x == desk.values[first + rank] and arm < judged)):
+            if rank < size and (
+                x > desk.values[first + rank] or (x == desk.values[first + rank] and arm < judged)
+            ):
                 break
             if i > start and x == desk.past[i - 1]:
                 continue

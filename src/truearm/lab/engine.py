@@ -214,7 +214,9 @@ class _TopTwo(_Sorted):
         super()._serve(code)
         desk, total = self.desk, int((self.counts + self.desk.ints[toptwo.BATCH]).sum())
         if desk.run[toptwo.USED] + total > desk.past.size:
-            self.desk = desk = desk._replace(past=np.concatenate([desk.past, np.empty(desk.past.size + 2 * total)]))
+            self.desk = desk = desk._replace(
+                past=np.concatenate([desk.past, np.empty(desk.past.size + 2 * total)])
+            )
         if desk.run[toptwo.FOLLOWED] == desk.legs.shape[0]:
             self.desk = desk._replace(legs=np.concatenate([desk.legs, np.zeros_like(desk.legs)]))
 

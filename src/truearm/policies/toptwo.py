@@ -24,8 +24,8 @@ START = 16  # pulls of every arm first: makes the first leader right; evidence s
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
 SHARES = (0.05, 0.95)  # limits of the leader's share of a batch; evidence section 4
 SWITCH = 1.3  # growth of the pulls before another arm is followed; evidence section 4
-# growth of a pair of arms after which the evidence between them is renewed, and the cut it is looked at in; 1 would
-# need 0.9 % fewer pulls and twice the time (benchmarks/freshness.py)
+# growth of a pair of arms after which the evidence between them is renewed, and the cut it is looked at in; 1 needed
+# 0.9 % fewer pulls and twice the time (benchmarks/freshness.py, with an earlier portfolio)
 STALE = 1.2
 TIE = 1e-9  # scores of challengers this near are equal but for rounding, and the first listed is taken
 FUTILITY = 1.05  # growth of the pulls between two checks that more of them could help at all
@@ -286,7 +286,9 @@ def _looked(state: State, i: int) -> State:
     """Return the state after weighing the evidence against an arm: at its cut, at all if that may reject it."""
     bar = state.judge.log_threshold
     state = state._replace(weighed=_put(state.weighed, i, _pair_size(state, i)))
-    if _pair_size(state, i) >= STALE * state.minimized[i]:  # also of an arm that is not pulled: its cut gets old too
+    if (
+        _pair_size(state, i) >= STALE * state.minimized[i]
+    ):  # also of an arm that is not pulled: its cut gets old too
         state = _renewed(state, i)
     else:
         value = state.judge.at_cut(i, state.cuts[i])
