@@ -382,9 +382,10 @@ def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -
 
     oblivious, prescient = point(Adversary.OBLIVIOUS), point(Adversary.PRESCIENT)
     if prescient is not None and problem.level == 0.5:
-        points = oblivious, prescient, prescient / 2  # T6: (1-e)/2 = 1/2 - e/2, one threshold
+        malicious: float | None = prescient / 2  # T6: (1-e)/2 = 1/2 - e/2, one threshold
     else:
-        points = oblivious, prescient, point(Adversary.MALICIOUS)
+        malicious = point(Adversary.MALICIOUS)
+    points = oblivious, prescient, malicious
     declared = problem.contamination
     if declared is None or verdict.rule != "pooled" or verdict.status is not Status.CERTIFIED:
         return Breakdown(*points)

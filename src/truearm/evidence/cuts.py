@@ -136,7 +136,7 @@ class _Sides(NamedTuple):
     ends: Floats
     starts: Floats
 
-    def picked(self, which: NDArray[Any]) -> "_Sides":
+    def picked(self, which: NDArray[Any] | slice) -> "_Sides":
         return _Sides(*(part[which] for part in self))
 
     def joined(self, other: "_Sides") -> "_Sides":
@@ -228,7 +228,7 @@ def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evide
         edges = np.unique(np.append(edges, min(guess, size)))
     sides = cuts.at_ranks(edges)
     best, rank = _smallest(cuts, sides, edges)
-    left, right, low, high = edges[:-1], edges[1:], sides.picked(np.s_[:-1]), sides.picked(np.s_[1:])
+    left, right, low, high = edges[:-1], edges[1:], sides.picked(slice(-1)), sides.picked(slice(1, None))
     steps = np.arange(1, _FANOUT)
     gaps = [np.zeros(1, dtype=np.intp)]  # below the lowest reading
     while True:
@@ -402,7 +402,7 @@ def pooled(
     True
     >>> early = Sample.of(np.arange(20.0, 60.0, 4.0))
     >>> round(pooled(b, portfolio(3, Stake(a), [Leg(early, a)]), Levels(0.5, 0.5)).log_value, 3)
-    0.0
+    6.176
     """
     return _least(_Cuts(_lifted(judged, lift), rivals, levels, mixture_term(prior)), guess, enough)
 
