@@ -36,7 +36,7 @@ def tapes_of(values, least=0, most=40, k=2):
 
 
 def judge_of(problem, tapes, *, early=None, leader=0, design="sequential"):
-    """Return a judge; with `early` of the pooled rule, where every arm but the last was followed from that pull."""
+    """Return a judge; with `early` of the pooled rule: every arm but the last was followed from that pull on."""
     samples = [sample_of(tape, len(tape), problem) for tape in tapes]
     entries = [] if early is None else [Entry(i, sample_of(tapes[i], n, problem)) for i, n in enumerate(early)]
     entries = [e._replace(until=samples[e.arm]) for e in entries[:-1]] + entries[-1:]

@@ -1,5 +1,7 @@
 """The default policy: whom it follows, and what late readings do to that."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from truearm.problem import Problem
 
 def coins(k=4, n=2000, seed=3):
     """Arms that are all alike, so that the lead changes often."""
-    return {arm: tape for arm, tape in zip("ABCD"[:k], np.random.default_rng(seed).normal(size=(k, n)), strict=True)}
+    return dict(zip("ABCD"[:k], np.random.default_rng(seed).normal(size=(k, n)), strict=True))
 
 
 def driven(problem, tapes, pulls, *, late=0):
@@ -55,7 +57,7 @@ def test_another_arm_is_followed_only_after_the_pulls_have_grown():
         if len(state.judge.entries) > legs:
             legs = len(state.judge.entries)
             totals.append(sum(s.n for s in state.samples))
-    assert all(b >= SWITCH * a for a, b in zip(totals, totals[1:], strict=False))
+    assert all(b >= SWITCH * a for a, b in pairwise(totals))
 
 
 def test_an_arm_that_is_rejected_is_no_longer_followed():

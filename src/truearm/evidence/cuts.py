@@ -197,8 +197,8 @@ class _Cuts:
     def inside(self, ranks: NDArray[np.intp]) -> Floats:
         """Return the cuts to be looked at between X_(r) and X_(r+1), for each of these ranks r.
 
-        Passing a reading raises the evidence only if a leg starts with it: the cut at it, before it is passed. If it
-        counts as below the cut that is at it, the cut before is just below.
+        Passing a reading raises the evidence only if a leg starts with it: the cut at it, before it is passed. If
+        it counts as below the cut that is at it, the cut before is just below (evidence section 11).
         """
         found = [np.empty(0)]
         for start, _, closed in self.rivals.legs:
@@ -217,9 +217,9 @@ def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evide
 
     Between two cuts the product is at least the rising side at the low one times the falling sides at the high
     one, over what divides at the low one; stretches where that already exceeds the best value found are never
-    looked into. Ranks inside a tie are no cuts of their own, but they only overstate: the first rank of the tie has
-    the same portfolio and less own evidence. Who only asks whether the minimum is `enough` is answered sooner, by a
-    value that lies on the same side of it.
+    looked into. Ranks inside a tie are no cuts of their own, but they only overstate: the first rank of the tie
+    has the same portfolio and less own evidence. Who only asks whether the minimum is `enough` is answered sooner,
+    by a value that lies on the same side of it.
     """
     values = cuts.own.values
     size = values.size
@@ -430,7 +430,7 @@ def pooled(
     True
     >>> early = Sample.of(np.arange(20.0, 60.0, 4.0))
     >>> round(pooled(b, portfolio(3, Stake(a), [Leg(early, a)]), Levels(0.5, 0.5)).log_value, 3)
-    0.0
+    6.176
     """
     return _least(_Cuts(_lifted(judged, lift), rivals, levels, mixture_term(prior)), guess, enough)
 

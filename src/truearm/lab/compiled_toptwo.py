@@ -3,7 +3,7 @@
 Read it beside the policy, which says why. Differences are of speed alone: sorted readings are merged in place,
 values at remembered cuts are kept until a count changes, and the search for the least cut visits few ranks.
 """
-# ruff: noqa: PLR0917, SIM110 - compiled functions take no keyword-only arguments and no generators
+# ruff: noqa: PLR0912, PLR0915, PLR0917, SIM110 - one search is one function; compiled functions take no keyword-only arguments and no generators
 
 import math
 from typing import NamedTuple
@@ -436,7 +436,7 @@ def renew(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
 
 @compiled
 def find(desk: Desk, rules: Rules, tables: Tables, judged: int, follow_: bool) -> None:
-    """Find the least evidence against an arm, of the leader's whole sample or of all, and remember it and its cut."""
+    """Find the least evidence against an arm, of the leader or of all followed, and remember it and its cut."""
     guess = -1
     if not math.isnan(desk.reals[CUT, judged]):
         guess = below(desk.values, desk.ints[START, judged], desk.ints[SIZE, judged], desk.reals[CUT, judged])

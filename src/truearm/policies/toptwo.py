@@ -25,8 +25,8 @@ START = 16  # pulls of every arm first: makes the first leader right; evidence s
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
 SHARES = (0.05, 0.95)  # limits of the leader's share of a batch; evidence section 4
 SWITCH = 1.3  # growth of the pulls before another arm is followed; evidence section 4
-# growth of a pair of arms after which the evidence between them is renewed, and the cut it is looked at in; 1 would
-# need 0.9 % fewer pulls and twice the time (benchmarks/freshness.py)
+# growth of a pair of arms after which the evidence between them is renewed, and the cut it is looked at in; 1
+# needed 0.9 % fewer pulls and twice the time (benchmarks/freshness.py, with an earlier portfolio)
 STALE = 1.2
 TIE = 1e-9  # scores of challengers this near are equal but for rounding, and the first listed is taken
 FUTILITY = 1.05  # growth of the pulls between two checks that more of them could help at all
@@ -378,7 +378,7 @@ def split(head: float, rival: float, gain: float, other: float, owed: float) -> 
     Examples
     --------
     >>> split(100.0, 100.0, 3.0, 1.0, 0.0)
-    (3, 2, -0.0...)
+    (2, 2, -0.5)
     """
     share = 0.5 if gain + other == 0 else gain / (gain + other)
     share = min(max(share, SHARES[0]), SHARES[1])
