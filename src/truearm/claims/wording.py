@@ -939,8 +939,8 @@ def _on_delta(result: Result) -> str:
 
 
 _STATEMENTS = {
-    "quantile": "the decision, the margins over the other arms, the certified tolerance, all intervals of quantiles "
-    "together, all intervals of MADs together, and the quality curve of the best arm",
+    "quantile": "the decision, the margins over the other arms, the certified tolerance, all intervals of "
+    "quantiles together, all intervals of MADs together, and the quality curve of the best arm",
     "share": "the decision, the margins over the other arms, the certified tolerance, and all intervals of shares "
     "together",
     "wins": "the decision, the certified tolerance, and all intervals of how far arms are apart together",

@@ -166,7 +166,7 @@ class _Product:
         return _Sides(up, falling[0], ends.sum(axis=0), starts.sum(axis=0))
 
     def bounded(self, low: _Sides, high: _Sides) -> Floats:
-        """Return what the product is at least, at all shares from a low to a high one; at one share, what it is."""
+        """Return what the product is at least, at all shares from a low to a high one; at one, what it is."""
         rivals = self.rivals
         if rivals.log_legs == -math.inf:
             return low.own + (high.whole + rivals.log_whole)
@@ -374,7 +374,7 @@ class ShareJudge(Judge):
         return low > high
 
     def _rivals(self, judged: int) -> Rivals:
-        """Return who bets against an arm: the leader, and by the pooled rule whoever was followed (evidence T5)."""
+        """Return who bets against an arm: the leader, and by the pooled rule who was followed (evidence T5)."""
         whole = self._bet(self.leader)
         if self.rule != "pooled" or len(self.samples) == 2:
             return Rivals(whole)

@@ -155,8 +155,8 @@ def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each 
     >>> by_name("best")
     Traceback (most recent call last):
         ...
-    truearm.errors.InvalidArgument: policy must be one of 'control', 'elimination', 'lucb', 'paired', 'toptwo', 'uniform' or
-    a policy object, but got 'best'
+    truearm.errors.InvalidArgument: policy must be one of 'control', 'elimination', 'lucb', 'paired', 'toptwo',
+    'uniform' or a policy object, but got 'best'
     """
     return _kind(name, options)(**options)
 
