@@ -219,7 +219,9 @@ def test_every_other_arm_is_accounted_for(run):
     assert told == {"B", "C"}
 
 
-@pytest.mark.parametrize("kind", [name for name in POLICIES if not name.startswith(("toptwo", "paired", "partial"))])
+@pytest.mark.parametrize(
+    "kind", [name for name in POLICIES if not name.startswith(("toptwo", "paired", "partial"))]
+)
 def test_a_forged_bound_fails(kind):
     run = drive(POLICIES[kind], problem_for(kind), readings())
     first = run.verdict.exclusions[0]
