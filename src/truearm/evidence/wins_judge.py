@@ -129,8 +129,11 @@ class WinsJudge(Judge):
         self, judged: int, *, closed: bool = False, levels: Strength | None = None, enough: float | None = None
     ) -> Evidence:
         """Return the evidence that the leader wins more than half of the rounds against an arm; always strict."""
-        del closed, enough
-        return Evidence(self._evidence(self.met(self.leader, judged), levels), 0)
+        del closed
+        met = self.met(self.leader, judged)
+        if enough is not None and enough > 0 and met.null >= self._level(levels) * met.rounds:
+            return Evidence(-math.inf, 0)  # no evidence at all: M is at most 1 there
+        return Evidence(self._evidence(met, levels), 0)
 
     def least(self, judged: int, near: float = math.nan) -> Least:
         """Return the same: there is one place only."""

@@ -130,8 +130,8 @@ def _told(tape: Taped, new: Told | None, issued: int) -> Taped:
     return Taped.in_rounds(values, known, worst=tape.worst)
 
 
-def _evidence(judge: Judge, better: int, worse: int) -> float:
-    return judge.after(leader=better).against(worse).log_value
+def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None) -> float:
+    return judge.after(leader=better).against(worse, enough=enough).log_value
 
 
 def _decided(state: State) -> State:
@@ -165,7 +165,7 @@ def _rejected(state: State) -> State:
     alive, claims, bar = list(state.alive), list(state.claims), state.judge.log_threshold
     for judged in state.alive:
         accusers = sorted((i for i in alive if i != judged), key=lambda i: i != leader)
-        found = ((i, _evidence(state.judge, i, judged)) for i in accusers)
+        found = ((i, _evidence(state.judge, i, judged, enough=bar)) for i in accusers)
         if (
             claim := next((_claim(state, judged, i, value) for i, value in found if value >= bar), None)
         ) is not None:
