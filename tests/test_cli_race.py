@@ -338,14 +338,8 @@ def test_drift_is_told_where_commands_are_compared_by_themselves(tmp_path, more,
 
 
 def test_exactly_so_many_runs_are_whole_rounds():
-<<<<<<< HEAD
-    found = json.loads(
-        race("-r", "7", "-n", "a", "echo 1", "-n", "b", "echo 1", "-n", "c", "echo 2", "--json").stdout
-    )
-=======
     words = ("-n", "a", "echo 1", "-n", "b", "echo 1", "-n", "c", "echo 2")
     found = json.loads(race("-r", "7", *words, "--json").stdout)
->>>>>>> wins
     assert found["pulls"]["arms"] == {"a": 7, "b": 7, "c": 7}
     assert found["target"] == "wins"
 

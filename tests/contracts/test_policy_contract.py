@@ -219,22 +219,6 @@ def test_every_other_arm_is_accounted_for(run):
     assert told == {"B", "C"}
 
 
-<<<<<<< HEAD
-=======
-@pytest.mark.parametrize(
-    "kind", [name for name in POLICIES if not name.startswith(("toptwo", "paired", "partial"))]
-)
-def test_a_forged_bound_fails(kind):
-    run = drive(POLICIES[kind], problem_for(kind), readings())
-    first = run.verdict.exclusions[0]
-    forged = first._replace(upper=first.upper._replace(value=first.upper.value - 0.1))
-    used = run.used(readings())
-    result = certify(problem_for(kind), used, replace(run.verdict, exclusions=(forged,)))
-    with pytest.raises(VerificationError, match="the certificate says"):
-        result.certificate.verify(used)
-
-
->>>>>>> wins
 def test_the_standing_says_who_leads(policy, run):
     first, last = policy.standing(run.states[0]), policy.standing(run.states[-1])
     assert first.leader is None
