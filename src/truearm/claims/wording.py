@@ -779,8 +779,8 @@ def _on_delta(result: Result) -> str:
         asked = asked.replace("all arms said to beat the control, ", "")  # their mean share of errors is bounded
     return (
         f"Each of these is wrong with probability at most {percent(result.problem.error)}, each on its own: "
-        f"{asked}the decision, the margins over the other arms, the certified tolerance, all intervals of quantiles "
-        "together, all intervals of MADs together, and the quality curve of the best arm."
+        f"{asked}the decision, the margins over the other arms, the certified tolerance, all intervals of "
+        "quantiles together, all intervals of MADs together, and the quality curve of the best arm."
     )
 
 
