@@ -11,7 +11,7 @@ from truearm.claims.certificate import Verdict
 from truearm.policies import Told
 from truearm.problem import Problem
 
-MEANS = {"A": 0.0, "B": 1.0, "C": 0.0, "D": -1.0, "E": 1.5}
+MEANS = {"A": 0.0, "B": 1.0, "C": 0.0, "D": -2.0, "E": 1.5}
 
 
 def played(policy, *, seed=0, means=MEANS, max_pulls=3000, **more):

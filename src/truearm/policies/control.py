@@ -28,7 +28,7 @@ START = 16  # pulls of every arm first, as `toptwo`
 GROWTH = 0.02  # a batch adds at most this fraction to either arm, as `toptwo`
 SHARES = (0.05, 0.95)  # limits of the variant's share of a batch
 STALE = 1.1  # growth of a pair after which the evidence of a variant that is not pulled is renewed
-STARVED = 8  # a variant with so many times fewer pulls than the chosen one comes first: it may be settled cheaply
+STARVED = 16  # a variant with so many times fewer pulls than the chosen one comes first: it may be settled cheaply
 FUTILITY = 1.05  # growth of the pulls between two looks for variants that do not win
 
 
