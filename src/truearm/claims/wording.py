@@ -933,14 +933,8 @@ def _on_delta(result: Result) -> str:
     if result.certificate.places:
         parts.append("all places and tiers")
     return (
-<<<<<<< HEAD
         f"Each of these is wrong with probability at most {percent(problem.error)}, each on its own: "
         f"{', '.join([*parts, _STATEMENTS[problem.target]])}."
-=======
-        f"Each of these is wrong with probability at most {percent(result.problem.error)}, each on its own: "
-        f"{asked}the decision, the margins over the other arms, the certified tolerance, all intervals of "
-        "quantiles together, all intervals of MADs together, and the quality curve of the best arm."
->>>>>>> answers
     )
 
 
