@@ -206,6 +206,8 @@ def _stopped(state: State) -> State:
 def _direct(state: State, claim: Claim) -> Claim:
     """Return a claim as one of the best arm itself, where its evidence suffices too (extensions E1)."""
     judged, best = state.problem.arms.index(claim.arm), state.judge.leader
+    if claim.leader == state.problem.arms[best]:
+        return claim
     found = state.judge.against(judged).log_value
     return _claim(state, judged, best, found) if found >= state.judge.log_threshold else claim
 
