@@ -28,6 +28,7 @@ START = 16  # pulls of every arm first, as `toptwo`
 GROWTH = 0.02  # a batch adds at most this fraction to either arm, as `toptwo`
 SHARES = (0.05, 0.95)  # limits of the variant's share of a batch
 STALE = 1.1  # growth of a pair after which the evidence of a variant that is not pulled is renewed
+SAFE = 0.3  # of log-evidence: so much more leaves an arm alone whose claim may vanish as the control is pulled
 STARVED = 16  # a variant with so many times fewer pulls than the chosen one comes first: it may be settled cheaply
 FUTILITY = 1.05  # growth of the pulls between two looks for variants that do not win
 
@@ -257,7 +258,7 @@ def _together(state: State, *, exactly: bool) -> State:
 
     While the study goes on a claim is only a reason not to pull an arm; those of a verdict are computed exactly.
     """
-    variants, bar = _weighed(state), log_threshold(state.problem, state.judge.rule)
+    variants, bar = _weighed(state), log_threshold(state.problem, state.judge.rule) + (0.0 if exactly else SAFE)
     found = {i: state.log_evidence[i] for i in variants}
     exact = set() if exactly else set(variants)
     while new := set(claimed := false_discovery(found, bar)) - exact:
