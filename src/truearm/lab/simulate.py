@@ -131,7 +131,9 @@ def play(policy: Policy[Any], problem: Problem, tapes: Tapes, max_pulls: int) ->
             first = issued[arm]
             issued[arm] += n
             values = tapes.upto(arms.index(arm), issued[arm])[first : issued[arm]]
-            told[arm] = Told(np.arange(first, issued[arm]), oriented(values, problem, arm))
+            if problem.target == "share":  # tapes of quantiles are oriented as they are
+                values = oriented(values, problem, arm)
+            told[arm] = Told(np.arange(first, issued[arm]), values)
         state = policy.tell(state, told, issued)
     gone = {claim.arm for claim in decision.claims if not claim.tolerant}
     if decision.status is not Status.TOLERABLE:
