@@ -17,9 +17,9 @@ from truearm.bounds.mixture import log_mixture, log_mixture_at
 from truearm.claims.certificate import Status, sample_of
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.evidence import Entry, Judge, Trust, portfolio
+from truearm.evidence import Entry, Judge, Stake, Trust, portfolio
 from truearm.evidence.sample import Sample
-from truearm.evidence.shares import ACCURACY, Count, ShareJudge, interval, least_share, mixture_term
+from truearm.evidence.shares import ACCURACY, Bets, Count, ShareJudge, interval, least_share, mixture_term
 from truearm.evidence.units import by_unit
 from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
 from truearm.study import Study
@@ -61,14 +61,14 @@ def test_evidence_of_a_pair_is_a_lower_bound_this_near(name):
     own, bet = Count(x["successes_j"], x["n_j"]), Count(x["failures_i"], x["n_i"])
     for case, expected in zip(x["cases"], vector["expected"], strict=True):
         trust, exact = Trust(case["eps"], Adversary(case["adversary"])), float(expected["log_E"])
-        found = least_share(own, [bet], trust, shift=case["tolerance"])
+        found = least_share(own, Bets(bet), trust, shift=case["tolerance"])
         assert exact - ACCURACY * max(1, exact) - 1e-9 <= found.log_value <= exact + 1e-9
         assert found.at == pytest.approx(float(expected["theta"]), abs=1e-3)
 
 
 def test_evidence_closes_to_a_millionth_where_that_is_asked_for():
     exact, trust = float(VECTORS["ext-share-pair-4"]["expected"][0]["log_E"]), Trust(0.0, Adversary.OBLIVIOUS)
-    found = least_share(Count(45, 60), [Count(2, 40)], trust, accuracy=1e-6 / exact).log_value
+    found = least_share(Count(45, 60), Bets(Count(2, 40)), trust, accuracy=1e-6 / exact).log_value
     assert exact - 1e-6 - 1e-9 <= found <= exact + 1e-9
 
 
@@ -113,7 +113,7 @@ def test_evidence_rises_with_the_level(count, levels):
 @settings(max_examples=60, deadline=None)
 @given(counts, counts, trusts, st.sampled_from([-0.1, 0.0, 0.05]))
 def test_evidence_is_the_least_over_all_shares(own, bet, trust, shift):
-    found = least_share(Count(*own), [Count(*bet)], trust, shift=shift).log_value
+    found = least_share(Count(*own), Bets(Count(*bet)), trust, shift=shift).log_value
     theta = np.unique(np.concatenate([np.linspace(max(0.0, shift), 1, 2001), np.geomspace(1e-9, 1, 200)]))
     theta = theta[theta >= shift]
     malicious = trust.adversary is Adversary.MALICIOUS
@@ -126,30 +126,35 @@ def test_evidence_is_the_least_over_all_shares(own, bet, trust, shift):
 @settings(max_examples=40, deadline=None)
 @given(st.lists(counts, min_size=3, max_size=3), st.data())
 def test_pooled_evidence_is_the_least_of_the_portfolio(arms, data):
-    """T5 with a share in place of a cut: stakes, fees and cash as for quantiles."""
-    early = [data.draw(st.integers(0, n)) for _, n in arms[:2]]
-    tapes = [[1.0] * won + [0.0] * (n - won) for won, n in arms]
+    """T5 with a share in place of a cut: the leader's whole sample, and what was won and lost from leg to leg."""
+    spans = [sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n)))) for _, n in arms[:2]]
+    tapes = [data.draw(st.permutations([1.0] * won + [0.0] * (n - won))) for won, n in arms]
     problem = Problem(arms=("A", "B", "C"), at_least=1, contamination=0.02)
     samples = [sample_of(tape, len(tape), problem) for tape in tapes]
-    entries = [Entry(i, sample_of(tapes[i], n, problem)) for i, n in enumerate(early)]
+    entries = [Entry(i, *(sample_of(tapes[i], n, problem) for n in span)) for i, span in enumerate(spans)]
     found = Judge.of(problem, samples, entries=entries, ordered=True).against(2).log_value
     theta = np.linspace(0, 1, 1001)
-    stakes, cash = portfolio(3, [_stake(samples[e.arm], e.before) for e in entries])
-    bets = [_bet(stake, 0.98 * (1 - theta)) + stake.log_share for stake in stakes]
+    legs = sum(_bet(e.until, theta) - _bet(e.before, theta) for e in entries)
     own = mixture_term(np.array(arms[2][0]), np.array(arms[2][1]), 0.98 * theta)
-    least = (own + np.logaddexp(np.logaddexp.reduce(bets), cash)).min()
-    assert least - 0.1 <= found <= least + 1e-9
+    shares = portfolio(3, Stake(samples[0]), ())
+    pooled = np.logaddexp(shares.log_whole + _bet(samples[0], theta), shares.log_legs + legs)
+    least = (own + pooled).min()
+    assert least - 0.2 - 0.01 * abs(least) <= found <= least + 1e-9
 
 
-def _stake(sample, before):
-    from truearm.evidence import Stake
-
-    return Stake(sample, before=before)
+def _bet(sample, theta):
+    return mixture_term(np.array(int(sample.below(0.5))), np.array(sample.n), 0.98 * (1 - theta))
 
 
-def _bet(stake, levels):
-    failed = int(stake.sample.below(0.5)) - int(stake.before.below(0.5))
-    return mixture_term(np.array(failed), np.array(stake.sample.n - stake.before.n), levels)
+def test_a_leg_is_not_bounded_at_one_end_alone():
+    """What divides falls with theta too: its least value on a piece is at the other end (evidence T5)."""
+    bets = Bets(None, 0.0, ((Count(1, 60), Count(30, 120)),), 0.0)
+    own, trust = Count(5, 80), Trust(0.0, Adversary.OBLIVIOUS)
+    theta = np.linspace(1e-6, 1, 20_001)
+    end, start = (mixture_term(np.array(hits), np.array(n), 1 - theta) for hits, n in ((30, 120), (1, 60)))
+    each = mixture_term(np.array(5), np.array(80), theta) + end - start
+    found = least_share(own, bets, trust).log_value
+    assert each.min() - 0.01 * max(1, abs(each.min())) <= found <= each.min() + 1e-9
 
 
 @settings(max_examples=30, deadline=None)
@@ -171,15 +176,15 @@ def test_missing_readings_at_their_worst_are_the_least_of_all_completions(one, o
 def test_a_malicious_adversary_does_with_half_what_another_does_with_all(one, other):
     """Extensions 1.2: the same pairs of levels, so the same infimum."""
     own, bet = Count(*one), Count(*other)
-    half = least_share(own, [bet], Trust(0.1, Adversary.MALICIOUS)).log_value
+    half = least_share(own, Bets(bet), Trust(0.1, Adversary.MALICIOUS)).log_value
     assert half == pytest.approx(
-        least_share(own, [bet], Trust(0.2, Adversary.OBLIVIOUS)).log_value, abs=2 * ACCURACY, rel=2 * ACCURACY
+        least_share(own, Bets(bet), Trust(0.2, Adversary.OBLIVIOUS)).log_value, abs=2 * ACCURACY, rel=2 * ACCURACY
     )
 
 
 def test_one_success_does_not_end_all_evidence():
     """Without the part that is never bet the infimum would be at theta near 0, and 0."""
-    found = least_share(Count(90, 3000), [Count(2700, 3000)], Trust(0.01, Adversary.OBLIVIOUS))
+    found = least_share(Count(90, 3000), Bets(Count(2700, 3000)), Trust(0.01, Adversary.OBLIVIOUS))
     assert found.log_value == pytest.approx(42.2646, rel=1e-3)
 
 
@@ -209,7 +214,7 @@ def test_a_margin_is_a_claim_about_points():
     judge = judge_of((900, 1000), (600, 1000))
     margin = judge.margin(1)
     assert 0.1 < margin < 0.3
-    assert judge.against(1, shift=-margin).log_value >= judge.log_strict * (1 - ACCURACY)
+    assert judge._pair(0, 1, shift=-margin).log_value >= judge.log_strict * (1 - ACCURACY)
     assert judge_of((600, 1000), (600, 1000)).margin(1) is None
 
 

@@ -53,7 +53,9 @@ START = 16  # pulls of every arm before the first decision of `toptwo` (evidence
 NATS = (1.021, 1.367, 2.053, 0.547, 0.402)
 """What `toptwo` needs in nats, by `terms`: fitted to runs, and written here, by benchmarks/plan.py."""
 _USUAL = 60.0  # size of a problem at which least is lost: smaller and larger ones need more nats
-SHARE_RATIO = 2.5  # mean pulls over the limit for shares, at delta = .05: 2.38 clean, 2.60 certified (benchmarks/shares)
+SHARE_RATIO = (
+    2.5  # mean pulls over the limit for shares, at delta = .05: 2.38 clean, 2.60 certified (benchmarks/shares)
+)
 _BY_DELTA = {0.1: 3.26, 0.05: 2.65, 0.001: 1.74}  # how that ratio falls with delta: evidence section 5.2
 _GROWTH = 1.3  # of counts between the sharp looks of Algorithm 3, as in policies/elimination.py
 _REACHES = tuple(step / 100 for step in range(2, 50, 2))

@@ -554,7 +554,7 @@ class Problem:
                 "knows how many may be; give a bound, such as contamination=0.05, or leave between out"
             )
             raise InvalidArgument(msg)
-        if self.missing == "independent" and self.contamination is None:  # nothing would cover them (evidence T8)
+        if self.missing == "independent" and self.contamination is None:  # nothing covers them (evidence T8)
             msg = (
                 "missing='independent' takes missing readings for bad ones, and contamination=None bounds those by "
                 "nothing; give a bound, such as contamination=0.05, or leave missing out"

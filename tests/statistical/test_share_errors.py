@@ -13,7 +13,7 @@ import pytest
 from truearm.claims.certificate import Verdict
 from truearm.evidence import Judge, Trust
 from truearm.evidence.sample import Sample
-from truearm.evidence.shares import Count, interval, least_share, mixture_term, trusted
+from truearm.evidence.shares import Bets, Count, interval, least_share, mixture_term, trusted
 from truearm.policies import Told
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Adversary, Contamination, Problem
@@ -49,7 +49,7 @@ def ever_certified(rng, runs, thetas, trust, *, chances, horizon=3000):
         most = mixture_term(n[0] - won[0], n[0], levels[0]) + mixture_term(won[1], n[1], levels[1])
         for i in np.flatnonzero((most >= bar) & ~wrong):
             own, bet = Count(won[1, i], n[1, i]), Count(n[0, i] - won[0, i], n[0, i])
-            wrong[i] = least_share(own, [bet], trust, shift=shift, enough=bar).log_value >= bar
+            wrong[i] = least_share(own, Bets(bet), trust, shift=shift, enough=bar).log_value >= bar
     return wrong
 
 

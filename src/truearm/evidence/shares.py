@@ -20,8 +20,8 @@ from scipy.special import bdtr, betaincinv
 
 from truearm.bounds.mixture import log_mixture_at
 from truearm.bounds.search import last_true
-from truearm.evidence.cuts import fisher, fisher_sum, uniform_share
-from truearm.evidence.judge import Entry, Judge, Least, Margin
+from truearm.evidence.cuts import Portfolio, Stake, fisher, fisher_sum, portfolio
+from truearm.evidence.judge import Judge, Least, Margin
 from truearm.evidence.levels import Strength, Trust, divergence, log_threshold, rule_for
 from truearm.evidence.points import certified_eps
 from truearm.evidence.sample import Sample
@@ -35,6 +35,7 @@ ACCURACY = 1e-4  # of the evidence, that the search for the infimum may lose: so
 _COARSE, _FANOUT = 32, 8  # first pieces of the range of theta, and pieces an open one is cut into
 _ROUGH = 1e-2  # nats, where evidence only guides what is pulled next
 _POINT = 1e-6  # accuracy of a distance between two shares
+_MOST = 1 - 1e-6  # level at which a leg is bet
 _HANDFUL = 10  # different readings: marks, not measurements
 _HALF = 0.5  # between a failure, 0, and a success, 1
 _INSIDE = 1e-12  # where shares of evidence are computed: at 0 and 1 themselves a divergence may be infinite
@@ -58,22 +59,6 @@ class Count(NamedTuple):
     def times(self, factor: float) -> "Count":
         """Return the count as if every reading had come so many times."""
         return Count(math.floor(factor * self.hits), math.floor(factor * self.n))
-
-
-class Rivals(NamedTuple):
-    """Who bets against an arm, as `cuts.Portfolio`: a share on one rival's whole sample, the rest leg by leg.
-
-    Examples
-    --------
-    >>> Rivals(Count(2, 40)).legs
-    ()
-    """
-
-    whole: Count
-    log_whole: float = 0.0
-    legs: tuple[tuple[Count, Count], ...] = ()
-    """Of each leg the counts at its start and at its end."""
-    log_legs: float = -math.inf
 
 
 def successes(sample: Sample) -> int:
@@ -111,6 +96,10 @@ def counted(values: Floats, problem: Problem) -> Sample:
     return Sample(body, missing, worst=problem.missing == "worst")
 
 
+def _failed(sample: Sample) -> Count:
+    return Count(failures(sample), sample.n)
+
+
 def mixture_term(count: Floats, n: Floats, levels: Floats) -> Floats:
     """Return log M', the evidence of one arm in data that may have been looked at, a part of it never bet.
 
@@ -135,47 +124,69 @@ def fixed_term(count: Floats, n: Floats, levels: Floats) -> Floats:
     return -np.log(np.maximum(tail, 1e-300))  # a floor on p is a floor on the evidence: conservative
 
 
-class _Sides(NamedTuple):
-    """The parts of the product at some shares, as logarithms: the first rises with theta, the others fall."""
+class Bets(NamedTuple):
+    """Who bets against an arm: failures of one rival, and those of others while they were followed (evidence T5).
+
+    Examples
+    --------
+    >>> Bets(Count(10, 100)).legs
+    ()
+    """
+
+    whole: Count | None
+    log_whole: float = 0.0
+    legs: tuple[tuple[Count, Count], ...] = ()
+    """Per leg the failures up to its start and up to its end."""
+    log_legs: float = -math.inf
+
+
+class _Parts(NamedTuple):
+    """The product in parts, as functions of theta: the first rises, the others fall, and the last one divides."""
 
     own: Floats
     whole: Floats
     ends: Floats
     starts: Floats
 
-    def picked(self, which: NDArray[np.bool_]) -> "_Sides":
-        return _Sides(*(part[which] for part in self))
+    def picked(self, places: NDArray[np.bool_] | slice) -> "_Parts":
+        return _Parts(*(part[places] for part in self))
 
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """The product as a function of theta."""
+    """Both sides of the product as functions of theta."""
 
     own: Count
-    rivals: Rivals
+    bets: Bets
     trust: Trust
     shift: float
     term: Term
 
-    def sides(self, theta: Floats) -> _Sides:
-        """Return the parts at shares."""
-        up, legs = self._terms([self.own], theta)[0], self.rivals.legs
-        counts = [self.rivals.whole, *(end for _, end in legs), *(start for start, _ in legs)]
-        falling = self._terms(counts, 1 - theta + self.shift)
-        ends, starts = falling[1 : 1 + len(legs)], falling[1 + len(legs) :]
-        return _Sides(up, falling[0], ends.sum(axis=0), starts.sum(axis=0))
+    def at(self, theta: Floats) -> _Parts:
+        """Return the parts at these shares."""
+        whole, _, legs, _ = self.bets
+        up, none = self._terms([self.own], trusted(theta, self.trust))[0], np.zeros(theta.shape)
+        levels = trusted(1 - theta + self.shift, self.trust)
+        bet = self._terms([whole], levels)[0] if whole else none
+        if not legs:
+            return _Parts(up, bet, none, none)
+        # a level may be lowered; at 1 both ends of a leg would be infinite
+        logs = self._terms([count for leg in legs for count in leg], np.minimum(levels, _MOST))
+        return _Parts(up, bet, logs[1::2].sum(axis=0), logs[::2].sum(axis=0))
 
-    def bounded(self, low: _Sides, high: _Sides) -> Floats:
-        """Return what the product is at least, at all shares from a low to a high one; at one, what it is."""
-        rivals = self.rivals
-        if rivals.log_legs == -math.inf:
-            return low.own + (high.whole + rivals.log_whole)
-        followed = high.ends - low.starts + rivals.log_legs  # evidence T5
-        return low.own + np.logaddexp(followed, high.whole + rivals.log_whole)
+    def bounded(self, low: _Parts, high: _Parts) -> Floats:
+        """Return what the product is at least, at all shares from low to high; at one share, what it is."""
+        bets = self.bets
+        if bets.log_legs == -math.inf:
+            return low.own + (high.whole + bets.log_whole)
+        followed = high.ends - low.starts + bets.log_legs  # evidence T5
+        if bets.whole is None:
+            return low.own + followed
+        return low.own + np.logaddexp(followed, high.whole + bets.log_whole)
 
-    def _terms(self, counts: Sequence[Count], theta: Floats) -> Floats:
-        columns = np.array([[c.hits, c.n] for c in counts], dtype=np.float64)
-        return self.term(columns[:, :1], columns[:, 1:], trusted(theta, self.trust)[None, :])
+    def _terms(self, counts: Sequence[Count], levels: Floats) -> Floats:
+        columns = np.array(counts, dtype=np.float64)
+        return self.term(columns[:, :1], columns[:, 1:], levels[None, :])
 
 
 def trusted(theta: Floats, trust: Trust) -> Floats:
@@ -193,7 +204,7 @@ def trusted(theta: Floats, trust: Trust) -> Floats:
 
 def least_share(
     own: Count,
-    rivals: Rivals,
+    bets: Bets,
     trust: Trust,
     *,
     shift: float = 0.0,
@@ -203,13 +214,13 @@ def least_share(
 ) -> Least:
     """Return the least log-evidence over all shares theta that the judged arm has less than one of the others.
 
-    Branch and bound: between a < b the product is at least the rising parts at a times the falling ones at b, over
+    Branch and bound: between a < b the product is at least the rising side at a times the falling sides at b, over
     what divides at a. The value returned is the least such bound of the last pieces, below the infimum by at most
     the accuracy: in nats, and relative from 1 nat on.
 
     Parameters
     ----------
-    own, rivals
+    own, bets
         Successes of the judged arm; failures of the arms that bet against it.
     shift
         Judge whether an arm exceeds the others by more than this; if negative, by more than minus as many points
@@ -219,18 +230,17 @@ def least_share(
 
     Examples
     --------
-    >>> found = least_share(Count(60, 100), Rivals(Count(10, 100)), Trust(0.05, Adversary.OBLIVIOUS))
+    >>> found = least_share(Count(60, 100), Bets(Count(10, 100)), Trust(0.05, Adversary.OBLIVIOUS))
     >>> round(found.log_value, 3), round(found.at, 3)
     (6.127, 0.773)
     """
-    product = _Product(own, rivals, trust, shift, term)
+    product = _Product(own, bets, trust, shift, term)
     edges = np.linspace(max(0.0, shift), 1.0, _COARSE + 1)
-    sides = product.sides(edges)
-    here = product.bounded(sides, sides)
-    at = int(np.argmin(here))
-    best, theta, floor = float(here[at]), float(edges[at]), math.inf
-    left, right = edges[:-1], edges[1:]
-    low, high = _Sides(*(part[:-1] for part in sides)), _Sides(*(part[1:] for part in sides))
+    parts = product.at(edges)
+    values = product.bounded(parts, parts)
+    place = int(np.argmin(values))
+    best, theta, floor = float(values[place]), float(edges[place]), math.inf
+    left, right, low, high = edges[:-1], edges[1:], parts.picked(slice(-1)), parts.picked(slice(1, None))
     steps = np.arange(1, _FANOUT) / _FANOUT
     while True:
         bound = product.bounded(low, high)
@@ -243,15 +253,15 @@ def least_share(
         left, right, low, high = left[still], right[still], low.picked(still), high.picked(still)
         inner = left[:, None] + (right - left)[:, None] * steps
         flat, shape = inner.ravel(), inner.shape
-        sides = product.sides(flat)
-        here = product.bounded(sides, sides)
-        at = int(np.argmin(here))
-        if here[at] < best:
-            best, theta = float(here[at]), float(flat[at])
+        parts = product.at(flat)
+        values = product.bounded(parts, parts)
+        place = int(np.argmin(values))
+        if values[place] < best:
+            best, theta = float(values[place]), float(flat[place])
         left, right = np.column_stack((left, inner)).ravel(), np.column_stack((inner, right)).ravel()
-        between = [part.reshape(shape) for part in sides]
-        low = _Sides(*(np.column_stack(pair).ravel() for pair in zip(low, between, strict=True)))
-        high = _Sides(*(np.column_stack(pair[::-1]).ravel() for pair in zip(high, between, strict=True)))
+        square = [part.reshape(shape) for part in parts]
+        low = _Parts(*(np.column_stack(pair).ravel() for pair in zip(low, square, strict=True)))
+        high = _Parts(*(np.column_stack(pair).ravel() for pair in zip(square, high, strict=True)))
 
 
 @lru_cache(maxsize=4096)
@@ -373,23 +383,29 @@ class ShareJudge(Judge):
         low, high = interval(self.samples[arm], share, self.levels, "sequential")
         return low > high
 
-    def _rivals(self, judged: int) -> Rivals:
-        """Return who bets against an arm: the leader, and by the pooled rule who was followed (evidence T5)."""
+    def _bets(self, judged: int) -> Bets:
+        """Return who bets against an arm: the leader, and by the pooled rule whoever was followed."""
         whole = self._bet(self.leader)
-        if self.rule != "pooled" or len(self.samples) == 2:
-            return Rivals(whole)
-        legs = tuple(self._leg(entry) for entry in self.entries if entry.arm != judged)
-        uniform = uniform_share(tolerant=bool(self.problem.tolerance))
-        on_leader = -math.inf if judged == self.leader else math.log(uniform / (len(self.samples) - 1))
-        return Rivals(whole, on_leader, legs, math.log1p(-uniform))
+        if self.rule != "pooled":
+            return Bets(whole)
+        legs = tuple(
+            # what is out hurts nowhere: it failed at the end of a leg, and not before its start (evidence T5)
+            (Count(failures(e.before) - e.before.pending, e.before.n), _failed(e.until or self.samples[e.arm]))
+            for e in self.entries
+            if e.arm != judged
+        )
+        shares = self._shares()
+        if shares.log_legs == -math.inf:
+            return Bets(whole)
+        return Bets(None if judged == self.leader else whole, shares.log_whole, legs, shares.log_legs)
 
-    def _leg(self, entry: Entry) -> tuple[Count, Count]:
-        """Return the counts of a leg: a pull that is out is a failure at its end and none at its start."""
-        start, end = entry.before, self.samples[entry.arm] if entry.until is None else entry.until
-        return Count(failures(start) - start.pending, start.n), Count(failures(end), end.n)
+    def _shares(self) -> Portfolio:
+        """Return how the capital is divided (evidence T5)."""
+        stake = Stake(self.samples[self.leader])
+        return portfolio(len(self.samples), stake, (), tolerant=bool(self.problem.tolerance))
 
     def _bet(self, arm: int) -> Count:
-        return Count(failures(self.samples[arm]), self.samples[arm].n)
+        return _failed(self.samples[arm])
 
     def _own(self, arm: int) -> Count:
         return Count(successes(self.samples[arm]), self.samples[arm].n)
@@ -407,22 +423,22 @@ class ShareJudge(Judge):
         trust = self._at(levels)
         if self.design == "fixed":
             return _fixed(self._own(judged), self._bet(self.leader), trust, shift=shift, enough=enough)
-        return least_share(self._own(judged), self._rivals(judged), trust, shift=shift, enough=enough)
+        return least_share(self._own(judged), self._bets(judged), trust, shift=shift, enough=enough)
 
     def least(self, judged: int, near: float = math.nan) -> Least:  # noqa: ARG002 - a certificate repeats the search
         """Return the evidence against an arm and the share at which it is found, roughly if it rejects nothing."""
-        rough = least_share(self._own(judged), self._rivals(judged), self.levels, accuracy=_ROUGH)
-        return self.against(judged) if rough.log_value >= self.log_threshold - _ROUGH else rough
+        rough = least_share(self._own(judged), self._bets(judged), self.levels, accuracy=_ROUGH)
+        return self.against(judged) if rough.log_value >= self.log_threshold * (1 - 2 * _ROUGH) else rough
 
-    def paired(self, judged: int, near: float = math.nan) -> Least:  # noqa: ARG002
-        """Return what the leader's whole sample alone says against an arm, and the share where it says least."""
-        return least_share(self._own(judged), Rivals(self._bet(self.leader)), self.levels, accuracy=_ROUGH)
+    def paired(self, judged: int, near: float = math.nan) -> Least:  # noqa: ARG002 - the search needs no hint
+        """Return what the leader's whole sample alone says against an arm, roughly, and where it says least."""
+        return least_share(self._own(judged), Bets(self._bet(self.leader)), self.levels, accuracy=_ROUGH)
 
     def at_cut(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm if its share were this, which the least does not exceed."""
-        product = _Product(self._own(judged), self._rivals(judged), self.levels, 0.0, mixture_term)
-        sides = product.sides(np.array([cut]))
-        return float(product.bounded(sides, sides)[0])
+        product = _Product(self._own(judged), self._bets(judged), self.levels, 0.0, mixture_term)
+        parts = product.at(np.array([cut]))
+        return float(product.bounded(parts, parts)[0])
 
     def gains(self, judged: int, cut: float) -> tuple[float, float]:
         """Return what the readings of the leader and of a rival say at a share, by the divergences there."""
@@ -437,13 +453,13 @@ class ShareJudge(Judge):
     def within(self, judged: int, *, levels: Strength | None = None) -> Least:
         """Return the evidence that an arm is not better than the leader by more points than the tolerance.
 
-        Of a portfolio only the bet on the leader's whole sample counts, as for quantiles (extensions 1.3).
+        Of a portfolio only the bet on the leader's whole sample counts (evidence T5; extensions 1.3).
         """
         trust, amount = self._at(levels), self.problem.tolerance.amount
         if self.design == "fixed":
             return _fixed(self._own(judged), self._bet(self.leader), trust, shift=amount)
-        alone = self._rivals(judged)._replace(legs=(), log_legs=-math.inf)
-        return least_share(self._own(judged), alone, trust, shift=amount)
+        share = self._shares().log_whole if self.rule == "pooled" else 0.0
+        return least_share(self._own(judged), Bets(self._bet(self.leader), share), trust, shift=amount)
 
     def better(self, one: int, other: int, *, enough: float | None = None) -> Least:
         """Return the pair's evidence that one arm has a larger share than another."""
@@ -455,7 +471,7 @@ class ShareJudge(Judge):
     def _measured(self, own: Count, bet: Count, *, shift: float, enough: float | None = None) -> Least:
         if self.design == "fixed":
             return _fixed(own, bet, self.levels, shift=shift, enough=enough)
-        return least_share(own, Rivals(bet), self.levels, shift=shift, enough=enough)
+        return least_share(own, Bets(bet), self.levels, shift=shift, enough=enough)
 
     def repeated(self, judged: int, times: float, enough: float) -> float:
         """Return the log-evidence within the tolerance if every reading had come so many times: a forecast."""
@@ -552,10 +568,11 @@ class ShareJudge(Judge):
         >>> round(Judge.of(Problem(arms=("A", "B"), at_least=1), arms).margin(1), 3)
         0.253
         """
-        bar = self.log_strict
+        # by the pair: a leg need not gain where the levels fall, and the claims must be nested
+        bar = log_threshold(self.problem, rule_for(self.problem, design=self.design), 1 / len(self.samples))
 
         def holds(amount: float) -> bool:
-            return self.against(judged, shift=-amount, enough=bar).log_value >= bar
+            return self._pair(self.leader, judged, shift=-amount, enough=bar).log_value >= bar
 
         if not holds(0.0):
             return None
@@ -571,7 +588,7 @@ class ShareJudge(Judge):
 def _fixed(own: Count, bet: Count, trust: Trust, *, shift: float, enough: float | None = None) -> Least:
     """Return -log of a p-value against "the judged arm's share is no smaller", for sizes fixed in advance."""
     bar = None if enough is None else fisher_sum(enough)
-    found = least_share(own, Rivals(bet), trust, shift=shift, term=fixed_term, enough=bar)
+    found = least_share(own, Bets(bet), trust, shift=shift, term=fixed_term, enough=bar)
     return Least(float(fisher(found.log_value)), found.at)  # extensions 1.7
 
 
