@@ -144,7 +144,7 @@ def forged(certificate, **changes):
 
 
 def test_a_false_claim_is_found_out(tapes):
-    certificate = analyze(tapes, control="A").certificate
+    certificate = replace(analyze(tapes, control="A").certificate, origin=None)  # claims are checked by themselves
     d, c = certificate.control.better
     b = d._replace(leader="B")
     for wrong in ((d, c, b), (b,), (d, d), (d._replace(leader="A"),)):
@@ -153,14 +153,14 @@ def test_a_false_claim_is_found_out(tapes):
     with pytest.raises(VerificationError, match="'B' does not beat 'A'"):
         forged(certificate, not_better=(certificate.control.not_better[0]._replace(arm="B"),)).verify(tapes)
     early = d._replace(counts=tuple(n - 1 for n in d.counts))
-    assert forged(certificate, better=(early, c)).verify(tapes)
+    assert forged(certificate, better=(early, c)).verify(tapes).trust
     with pytest.raises(VerificationError, match="different dates"):
         forged(certificate, better=(early, c), method="fdr").verify(tapes)
 
 
 def test_a_claim_needs_the_bar_of_its_place(tapes):
     """The last variant needs 1/delta, and only if all others were claimed before it."""
-    certificate = analyze(tapes, control="A").certificate
+    certificate = replace(analyze(tapes, control="A").certificate, origin=None)
     d, c = certificate.control.better
     weak = next(
         c._replace(counts=(n,) * 5)

@@ -31,7 +31,7 @@ def test_outside_counts_in_n_and_on_neither_side(first, second, worst):
     assert sample.values.tolist() == inside.tolist()
     assert sample.outside == known.size - inside.size
     assert sample.n == len(first) + len(second) + 2
-    assert sample.told == sample.n - 2
+    assert sample.answered == sample.n - 2
     for cut in (-6.0, -5.0, 0.0, 7.0, 8.0):
         sides = int(sample.below(cut)) + int(sample.above(cut)) - 2 * sample.unknown
         assert sides + sample.outside + sample.missing + 2 == sample.n

@@ -21,7 +21,7 @@ def test_the_strangers_verifier_knows_nothing_of_ours():
 TRUST = {
     "certified": ["dates", "who led when"],
     "separated": [],
-    "five arms": ["who led when"],
+    "five arms": ["dates", "who led when"],
     "tolerable": ["who led when"],
     "clairvoyant": [],
     "dependent": [],

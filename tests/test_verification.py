@@ -302,11 +302,12 @@ def story(seed):
     """Return a study after asks and tells in any order, batches, releases, readings of all kinds, and a stop."""
     rng = np.random.default_rng(seed)
     some = lambda *choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
+    eps = some(None, 0.05, 0.1)
     problem = Problem(
         arms=forging.arms(int(rng.integers(1, 5))),
         goal=some("max", "min"),
-        contamination=some(None, 0.05, 0.1),
-        missing=some("worst", "independent"),
+        contamination=eps,
+        missing="worst" if eps is None else some("worst", "independent"),
         regularity=forging.REGULAR,
     )
     budget = int(rng.integers(0, 300))

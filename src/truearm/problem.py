@@ -556,8 +556,8 @@ class Problem:
             raise InvalidArgument(msg)
         if self.missing == "independent" and self.contamination is None:  # nothing covers them (evidence T8)
             msg = (
-                "missing='independent' takes missing readings for bad ones, and contamination=None bounds those by "
-                "nothing; give a bound, such as contamination=0.05, or leave missing out"
+                "missing='independent' takes missing readings for bad ones, and contamination=None bounds those "
+                "by nothing; give a bound, such as contamination=0.05, or leave missing out"
             )
             raise InvalidArgument(msg)
         self._check_rounds()

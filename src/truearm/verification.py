@@ -17,6 +17,7 @@ import numpy as np
 
 from truearm import policies
 from truearm.analysis import Analysis, repeated
+from truearm.claims import control, tiers
 from truearm.claims.certificate import DECIDED, Alarm, Certificate, Claim, Status, Tapes, Verdict, digest
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
@@ -316,6 +317,8 @@ def _witnessed(case: _Case, why: str) -> tuple[Result | None, tuple[str, ...]]:
     """Return what follows from the verdict, its claims recomputed as of their dates, and what is left to trust."""
     certificate, tapes = case.certificate, case.tapes
     _check_claims(certificate, tapes)
+    control.check(certificate, tapes)
+    tiers.check(certificate, tapes)
     trust = (why, *(("the bounds that exclude arms",) if certificate.exclusions else ()))
     if case.given is None:
         return None, trust
@@ -331,6 +334,7 @@ def _witnessed(case: _Case, why: str) -> tuple[Result | None, tuple[str, ...]]:
         exclusions=certificate.exclusions,
         doubts=given.doubts,
         estimated=certificate.estimated,
+        control=certificate.control,
     )
     noticed = tuple(alarm for alarm in given.alarms if alarm.kind == "dependence")
     trust += ("what the order of pulls showed",) if noticed or given.doubts else ()

@@ -282,7 +282,7 @@ def test_arms_that_all_time_out_are_given_up_soon(goal, eps, share):
     }
     result = told(arms, goal=goal, contamination=eps, max_pulls=20_000)
     assert (result.status, result.best) == ("indistinguishable", None)
-    assert result.total < 2000
+    assert result.total < 4000  # the leader may take 95 % of the pulls, and the others must be known too
 
 
 @pytest.mark.parametrize("first", ["A", "B"])
@@ -368,8 +368,7 @@ def test_the_promise_of_independent_failures_is_needed():
     assert not kept(wrong, DELTA)
 
 
-@pytest.mark.parametrize("missing", ["worst", "independent"])
-@pytest.mark.parametrize("eps", [None, 0.05])
+@pytest.mark.parametrize(("missing", "eps"), [("worst", None), ("worst", 0.05), ("independent", 0.05)])
 def test_arms_without_a_single_value_are_given_up_soon(missing, eps):
     result = told(
         {"A": endless(lambda: [NAN]), "B": endless(lambda: [NAN])},
@@ -479,9 +478,11 @@ def test_identical_commands_seldom_fail_a_gate(k, law):
 @pytest.mark.parametrize(
     ("commands", "gate", "expected"),
     [
-        (("echo 3", "echo 3"), ("--fail-if-worse-than", "old"), 0),
-        (("echo -10", "echo -10"), ("--fail-if-worse-than", "old"), 0),
-        (("echo 3", "echo 3"), ("--fail-unless-best", "old"), 0),
+        (("echo 3", "echo 3"), ("--fail-if-worse-than", "old"), 3),
+        (("echo 3", "echo 3"), ("--fail-if-worse-than", "old", "--tolerance", "1%"), 0),
+        (("echo -10", "echo -10"), ("--fail-if-worse-than", "old"), 3),
+        (("echo 3", "echo 3"), ("--fail-if-worse-than", "old", "--quantile", "0.5"), 0),
+        (("echo 3", "echo 3"), ("--fail-unless-best", "old"), 3),
         (("echo 3", "echo 3"), ("--fail-unless-best", "new"), 3),
         (("echo 3", "echo 4"), ("--fail-if-worse-than", "old", "--min-runs", "40"), 1),
     ],
@@ -493,7 +494,7 @@ def test_a_race_of_constant_commands(commands, gate, expected):
     done = raced([*names, "--metric", "stdout", "--goal", "min", *gate])
     assert done.returncode == expected, done.stdout + done.stderr
     if commands[0] == commands[1]:
-        assert "tie" in done.stdout
+        assert ("tie" in done.stdout) == ("--quantile" in gate)
         assert "is lower than" not in done.stdout
         assert "excluded" not in done.stdout
 
@@ -510,7 +511,7 @@ def test_a_race_of_commands_that_print_noise():
         words = ["-n", "low", draw.format(0), "-n", "high", draw.format(5), "--metric", "stdout", "--goal", "max"]
         done = raced([*words, "--seed", str(seed)])
         assert done.returncode == 0, done.stdout + done.stderr
-        assert "high has the highest median" in done.stdout
+        assert done.stdout.startswith("high is best")
 
 
 # Cause 7: repeated values of one unit

@@ -159,6 +159,8 @@ def generated(rng, *, goal, eps, arms=None, tolerance=None, quantile_of=None, tr
     )
     hidden = rng.choice([0.0, 0.05]) if eps is None else eps
     mode = rng.choice(["none", "worst", "independent"], p=[0.4, 0.4, 0.2]) if tricks else "none"
+    if mode == "independent" and eps is None:  # nothing would cover them: such a problem is refused
+        mode = "none"
     cut = sign * float(rng.choice(CUTS))
     edge = float(made_worse(cut, slack, sign))
     limit = float(rng.choice([-INF, edge - 0.3, cut + 0.3], p=[0.6, 0.25, 0.15])) if tricks else -INF
