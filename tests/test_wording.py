@@ -227,8 +227,14 @@ KINDS = ("dependence", "missing", "contradiction", "clusters", "confounded", "ou
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("missing", ["worst", "independent"])
-@pytest.mark.parametrize("eps", [None, 0.0, 0.05, Contamination(0.05, "malicious")])
+@pytest.mark.parametrize(
+    ("missing", "eps"),
+    [
+        ("worst", None),
+        *((missing, eps) for missing in ("worst", "independent") for eps in (0.0, 0.05)),
+        ("independent", Contamination(0.05, "malicious")),
+    ],
+)
 def test_every_alarm_is_one_whole_sentence_about_its_arm(kind, missing, eps):
     one = Alarm(kind, "" if kind in ("clusters", "confounded") else "x%{}", 20, 100, (3.0,), "day")
     text = wording.alarm(one, Problem(arms=("x%{}", "B"), contamination=eps, missing=missing))

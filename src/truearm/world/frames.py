@@ -233,7 +233,7 @@ def assembled(rows: Rows, roles: Roles, how: Reduction) -> Collected:
     Examples
     --------
     >>> rows = Rows(["A"], np.array([0, 0, 0]), np.array([1.0, 2.0, 3.0]), ["x", "y", "x"], [3, 2, 1])
-    >>> assembled(rows, Roles("arm", "ms", "user", "time"), "worst").tapes
+    >>> assembled(rows, Roles("arm", "ms", "user", "time"), MEDIANS).tapes
     {'A': array([2., 2.])}
     """
     suspicious = suspects(rows)
