@@ -414,3 +414,25 @@ def test_refuted_promises_are_those_of_more_holes_than_eps_explains(n, holes):
     assert promised.refuted in ((), (0, 1))
     assert not (promised.refuted and holes <= 0.2 * (n + holes))
     assert Judge.of(problem_for(contamination=0.2), [sample[True]] * 2).refuted == ()
+
+
+@given(
+    st.lists(st.lists(st.integers(-60, 60).map(float), min_size=5, max_size=60), min_size=3, max_size=3),
+    st.integers(0, 40),
+    st.sampled_from([4, 9]),
+)
+def test_many_cuts_between_ranks_are_searched_to_the_same_minimum(tapes, since, many):
+    """Where legs have many more readings than the judged arm, stretches of cuts are left out by their bounds."""
+    problem = Problem(arms=("A", "B", "C"), contamination=None)
+    samples = [Sample.of(tape) for tape in tapes]
+    legs = [Entry(0, Sample.of(tapes[0][:since]), samples[0]), Entry(1, Sample.of(tapes[1][: since // 2]))]
+    judge = Judge.of(problem, samples, leader=1, entries=legs, ordered=True)
+    exact = judge.against(2).log_value
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("truearm.evidence.cuts._MANY", many)
+        assert judge.against(2).log_value == pytest.approx(exact, abs=1e-9)
+    ended = [legs[0]._replace(known={}), legs[1]]
+    for cut in samples[2].values[:5]:
+        remembered = Judge.of(problem, samples, leader=1, entries=ended, ordered=True)
+        plain = judge.at_cut(2, float(cut))
+        assert [remembered.at_cut(2, float(cut)) for _ in range(2)] == pytest.approx([plain] * 2, abs=1e-9)

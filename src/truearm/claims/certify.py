@@ -259,7 +259,9 @@ def rejections(
     problem, arms = certificate.problem, certificate.problem.arms
     latest = (arms[leader], tuple(s.n for s in samples))
     entries = [
-        Entry(arms.index(arm), *(sample_of(tapes[arm], n, problem, arm) for n in (since, until)))
+        Entry(
+            arms.index(arm), sample_of(tapes[arm], since, problem, arm), sample_of(tapes[arm], until, problem, arm)
+        )
         for arm, since, until in certificate.entries
     ]
     now = Judge.of(

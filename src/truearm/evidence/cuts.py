@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 _FANOUT = 8  # pieces an open stretch of ranks is cut into; 4 to 16 cost the same within 20 %
 _COARSE = 32  # first pieces of the whole range of ranks
 _UNIFORM = 0.05  # share of the capital on the leader's whole sample; evidence T5
+_MANY = 4096  # cuts between ranks that are looked at one by one
 _TOLERANT = 0.5  # the same where that share alone may end a study, within a tolerance
 
 
@@ -56,6 +57,8 @@ class Leg(NamedTuple):
     end: Sample
     """The readings of `start` and those pulled since."""
     closed: bool = False
+    known: dict[tuple[float, float, bool], float] | None = None
+    """Where it is over: what it said, by cut, level and whether closed, as it was asked."""
 
 
 class Portfolio(NamedTuple):
@@ -201,7 +204,7 @@ class _Cuts:
         it counts as below the cut that is at it, the cut before is just below (evidence section 11).
         """
         found = [np.empty(0)]
-        for start, _, closed in self.rivals.legs:
+        for start, _, closed, _ in self.rivals.legs:
             early = start.values[start.censored :]  # censored readings are below every cut
             early = np.nextafter(early, -np.inf) if closed else early
             found.append(early[np.isin(self.own.count(early), ranks)])
@@ -266,14 +269,33 @@ def _smallest(cuts: _Cuts, sides: _Sides, ranks: NDArray[np.intp]) -> tuple[floa
 def _between(cuts: _Cuts, ranks: NDArray[np.intp], least: Evidence) -> Evidence:
     """Return the least of a value and of what cuts between two readings of the judged arm give (T5)."""
     inside = cuts.inside(ranks)
-    if not inside.size:
-        return least
-    sides = cuts.at(inside)
+    while inside.size > _MANY:
+        inside, least = _promising(cuts, inside, least)
+    return _lower(cuts, inside, cuts.at(inside), least) if inside.size else least
+
+
+def _lower(cuts: _Cuts, places: Floats, sides: _Sides, least: Evidence) -> Evidence:
+    """Return the least of a value and of those at some cuts."""
     logs = cuts.bounded(sides, sides)
     at = int(np.argmin(logs))
     if logs[at] >= least.log_value:
         return least
-    return Evidence(float(logs[at]), int(cuts.own.count(inside[at])), float(inside[at]))
+    return Evidence(float(logs[at]), int(cuts.own.count(places[at])), float(places[at]))
+
+
+def _promising(cuts: _Cuts, inside: Floats, least: Evidence) -> tuple[Floats, Evidence]:
+    """Return those of many rising cuts at which the product may be below the least known, after looking at some.
+
+    Between two of them it is at least the rising part at the low one times the falling ones at the high one, over
+    what divides at the low one, as between ranks. What was looked at is left out, so that fewer are left.
+    """
+    edges = np.append(np.arange(0, inside.size - 1, max(2, inside.size // _MANY)), inside.size - 1)
+    sides = cuts.at(inside[edges])
+    least = _lower(cuts, inside[edges], sides, least)
+    below = cuts.bounded(sides.picked(slice(-1)), sides.picked(slice(1, None))) < least.log_value
+    keep = np.append(np.repeat(below, np.diff(edges)), False)
+    keep[edges] = False
+    return inside[keep], least
 
 
 def pair(
@@ -435,6 +457,18 @@ def pooled(
     return _least(_Cuts(_lifted(judged, lift), rivals, levels, mixture_term(prior)), guess, enough)
 
 
+def _gone(legs: Sequence[Leg], cut: float, level: float, term: Term) -> float:
+    """Return what legs that are over say at a cut, each computed once."""
+    books = [(leg, (cut, level, leg.closed), leg.known) for leg in legs if leg.known is not None]
+    if new := [entry for entry in books if entry[1] not in entry[2]]:
+        parts = [(part, leg.closed) for leg, _, _ in new for part in (leg.end, leg.start)]
+        counts = np.array([int(part.below(cut, closed=closed)) for part, closed in parts], dtype=np.float64)
+        logs = term(counts, np.array([part.n for part, _ in parts]), level).tolist()
+        for (_, key, known), end, start in zip(new, logs[::2], logs[1::2], strict=True):
+            known[key] = end - start
+    return sum(known[key] for _, key, known in books)
+
+
 def pooled_at(
     judged: Sample, rivals: Portfolio, levels: Levels, *, cut: float, prior: Prior = DEFAULT_PRIOR
 ) -> float:
@@ -446,6 +480,12 @@ def pooled_at(
     >>> round(pooled_at(b, portfolio(2, Stake(a), ()), Levels(0.5, 0.5), cut=30.0), 3)
     6.591
     """
-    cuts = _Cuts(judged, rivals, levels, mixture_term(prior))
+    term, gone = mixture_term(prior), [leg for leg in rivals.legs if leg.known is not None]
+    if gone:
+        rivals = rivals._replace(
+            legs=tuple(leg for leg in rivals.legs if leg.known is None),
+            log_legs=rivals.log_legs + _gone(gone, cut, levels.low, term),
+        )
+    cuts = _Cuts(judged, rivals, levels, term)
     sides = cuts.at(np.array([cut]))
     return float(cuts.bounded(sides, sides)[0])

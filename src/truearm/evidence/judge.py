@@ -121,6 +121,8 @@ class Entry(NamedTuple):
     before: Sample
     until: Sample | None = None
     """None while it is followed: all its readings up to now."""
+    known: dict[tuple[float, float, bool], float] | None = None
+    """What it said at cuts that were asked for, as `Leg.known`: none while readings may still come."""
 
 
 def _closed(judge: "Judge", judged: int, levels: Strength) -> float:
@@ -543,7 +545,7 @@ class QuantileJudge(Judge):
         if self.rule != "pooled":
             return Portfolio(whole)
         legs = [
-            Leg(e.before, self.samples[e.arm] if e.until is None else e.until, closed or e.arm > judged)
+            Leg(e.before, self.samples[e.arm] if e.until is None else e.until, closed or e.arm > judged, e.known)
             for e in self.entries
             if e.arm != judged
         ]

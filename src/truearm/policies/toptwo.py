@@ -172,7 +172,15 @@ def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -
 
 def _later(entry: Entry, new: Told) -> Entry:
     """Return an entry with what was out when it began, or when it ended, and has come in."""
-    return Entry(entry.arm, _arrived(entry.before, new), entry.until and _arrived(entry.until, new))
+    if entry.known is not None or not (entry.before.pending or (entry.until and entry.until.pending)):
+        return entry
+    before, until = _arrived(entry.before, new), entry.until and _arrived(entry.until, new)
+    return Entry(entry.arm, before) if until is None else _ended(entry.arm, before, until)
+
+
+def _ended(arm: int, before: Sample, until: Sample) -> Entry:
+    """Return an entry that is over; once all its readings are in, what it says at a cut stays as it is."""
+    return Entry(arm, before, until, None if before.pending or until.pending else {})
 
 
 def _arrived(sample: Sample, new: Told) -> Sample:
@@ -192,7 +200,7 @@ def _followed(state: State, leader: int) -> State:
     if leader == last or (last in state.alive and pulls < state.next_switch):
         return state._replace(judge=state.judge.after(leader=leader))
     if last is not None:
-        entries = (*entries[:-1], Entry(last, entries[-1].before, state.samples[last]))
+        entries = (*entries[:-1], _ended(last, entries[-1].before, state.samples[last]))
     entries = (*entries, Entry(leader, state.samples[leader]))
     return state._replace(judge=state.judge.after(leader=leader, entries=entries), next_switch=SWITCH * pulls)
 
