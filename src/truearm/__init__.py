@@ -39,6 +39,7 @@ _LATER = {
     "lab": "truearm.lab",
     "analyze": "truearm.analysis",
     "plan": "truearm.planning",
+    "time": "truearm.timing",
     "verify": "truearm.verification",
 }
 
@@ -91,5 +92,6 @@ __all__ = [
     "plan",
     "quality_curve",
     "quantile_interval",
+    "time",
     "verify",
 ]
