@@ -842,8 +842,9 @@ class Study:
     def _finish(self, verdict: Verdict) -> None:
         """End the study: in doubt if readings depend on their time in ways that do not meet all arms alike."""
         self._verdict_due = True
-        found = () if self.problem.rounds else self._dependence()  # drift meets all arms of a round alike
-        if found and self._alike:
+        # drift meets all arms of a round alike: only what they do not share is looked at
+        found = alarms.unshared(self._beside()) if self.problem.rounds else self._dependence()
+        if found and self._alike and not self.problem.rounds:
             self._noticed = tuple(alarm._replace(detail=SIDE_BY_SIDE) for alarm in found)
             found = alarms.unshared(self._beside())
         self._verdict = Verdict.doubtful(found, self.problem.arms) if found else verdict

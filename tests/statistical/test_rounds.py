@@ -150,3 +150,29 @@ def test_the_best_of_several_is_never_the_one_that_only_others_lose_to():
         verdict = in_rounds(tapes)._verdict
         wrong += verdict.best is not None and all(claim.leader == verdict.best for claim in verdict.claims)
     assert wrong == 0
+
+
+def own(rng, rounds, rho):
+    """Return two equal arms, each on a process of its own: what one does stays for some rounds."""
+    steps = rng.normal(size=(2, rounds)) * math.sqrt(1 - rho * rho)
+    steps[:, 0] = rng.normal(size=2)
+    for t in range(1, rounds):
+        steps[:, t] += rho * steps[:, t - 1]
+    return steps
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.7])
+def test_what_an_arm_does_by_itself_for_rounds_on_end_is_doubted(rho):
+    """No promise of rounds, whose null is about each round given the past: nine of ten were named without a look.
+
+    Of 40 runs a chance of .2 keeps below 16 with 99.9%, a chance of .9 does with 1 in a million.
+    """
+    found = [in_rounds(own(np.random.default_rng([3, i]), 400, rho)).result for i in range(40)]
+    assert sum(result.best is not None for result in found) < 16
+    assert {result.status.value for result in found} >= {"doubtful"}
+
+
+def test_a_load_that_all_arms_share_is_no_doubt():
+    """Of 60 runs none: each would be one with a chance of at most 1 in 400, all of them together with 14%."""
+    tapes = (equal(load, rounds=300)(np.random.default_rng([5, i])) for load in LOADS for i in range(10))
+    assert not any(in_rounds(tape, goal="min").result.doubts for tape in tapes)
