@@ -343,3 +343,20 @@ def test_the_command_line_knows_rounds(tmp_path):
     log = str(tmp_path / "run.db")
     first = runner.invoke(main, ["next", log, "--arm", "A", "--arm", "B", "--rounds", "-n", "2"])
     assert sorted(line.split("\t")[1] for line in first.stdout.split("\n") if line) == ["A", "B"]
+
+
+def test_a_doubt_in_rounds_does_not_advise_rounds():
+    rng, steps = np.random.default_rng(2), []
+    for _ in range(300):
+        steps.append(0.9 * (steps[-1] if steps else 0.0) + rng.normal())
+    study = Study(["A", "B"], rounds=True)
+    while counts := study.ask_counts():
+        done = study.pulls // 2 - counts["A"]
+        if done + counts["A"] > 300:
+            study.stop()
+            break
+        study.tell_arrays({"A": steps[done : done + counts["A"]], "B": rng.normal(size=counts["B"])})
+    found = study.result
+    assert found.status is Status.DOUBTFUL
+    assert "Leave more time between rounds" in str(found)
+    assert "rounds=True" not in str(found)

@@ -30,6 +30,7 @@ from truearm.problem import (
     Contamination,
     Problem,
     Tolerance,
+    as_number,
     check_count,
     check_delta,
     check_positive,
@@ -277,7 +278,12 @@ def _supposed_shares(
     if share is None:
         msg = "at_least and at_most say what a success is in a pilot; give one, or say share=0.6 of the best arm"
         raise InvalidArgument(msg)
-    best = check_quantile(share, "share")
+    best = as_number("share", share, "give the share of the best arm, such as 0.6")
+    if not 0 < best < 1:
+        msg = (
+            f"share must be in (0, 1), but got {share!r}; it is the share of the best arm's readings that succeed"
+        )
+        raise InvalidArgument(msg)
     gaps = [float(gap)] * (check_count("arms", arms, least=2) - 1) if isinstance(gap, int | float) else list(gap)
     return (best, *(max(0.0, best - check_positive("gap", each)) for each in gaps)), None
 

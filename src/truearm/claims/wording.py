@@ -710,7 +710,10 @@ def alarm(one: Alarm, problem: Problem) -> str:
     some = f"{count(one.found)} of {count(one.n)} readings of {arm} ({percent(one.found / max(1, one.n))})"
     declared = _declaration(problem)
     said = {
-        "dependence": f"{f'The readings of {arm} depend' if one.arm else 'Readings depend'} on when they were "
+        "dependence": "How far arms are apart depends on when they were measured: what one of them does by itself "
+        "lasts for several rounds. Leave more time between rounds, or start every arm anew in each."
+        if problem.rounds
+        else f"{f'The readings of {arm} depend' if one.arm else 'Readings depend'} on when they were "
         f"taken: conditions drift, come and go, or readings repeat. {_REMEDIES[one.detail == SIDE_BY_SIDE]}",
         "missing": f"{some} are missing, more than chance explains when {declared}: "
         + (
