@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.evidence.cuts import Term, fisher_sum, fixed_term, mixture_term
+from truearm.evidence.grid import common_cuts
 from truearm.evidence.judge import Judge, QuantileJudge
 from truearm.evidence.sample import Sample
 
 Floats = NDArray[np.float64]
 
 _CUTS = 48  # quantiles of all readings at which pairs are tried: 24 let a tenth more pairs through
-_READINGS = 1 << 16  # of all arms, evenly picked, from which the cuts are taken
 _ROUNDING = 1e-9  # sums of the same numbers in another order differ by less
 
 
@@ -123,11 +123,7 @@ def screened(judge: Judge, ranking: Sequence[int]) -> Accusers:
 
 
 def _common(samples: Sequence[Sample]) -> Floats:
-    """Return cuts spread over the readings of all arms."""
-    total = sum(sample.size for sample in samples)
-    picked = [sample.values[:: max(1, total // _READINGS)] for sample in samples if sample.size]
-    finite = np.sort(np.concatenate([np.empty(0), *picked]))
-    finite = finite[np.isfinite(finite)]
-    if not finite.size:
-        return np.zeros(1)
-    return np.unique(finite[np.linspace(0, finite.size - 1, _CUTS).astype(np.intp)])
+    """Return finite cuts spread over the readings of all arms."""
+    cuts = common_cuts(samples, _CUTS)
+    finite = cuts[np.isfinite(cuts)]
+    return finite if finite.size else np.zeros(1)
