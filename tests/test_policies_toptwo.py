@@ -95,3 +95,23 @@ def test_a_tolerable_end_rests_on_the_leaders_whole_sample_alone():
         worse = shifted(judge.samples[judged], problem.tolerance, problem.sign)
         alone = pair(judge.samples[judge.leader], worse, judge.levels).log_value
         assert judge.within(judged).log_value == pytest.approx(alone + np.log(0.5 / 2))
+
+
+def test_an_arm_unlucky_at_first_is_not_starved_by_equal_ones():
+    """Between equal arms the evidence falls like minus log n: that must not pay for the log n of the score.
+
+    With a prior of smaller concentrations runs of 10^6 pulls were seen in which the best arm had 49.
+    """
+    rng, n = np.random.default_rng(1), 100_000
+    policy, problem = TopTwo(), Problem(arms=("A", "B", "C"), contamination=None)
+    tapes = {"A": np.repeat([2.0, -2.0], [6, 42]), "B": rng.normal(size=n), "C": rng.normal(size=n)}
+    tapes |= {arm: tapes[arm] - np.median(tapes[arm]) for arm in "BC"}
+    state = policy.start(problem)
+    for first, last in ((0, 16), (16, n)):
+        told = {arm: Told(np.arange(first, min(last, t.size)), t[first:last]) for arm, t in tapes.items()}
+        state = policy.tell(state, told, {arm: min(last, t.size) for arm, t in tapes.items()})
+    against, leader = policy.standing(state).against, policy.standing(state).leader
+    fighter = "C" if leader == "B" else "B"
+    assert against["A"] + np.log(48) > against[fighter] + np.log(n), "the plain score would take the fighter"
+    assert against["A"] < state.judge.log_threshold, "it is not rejected, so it must be heard again"
+    assert "A" in policy.ask(state)

@@ -74,6 +74,27 @@ def log_mixture(successes: ArrayLike, n: ArrayLike, p0: float, prior: Prior = DE
     return total - s * math.log(p0) - failures * math.log1p(-p0)  # audit 2.C
 
 
+@lru_cache(maxsize=4096)
+def log_mixture_once(successes: float, n: float, p0: float, prior: Prior = DEFAULT_PRIOR) -> float:
+    """Return log M_n(s; p0) of one count; who asks again for the same is answered from memory.
+
+    Examples
+    --------
+    >>> log_mixture_once(5, 20, 0.5) == float(log_mixture(5, 20, 0.5))
+    True
+    """
+    if p0 <= 0:
+        return 0.0
+    failures = n - successes
+    parts = []
+    for a, b, constant in zip(*_components(p0, prior), strict=True):
+        mass = betainc(a + successes, b + failures, p0)
+        if mass < _TINY:
+            return float(log_mixture(successes, n, p0, prior))
+        parts.append(betaln(a + successes, b + failures) + np.log(mass) + constant)
+    return float(reduce(np.logaddexp, parts) - successes * math.log(p0) - failures * math.log1p(-p0))
+
+
 @lru_cache(maxsize=512)
 def _components(p0: float, prior: Prior) -> tuple[Floats, Floats, Floats]:
     """Return a, b and log(weight / (B(a,b) I_p0(a,b))) of the beta components."""

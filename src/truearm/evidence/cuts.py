@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, lambertw
 
-from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
+from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture, log_mixture_once
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
 
@@ -457,18 +457,6 @@ def pooled(
     return _least(_Cuts(_lifted(judged, lift), rivals, levels, mixture_term(prior)), guess, enough)
 
 
-def _gone(legs: Sequence[Leg], cut: float, level: float, term: Term) -> float:
-    """Return what legs that are over say at a cut, each computed once."""
-    books = [(leg, (cut, level, leg.closed), leg.known) for leg in legs if leg.known is not None]
-    if new := [entry for entry in books if entry[1] not in entry[2]]:
-        parts = [(part, leg.closed) for leg, _, _ in new for part in (leg.end, leg.start)]
-        counts = np.array([int(part.below(cut, closed=closed)) for part, closed in parts], dtype=np.float64)
-        logs = term(counts, np.array([part.n for part, _ in parts]), level).tolist()
-        for (_, key, known), end, start in zip(new, logs[::2], logs[1::2], strict=True):
-            known[key] = end - start
-    return sum(known[key] for _, key, known in books)
-
-
 def pooled_at(
     judged: Sample, rivals: Portfolio, levels: Levels, *, cut: float, prior: Prior = DEFAULT_PRIOR
 ) -> float:
@@ -480,12 +468,28 @@ def pooled_at(
     >>> round(pooled_at(b, portfolio(2, Stake(a), ()), Levels(0.5, 0.5), cut=30.0), 3)
     6.591
     """
-    term, gone = mixture_term(prior), [leg for leg in rivals.legs if leg.known is not None]
-    if gone:
-        rivals = rivals._replace(
-            legs=tuple(leg for leg in rivals.legs if leg.known is None),
-            log_legs=rivals.log_legs + _gone(gone, cut, levels.low, term),
-        )
-    cuts = _Cuts(judged, rivals, levels, term)
-    sides = cuts.at(np.array([cut]))
-    return float(cuts.bounded(sides, sides)[0])
+    whole, log_whole, legs, log_legs = rivals
+    own = log_mixture_once(int(judged.above(cut)), judged.n, levels.high, prior)
+    bet = -math.inf if whole is None else log_whole + _said(whole.sample, whole.closed, cut, levels.low, prior)
+    if not legs and log_legs == -math.inf:
+        return own + bet
+    followed = log_legs + sum(_leg_at(leg, cut, levels.low, prior) for leg in legs)
+    return own + float(np.logaddexp(followed, bet))  # evidence T5
+
+
+def _leg_at(leg: Leg, cut: float, level: float, prior: Prior) -> float:
+    """Return what a leg says at a cut; one that is over knows it once it was asked."""
+    known, key = leg.known, (cut, level, leg.closed)
+    if known is not None and key in known:
+        return known[key]
+    start = log_mixture_once(  # what is out hurts nowhere: T5
+        int(leg.start.below(cut, closed=leg.closed)) - leg.start.pending, leg.start.n, level, prior
+    )
+    value = _said(leg.end, leg.closed, cut, level, prior) - start
+    if known is not None:
+        known[key] = value
+    return value
+
+
+def _said(sample: Sample, closed: bool, cut: float, level: float, prior: Prior) -> float:
+    return log_mixture_once(int(sample.below(cut, closed=closed)), sample.n, level, prior)

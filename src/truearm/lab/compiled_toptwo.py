@@ -587,16 +587,22 @@ def point(edges: Ints, layer: int, left: int, right: int, i: int) -> int:
 
 @compiled
 def challenger(desk: Desk) -> int:
-    """Return the rival of least evidence plus log of its pulls, the first of equal ones; -1 when none is left."""
+    """Return the rival of least score, the first of equal ones; -1 when none is left."""
     least_score = math.inf
     for i in range(desk.ints.shape[1]):
         if desk.ints[ALIVE, i] and i != desk.run[LEADER]:
-            least_score = min(least_score, desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i]))
+            least_score = min(least_score, score(desk, i))
     for i in range(desk.ints.shape[1]):
         rival = desk.ints[ALIVE, i] and i != desk.run[LEADER]
-        if rival and desk.reals[EVIDENCE, i] + math.log(desk.ints[N, i]) <= least_score + TIE:
+        if rival and score(desk, i) <= least_score + TIE:
             return i
     return -1
+
+
+@compiled
+def score(desk: Desk, i: int) -> float:
+    """Return the evidence against a rival plus the log of its pulls; what speaks for it does not count."""
+    return max(desk.reals[EVIDENCE, i], 0.0) + math.log(desk.ints[N, i])
 
 
 @compiled

@@ -280,8 +280,8 @@ def _tested(state: State, *, everyone: bool) -> tuple[State, int | None]:
     for i in sorted(seen):
         state = _looked(state, i)
     logs = {i: math.log(n) for i, n in sizes.items()}
-    while scores := {i: state.log_evidence[i] + logs[i] for i in state.alive if i != leader}:
-        least = min(scores.values())  # evidence section 4
+    while scores := {i: max(state.log_evidence[i], 0.0) + logs[i] for i in state.alive if i != leader}:
+        least = min(scores.values())  # evidence section 4: who is doubted least for the pulls it had
         challenger = next(i for i, score in scores.items() if score <= least + TIE)
         if challenger in seen:
             return state, challenger
