@@ -463,8 +463,10 @@ class Study:
         """
         return iter(self._log)
 
-    def log_to(self, append: Callable[[list[Event]], object]) -> None:
+    def log_to(self, append: Callable[[list[Event]], object] | None) -> None:
         """Have every event from now on appended before it is believed, and pulls before they are handed out.
+
+        With None events are appended nowhere from now on.
 
         An append that raises leaves a tell or a release undone. The pulls of an ask that could not be logged stay
         out, and are appended before the next event.

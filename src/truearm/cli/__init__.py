@@ -22,6 +22,7 @@ _VERBS = {
     "status": "studies",
     "report": "studies",
     "verify": "verify",
+    "serve": "serve",
 }
 
 

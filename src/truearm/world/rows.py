@@ -1,7 +1,7 @@
 """Events as the text a table keeps, and back, for every database a log may lie in; no database is touched here.
 
-Values are text because SQLite has no NaN and no negative zero. Text has no NUL, because PostgreSQL has no place for
-it, and no half characters, because no file has.
+Values are text because SQLite has no NaN and no negative zero. Text has no NUL, because PostgreSQL has no place
+for it, and no half characters, because no file has.
 """
 
 import json
