@@ -23,6 +23,7 @@ _VERBS = {
     "report": "studies",
     "verify": "verify",
     "serve": "serve",
+    "work": "work",
 }
 
 

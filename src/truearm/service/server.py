@@ -83,7 +83,18 @@ class _Server(uvicorn.Server):
 
 
 def serve(settings: Settings, listening: socket.socket | None = None) -> None:
-    """Serve until a signal ends it; `listening` is a socket that is bound already."""
+    """Serve until a signal ends it; `listening` is a socket that is bound already.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     serve(Settings(database=f"{folder}/studies.db", host="0.0.0.0"))
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: host '0.0.0.0' can be reached from other machines, and this database has no
+    token; ...
+    """
     service = Service(settings)
     try:
         check_open(settings.host, tokens=len(service.tokens))

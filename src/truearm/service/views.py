@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
+from msgspec import Raw
 
 from truearm.errors import InvalidArgument
 from truearm.report.export import cell, document
 from truearm.service import wire
 from truearm.service.database import Row
 from truearm.service.hosting import GIVEN, Hosted
-from truearm.world.rows import parsed
 
 _COLUMNS = ("ticket", "arm", "draw", "value", "worker", "at")
 
@@ -29,9 +29,9 @@ def state(hosted: Hosted) -> wire.State:
     ...     host = Host(Database(f"{folder}/studies.db"))
     ...     _ = host.create(wire.NewStudy(arms=["A", "B"], id="taste"))
     ...     with host.looking("taste") as hosted:
-    ...         state(hosted).candidates, summary(hosted).leader
+    ...         state(hosted).candidates
     ...     host.close()
-    (['A', 'B'], None)
+    ['A', 'B']
     """
     study, standing = hosted.study, hosted.study.standing
     result = hosted.result() if _is_known(hosted) else None
@@ -85,7 +85,21 @@ def _finite(value: float | None) -> float | None:
 
 
 def summary(hosted: Hosted) -> wire.Summary:
-    """Return the line of a study in a list; `state` has an example."""
+    """Return the line of a study in a list.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truearm.service.database import Database
+    >>> from truearm.service.hosting import Host
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     host = Host(Database(f"{folder}/studies.db"))
+    ...     _ = host.create(wire.NewStudy(arms=["A", "B"], id="taste", title="Which tastes better?"))
+    ...     with host.looking("taste") as hosted:
+    ...         summary(hosted).title
+    ...     host.close()
+    'Which tastes better?'
+    """
     study, standing = hosted.study, hosted.study.standing
     result = hosted.result() if _is_known(hosted) else None
     return wire.Summary(
@@ -110,7 +124,7 @@ def logged(row: Row) -> wire.Logged:
     >>> logged(Row(1, "stopped", None, None, None, None, None, b"\xff", None, 0.0)).digest
     'ff'
     """
-    notes: dict[str, Any] | None = None if row.notes is None else parsed(row.notes)
+    notes = None if row.notes is None else Raw(row.notes.encode())  # word for word, for the digest
     return wire.Logged(*row[:6], notes, row.digest.hex(), *row[8:])
 
 

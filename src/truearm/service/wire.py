@@ -5,7 +5,7 @@ A reading is a number, or "nan", "inf" or "-inf", or null for one that is missin
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]*$", min_length=1, max_length=64)]
@@ -200,7 +200,7 @@ class Logged(Struct, frozen=True):
     arm: str | None
     draw: int | None
     value: str | None
-    notes: dict[str, Any] | None
+    notes: Raw | None
     digest: str
     worker: str | None
     at: float
