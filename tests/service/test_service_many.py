@@ -150,6 +150,7 @@ def test_a_log_that_was_changed_is_refused(tmp_path):
         connection.execute("UPDATE event SET value = '2.0' WHERE position = 4")
         connection.execute("DELETE FROM snapshot")
     connection.close()
-    with Server(tmp_path / "s.db") as server, Client(server.url, "changed", patience=0.01) as study:
+    with Server(tmp_path / "s.db") as server:
+        study = Client(server.url, "changed", patience=0.01)
         with pytest.raises(ServiceError, match="event 4 of study 'changed' was changed"):
             study.ask()

@@ -62,7 +62,7 @@ class Service:
         self.settings = settings
         self.database = Database(settings.database)
         self.host = Host(self.database, settings.limits)
-        self.tokens = Tokens(self.database)
+        self.tokens = Tokens(self.database, needed=not is_loopback(settings.host))
         self.followers = Followers(self.host)
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="truearm")
         self._rates: dict[str, tuple[float, float]] = {}
