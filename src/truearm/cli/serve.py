@@ -29,6 +29,13 @@ def _option(name: str, variable: str, **more: Any) -> Callable[[Any], Any]:  # n
 @_option("--max-arms", "MAX_ARMS", type=click.IntRange(1), default=500, help="Arms of one study.")
 @_option("--max-studies", "MAX_STUDIES", type=click.IntRange(1), default=10_000, help="Studies in all.")
 @_option("--rate", "RATE", type=click.FloatRange(1), default=200, help="Requests a second of one client.")
+@_option(
+    "--patience",
+    "PATIENCE",
+    type=click.FloatRange(0, min_open=True),
+    default=10,
+    help="Seconds in which a request must have come.",
+)
 @click.option("--new-token", metavar="ROLE[:STUDY]", help="Print a new token (viewer, worker, admin) and end.")
 @click.option("--remove-token", metavar="NAME", help="Make a token worthless and end.")
 @click.option("--tokens", is_flag=True, help="List the names and roles of tokens and end.")
@@ -77,5 +84,6 @@ def serve_command(
             arms=most["max_arms"],
             studies=most["max_studies"],
             rate=most["rate"],
+            patience=most["patience"],
         )
         serve(Settings(database=database, host=host, port=port, limits=limits))

@@ -32,6 +32,7 @@ from truearm.service.tokens import OPEN, Grant, Tokens
 
 LOG = logging.getLogger("truearm.service")
 _THREADS = 8
+_HEAD = 16_384  # bytes
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -95,12 +96,19 @@ class Service:
         return asyncio.get_running_loop().run_in_executor(self._pool, work, *values)
 
     async def _answer(self, route: Route, request: Request) -> Response:
+        self.check_head(request)
         study = request.path_params.get("study", "")
         grant = await self.allowed(request, route.role, study or None)
         body = await self._body(request, route)
         call = Call(self.host, grant, study, body, dict(request.query_params), dict(request.headers))
         response: Response = await self.in_thread(route.answer, call)
         return response
+
+    def check_head(self, request: Request) -> None:
+        """Refuse a head that is too large: it is kept in memory whole."""
+        if sum(len(name) + len(value) for name, value in request.headers.raw) > _HEAD:
+            detail = f"the head of a request may have {_HEAD} bytes at most; send fewer or shorter headers"
+            raise Refused(Problem(431, "Head too large", detail), {"Connection": "close"})
 
     async def allowed(self, request: Request, role: str | None, study: str | None) -> Grant:
         """Return what a request may do, or refuse it."""

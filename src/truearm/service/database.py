@@ -285,6 +285,7 @@ class Database:
             raise
 
     def _prepare_file(self, connection: Connection) -> None:
+        _check_ours(connection, self.url)  # before anything is written
         deadline = time.monotonic() + self._patience
         while True:  # this one statement does not wait for other connections by itself
             try:
@@ -298,7 +299,6 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 if not connection.execute("PRAGMA user_version").fetchone()[0]:
-                    _check_empty(connection, self.url)
                     for statement in (*_TABLES, *_GROWS["sqlite"]):
                         connection.execute(statement.format(bytes="BLOB", rowless=" WITHOUT ROWID"))
                     connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -349,8 +349,9 @@ class Transaction:
             cursor.executemany(self._database._sql(_INSERT), values)
 
 
-def _check_empty(connection: Connection, path: str) -> None:
-    if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+def _check_ours(connection: Connection, path: str) -> None:
+    begun = connection.execute("PRAGMA user_version").fetchone()[0]
+    if not begun and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         msg = f"database {path!r} is no database of truearm serve, and was left as it is; choose another file"
         raise InvalidArgument(msg)
 

@@ -485,19 +485,19 @@ def _keyed(last: Row, key: str) -> Row:
 
 
 def _snapshot(hosted: Hosted) -> bytes:
-    import msgspec
-
     holders = [[ticket, *held] for ticket, held in hosted.holders.items()]
-    return msgspec.msgpack.encode([hosted.digest, snapshot.to_bytes(hosted.study), holders, hosted.given])
+    return snapshot.sealed([hosted.digest, snapshot.to_bytes(hosted.study), holders, hosted.given])
 
 
 def _restore(hosted: Hosted, row: Row, body: bytes) -> None:
-    import msgspec
-
-    digest, study, holders, given = msgspec.msgpack.decode(body)
-    if digest != row.digest:
-        return  # of another log, such as one restored from a back-up
-    restored = snapshot.from_bytes(study)
+    """Take a snapshot if it is whole and of this log; else the log is replayed from its beginning."""
+    try:
+        digest, study, holders, given = snapshot.opened(body)
+        if digest != row.digest:
+            return  # of another log, such as one restored from a back-up
+        restored = snapshot.from_bytes(study)
+    except ProtocolError:
+        return
     if restored.definition != Study.replay(hosted.definition, ()).definition:
         return
     hosted.study, hosted.given = restored, given

@@ -80,7 +80,7 @@ def _found(body: bytes, field: str) -> Any:  # noqa: ANN401 - whatever was sent
         value = msgspec.json.decode(body)
         for step in re.findall(r"\[(\d+)\]|([^.\[\]]+)", field):
             value = value[int(step[0])] if step[0] else value[step[1]]
-    except (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError):
+    except (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError, RecursionError):
         return None
     text = msgspec.json.encode(value)
     return value if len(text) <= 200 else None

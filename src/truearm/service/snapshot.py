@@ -7,6 +7,7 @@ have. A snapshot is a cache. It is used if it was taken at a digest that the log
 from array import array
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from hashlib import sha256
 from importlib import import_module
 from typing import Any
 
@@ -53,6 +54,35 @@ def from_bytes(body: bytes) -> Study:
         msg = "the snapshot cannot be read: it holds no study"
         raise ProtocolError(msg)
     return study
+
+
+def sealed(parts: list[Any]) -> bytes:
+    """Return plain parts as bytes that begin with their digest.
+
+    Examples
+    --------
+    >>> opened(sealed([b"x", 1]))
+    [b'x', 1]
+    """
+    body = msgspec.msgpack.encode(parts)
+    return sha256(body).digest() + body
+
+
+def opened(body: bytes) -> list[Any]:
+    """Return the parts of what `sealed` made, if no byte of it was changed.
+
+    Examples
+    --------
+    >>> opened(sealed([b"x", 1])[:-1] + b"2")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.ProtocolError: the snapshot cannot be read: it was damaged
+    """
+    if sha256(body[32:]).digest() != body[:32]:
+        msg = "the snapshot cannot be read: it was damaged"
+        raise ProtocolError(msg)
+    parts: list[Any] = msgspec.msgpack.decode(memoryview(body)[32:])
+    return parts
 
 
 def _packed(value: Any) -> Any:  # noqa: ANN401, PLR0911 - one line for each kind
