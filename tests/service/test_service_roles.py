@@ -21,6 +21,7 @@ BODIES = {
     "release": {"tickets": [0]},
     "readings": {"key": "k", "readings": [{"arm": "A", "value": 1}]},
     "stop": None,
+    "/estimate": {"arms": 2, "gap": 0.5},
 }
 NEEDED = {  # as the service promises it, not as the code has it
     ("POST", "/studies"): "admin",
@@ -36,6 +37,8 @@ NEEDED = {  # as the service promises it, not as the code has it
     ("GET", "/studies/{study}/readings.parquet"): "viewer",
     ("GET", "/studies/{study}/report"): "viewer",
     ("GET", "/studies/{study}/events"): "viewer",
+    ("GET", "/studies/{study}/live"): "viewer",
+    ("POST", "/estimate"): "viewer",
     ("GET", "/healthz"): None,
     ("GET", "/openapi.json"): None,
 }
@@ -84,6 +87,8 @@ def expected(bearer, method, path):
         return False
     if path == "/studies":
         return method == "GET" or not study
+    if path == "/estimate":
+        return True
     return study in ("", "mine")
 
 

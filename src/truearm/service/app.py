@@ -21,7 +21,7 @@ from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from truearm.errors import TruearmError
-from truearm.service import openapi, problems
+from truearm.service import openapi, pages, problems
 from truearm.service.database import Database
 from truearm.service.hosting import Host
 from truearm.service.problems import Problem, Refused
@@ -73,13 +73,14 @@ class Service:
         self._pool.shutdown()
         self.host.close()
 
-    def app(self, *more: Path) -> Starlette:
-        """Return the application; pages may be added to it."""
+    def app(self) -> Starlette:
+        """Return the application."""
         routes = [Path(r.path, partial(self._answer, r), methods=[r.method]) for r in ROUTES]
         routes.append(Path("/studies/{study}/events", self._events, methods=["GET"]))
         routes.append(Path("/openapi.json", self._schema, methods=["GET"]))
+        routes += pages.routes()
         app = Starlette(
-            routes=[*routes, *more],
+            routes=routes,
             lifespan=self._lifespan,
             exception_handlers={HTTPException: _refused, TruearmError: _failed, Exception: _broken},
         )
@@ -125,7 +126,7 @@ class Service:
             self._check_host(request)
         self._check_rate(grant, request)
         request.state.grant = grant
-        listing = role == "viewer" and study is None
+        listing = role == "viewer" and study is None  # and what is of no study
         if not grant.allows(role, grant.study if listing else study):
             where = "all studies" if grant.study is None else f"study {grant.study!r}"
             detail = f"this needs the role {role}, and the token is for {grant.role} of {where}; use another token"

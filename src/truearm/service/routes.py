@@ -167,6 +167,26 @@ def _report(call: Call) -> Response:
     return Response(text, media_type="text/html", headers={"Content-Security-Policy": _policy(text)})
 
 
+def _live(call: Call) -> Response:
+    with call.host.looking(call.study) as hosted:
+        return _json(views.live(hosted))
+
+
+def _estimate(call: Call) -> Response:
+    from truearm.planning import plan
+
+    asked: wire.Estimating = call.body
+    found = plan(
+        arms=asked.arms,
+        gap=asked.gap,
+        share=asked.share,
+        contamination=asked.contamination,
+        delta=asked.delta,
+    ).clean
+    pulls = math.ceil(found.expected) if found.decidable else None
+    return _json(wire.Estimate(pulls, found.largest_eps))
+
+
 def _policy(page: str) -> str:
     digests = [hashlib.sha256(found.encode()).digest() for found in _SCRIPT.findall(page)]
     scripts = " ".join(f"'sha256-{b64encode(digest).decode()}'" for digest in digests)
@@ -201,5 +221,7 @@ ROUTES = (
     Route("GET", f"{_ONE}/readings.csv", "viewer", _csv, None, "text/csv"),
     Route("GET", f"{_ONE}/readings.parquet", "viewer", _parquet, None, "application/vnd.apache.parquet"),
     Route("GET", f"{_ONE}/report", "viewer", _report, None, "text/html"),
+    Route("GET", f"{_ONE}/live", "viewer", _live, None, wire.Live),
+    Route("POST", "/estimate", "viewer", _estimate, wire.Estimating, wire.Estimate),
     Route("GET", "/healthz", None, _health, None, wire.Health),
 )

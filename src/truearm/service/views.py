@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from msgspec import Raw
 
+from truearm.claims.wording import name_of
 from truearm.errors import InvalidArgument
 from truearm.report.export import cell, document
+from truearm.report.html import parts
 from truearm.service import wire
 from truearm.service.database import Row
 from truearm.service.hosting import GIVEN, Hosted
@@ -63,6 +65,46 @@ def state(hosted: Hosted) -> wire.State:
             wire.Out(pull.ticket, pull.arm, *hosted.holders.get(pull.ticket, (None, None))) for pull in study.out
         ],
         result=None if result is None else document(result, {}),
+    )
+
+
+def live(hosted: Hosted) -> wire.Live:
+    """Return what the page of a study shows; of one that goes on, as if it were stopped here.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truearm.service.database import Database
+    >>> from truearm.service.hosting import Host
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     host = Host(Database(f"{folder}/studies.db"))
+    ...     _ = host.create(wire.NewStudy(arms=["A", "B"], id="taste"))
+    ...     with host.looking("taste") as hosted:
+    ...         live(hosted).answer
+    ...     host.close()
+    'No reading yet'
+    """
+    study, tapes = hosted.study, hosted.given if hosted.passive else hosted.study.readings
+    out = [wire.Out(pull.ticket, pull.arm, *hosted.holders.get(pull.ticket, (None, None))) for pull in study.out]
+    pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
+    if not pulls or (hosted.passive and not _is_known(hosted)):
+        answer = "Some arms have no reading yet" if pulls else "No reading yet"
+        return wire.Live(hosted.position, study.done, hosted.title, answer, "", pulls, out, "", {})
+    found = parts(hosted.result(), tapes)
+    # a page of the service allows no style in its text: its script puts these where they belong
+    sections = found.sections.replace(' style="', ' data-style="')
+    done = study.done or hosted.passive
+    answer = found.title if done else _so_far(hosted)
+    summary = found.summary if done else ""
+    return wire.Live(hosted.position, done, hosted.title, answer, summary, pulls, out, sections, found.picture)
+
+
+def _so_far(hosted: Hosted) -> str:
+    leader, left = hosted.study.standing.leader, len(hosted.study.standing.alive)
+    if leader is None:
+        return "No reading yet"
+    return (
+        f"{name_of(leader)} leads; {left - 1} of {len(hosted.study.problem.arms) - 1} others may still be better"
     )
 
 

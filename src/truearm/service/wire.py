@@ -214,6 +214,40 @@ class Log(Struct, frozen=True):
     next: int | None
 
 
+class Live(Struct, frozen=True):
+    """A study as its page shows it: words, sections as HTML without a script or a style of their own."""
+
+    position: int
+    done: bool
+    title: str
+    answer: str
+    """What is known now, in a few words."""
+    summary: str
+    pulls: int
+    out: list[Out]
+    sections: str
+    picture: dict[str, Any]
+
+
+class Estimating(Struct, frozen=True, forbid_unknown_fields=True):
+    """A study that is thought of: how far apart its arms may be, in units of their spread or in shares."""
+
+    arms: Annotated[int, Meta(ge=2, le=500)]
+    gap: Annotated[float, Meta(ge=1e-6, le=1e6)]
+    share: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    """Share of the best arm, if arms are compared by shares; the gap is then in shares too."""
+    contamination: Annotated[float, Meta(ge=0, lt=0.5)] = 0.05
+    delta: Annotated[float, Meta(gt=0, lt=1)] = 0.05
+
+
+class Estimate(Struct, frozen=True):
+    """How many readings it may take; none if no number is enough."""
+
+    pulls: int | None
+    largest_eps: float
+    """Share of bad readings from which on no number of them decides."""
+
+
 class Health(Struct, frozen=True):
     """That the server answers and its database too."""
 
