@@ -266,3 +266,9 @@ def test_a_pilot_gives_the_shares_to_plan_with():
     assert found.shares == pytest.approx((0.6, 0.3))
     with pytest.raises(InvalidArgument, match=r"share=0\.6"):
         plan(at_least=1)
+
+
+@pytest.mark.parametrize("gap", [5e-324, 1e-300, 1e-160])
+def test_a_gap_nobody_can_find_is_an_answer(gap):
+    """An `OverflowError` it was."""
+    assert "cannot be told apart" in str(plan(arms=2, gap=gap, contamination=0.0))

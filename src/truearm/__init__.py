@@ -36,6 +36,7 @@ from truearm.study import Study
 __version__ = "0.1.0"
 
 _LATER = {
+    "Client": "truearm.service.client",
     "lab": "truearm.lab",
     "analyze": "truearm.analysis",
     "plan": "truearm.planning",
@@ -59,6 +60,7 @@ __all__ = [
     "ArmFailed",
     "Audit",
     "Certificate",
+    "Client",
     "Contamination",
     "Interval",
     "InvalidArgument",

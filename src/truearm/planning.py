@@ -7,6 +7,7 @@ is a formula in the characteristic time whose constants were fitted to simulatio
 """
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR
@@ -348,8 +349,9 @@ class _Supposed(NamedTuple):
     def spread(self, factor: float, level: float) -> "_Supposed":
         """Return the same with all gaps multiplied."""
         at = self.best.ppf_left(level)
-        moved = tuple(law.affine(1.0, (1 - factor) * (at - law.ppf_left(level))) for law in self.rivals)
-        return self._replace(rivals=moved)
+        kinds = {id(law): law for law in self.rivals}
+        moved = {key: law.affine(1.0, (1 - factor) * (at - law.ppf_left(level))) for key, law in kinds.items()}
+        return self._replace(rivals=tuple(moved[id(law)] for law in self.rivals))
 
 
 class _Setting(NamedTuple):
@@ -380,7 +382,8 @@ def _from_family(arms: int, gap: float | Sequence[float], family: Any, goal: str
         raise InvalidArgument(msg)
     name, law = _named(family)
     law = law if goal == "max" else law.affine(-1.0)
-    return _Supposed(law, tuple(law.affine(1.0, -g) for g in gaps), name)
+    behind = {g: law.affine(1.0, -g) for g in gaps}
+    return _Supposed(law, tuple(behind[g] for g in gaps), name)
 
 
 def _named(family: Any) -> tuple[str, Law]:  # noqa: ANN401
@@ -535,9 +538,12 @@ def _limit(setting: _Setting, levels: Levels, *, attacked: bool) -> Limit:
     c, supposed = setting.contamination, setting.supposed
     eps, malicious = (c.eps if attacked else 0.0), c.adversary is Adversary.MALICIOUS
     best = _Seen(supposed.best, eps, malicious)
-    shifted = [law.affine(1.0, -setting.tolerance.amount) for law in supposed.rivals]
+    kinds = {id(law): law for law in supposed.rivals}  # equal rivals are one law, and looked at once
+    places = list(kinds)
+    kind_of = [places.index(id(law)) for law in supposed.rivals]
+    shifted = [law.affine(1.0, -setting.tolerance.amount) for law in kinds.values()]
     rivals = [_Seen(law, eps, malicious) for law in shifted]
-    never = Limit(math.inf, (math.nan,) * (1 + len(rivals)), 0)
+    never = Limit(math.inf, (math.nan,) * (1 + len(supposed.rivals)), 0)
     spans = [_span(best, rival, levels) for rival in rivals]
     if setting.tied or any(span is None for span in spans):
         return never
@@ -548,8 +554,8 @@ def _limit(setting: _Setting, levels: Levels, *, attacked: bool) -> Limit:
         theirs = np.concatenate([rivals[rival].above(x, closed=True), rivals[rival].above(x, closed=False)])
         return cost(own, levels.low), cost(theirs, levels.high)
 
-    time, ratios = solved(costs, cuts)
-    weights = np.append(1.0, ratios)
+    time, ratios = solved(costs, cuts, np.bincount(kind_of).tolist())
+    weights = np.append(1.0, ratios[kind_of])
     return Limit(time, tuple((weights / weights.sum()).tolist()), 0)
 
 
@@ -577,7 +583,8 @@ def _cuts(best: Law, rival: Law, low: float, high: float) -> Floats:
 
 def _largest_eps(setting: _Setting, *, attacked: bool, promised: bool) -> float:
     """Return the contamination from which on the order can be hidden, by bisection."""
-    shifted = [law.affine(1.0, -setting.tolerance.amount) for law in setting.supposed.rivals]
+    kinds = {id(law): law for law in setting.supposed.rivals}
+    shifted = [law.affine(1.0, -setting.tolerance.amount) for law in kinds.values()]
     malicious = setting.contamination.adversary is Adversary.MALICIOUS
 
     def decidable(eps: float) -> bool:
@@ -634,7 +641,7 @@ def _at_reach(setting: _Setting, gaps: Sequence[float], reach: float) -> _Papers
     shift = bounds.bias(c.eps, B, m2, c.adversary)
     effective = min(gaps) - 2 * shift  # the paper's gap, section 3
     wanted = max(effective, amount)
-    if wanted <= 0:
+    if wanted < sys.float_info.min:
         return _NOTHING
     promise = {"eps": c.eps, "B": B, "m2": m2, "reach": reach, "adversary": c.adversary}
     # a rival with a negative effective gap can eliminate the best arm, and those left are then not bounded

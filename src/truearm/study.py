@@ -280,6 +280,11 @@ class Study:
         return self.problem.rounds and (self._out > 0 or len(self._order) % max(1, self._sides) > 0)
 
     @property
+    def round_left(self) -> int:
+        """How many pulls of a round that has begun are not handed out yet."""
+        return len(self._order) % max(1, self._sides) if self.problem.rounds else 0
+
+    @property
     def out(self) -> list[Pull]:
         """The pulls that are out, in order of issue."""
         log = self._log
@@ -458,8 +463,10 @@ class Study:
         """
         return iter(self._log)
 
-    def log_to(self, append: Callable[[list[Event]], object]) -> None:
+    def log_to(self, append: Callable[[list[Event]], object] | None) -> None:
         """Have every event from now on appended before it is believed, and pulls before they are handed out.
+
+        With None events are appended nowhere from now on.
 
         An append that raises leaves a tell or a release undone. The pulls of an ask that could not be logged stay
         out, and are appended before the next event.
@@ -548,13 +555,26 @@ class Study:
             max_pulls=definition["max_pulls"],
             seed=definition["seed"],
         )
+        study.follow(events)
+        return study
+
+    def follow(self, events: Iterable[Event]) -> None:
+        """Repeat what happened to this study elsewhere, such as in another process that shares its log.
+
+        Examples
+        --------
+        >>> here, there = Study(["A", "B"]), Study(["A", "B"])
+        >>> there.tell(there.ask(1)[0], 2.5)
+        >>> here.follow(there.events())
+        >>> here.readings
+        {'A': [2.5], 'B': []}
+        """
         for (kind, counted), run in groupby(events, key=_kind):
             if kind is Issued:  # asks in a row are one
-                study._hand_out_again(list(run), counted=counted)
+                self._hand_out_again(list(run), counted=counted)
             else:
                 for event in run:
-                    study._repeat(event)
-        return study
+                    self._repeat(event)
 
     @classmethod
     def retraced(

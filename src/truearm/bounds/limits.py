@@ -198,13 +198,15 @@ class _Table(NamedTuple):
         return _Table(*(np.concatenate(columns, axis=1) for columns in zip(self, more, strict=True)))
 
 
-def solved(costs: Costs, cuts: Sequence[Array]) -> tuple[float, Array]:
+def solved(costs: Costs, cuts: Sequence[Array], times: Sequence[int] | None = None) -> tuple[float, Array]:
     """Return T and the ratios of the rivals' shares to that of the best arm.
 
     Parameters
     ----------
     cuts
         For each rival the cuts to begin with, between those at which either cost vanishes.
+    times
+        How many rivals of each kind there are; one by default.
 
     Examples
     --------
@@ -216,13 +218,14 @@ def solved(costs: Costs, cuts: Sequence[Array]) -> tuple[float, Array]:
     """
     width = max(row.size for row in cuts)
     table = _Table.of(costs, np.stack([np.pad(row, (0, width - row.size), mode="edge") for row in cuts]))
-    found = _balanced(table)
+    many = np.ones(len(cuts)) if times is None else np.asarray(times, dtype=np.float64)
+    found = _balanced(table, many)
     for _ in range(_ROUNDS):
         near = [_around(table.cuts, side) for side in found[2]]
         if all(np.all(np.ptp(new, axis=1) <= _SETTLED * np.ptp(table.cuts, axis=1)) for new in near):
             break
         table = table.joined(_Table.of(costs, np.concatenate(near, axis=1)))
-        found = _balanced(table)
+        found = _balanced(table, many)
     return found[0], found[1]
 
 
@@ -237,7 +240,7 @@ def _around(cuts: Array, active: NDArray[np.intp]) -> Array:
     return low + (high - low) * share
 
 
-def _balanced(table: _Table) -> tuple[float, Array, list[NDArray[np.intp]]]:
+def _balanced(table: _Table, times: Array) -> tuple[float, Array, list[NDArray[np.intp]]]:
     """Return T, the ratios and the active cuts, by bisection for the cost y at which sum d_1/d_j passes 1.
 
     A rival can have two distant cuts active at that y, one just below it and one just above; both are given.
@@ -250,9 +253,9 @@ def _balanced(table: _Table) -> tuple[float, Array, list[NDArray[np.intp]]]:
 
     def below_one(y: float) -> bool:
         side = active(y)
-        return bool(np.sum(table.own[rows, side] / safe[rows, side]) < 1)
+        return bool(np.sum(times * (table.own[rows, side] / safe[rows, side])) < 1)
 
     low, high = bracket(below_one, 0.0, float(np.max(table.own)), relative=1e-15)
     below = active(low)  # the side on which no cut is forbidden
     ratios = (low - table.own[rows, below]) / safe[rows, below]
-    return float((1 + np.sum(ratios)) / low), ratios, [below, active(high)]
+    return float((1 + np.sum(times * ratios)) / low), ratios, [below, active(high)]

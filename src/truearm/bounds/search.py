@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truearm.errors import OutOfReach
+
+_ENDLESS = 1 << 500
 _COARSE = 60  # a range has fewer than 2^63 places; no float tells numbers apart that agree in 60 bits
 
 
@@ -105,15 +108,22 @@ def last_true_each(
 def first_count(holds: Callable[[int], bool]) -> int:
     """Return the first of 1, 2, 3, ... at which a condition holds that, once true, stays so.
 
-    Beyond 2^60 it is exact up to the rounding of a float.
+    Beyond 2^60 it is exact up to the rounding of a float; beyond 2^500 nobody counts, and squares overflow.
 
     Examples
     --------
     >>> first_count(lambda n: n * n >= 1000)
     32
+    >>> first_count(lambda n: False)
+    Traceback (most recent call last):
+        ...
+    truearm.errors.OutOfReach: no count up to 2^500 is enough; ask for a larger gap or a larger error
     """
     high = 1
     while not holds(high):
+        if high >= _ENDLESS:
+            msg = "no count up to 2^500 is enough; ask for a larger gap or a larger error"
+            raise OutOfReach(msg)
         high *= 2
     left = range(high // 2 + 1, high, max(1, high >> _COARSE))
     at = bisect_left(left, True, key=holds)

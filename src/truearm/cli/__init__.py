@@ -22,6 +22,8 @@ _VERBS = {
     "status": "studies",
     "report": "studies",
     "verify": "verify",
+    "serve": "serve",
+    "work": "work",
 }
 
 

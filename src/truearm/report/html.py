@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from decimal import ROUND_FLOOR
 from importlib import resources
 from string import Template
+from typing import Any, NamedTuple
 
 from truearm import __version__
 from truearm.analysis import Analysis, Contest
@@ -55,9 +56,41 @@ def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
     >>> written[:15], result_in(written) == study.result
     ('<!DOCTYPE html>', True)
     """
+    found, script = parts(result, readings, title=title), asset("script.js")
+    return Template(asset("template.html")).substitute(
+        title=text(found.title),
+        summary=text(found.summary),
+        sections=found.sections,
+        version=text(__version__),
+        style=asset("style.css"),
+        script=script,
+        script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
+        result=_embedded(result.to_dict()),
+        picture=_embedded(found.picture),
+    )
+
+
+class Parts(NamedTuple):
+    """What a page shows of a result: words, sections as HTML, and what its script moves."""
+
+    title: str
+    summary: str
+    sections: str
+    picture: dict[str, Any]
+
+
+def parts(result: Result, readings: Tapes, *, title: str | None = None) -> Parts:
+    """Return what a page shows of a result, for a page of another kind; parameters as of `page`.
+
+    Examples
+    --------
+    >>> from truearm import Study
+    >>> study = Study(["A", "B"], max_pulls=0)
+    >>> parts(study.result, study.readings).title
+    'Not decided yet'
+    """
     picture = Picture.of(result, readings)
-    script = _part("script.js")
-    parts = [
+    sections = [
         _alarms(result),
         standings.control(result),
         slider.candidates(picture),
@@ -70,16 +103,11 @@ def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
         _assumptions(result),
         _certificate(result),
     ]
-    return Template(_part("template.html")).substitute(
-        title=text(_headline(result) if title is None else title),
-        summary=text(wording.summary(result, alarms=False)),
-        sections="\n".join(filter(None, parts)),
-        version=text(__version__),
-        style=_part("style.css"),
-        script=script,
-        script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
-        result=_embedded(result.to_dict()),
-        picture=_embedded(slider.view(picture)),
+    return Parts(
+        _headline(result) if title is None else title,
+        wording.summary(result, alarms=False),
+        "\n".join(filter(None, sections)),
+        slider.view(picture),
     )
 
 
@@ -100,7 +128,14 @@ def result_in(written: str) -> Result:
     return Result.from_dict(json.loads(found[1]))
 
 
-def _part(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file of the page: its style or its script.
+
+    Examples
+    --------
+    >>> asset("style.css")[:5]
+    ':root'
+    """
     return resources.files("truearm.report").joinpath("page", name).read_text(encoding="utf-8")
 
 

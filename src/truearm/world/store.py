@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
-from truearm.events import COLUMNS, Event, from_row, padded, to_row
+from truearm.events import COLUMNS, Event
 from truearm.problem import check_positive
 from truearm.study import Study
 from truearm.world import chain
+from truearm.world.rows import as_json, from_text, linked, parsed, to_text
 
 SCHEMA = 3
 APPLICATION = 0x74724172  # "trAr" in the header of the file
@@ -140,7 +141,7 @@ class Store:
         if chain.first(text) != digest:
             msg = f"{self.path}: the definition of the study was changed after it was written; {_RESTORE}"
             raise VerificationError(msg)
-        definition = _parsed(text)
+        definition = parsed(text)
         if not isinstance(definition, dict):
             msg = f"{self.path}: the definition of a study is a dictionary, but this is {definition!r:.80}"
             raise ProtocolError(msg)
@@ -160,7 +161,7 @@ class Store:
         ProtocolError
             If the file holds a study with another definition.
         """
-        text = _json("definition", definition)
+        text = as_json("definition", definition)
         with self._lock:
             _is_log(self.path)  # a wrong file may have come since
             connection = self._connect()
@@ -184,7 +185,7 @@ class Store:
         ProtocolError
             If the log has grown or was moved, or a ticket would be handed out or told twice; nothing is written.
         """
-        rows = [_row(event) for event in events]
+        rows = [to_text(event) for event in events]
         with self._lock:
             connection = self._opened()
             if _identity(self.path) != self._file:
@@ -196,7 +197,7 @@ class Store:
                 if after is not None and last != after:
                     msg = f"another process has written to {self.path} meanwhile; begin again with what it holds"
                     raise ProtocolError(msg)
-                connection.executemany(_INSERT, _linked(rows, last, digest))
+                connection.executemany(_INSERT, linked(rows, last, digest))
                 connection.execute("COMMIT")
             except BaseException as error:
                 _roll_back(connection)
@@ -229,7 +230,7 @@ class Store:
                 if before != digest:
                     msg = f"{self.path}: event {row[0]} was changed after it was written; {_RESTORE}"
                     raise VerificationError(msg)
-                yield _entry(row), digest
+                yield Logged(row[0], from_text(row[1:])), digest
             if len(rows) < _CHUNK:
                 return
             since = rows[-1][0]
@@ -422,12 +423,6 @@ def _bytes(digest: object) -> bytes:
     return digest if isinstance(digest, bytes) else b""  # of a damaged file, which fits nothing
 
 
-def _linked(rows: list[list[Any]], last: int, digest: bytes) -> Iterator[list[Any]]:
-    for position, row in enumerate(rows, start=last + 1):
-        digest = chain.linked(digest, (position, *row))
-        yield [position, *row, digest]
-
-
 def _write_definition(connection: sqlite3.Connection, text: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -462,70 +457,6 @@ def _switch_on_log(connection: sqlite3.Connection, patience: float) -> None:
         time.sleep(0.005)
 
 
-def _row(event: Event) -> list[Any]:
-    kind, ticket, arm, draw, value, notes = padded(to_row(event))
-    return [
-        kind,
-        ticket,
-        None if arm is None else _text("arm", arm),
-        draw,
-        # As text, because SQLite has no NaN and no negative zero; repr comes back as the same float.
-        repr(value) if isinstance(value, float) else value,
-        None if notes is None else _json("notes", notes),
-    ]
-
-
-def _entry(row: list[Any]) -> Logged:
-    position, *plain, notes = row
-    return Logged(position, from_row([*plain, None if notes is None else _parsed(notes)]))
-
-
-def _parsed(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
-        msg = f"the log has text that is not JSON: {error}"
-        raise ProtocolError(msg) from None
-
-
 def _tickets(rows: Iterable[list[Any]]) -> str:
     tickets = [str(ticket) for ticket in dict.fromkeys(row[1] for row in rows) if ticket is not None]
     return ", ".join(tickets[:5]) + (", ..." if len(tickets) > 5 else "")
-
-
-def _text(name: str, text: str) -> str:
-    # PostgreSQL, the other home of this log, has no place for NUL in text; no file has one for half a character.
-    if "\0" in text or not _is_encodable(text):
-        msg = f"{name} must be text without NUL characters and stray bytes, but got {text!r}; remove them"
-        raise InvalidArgument(msg)
-    return text
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _json(name: str, value: Mapping[str, Any]) -> str:
-    try:
-        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
-        msg = f"{name} must be a dict of plain JSON values, but: {error}"
-        raise InvalidArgument(msg) from None
-    _check_strings(name, json.loads(text))
-    return text
-
-
-def _check_strings(name: str, value: object) -> None:
-    if isinstance(value, str):
-        _text(name, value)
-    elif isinstance(value, list):
-        for item in value:
-            _check_strings(name, item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            _check_strings(name, key)
-            _check_strings(name, item)

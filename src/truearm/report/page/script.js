@@ -1,10 +1,11 @@
 "use strict";
 // The page is complete without this script. It moves the intervals to the contamination a reader asks about; every
 // number and every word it shows was computed when the page was written.
-(() => {
-  const view = JSON.parse(document.getElementById("picture").textContent);
+function slide() {
+  const picture = document.getElementById("picture");
   const controls = document.querySelector(".controls");
-  if (!controls) return;
+  if (!picture || !controls) return;
+  const view = JSON.parse(picture.textContent);
 
   const slider = document.getElementById("eps");
   const chosen = document.getElementById("eps-chosen");
@@ -68,4 +69,5 @@
   document.querySelector(".scriptless").hidden = true;
   controls.addEventListener("input", draw);
   draw();
-})();
+}
+slide();

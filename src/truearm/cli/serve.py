@@ -1,0 +1,89 @@
+"""`truearm serve`: studies over HTTP. Options and environment in, a server out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from truearm.errors import InvalidArgument
+
+
+def _option(name: str, variable: str, **more: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - of click
+    return click.option(name, envvar=f"TRUEARM_{variable}", show_envvar=True, show_default=True, **more)
+
+
+@click.command("serve", context_settings={"max_content_width": 100})
+@_option(
+    "--database",
+    "DATABASE",
+    default="truearm.db",
+    metavar="FILE|URL",
+    help="A SQLite file, or postgresql://user:password@host/name.",
+)
+@_option("--host", "HOST", default="127.0.0.1", help="Address to listen at; others than loopback need a token.")
+@_option("--port", "PORT", type=click.IntRange(0, 65535), default=8000, help="0 takes any that is free.")
+@_option("--max-body", "MAX_BODY", type=click.IntRange(1000), default=1_000_000, help="Bytes of one request.")
+@_option(
+    "--max-batch", "MAX_BATCH", type=click.IntRange(1), default=1000, help="Readings or pulls of one request."
+)
+@_option("--max-arms", "MAX_ARMS", type=click.IntRange(1), default=500, help="Arms of one study.")
+@_option("--max-studies", "MAX_STUDIES", type=click.IntRange(1), default=10_000, help="Studies in all.")
+@_option("--rate", "RATE", type=click.FloatRange(1), default=200, help="Requests a second of one client.")
+@_option(
+    "--patience",
+    "PATIENCE",
+    type=click.FloatRange(0, min_open=True),
+    default=10,
+    help="Seconds in which a request must have come.",
+)
+@click.option("--new-token", metavar="ROLE[:STUDY]", help="Print a new token (viewer, worker, admin) and end.")
+@click.option("--remove-token", metavar="NAME", help="Make a token worthless and end.")
+@click.option("--tokens", is_flag=True, help="List the names and roles of tokens and end.")
+def serve_command(
+    *,
+    database: str,
+    host: str,
+    port: int,
+    new_token: str | None,
+    remove_token: str | None,
+    tokens: bool,
+    **most: Any,  # noqa: ANN401
+) -> None:
+    """Serve studies over HTTP: ask and tell for any number of people and machines, and a live page.
+
+    \b
+    truearm serve                                     http://127.0.0.1:8000, kept in truearm.db
+    truearm serve --new-token admin                   print a token; from then on all requests need one
+    truearm serve --host 0.0.0.0 --port 80            for other machines; needs a token first
+    truearm serve --database postgresql://me@db/name  several servers may share it
+
+    Every reading is on the disk before it is acknowledged. Ctrl-C or SIGTERM end it in good order.
+    """  # noqa: D301 - click wants the control character
+    try:
+        from truearm.service.database import Database
+        from truearm.service.server import serve
+        from truearm.service.settings import Limits, Settings
+        from truearm.service.tokens import make
+    except ModuleNotFoundError as error:
+        msg = f"truearm serve needs {error.name}; install truearm[serve]"
+        raise InvalidArgument(msg) from None
+    if new_token is not None:
+        role, _, study = new_token.partition(":")
+        click.echo(make(Database(database), role, study or None))
+    elif remove_token is not None:
+        if not Database(database).remove_token(remove_token):
+            msg = f"there is no token {remove_token!r}; see --tokens"
+            raise InvalidArgument(msg)
+    elif tokens:
+        for name, _, role, bound, _ in Database(database).tokens():
+            click.echo(f"{name}\t{role}\t{bound or 'all studies'}")
+    else:
+        limits = Limits(
+            body=most["max_body"],
+            batch=most["max_batch"],
+            arms=most["max_arms"],
+            studies=most["max_studies"],
+            rate=most["rate"],
+            patience=most["patience"],
+        )
+        serve(Settings(database=database, host=host, port=port, limits=limits))

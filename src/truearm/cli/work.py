@@ -1,0 +1,106 @@
+"""`truearm work`: this machine measures for a study that is served elsewhere, with the code of a race."""
+
+import math
+import shlex
+import signal
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from truearm.claims.plain import from_plain
+from truearm.claims.wording import count, name_of
+from truearm.cli import options
+from truearm.cli.gates import exit_code
+from truearm.errors import InvalidArgument, TruearmError
+from truearm.events import Noted
+from truearm.problem import Problem, Pull
+from truearm.service.client import Client
+from truearm.world.commands import Command, bind
+from truearm.world.processes import METRICS, Conditions, measure
+
+
+@click.command("work", context_settings={"max_content_width": 100})
+@click.argument("url")
+@click.argument("study")
+@click.argument("words", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.option(
+    "--token", envvar="TRUEARM_TOKEN", show_envvar=True, help="What `truearm serve --new-token` printed."
+)
+@click.option("--worker", metavar="NAME", help="Who measures; made up of host and process by default.")
+@click.option(
+    "--metric",
+    type=click.Choice(METRICS),
+    default="stdout",
+    show_default=True,
+    help="What is measured: the number on the last line that is printed, wall time, cpu time, or peak memory.",
+)
+@click.option("--timeout", type=options.DURATION, help="Kill a run after so many seconds; it counts as worst.")
+@click.option(
+    "-i",
+    "--ignore-failure",
+    is_flag=True,
+    help="Count failed runs as missing readings, at their worst, instead of stopping.",
+)
+@click.option("--shell", default="auto", metavar="auto|none|PATH", help="As for a race.")
+@click.option("-M", "--max-pulls", type=click.IntRange(1), help="End after so many pulls of this worker.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but the end.")
+def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
+    """Measure for a study that `truearm serve` hosts, until it is decided.
+
+    \b
+    truearm work http://server:8000 tuning -- ./train --rate {arm}       the number it prints last
+    truearm work http://server:8000 sort --metric wall -- ./sort {arm}   how long it takes
+
+    After -- stand the words of one command; {arm} is the arm to be measured. A run that fails ends the work, or is
+    a missing reading (-i). What was begun is told or stays out: nothing is measured twice.
+    """  # noqa: D301 - click wants the control character
+    template = words[0] if len(words) == 1 else shlex.join(words)
+    conditions = Conditions(timeout=chosen["timeout"], ignore_failure=chosen["ignore_failure"])
+    with Client(url, study, token=chosen["token"], worker=chosen["worker"]) as client:
+        state = client.state
+        commands = _commands(template, state, chosen["shell"])
+        worst = from_plain(Problem, state["definition"]["problem"], "problem").censored
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        made = 0
+        while (chosen["max_pulls"] is None or made < chosen["max_pulls"]) and (pulls := client.ask()):
+            for i, pull in enumerate(pulls):
+                with _accounted(client, pull, pulls[i + 1 :]):
+                    found = measure(commands[pull.arm], chosen["metric"], conditions)
+                value = worst if found.timed_out else found.value
+                client.tell(pull, Noted(value, {**found.details(), "host": socket.gethostname()}))
+                made += 1
+                if not chosen["quiet"]:
+                    click.echo(f"{pull.ticket}\t{name_of(pull.arm)}\t{value:g}", err=True)
+        result = client.result if client.done else None
+    click.echo(f"{count(made)} pulls were measured here. " + _ending(client, result))
+    if result is not None:
+        raise SystemExit(exit_code(result))
+
+
+def _commands(template: str, state: Mapping[str, Any], shell: str) -> dict[str, Command]:
+    if "{arm}" not in template:
+        msg = f"command {template!r} does not say where the arm stands; write {{arm}} there"
+        raise InvalidArgument(msg)
+    return {arm["name"]: bind(template, {"arm": arm["name"]}, shell=shell) for arm in state["arms"]}
+
+
+@contextmanager
+def _accounted(client: Client, begun: Pull, others: Sequence[Pull]) -> Iterator[None]:
+    """If measuring ends the work, tell the pull that had begun as missing and give those back that had not."""
+    try:
+        yield
+    except (TruearmError, KeyboardInterrupt) as error:
+        client.tell(begun, Noted(math.nan, {"failed": type(error).__name__, "host": socket.gethostname()}))
+        for pull in others:
+            client.release(pull)
+        raise
+
+
+def _ending(client: Client, result: Any) -> str:  # noqa: ANN401 - a result or None
+    if result is None:
+        return f"The study is not decided; see {client.url}/studies/{client.name}"
+    best = "no winner" if result.best is None else f"{name_of(result.best)} is best"
+    return f"The study is done: {result.status.value}, {best}."

@@ -1,0 +1,249 @@
+"""A study that is served elsewhere, with the ask and tell of `truearm.Study`. Standard library only.
+
+Every request may be sent twice without harm: a worker that asks again gets the pulls it has, the same reading told
+again changes nothing, and the same study begun again is found. So a request that failed on the way is sent again.
+"""
+
+import json
+import math
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from truearm.claims.result import Result
+from truearm.errors import InvalidArgument, ProtocolError, TruearmError
+from truearm.events import Noted
+from truearm.problem import Pull, check_count, check_positive
+from truearm.study import Study
+from truearm.world import chain
+from truearm.world.rows import from_text
+
+_AGAIN = (408, 429, 500, 502, 503, 504)  # the server, or what stands before it, may answer the next time
+
+
+class ServiceError(TruearmError, RuntimeError):
+    """A server refused a request, or could not be reached; `status` is 0 if there was no answer."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Client:
+    """A served study: ask which arms to pull, tell what they said, like `Study` but for many machines.
+
+    Parameters
+    ----------
+    url
+        Where `truearm serve` listens.
+    study
+        The name of the study.
+    arms, options
+        Begin the study with these if it is not there; `options` are those of `Study`, and `title`, `lease` and
+        `passive`. Without arms the study must be there.
+    token
+        What `truearm serve --new-token` printed; that in the environment (`TRUEARM_TOKEN`) if none is given.
+    worker
+        Who asks. One that asks again gets the pulls it has, so the name of a process that began anew must be new:
+        what it had begun is lost, and not measured twice. One is made up by default.
+    timeout
+        Seconds to wait for an answer.
+    patience
+        Seconds for which a request that failed on the way is sent again.
+
+    Examples
+    --------
+    >>> study = Client("http://127.0.0.1:1", "taste", patience=0.01)
+    >>> study.ask()
+    Traceback (most recent call last):
+        ...
+    truearm.service.client.ServiceError: http://127.0.0.1:1 cannot be reached: ...
+    """
+
+    def __init__(
+        self,
+        url: str,
+        study: str,
+        arms: Sequence[str] | None = None,
+        *,
+        token: str | None = None,
+        worker: str | None = None,
+        timeout: float = 30.0,
+        patience: float = 60.0,
+        **options: Any,  # noqa: ANN401 - of `Study`
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            msg = f"url must be such as http://127.0.0.1:8000, but got {url!r}"
+            raise InvalidArgument(msg)
+        self.url, self.name = url.rstrip("/"), study
+        self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        self._parts = parts
+        self._place = f"{parts.path.rstrip('/')}/studies/{quote(study, safe='')}"
+        self._token = token if token is not None else os.environ.get("TRUEARM_TOKEN")
+        self._timeout = check_positive("timeout", timeout)
+        self._patience = check_positive("patience", patience)
+        self._connection: HTTPConnection | None = None
+        self._done = False
+        if arms is not None:
+            self._call("POST", f"{parts.path.rstrip('/')}/studies", {"id": study, "arms": list(arms), **options})
+        elif options:
+            msg = f"{', '.join(options)} define a new study; give its arms too, or leave them out"
+            raise InvalidArgument(msg)
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r}, {self.name!r})"
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()  # a `Study` need not be closed either
+
+    def close(self) -> None:
+        """Let go of the connection; the next request opens one again."""
+        connection: HTTPConnection | None = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
+        self._connection = None
+
+    def ask(self, n: int | None = None) -> list[Pull]:
+        """Return pulls for this worker, one without n (in rounds, one round); none if the study is done."""
+        found = self._post("ask", {"worker": self.worker, "n": 1 if n is None else check_count("n", n)})
+        self._done = found["done"]
+        return [Pull(pull["ticket"], pull["arm"]) for pull in found["pulls"]]
+
+    def tell(self, pull: Pull | int, value: float) -> None:
+        """Record what a pull said; it is on the server's disk when this returns."""
+        self.tell_many([(pull, value)])
+
+    def tell_many(self, readings: Sequence[tuple[Pull | int, float]]) -> None:
+        """Record several readings in one request; what is refused is told after the others are recorded."""
+        items = [{"ticket": _ticket(pull), **_value(value)} for pull, value in readings]
+        self._outcomes("tell", {"readings": items, "worker": self.worker})
+
+    def release(self, pull: Pull | int) -> None:
+        """Take back a pull that never began."""
+        self._outcomes("release", {"tickets": [_ticket(pull)], "worker": self.worker})
+
+    def stop(self) -> None:
+        """End the study with what is known so far, for everybody."""
+        self._done = self._post("stop", None)["done"]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Where the study stands, as the server tells it."""
+        found: dict[str, Any] = self._call("GET", self._place)
+        return found
+
+    @property
+    def done(self) -> bool:
+        """Whether it is decided."""
+        self._done = self._done or bool(self.state["done"])
+        return self._done
+
+    @property
+    def result(self) -> Result | None:
+        """The result once done, None before: found here anew, by replaying the log that the server gives."""
+        return self.replayed().result if self.done else None
+
+    @property
+    def readings(self) -> dict[str, list[float | None]]:
+        """Per arm the readings in order of pull, None for a pull not told."""
+        return self.replayed().readings
+
+    def replayed(self) -> Study:
+        """Return the study as it is now, replayed here from its log, whose chain of digests is checked."""
+        pages = list(self._pages())
+        digest, events = chain.first(pages[0]["definition"]), []
+        for event in (event for page in pages for event in page["events"]):
+            notes = None if event["notes"] is None else json.dumps(event["notes"], ensure_ascii=False)
+            row = [event["kind"], event["ticket"], event["arm"], event["draw"], event["value"], notes]
+            digest = chain.linked(digest, (event["position"], *row))
+            if digest.hex() != event["digest"]:
+                msg = f"event {event['position']} of {self.name!r} does not fit its digest; the log was changed"
+                raise ProtocolError(msg)
+            events.append(from_text(row))
+        return Study.replay(json.loads(pages[0]["definition"]), events)
+
+    def _pages(self) -> Iterator[dict[str, Any]]:
+        since: int | None = 0
+        while since is not None:
+            page = self._call("GET", f"{self._place}/log?since={since}")
+            yield page
+            since = page["next"]
+
+    def _post(self, what: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        found: dict[str, Any] = self._call("POST", f"{self._place}/{what}", body)
+        return found
+
+    def _outcomes(self, what: str, body: dict[str, Any]) -> None:
+        found = self._post(what, body)
+        self._done = found["done"]
+        if refused := [item["detail"] for item in found["outcomes"] if item["outcome"] == "refused"]:
+            raise ProtocolError("\n".join(refused))
+
+    def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
+        """Send a request until it is answered, and return the answer."""
+        deadline, pause = time.monotonic() + self._patience, 0.05
+        while True:
+            try:
+                return self._once(method, path, body)
+            except ServiceError as error:
+                if error.status not in (0, *_AGAIN) or time.monotonic() + pause > deadline:
+                    raise
+            time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))  # so that many do not come back at once
+            pause = min(2 * pause, 5.0)
+
+    def _once(self, method: str, path: str, body: dict[str, Any] | None) -> Any:  # noqa: ANN401
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        try:
+            connection = self._connected()
+            connection.request(method, path, data, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+        except (OSError, HTTPException) as error:
+            self.close()
+            msg = f"{self.url} cannot be reached: {error}; check the address and whether the server runs"
+            raise ServiceError(msg) from error
+        if answer.status >= 400:
+            raise ServiceError(_said(text, answer.status), answer.status)
+        try:
+            return json.loads(text)
+        except ValueError:
+            msg = f"{self.url} did not answer as truearm serve does; check the address"
+            raise ServiceError(msg, 400) from None
+
+    def _connected(self) -> HTTPConnection:
+        if self._connection is None:
+            kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+            self._connection = kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
+        return self._connection
+
+
+def _said(text: bytes, status: int) -> str:
+    try:
+        return str(json.loads(text)["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"the server answered with status {status}; check the address and the server's log"
+
+
+def _ticket(pull: Pull | int) -> int:
+    return pull.ticket if isinstance(pull, Pull) else int(pull)
+
+
+def _value(value: float) -> dict[str, Any]:
+    number = float(value)
+    item: dict[str, Any] = {"value": number if math.isfinite(number) else str(number)}
+    return {**item, "notes": dict(value.notes)} if isinstance(value, Noted) else item

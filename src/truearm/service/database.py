@@ -1,0 +1,389 @@
+"""Where logs lie: one table that only grows, in SQLite or PostgreSQL. All SQL of the service is here.
+
+Position 0 of a study holds its definition, the others its events, with the digests of docs/log.md. A write happens
+in a transaction that holds the study: in SQLite the file is locked from the beginning (BEGIN IMMEDIATE), in
+PostgreSQL the row of the definition. Within it a writer first reads what others wrote. Snapshots are a cache that
+may be deleted, and tokens are kept as digests.
+"""
+
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from truearm.errors import InvalidArgument, ProtocolError, TruearmError
+
+APPLICATION = 0x74724173  # "trAs" in the header of a SQLite file
+VERSION = 1
+_COLUMNS = "position, kind, ticket, arm, draw, value, notes, digest, worker, at"
+_TABLES = (
+    "CREATE TABLE event (study TEXT NOT NULL, position BIGINT NOT NULL, kind TEXT NOT NULL, ticket BIGINT, "
+    "arm TEXT, draw BIGINT, value TEXT, notes TEXT, digest {bytes} NOT NULL, worker TEXT, "
+    "at DOUBLE PRECISION NOT NULL, PRIMARY KEY (study, position)){rowless}",
+    "CREATE UNIQUE INDEX issued_once ON event (study, ticket) WHERE kind = 'issued'",
+    "CREATE UNIQUE INDEX ended_once ON event (study, ticket) WHERE kind IN ('told', 'released')",
+    "CREATE UNIQUE INDEX given_once ON event (study, worker) WHERE kind = 'key'",
+    "CREATE INDEX begun ON event (at, study) WHERE position = 0",
+    "CREATE TABLE snapshot (study TEXT PRIMARY KEY, position BIGINT NOT NULL, body {bytes} NOT NULL)",
+    "CREATE TABLE token (id TEXT PRIMARY KEY, digest {bytes} NOT NULL, role TEXT NOT NULL, study TEXT, "
+    "at DOUBLE PRECISION NOT NULL)",
+)
+_GROWS = {
+    "sqlite": tuple(
+        f"CREATE TRIGGER no_{what} BEFORE {what.upper()} ON event "
+        "BEGIN SELECT RAISE (ABORT, 'the log only grows'); END"
+        for what in ("update", "delete")
+    ),
+    "postgresql": (
+        "CREATE FUNCTION only_grows() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'the log only grows'; END $$",
+        "CREATE TRIGGER only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON event "
+        "FOR EACH STATEMENT EXECUTE FUNCTION only_grows()",
+    ),
+}
+_INSERT = f"INSERT INTO event (study, {_COLUMNS}) VALUES ({', '.join('?' * 11)})"
+_AFTER = f"SELECT {_COLUMNS} FROM event WHERE study = ? AND position > ? ORDER BY position LIMIT ?"
+_AT = f"SELECT {_COLUMNS} FROM event WHERE study = ? AND position = ?"
+_LIST = (
+    "SELECT study, at FROM event WHERE position = 0 AND (at < ? OR (at = ? AND study < ?)) "
+    "ORDER BY at DESC, study DESC LIMIT ?"
+)
+_KEEP = (
+    "INSERT INTO snapshot (study, position, body) VALUES (?, ?, ?) ON CONFLICT (study) DO UPDATE "
+    "SET position = excluded.position, body = excluded.body WHERE snapshot.position < excluded.position"
+)
+_CHUNK = 20_000  # rows read at a time
+
+
+class Row(NamedTuple):
+    """A row of the log: an event as text, who caused it and when."""
+
+    position: int
+    kind: str
+    ticket: int | None
+    arm: str | None
+    draw: int | None
+    value: str | None
+    notes: str | None
+    digest: bytes
+    worker: str | None
+    at: float
+
+
+class DatabaseError(TruearmError, RuntimeError):
+    """The database failed: nothing was acknowledged, and the same request may be sent again."""
+
+
+class Connection(Protocol):
+    """What the two drivers have in common."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:  # noqa: ANN401, D102 - a cursor
+        ...
+
+    def close(self) -> None: ...  # noqa: D102
+
+
+class Database:
+    """The tables by a file name or a URL, for all threads of a process; each thread has a connection of its own.
+
+    Parameters
+    ----------
+    url
+        The path of a SQLite file, or ``postgresql://user@host/name``.
+    patience
+        Seconds to wait for other writers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     database = Database(f"{folder}/studies.db")
+    ...     database.studies(limit=10)
+    ...     database.close()
+    []
+    """
+
+    def __init__(self, url: str, patience: float = 20.0) -> None:
+        self.url = url
+        self._patience = patience
+        self._own = threading.local()
+        self._all: set[Connection] = set()
+        self._guard = threading.Lock()
+        self.is_file = not url.startswith(("postgresql://", "postgres://"))
+        # SQLite's writers of one process queue here: they would otherwise sleep and try again
+        self._turn = threading.Lock() if self.is_file else None
+        if self.is_file:
+            _check_file(Path(url))
+        with self._failing():
+            self._prepare()
+
+    def __str__(self) -> str:
+        """Name it without its password."""
+        parts = urlsplit(self.url)
+        return self.url if self.is_file else f"postgresql://{parts.hostname or ''}{parts.path}"
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        with self._guard:
+            for connection in self._all:
+                with suppress(Exception):
+                    connection.close()
+            self._all.clear()
+        self._own = threading.local()
+
+    @contextmanager
+    def writing(self, study: str) -> "Iterator[Transaction]":
+        """Hold a study while its log is read and continued; on any error nothing is written."""
+        with self._in_turn(), self._failing() as connection:
+            connection.execute("BEGIN IMMEDIATE" if self.is_file else "BEGIN")
+            try:
+                if not self.is_file:
+                    connection.execute(f"{self._sql(_AT)} FOR UPDATE", (study, 0))
+                yield Transaction(self, connection, study)
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(Exception):
+                    connection.execute("ROLLBACK")
+                raise
+
+    def after(self, study: str, position: int, limit: int = _CHUNK) -> list[Row]:
+        """Return the rows of a study after a position."""
+        with self._failing() as connection:
+            return self._rows(connection, _AFTER, (study, position, limit))
+
+    def at(self, study: str, position: int) -> Row | None:
+        """Return the row at a position; that at 0 has the definition in its notes."""
+        with self._failing() as connection:
+            rows = self._rows(connection, _AT, (study, position))
+        return rows[0] if rows else None
+
+    def studies(self, limit: int, before: tuple[float, str] = (float("inf"), "")) -> list[tuple[str, float]]:
+        """Return names of studies and when they began, the newest first."""
+        with self._failing() as connection:
+            values = (before[0], before[0], before[1], limit)
+            return [tuple(row) for row in connection.execute(self._sql(_LIST), values).fetchall()]
+
+    def keep_snapshot(self, study: str, position: int, body: bytes) -> None:
+        """Keep a snapshot unless there is a newer one."""
+        with self._in_turn(), self._failing() as connection:
+            connection.execute(self._sql(_KEEP), (study, position, body))
+
+    def snapshot(self, study: str) -> tuple[int, bytes] | None:
+        """Return the position and the body of the snapshot of a study."""
+        with self._failing() as connection:
+            found = connection.execute(
+                self._sql("SELECT position, body FROM snapshot WHERE study = ?"), (study,)
+            ).fetchone()
+        return (found[0], bytes(found[1])) if found else None
+
+    def add_token(self, name: str, digest: bytes, role: str, study: str | None) -> None:
+        """Keep a token by its digest."""
+        with self._in_turn(), self._failing() as connection:
+            statement = "INSERT INTO token (id, digest, role, study, at) VALUES (?, ?, ?, ?, ?)"
+            connection.execute(self._sql(statement), (name, digest, role, study, time.time()))
+
+    def remove_token(self, name: str) -> bool:
+        """Forget a token; tell whether there was one."""
+        with self._in_turn(), self._failing() as connection:
+            return bool(connection.execute(self._sql("DELETE FROM token WHERE id = ?"), (name,)).rowcount)
+
+    def tokens(self) -> list[tuple[str, bytes, str, str | None, float]]:
+        """Return all tokens: name, digest, role, study and when they were made."""
+        with self._failing() as connection:
+            found = connection.execute("SELECT id, digest, role, study, at FROM token ORDER BY at").fetchall()
+        return [(name, bytes(digest), role, study, at) for name, digest, role, study, at in found]
+
+    def _rows(self, connection: Connection, statement: str, values: Sequence[Any]) -> list[Row]:
+        found = connection.execute(self._sql(statement), values).fetchall()
+        return [Row._make((*row[:7], bytes(row[7]), *row[8:])) for row in found]
+
+    def _sql(self, statement: str) -> str:
+        return statement if self.is_file else statement.replace("?", "%s")
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        if self._turn is None:
+            yield
+            return
+        with self._turn:
+            yield
+
+    @contextmanager
+    def _failing(self) -> Iterator[Connection]:
+        """Give this thread's connection, and say in words what a driver raises."""
+        try:
+            connection = self._connected()
+            yield connection
+        except TruearmError:
+            raise
+        except Exception as error:
+            if isinstance(error, sqlite3.IntegrityError) or type(error).__name__ == "UniqueViolation":
+                msg = "another process wrote to this study at the same time; send the request again"
+                raise DatabaseError(msg) from error
+            if not _is_driver_error(error):
+                raise
+            self._drop()
+            msg = f"the database {self} failed: {_first_line(error)}; {_remedy(error)}"
+            raise DatabaseError(msg) from error
+
+    def _connected(self) -> Connection:
+        connection: Connection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = self._sqlite() if self.is_file else self._postgresql()
+            self._own.connection = connection
+            with self._guard:
+                self._all.add(connection)
+        return connection
+
+    def _drop(self) -> None:
+        connection = getattr(self._own, "connection", None)
+        self._own.connection = None
+        if connection is not None:
+            with self._guard:
+                self._all.discard(connection)
+            with suppress(Exception):
+                connection.close()
+
+    def _sqlite(self) -> Connection:
+        connection = sqlite3.connect(
+            self.url, timeout=self._patience, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _postgresql(self) -> Connection:
+        try:
+            import psycopg
+        except ModuleNotFoundError:
+            msg = f"{self} needs psycopg; install truearm[postgres], or use a file"
+            raise InvalidArgument(msg) from None
+        connection = psycopg.connect(self.url, autocommit=True, connect_timeout=5)
+        connection.execute("SET synchronous_commit = on")
+        connection.execute(f"SET lock_timeout = {int(1000 * self._patience)}")
+        return connection
+
+    def _prepare(self) -> None:
+        connection = self._connected()
+        if self.is_file:
+            self._prepare_file(connection)
+            return
+        connection.execute("BEGIN")
+        try:
+            connection.execute(f"SELECT pg_advisory_xact_lock({APPLICATION})")
+            if connection.execute("SELECT to_regclass('event')").fetchone()[0] is None:
+                for statement in (*_TABLES, *_GROWS["postgresql"]):
+                    connection.execute(statement.format(bytes="BYTEA", rowless=""))
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(Exception):
+                connection.execute("ROLLBACK")
+            raise
+
+    def _prepare_file(self, connection: Connection) -> None:
+        _check_ours(connection, self.url)  # before anything is written
+        deadline = time.monotonic() + self._patience
+        while True:  # this one statement does not wait for other connections by itself
+            try:
+                if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
+                    break
+            except sqlite3.OperationalError:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(0.005)
+        with self._in_turn():
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                if not connection.execute("PRAGMA user_version").fetchone()[0]:
+                    for statement in (*_TABLES, *_GROWS["sqlite"]):
+                        connection.execute(statement.format(bytes="BLOB", rowless=" WITHOUT ROWID"))
+                    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                    connection.execute(f"PRAGMA user_version = {VERSION}")
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(Exception):
+                    connection.execute("ROLLBACK")
+                raise
+
+
+class Transaction:
+    """One study, held: what others wrote to it, and what is appended now."""
+
+    def __init__(self, database: Database, connection: Connection, study: str) -> None:
+        self._database, self._connection, self._study = database, connection, study
+
+    def after(self, position: int) -> Iterator[Row]:
+        """Iterate over the rows after a position."""
+        while True:
+            rows = self._database._rows(self._connection, _AFTER, (self._study, position, _CHUNK))
+            yield from rows
+            if len(rows) < _CHUNK:
+                return
+            position = rows[-1].position
+
+    def begun(self) -> Row | None:
+        """Return the row of the definition, None if there is no such study."""
+        rows = self._database._rows(self._connection, _AT, (self._study, 0))
+        return rows[0] if rows else None
+
+    def count(self) -> int:
+        """Return how many studies there are."""
+        return int(self._connection.execute("SELECT count(*) FROM event WHERE position = 0").fetchone()[0])
+
+    def has_key(self, key: str) -> bool:
+        """Tell whether readings came under this key before."""
+        statement = "SELECT 1 FROM event WHERE study = ? AND worker = ? AND kind = 'key'"
+        return bool(self._connection.execute(self._database._sql(statement), (self._study, key)).fetchall())
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Write rows, which are there for everybody once the transaction ends."""
+        values = [(self._study, *row) for row in rows]
+        if self._database.is_file:
+            self._connection.executemany(_INSERT, values)  # type: ignore[attr-defined]
+            return
+        with self._connection.cursor() as cursor:  # type: ignore[attr-defined]
+            cursor.executemany(self._database._sql(_INSERT), values)
+
+
+def _check_ours(connection: Connection, path: str) -> None:
+    begun = connection.execute("PRAGMA user_version").fetchone()[0]
+    if not begun and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        msg = f"database {path!r} is no database of truearm serve, and was left as it is; choose another file"
+        raise InvalidArgument(msg)
+
+
+def _is_driver_error(error: Exception) -> bool:
+    return isinstance(error, sqlite3.Error | OSError) or type(error).__module__.startswith("psycopg")
+
+
+def _first_line(error: Exception) -> str:
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return re.sub(r"password=\S+|://[^@\s]*@", "://", line)
+
+
+def _remedy(error: Exception) -> str:
+    name = getattr(error, "sqlite_errorname", "")
+    if name == "SQLITE_FULL" or "No space left" in str(error):
+        return "make room on its disk and send the request again"
+    return "send the request again when it is back"
+
+
+def _check_file(path: Path) -> None:
+    if not path.parent.is_dir() or path.is_dir():
+        msg = f"database {str(path)!r} cannot be a file; choose a file in an existing directory"
+        raise InvalidArgument(msg)
+    if not path.exists() or not path.stat().st_size:
+        return
+    with path.open("rb") as file:
+        head = file.read(100)
+    application, version = (int.from_bytes(head[at : at + 4], "big") for at in (68, 60))
+    if not head.startswith(b"SQLite format 3\0") or application not in (0, APPLICATION):
+        msg = f"database {str(path)!r} is no database of truearm serve, and was left as it is; choose another file"
+        raise InvalidArgument(msg)
+    if version > VERSION:
+        msg = f"database {str(path)!r} was written by a newer truearm (version {version}); install that one"
+        raise ProtocolError(msg)

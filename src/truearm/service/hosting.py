@@ -1,0 +1,508 @@
+"""Studies in memory, each the replay of its log. Every change happens in a transaction that first catches up.
+
+What is in memory is a cache: when a write fails, the study is forgotten and read again. Nothing is answered
+before it is committed. A pull belongs to the worker that asked for it; when its lease ends the worker is free of
+it, but the pull stays out and counts at its worst until it is told (docs/parallel.md).
+"""
+
+import math
+import pickle
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from truearm.claims.result import Result
+from truearm.errors import InvalidArgument, ProtocolError, VerificationError
+from truearm.events import ISSUED, Event, Noted, Stopped
+from truearm.problem import Contamination, Pull, check_adversary
+from truearm.service import snapshot, wire
+from truearm.service.database import Database, DatabaseError, Row
+from truearm.service.settings import Limits
+from truearm.study import Study
+from truearm.world import chain
+from truearm.world.rows import as_json, check_text, from_text, linked, parsed, to_text
+
+BEGUN, GIVEN, KEY = "begun", "given", "key"
+_LOADED = 1000  # studies kept in memory
+_SNAPSHOT = 5_000  # events after which a snapshot is worth its time
+_GROWTH = 0.1  # and the growth of the log: in all it writes ten times what it keeps
+
+
+class NotFound(ProtocolError):
+    """There is no study of that name."""
+
+
+class Conflict(ProtocolError):
+    """The request has no meaning for this study as it is."""
+
+
+class Hosted:
+    """One study: its log, the replay of it, and who holds which pull."""
+
+    def __init__(self, name: str, began: Row) -> None:
+        self.name, self.began = name, began.at
+        self.definition: dict[str, Any] = parsed(began.notes or "")
+        self.definition_text = began.notes or ""
+        if chain.first(self.definition_text) != began.digest:
+            msg = f"the definition of study {name!r} was changed after it was written; restore a back-up"
+            raise VerificationError(msg)
+        self.position, self.digest = 0, began.digest
+        self.study = Study.replay(self.definition, ())
+        self.holders: dict[int, tuple[str, float]] = {}  # by ticket
+        self.given: dict[str, list[float]] = {arm: [] for arm in self.study.problem.arms}
+        self.kept = 0  # position of the last snapshot
+        self.forgotten = False  # a write failed, so that what is in memory may be ahead of the log
+        self.lock = threading.RLock()
+        self._result: tuple[int, Result] | None = None
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return str(self.definition["service"]["title"]) or self.name
+
+    @property
+    def passive(self) -> bool:
+        """Whether its readings come without being asked for."""
+        return bool(self.definition["service"]["passive"])
+
+    @property
+    def lease(self) -> float:
+        """Seconds for which a worker holds a pull."""
+        return float(self.definition["service"]["lease"])
+
+    def follow(self, rows: Iterable[Row]) -> None:
+        """Take in rows that others wrote, each checked against the one before."""
+        events: list[Event] = []
+        for row in rows:
+            self._link(row)
+            if row.kind == GIVEN and row.arm in self.given:
+                self.given[row.arm].append(float(row.value or "nan"))
+            elif row.kind != KEY:
+                events.append(from_text(row[1:7]))
+                self._hold(row)
+        self.study.follow(events)
+
+    def _link(self, row: Row) -> None:
+        if row.position != self.position + 1 or chain.linked(self.digest, row[:7]) != row.digest:
+            msg = (
+                f"event {row.position} of study {self.name!r} was changed after it was written; restore a back-up"
+            )
+            raise VerificationError(msg)
+        self.position, self.digest = row.position, row.digest
+
+    def _hold(self, row: Row) -> None:
+        if row.ticket is None:
+            return
+        if row.kind == ISSUED and row.worker is not None:
+            self.holders[row.ticket] = row.worker, row.at + self.lease
+        else:
+            self.holders.pop(row.ticket, None)
+
+    def rows(self, texts: Iterable[list[Any]], worker: str | None) -> list[Row]:
+        """Return rows that continue the log."""
+        now = time.time()
+        return [Row._make((*row, worker, now)) for row in linked(texts, self.position, self.digest)]
+
+    def believed(self, rows: Iterable[Row]) -> None:
+        """Note rows that this process wrote itself: the study knows of them."""
+        for row in rows:
+            self.position, self.digest = row.position, row.digest
+            self._hold(row)
+
+    def held(self, worker: str) -> list[Pull]:
+        """Return the pulls a worker has and whose lease runs, in order of issue."""
+        now, arms = time.time(), self.study._log
+        return [
+            Pull(ticket, arms.names[arms.arms[ticket]])
+            for ticket, (holder, until) in sorted(self.holders.items())
+            if holder == worker and until > now
+        ]
+
+    def result(self) -> Result:
+        """Return what is known now: of a study that goes on, as if it were stopped here."""
+        if self._result is None or self._result[0] != self.position:
+            self._result = self.position, self._found()
+        return self._result[1]
+
+    def _found(self) -> Result:
+        if self.passive:
+            return _analyzed(self.study, self.given)
+        study = self.study
+        if not study.done:
+            study = pickle.loads(pickle.dumps(study))  # a copy of our own object
+            study.stop()
+        assert study.result is not None
+        return study.result
+
+
+def _analyzed(study: Study, given: dict[str, list[float]]) -> Result:
+    from truearm.analysis import analyze
+
+    problem = study.problem
+    shares = problem.at_least is not None or problem.at_most is not None
+    return analyze(
+        given,
+        delta=problem.delta,
+        contamination=problem.contamination,
+        tolerance=problem.tolerance,
+        quantile=problem.quantile,
+        goal=None if shares else "min" if problem.goal == "min" else "max",
+        at_least=problem.at_least,
+        at_most=problem.at_most,
+        missing=problem.missing,
+        between=problem.between,
+        dependent_arms=problem.dependent_arms,
+        order="rows",
+    )
+
+
+class Host:
+    """All studies of a database, those in use in memory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> host = Host(Database(f"{folder.name}/studies.db"))
+    >>> made = host.create(wire.NewStudy(arms=["A", "B"], id="taste"))
+    >>> [pull.ticket for pull in host.ask("taste", "ann", 2).pulls]
+    [0, 1]
+    >>> host.tell("taste", [wire.Told(0, 2.5)]).outcomes
+    [Outcome(ticket=0, outcome='told', detail='')]
+    >>> host.close(); folder.cleanup()
+    """
+
+    def __init__(self, database: Database, limits: Limits | None = None) -> None:
+        self.database, self.limits = database, limits or Limits()
+        self._loaded: OrderedDict[str, Hosted] = OrderedDict()
+        self._guard = threading.Lock()
+        self.listeners: list[Callable[[str], None]] = []
+
+    def close(self) -> None:
+        """Keep snapshots of what is in memory, and let go of the database."""
+        for hosted in list(self._loaded.values()):
+            with hosted.lock:
+                if hosted.position > hosted.kept:
+                    self._keep(hosted)
+        self.database.close()
+
+    def create(self, new: wire.NewStudy) -> wire.Made:
+        """Begin a study, or find the same one."""
+        text = as_json("study", self._defined(new))
+        name = new.id or secrets.token_hex(8)
+        began = Row(0, BEGUN, None, None, None, None, text, chain.first(text), None, time.time())
+        with self.database.writing(name) as transaction:
+            known = transaction.begun()
+            if known is None:
+                if transaction.count() >= self.limits.studies:
+                    most = self.limits.studies
+                    msg = f"there are {most} studies already; raise the limit, or use another database"
+                    raise Conflict(msg)
+                transaction.append([began])
+        if known is not None and known.notes != text:
+            msg = f"id {name!r} is the name of another study; choose another one"
+            raise Conflict(msg)
+        return wire.Made(name, known is None)
+
+    def _defined(self, new: wire.NewStudy) -> dict[str, Any]:
+        if len(new.arms) > self.limits.arms:
+            msg = f"arms may be {self.limits.arms} at most, but got {len(new.arms)}; compare fewer at a time"
+            raise InvalidArgument(msg)
+        for arm in new.arms:
+            check_text("arms", arm)
+        study = Study(
+            new.arms,
+            delta=new.delta,
+            contamination=_bound(new.contamination),
+            tolerance=new.tolerance,
+            quantile=new.quantile,
+            goal=new.goal,
+            at_least=new.at_least,
+            at_most=new.at_most,
+            missing=new.missing,
+            between=None if new.between is None else (new.between[0], new.between[1]),
+            dependent_arms=new.dependent_arms,
+            rounds=new.rounds,
+            policy=new.policy,
+            max_pulls=new.max_pulls,
+            seed=new.seed,
+        )
+        if new.passive and new.rounds:
+            msg = "passive studies take readings one by one and cannot be in rounds; leave one of the two out"
+            raise InvalidArgument(msg)
+        service = {"title": check_text("title", new.title), "passive": new.passive, "lease": new.lease}
+        return {**study.definition, "service": service}
+
+    def ask(self, name: str, worker: str, n: int) -> wire.Asked:
+        """Hand out pulls to a worker, those first that it has already."""
+        check_text("worker", worker)
+        self._check_batch("n", n)
+
+        def pulls(hosted: Hosted, _: object) -> list[Pull]:
+            _check_active(hosted)
+            held, study = hosted.held(worker), hosted.study
+            if study.done:
+                return []
+            if len(held) >= n or (held and study.problem.rounds):
+                return held if study.problem.rounds else held[:n]
+            held += study.ask(n - len(held))
+            if left := study.round_left:
+                held += study.ask(left)
+            return held
+
+        with self._changing(name, worker) as (hosted, change):
+            found = change(pulls)
+            return wire.Asked(hosted.study.done, _out(hosted, found))
+
+    def tell(self, name: str, readings: list[wire.Told], worker: str | None = None) -> wire.Outcomes:
+        """Record what pulls gave, each by itself: what is refused does not keep the others back."""
+        self._check_batch("readings", len(readings))
+
+        def outcomes(hosted: Hosted, written: Callable[[], int]) -> list[wire.Outcome]:
+            _check_active(hosted)
+            return [_told(hosted.study, told, written) for told in readings]
+
+        with self._changing(name, worker) as (hosted, change):
+            found = change(outcomes)
+            return wire.Outcomes(hosted.study.done, found)
+
+    def release(self, name: str, tickets: list[int], worker: str | None = None) -> wire.Outcomes:
+        """Take back pulls that never began."""
+        self._check_batch("tickets", len(tickets))
+
+        def outcomes(hosted: Hosted, _: object) -> list[wire.Outcome]:
+            _check_active(hosted)
+            return [_released(hosted.study, ticket) for ticket in tickets]
+
+        with self._changing(name, worker) as (hosted, change):
+            found = change(outcomes)
+            return wire.Outcomes(hosted.study.done, found)
+
+    def stop(self, name: str) -> wire.Asked:
+        """End a study with what is known so far."""
+
+        def stopped(hosted: Hosted, _: object) -> list[Event]:
+            _check_active(hosted)
+            if hosted.study.done:
+                return []
+            hosted.study.stop()
+            return [Stopped()]
+
+        with self._changing(name, None) as (_, change):
+            change(stopped, more=True)
+            return wire.Asked(True, [])
+
+    def give(self, name: str, key: str, readings: list[wire.Given]) -> wire.Taken:
+        """Add readings to a passive study, once for each key."""
+        self._check_batch("readings", len(readings))
+        check_text("key", key)
+        with self._held(name) as hosted:
+            if not hosted.passive:
+                msg = f"study {name!r} hands out pulls; use ask and tell, or begin a passive study"
+                raise Conflict(msg)
+            texts = [_given(hosted, reading) for reading in readings]
+            with self.database.writing(name) as transaction:
+                self._following(hosted, transaction.after(hosted.position))
+                if transaction.has_key(key):
+                    return wire.Taken(0, hosted.position)
+                rows = hosted.rows(texts, None)
+                rows.append(_keyed(rows[-1], key))
+                transaction.append(rows)
+            self._following(hosted, rows)
+            self._keep_if_due(hosted)
+        self._listen(name)
+        return wire.Taken(len(texts), rows[-1].position)
+
+    @contextmanager
+    def looking(self, name: str) -> Iterator[Hosted]:
+        """Hold a study, up to date with its log, while it is looked at."""
+        with self._held(name) as hosted:
+            while rows := self.database.after(name, hosted.position):
+                self._following(hosted, rows)
+            yield hosted
+
+    @contextmanager
+    def _held(self, name: str) -> Iterator[Hosted]:
+        while True:
+            hosted = self._hosted(name)
+            with hosted.lock:
+                if not hosted.forgotten:
+                    yield hosted
+                    return
+
+    def _following(self, hosted: Hosted, rows: Iterable[Row]) -> None:
+        try:
+            hosted.follow(rows)
+        except BaseException:
+            self._forget(hosted)
+            raise
+
+    def _hosted(self, name: str) -> Hosted:
+        with self._guard:
+            if name in self._loaded:
+                self._loaded.move_to_end(name)
+                return self._loaded[name]
+        hosted = self._read(name)
+        with self._guard:
+            known = self._loaded.setdefault(name, hosted)
+            while len(self._loaded) > _LOADED:
+                self._loaded.popitem(last=False)
+        return known
+
+    def _read(self, name: str) -> Hosted:
+        """Return a study from its snapshot if the log still has the digest it was taken at."""
+        began = self.database.at(name, 0)
+        if began is None:
+            msg = f"there is no study {name!r}; see GET /studies"
+            raise NotFound(msg)
+        hosted = Hosted(name, began)
+        kept = self.database.snapshot(name)
+        row = None if kept is None else self.database.at(name, kept[0])
+        if kept is not None and row is not None:
+            _restore(hosted, row, kept[1])
+        return hosted
+
+    def _forget(self, hosted: Hosted) -> None:
+        hosted.forgotten = True
+        with self._guard:
+            if self._loaded.get(hosted.name) is hosted:
+                del self._loaded[hosted.name]
+
+    @contextmanager
+    def _changing(self, name: str, worker: str | None) -> "Iterator[tuple[Hosted, _Change]]":
+        with self._held(name) as hosted:
+            change = _Change(self, hosted, worker)
+            yield hosted, change
+        if change.changed:
+            self._listen(name)
+
+    def _listen(self, name: str) -> None:
+        for listener in self.listeners:
+            listener(name)
+
+    def _keep_if_due(self, hosted: Hosted) -> None:
+        if hosted.position - hosted.kept >= max(_SNAPSHOT, _GROWTH * hosted.position):
+            with suppress(DatabaseError):  # it is a cache
+                self._keep(hosted)
+
+    def _keep(self, hosted: Hosted) -> None:
+        hosted.kept = hosted.position
+        self.database.keep_snapshot(hosted.name, hosted.position, _snapshot(hosted))
+
+    def _check_batch(self, field: str, size: int) -> None:
+        if size > self.limits.batch:
+            msg = f"{field} may be {self.limits.batch} at most in one request, but got {size}; send several"
+            raise InvalidArgument(msg)
+
+
+class _Change:
+    """One change of a study: catch up, do it, write what happened, believe it."""
+
+    def __init__(self, host: Host, hosted: Hosted, worker: str | None) -> None:
+        self._host, self._hosted, self._worker = host, hosted, worker
+        self.changed = False
+
+    def __call__(self, work: Callable[[Hosted, Callable[[], int]], Any], *, more: bool = False) -> Any:  # noqa: ANN401
+        hosted, events = self._hosted, list[Event]()
+        try:
+            with self._host.database.writing(hosted.name) as transaction:
+                self._host._following(hosted, transaction.after(hosted.position))
+                hosted.study.log_to(events.extend)
+                try:
+                    found = work(hosted, events.__len__)
+                finally:
+                    hosted.study.log_to(None)
+                rows = hosted.rows(map(to_text, [*events, *(found if more else ())]), self._worker)
+                if rows:
+                    transaction.append(rows)
+        except BaseException:
+            if events or more:
+                self._host._forget(hosted)  # it is ahead of its log
+            raise
+        hosted.believed(rows)
+        self.changed = bool(rows)
+        self._host._keep_if_due(hosted)
+        return found
+
+
+def _bound(given: "float | wire.Spoiled | None") -> float | Contamination | None:
+    if isinstance(given, wire.Spoiled):
+        return Contamination(given.eps, check_adversary(given.adversary))
+    return given
+
+
+def _check_active(hosted: Hosted) -> None:
+    if hosted.passive:
+        msg = (
+            f"study {hosted.name!r} is passive: it takes readings that nobody asked for; send them to its readings"
+        )
+        raise Conflict(msg)
+
+
+def _out(hosted: Hosted, pulls: Iterable[Pull]) -> list[wire.Out]:
+    return [wire.Out(pull.ticket, pull.arm, *hosted.holders.get(pull.ticket, (None, None))) for pull in pulls]
+
+
+def _number(value: wire.Value) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _told(study: Study, told: wire.Told, written: Callable[[], int]) -> wire.Outcome:
+    before = written()
+    try:
+        if told.notes is not None:
+            as_json("notes", told.notes)
+        value = _number(told.value)
+        study.tell(told.ticket, value if told.notes is None else Noted(value, told.notes))
+    except (ProtocolError, InvalidArgument) as error:
+        return wire.Outcome(told.ticket, "refused", str(error))
+    return wire.Outcome(told.ticket, "told" if written() > before else "known")
+
+
+def _released(study: Study, ticket: int) -> wire.Outcome:
+    try:
+        study.release(ticket)
+    except ProtocolError as error:
+        return wire.Outcome(ticket, "refused", str(error))
+    return wire.Outcome(ticket, "released")
+
+
+def _given(hosted: Hosted, reading: wire.Given) -> list[Any]:
+    if reading.arm not in hosted.given:
+        msg = f"arm must be one of {', '.join(hosted.given)}, but got {reading.arm!r}"
+        raise InvalidArgument(msg)
+    notes = None if reading.notes is None else as_json("notes", reading.notes)
+    return [GIVEN, None, reading.arm, None, repr(_number(reading.value)), notes]
+
+
+def _keyed(last: Row, key: str) -> Row:
+    row = (last.position + 1, KEY, None, None, None, None, None)
+    return Row(*row, chain.linked(last.digest, row), key, last.at)
+
+
+def _snapshot(hosted: Hosted) -> bytes:
+    holders = [[ticket, *held] for ticket, held in hosted.holders.items()]
+    return snapshot.sealed([hosted.digest, snapshot.to_bytes(hosted.study), holders, hosted.given])
+
+
+def _restore(hosted: Hosted, row: Row, body: bytes) -> None:
+    """Take a snapshot if it is whole and of this log; else the log is replayed from its beginning."""
+    try:
+        digest, study, holders, given = snapshot.opened(body)
+        if digest != row.digest:
+            return  # of another log, such as one restored from a back-up
+        restored = snapshot.from_bytes(study)
+    except ProtocolError:
+        return
+    if restored.definition != Study.replay(hosted.definition, ()).definition:
+        return
+    hosted.study, hosted.given = restored, given
+    hosted.holders = {ticket: (worker, until) for ticket, worker, until in holders}
+    hosted.position, hosted.digest, hosted.kept = row.position, row.digest, row.position
+
+
+__all__ = ["Conflict", "Host", "Hosted", "NotFound"]

@@ -1,0 +1,98 @@
+"""The published schema, made from the routes and their types."""
+
+from typing import Any
+
+import msgspec
+
+from truearm import __version__
+from truearm.service.problems import Problem
+from truearm.service.routes import ROUTES, Route
+
+_REF = "#/components/schemas/{name}"
+
+
+def schema() -> dict[str, Any]:
+    """Return the description of the service as OpenAPI 3.1.
+
+    Examples
+    --------
+    >>> sorted(schema()["paths"]["/studies"])
+    ['get', 'post']
+    """
+    types = [Problem, *(kind for route in ROUTES for kind in (route.takes, route.gives) if isinstance(kind, type))]
+    _, components = msgspec.json.schema_components(list(dict.fromkeys(types)), ref_template=_REF)
+    paths: dict[str, Any] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    paths["/studies/{study}/events"] = {"get": _events()}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "truearm", "version": __version__, "description": (__doc__ or "").strip()},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    name = route.answer.__name__.strip("_")
+    found: dict[str, Any] = {
+        "operationId": name,
+        "responses": _responses(route),
+        "parameters": _parameters(route),
+    }
+    if route.role is not None:
+        found["security"] = [{"token": []}, {}]
+        found["description"] = f"Needs the role {route.role}."
+    if route.takes is not None:
+        found["requestBody"] = {"required": True, "content": _content(route.takes)}
+    return found
+
+
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    query = [
+        {"name": name, "in": "query", "required": False, "schema": {"type": kind}, "description": meaning}
+        for name, kind, meaning in route.query
+    ]
+    if "{study}" not in route.path:
+        return query
+    return [
+        {"name": "study", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}},
+        *query,
+    ]
+
+
+def _content(kind: type | str) -> dict[str, Any]:
+    if isinstance(kind, str):
+        return {kind: {"schema": {"type": "string"}}}
+    return {"application/json": {"schema": {"$ref": _REF.format(name=kind.__name__)}}}
+
+
+def _responses(route: Route) -> dict[str, Any]:
+    found = {str(route.status): {"description": "Done.", "content": _content(route.gives)}}
+    if route.status == 201:
+        found["200"] = {"description": "The same study was there.", "content": _content(route.gives)}
+    return {**found, "default": _problem()}
+
+
+def _problem() -> dict[str, Any]:
+    content = {"application/problem+json": {"schema": {"$ref": _REF.format(name=Problem.__name__)}}}
+    return {"description": "What is wrong, and what to do.", "content": content}
+
+
+def _events() -> dict[str, Any]:
+    return {
+        "operationId": "events",
+        "description": "Needs the role viewer. Events as they happen, after the one named by Last-Event-ID.",
+        "security": [{"token": []}, {}],
+        "parameters": [
+            {"name": "study", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}},
+            {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "string"}},
+        ],
+        "responses": {
+            "200": {"description": "A stream without end.", "content": {"text/event-stream": {"schema": {}}}},
+            "default": _problem(),
+        },
+    }

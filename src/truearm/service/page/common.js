@@ -1,0 +1,81 @@
+// What all pages share: the reader's token, requests, and what went wrong in words.
+const KEPT = "truearm-token";
+
+// a link may carry a token behind #, which no server sees; it is taken out of the address at once
+const given = new URLSearchParams(location.hash.slice(1)).get("token");
+if (given) {
+  sessionStorage.setItem(KEPT, given);
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+export const $ = (id) => document.getElementById(id);
+export const study = decodeURIComponent(location.pathname.split("/")[2] ?? "");
+export const number = (n) => n.toLocaleString("en-US");
+export const readings = (n) => `${number(n)} ${n === 1 ? "reading" : "readings"}`;
+
+export class Problem extends Error {
+  constructor(status, text) {
+    super(text);
+    this.status = status;
+  }
+}
+
+export function notice(text, fine = false) {
+  const box = $("notice");
+  box.hidden = !text;
+  box.classList.toggle("fine", fine);
+  if (box.textContent !== text) box.textContent = text;
+}
+
+export function headers() {
+  const token = sessionStorage.getItem(KEPT);
+  return token ? { Authorization: `Bearer ${token}` } : {};
+}
+
+function askForToken() {
+  const form = $("token-form");
+  form.hidden = false;
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    sessionStorage.setItem(KEPT, $("token").value.trim());
+    location.reload();
+  };
+  $("token").focus();
+}
+
+export async function request(path, body, signal) {
+  const more = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const kind = body === undefined ? {} : { "Content-Type": "application/json" };
+  let answer;
+  try {
+    answer = await fetch(path, { ...more, headers: { ...headers(), ...kind }, signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, "No connection to the server. Nothing is lost; this page tries again.");
+  }
+  if (answer.ok) return answer;
+  if (answer.status === 401) askForToken();
+  const told = await answer.json().catch(() => ({}));
+  throw new Problem(answer.status, told.detail ?? `The server answered ${answer.status}.`);
+}
+
+export const fetched = async (path, body, signal) => (await request(path, body, signal)).json();
+export const pause = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
+
+// a link to a file that needs the token: it is fetched with it and then saved
+export function saving(link, path, name) {
+  link.href = path;
+  link.onclick = async (event) => {
+    event.preventDefault();
+    try {
+      const blob = await (await request(path)).blob();
+      const made = document.createElement("a");
+      made.href = URL.createObjectURL(blob);
+      made.download = name;
+      made.click();
+      setTimeout(() => URL.revokeObjectURL(made.href), 60_000);
+    } catch (error) {
+      notice(error.message);
+    }
+  };
+}

@@ -1,0 +1,60 @@
+import { $, fetched, notice, number, pause, readings } from "./common.js";
+
+const GOOD = new Set(["certified", "separated", "tolerable"]);
+let older = null;
+let all = false; // older ones are shown too: then the list no longer renews itself
+
+function said(one) {
+  if (one.best !== null) return `${one.best} is best`;
+  if (one.status !== null) return one.status;
+  return one.leader === null ? "No reading yet" : `${one.leader} leads`;
+}
+
+function card(one) {
+  const item = document.createElement("li");
+  const link = document.createElement("a");
+  link.href = `/s/${encodeURIComponent(one.id)}`;
+  const part = (name, text, kind = "") => {
+    const found = document.createElement(name);
+    found.textContent = text;
+    found.className = kind;
+    link.append(found);
+  };
+  part("h2", one.title);
+  part("p", said(one), "said");
+  const color = one.status === null ? "" : GOOD.has(one.status) ? "good" : one.status === "doubtful" ? "bad" : "";
+  part("span", one.status ?? (one.done ? "ended" : "running"), `chip ${color}`);
+  part("p", `${readings(one.pulls)} of ${one.arms} arms${one.out ? `, ${number(one.out)} being measured` : ""}`, "note");
+  item.append(link);
+  return item;
+}
+
+async function show(path, add) {
+  const page = await fetched(path);
+  const items = page.studies.map(card);
+  if (add) $("studies").append(...items);
+  else $("studies").replaceChildren(...items);
+  older = page.next;
+  $("more").hidden = older === null;
+  $("none").hidden = $("studies").children.length > 0;
+}
+
+$("more").onclick = async () => {
+  all = true;
+  try {
+    await show(older, true);
+  } catch (error) {
+    notice(error.message);
+  }
+};
+
+while (!all) {
+  try {
+    await show("/studies", false);
+    notice("");
+  } catch (error) {
+    notice(error.message);
+    if (error.status === 401) break;
+  }
+  await pause(3);
+}

@@ -1,0 +1,61 @@
+import { $, fetched, notice, number } from "./common.js";
+
+const kind = () => document.querySelector("input[name=kind]:checked").value;
+const arms = () => $("arms").value.split("\n").map((line) => line.trim()).filter(Boolean);
+const decimal = (id) => Number($(id).value.trim().replace(",", "."));
+const isShare = () => kind() === "share";
+
+let asking = null;
+let timer = 0;
+
+function words(found, eps) {
+  if (found.pulls !== null) return `About ${number(found.pulls)} readings in all would decide, if the readings turn out clean.`;
+  if (!found.largest_eps) return "No number of readings would decide.";
+  const most = Math.floor(1000 * found.largest_eps) / 10;
+  return `No number of readings would decide with ${eps}% bad ones: such a difference can be told up to ${most}%.`;
+}
+
+async function estimate() {
+  asking?.abort();
+  const [k, gap, eps] = [arms().length, decimal("gap"), decimal("eps")];
+  if (k < 2) return write("Two arms or more can be compared.");
+  if (!(gap > 0)) return write("Name a difference to see how many readings it may take.");
+  if (!(eps >= 0 && eps < 50)) return write("Bad readings: a number from 0 to 50.");
+  asking = new AbortController();
+  const share = isShare() ? { share: 0.5, gap: gap / 100 } : { gap };
+  try {
+    const found = await fetched("/estimate", { arms: k, contamination: eps / 100, ...share }, asking.signal);
+    write(words(found, eps));
+  } catch (error) {
+    if (error.name !== "AbortError") write(error.message);
+  }
+  return undefined;
+}
+
+function write(text) {
+  $("estimate").textContent = text;
+}
+
+$("new-form").addEventListener("input", () => {
+  $("gap-label").textContent = isShare()
+    ? "A difference worth finding, in points of 100"
+    : "A difference worth finding, in standard deviations of the readings";
+  clearTimeout(timer);
+  timer = setTimeout(estimate, 300);
+});
+document.querySelectorAll("input[name=kind]").forEach((one) => {
+  one.onchange = () => ($("gap").value = isShare() ? "20" : "0.5");
+});
+$("new-form").onsubmit = async (event) => {
+  event.preventDefault();
+  const target = isShare() ? { at_least: 1 } : { goal: kind() };
+  try {
+    const made = await fetched("/studies", {
+      title: $("title-in").value.trim(), arms: arms(), contamination: decimal("eps") / 100, ...target,
+    });
+    location.href = `/s/${encodeURIComponent(made.id)}`;
+  } catch (error) {
+    notice(error.message);
+  }
+};
+estimate();

@@ -1,0 +1,124 @@
+import { $, fetched, notice, number, pause, study } from "./common.js";
+
+const path = `/studies/${encodeURIComponent(study)}`;
+const KEPT = "truearm-worker";
+let ticket = null;
+let mine = 0;
+
+function only(id) {
+  for (const one of ["who", "card", "done"]) $(one).hidden = one !== id;
+}
+
+// nothing is lost by trying again: asking gives the open pull, telling twice counts once
+async function insist(work) {
+  for (let wait = 1; ; wait = Math.min(2 * wait, 10)) {
+    try {
+      const found = await work();
+      notice("");
+      return found;
+    } catch (error) {
+      notice(error.message);
+      if (error.status && error.status < 500 && error.status !== 429) throw error;
+      await pause(wait);
+    }
+  }
+}
+
+async function next() {
+  ticket = null;
+  const worker = localStorage.getItem(KEPT);
+  const asked = await insist(() => fetched(`${path}/ask`, { worker, n: 1 }));
+  if (!asked.pulls.length) {
+    if (!asked.done) {
+      only("done");
+      $("verdict").textContent = "Nothing to measure just now";
+      await pause(5);
+      return next();
+    }
+    const found = await insist(() => fetched(path));
+    only("done");
+    $("verdict").textContent = found.result?.best ? `Done: ${found.result.best} is best` : "Done. Thank you.";
+    return undefined;
+  }
+  ticket = asked.pulls[0].ticket;
+  $("arm").textContent = asked.pulls[0].arm;
+  $("value").value = "";
+  only("card");
+  if (!$("tell-form").hidden) $("value").focus();
+  return undefined;
+}
+
+async function tell(value) {
+  if (ticket === null) return;
+  const worker = localStorage.getItem(KEPT);
+  const now = ticket;
+  ticket = null; // two taps are one reading
+  try {
+    const told = await insist(() => fetched(`${path}/tell`, { readings: [{ ticket: now, value }], worker }));
+    if (told.outcomes[0].outcome === "refused") notice(told.outcomes[0].detail);
+    else mine += 1;
+    $("count").textContent = `${number(mine)} measured by you, ${worker}`;
+    await next();
+  } catch (error) {
+    ticket = now;
+    notice(error.message);
+  }
+}
+
+function parsed(text) {
+  const plain = text.trim().replace(/^(-?\d+),(\d+)$/, "$1.$2");
+  return /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(plain) ? Number(plain) : null;
+}
+
+$("tell-form").onsubmit = (event) => {
+  event.preventDefault();
+  const value = parsed($("value").value);
+  if (value === null) {
+    notice(`A reading is a number such as 12.5, not "${$("value").value}".`);
+    $("value").select();
+    return;
+  }
+  tell(value);
+};
+for (const button of $("yes-no").children) button.onclick = () => tell(Number(button.dataset.value));
+$("missing").onclick = () => tell(null);
+$("release").onclick = async () => {
+  if (ticket === null) return;
+  const now = ticket;
+  ticket = null;
+  try {
+    await insist(() => fetched(`${path}/release`, { tickets: [now], worker: localStorage.getItem(KEPT) }));
+    await next();
+  } catch (error) {
+    ticket = now;
+    notice(error.message);
+  }
+};
+$("who-form").onsubmit = (event) => {
+  event.preventDefault();
+  localStorage.setItem(KEPT, $("worker").value.trim());
+  begin();
+};
+
+async function begin() {
+  $("study").href = `/s/${encodeURIComponent(study)}`;
+  if (!localStorage.getItem(KEPT)) {
+    only("who");
+    $("worker").focus();
+    return;
+  }
+  try {
+    const found = await insist(() => fetched(path));
+    $("title").textContent = found.title;
+    const { at_least: least, at_most: most } = found.definition.problem ?? found.definition;
+    const yes = least === 1 || least === 0.5;
+    $("yes-no").hidden = !yes;
+    $("tell-form").hidden = yes;
+    if (!yes && (least ?? null) !== null) $("hint").textContent = `A success is ${least} or more.`;
+    if ((most ?? null) !== null) $("hint").textContent = `A success is ${most} or less.`;
+    await next();
+  } catch (error) {
+    notice(error.message);
+  }
+}
+begin();

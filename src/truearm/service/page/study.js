@@ -1,0 +1,122 @@
+import { $, fetched, headers, notice, number, pause, readings, saving, study } from "./common.js";
+
+const path = `/studies/${encodeURIComponent(study)}`;
+let position = 0;
+let lost = false;
+
+// the slider stays where the reader left it while the picture under it is drawn anew
+function chosen() {
+  const slider = $("eps");
+  const adversary = document.querySelector("input[name=adversary]:checked");
+  return slider && { at: slider.value, of: slider.max, adversary: adversary?.value };
+}
+
+function restore(kept) {
+  const slider = $("eps");
+  if (!kept || !slider || slider.max !== kept.of) return;
+  slider.value = kept.at;
+  const radio = document.querySelector(`input[name=adversary][value="${CSS.escape(kept.adversary ?? "")}"]`);
+  if (radio) radio.checked = true;
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+function write(id, text) {
+  if ($(id).textContent !== text) $(id).textContent = text;
+}
+
+function draw(live) {
+  document.title = `${live.answer} - ${live.title}`;
+  write("title", live.title);
+  write("answer", live.answer);
+  write("summary", live.summary);
+  write("pulls", `${readings(live.pulls)} asked for`);
+  const people = [...new Set(live.out.map((one) => one.worker).filter(Boolean))];
+  write("out", live.out.length ? `${number(live.out.length)} being measured${people.length ? ` by ${people.join(", ")}` : ""}` : "");
+  $("next").hidden = live.done;
+  const kept = chosen();
+  const focus = document.activeElement?.id;
+  const open = [...document.querySelectorAll("#sections details")].map((one) => one.open);
+  $("picture").textContent = JSON.stringify(live.picture);
+  $("sections").innerHTML = live.sections;
+  for (const one of $("sections").querySelectorAll("[data-style]")) one.style.cssText = one.dataset.style;
+  document.querySelectorAll("#sections details").forEach((one, i) => (one.open = open[i] ?? one.open));
+  window.slide();
+  restore(kept);
+  if (focus) $(focus)?.focus();
+}
+
+async function refresh() {
+  const live = await fetched(`${path}/live`);
+  position = Math.max(position, live.position);
+  draw(live);
+  return live;
+}
+
+// events as they happen; who loses the connection goes on after the last one it has seen
+async function follow(changed) {
+  const answer = await fetch(`${path}/events`, { headers: { ...headers(), "Last-Event-ID": String(position) } });
+  if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  if (lost) notice("Connected again.", true);
+  lost = false;
+  changed();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error("The connection ended.");
+    const messages = (rest + value).split("\n\n");
+    rest = messages.pop();
+    const ids = messages.map((message) => /^id: (\d+)$/m.exec(message)?.[1]).filter(Boolean);
+    if (!ids.length) continue;
+    position = Math.max(position, Number(ids.at(-1)));
+    changed();
+  }
+}
+
+let wanted = false;
+let busy = false;
+async function changed() {
+  wanted = true;
+  if (busy) return;
+  busy = true;
+  while (wanted) {
+    wanted = false;
+    const began = performance.now();
+    try {
+      await refresh();
+    } catch (error) {
+      notice(error.message);
+      break;
+    }
+    await pause(Math.max(0.5, (2 * (performance.now() - began)) / 1000)); // a third of the server's time at most
+  }
+  busy = false;
+}
+
+$("next").href = `/s/${encodeURIComponent(study)}/next`;
+saving($("csv"), `${path}/readings.csv`, `${study}.csv`);
+saving($("report"), `${path}/report`, `${study}.html`);
+
+addEventListener("load", async () => {
+  try {
+    await refresh();
+  } catch (error) {
+    notice(error.message);
+    if ([401, 403, 404].includes(error.status)) {
+      write("answer", error.status === 404 ? "There is no such study" : "Not allowed");
+      return;
+    }
+  }
+  for (let wait = 0.5; ; wait = Math.min(2 * wait, 5)) {
+    try {
+      await follow(() => {
+        wait = 0.5;
+        changed();
+      });
+    } catch {
+      lost = true;
+      notice("Connection lost. What you see may be old; this page tries again.");
+      await pause(wait);
+    }
+  }
+});

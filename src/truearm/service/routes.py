@@ -1,0 +1,227 @@
+"""What can be asked for: each route with its role, its types and what answers it. No transport."""
+
+import hashlib
+import math
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.responses import Response
+
+from truearm import __version__
+from truearm.report.export import document
+from truearm.service import views, wire
+from truearm.service.database import Row
+from truearm.service.hosting import Host
+from truearm.service.problems import Problem, Refused
+from truearm.service.tokens import Grant
+
+_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_PAGE = 50  # studies in one answer
+_EVENTS = 5000  # events in one answer
+
+
+class Call(NamedTuple):
+    """One request, read and checked."""
+
+    host: Host
+    grant: Grant
+    study: str
+    body: Any
+    query: dict[str, str]
+    headers: dict[str, str]
+
+
+class Route(NamedTuple):
+    """What answers a path, who may ask, and the types in between."""
+
+    method: str
+    path: str
+    role: str | None
+    answer: Callable[[Call], Response]
+    takes: type | None
+    gives: type | str
+    """A type, or the media type of what is no JSON."""
+    status: int = 200
+    query: tuple[tuple[str, str, str], ...] = ()
+    """Name, JSON type and meaning."""
+
+
+def _json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(value), status, headers=headers, media_type="application/json")
+
+
+def _create(call: Call) -> Response:
+    made = call.host.create(call.body)
+    return _json(made, 201 if made.created else 200, {"Location": f"/studies/{made.id}"})
+
+
+def _list(call: Call) -> Response:
+    if call.grant.study is not None:
+        found = [call.grant.study] if call.host.database.at(call.grant.study, 0) else []
+        return _json(wire.Page([_summary(call.host, name) for name in found], None))
+    rows = call.host.database.studies(_PAGE + 1, _cursor(call.query.get("before")))
+    more = f"/studies?before={rows[_PAGE - 1][1]!r}_{rows[_PAGE - 1][0]}" if len(rows) > _PAGE else None
+    return _json(wire.Page([_summary(call.host, name) for name, _ in rows[:_PAGE]], more))
+
+
+def _cursor(text: str | None) -> tuple[float, str]:
+    if text is None:
+        return math.inf, ""
+    at, _, name = text.partition("_")
+    try:
+        return float(at), name.replace("\0", "")
+    except ValueError:
+        raise _wrong("before", text, "take it from `next` of the page before") from None
+
+
+def _wrong(field: str, value: str, remedy: str) -> Refused:
+    detail = f"{field} cannot be {value!r:.80}; {remedy}"
+    return Refused(Problem(422, "Invalid value", detail, field=field, value=value[:200]))
+
+
+def _summary(host: Host, name: str) -> wire.Summary:
+    with host.looking(name) as hosted:
+        return views.summary(hosted)
+
+
+def _show(call: Call) -> Response:
+    with call.host.looking(call.study) as hosted:
+        tag = f'"{hosted.position}-{hosted.digest.hex()[:16]}"'
+        if call.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers={"ETag": tag})
+        return _json(views.state(hosted), headers={"ETag": tag})
+
+
+def _ask(call: Call) -> Response:
+    return _json(call.host.ask(call.study, call.body.worker, call.body.n))
+
+
+def _tell(call: Call) -> Response:
+    return _json(call.host.tell(call.study, call.body.readings, call.body.worker))
+
+
+def _release(call: Call) -> Response:
+    return _json(call.host.release(call.study, call.body.tickets, call.body.worker))
+
+
+def _give(call: Call) -> Response:
+    return _json(call.host.give(call.study, call.body.key, call.body.readings))
+
+
+def _stop(call: Call) -> Response:
+    return _json(call.host.stop(call.study))
+
+
+def _log(call: Call) -> Response:
+    text = call.query.get("since", "0")
+    if not re.fullmatch(r"[0-9]{1,15}", text):
+        raise _wrong("since", text, "give the last position you know, or 0")
+    with call.host.looking(call.study) as hosted:
+        definition = hosted.definition_text
+    rows = call.host.database.after(call.study, int(text), _EVENTS)
+    more = rows[-1].position if len(rows) == _EVENTS else None
+    return _json(wire.Log(definition, [views.logged(row) for row in rows], more))
+
+
+def _rows(call: Call) -> list[Row]:
+    def chunks() -> Iterator[Row]:
+        position = 0
+        while rows := call.host.database.after(call.study, position):
+            yield from rows
+            position = rows[-1].position
+
+    with call.host.looking(call.study):
+        pass  # there is such a study
+    return list(chunks())
+
+
+def _csv(call: Call) -> Response:
+    text = views.csv_text(views.readings(_rows(call)))
+    return Response(text, media_type="text/csv", headers=_attached(call, "csv"))
+
+
+def _parquet(call: Call) -> Response:
+    body = views.parquet(views.readings(_rows(call)))
+    return Response(body, media_type="application/vnd.apache.parquet", headers=_attached(call, "parquet"))
+
+
+def _attached(call: Call, suffix: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{call.study}.{suffix}"'}
+
+
+def _report(call: Call) -> Response:
+    with call.host.looking(call.study) as hosted:
+        if hosted.passive and not all(hosted.given.values()):
+            msg = f"study {call.study!r} has arms without a reading; there is nothing to report yet"
+            raise Refused(Problem(409, "Conflict", msg))
+        result, title = hosted.result(), hosted.title
+        tapes: Any = hosted.given if hosted.passive else hosted.study.readings
+    if "application/json" in call.headers.get("accept", ""):
+        return _json(document(result, tapes))
+    from truearm.report.html import page
+
+    text = page(result, tapes, title=title if hosted.title != hosted.name else None)
+    return Response(text, media_type="text/html", headers={"Content-Security-Policy": _policy(text)})
+
+
+def _live(call: Call) -> Response:
+    with call.host.looking(call.study) as hosted:
+        return _json(views.live(hosted))
+
+
+def _estimate(call: Call) -> Response:
+    from truearm.planning import plan
+
+    asked: wire.Estimating = call.body
+    found = plan(
+        arms=asked.arms,
+        gap=asked.gap,
+        share=asked.share,
+        contamination=asked.contamination,
+        delta=asked.delta,
+    ).clean
+    pulls = math.ceil(found.expected) if found.decidable else None
+    return _json(wire.Estimate(pulls, found.largest_eps))
+
+
+def _policy(page: str) -> str:
+    digests = [hashlib.sha256(found.encode()).digest() for found in _SCRIPT.findall(page)]
+    scripts = " ".join(f"'sha256-{b64encode(digest).decode()}'" for digest in digests)
+    sources = f"script-src {scripts}; style-src 'unsafe-inline'; img-src data:"
+    return f"default-src 'none'; {sources}; sandbox allow-scripts"
+
+
+def _health(call: Call) -> Response:
+    call.host.database.tokens()
+    return _json(wire.Health("ok", __version__))
+
+
+_ONE = "/studies/{study}"
+ROUTES = (
+    Route("POST", "/studies", "admin", _create, wire.NewStudy, wire.Made, 201),
+    Route("GET", "/studies", "viewer", _list, None, wire.Page, query=(("before", "string", "`next` of a page"),)),
+    Route("GET", _ONE, "viewer", _show, None, wire.State),
+    Route("POST", f"{_ONE}/ask", "worker", _ask, wire.Asking, wire.Asked),
+    Route("POST", f"{_ONE}/tell", "worker", _tell, wire.Telling, wire.Outcomes),
+    Route("POST", f"{_ONE}/release", "worker", _release, wire.Releasing, wire.Outcomes),
+    Route("POST", f"{_ONE}/readings", "worker", _give, wire.Giving, wire.Taken),
+    Route("POST", f"{_ONE}/stop", "admin", _stop, None, wire.Asked),
+    Route(
+        "GET",
+        f"{_ONE}/log",
+        "viewer",
+        _log,
+        None,
+        wire.Log,
+        query=(("since", "integer", "the last position you know"),),
+    ),
+    Route("GET", f"{_ONE}/readings.csv", "viewer", _csv, None, "text/csv"),
+    Route("GET", f"{_ONE}/readings.parquet", "viewer", _parquet, None, "application/vnd.apache.parquet"),
+    Route("GET", f"{_ONE}/report", "viewer", _report, None, "text/html"),
+    Route("GET", f"{_ONE}/live", "viewer", _live, None, wire.Live),
+    Route("POST", "/estimate", "viewer", _estimate, wire.Estimating, wire.Estimate),
+    Route("GET", "/healthz", None, _health, None, wire.Health),
+)

@@ -1,0 +1,64 @@
+"""What a server may be told: where it listens, what it keeps its logs in, and the limits it holds everybody to."""
+
+from ipaddress import ip_address
+
+import msgspec
+
+from truearm.errors import InvalidArgument
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much one request, one study and one client may ask for."""
+
+    body: int = 1_000_000  # bytes: a full batch with notes
+    batch: int = 1000  # readings or pulls in one request
+    arms: int = 500
+    studies: int = 10_000
+    rate: float = 200.0  # requests a second of one client; twice as many at once
+    streams: int = 200  # followers of events in one process
+    patience: float = 10.0  # seconds until the head and body of a request have come
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a server listens and what it serves."""
+
+    database: str = "truearm.db"
+    host: str = "127.0.0.1"
+    port: int = 8000
+    limits: Limits = Limits()
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach an address.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_open(host: str, *, tokens: int) -> None:
+    """Refuse to serve other machines while nobody needs a token.
+
+    Examples
+    --------
+    >>> check_open("127.0.0.1", tokens=0)
+    >>> check_open("0.0.0.0", tokens=0)
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: host '0.0.0.0' can be reached from other machines, and this database has no
+    token; make one first with --new-token admin, or serve 127.0.0.1
+    """
+    if not tokens and not is_loopback(host):
+        msg = (
+            f"host {host!r} can be reached from other machines, and this database has no token; make one first "
+            "with --new-token admin, or serve 127.0.0.1"
+        )
+        raise InvalidArgument(msg)

@@ -1,0 +1,225 @@
+"""A hosted study as what travels: its state, its line in a list, its log, its readings as a table."""
+
+import csv
+import io
+import math
+from typing import Any
+
+import numpy as np
+from msgspec import Raw
+
+from truearm.claims.wording import name_of
+from truearm.errors import InvalidArgument
+from truearm.report.export import cell, document
+from truearm.report.html import parts
+from truearm.service import wire
+from truearm.service.database import Row
+from truearm.service.hosting import GIVEN, Hosted
+
+_COLUMNS = ("ticket", "arm", "draw", "value", "worker", "at")
+
+
+def state(hosted: Hosted) -> wire.State:
+    """Return where a study stands.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truearm.service.database import Database
+    >>> from truearm.service.hosting import Host
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     host = Host(Database(f"{folder}/studies.db"))
+    ...     _ = host.create(wire.NewStudy(arms=["A", "B"], id="taste"))
+    ...     with host.looking("taste") as hosted:
+    ...         state(hosted).candidates
+    ...     host.close()
+    ['A', 'B']
+    """
+    study, standing = hosted.study, hosted.study.standing
+    result = hosted.result() if _is_known(hosted) else None
+    tapes = (
+        {arm: (len(told), len(told)) for arm, told in hosted.given.items()} if hosted.passive else _counts(hosted)
+    )
+    arms = []
+    for arm, (pulls, told) in tapes.items():
+        against = standing.against.get(arm)
+        candidate = arm in (result.candidates if result is not None else standing.alive)
+        shown = arm != standing.leader and not hosted.passive
+        share = _finite(standing.share(arm)) if shown else None
+        arms.append(wire.Standing(arm, pulls, told, candidate, _finite(against) if shown else None, share))
+    return wire.State(
+        id=hosted.name,
+        title=hosted.title,
+        began=hosted.began,
+        position=hosted.position,
+        head=hosted.digest.hex(),
+        passive=hosted.passive,
+        definition=hosted.definition,
+        done=study.done,
+        leader=standing.leader if result is None else result.leader,
+        candidates=list(standing.alive if result is None else result.candidates),
+        pulls=sum(pulls for pulls, _ in tapes.values()),
+        arms=arms,
+        log_threshold=_finite(standing.log_threshold),
+        out=[
+            wire.Out(pull.ticket, pull.arm, *hosted.holders.get(pull.ticket, (None, None))) for pull in study.out
+        ],
+        result=None if result is None else document(result, {}),
+    )
+
+
+def live(hosted: Hosted) -> wire.Live:
+    """Return what the page of a study shows; of one that goes on, as if it were stopped here.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truearm.service.database import Database
+    >>> from truearm.service.hosting import Host
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     host = Host(Database(f"{folder}/studies.db"))
+    ...     _ = host.create(wire.NewStudy(arms=["A", "B"], id="taste"))
+    ...     with host.looking("taste") as hosted:
+    ...         live(hosted).answer
+    ...     host.close()
+    'No reading yet'
+    """
+    study, tapes = hosted.study, hosted.given if hosted.passive else hosted.study.readings
+    out = [wire.Out(pull.ticket, pull.arm, *hosted.holders.get(pull.ticket, (None, None))) for pull in study.out]
+    pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
+    if not pulls or (hosted.passive and not _is_known(hosted)):
+        answer = "Some arms have no reading yet" if pulls else "No reading yet"
+        return wire.Live(hosted.position, study.done, hosted.title, answer, "", pulls, out, "", {})
+    found = parts(hosted.result(), tapes)
+    # a page of the service allows no style in its text: its script puts these where they belong
+    sections = found.sections.replace(' style="', ' data-style="')
+    done = study.done or hosted.passive
+    answer = found.title if done else _so_far(hosted)
+    summary = found.summary if done else ""
+    return wire.Live(hosted.position, done, hosted.title, answer, summary, pulls, out, sections, found.picture)
+
+
+def _so_far(hosted: Hosted) -> str:
+    leader, left = hosted.study.standing.leader, len(hosted.study.standing.alive)
+    if leader is None:
+        return "No reading yet"
+    return (
+        f"{name_of(leader)} leads; {left - 1} of {len(hosted.study.problem.arms) - 1} others may still be better"
+    )
+
+
+def _is_known(hosted: Hosted) -> bool:
+    return hosted.study.done if not hosted.passive else all(hosted.given.values())
+
+
+def _counts(hosted: Hosted) -> dict[str, tuple[int, int]]:
+    log, names = hosted.study._log, hosted.study.problem.arms
+    arms = np.array(log.arms, dtype=np.int64)
+    told = np.bincount(arms[np.array(log.tickets, dtype=np.int64)], minlength=len(names))
+    kept = np.ones(arms.size, dtype=bool)
+    kept[list(log.released)] = False
+    pulls = np.bincount(arms[kept], minlength=len(names))
+    return {name: (int(p), int(t)) for name, p, t in zip(names, pulls, told, strict=True)}
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def summary(hosted: Hosted) -> wire.Summary:
+    """Return the line of a study in a list.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truearm.service.database import Database
+    >>> from truearm.service.hosting import Host
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     host = Host(Database(f"{folder}/studies.db"))
+    ...     _ = host.create(wire.NewStudy(arms=["A", "B"], id="taste", title="Which tastes better?"))
+    ...     with host.looking("taste") as hosted:
+    ...         summary(hosted).title
+    ...     host.close()
+    'Which tastes better?'
+    """
+    study, standing = hosted.study, hosted.study.standing
+    result = hosted.result() if _is_known(hosted) else None
+    return wire.Summary(
+        id=hosted.name,
+        title=hosted.title,
+        began=hosted.began,
+        arms=len(study.problem.arms),
+        pulls=sum(map(len, hosted.given.values())) if hosted.passive else study.pulls,
+        out=study.in_flight,
+        done=study.done,
+        status=None if result is None else result.status.value,
+        best=None if result is None else result.best,
+        leader=standing.leader if result is None else result.leader,
+    )
+
+
+def logged(row: Row) -> wire.Logged:
+    r"""Return a row of the log as it travels.
+
+    Examples
+    --------
+    >>> logged(Row(1, "stopped", None, None, None, None, None, b"\xff", None, 0.0)).digest
+    'ff'
+    """
+    notes = None if row.notes is None else Raw(row.notes.encode())  # word for word, for the digest
+    return wire.Logged(*row[:6], notes, row.digest.hex(), *row[8:])
+
+
+def readings(rows: list[Row]) -> list[tuple[Any, ...]]:
+    """Return the readings among rows of a log, as ticket, arm, draw, value, worker and time.
+
+    Examples
+    --------
+    >>> readings([Row(1, "told", 0, "A", None, "2.5", None, b"", "ann", 0.0)])
+    [(0, 'A', None, 2.5, 'ann', 0.0)]
+    """
+    draws = {row.ticket: row.draw for row in rows if row.kind == "issued"}
+    return [
+        (row.ticket, row.arm, draws.get(row.ticket), float(row.value or "nan"), row.worker, row.at)
+        for row in rows
+        if row.kind in ("told", GIVEN)
+    ]
+
+
+def csv_text(found: list[tuple[Any, ...]]) -> str:
+    """Return readings as CSV in which no cell starts a formula.
+
+    Examples
+    --------
+    >>> print(csv_text([(0, "=A", 0, 2.5, None, 0.0)]))
+    ticket,arm,draw,value,worker,at
+    0,'=A,0,2.5,,0.0
+    <BLANKLINE>
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows([cell(part) for part in row] for row in found)
+    return text.getvalue()
+
+
+def parquet(found: list[tuple[Any, ...]]) -> bytes:
+    """Return readings as a Parquet file.
+
+    Examples
+    --------
+    >>> parquet([(0, "A", 0, 2.5, None, 0.0)])[:4]
+    b'PAR1'
+    """
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        msg = "Parquet needs pyarrow; install truearm[data] on the server, or ask for readings.csv"
+        raise InvalidArgument(msg) from None
+    kinds = (pa.int64(), pa.string(), pa.int64(), pa.float64(), pa.string(), pa.float64())
+    columns = zip(*found, strict=True) if found else [()] * len(_COLUMNS)
+    arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(dict(zip(_COLUMNS, arrays, strict=True))), sink)
+    return bytes(sink.getvalue())

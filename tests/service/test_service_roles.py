@@ -1,0 +1,164 @@
+"""Who may do what: every route with every role, and what a server gives away to whom it does not know."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from truearm.service.database import Database
+from truearm.service.routes import ROUTES
+from truearm.service.tokens import ROLES, make
+
+from .serving import SOURCE, Server
+
+BODIES = {
+    "/studies": {"arms": ["A", "B"], "id": "mine"},
+    "ask": {"worker": "ann"},
+    "tell": {"readings": [{"ticket": 0, "value": 1.0}]},
+    "release": {"tickets": [0]},
+    "readings": {"key": "k", "readings": [{"arm": "A", "value": 1}]},
+    "stop": None,
+    "/estimate": {"arms": 2, "gap": 0.5},
+}
+NEEDED = {  # as the service promises it, not as the code has it
+    ("POST", "/studies"): "admin",
+    ("GET", "/studies"): "viewer",
+    ("GET", "/studies/{study}"): "viewer",
+    ("POST", "/studies/{study}/ask"): "worker",
+    ("POST", "/studies/{study}/tell"): "worker",
+    ("POST", "/studies/{study}/release"): "worker",
+    ("POST", "/studies/{study}/readings"): "worker",
+    ("POST", "/studies/{study}/stop"): "admin",
+    ("GET", "/studies/{study}/log"): "viewer",
+    ("GET", "/studies/{study}/readings.csv"): "viewer",
+    ("GET", "/studies/{study}/readings.parquet"): "viewer",
+    ("GET", "/studies/{study}/report"): "viewer",
+    ("GET", "/studies/{study}/events"): "viewer",
+    ("GET", "/studies/{study}/live"): "viewer",
+    ("POST", "/estimate"): "viewer",
+    ("GET", "/healthz"): None,
+    ("GET", "/openapi.json"): None,
+}
+BEARERS = (
+    "nobody",
+    "forged",
+    *ROLES,
+    *(f"{role} of mine" for role in ROLES),
+    *(f"{role} of other" for role in ROLES),
+)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    path = tmp_path_factory.mktemp("guarded") / "studies.db"
+    database = Database(str(path))
+    tokens = {"nobody": None, "forged": make(database, "admin")[:-1] + "!"}
+    for role in ROLES:
+        tokens[role] = make(database, role)
+        tokens[f"{role} of mine"] = make(database, role, "mine")
+        tokens[f"{role} of other"] = make(database, role, "other")
+    database.close()
+    with Server(path, "--rate", "100000") as server:
+        with server.client(tokens["admin"]) as http:
+            for name in ("mine", "other"):
+                assert http.post("/studies", json={"arms": ["A", "B"], "id": name}).status_code == 201
+        yield server, tokens
+
+
+def status(server, token, method, path):
+    place = path.replace("{study}", "mine")
+    body = BODIES.get(place, BODIES.get(place.rpartition("/")[2]))
+    more = {"json": body} if method == "POST" and body is not None else {}
+    with server.client(token) as http, http.stream(method, place, **more) as answer:
+        return answer.status_code
+
+
+def expected(bearer, method, path):
+    needed = NEEDED[method, path]
+    if needed is None:
+        return True
+    if bearer in ("nobody", "forged"):
+        return False
+    role, _, study = bearer.partition(" of ")
+    if ROLES.index(role) < ROLES.index(needed):
+        return False
+    if path == "/studies":
+        return method == "GET" or not study
+    if path == "/estimate":
+        return True
+    return study in ("", "mine")
+
+
+@pytest.mark.parametrize("bearer", BEARERS)
+def test_every_route_lets_in_whom_it_should(guarded, bearer):
+    server, tokens = guarded
+    for method, path in NEEDED:
+        found = status(server, tokens[bearer], method, path)
+        allowed = found not in (401, 403)
+        assert allowed == expected(bearer, method, path), (bearer, method, path, found)
+        assert found < 500
+
+
+def test_the_matrix_has_every_route():
+    known = {(route.method, route.path) for route in ROUTES}
+    assert known <= set(NEEDED)
+    assert set(NEEDED) - known == {("GET", "/studies/{study}/events"), ("GET", "/openapi.json")}
+
+
+def test_a_token_of_one_study_lists_that_study_alone(guarded):
+    server, tokens = guarded
+    with server.client(tokens["viewer of other"]) as http:
+        assert [study["id"] for study in http.get("/studies").json()["studies"]] == ["other"]
+
+
+def test_no_log_line_holds_a_secret(guarded):
+    server, tokens = guarded
+    status(server, tokens["admin"], "GET", "/studies")
+    with server.client() as http:
+        http.get(f"/studies?token={tokens['worker']}")
+    lines = "".join(server.lines)
+    assert '"status": 200' in lines
+    for token in filter(None, tokens.values()):
+        assert token.split("_", 2)[2] not in lines
+
+
+def test_no_token_is_readable_in_the_database(guarded):
+    server, tokens = guarded
+    path = server.process.args[server.process.args.index("--database") + 1]
+    kept = b"".join(Path(f"{path}{end}").read_bytes() for end in ("", "-wal"))
+    for token in filter(None, tokens.values()):
+        assert token.split("_", 2)[2].encode() not in kept
+
+
+def truearm(*words):
+    command = [sys.executable, "-m", "truearm", "serve", *words]
+    return subprocess.run(
+        command, env={"PYTHONPATH": SOURCE}, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_other_machines_are_not_served_without_a_token(tmp_path):
+    refused = truearm("--database", str(tmp_path / "s.db"), "--host", "0.0.0.0", "--port", "0")
+    assert refused.returncode == 2
+    assert "make one first with --new-token admin" in refused.stderr
+    made = truearm("--database", str(tmp_path / "s.db"), "--new-token", "admin")
+    token = made.stdout.strip()
+    listed = truearm("--database", str(tmp_path / "s.db"), "--tokens").stdout
+    name = listed.split("\t")[0]
+    assert name in token
+    assert token not in listed
+    with Server(tmp_path / "s.db", "--host", "0.0.0.0") as server:
+        port = server.url.rpartition(":")[2]
+        with server.client(token) as http:
+            place = f"http://127.0.0.1:{port}/studies"
+            assert http.get(place).status_code == 200
+            assert http.get(place, headers={"Authorization": ""}).status_code == 401
+            assert truearm("--database", str(tmp_path / "s.db"), "--remove-token", name).returncode == 0
+            deadline = time.monotonic() + 30
+            while (found := http.get(place).status_code) != 401 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert found == 401  # and not open to everybody, though there is no token left
+    assert json.loads(server.lines[0])["tokens"] == 1

@@ -1,0 +1,226 @@
+"""One server, asked over HTTP: what each route answers, and what it says when a request is wrong."""
+
+import csv
+import io
+import json
+import math
+
+import pyarrow.parquet as pq
+import pytest
+
+from truearm.study import Study
+
+
+def begun(http, name, **more):
+    body = {"arms": ["A", "B"], "id": name, **more}
+    answer = http.post("/studies", json=body)
+    assert answer.status_code in (200, 201), answer.text
+    return f"/studies/{name}"
+
+
+def asked(http, place, worker="ann", n=1):
+    return http.post(f"{place}/ask", json={"worker": worker, "n": n}).json()["pulls"]
+
+
+def told(http, place, *readings):
+    body = {"readings": [{"ticket": ticket, "value": value} for ticket, value in readings]}
+    return http.post(f"{place}/tell", json=body).json()["outcomes"]
+
+
+def test_a_study_is_begun_once(http):
+    body = {"arms": ["A", "B"], "id": "once"}
+    first, again = http.post("/studies", json=body), http.post("/studies", json=body)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.headers["location"] == "/studies/once"
+    other = http.post("/studies", json={**body, "goal": "min"})
+    assert other.status_code == 409
+    assert "'once' is the name of another study" in other.json()["detail"]
+
+
+def test_asking_again_gives_the_same_pulls(http):
+    place = begun(http, "again")
+    first = asked(http, place, n=2)
+    assert asked(http, place, n=2) == first
+    assert {pull["ticket"] for pull in asked(http, place, "bob")} == {2}
+    assert told(http, place, (0, 1.0))[0]["outcome"] == "told"
+    assert [pull["ticket"] for pull in asked(http, place, n=2)] == [1, 3]
+
+
+def test_a_lease_that_ends_frees_the_worker_and_not_the_pull(http):
+    place = begun(http, "leased", lease=0.001)
+    assert [asked(http, place)[0]["ticket"] for _ in range(3)] == [0, 1, 2]
+    assert [pull["ticket"] for pull in http.get(place).json()["out"]] == [0, 1, 2]
+    assert told(http, place, (0, 1.0))[0]["outcome"] == "told"
+
+
+def test_only_what_never_began_goes_out_again(http):
+    place = begun(http, "released")
+    asked(http, place, n=2)
+    told(http, place, (0, 1.0))
+    found = http.post(f"{place}/release", json={"tickets": [0, 1, 7]}).json()["outcomes"]
+    assert [item["outcome"] for item in found] == ["refused", "released", "refused"]
+    assert asked(http, place)[0] | {"until": 0} == {"ticket": 2, "arm": "B", "worker": "ann", "until": 0}
+
+
+def test_each_reading_has_an_outcome_of_its_own(http):
+    place = begun(http, "outcomes")
+    asked(http, place, n=4)
+    found = told(http, place, (0, 1.5), (0, 1.5), (0, 2.5), (99, 1.0), (1, "inf"), (2, None))
+    assert [item["outcome"] for item in found] == ["told", "known", "refused", "refused", "told", "told"]
+    assert "was told as 1.5 and now as 2.5" in found[2]["detail"]
+    assert [arm["told"] for arm in http.get(place).json()["arms"]] == [2, 1]
+
+
+def test_a_round_goes_to_one_worker(http):
+    place = begun(http, "rounds", rounds=True, arms=["A", "B", "C"])
+    first, other = asked(http, place), asked(http, place, "bob")
+    assert sorted(pull["arm"] for pull in first) == sorted(pull["arm"] for pull in other) == ["A", "B", "C"]
+    told(http, place, (first[0]["ticket"], 1.0))
+    assert asked(http, place) == first[1:]
+
+
+def run(http, place):
+    while pulls := asked(http, place, n=8):
+        told(http, place, *((p["ticket"], math.sin(p["ticket"]) + (3 if p["arm"] == "A" else 0)) for p in pulls))
+
+
+def test_a_study_is_decided_as_its_replay_is(http):
+    place = begun(http, "decided", title="Which tastes better?")
+    run(http, place)
+    state = http.get(place).json()
+    assert (state["done"], state["result"]["status"], state["result"]["best"]) == (True, "certified", "A")
+    log = http.get(f"{place}/log").json()
+    rows = [[e["kind"], e["ticket"], e["arm"], e["draw"], e["value"], e["notes"]] for e in log["events"]]
+    replayed = Study.from_dict({**json.loads(log["definition"]), "events": rows})
+    assert replayed.result.to_dict() == {key: state["result"][key] for key in replayed.result.to_dict()}
+    assert asked(http, place) == []
+
+
+def test_an_unchanged_study_is_not_sent_again(http):
+    place = begun(http, "tagged")
+    tag = http.get(place).headers["etag"]
+    assert http.get(place, headers={"If-None-Match": tag}).status_code == 304
+    asked(http, place)
+    assert http.get(place, headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_a_stopped_study_hands_out_nothing(http):
+    place = begun(http, "stopped")
+    asked(http, place)
+    assert http.post(f"{place}/stop").json()["done"]
+    assert http.post(f"{place}/stop").json()["done"]
+    assert asked(http, place) == []
+    assert told(http, place, (0, 1.0))[0]["outcome"] == "told"
+    assert http.get(place).json()["result"]["status"] == "exhausted"
+
+
+def test_readings_come_as_tables(http):
+    place = begun(http, "tables", arms=["=A", "B"])
+    asked(http, place, n=3)
+    told(http, place, (0, 1.5), (1, "nan"))
+    rows = list(csv.DictReader(io.StringIO(http.get(f"{place}/readings.csv").text)))
+    assert [(row["ticket"], row["arm"], row["draw"], row["value"]) for row in rows] == [
+        ("0", "'=A", "0", "1.5"),
+        ("1", "B", "0", "nan"),
+    ]
+    table = pq.read_table(io.BytesIO(http.get(f"{place}/readings.parquet").content))
+    assert table["arm"].to_pylist() == ["=A", "B"]
+
+
+def test_the_report_runs_no_script_but_its_own(http):
+    place = begun(http, "report")
+    run(http, place)
+    answer = http.get(f"{place}/report")
+    assert "<!DOCTYPE html>" in answer.text
+    policy = answer.headers["content-security-policy"]
+    assert "script-src 'sha256-" in policy
+    assert "sandbox" in policy
+    as_json = http.get(f"{place}/report", headers={"Accept": "application/json"}).json()
+    assert as_json["best"] == "A"
+    assert len(as_json["readings"]["A"]) > 10
+
+
+def test_passive_readings_are_taken_once_for_each_key(http):
+    place = begun(http, "passive", passive=True)
+    body = {
+        "key": "monday",
+        "readings": [{"arm": arm, "value": v + 9 * (arm == "A")} for v in range(200) for arm in "AB"],
+    }
+    assert http.post(f"{place}/readings", json=body).json() == {"added": 400, "position": 401}
+    assert http.post(f"{place}/readings", json=body).json() == {"added": 0, "position": 401}
+    assert http.get(place).json()["result"]["pulls"]["total"] == 400
+    wrong = http.post(f"{place}/readings", json={"key": "t", "readings": [{"arm": "C", "value": 1}]})
+    assert wrong.json()["detail"] == "arm must be one of A, B, but got 'C'"
+    assert http.post(f"{place}/ask", json={"worker": "ann"}).status_code == 409
+    assert http.post(f"{begun(http, 'active')}/readings", json=body).status_code == 409
+
+
+def test_studies_are_listed_the_newest_first_and_in_pages(http):
+    for i in range(51):
+        begun(http, f"listed-{i}")
+    first = http.get("/studies").json()
+    assert [study["id"] for study in first["studies"][:2]] == ["listed-50", "listed-49"]
+    names = [study["id"] for study in first["studies"]]
+    while first["next"]:
+        first = http.get(first["next"]).json()
+        names += [study["id"] for study in first["studies"]]
+    assert len(names) == len(set(names)) >= 51
+
+
+def test_events_go_on_after_the_last_one_known(http):
+    place = begun(http, "events")
+    asked(http, place, n=3)
+    told(http, place, (0, 1.0))
+    with http.stream("GET", f"{place}/events", headers={"Last-Event-ID": "2"}) as stream:
+        lines = stream.iter_lines()
+        found = [next(line for line in lines if line.startswith("id:")) for _ in range(2)]
+        told(http, place, (1, 2.0))  # while it is being followed
+        found.append(next(line for line in lines if line.startswith("id:")))
+    assert found == ["id: 3", "id: 4", "id: 5"]
+
+
+WRONG = [
+    ("POST", "/studies", {"arms": []}, 422, "arms"),
+    ("POST", "/studies", {"arms": ["A"], "delta": 7}, 422, "delta"),
+    ("POST", "/studies", {"arms": ["A", "A"]}, 422, "'A'"),
+    ("POST", "/studies", {"arms": ["A\0", "B"]}, 422, "NUL"),
+    ("POST", "/studies", {"arms": ["A", "B"], "title": "\0"}, 422, "title"),
+    ("POST", "/studies", {"arms": ["A", "B"], "id": "../x"}, 422, "id"),
+    ("POST", "/studies", {"arms": ["A", "B"], "colour": 1}, 422, "colour"),
+    ("POST", "/studies", {"arms": [f"{i}" for i in range(501)]}, 422, "500 at most"),
+    ("POST", "/studies/wrong/ask", {"worker": "ann", "n": 1001}, 422, "1000 at most"),
+    ("POST", "/studies/wrong/ask", {"worker": "a\0"}, 422, "worker"),
+    ("POST", "/studies/wrong/tell", {"readings": [{"ticket": "0", "value": 1}]}, 422, "readings[0].ticket"),
+    ("POST", "/studies/nowhere/ask", {"worker": "ann"}, 404, "nowhere"),
+    ("GET", "/studies/nowhere", None, 404, "nowhere"),
+    ("GET", "/studies/nowhere/events", None, 404, "nowhere"),
+    ("GET", "/studies?before=x", None, 422, "before"),
+    ("GET", "/studies/wrong/log?since=-1", None, 422, "since"),
+    ("GET", "/nowhere", None, 404, "openapi"),
+    ("PUT", "/studies", None, 405, "openapi"),
+]
+
+
+@pytest.mark.parametrize(("request_of", "status", "word"), [(case[:3], *case[3:]) for case in WRONG])
+def test_what_is_wrong_is_named(http, request_of, status, word):
+    method, path, body = request_of
+    begun(http, "wrong")
+    answer = http.request(method, path, json=body)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert word in answer.json()["detail"]
+
+
+def test_every_answer_has_the_headers_that_protect_a_page(http):
+    for path in ("/studies", "/nowhere", "/healthz"):
+        headers = http.get(path).headers
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_pages_of_other_sites_are_kept_out_while_nobody_needs_a_token(http):
+    place = begun(http, "foreign")
+    assert http.get(place, headers={"Host": "evil.example:80"}).status_code == 421
+    assert http.post(f"{place}/stop", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    plain = http.post(f"{place}/ask", content=b'{"worker": "x"}', headers={"Content-Type": "text/plain"})
+    assert plain.status_code == 415
