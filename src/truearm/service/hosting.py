@@ -29,7 +29,7 @@ from truearm.world.rows import as_json, check_text, from_text, linked, parsed, t
 BEGUN, GIVEN, KEY = "begun", "given", "key"
 _LOADED = 1000  # studies kept in memory
 _SNAPSHOT = 5_000  # events after which a snapshot is worth its time
-_GROWTH = 0.1  # and the growth of the log: in all it writes ten times what it keeps
+_GROWTH = 0.02  # and the growth of the log: what is replayed after a crash is at most this part of it
 
 
 class NotFound(ProtocolError):
@@ -386,7 +386,7 @@ class Host:
 
     def _keep_if_due(self, hosted: Hosted) -> None:
         if hosted.position - hosted.kept >= max(_SNAPSHOT, _GROWTH * hosted.position):
-            with suppress(DatabaseError):  # it is a cache
+            with suppress(DatabaseError, ProtocolError):  # it is a cache
                 self._keep(hosted)
 
     def _keep(self, hosted: Hosted) -> None:

@@ -5,6 +5,7 @@ have. A snapshot is a cache. It is used if it was taken at a digest that the log
 """
 
 from array import array
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from hashlib import sha256
@@ -15,6 +16,7 @@ import msgspec
 import numpy as np
 
 from truearm.errors import ProtocolError
+from truearm.events import Log
 from truearm.study import Study
 
 _PLAIN = (bool, int, float, str, type(None))
@@ -89,6 +91,8 @@ def _packed(value: Any) -> Any:  # noqa: ANN401, PLR0911 - one line for each kin
     """Return a value as itself if msgpack knows it, else as a list that begins with its kind."""
     if isinstance(value, Enum):
         return ["enum", _name(type(value)), value.value]
+    if type(value) is int and not -(2**63) <= value < 2**64:
+        return ["int", str(value)]  # msgpack has no such numbers
     if type(value) in _PLAIN:
         return value
     if isinstance(value, np.ndarray):
@@ -98,27 +102,28 @@ def _packed(value: Any) -> Any:  # noqa: ANN401, PLR0911 - one line for each kin
     if isinstance(value, array):
         return ["array", value.typecode, value.tobytes()]
     if isinstance(value, np.random.Generator):
-        return ["random", _packed(_texts(value.bit_generator.state))]
+        return ["random", _packed(value.bit_generator.state)]
     if isinstance(value, dict):
         return ["dict", [[_packed(key), _packed(part)] for key, part in value.items()]]
     if type(value) in (list, tuple, set, frozenset):
         return [type(value).__name__, [_packed(part) for part in value]]
     if type(value).__module__.partition(".")[0] == "truearm":
-        return ["record", _name(type(value)), [[key, _packed(part)] for key, part in _parts(value)]]
+        whole = _noted if isinstance(value, Log) else _part
+        return ["record", _name(type(value)), [[key, whole(key, part)] for key, part in _parts(value)]]
     msg = f"a study holds {type(value).__name__}, which no snapshot can"
     raise ProtocolError(msg)
 
 
-def _texts(state: Any) -> Any:  # noqa: ANN401 - msgpack has no integers of 128 bits
-    if isinstance(state, dict):
-        return {key: _texts(part) for key, part in state.items()}
-    return str(state) if isinstance(state, int) else state
+def _part(_: str, value: Any) -> Any:  # noqa: ANN401
+    return _packed(value)
 
 
-def _numbers(state: Any) -> Any:  # noqa: ANN401
-    if isinstance(state, dict):
-        return {key: part if key == "bit_generator" else _numbers(part) for key, part in state.items()}
-    return int(state)
+def _noted(key: str, value: Any) -> Any:  # noqa: ANN401
+    """Return a part of a log; its notes, which may be a million small dictionaries, in one go."""
+    if key == "notes":
+        with suppress(TypeError, OverflowError, ValueError):
+            return ["notes", msgspec.msgpack.encode(value)]
+    return _packed(value)
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - a record of truearm
@@ -136,18 +141,22 @@ def _unpacked(packed: Any) -> Any:  # noqa: ANN401, PLR0911
     match kind:
         case "enum":
             return _kind(rest[0], Enum)(rest[1])
+        case "int":
+            return int(rest[0])
         case "numpy":
             dtype, shape, writeable, body = rest
             found = np.frombuffer(body, dtype=_dtype(dtype)).reshape(shape).copy()
             found.flags.writeable = writeable
             return found
+        case "notes":
+            return msgspec.msgpack.decode(rest[0], type=dict[int, dict[str, Any]])
         case "scalar":
             return np.frombuffer(rest[1], dtype=_dtype(rest[0]))[0]
         case "array":
             return array(rest[0], rest[1])
         case "random":
             generator = np.random.default_rng(0)
-            generator.bit_generator.state = _numbers(_unpacked(rest[0]))
+            generator.bit_generator.state = _unpacked(rest[0])
             return generator
         case "dict":
             return {_unpacked(key): _unpacked(part) for key, part in rest[0]}
