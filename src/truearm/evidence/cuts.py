@@ -154,13 +154,25 @@ class _Cuts:
     rivals: Portfolio
     levels: Levels
     term: Term
+    lift: Lift | None = None
+    """What is done to the judged arm's readings, at the cuts that are looked at only."""
+
+    @classmethod
+    def of(cls, own: Sample, rivals: Portfolio, levels: Levels, term: Term, lift: Lift | None) -> "_Cuts":
+        if lift is not None and rivals.legs:  # cuts between readings need all of them
+            return cls(own.mapped(lift), rivals, levels, term)
+        return cls(own.settled(), rivals, levels, term, lift)
 
     def at_ranks(self, ranks: NDArray[np.intp]) -> _Sides:
         """Return the parts at the cuts just below the judged arm's X_(r+1)."""
         values = self.own.values
         beyond = ranks >= values.size
         cuts = values[np.minimum(ranks, values.size - 1)] if values.size else np.full(ranks.shape, np.inf)
-        return self._sides(values.size - ranks + self.own.unknown, cuts, beyond)
+        return self._sides(values.size - ranks + self.own.unknown, self.lifted(cuts), beyond)
+
+    def lifted(self, cuts: Floats) -> Floats:
+        """Return readings of the judged arm as they are compared."""
+        return cuts if self.lift is None else self.lift(cuts)
 
     def at(self, cuts: Floats) -> _Sides:
         """Return the parts at any cuts."""
@@ -253,7 +265,7 @@ def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evide
         square = [part.reshape(shape) for part in found]
         low = _Sides(*(np.column_stack(parts).ravel() for parts in zip(low, square, strict=True)))
         high = _Sides(*(np.column_stack(parts).ravel() for parts in zip(square, high, strict=True)))
-    least = Evidence(best, rank, float(values[rank]) if rank < size else math.inf)
+    least = Evidence(best, rank, float(cuts.lifted(values[rank : rank + 1])[0]) if rank < size else math.inf)
     if not cuts.rivals.legs or (enough is not None and best < enough):
         return least
     return _between(cuts, np.concatenate(gaps), least)
@@ -333,11 +345,7 @@ def pair(
     6.591
     """
     term = _repeated(mixture_term(prior), times)
-    return _least(_Cuts(_lifted(worse, lift), Portfolio(Stake(better, closed)), levels, term), guess, enough)
-
-
-def _lifted(judged: Sample, lift: Lift | None) -> Sample:
-    return judged.settled() if lift is None else judged.mapped(lift)
+    return _least(_Cuts.of(worse, Portfolio(Stake(better, closed)), levels, term, lift), guess, enough)
 
 
 def _repeated(term: Term, times: float) -> Term:
@@ -369,7 +377,7 @@ def fixed_pair(
     """
     term = _repeated(fixed_term, times)
     enough = None if enough is None else fisher_sum(enough)
-    least = _least(_Cuts(_lifted(worse, lift), Portfolio(Stake(better, closed)), levels, term), None, enough)
+    least = _least(_Cuts.of(worse, Portfolio(Stake(better, closed)), levels, term, lift), None, enough)
     return Evidence(float(fisher(least.log_value)), least.rank, least.cut)
 
 
@@ -454,7 +462,7 @@ def pooled(
     >>> round(pooled(b, portfolio(3, Stake(a), [Leg(early, a)]), Levels(0.5, 0.5)).log_value, 3)
     6.176
     """
-    return _least(_Cuts(_lifted(judged, lift), rivals, levels, mixture_term(prior)), guess, enough)
+    return _least(_Cuts.of(judged, rivals, levels, mixture_term(prior), lift), guess, enough)
 
 
 def _gone(legs: Sequence[Leg], cut: float, level: float, term: Term) -> float:

@@ -44,7 +44,8 @@ from truearm.problem import Adversary, Contamination, Design, Interval, Problem,
 
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
 UNDECLARED = Contamination(0.05)  # contamination=None declares no share: what is missing is judged by the default
-_LARGEST = np.finfo(np.float64).max / 4  # a margin beyond it is not looked for: sums would overflow
+_FINITE = np.finfo(np.float64).max
+_LARGEST = _FINITE / 4  # a margin beyond it is not looked for: sums would overflow
 _LARGEST_LOG = 700.0  # as the logarithm of a factor: beyond it `expm1` overflows
 _MARGIN = 1e-4  # accuracy of a margin: of the logarithm of a factor, or of the span of the readings
 
@@ -741,8 +742,10 @@ class QuantileJudge(Judge):
 
     def _mostly_positive(self, rival: int) -> bool:
         """Tell whether ratios mean something: hardly a reading of either arm is zero or less."""
-        values = (self.problem.sign * self.samples[i].values for i in (self.leader, rival))
-        return all(np.count_nonzero(x <= 0) <= 0.1 * x.size for x in values)
+        arms = (self.samples[i] for i in (self.leader, rival))
+        if self.problem.sign > 0:
+            return all(int(s.count(0.0, closed=True)) <= 0.1 * s.size for s in arms)
+        return all(s.size - int(s.count(0.0)) <= 0.1 * s.size for s in arms)
 
     def margin(self, judged: int, *, relative: bool) -> float | None:
         """Return by how much an arm is certainly worse than the best: a distance, or a factor less 1; None if not.
@@ -785,8 +788,7 @@ class QuantileJudge(Judge):
 
     def _span(self, judged: int, *, relative: bool) -> float:
         """Return a distance, or the log of a factor, that no reading of one arm has over one of the other."""
-        both = np.concatenate([self.samples[i].values for i in (self.leader, judged)])
-        both = both[np.isfinite(both)]
+        both = np.concatenate([_ends(self.samples[i].values) for i in (self.leader, judged)])
         if not both.size:
             return 0.0
         if not relative:  # halves: huge readings do not overflow
@@ -796,6 +798,12 @@ class QuantileJudge(Judge):
 
     def _measure(self) -> Callable[..., Evidence]:
         return fixed_pair if self.design == "fixed" else pair
+
+
+def _ends(values: Floats) -> Floats:
+    """Return of sorted values the lowest and the highest that are finite, and those next to zero."""
+    first, zero, above, last = np.searchsorted(values, (-_FINITE, 0.0, np.nextafter(0.0, 1.0), np.inf)).tolist()
+    return values[sorted({i for i in (first, zero - 1, zero, above, last - 1) if first <= i < last})]
 
 
 def _in_units(interval: Interval, sign: float) -> Interval:
