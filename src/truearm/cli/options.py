@@ -225,6 +225,27 @@ def as_options(text: str) -> str:
     >>> as_options("name the columns: arm='variant', value='ms'")
     "name the columns: --arm 'variant' --value 'ms'"
     """
+    flags = re.sub(r"\b(drop_unnamed|durations)=True", lambda m: f"--{m[1].replace('_', '-')}", text)
     return re.sub(
-        r"(, )?\b(arm|value|unit|order|round|kind)=(?=['\"])", lambda m: f"{' ' if m[1] else ''}--{m[2]} ", text
+        r"(, )?\b(arm|value|unit|order|round|kind|sep|encoding|decimal|thousands|strip|true)=(?=['\"])",
+        lambda m: f"{' ' if m[1] else ''}--{m[2]} ",
+        flags,
     )
+
+
+def written_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a text file is written: the fields of `truearm.world.written.Written`."""
+    marks = (
+        click.option("--sep", metavar="MARK", help="What stands between cells, if it is none of , ; | and tab."),
+        click.option(
+            "--encoding", metavar="NAME", help="Of the text, such as cp1252; UTF-8 and UTF-16 are found."
+        ),
+        click.option("--decimal", metavar="MARK", default=".", help="The mark of decimals: --decimal ,"),
+        click.option("--thousands", metavar="MARK", help="The mark between thousands: --thousands ,"),
+        click.option("--strip", metavar="TEXT", help="What stands beside numbers, such as $, % or ms."),
+        click.option("--true", metavar="WORD", help="The word that counts as 1; all others count as 0."),
+        click.option("--durations", is_flag=True, help="Read 00:10:13 as seconds."),
+    )
+    for mark in reversed(marks):
+        command = mark(command)
+    return command

@@ -8,6 +8,7 @@ unit become one (extensions 2).
 """
 
 import datetime
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -391,6 +392,18 @@ def check_column(columns: Iterable[str], name: str, argument: str) -> str:
     raise InvalidArgument(msg)
 
 
+def looks_like_time(column: str) -> bool:
+    """Tell whether a column is named like a time, of which less is better as a rule.
+
+    Examples
+    --------
+    >>> [looks_like_time(name) for name in ("latency_ms", "Elapsed", "runtime", "items", "sometimes")]
+    [True, True, True, False, False]
+    """
+    words = "ns|us|µs|ms|msecs?|secs?|seconds?|minutes?|time|times|runtime|latency|duration|elapsed"
+    return re.search(rf"(?:^|[^a-z])(?:{words})(?:$|[^a-z])", column.lower()) is not None
+
+
 def check_distinct(columns: Iterable[str]) -> None:
     """Raise if two columns have the same name.
 
@@ -507,7 +520,7 @@ def _from_mapping(frame: Mapping[Any, Any], roles: Roles, how: Reduction, *, dro
         found = _from_mapping(kept, roles, how, drop_unnamed=False)
         return found._replace(dropped=len(nameless))
     if nameless:
-        raise InvalidArgument(unnamed(nameless[0] + 1, roles.arm, more=len(nameless) - 1))
+        raise Unnamed(unnamed(nameless[0] + 1, roles.arm, more=len(nameless) - 1))
     codes = [names.setdefault(str(cell), len(names)) for cell in cells_of_arm]
     check_number_of_arms(len(names), roles.arm)
     values = numbers(columns[roles.value], roles.value)
@@ -593,6 +606,16 @@ def _name(cell: object, row: int, column: str, part: str = "arm") -> str:
     if _is_absent(cell):
         raise InvalidArgument(unnamed(row, column, part))
     return str(cell)
+
+
+class Unnamed(InvalidArgument):
+    """A row names no arm, and was not to be left out.
+
+    Examples
+    --------
+    >>> str(Unnamed(unnamed(3, "site")))
+    "row 3 of column 'site' names no arm; give it a name, or leave such rows out"
+    """
 
 
 def unnamed(row: int, column: str, part: str = "arm", more: int = 0) -> str:
@@ -699,7 +722,7 @@ def _from_table(frame: Any, roles: Roles, how: Reduction, *, drop_unnamed: bool)
         return found._replace(dropped=dropped)
     if nameless is not None:
         row, more = nameless.arg_max() + 1, int(nameless.sum()) - 1
-        raise InvalidArgument(unnamed(row, roles.arm, more=more))
+        raise Unnamed(unnamed(row, roles.arm, more=more))
     if not len(long):
         return Collected({}, ordered=roles.order is not None)
     return assembled(_rows(long, roles, suspects), roles, how)
