@@ -201,7 +201,7 @@ def test_packed_standard_input_and_rows_left_out(data):
     ended = subprocess.run(command, capture_output=True, check=False, input=packed, timeout=120)
     words = " ".join(ended.stdout.decode().split())
     assert ended.returncode == 3
-    assert "2 rows that name no arm were left out." in words
+    assert "Rows left out because they name no arm: 2." in words
     assert "Every arm has 300 readings" in words
     assert "--design fixed has more power" in words
 
@@ -218,3 +218,11 @@ def test_of_times_less_is_better(tmp_path):
     assert "if latency_ms is a time, say --goal min" in " ".join(ended.stdout.split())
     ended = truearm("analyze", tmp_path / "t.csv", "--arm", "site", "--value", "latency_ms", "--goal", "max")
     assert "--goal" not in ended.stdout
+
+
+def test_what_was_read_otherwise_is_verified_otherwise(tmp_path):
+    (tmp_path / "a.csv").write_text("site;ms\n" + "A;3,5\nB;1,5\n;9,9\n" * 60)
+    columns = (tmp_path / "a.csv", "--arm", "site", "--value", "ms", "--decimal", ",", "--drop-unnamed")
+    (tmp_path / "found.json").write_text(truearm("analyze", *columns, "--json").stdout)
+    ended = truearm("verify", tmp_path / "found.json", *columns)
+    assert (ended.returncode, ended.stderr) == (0, "")

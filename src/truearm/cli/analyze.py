@@ -20,7 +20,6 @@ from truearm.report.export import json_text
 from truearm.report.text import control_rows, standing_in, table, tier_rows
 from truearm.world import files
 from truearm.world.frames import Collected, Roles, looks_like_time
-from truearm.world.written import Written
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
 _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality
@@ -40,7 +39,6 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
     help="What the file is, if its ending does not say; standard input is CSV.",
 )
 @options.written_options
-@click.option("--drop-unnamed", is_flag=True, help="Leave out rows that name no arm.")
 @options.goal_option
 @options.quantile_option
 @options.at_least_option
@@ -97,7 +95,7 @@ def analyze_command(
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
     how = Reduction.of(chosen["missing"], at_least=chosen["at_least"], at_most=chosen["at_most"])
-    form = {name: chosen.pop(name) for name in (*Written._fields, "kind", "drop_unnamed")}
+    form = {name: chosen.pop(name) for name in (*options.WRITTEN, "kind")}
     readings = _read(file, Roles(arm, value, unit, order), chosen["round"], how, form)
     found = analyze(readings, **chosen)
     if found.problem.rounds:
@@ -126,11 +124,13 @@ def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator
         The column of the readings, if nobody said whether larger ones are better.
     """
     if readings.dropped:
-        yield f"{count(readings.dropped)} rows that name no arm were left out."
+        yield f"Rows left out because they name no arm: {count(readings.dropped)}."
     if value is not None and found.problem.target == "quantile" and looks_like_time(value):
         yield f"Larger was taken to be better; if {name_of(value)} is a time, say --goal min."
     sizes = set(found.pulls.values())
-    planned = len(sizes) == 1 and found.design == "sequential" and not found.problem.dependent_arms
+    planned = (
+        len(sizes) == 1 and min(sizes) > 1 and found.design == "sequential" and not found.problem.dependent_arms
+    )
     if planned and found.status is Status.EXHAUSTED:
         yield (
             f"Every arm has {count(sizes.pop())} readings: if that number was chosen before the first of them, "
