@@ -214,8 +214,8 @@ def collected(file: str, arm: str | None, value: str | None, **more: Any) -> Col
         msg = f"{given} is given but {other} is not; name both columns of a long file, or none of a wide one"
         raise InvalidArgument(msg)
     try:
-        given = {name: option for name, option in more.items() if option is not None}
-        return files.collect(file, arm=arm, value=value, **given)
+        named = {name: option for name, option in more.items() if option is not None}
+        return files.collect(file, arm=arm, value=value, **named)
     except InvalidArgument as error:
         raise InvalidArgument(as_options(str(error))) from None
 
