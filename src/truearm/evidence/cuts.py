@@ -381,6 +381,62 @@ def fixed_pair(
     return Evidence(float(fisher(least.log_value)), least.rank, least.cut)
 
 
+def enough_each(
+    better: Stake, worse: Sequence[Sample], lifts: Sequence[Lift], levels: Levels, *, term: Term, enough: float
+) -> NDArray[np.bool_]:
+    """Tell of many arms at once whether one rival's evidence against each is enough: `pair`, searched in step.
+
+    Parameters
+    ----------
+    lifts
+        Changes the readings of each arm.
+    term
+        `mixture_term()` or `fixed_term`; with the latter `enough` is of the sum, as `fisher_sum` gives it.
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
+    >>> lifts = [lambda values, by=by: values + by for by in (0.0, 9.0)]
+    >>> enough_each(Stake(a), [b, b], lifts, Levels(0.5, 0.5), term=mixture_term(), enough=3.0)
+    array([ True, False])
+    """
+    found, sizes = np.ones(len(worse), dtype=bool), np.array([s.size for s in worse])
+    own_n, own_unknown = np.array([s.n for s in worse]), np.array([s.unknown for s in worse])
+    values = [s.values for s in worse]
+
+    def at(arms: NDArray[np.intp], ranks: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        cuts = np.full(ranks.shape, np.inf)
+        ends = np.flatnonzero(np.diff(arms, append=-1)) + 1  # arms rise
+        for first, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+            i = int(arms[first])
+            if sizes[i]:
+                cuts[first:end] = lifts[i](values[i][np.minimum(ranks[first:end], sizes[i] - 1)])
+        rival = better.sample
+        below = np.where(ranks >= sizes[arms], _all_below(rival), rival.below(cuts, closed=better.closed))
+        above = sizes[arms] - ranks + own_unknown[arms]
+        own = term(above.astype(np.float64), own_n[arms], levels.high)
+        whole = term(below.astype(np.float64), rival.n, levels.low)
+        found[arms[own + whole < enough]] = False
+        return own, whole
+
+    edges = [np.unique(np.linspace(0, n, min(n, _COARSE) + 1).astype(np.intp)) for n in sizes.tolist()]
+    arms, ranks = np.repeat(np.arange(len(worse)), [e.size for e in edges]), np.concatenate(edges)
+    own, whole = at(arms, ranks)
+    inside = arms[1:] == arms[:-1]
+    arms, left, right = arms[1:][inside], ranks[:-1][inside], ranks[1:][inside]
+    own, whole = own[:-1][inside], whole[1:][inside]
+    steps = np.arange(1, _FANOUT)
+    while (still := (own + whole < enough) & found[arms] & (right - left > 1)).any():
+        arms, left, right, own, whole = (part[still] for part in (arms, left, right, own, whole))
+        inner = left[:, None] + (right - left)[:, None] * steps // _FANOUT
+        new_own, new_whole = at(np.repeat(arms, steps.size), inner.ravel())
+        arms = np.repeat(arms, _FANOUT)
+        left, right = np.column_stack((left, inner)).ravel(), np.column_stack((inner, right)).ravel()
+        own = np.column_stack((own, new_own.reshape(inner.shape))).ravel()
+        whole = np.column_stack((new_whole.reshape(inner.shape), whole)).ravel()
+    return found
+
+
 def fisher(log_product: float | Floats) -> Floats:
     """Return -log of the p-value of a product of two tail probabilities, from -log of the product.
 
