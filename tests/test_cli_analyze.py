@@ -1,3 +1,4 @@
+import gzip
 import json
 import subprocess
 import sys
@@ -182,3 +183,46 @@ def test_mistakes_with_units_end_with_two_and_a_remedy(timed, words, message):
     ended = truearm("analyze", timed, *words)
     assert ended.returncode == 2
     assert message in " ".join(ended.stderr.split())
+
+
+def test_errors_of_everyday_files_speak_of_options(tmp_path):
+    (tmp_path / "a.csv").write_text("site;ms\nA;1.234,5\n;2\n")
+    columns = (tmp_path / "a.csv", "--arm", "site", "--value", "ms")
+    ended = truearm("analyze", *columns)
+    assert ended.returncode == 2
+    assert "leave such rows out with --drop-unnamed" in " ".join(ended.stderr.split())
+    ended = truearm("analyze", *columns, "--drop-unnamed")
+    assert "say --decimal ',' --thousands '.'" in " ".join(ended.stderr.split())
+
+
+def test_packed_standard_input_and_rows_left_out(data):
+    packed = gzip.compress(data.read_bytes() + b",3\n,4\n")
+    command = [str(TRUEARM), "analyze", "-", "--arm", "variant", "--value", "x", "--drop-unnamed"]
+    ended = subprocess.run(command, capture_output=True, check=False, input=packed, timeout=120)
+    words = " ".join(ended.stdout.decode().split())
+    assert ended.returncode == 3
+    assert "Rows left out because they name no arm: 2." in words
+    assert "Every arm has 300 readings" in words
+    assert "--design fixed has more power" in words
+
+
+def test_of_times_less_is_better(tmp_path):
+    runs = [
+        {"command": name, "times": [base + i / 1e4 for i in range(60)]} for name, base in (("a", 0.1), ("b", 0.2))
+    ]
+    (tmp_path / "h.json").write_text(json.dumps({"results": runs}))
+    ended = truearm("analyze", tmp_path / "h.json", "--order", "rows")
+    assert "lowest median" in ended.stdout or "doubt" in ended.stdout.lower()
+    (tmp_path / "t.csv").write_text("site,latency_ms\n" + "A,1\nA,2\nB,3\nB,4\n" * 40)
+    ended = truearm("analyze", tmp_path / "t.csv", "--arm", "site", "--value", "latency_ms")
+    assert "if latency_ms is a time, say --goal min" in " ".join(ended.stdout.split())
+    ended = truearm("analyze", tmp_path / "t.csv", "--arm", "site", "--value", "latency_ms", "--goal", "max")
+    assert "--goal" not in ended.stdout
+
+
+def test_what_was_read_otherwise_is_verified_otherwise(tmp_path):
+    (tmp_path / "a.csv").write_text("site;ms\n" + "A;3,5\nB;1,5\n;9,9\n" * 60)
+    columns = (tmp_path / "a.csv", "--arm", "site", "--value", "ms", "--decimal", ",", "--drop-unnamed")
+    (tmp_path / "found.json").write_text(truearm("analyze", *columns, "--json").stdout)
+    ended = truearm("verify", tmp_path / "found.json", *columns)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -243,10 +243,10 @@ def test_half_of_the_columns_is_not_enough(tmp_path):
 
 
 def test_without_duckdb_the_error_says_what_to_install(tmp_path):
-    _csv(tmp_path / "a.csv")
+    (tmp_path / "a.jsonl").write_text('{"site": "A", "ms": 3}\n')
     code = (
         "import sys; sys.modules['duckdb'] = None\nfrom truearm.world.files import read\n"
-        f"read({str(tmp_path / 'a.csv')!r}, arm='site', value='ms')"
+        f"read({str(tmp_path / 'a.jsonl')!r}, arm='site', value='ms')"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'truearm[data]'" in ended.stderr

@@ -113,3 +113,25 @@ def test_the_evidence_looked_at_grows_with_the_arms_and_not_with_their_pairs(mon
         analyze({f"a{i}": rng.normal(size=40) for i in range(k)})
         worked.append(len(looks))
     assert worked[1] < 6 * worked[0]  # pairs would be sixteen times as many
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_margins_searched_in_step_are_those_searched_one_by_one(seed):
+    tapes, options = drawn(seed)
+    _, judge, ranking = judged(tapes, options)
+    others = [i for i in ranking[1:] if judge.samples[i].size]
+    ratios = [judge._is_ratio(i) for i in others]
+    found = judge.margins(others, ratios)
+    assert found == [judge.margin(i, relative=ratio) for i, ratio in zip(others, ratios, strict=True)]
+
+
+def test_readings_are_shifted_where_they_are_looked_at_only():
+    """The evidence and its cut are those of readings that were all shifted before."""
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        a, b = (Sample.of(np.round(rng.normal(size=int(rng.integers(1, 80))), 1)) for _ in range(2))
+        by = float(rng.normal())
+        levels = cuts.Levels(0.45, 0.5)
+        assert cuts.pair(a, b, levels, lift=lambda x, by=by: x + by) == cuts.pair(
+            a, b.mapped(lambda x, by=by: x + by), levels
+        )

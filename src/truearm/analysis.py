@@ -248,7 +248,7 @@ def analyze(
         contamination=Contamination.of(contamination),
         tolerance=Tolerance.of(tolerance),
         quantile=quantile,
-        goal=goal_for(goal, at_least, at_most),
+        goal=goal_for(goal, at_least, at_most, timed=collected.timed),
         at_least=at_least,
         at_most=at_most,
         dependent_arms=dependent_arms,
@@ -466,19 +466,22 @@ def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None
 def _rejections(judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float]) -> tuple[Claim, ...]:
     """Return for every rejected arm the first accuser, from the leader down, whose evidence suffices."""
     claims, bar, accusers = [], judge.log_threshold, screened(judge, ranking)
+    counts = tuple(s.n for s in judge.samples)
     for place, judged in enumerate(ranking):
         for accuser in accusers(place, bar):
             found = known.get((accuser, judged))
             if found is None and _evidence(judge, accuser, judged, enough=bar) >= bar:
                 found = _evidence(judge, accuser, judged)
             if found is not None and found >= bar:
-                claims.append(_claim(judge, accuser, judged, found))
+                claims.append(_claim(judge, accuser, judged, found, counts))
                 break
     return tuple(claims)
 
 
-def _claim(judge: Judge, better: int, worse: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
-    arms, counts = judge.problem.arms, tuple(s.n for s in judge.samples)
+def _claim(
+    judge: Judge, better: int, worse: int, log_evidence: float, counts: tuple[int, ...], *, tolerant: bool = False
+) -> Claim:
+    arms = judge.problem.arms
     return Claim(arms[worse], arms[better], counts, 0, log_evidence, tolerant)
 
 
@@ -519,14 +522,14 @@ def _verdict(judge: Judge, claims: tuple[Claim, ...]) -> Verdict:
 
 def _tolerable(judge: Judge, alive: Sequence[int]) -> tuple[Claim, ...]:
     """Return claims that no arm left is better than the leader by more than the tolerance, or nothing."""
-    claims = []
+    claims, counts = [], tuple(s.n for s in judge.samples)
     for judged in alive:
         if judged == judge.leader:
             continue
         found = judge.within(judged).log_value
         if found < judge.log_threshold:
             return ()
-        claims.append(_claim(judge, judge.leader, judged, found, tolerant=True))
+        claims.append(_claim(judge, judge.leader, judged, found, counts, tolerant=True))
     return tuple(claims)
 
 

@@ -320,10 +320,9 @@ def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
     """Return how much better the best arm is than each other one, by the evidence that decided (T10a)."""
     if verdict.best is None or verdict.status not in _STRICT or judge.problem.handicap is not None:
         return ()
+    others = [i for i, sample in enumerate(judge.samples) if i != judge.leader and sample.size]
     return tuple(
-        Lead(judge.problem.arms[i], *judge.lead(i))
-        for i, sample in enumerate(judge.samples)
-        if i != judge.leader and sample.size
+        Lead(judge.problem.arms[i], *margin) for i, margin in zip(others, judge.leads(others), strict=True)
     )
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_FLOOR
 from typing import Any
 
@@ -18,7 +19,7 @@ from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.text import control_rows, standing_in, table, tier_rows
 from truearm.world import files
-from truearm.world.frames import Collected, Roles
+from truearm.world.frames import Collected, Roles, looks_like_time
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
 _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality
@@ -37,6 +38,7 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
     type=click.Choice(sorted(set(files.FORMATS.values()))),
     help="What the file is, if its ending does not say; standard input is CSV.",
 )
+@options.written_options
 @options.goal_option
 @options.quantile_option
 @options.at_least_option
@@ -72,7 +74,6 @@ def analyze_command(
     value: str | None,
     unit: str | None,
     order: str | None,
-    kind: str | None,
     as_json: bool,
     html: str | None,
     **chosen: Any,  # noqa: ANN401 - the options of `analyze`
@@ -86,18 +87,24 @@ def analyze_command(
     truearm analyze log.csv --arm variant --value ms --unit user --order time
     truearm analyze data.csv --arm variant --value revenue --control A
     truearm analyze scores.csv --tiers                 every column is an arm
-    truearm analyze hyperfine.json --goal min          what hyperfine or pyperf exported
+    truearm analyze hyperfine.json                     what hyperfine or pyperf exported: less is better
+    truearm analyze preise.csv --arm laden --value preis --decimal , --strip €
     zcat log.csv.gz | truearm analyze - --arm site --value ms
 
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
     how = Reduction.of(chosen["missing"], at_least=chosen["at_least"], at_most=chosen["at_most"])
-    readings = _read(file, Roles(arm, value, unit, order), kind, chosen["round"], how)
+    form = {name: chosen.pop(name) for name in (*options.WRITTEN, "kind")}
+    readings = _read(file, Roles(arm, value, unit, order), chosen["round"], how, form)
     found = analyze(readings, **chosen)
     if found.problem.rounds:
         readings = readings.side_by_side()
-    click.echo(json_text(found.to_dict()) if as_json else told(found))
+    if as_json:
+        click.echo(json_text(found.to_dict()))
+    else:
+        advice = _advice(found, readings, value if chosen["goal"] is None else None)
+        click.echo("\n\n".join((told(found), *(click.wrap_text(line, _width()) for line in advice))))
     exports = edge.Exports()
     if html is not None:
         from truearm.report.html import page
@@ -108,11 +115,34 @@ def analyze_command(
     sys.exit(exports.code(0 if found.answered else undecided))
 
 
-def _read(file: str, roles: Roles, kind: str | None, column: str | None, how: Reduction) -> Collected:
+def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator[str]:
+    """Give what to know of the file, and what would help: one sentence each.
+
+    Parameters
+    ----------
+    value
+        The column of the readings, if nobody said whether larger ones are better.
+    """
+    if readings.dropped:
+        yield f"Rows left out because they name no arm: {count(readings.dropped)}."
+    if value is not None and found.problem.target == "quantile" and looks_like_time(value):
+        yield f"Larger was taken to be better; if {name_of(value)} is a time, say --goal min."
+    sizes = set(found.pulls.values())
+    planned = (
+        len(sizes) == 1 and min(sizes) > 1 and found.design == "sequential" and not found.problem.dependent_arms
+    )
+    if planned and found.status is Status.EXHAUSTED:
+        yield (
+            f"Every arm has {count(sizes.pop())} readings: if that number was chosen before the first of them, "
+            "--design fixed has more power."
+        )
+
+
+def _read(file: str, roles: Roles, column: str | None, how: Reduction, form: Mapping[str, Any]) -> Collected:
     """Return the readings of a file; in rounds, with a round in the place of a unit."""
     arm, value, unit, order = roles
     if column is None:
-        return options.collected(file, arm, value, unit=unit, order=order, kind=kind, how=how)
+        return options.collected(file, arm, value, unit=unit, order=order, how=how, **form)
     if unit is not None or order is not None:
         given = "--order" if unit is None else "--unit"
         msg = f"--round makes one reading of each arm per round, whenever it was; leave out {given}"
@@ -122,7 +152,7 @@ def _read(file: str, roles: Roles, kind: str | None, column: str | None, how: Re
         raise InvalidArgument(msg)
     try:
         unit = None if column == "rows" else column
-        return options.collected(file, arm, value, unit=unit, kind=kind, how=how)
+        return options.collected(file, arm, value, unit=unit, how=how, **form)
     except InvalidArgument as error:
         raise InvalidArgument(of_rounds(str(error)).replace("--unit", "--round")) from None
 
@@ -135,13 +165,16 @@ def told(found: Analysis) -> str:
     >>> print(told(analyze({"A": range(100, 300), "B": range(200)})).splitlines()[-3])
     B         200      99    70 to 129   50  excluded by A
     """
-    width = min(shutil.get_terminal_size().columns, 100)
-    paragraphs = [click.wrap_text(str(found), width), table(_arms(found)), _quality(found)]
+    paragraphs = [click.wrap_text(str(found), _width()), table(_arms(found)), _quality(found)]
     more = (control_rows(found), tier_rows(found))
     paragraphs += [table(rows) for rows in more if rows]
     if any(contest.breakdown for contest in found.contests):
         paragraphs.append(table(_contests(found)))
     return "\n\n".join(part for part in paragraphs if part)
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size().columns, 100)
 
 
 def _arms(found: Analysis) -> list[tuple[str, ...]]:

@@ -13,7 +13,9 @@ from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
 from truearm.world import files
 from truearm.world.frames import Collected
+from truearm.world.written import Written
 
+WRITTEN = (*Written._fields, "drop_unnamed")
 _LEAST_DELTA = 1e-30  # of an error probability: shares of less underflow
 
 
@@ -212,7 +214,8 @@ def collected(file: str, arm: str | None, value: str | None, **more: Any) -> Col
         msg = f"{given} is given but {other} is not; name both columns of a long file, or none of a wide one"
         raise InvalidArgument(msg)
     try:
-        return files.collect(file, arm=arm, value=value, **more)
+        named = {name: option for name, option in more.items() if option is not None}
+        return files.collect(file, arm=arm, value=value, **named)
     except InvalidArgument as error:
         raise InvalidArgument(as_options(str(error))) from None
 
@@ -225,6 +228,28 @@ def as_options(text: str) -> str:
     >>> as_options("name the columns: arm='variant', value='ms'")
     "name the columns: --arm 'variant' --value 'ms'"
     """
+    flags = re.sub(r"\b(drop_unnamed|durations)=True", lambda m: f"--{m[1].replace('_', '-')}", text)
     return re.sub(
-        r"(, )?\b(arm|value|unit|order|round|kind)=(?=['\"])", lambda m: f"{' ' if m[1] else ''}--{m[2]} ", text
+        r"(, )?\b(arm|value|unit|order|round|kind|sep|encoding|decimal|thousands|strip|true)=(?=['\"])",
+        lambda m: f"{' ' if m[1] else ''}--{m[2]} ",
+        flags,
     )
+
+
+def written_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how a file is written and what is left out: those called `WRITTEN`."""
+    marks = (
+        click.option("--sep", metavar="MARK", help="What stands between cells, if it is none of , ; | and tab."),
+        click.option(
+            "--encoding", metavar="NAME", help="Of the text, such as cp1252; UTF-8 and UTF-16 are found."
+        ),
+        click.option("--decimal", metavar="MARK", help="The mark of decimals: --decimal ,"),
+        click.option("--thousands", metavar="MARK", help="The mark between thousands: --thousands ,"),
+        click.option("--strip", metavar="TEXT", help="What stands beside numbers, such as $, % or ms."),
+        click.option("--true", metavar="WORD", help="The word that counts as 1; all others count as 0."),
+        click.option("--durations", is_flag=True, help="Read 00:10:13 as seconds."),
+        click.option("--drop-unnamed", is_flag=True, help="Leave out rows that name no arm."),
+    )
+    for mark in reversed(marks):
+        command = mark(command)
+    return command

@@ -34,6 +34,7 @@ _SQLITE = b"SQLite format 3\0"
     type=click.Choice(sorted(set(files.FORMATS.values()))),
     help="What READINGS is, if its ending does not say.",
 )
+@options.written_options
 @click.option("--head", metavar="DIGEST", help="A head of the log that was noted before: it must be in its chain.")
 @options.json_option
 def verify_command(

@@ -11,9 +11,18 @@ from truearm.evidence.cuts import Lift
 from truearm.evidence.judge import Judge, QuantileJudge
 from truearm.evidence.levels import p_value_of
 from truearm.evidence.points import Breakdown, breakdown_point
-from truearm.evidence.sample import Sample, as_readings
-from truearm.evidence.shifts import worsened
-from truearm.problem import Adversary, Contamination, Design, Missing, Problem, Tolerance, check_design
+from truearm.evidence.sample import as_readings
+from truearm.evidence.shifts import empty, worsened
+from truearm.problem import (
+    Adversary,
+    Contamination,
+    Design,
+    Missing,
+    Problem,
+    Tolerance,
+    check_between,
+    check_design,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +62,7 @@ def is_better(
     design: Design = "sequential",
     dependent_arms: bool = False,
     missing: Missing = "worst",
+    between: tuple[float, float] | None = None,
 ) -> Comparison:
     """Tell whether the true quantile of x is better than that of y, under contamination.
 
@@ -69,6 +79,9 @@ def is_better(
         Set when readings of the two arms move together; sequential design only.
     missing
         How NaN counts: "worst", or "independent" if failing has nothing to do with the value (evidence T8).
+    between
+        The lowest and the highest plausible reading: those outside are bad ones that eps covers, by your promise
+        that they left the range for reasons that have nothing to do with their true value (extensions E2).
 
     Examples
     --------
@@ -78,6 +91,9 @@ def is_better(
     (True, False, False)
     >>> is_better(x, y, goal="min", tolerance=90).better
     True
+    >>> wrong = np.append(y, [999.0] * 12)
+    >>> [is_better(x, wrong, contamination=0.2, between=b).better for b in (None, (0, 200))]
+    [False, True]
     """
     problem = Problem(
         arms=("x", "y"),
@@ -88,6 +104,7 @@ def is_better(
         goal=goal,
         dependent_arms=dependent_arms,
         missing=missing,
+        between=check_between(between),
     )
     judge = _judge(problem, x, y, design)
     lift = partial(worsened, tolerance=problem.tolerance, sign=problem.sign) if problem.tolerance else None
@@ -115,6 +132,7 @@ def breakdown(
     design: Design = "sequential",
     dependent_arms: bool = False,
     missing: Missing = "worst",
+    between: tuple[float, float] | None = None,
 ) -> Breakdown:
     """Return up to which contamination x is certified to be better than y, for each adversary.
 
@@ -126,6 +144,8 @@ def breakdown(
         True for prescient and malicious adversaries that do not see the future.
     dependent_arms
         Set when readings of the two arms move together; sequential design only.
+    missing, between
+        As in `is_better`.
 
     Examples
     --------
@@ -144,6 +164,7 @@ def breakdown(
         goal=goal,
         dependent_arms=dependent_arms,
         missing=missing,
+        between=check_between(between),
     )
     return _breakdown(_judge(problem, x, y, design), None)
 
@@ -152,9 +173,8 @@ def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> Quan
     if check_design(design) == "fixed" and problem.dependent_arms:
         msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
         raise OutOfReach(msg)
-    worst = problem.missing == "worst"
     samples = [
-        Sample.of(problem.sign * as_readings(readings, name), worst=worst)
+        empty(problem, name).merged(problem.sign * as_readings(readings, name))
         for readings, name in ((x, "x"), (y, "y"))
     ]
     judge = Judge.of(problem, samples, design=design)

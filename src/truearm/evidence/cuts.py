@@ -154,13 +154,25 @@ class _Cuts:
     rivals: Portfolio
     levels: Levels
     term: Term
+    lift: Lift | None = None
+    """What is done to the judged arm's readings, at the cuts that are looked at only."""
+
+    @classmethod
+    def of(cls, own: Sample, rivals: Portfolio, levels: Levels, term: Term, lift: Lift | None) -> "_Cuts":
+        if lift is not None and rivals.legs:  # cuts between readings need all of them
+            return cls(own.mapped(lift), rivals, levels, term)
+        return cls(own.settled(), rivals, levels, term, lift)
 
     def at_ranks(self, ranks: NDArray[np.intp]) -> _Sides:
         """Return the parts at the cuts just below the judged arm's X_(r+1)."""
         values = self.own.values
         beyond = ranks >= values.size
         cuts = values[np.minimum(ranks, values.size - 1)] if values.size else np.full(ranks.shape, np.inf)
-        return self._sides(values.size - ranks + self.own.unknown, cuts, beyond)
+        return self._sides(values.size - ranks + self.own.unknown, self.lifted(cuts), beyond)
+
+    def lifted(self, cuts: Floats) -> Floats:
+        """Return readings of the judged arm as they are compared."""
+        return cuts if self.lift is None else self.lift(cuts)
 
     def at(self, cuts: Floats) -> _Sides:
         """Return the parts at any cuts."""
@@ -253,7 +265,7 @@ def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evide
         square = [part.reshape(shape) for part in found]
         low = _Sides(*(np.column_stack(parts).ravel() for parts in zip(low, square, strict=True)))
         high = _Sides(*(np.column_stack(parts).ravel() for parts in zip(square, high, strict=True)))
-    least = Evidence(best, rank, float(values[rank]) if rank < size else math.inf)
+    least = Evidence(best, rank, float(cuts.lifted(values[rank : rank + 1])[0]) if rank < size else math.inf)
     if not cuts.rivals.legs or (enough is not None and best < enough):
         return least
     return _between(cuts, np.concatenate(gaps), least)
@@ -333,11 +345,7 @@ def pair(
     6.591
     """
     term = _repeated(mixture_term(prior), times)
-    return _least(_Cuts(_lifted(worse, lift), Portfolio(Stake(better, closed)), levels, term), guess, enough)
-
-
-def _lifted(judged: Sample, lift: Lift | None) -> Sample:
-    return judged.settled() if lift is None else judged.mapped(lift)
+    return _least(_Cuts.of(worse, Portfolio(Stake(better, closed)), levels, term, lift), guess, enough)
 
 
 def _repeated(term: Term, times: float) -> Term:
@@ -369,8 +377,64 @@ def fixed_pair(
     """
     term = _repeated(fixed_term, times)
     enough = None if enough is None else fisher_sum(enough)
-    least = _least(_Cuts(_lifted(worse, lift), Portfolio(Stake(better, closed)), levels, term), None, enough)
+    least = _least(_Cuts.of(worse, Portfolio(Stake(better, closed)), levels, term, lift), None, enough)
     return Evidence(float(fisher(least.log_value)), least.rank, least.cut)
+
+
+def enough_each(
+    better: Stake, worse: Sequence[Sample], lifts: Sequence[Lift], levels: Levels, *, term: Term, enough: float
+) -> NDArray[np.bool_]:
+    """Tell of many arms at once whether one rival's evidence against each is enough: `pair`, searched in step.
+
+    Parameters
+    ----------
+    lifts
+        Changes the readings of each arm.
+    term
+        `mixture_term()` or `fixed_term`; with the latter `enough` is of the sum, as `fisher_sum` gives it.
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
+    >>> lifts = [lambda values, by=by: values + by for by in (0.0, 9.0)]
+    >>> enough_each(Stake(a), [b, b], lifts, Levels(0.5, 0.5), term=mixture_term(), enough=3.0)
+    array([ True, False])
+    """
+    found, sizes = np.ones(len(worse), dtype=bool), np.array([s.size for s in worse])
+    own_n, own_unknown = np.array([s.n for s in worse]), np.array([s.unknown for s in worse])
+    values = [s.values for s in worse]
+
+    def at(arms: NDArray[np.intp], ranks: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        cuts = np.full(ranks.shape, np.inf)
+        ends = np.flatnonzero(np.diff(arms, append=-1)) + 1  # arms rise
+        for first, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+            i = int(arms[first])
+            if sizes[i]:
+                cuts[first:end] = lifts[i](values[i][np.minimum(ranks[first:end], sizes[i] - 1)])
+        rival = better.sample
+        below = np.where(ranks >= sizes[arms], _all_below(rival), rival.below(cuts, closed=better.closed))
+        above = sizes[arms] - ranks + own_unknown[arms]
+        own = term(above.astype(np.float64), own_n[arms], levels.high)
+        whole = term(below.astype(np.float64), rival.n, levels.low)
+        found[arms[own + whole < enough]] = False
+        return own, whole
+
+    edges = [np.unique(np.linspace(0, n, min(n, _COARSE) + 1).astype(np.intp)) for n in sizes.tolist()]
+    arms, ranks = np.repeat(np.arange(len(worse)), [e.size for e in edges]), np.concatenate(edges)
+    own, whole = at(arms, ranks)
+    inside = arms[1:] == arms[:-1]
+    arms, left, right = arms[1:][inside], ranks[:-1][inside], ranks[1:][inside]
+    own, whole = own[:-1][inside], whole[1:][inside]
+    steps = np.arange(1, _FANOUT)
+    while (still := (own + whole < enough) & found[arms] & (right - left > 1)).any():
+        arms, left, right, own, whole = (part[still] for part in (arms, left, right, own, whole))
+        inner = left[:, None] + (right - left)[:, None] * steps // _FANOUT
+        new_own, new_whole = at(np.repeat(arms, steps.size), inner.ravel())
+        arms = np.repeat(arms, _FANOUT)
+        left, right = np.column_stack((left, inner)).ravel(), np.column_stack((inner, right)).ravel()
+        own = np.column_stack((own, new_own.reshape(inner.shape))).ravel()
+        whole = np.column_stack((new_whole.reshape(inner.shape), whole)).ravel()
+    return found
 
 
 def fisher(log_product: float | Floats) -> Floats:
@@ -454,7 +518,7 @@ def pooled(
     >>> round(pooled(b, portfolio(3, Stake(a), [Leg(early, a)]), Levels(0.5, 0.5)).log_value, 3)
     6.176
     """
-    return _least(_Cuts(_lifted(judged, lift), rivals, levels, mixture_term(prior)), guess, enough)
+    return _least(_Cuts.of(judged, rivals, levels, mixture_term(prior), lift), guess, enough)
 
 
 def pooled_at(

@@ -14,17 +14,20 @@ from functools import partial
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truearm.bounds import sequential_rank
 from truearm.bounds.mixture import log_mixture
-from truearm.bounds.search import last_true
+from truearm.bounds.search import last_true, last_true_each
 from truearm.evidence.cuts import (
     Evidence,
     Leg,
     Lift,
     Portfolio,
     Stake,
+    enough_each,
     fisher,
+    fisher_sum,
     fixed_pair,
     fixed_term,
     mixture_term,
@@ -44,7 +47,8 @@ from truearm.problem import Adversary, Contamination, Design, Interval, Problem,
 
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
 UNDECLARED = Contamination(0.05)  # contamination=None declares no share: what is missing is judged by the default
-_LARGEST = np.finfo(np.float64).max / 4  # a margin beyond it is not looked for: sums would overflow
+_FINITE = np.finfo(np.float64).max
+_LARGEST = _FINITE / 4  # a margin beyond it is not looked for: sums would overflow
 _LARGEST_LOG = 700.0  # as the logarithm of a factor: beyond it `expm1` overflows
 _MARGIN = 1e-4  # accuracy of a margin: of the logarithm of a factor, or of the span of the readings
 
@@ -435,6 +439,10 @@ class Judge(ABC):
     def lead(self, rival: int) -> Margin:
         """Return how much better the leader is than another arm, by the evidence that decided."""
 
+    def leads(self, rivals: Sequence[int]) -> list[Margin]:
+        """Return the same for several arms."""
+        return [self.lead(rival) for rival in rivals]
+
 
 def _kind(problem: Problem) -> type[Judge]:
     """Return the class that judges the target of a problem."""
@@ -729,10 +737,25 @@ class QuantileJudge(Judge):
 
     def lead(self, rival: int) -> Margin:
         """Return how much better the leader is than another arm: a ratio where both have positive readings."""
+        [found] = self.leads([rival])
+        return found
+
+    def leads(self, rivals: Sequence[int]) -> list[Margin]:
+        """Return the same for several arms, which are searched together."""
+        relative = [self._is_ratio(rival) for rival in rivals]
+        if self.problem.contamination is None:
+            # the paper's promise is about the order alone: margins of true quantiles are not among what it gives
+            margins: Sequence[float | None] = [None] * len(rivals)
+        else:
+            margins = self.margins(rivals, relative)
+        return [self._told(*found) for found in zip(rivals, relative, margins, strict=True)]
+
+    def _is_ratio(self, rival: int) -> bool:
         best, other = self.observed(self.leader), self.observed(rival)
-        relative = 0 < best < math.inf and 0 < other < math.inf and self._mostly_positive(rival)
-        # the paper's promise is about the order alone: margins of true quantiles are not among what it gives
-        margin = None if self.problem.contamination is None else self.margin(rival, relative=relative)
+        return 0 < best < math.inf and 0 < other < math.inf and self._mostly_positive(rival)
+
+    def _told(self, rival: int, relative: bool, margin: float | None) -> Margin:
+        best, other = self.observed(self.leader), self.observed(rival)
         if not relative:
             distance = 0.0 if best == other else self.problem.sign * (best - other)  # no inf - inf
             return Margin("difference", distance, margin or None)
@@ -741,8 +764,10 @@ class QuantileJudge(Judge):
 
     def _mostly_positive(self, rival: int) -> bool:
         """Tell whether ratios mean something: hardly a reading of either arm is zero or less."""
-        values = (self.problem.sign * self.samples[i].values for i in (self.leader, rival))
-        return all(np.count_nonzero(x <= 0) <= 0.1 * x.size for x in values)
+        arms = (self.samples[i] for i in (self.leader, rival))
+        if self.problem.sign > 0:
+            return all(int(s.count(0.0, closed=True)) <= 0.1 * s.size for s in arms)
+        return all(s.size - int(s.count(0.0)) <= 0.1 * s.size for s in arms)
 
     def margin(self, judged: int, *, relative: bool) -> float | None:
         """Return by how much an arm is certainly worse than the best: a distance, or a factor less 1; None if not.
@@ -770,6 +795,42 @@ class QuantileJudge(Judge):
         found = last_true(holds, 0.0, most, accuracy=_MARGIN if relative else 1e-6 * most)
         return math.expm1(found) if relative else found
 
+    def margins(self, arms: Sequence[int], relative: Sequence[bool]) -> list[float | None]:
+        """Return `margin` of many arms, searched in step.
+
+        Examples
+        --------
+        >>> arms = [Sample.of(np.full(60, 30.0)), Sample.of(np.full(60, 10.0)), Sample.of(np.full(60, 30.0))]
+        >>> judge = Judge.of(Problem(arms=("A", "B", "C")), arms)
+        >>> judge.margins([1, 2], [True, True]) == [judge.margin(1, relative=True), None]
+        True
+        """
+        if self.rule == "pooled" or self.hopeless or not arms:
+            return [self.margin(i, relative=ratio) for i, ratio in zip(arms, relative, strict=True)]
+        fixed, sign = self.design == "fixed", self.problem.sign
+        bar, term = self.log_strict, fixed_term if fixed else mixture_term()
+        bar = fisher_sum(bar) if fixed else bar
+        judges = [self._uncensored(i) for i in arms]
+        worse = [judge.samples[i].settled() for judge, i in zip(judges, arms, strict=True)]
+        most = [judge._span(i, relative=r) for judge, i, r in zip(judges, arms, relative, strict=True)]
+
+        def hold(amounts: Floats) -> NDArray[np.bool_]:
+            shifts = [
+                Tolerance(math.expm1(x) if ratio else x, ratio)
+                for x, ratio in zip(amounts.tolist(), relative, strict=True)
+            ]
+            lifts = [partial(improved, tolerance=shift, sign=sign) for shift in shifts]
+            head = Stake(self.samples[self.leader], closed=True)
+            return enough_each(head, worse, lifts, self.levels, term=term, enough=bar)
+
+        certain = hold(np.zeros(len(arms)))
+        accuracy = np.array(
+            [_MARGIN if ratio else 1e-6 * span for ratio, span in zip(relative, most, strict=True)]
+        )
+        found = last_true_each(hold, np.zeros(len(arms)), np.array(most), accuracy=accuracy).tolist()
+        told = [math.expm1(x) if ratio else x for x, ratio in zip(found, relative, strict=True)]
+        return [x if sure else None for x, sure in zip(told, certain.tolist(), strict=True)]
+
     def _uncensored(self, judged: int) -> Self:
         """Return the judge with an arm's censored readings at the best value they may have had.
 
@@ -785,8 +846,7 @@ class QuantileJudge(Judge):
 
     def _span(self, judged: int, *, relative: bool) -> float:
         """Return a distance, or the log of a factor, that no reading of one arm has over one of the other."""
-        both = np.concatenate([self.samples[i].values for i in (self.leader, judged)])
-        both = both[np.isfinite(both)]
+        both = np.concatenate([_ends(self.samples[i].values) for i in (self.leader, judged)])
         if not both.size:
             return 0.0
         if not relative:  # halves: huge readings do not overflow
@@ -796,6 +856,12 @@ class QuantileJudge(Judge):
 
     def _measure(self) -> Callable[..., Evidence]:
         return fixed_pair if self.design == "fixed" else pair
+
+
+def _ends(values: Floats) -> Floats:
+    """Return of sorted values the lowest and the highest that are finite, and those next to zero."""
+    first, zero, above, last = np.searchsorted(values, (-_FINITE, 0.0, np.nextafter(0.0, 1.0), np.inf)).tolist()
+    return values[sorted({i for i in (first, zero - 1, zero, above, last - 1) if first <= i < last})]
 
 
 def _in_units(interval: Interval, sign: float) -> Interval:

@@ -5,16 +5,19 @@ are read as text and converted here, so that a cell that is no number can be nam
 was drawn independently: of pyperf a process, of hyperfine a run.
 """
 
+import codecs
 import csv
 import gzip
+import io
 import json
 import re
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,8 @@ from truearm.world.frames import (
     gathered,
     without_foot,
 )
+from truearm.world.json_shapes import columns_in
+from truearm.world.written import ABSENT, Written, remedy
 
 Floats = NDArray[np.float64]
 Export = Callable[[Mapping[str, Any], Reduction], Collected]
@@ -57,7 +62,14 @@ FORMATS = {
 _TEXT = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON lines"}
 _PACKED = (".gz", ".zst")  # DuckDB unpacks these by itself, if there is text in them
 _RENAMED = re.compile(r"(.*)_\d+", re.DOTALL)  # what DuckDB makes of a name that it has seen before
-_ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
+_DIGITS_FIRST = r"^[-+]?[^A-Za-z0-9]?\s*[0-9]"  # a number, however written, and no name
+_GZIP = b"\x1f\x8b"
+_MARKS = {  # of byte order; those of UTF-32 begin with one of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 _NO_ROWS = "the file has no rows of data; check that its first line names the columns"
 _MANY = 1 << 20  # rows; from here on pyarrow saves more time than its import takes
 
@@ -98,6 +110,8 @@ def collect(
     order: str | None = None,
     kind: str | None = None,
     how: Reduction = MEDIANS,
+    drop_unnamed: bool = False,
+    **form: Any,  # noqa: ANN401 - the fields of `Written`
 ) -> Collected:
     r"""Return the readings of each arm in a file, NaN where a cell is empty, and what is known of them.
 
@@ -116,6 +130,10 @@ def collect(
         "csv", "tsv", "parquet", "jsonl", "json", "arrow" or "excel"; None goes by the ending.
     how
         How the readings of one unit become one.
+    drop_unnamed
+        Leave out rows that name no arm, and count them.
+    **form
+        How the file is written, if not plainly: the fields of `truearm.world.written.Written`.
 
     Examples
     --------
@@ -125,18 +143,23 @@ def collect(
     ...     collect(file, arm="site", value="ms", unit="user").tapes
     {'B': array([4., 8.])}
     """
-    roles = Roles(arm, value, unit, order).checked()
-    with _located(path, kind) as (file, form):
-        if form == "json":
-            return _from_json(file, roles, how)
-        if form == "excel":
-            return _of_rows(_sheet(file, roles), roles, how)
+    roles, written = Roles(arm, value, unit, order).checked(), Written(**form).checked()
+    with _located(path, kind) as found, _decoded(*found, written) as (file, kept):
+        if kept == "json":
+            return _from_json(file, roles, how, written, drop_unnamed=drop_unnamed)
+        if kept == "excel":
+            return _of_rows(_sheet(file, roles), roles, how, written, drop_unnamed=drop_unnamed)
+        if kept in ("csv", "tsv") and find_spec("duckdb") is None:
+            columns = _plainly_read(file, kept, written, roles)
+            return _of_rows(columns, roles, how, written, drop_unnamed=drop_unnamed)
         with _duckdb().connect() as connection:
             try:
-                table = _Table(connection, file, form)
-                return table.wide(roles) if roles.arm is None else table.long(roles, how)
+                table = _Table(connection, file, kept, written)
+                return (
+                    table.wide(roles) if roles.arm is None else table.long(roles, how, drop_unnamed=drop_unnamed)
+                )
             except _duckdb().Error as error:
-                raise InvalidArgument(_reason(str(error), file, form)) from None
+                raise InvalidArgument(_reason(str(error), file, kept)) from None
 
 
 @contextmanager
@@ -149,6 +172,8 @@ def _located(path: str | Path, kind: str | None) -> Iterator[tuple[Path, str]]:
                 while block := sys.stdin.buffer.read(1 << 20):
                     spool.write(block)
             _check_size(file, "standard input")
+            if form in _TEXT and _begins(file)[:2] == _GZIP:
+                file = file.rename(file.with_name(f"{file.name}.gz"))
             yield file, form
         return
     file = Path(path)
@@ -158,6 +183,42 @@ def _located(path: str | Path, kind: str | None) -> Iterator[tuple[Path, str]]:
     form = _form_of(file, kind)
     _check_size(file, repr(file.name))
     yield file, form
+
+
+@contextmanager
+def _decoded(file: Path, form: str, written: Written) -> Iterator[tuple[Path, str]]:
+    """Give a file of text in UTF-8: another encoding is named, or begins with its mark."""
+    start = _begins(file) if form in (*_TEXT, "json") else b""
+    marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+    encoding = written.encoding or marked
+    if not start or encoding is None or codecs.lookup(encoding).name == "utf-8":
+        yield file, form
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, file.name.removesuffix(".gz"))
+        try:
+            with _opened(file, encoding) as text, copy.open("w", encoding="utf-8", newline="") as spool:
+                while block := text.read(1 << 20):
+                    spool.write(block)
+        except (UnicodeError, OSError, EOFError, zlib.error) as error:
+            msg = f"{file.name!r} is not {encoding}: {_first_line(error)}; name another encoding"
+            raise InvalidArgument(msg) from None
+        yield copy, form
+
+
+def _begins(file: Path) -> bytes:
+    """Return the first bytes of a file, unpacked if they can be."""
+    with suppress(OSError, EOFError, zlib.error), _raw(file) as opened:
+        return opened.read(4)
+    return b""
+
+
+def _raw(file: Path) -> gzip.GzipFile | io.BufferedReader:
+    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
+
+
+def _opened(file: Path, encoding: str = "utf-8-sig", errors: str = "strict") -> io.TextIOWrapper:
+    return io.TextIOWrapper(_raw(file), encoding=encoding, errors=errors, newline="")
 
 
 def _check_size(file: Path, name: str) -> None:
@@ -197,19 +258,19 @@ def _duckdb() -> Any:  # noqa: ANN401 - duckdb has no types to speak of
 class _Table:
     """A file as DuckDB sees it: its columns, and its cells as numbers and names."""
 
-    def __init__(self, connection: Any, file: Path, form: str) -> None:  # noqa: ANN401
+    def __init__(self, connection: Any, file: Path, form: str, written: Written) -> None:  # noqa: ANN401
         self._run = connection.execute
         self._sql = connection.sql
         self._run("SET disabled_optimizers = 'statistics_propagation'")  # statistics of Parquet know of no NaN
-        self._text = form in _TEXT
-        self._cells = _source(connection, file, form)
-        self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form)
+        self._text, self._written = form in _TEXT, written
+        self._cells = _source(connection, file, form, written.sep)
+        self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form, written.sep)
         self.types = {row[0]: row[1] for row in self._run(f"DESCRIBE SELECT * FROM {self._cells}").fetchall()}
         if (
             form == "csv"
             and len(self.types) == 1
             and re.search(r"[,;\t|]", *self.types)
-            and (msg := _ragged(file, form))
+            and (msg := _ragged(file, form, written.sep))
         ):
             raise InvalidArgument(msg)
 
@@ -264,11 +325,13 @@ class _Table:
         if not self._text and self.types[column] != "VARCHAR":
             return False
         word = f"lower(trim({cell})) NOT IN ({_marks()}) AND TRY_CAST({cell} AS TIMESTAMP) IS NULL"
+        word += f" AND NOT regexp_matches(trim({cell}), {_literal(_DIGITS_FIRST)})"
         return len(self._run(f"SELECT 1 FROM {self._cells} WHERE {word} LIMIT 2").fetchall()) > 1  # one is a slip
 
-    def long(self, roles: Roles, how: Reduction) -> Collected:
+    def long(self, roles: Roles, how: Reduction, *, drop_unnamed: bool) -> Collected:
         """Return the readings of each arm, in the order of the rows unless another is asked for."""
         self._check_names(roles.columns)
+        _check_separated(list(self.types), roles)
         roles.check_columns(list(self.types))
         arm, value = str(roles.arm), str(roles.value)
         name = self._word(arm)
@@ -279,8 +342,15 @@ class _Table:
         if not counts:
             raise InvalidArgument(_NO_ROWS)
         check_number_of_arms(len(counts), arm)
-        if None in counts or "" in counts:
-            raise InvalidArgument(frames.unnamed(self._row(f"coalesce({name}, '') = ''"), arm))
+        nameless = counts.pop(None, 0) + counts.pop("", 0)
+        if nameless and not drop_unnamed:
+            row = self._row(f"coalesce({name}, '') = ''")
+            raise InvalidArgument(_or_drop(frames.unnamed(row, arm, more=nameless - 1)))
+        if nameless:
+            table, self._cells = (
+                f"(SELECT * FROM {part} WHERE coalesce({cell}, '') <> '')"
+                for part, cell in ((table, "arm"), (self._cells, name))
+            )
         self._check(value, table, "value")
         kinds = ", ".join(map(_literal, counts))
         code = f"enum_code(TRY_CAST(arm AS ENUM({kinds})))"  # measured: a sixth of the time of a join
@@ -290,10 +360,10 @@ class _Table:
             cells = self._run(f"SELECT {query} FROM {table}").fetchnumpy()
             unit, place = (cells[part].tolist() if part in cells else None for part in ("unit", "place"))
             found = assembled(Rows(list(counts), cells["code"], cells["value"], unit, place), roles, how)
-            return found._replace(suspects=suspects)
+            return found._replace(suspects=suspects, dropped=nameless)
         rows = self._sql(f"SELECT {query} FROM {table}")
         tapes = gathered(_batches(rows, sum(counts.values())), counts)
-        return Collected(tapes, roles.order is not None, None, suspects)
+        return Collected(tapes, roles.order is not None, None, suspects, dropped=nameless)
 
     def _suspects(self, roles: Roles, names: list[str]) -> tuple[Suspect, ...]:
         """Return columns that are named like a unit which was not declared, their first rows."""
@@ -340,7 +410,7 @@ class _Table:
     def _number(self, column: str) -> str:
         cell = _quoted(column)
         if self._text:
-            return f"TRY_CAST(nullif({cell}, '') AS DOUBLE)"  # nullif: duckdb#23818, a bare TRY_CAST raises
+            return self._written.sql(cell)
         return f"{cell}::DOUBLE" if _is_numeric(self.types[column]) else "NULL::DOUBLE"  # `_check` speaks of it
 
     def _check(self, column: str, table: str, number: str) -> None:
@@ -359,7 +429,7 @@ class _Table:
         wrong = f"{self._number(column)} IS NULL AND lower(trim({cell})) NOT IN ({_marks()})"
         first = self._run(f"SELECT {cell} FROM {self._cells} WHERE {wrong} LIMIT 1").fetchall()
         if first:
-            raise InvalidArgument(frames.not_a_number(first[0][0], self._row(wrong), column))
+            raise InvalidArgument(_no_number(first[0][0], self._row(wrong), column))
 
     def _row(self, condition: str) -> int:
         name = "row_of_file"
@@ -383,11 +453,11 @@ def _batches(rows: Any, n: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]: 
         yield columns["code"], columns["value"]
 
 
-def _source(connection: Any, file: Path, form: str) -> str:  # noqa: ANN401
+def _source(connection: Any, file: Path, form: str, sep: str | None) -> str:  # noqa: ANN401
     """Return a table expression for a file; every cell of a text file is text."""
     match form:
         case "csv" | "tsv":
-            return _separated(file, form, header=True)
+            return _separated(file, form, sep, header=True)
         case "jsonl":
             return _lines(connection, file)
         case "arrow":
@@ -407,11 +477,11 @@ def _text_address(file: Path) -> str:
     return f"{_address(file)}, compression = '{packing}', hive_partitioning = false"
 
 
-def _separated(file: Path, form: str, *, header: bool) -> str:
+def _separated(file: Path, form: str, sep: str | None, *, header: bool) -> str:
     """Return a CSV or TSV file; by `skip` DuckDB may not skip lines until the rest looks even."""
     options = rf"header = {header}, all_varchar = true, skip = {_blank_lines(file)}"
-    tab = r", delim = '\t'" if form == "tsv" else ""
-    return f"read_csv({_text_address(file)}, {options}{tab})"
+    delim = "\t" if form == "tsv" and sep is None else sep
+    return f"read_csv({_text_address(file)}, {options}{f', delim = {_literal(delim)}' if delim else ''})"
 
 
 def _blank_lines(file: Path) -> int:
@@ -429,11 +499,12 @@ def _lines(connection: Any, file: Path) -> str:  # noqa: ANN401
     return f"{reader}, columns = {{{columns}}})"
 
 
-def _names_told(connection: Any, file: Path, form: str) -> list[str]:  # noqa: ANN401
+def _names_told(connection: Any, file: Path, form: str, sep: str | None) -> list[str]:  # noqa: ANN401
     """Return the names of the columns as the file has them; DuckDB renames those that it cannot tell apart."""
     match form:
         case "csv" | "tsv":
-            first = connection.execute(f"SELECT * FROM {_separated(file, form, header=False)} LIMIT 1").fetchone()
+            source = _separated(file, form, sep, header=False)
+            first = connection.execute(f"SELECT * FROM {source} LIMIT 1").fetchone()
             return [(cell or "").strip() for cell in first or ()]
         case "jsonl":
             lines = f"read_json_objects({_text_address(file)}, format = 'newline_delimited')"
@@ -454,7 +525,7 @@ def _reason(error: str, file: Path, form: str) -> str:
     """Return why DuckDB cannot read a file: by its line, if DuckDB or a look at the cells tells it."""
     line = re.search(r"Error on Line: (\d+)", error)
     if line and "not utf-8" in error:
-        return f"line {line[1]} of {file.name!r} is not UTF-8; save the file as UTF-8"
+        return _not_utf8(file, int(line[1]))
     cells = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", error)
     if line and cells:
         return _uneven(file, int(line[1]), int(cells[2]), int(cells[1]))
@@ -462,26 +533,94 @@ def _reason(error: str, file: Path, form: str) -> str:
     return ragged or f"{file.name!r} cannot be read as {_TEXT.get(form, form)}: {error.splitlines()[0]}"
 
 
-def _ragged(file: Path, form: str) -> str | None:
+def _not_utf8(file: Path, line: int) -> str:
+    return (
+        f"line {line} of {file.name!r} is not UTF-8; save the file as UTF-8, or name what it is: encoding='cp1252'"
+    )
+
+
+def _ragged(file: Path, form: str, sep: str | None = None) -> str | None:
     """Return which line of a file has more or fewer cells than its first one, if it can be looked into."""
-    try:
-        return None if file.suffix.lower() == ".zst" else _first_ragged(file, form)
-    except (OSError, EOFError, csv.Error, zlib.error):  # broken in another way, which DuckDB tells
+    if file.suffix.lower() == ".zst":
         return None
-
-
-def _first_ragged(file: Path, form: str) -> str | None:
-    unpacked = gzip.open if file.suffix.lower() == ".gz" else open
-    with unpacked(file, "rt", encoding="utf-8", errors="replace", newline="") as lines:
-        top = next((line for line in lines if line.strip()), "")
-        separator = "\t" if form == "tsv" else max(",;\t|", key=top.count)
-        width = len(next(csv.reader([top], delimiter=separator), ()))
-        above = _blank_lines(file) + 1 if unpacked is open else 1
-        rows = csv.reader(lines, delimiter=separator)
-        for row in rows:
-            if row and len(row) != width:
-                return _uneven(file, above + rows.line_num, len(row), width)
+    try:
+        with _opened(file, errors="replace") as text:
+            for _ in _rows_of(file, text, form, sep):
+                pass
+    except InvalidArgument as error:
+        return str(error)
+    except (OSError, EOFError, csv.Error, zlib.error):  # broken in another way, which DuckDB tells
+        pass
     return None
+
+
+def _rows_of(file: Path, text: Iterable[str], form: str, sep: str | None) -> Iterator[list[str]]:
+    """Give the rows of a CSV or TSV file, first its names; each has as many cells as there are names."""
+    lines, above = iter(text), 0
+    top = ""
+    while not top.strip() and (top := next(lines, "")):
+        above += 1
+    separator = sep or ("\t" if form == "tsv" else max(",;\t|", key=top.count))
+    rows = csv.reader(chain([top], lines), delimiter=separator, skipinitialspace=False)
+    names = next(rows, [])
+    yield names
+    for row in rows:
+        if row and len(row) != len(names):
+            raise InvalidArgument(_uneven(file, above - 1 + rows.line_num, len(row), len(names)))
+        if row:
+            yield row
+
+
+def _plainly_read(file: Path, form: str, written: Written, roles: Roles) -> dict[str, list[Any]]:
+    """Return the columns of a CSV or TSV file without DuckDB: cells as text, None where they are empty."""
+    if file.suffix.lower() == ".zst":
+        _duckdb()
+    try:
+        with _opened(file) as text:
+            names, *rows = _rows_of(file, text, form, written.sep)
+    except UnicodeDecodeError:
+        raise InvalidArgument(_not_utf8(file, _first_other(file))) from None
+    except (OSError, EOFError, csv.Error, zlib.error) as error:
+        msg = f"{file.name!r} cannot be read as {_TEXT[form]}: {_first_line(error)}; write it anew"
+        raise InvalidArgument(msg) from None
+    named = {i: name.strip() for i, name in enumerate(names) if name.strip()}
+    check_distinct(name for name in named.values() if roles.arm is None or name in roles.columns)
+    _check_separated(list(named.values()), roles)
+    if not rows:
+        raise InvalidArgument(_NO_ROWS)
+    return {name: [row[i] or None for row in rows] for i, name in named.items()}
+
+
+def _first_other(file: Path) -> int:
+    """Return the first line that is not UTF-8."""
+    with _raw(file) as opened:
+        for line, text in enumerate(opened, 1):
+            try:
+                text.decode()
+            except UnicodeDecodeError:
+                return line
+    return 1
+
+
+def _check_separated(names: Sequence[str], roles: Roles) -> None:
+    """Raise if all cells are in one column, and say what seems to separate them."""
+    if len(names) == 1 and roles.arm is not None and roles.arm not in names:
+        for mark in dict.fromkeys(names[0]):
+            if roles.arm in names[0].split(mark):
+                msg = f"all cells are in one column, {names[0]!r}; say what separates them: sep={mark!r}"
+                raise InvalidArgument(msg)
+
+
+def _no_number(cell: object, row: int, column: str) -> str:
+    """Return what to say of a cell that holds no plain number, and what would read it."""
+    known = remedy(cell) if isinstance(cell, str) else None
+    if known is None:
+        return frames.not_a_number(cell, row, column)
+    return f"row {row} of column {column!r} is {cell!r}, which is no plain number; to read such cells, say {known}"
+
+
+def _or_drop(text: str) -> str:
+    return f"{text} with drop_unnamed=True"
 
 
 def _uneven(file: Path, line: int, found: int, width: int) -> str:
@@ -517,7 +656,7 @@ def _literal(text: str) -> str:
 
 
 def _marks() -> str:
-    return ", ".join(map(_literal, _ABSENT))
+    return ", ".join(map(_literal, ABSENT))
 
 
 def _is_numeric(kind: str) -> bool:
@@ -559,20 +698,48 @@ def _first_line(error: Exception) -> str:
     return f"{words[0]:.200}" if words else type(error).__name__
 
 
-def _of_rows(columns: Mapping[str, Any], roles: Roles, how: Reduction) -> Collected:
+def _of_rows(
+    columns: Mapping[str, Any], roles: Roles, how: Reduction, written: Written, *, drop_unnamed: bool
+) -> Collected:
     """Return tapes of columns that are equally long because they were rows: a shorter one ends at its foot."""
-    found = _of_columns(columns, roles, how)
+    found = _of_columns(columns, roles, how, written, drop_unnamed=drop_unnamed)
     if roles.arm is not None:
         return found
     return Collected({name: without_foot(tape) for name, tape in found.tapes.items()}, found.ordered)
 
 
-def _of_columns(columns: Mapping[str, Any], roles: Roles, how: Reduction) -> Collected:
-    return frames.collect(columns, roles.arm, roles.value, unit=roles.unit, order=roles.order, how=how)
+def _of_columns(
+    columns: Mapping[str, Any], roles: Roles, how: Reduction, written: Written, *, drop_unnamed: bool
+) -> Collected:
+    wide = roles.arm is None
+    wanted = columns if wide else [str(roles.value)]
+    cells = {name: _numbers(columns[name], name, written, names=wide) for name in wanted if name in columns}
+    arm, value, unit, order = roles
+    try:
+        return frames.collect(
+            {**columns, **cells}, arm, value, unit=unit, order=order, how=how, drop_unnamed=drop_unnamed
+        )
+    except frames.Unnamed as error:
+        raise InvalidArgument(_or_drop(str(error))) from None
 
 
-def _from_json(file: Path, roles: Roles, how: Reduction) -> Collected:
-    """Return what hyperfine or pyperf exported, a list of records, or columns by name."""
+def _numbers(column: Any, name: str, written: Written, *, names: bool) -> Any:  # noqa: ANN401 - any sequence
+    """Return a column with numbers in the place of text; where it may be one of `names`, words stay words."""
+    if not isinstance(column, list) or not any(isinstance(cell, str) for cell in column):
+        return column
+    read = [written.number(cell) if isinstance(cell, str) else cell for cell in column]
+    wrong = [
+        i for i, (cell, found) in enumerate(zip(column, read, strict=True)) if found is None and cell is not None
+    ]
+    if not wrong:
+        return read
+    if names and len(wrong) > 1 and not any(re.match(_DIGITS_FIRST, column[i].strip()) for i in wrong):
+        return column
+    raise InvalidArgument(_no_number(column[wrong[0]], wrong[0] + 1, name))
+
+
+def _from_json(file: Path, roles: Roles, how: Reduction, written: Written, *, drop_unnamed: bool) -> Collected:
+    """Return what hyperfine or pyperf exported, or any of the shapes in which pandas writes a table."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_object)
     except InvalidArgument:
@@ -589,10 +756,11 @@ def _from_json(file: Path, roles: Roles, how: Reduction) -> Collected:
         for known, (marks, reader) in _EXPORTS.items():
             if _is_records(data.get(known)) and any(marks & record.keys() for record in data[known]):
                 return _exported(reader, data, file, roles, how)
-        return _of_columns(data, roles, how)
-    if _is_records(data):
-        columns = list(dict.fromkeys(name for row in data for name in row))
-        return _of_rows({name: [row.get(name) for row in data] for name in columns}, roles, how)
+    columns = columns_in(data, roles.columns)
+    if columns is not None:
+        return _of_rows(columns, roles, how, written, drop_unnamed=drop_unnamed)
+    if isinstance(data, Mapping):  # columns by name, with lengths of their own
+        return _of_columns(data, roles, how, written, drop_unnamed=drop_unnamed)
     msg = f"{file.name!r} must hold columns by name, a list of records, or an export of hyperfine or pyperf"
     raise InvalidArgument(msg)
 
@@ -661,7 +829,7 @@ def hyperfine(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  
             msg = f"two results of this export are called {name!r}; name the commands with: hyperfine -n NAME"
             raise InvalidArgument(msg)
         tapes[name] = np.where(codes == 0, times, np.nan)
-    return Collected(tapes, ordered=True)
+    return Collected(tapes, ordered=True, timed=True)
 
 
 def pyperf(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:
@@ -694,7 +862,8 @@ def pyperf(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:
         shared=0,
     )
     check_several(units, "let pyperf start more processes: --processes 20")
-    return Collected(tapes, ordered=True, units=units)
+    timed = data.get("metadata", {}).get("unit", "second") == "second"
+    return Collected(tapes, ordered=True, units=units, timed=timed)
 
 
 def _one_each(runs: Sequence[Floats], how: Reduction) -> Floats:

@@ -1,0 +1,175 @@
+"""How numbers are written in text files: decimal commas, thousands, signs of money, yes and no, durations.
+
+Nothing is guessed: a cell that is no plain number is an error that names the argument which would read it. Cells
+are read here in Python, and by an expression of SQL that reads the same cells the same way.
+"""
+
+import math
+import re
+from typing import NamedTuple
+
+from truearm.errors import InvalidArgument
+
+ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+]?inf(?:inity)?", re.IGNORECASE)
+_DURATION = re.compile(r"([-+]?)(?:([0-9]+):)?([0-9]+):([0-9]{1,2}(?:\.[0-9]+)?)")
+_BOOLEANS = {"true": 1.0, "false": 0.0}
+_WORDS = ("yes", "y", "t", "pass", "passed", "ok", "success", "won", "converted")  # that stand for a success
+
+
+class Written(NamedTuple):
+    """How a text file is written, where that is not plain.
+
+    Examples
+    --------
+    >>> Written(decimal=",", thousands=".").number("1.234,5")
+    1234.5
+    """
+
+    sep: str | None = None
+    """What stands between cells; None: found out, of comma, semicolon, tab and bar."""
+    encoding: str | None = None
+    """As Python names it; None: UTF-8, or UTF-16 if the file begins with its mark."""
+    decimal: str = "."
+    thousands: str | None = None
+    strip: str | None = None
+    """What stands beside a number and is no part of it, such as $, % or ms."""
+    true: str | None = None
+    """The word that counts as 1; every other one counts as 0."""
+    durations: bool = False
+    """Whether 00:10:13 is a number of seconds."""
+
+    def checked(self) -> "Written":
+        """Return what is written, or say what cannot be."""
+        for name, mark in (("sep", self.sep), ("decimal", self.decimal), ("thousands", self.thousands)):
+            if mark is not None and (not isinstance(mark, str) or len(mark) != 1):
+                msg = f"{name} must be one character, such as ',', but got {mark!r}"
+                raise InvalidArgument(msg)
+        if self.decimal not in (".", ","):
+            msg = f"decimal must be '.' or ',', but got {self.decimal!r}; for another mark change the file"
+            raise InvalidArgument(msg)
+        if self.thousands is not None and (self.thousands == self.decimal or self.thousands in "0123456789+-eE"):
+            msg = f"thousands={self.thousands!r} cannot be told from the rest of a number; name another mark"
+            raise InvalidArgument(msg)
+        if self.encoding is not None:
+            try:
+                "".encode(self.encoding)
+            except (LookupError, TypeError):
+                msg = f"encoding={self.encoding!r} is unknown; name one such as 'latin-1', 'cp1252' or 'utf-16'"
+                raise InvalidArgument(msg) from None
+        return self
+
+    @property
+    def plain(self) -> bool:
+        """Whether numbers are written as everywhere."""
+        return self[2:] == _PLAIN[2:]
+
+    def number(self, text: str) -> float | None:
+        """Return the number in a cell, NaN if it is empty, None if there is none.
+
+        Examples
+        --------
+        >>> Written(strip="$", thousands=",").number("-$1,234.50"), Written(durations=True).number("00:10:13")
+        (-1234.5, 613.0)
+        >>> Written().number("true"), Written(true="yes").number("No"), Written().number("1,5")
+        (1.0, 0.0, None)
+        """
+        bare = text.strip()
+        if bare.lower() in ABSENT:
+            return math.nan
+        if self.true is not None:
+            return float(bare.lower() == self.true.strip().lower())
+        if self.strip:
+            bare = bare.replace(self.strip, "").strip()
+        if self.durations and (found := _DURATION.fullmatch(bare)):
+            sign, hours, minutes, seconds = found.groups()
+            return (-1 if sign == "-" else 1) * (3600.0 * int(hours or 0) + 60.0 * int(minutes) + float(seconds))
+        if bare.lower() in _BOOLEANS:
+            return _BOOLEANS[bare.lower()]
+        if self.thousands:
+            bare = bare.replace(self.thousands, "")
+        if self.decimal != ".":
+            bare = bare.replace(".", "?").replace(self.decimal, ".")
+        return float(bare) if _NUMBER.fullmatch(bare) else None
+
+    def sql(self, cell: str) -> str:
+        """Return `number` as an expression of SQL for a column of text, NULL both for an empty cell and for none.
+
+        Examples
+        --------
+        >>> Written(true="yes").sql("passed")[-46:]
+        "ELSE (lower(trim(passed)) = 'yes')::DOUBLE END"
+        """
+        bare = f"trim({cell})"
+        if self.true is not None:
+            word = _literal(self.true.strip().lower())
+            absent = ", ".join(map(_literal, ABSENT))
+            return f"CASE WHEN lower({bare}) IN ({absent}) THEN NULL ELSE (lower({bare}) = {word})::DOUBLE END"
+        if self.strip:
+            bare = f"trim(replace({bare}, {_literal(self.strip)}, ''))"
+        number = cell if self.plain else bare
+        if self.thousands:
+            number = f"replace({number}, {_literal(self.thousands)}, '')"
+        if self.decimal != ".":
+            number = f"replace(replace({number}, '.', '?'), {_literal(self.decimal)}, '.')"
+        read = [f"TRY_CAST(nullif({number}, '') AS DOUBLE)"]  # nullif: duckdb#23818, a bare TRY_CAST raises
+        read.append(f"CASE lower({bare}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END")
+        if self.durations:
+            matched = f"regexp_full_match({bare}, {_literal(_DURATION.pattern)})"
+            read.append(f"CASE WHEN {matched} THEN {_seconds(bare)} END")
+        return f"coalesce({', '.join(read)})"
+
+
+_PLAIN = Written()
+
+
+def _seconds(bare: str) -> str:
+    part = [f"regexp_extract({bare}, {_literal(_DURATION.pattern)}, {i})" for i in range(1, 5)]
+    hours = f"coalesce(TRY_CAST(nullif({part[1]}, '') AS DOUBLE), 0)"
+    whole = f"3600 * {hours} + 60 * CAST({part[2]} AS DOUBLE) + CAST({part[3]} AS DOUBLE)"
+    return f"(CASE WHEN {part[0]} = '-' THEN -1 ELSE 1 END) * ({whole})"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def remedy(cell: str) -> str | None:
+    """Return which argument would read a cell that is no plain number, None if none would.
+
+    Examples
+    --------
+    >>> remedy("$12"), remedy("00:10:13"), remedy("yes"), remedy("fast")
+    ("strip='$'", 'durations=True', "true='yes'", None)
+    >>> remedy("3,5"), remedy("1.234,50"), remedy("1,234,567")
+    ("decimal=','", "decimal=',', thousands='.'", "thousands=','")
+    """
+    bare = cell.strip()
+    if bare.lower() in _WORDS:
+        return f"true={bare!r}"
+    if _DURATION.fullmatch(bare):
+        return "durations=True"
+    sign = re.fullmatch(r"[-+]?\s*([^\s0-9.,+-]+)?\s*([-+]?[0-9][0-9., '_]*?)\s*([^\s0-9.,'_-]+)?", bare)
+    if not sign or (sign[1] and sign[3]):
+        return None
+    found = [f"strip={(sign[1] or sign[3])!r}"] if sign[1] or sign[3] else []
+    marks = _marks(sign[2])
+    return ", ".join(found + marks) if marks is not None and found + marks else None
+
+
+def _marks(digits: str) -> list[str] | None:
+    """Return how the marks in a number are to be named, None if they make no sense."""
+    if re.fullmatch(r"[-+]?[0-9]+(\.[0-9]+)?", digits):
+        return []
+    for decimal, thousands in ((".", "[,' _]"), (",", "[.' _]")):
+        point = re.escape(decimal)
+        if found := re.fullmatch(
+            rf"[-+]?[0-9]{{1,3}}(?:({thousands})[0-9]{{3}})(?:\1[0-9]{{3}})*({point}[0-9]+)?", digits
+        ):
+            if decimal == "," and not found[2] and found[1] != ".":
+                continue
+            if found[1] == "," and not found[2] and digits.count(",") == 1:
+                return ["thousands=',' (or decimal=',')"]
+            named = [f"decimal={decimal!r}"] if decimal == "," else []
+            return [*named, f"thousands={found[1]!r}"]
+    return ["decimal=','"] if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", digits) else None
