@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, Literal
@@ -208,6 +209,7 @@ def _in_parallel(
     on_error: OnError,
     show: Callable[[], None],
 ) -> None:
+    import_module("scipy.special")  # now, because later others would be measuring meanwhile
     out: dict[Future[float], Pull] = {}
     try:
         while not study.done:
