@@ -110,7 +110,8 @@ class Analysis(Result):
     @property
     def counted(self) -> str:
         """What a reading of the analysis is called."""
-        return "row" if self.units is None and not self.problem.rounds else "reading"
+        measured = self.units is not None or self.problem.rounds or self.conditions is not None
+        return "reading" if measured else "row"
 
     @property
     def notes(self) -> tuple[str, ...]:
