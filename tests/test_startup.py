@@ -92,3 +92,21 @@ def test_the_names_of_the_package_are_those_that_type_checkers_see():
 
 def test_every_verb_is_told_in_the_help():
     assert list(cli._WORDS) == cli.main.list_commands(click.Context(cli.main))
+
+
+def test_an_interrupt_while_loading_ends_without_a_word():
+    code = (
+        "import sys\n"
+        "class Hit:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == sys.argv[1]: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Hit())\n"
+        "from truearm.__main__ import main\n"
+        "sys.argv[1:2] = []\n"
+        "main()\n"
+    )
+    for module, said in (("click", (130, "")), ("numpy", (2, "Error: interrupted; nothing was decided\n"))):
+        done = subprocess.run(
+            [sys.executable, "-c", code, module, "plan"], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == said

@@ -1,8 +1,8 @@
 """Find the best of several arms from readings some of which are wrong, and say how sure you are."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # but true to type checkers; importing `typing` would take longer than all else here
 if TYPE_CHECKING:
     from truearm import bounds, evidence, families, lab
     from truearm.analysis import analyze
@@ -68,7 +68,7 @@ _ROOMS = {
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module, a class or a function
+def __getattr__(name: str) -> object:
     """Fetch a name from its room, and keep it here."""
     if name not in _HOMES:
         msg = f"module 'truearm' has no attribute {name!r}"

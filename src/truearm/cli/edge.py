@@ -82,6 +82,8 @@ def _worded(error: BaseException) -> click.ClickException | None:
 
 def _explained(error: BaseException) -> str:
     words = str(error)
+    if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # what numpy makes of it
+        error = KeyboardInterrupt()
     match error:
         case KeyboardInterrupt() | click.Abort():
             words = "interrupted; nothing was decided"

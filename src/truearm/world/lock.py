@@ -73,8 +73,11 @@ def _locked(beside: str, path: str | Path, *, wait: bool) -> int:
 @contextmanager
 def _by_sqlite(beside: str, path: str | Path, *, wait: bool) -> Iterator[None]:
     """Hold the lock as SQLite locks a file, which it knows how to do on Windows too."""
-    patience = _FOREVER if wait else 0.0
-    with closing(sqlite3.connect(beside, timeout=patience, isolation_level=None)) as holder:
+    try:
+        holder = sqlite3.connect(beside, timeout=_FOREVER if wait else 0.0, isolation_level=None)
+    except sqlite3.OperationalError:
+        raise _nowhere(path) from None
+    with closing(holder):
         try:
             holder.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
