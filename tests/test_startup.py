@@ -97,12 +97,12 @@ def test_every_verb_is_told_in_the_help():
 def test_an_interrupt_while_loading_ends_without_a_word():
     code = (
         "import sys\n"
+        "hit = sys.argv.pop(1)\n"
         "class Hit:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == sys.argv[1]: raise KeyboardInterrupt\n"
+        "        if name == hit: raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Hit())\n"
         "from truearm.__main__ import main\n"
-        "sys.argv[1:2] = []\n"
         "main()\n"
     )
     for module, said in (("click", (130, "")), ("numpy", (2, "Error: interrupted; nothing was decided\n"))):
