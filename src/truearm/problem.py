@@ -219,12 +219,17 @@ def check_count(name: str, value: int, least: int = 1) -> int:
     return value.__index__()
 
 
-def goal_for(goal: str | None, at_least: float | None, at_most: float | None) -> str:
-    """Return the goal that was asked for, larger by default, or say that a share leaves no choice of it.
+def goal_for(goal: str | None, at_least: float | None, at_most: float | None, known: str | None = None) -> str:
+    """Return the goal that was asked for, or say that a share leaves no choice of it.
+
+    Parameters
+    ----------
+    known
+        The goal if none was asked for and no share says it; else larger is better.
 
     Examples
     --------
-    >>> goal_for(None, None, None), goal_for("min", None, None), goal_for(None, None, 200)
+    >>> goal_for(None, None, None), goal_for("min", None, None), goal_for(None, None, 200, known="min")
     ('max', 'min', 'max')
     >>> goal_for("min", None, 200)
     Traceback (most recent call last):
@@ -239,7 +244,7 @@ def goal_for(goal: str | None, at_least: float | None, at_most: float | None) ->
             "the best; leave goal out"
         )
         raise InvalidArgument(msg)
-    return "max" if goal is None else goal
+    return goal or (known if share is None else None) or "max"
 
 
 def check_design(design: str) -> Design:

@@ -26,7 +26,7 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 
 
 @click.command("analyze", context_settings={"max_content_width": 100})
-@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.argument("file", type=click.Path(allow_dash=True))
 @click.option("--arm", metavar="COLUMN", help="The column that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column that holds the reading.")
 @options.unit_option
@@ -86,7 +86,7 @@ def analyze_command(
     truearm analyze log.csv --arm variant --value ms --unit user --order time
     truearm analyze data.csv --arm variant --value revenue --control A
     truearm analyze scores.csv --tiers                 every column is an arm
-    truearm analyze hyperfine.json --goal min          what hyperfine or pyperf exported
+    truearm analyze hyperfine.json                     what a benchmark tool wrote: the least time is best
     zcat log.csv.gz | truearm analyze - --arm site --value ms
 
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,

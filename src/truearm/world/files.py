@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
 from truearm.evidence.units import MEDIANS, Reduction, Suspect, Units, by_unit
-from truearm.world import frames
+from truearm.world import frames, imports
 from truearm.world.frames import (
     Collected,
     Roles,
@@ -126,9 +126,13 @@ def collect(
     {'B': array([4., 8.])}
     """
     roles = Roles(arm, value, unit, order).checked()
+    if Path(path).is_dir():
+        return imports.criterion_folder(Path(path))
     with _located(path, kind) as (file, form):
         if form == "json":
             return _from_json(file, roles, how)
+        if form == "csv" and roles.arm is None and (found := imports.criterion_table(file)):
+            return found
         if form == "excel":
             return _of_rows(_sheet(file, roles), roles, how)
         with _duckdb().connect() as connection:
@@ -586,9 +590,12 @@ def _from_json(file: Path, roles: Roles, how: Reduction) -> Collected:
     if isinstance(data, Mapping) and "certificate" in data and isinstance(data.get("readings"), Mapping):
         return _exported(truearm, data, file, roles, how)
     if isinstance(data, Mapping):
-        for known, (marks, reader) in _EXPORTS.items():
+        for known, (marks, reader) in (*_EXPORTS.items(), *imports.EXPORTS):
             if _is_records(data.get(known)) and any(marks & record.keys() for record in data[known]):
                 return _exported(reader, data, file, roles, how)
+        if {"iters", "times"} <= data.keys():
+            named = file.absolute().parent.parent.name
+            return _exported(imports.criterion, {**data, "name": named}, file, roles, how)
         return _of_columns(data, roles, how)
     if _is_records(data):
         columns = list(dict.fromkeys(name for row in data for name in row))
@@ -607,7 +614,7 @@ def _is_records(data: object) -> bool:
 
 
 def _exported(reader: Export, data: Mapping[str, Any], file: Path, roles: Roles, how: Reduction) -> Collected:
-    tool = reader.__name__
+    tool = reader.__name__.replace("_", "-")
     for argument, name in (("unit", roles.unit), ("order", roles.order)):
         if name is not None and (argument, name) != ("order", "rows"):
             msg = f"{argument}={name!r} is given, but an export of {tool} knows its own; leave it out"
@@ -633,7 +640,7 @@ def truearm(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # 
         str(arm): np.array([np.nan if value is None else float(value) for value in tape])
         for arm, tape in data["readings"].items()
     }
-    return Collected(tapes, ordered=True)
+    return Collected(tapes, ordered=True, goal=data.get("goal"))
 
 
 def hyperfine(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # noqa: ARG001 - as all exports
@@ -661,7 +668,7 @@ def hyperfine(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  
             msg = f"two results of this export are called {name!r}; name the commands with: hyperfine -n NAME"
             raise InvalidArgument(msg)
         tapes[name] = np.where(codes == 0, times, np.nan)
-    return Collected(tapes, ordered=True)
+    return Collected(tapes, ordered=True, goal="min")
 
 
 def pyperf(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:
@@ -694,7 +701,7 @@ def pyperf(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:
         shared=0,
     )
     check_several(units, "let pyperf start more processes: --processes 20")
-    return Collected(tapes, ordered=True, units=units)
+    return Collected(tapes, ordered=True, units=units, goal="min")
 
 
 def _one_each(runs: Sequence[Floats], how: Reduction) -> Floats:

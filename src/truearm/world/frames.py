@@ -48,6 +48,8 @@ class Collected(NamedTuple):
     """What was reduced to one reading each; None if every row is a reading of its own."""
     suspects: tuple[Suspect, ...] = ()
     """Columns named like a unit that was not declared."""
+    goal: str | None = None
+    """Which readings are better, "min" or "max", if that is known; times are better if they are less."""
     labels: Mapping[str, Codes] = {}
     """Per arm which unit each reading is of, by a number that is the same in all arms; empty without units."""
 
