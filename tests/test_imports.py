@@ -75,7 +75,7 @@ def test_pytest_benchmark_itself(tmp_path):
     benchmarked(tmp_path, "--benchmark-json=all.json", "--benchmark-save=x", "--benchmark-storage=kept")
     found = collect(tmp_path / "all.json")
     assert {name: tape.size for name, tape in found.tapes.items()} == {"test_sum[3]": 40, "test_sum[3000]": 40}
-    assert (found.ordered, found.goal, found.units.name) == (True, "min", "round of one process")
+    assert (found.ordered, found.timed, found.units.name) == (True, True, "round of one process")
     assert analyze(found).problem.goal == "min"
     [saved] = (tmp_path / "kept").rglob("*_x.json")  # without --benchmark-save-data: statistics only
     with pytest.raises(InvalidArgument, match="no single readings to make anything of; add --benchmark-save-data"):
@@ -91,7 +91,7 @@ def test_pyperf_itself(tmp_path):
     )
     found = collect(tmp_path / "p.json")
     [tape] = found.tapes.values()
-    assert (tape.size, found.goal, found.units.name) == (3, "min", "process")
+    assert (tape.size, found.timed, found.units.name) == (3, True, "process")
 
 
 @pytest.mark.skipif(shutil.which("hyperfine") is None, reason="hyperfine is not installed")
@@ -100,7 +100,7 @@ def test_hyperfine_itself(tmp_path):
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
     found = collect(tmp_path / "h.json")
     assert {name: tape.size for name, tape in found.tapes.items()} == {"true": 3, "sleep 0.01": 3}
-    assert (found.ordered, found.goal) == (True, "min")
+    assert (found.ordered, found.timed) == (True, True)
 
 
 def test_repetitions_of_google_benchmark_in_order_and_in_seconds(tmp_path):
@@ -108,7 +108,7 @@ def test_repetitions_of_google_benchmark_in_order_and_in_seconds(tmp_path):
     assert list(found.tapes) == ["BM_copy/8", "BM_copy/64"]
     np.testing.assert_allclose(found.tapes["BM_copy/8"], [12.5e-9, 12.0e-9])
     np.testing.assert_allclose(found.tapes["BM_copy/64"], [1.5e-6, 2.5e-6])
-    assert (found.ordered, found.goal, found.units.name) == (True, "min", "repetition of one process")
+    assert (found.ordered, found.timed, found.units.name) == (True, True, "repetition of one process")
 
 
 def test_a_repetition_that_failed_is_missing(tmp_path):
@@ -132,7 +132,7 @@ def test_samples_of_criterion_in_all_its_files(tmp_path):
     folder = collect(tmp_path / "target")
     np.testing.assert_allclose(folder.tapes["fib/20"], [1e-7, 7.5e-8])
     for found in (table, folder, collect(file)):
-        assert (found.ordered, found.goal, found.units.name) == (True, "min", "sample of one process")
+        assert (found.ordered, found.timed, found.units.name) == (True, True, "sample of one process")
 
 
 def test_the_command_line_knows_the_goal_of_an_export_but_the_user_knows_better(tmp_path):

@@ -249,7 +249,7 @@ def analyze(
         contamination=Contamination.of(contamination),
         tolerance=Tolerance.of(tolerance),
         quantile=quantile,
-        goal=goal_for(goal, at_least, at_most, collected.goal),
+        goal=goal_for(goal, at_least, at_most, timed=collected.timed),
         at_least=at_least,
         at_most=at_most,
         dependent_arms=dependent_arms,

@@ -219,18 +219,17 @@ def check_count(name: str, value: int, least: int = 1) -> int:
     return value.__index__()
 
 
-def goal_for(goal: str | None, at_least: float | None, at_most: float | None, known: str | None = None) -> str:
+def goal_for(goal: str | None, at_least: float | None, at_most: float | None, *, timed: bool = False) -> str:
     """Return the goal that was asked for, or say that a share leaves no choice of it.
 
-    Parameters
-    ----------
-    known
-        The goal if none was asked for and no share says it; else larger is better.
+    By default larger is better, and of readings that are known to be times smaller.
 
     Examples
     --------
-    >>> goal_for(None, None, None), goal_for("min", None, None), goal_for(None, None, 200, known="min")
+    >>> goal_for(None, None, None), goal_for("min", None, None), goal_for(None, None, 200)
     ('max', 'min', 'max')
+    >>> goal_for(None, None, None, timed=True)
+    'min'
     >>> goal_for("min", None, 200)
     Traceback (most recent call last):
         ...
@@ -244,7 +243,8 @@ def goal_for(goal: str | None, at_least: float | None, at_most: float | None, kn
             "the best; leave goal out"
         )
         raise InvalidArgument(msg)
-    return goal or (known if share is None else None) or "max"
+    default = "min" if timed and share is None else "max"
+    return default if goal is None else goal
 
 
 def check_design(design: str) -> Design:

@@ -86,7 +86,7 @@ def analyze_command(
     truearm analyze log.csv --arm variant --value ms --unit user --order time
     truearm analyze data.csv --arm variant --value revenue --control A
     truearm analyze scores.csv --tiers                 every column is an arm
-    truearm analyze hyperfine.json                     what a benchmark tool wrote: the least time is best
+    truearm analyze hyperfine.json                     what hyperfine or pyperf exported: less is better
     zcat log.csv.gz | truearm analyze - --arm site --value ms
 
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,

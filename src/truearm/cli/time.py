@@ -21,8 +21,9 @@ from truearm.problem import Contamination, Tolerance
 from truearm.report import text
 from truearm.report.export import document, json_text
 from truearm.timing import ALONE, raced
+from truearm.world.loops import BLOCK, BLOCKS
 from truearm.world.machine import machine
-from truearm.world.timing import BLOCK, BLOCKS, Timed
+from truearm.world.timing import Timed
 
 _NANOSECONDS = text.Unit("ns", "nanoseconds", 1e-9)
 
@@ -93,9 +94,9 @@ def time_command(**chosen: object) -> None:
     truearm time 'json.dumps(x)' -s 'import json; x = list(range(100))'       one alone
     truearm time 'sum(range(1000))' --python python3.11 --python python3.13   two interpreters
 
-    Each reading comes from a fresh process, which draws its hash seed and its place in memory anew: the median of
-    a few blocks of loops, calibrated so that a block takes 5 ms or longer, without collecting garbage meanwhile.
-    A round times every statement once, in random order, until it is known which is fastest.
+    Each reading comes from a fresh process, which draws its hash seed and its place in memory anew: the lower
+    quartile of many short blocks of loops, because load only adds to a block. As in timeit, garbage is not
+    collected meanwhile. A round times every statement once, in random order, until it is known which is fastest.
 
     Exit codes: 0 decided; 2 usage, or a statement failed; 3 not decided; 4 doubtful.
     """  # noqa: D301 - click wants the control character
@@ -203,7 +204,7 @@ def _notes(result: Result) -> Iterator[str]:
     for name, loops in known["loops"].items():
         yield f"{name_of(name)}: {count(loops)} loop{'s' * (loops > 1)} in a block, {known['interpreters'][name]}."
     yield (
-        f"A reading is the median of {BLOCKS} blocks (fewer if one takes long) of {1000 * BLOCK:g} ms or more, in "
-        "a process of its own, after a quarter of a block that does not count. Garbage is collected between them."
+        f"A reading is the lower quartile of {BLOCKS} blocks (fewer if they take long) of {1000 * BLOCK:g} ms or "
+        "more, in a process of its own, after one that does not count. Garbage is not collected inside a block."
     )
     yield from result.assumptions

@@ -125,14 +125,12 @@ def collect(
     ...     collect(file, arm="site", value="ms", unit="user").tapes
     {'B': array([4., 8.])}
     """
+    if arm is None and (known := imports.criterion_files(Path(path))) is not None:
+        return known
     roles = Roles(arm, value, unit, order).checked()
-    if Path(path).is_dir():
-        return imports.criterion_folder(Path(path))
     with _located(path, kind) as (file, form):
         if form == "json":
             return _from_json(file, roles, how)
-        if form == "csv" and roles.arm is None and (found := imports.criterion_table(file)):
-            return found
         if form == "excel":
             return _of_rows(_sheet(file, roles), roles, how)
         with _duckdb().connect() as connection:
@@ -589,13 +587,12 @@ def _from_json(file: Path, roles: Roles, how: Reduction) -> Collected:
         raise InvalidArgument(msg) from None
     if isinstance(data, Mapping) and "certificate" in data and isinstance(data.get("readings"), Mapping):
         return _exported(truearm, data, file, roles, how)
+    if isinstance(data, Mapping) and {"iters", "times"} <= data.keys():
+        return _exported(imports.criterion, {**data, "name": file.absolute().parent.parent.name}, file, roles, how)
     if isinstance(data, Mapping):
         for known, (marks, reader) in (*_EXPORTS.items(), *imports.EXPORTS):
             if _is_records(data.get(known)) and any(marks & record.keys() for record in data[known]):
                 return _exported(reader, data, file, roles, how)
-        if {"iters", "times"} <= data.keys():
-            named = file.absolute().parent.parent.name
-            return _exported(imports.criterion, {**data, "name": named}, file, roles, how)
         return _of_columns(data, roles, how)
     if _is_records(data):
         columns = list(dict.fromkeys(name for row in data for name in row))
@@ -640,7 +637,7 @@ def truearm(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # 
         str(arm): np.array([np.nan if value is None else float(value) for value in tape])
         for arm, tape in data["readings"].items()
     }
-    return Collected(tapes, ordered=True, goal=data.get("goal"))
+    return Collected(tapes, ordered=True, timed=data.get("goal") == "min")
 
 
 def hyperfine(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # noqa: ARG001 - as all exports
@@ -668,7 +665,7 @@ def hyperfine(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  
             msg = f"two results of this export are called {name!r}; name the commands with: hyperfine -n NAME"
             raise InvalidArgument(msg)
         tapes[name] = np.where(codes == 0, times, np.nan)
-    return Collected(tapes, ordered=True, goal="min")
+    return Collected(tapes, ordered=True, timed=True)
 
 
 def pyperf(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:
@@ -701,7 +698,8 @@ def pyperf(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:
         shared=0,
     )
     check_several(units, "let pyperf start more processes: --processes 20")
-    return Collected(tapes, ordered=True, units=units, goal="min")
+    timed = data.get("metadata", {}).get("unit", "second") == "second"
+    return Collected(tapes, ordered=True, units=units, timed=timed)
 
 
 def _one_each(runs: Sequence[Floats], how: Reduction) -> Floats:

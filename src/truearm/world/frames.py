@@ -48,10 +48,12 @@ class Collected(NamedTuple):
     """What was reduced to one reading each; None if every row is a reading of its own."""
     suspects: tuple[Suspect, ...] = ()
     """Columns named like a unit that was not declared."""
-    goal: str | None = None
-    """Which readings are better, "min" or "max", if that is known; times are better if they are less."""
     labels: Mapping[str, Codes] = {}
     """Per arm which unit each reading is of, by a number that is the same in all arms; empty without units."""
+    dropped: int = 0
+    """How many rows named no arm and were left out."""
+    timed: bool = False
+    """Whether the readings are known to be times, of which less is better."""
 
     def side_by_side(self) -> "Collected":
         """Return tapes of which place r is round r, a unit in which arms were measured together; NaN where not.

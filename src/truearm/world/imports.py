@@ -90,8 +90,8 @@ def criterion(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  
     return _known({name: _per_iteration(data["times"], data["iters"], name)}, "sample")
 
 
-def criterion_folder(folder: Path) -> Collected:
-    """Return the newest samples of every benchmark below a folder of criterion, such as target/criterion.
+def criterion_files(path: Path) -> Collected | None:
+    r"""Return the samples in a folder of criterion or in its raw.csv; None if a file is neither.
 
     Examples
     --------
@@ -101,9 +101,16 @@ def criterion_folder(folder: Path) -> Collected:
     ...         place = Path(root, "fib", name, "new")
     ...         place.mkdir(parents=True)
     ...         _ = (place / "sample.json").write_text('{"iters": [1, 2], "times": [3e9, 8e9]}')
-    ...     criterion_folder(Path(root)).tapes
+    ...     criterion_files(Path(root)).tapes
     {'fib/fast': array([3., 4.]), 'fib/slow': array([3., 4.])}
     """
+    if path.is_dir():
+        return _folder(path)
+    return _table(path) if path.suffix.lower() == ".csv" and path.is_file() else None
+
+
+def _folder(folder: Path) -> Collected:
+    """Return the newest samples of every benchmark below a folder, such as target/criterion."""
     tapes: dict[str, Floats] = {}
     for file in sorted(folder.rglob("new/sample.json")):
         name = file.parent.parent.relative_to(folder).as_posix()
@@ -119,23 +126,14 @@ def criterion_folder(folder: Path) -> Collected:
     return _known(tapes, "sample")
 
 
-def criterion_table(file: Path) -> Collected | None:
-    r"""Return the samples in criterion's raw.csv, or in several one after the other; None if it is another file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> heading = "group,function,value,throughput_num,throughput_type,sample_measured_value,unit,iteration_count"
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "raw.csv")
-    ...     rows = [heading, "Fib,Loop,,,,900,ns,10", heading, "Fib,Call,20,,,16000,ns,20"]
-    ...     _ = file.write_text("\n".join(rows))
-    ...     criterion_table(file).tapes
-    {'Fib/Loop': array([9.e-08]), 'Fib/Call/20': array([8.e-07])}
-    """
+def _table(file: Path) -> Collected | None:
+    """Return the samples in a raw.csv, or in several put one after the other; None if it is another file."""
     with file.open(encoding="utf-8", errors="replace", newline="") as lines:
         rows = csv.DictReader(lines)
-        if not _RAW.issubset(rows.fieldnames or ()):
+        try:
+            if not _RAW.issubset(rows.fieldnames or ()):
+                return None
+        except csv.Error:  # such as a line without end, of which others tell
             return None
         times: dict[str, list[tuple[float, float]]] = {}
         for row in rows:
@@ -177,7 +175,7 @@ def _only_statistics(name: str, remedy: str) -> InvalidArgument:
 
 def _known(tapes: dict[str, Floats], each: str) -> Collected:
     counts = {name: tape.size for name, tape in tapes.items()}
-    return Collected(tapes, True, Units(f"{each} of one process", counts, counts, shared=0), goal="min")
+    return Collected(tapes, True, Units(f"{each} of one process", counts, counts, shared=0), timed=True)
 
 
 EXPORTS: tuple[tuple[str, tuple[set[str], Callable[[Mapping[str, Any], Reduction], Collected]]], ...] = (
