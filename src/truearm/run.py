@@ -364,8 +364,10 @@ def _bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # no thread of its own: it would draw while a pull is being measured
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
         task = bar.add_task("starting", total=1.0)
+        bar.refresh()
         drawn = 0.0
 
         def show() -> None:
@@ -377,6 +379,6 @@ def _bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
             least = min((standing.share(arm) for arm in standing.alive if arm != standing.leader), default=0.0)
             leader = escape(standing.leader or "nobody")
             text = f"{leader} leads, {len(standing.alive)} left, {study.pulls:,} pulls"
-            bar.update(task, completed=least, description=text)
+            bar.update(task, completed=least, description=text, refresh=True)
 
         yield show

@@ -82,8 +82,8 @@ def main() -> None:
     """Find the best of several arms from readings some of which are wrong, and say how sure you are.
 
     \b
-    truearm race 'gzip -kf data' 'xz -kf data'         which command is fastest?
-    truearm time 'sorted(x)' 'x.sort()' -s 'x = [3, 1]' which statement is fastest?
-    truearm analyze data.csv --arm variant --value ms  which group is best?
-    truearm plan --arms 5 --gap 0.5 --family gaussian  how many readings will it take?
+    truearm race 'gzip -kf data' 'xz -kf data'        which command is fastest?
+    truearm time 'sorted(x)' 'x.sort()' -s 'x = [2]'  which statement is fastest?
+    truearm analyze data.csv --arm variant --value ms which group is best?
+    truearm plan --arms 5 --gap 0.5                   how many readings to take?
     """  # noqa: D301 - click wants the real backspace
