@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from truearm.analysis import Analysis, analyze, of_rounds
+from truearm.analysis import Analysis, analyze
 from truearm.claims.certificate import Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import column_name, count, name_of, number, percent, value, value_ends
 from truearm.cli import edge, options
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, speaking_of
 from truearm.evidence import Breakdown
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
@@ -120,11 +120,8 @@ def _read(file: str, roles: Roles, kind: str | None, column: str | None, how: Re
     if column == "rows" and arm is not None:
         msg = "--round rows is for a wide file, with a column for each arm; name the column of the rounds"
         raise InvalidArgument(msg)
-    try:
-        unit = None if column == "rows" else column
-        return options.collected(file, arm, value, unit=unit, kind=kind, how=how)
-    except InvalidArgument as error:
-        raise InvalidArgument(of_rounds(str(error)).replace("--unit", "--round")) from None
+    with speaking_of(unit="round"):
+        return options.collected(file, arm, value, unit=None if column == "rows" else column, kind=kind, how=how)
 
 
 def told(found: Analysis) -> str:

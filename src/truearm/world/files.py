@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, given
 from truearm.evidence.units import MEDIANS, Reduction, Suspect, Units, by_unit
 from truearm.world import frames, imports
 from truearm.world.frames import (
@@ -179,7 +179,8 @@ def _form_of(file: Path, kind: str | None) -> str:
     form = FORMATS.get(bare.suffix.lower())
     if form is None:
         others = ", ".join(known)
-        msg = f"the ending {file.suffix!r} of {file.name!r} is unknown; say kind='csv' or another of {others}"
+        say = given(kind="csv")
+        msg = f"the ending {file.suffix!r} of {file.name!r} is unknown; say {say} or another of {others}"
         raise InvalidArgument(msg)
     if bare != file and form not in _TEXT:
         msg = f"{file.name!r} is packed, and only text is unpacked here; unpack it first"
@@ -583,7 +584,7 @@ def _from_json(file: Path, roles: Roles, how: Reduction) -> Collected:
         msg = f"{file.name!r} is nested too deeply to hold readings; save them as columns by name, or as records"
         raise InvalidArgument(msg) from None
     except ValueError as error:  # no JSON, not UTF-8, or a number with thousands of digits
-        msg = f"{file.name!r} is not JSON: {_first_line(error)}; one record per line is kind='jsonl'"
+        msg = f"{file.name!r} is not JSON: {_first_line(error)}; one record per line is {given(kind='jsonl')}"
         raise InvalidArgument(msg) from None
     if isinstance(data, Mapping) and "certificate" in data and isinstance(data.get("readings"), Mapping):
         return _exported(truearm, data, file, roles, how)
@@ -614,7 +615,7 @@ def _exported(reader: Export, data: Mapping[str, Any], file: Path, roles: Roles,
     tool = reader.__name__.replace("_", "-")
     for argument, name in (("unit", roles.unit), ("order", roles.order)):
         if name is not None and (argument, name) != ("order", "rows"):
-            msg = f"{argument}={name!r} is given, but an export of {tool} knows its own; leave it out"
+            msg = f"{given(**{argument: name})} is given, but an export of {tool} knows its own; leave it out"
             raise InvalidArgument(msg)
     try:
         return reader(data, how)
