@@ -20,7 +20,7 @@ def test_help_lists_every_verb():
 
 
 @pytest.mark.parametrize(
-    ("verb", "words"), [("analize", "did you mean 'analyze'?"), ("xyz", "the verbs are race, analyze")]
+    ("verb", "words"), [("analize", "did you mean 'analyze'?"), ("xyz", "the verbs are race, time, analyze")]
 )
 def test_a_verb_that_is_none_gets_a_hint(verb, words):
     result = CliRunner().invoke(main, [verb])

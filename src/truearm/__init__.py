@@ -1,57 +1,86 @@
 """Find the best of several arms from readings some of which are wrong, and say how sure you are."""
 
 from importlib import import_module
-from typing import Any
 
-from truearm import bounds, evidence, families
-from truearm.bounds import lower as lower_bounds
-from truearm.claims.audit import Audit, audit
-from truearm.claims.certificate import Certificate, Status
-from truearm.claims.result import Result
-from truearm.errors import (
-    ArmFailed,
-    InvalidArgument,
-    OutOfReach,
-    ProtocolError,
-    TruearmError,
-    VerificationError,
-)
-from truearm.evidence import breakdown, is_better
-from truearm.evidence.audit import least_eps
-from truearm.evidence.intervals import (
-    identification,
-    mad_interval,
-    median_interval,
-    quality_curve,
-    quantile_interval,
-)
-from truearm.evidence.moments import moments
-from truearm.policies.control import AgainstControl
-from truearm.policies.partial import PartialIdentification
-from truearm.policies.toptwo import TopTwo
-from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity, Tolerance
-from truearm.run import find_best
-from truearm.study import Study
+TYPE_CHECKING = False  # but true to type checkers; importing `typing` would take longer than all else here
+if TYPE_CHECKING:
+    from truearm import bounds, evidence, families, lab
+    from truearm.analysis import analyze
+    from truearm.bounds import lower as lower_bounds
+    from truearm.claims.audit import Audit, audit
+    from truearm.claims.certificate import Certificate, Status
+    from truearm.claims.result import Result
+    from truearm.errors import (
+        ArmFailed,
+        InvalidArgument,
+        OutOfReach,
+        ProtocolError,
+        TruearmError,
+        VerificationError,
+    )
+    from truearm.evidence import breakdown, is_better
+    from truearm.evidence.audit import least_eps
+    from truearm.evidence.intervals import (
+        identification,
+        mad_interval,
+        median_interval,
+        quality_curve,
+        quantile_interval,
+    )
+    from truearm.evidence.moments import moments
+    from truearm.planning import plan
+    from truearm.policies.control import AgainstControl
+    from truearm.policies.partial import PartialIdentification
+    from truearm.policies.toptwo import TopTwo
+    from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity, Tolerance
+    from truearm.run import find_best
+    from truearm.study import Study
+    from truearm.timing import time
+    from truearm.verification import verify
 
 __version__ = "0.1.0"
 
-_LATER = {
-    "Client": "truearm.service.client",
-    "lab": "truearm.lab",
-    "analyze": "truearm.analysis",
-    "plan": "truearm.planning",
-    "time": "truearm.timing",
-    "verify": "truearm.verification",
+# Where each name lives: a room is entered when it is first called for, so that the first answer comes quickly.
+_ROOMS = {
+    "analysis": "analyze",
+    "bounds": "bounds",
+    "bounds.lower": "lower_bounds",
+    "claims.audit": "Audit audit",
+    "claims.certificate": "Certificate Status",
+    "claims.result": "Result",
+    "errors": "errors ArmFailed InvalidArgument OutOfReach ProtocolError TruearmError VerificationError",
+    "evidence": "evidence breakdown is_better",
+    "evidence.audit": "least_eps",
+    "evidence.intervals": "identification mad_interval median_interval quality_curve quantile_interval",
+    "evidence.moments": "moments",
+    "families": "families",
+    "lab": "lab",
+    "planning": "plan",
+    "policies.control": "AgainstControl",
+    "policies.partial": "PartialIdentification",
+    "policies.toptwo": "TopTwo",
+    "problem": "problem Adversary Contamination Interval Pull Regularity Tolerance",
+    "run": "find_best",
+    "service.client": "Client",
+    "study": "Study",
+    "timing": "time",
+    "verification": "verify",
 }
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module or a function
-    """Import the heavier rooms when they are first entered."""
-    if name not in _LATER:
+def __getattr__(name: str) -> object:
+    """Fetch a name from its room, and keep it here."""
+    if name not in _HOMES:
         msg = f"module 'truearm' has no attribute {name!r}"
         raise AttributeError(msg)
-    module = import_module(_LATER[name])
-    return module if name == "lab" else getattr(module, name)
+    room = import_module(f"truearm.{_HOMES[name]}")
+    globals()[name] = found = getattr(room, name, room)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 __all__ = [

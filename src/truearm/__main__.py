@@ -1,6 +1,26 @@
-"""`python -m truearm` is `truearm`."""
+"""`truearm` and `python -m truearm`: an interrupt while they are being loaded ends them without a word."""
 
-from truearm.cli import main
+import sys
+
+
+def main() -> None:
+    """Run the command line.
+
+    Examples
+    --------
+    >>> sys.argv = ["truearm", "--version"]
+    >>> main()
+    Traceback (most recent call last):
+        ...
+    SystemExit: 0
+    """
+    try:
+        from truearm.cli import main as verbs
+
+        verbs()
+    except KeyboardInterrupt:
+        sys.exit(130)  # what a shell says of a program that SIGINT ended
+
 
 if __name__ == "__main__":
     main()

@@ -23,7 +23,7 @@ from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.claims.support import supported
 from truearm.claims.tiers import Tiers, tiers_of
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import InvalidArgument, OutOfReach, speaking_of
 from truearm.evidence import (
     Breakdown,
     Judge,
@@ -110,7 +110,8 @@ class Analysis(Result):
     @property
     def counted(self) -> str:
         """What a reading of the analysis is called."""
-        return "row" if self.units is None and not self.problem.rounds else "reading"
+        measured = self.units is not None or self.problem.rounds or self.conditions is not None
+        return "reading" if measured else "row"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -320,26 +321,9 @@ def _in_rounds(frame: Any, roles: Roles, column: str, reduction: Reduction) -> C
     if column == "rows" and roles.arm is not None:
         msg = "round='rows' is for a wide frame, with a column for each arm; name the column of the rounds"
         raise InvalidArgument(msg)
-    try:
-        unit = None if column == "rows" else column
+    unit = None if column == "rows" else column
+    with speaking_of(unit="round"):
         return collect(frame, roles.arm, roles.value, unit=unit, how=reduction).side_by_side()
-    except InvalidArgument as error:
-        raise InvalidArgument(of_rounds(str(error))) from None
-
-
-def of_rounds(text: str) -> str:
-    """Return a message about units as one about rounds.
-
-    Examples
-    --------
-    >>> of_rounds("row 3 of column 'item' names no unit")
-    "row 3 of column 'item' names no round"
-    """
-    return (
-        text.replace("unit=", "round=")
-        .replace("names no unit", "names no round")
-        .replace("one unit only", "one round only")
-    )
 
 
 def _check_target(column: str, **others: float | None) -> None:

@@ -9,7 +9,81 @@ TruearmError
 └── VerificationError (also ValueError)    a certificate and the readings do not fit, or a log was changed
 
 Not knowing is a result, never an error: see `Result.status`.
+
+How a message writes an argument is up to whoever is asked for it: `given` writes it as the caller would.
 """
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+
+_OPTIONS = ContextVar("options", default=False)
+_NAMES: ContextVar[Mapping[str, str]] = ContextVar("names", default=MappingProxyType({}))
+
+
+def given(**arguments: object) -> str:
+    """Return arguments as the caller writes them: in Python, or, inside `speaking_options`, on a command line.
+
+    Examples
+    --------
+    >>> given(arm="site", value="ms")
+    "arm='site', value='ms'"
+    >>> with speaking_options(), speaking_of(unit="round"):
+    ...     given(unit="user"), given(drop_unnamed=True)
+    ("--round 'user'", '--drop-unnamed')
+    """
+    if not _OPTIONS.get():
+        return ", ".join(f"{word(name)}={value!r}" for name, value in arguments.items())
+    return " ".join(
+        f"--{word(name).replace('_', '-')}{'' if value is True else f' {value!r}'}"
+        for name, value in arguments.items()
+    )
+
+
+def word(name: str) -> str:
+    """Return what something is called here: inside `speaking_of` perhaps otherwise.
+
+    Examples
+    --------
+    >>> word("unit")
+    'unit'
+    """
+    return _NAMES.get().get(name, name)
+
+
+@contextmanager
+def speaking_options() -> Iterator[None]:
+    """Let messages write arguments as options of the command line in the body.
+
+    Examples
+    --------
+    >>> with speaking_options():
+    ...     given(at_most=3)
+    '--at-most 3'
+    """
+    token = _OPTIONS.set(True)
+    try:
+        yield
+    finally:
+        _OPTIONS.reset(token)
+
+
+@contextmanager
+def speaking_of(**names: str) -> Iterator[None]:
+    """Let messages call things by other names in the body: what takes rounds as its units speaks of rounds.
+
+    Examples
+    --------
+    >>> with speaking_of(unit="round"):
+    ...     word("unit")
+    'round'
+    """
+    token = _NAMES.set({**_NAMES.get(), **names})
+    try:
+        yield
+    finally:
+        _NAMES.reset(token)
 
 
 class TruearmError(Exception):

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, Literal
@@ -208,6 +209,7 @@ def _in_parallel(
     on_error: OnError,
     show: Callable[[], None],
 ) -> None:
+    import_module("scipy.special")  # now, because later others would be measuring meanwhile
     out: dict[Future[float], Pull] = {}
     try:
         while not study.done:
@@ -362,8 +364,10 @@ def _bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # no thread of its own: it would draw while a pull is being measured
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
         task = bar.add_task("starting", total=1.0)
+        bar.refresh()
         drawn = 0.0
 
         def show() -> None:
@@ -375,6 +379,6 @@ def _bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
             least = min((standing.share(arm) for arm in standing.alive if arm != standing.leader), default=0.0)
             leader = escape(standing.leader or "nobody")
             text = f"{leader} leads, {len(standing.alive)} left, {study.pulls:,} pulls"
-            bar.update(task, completed=least, description=text)
+            bar.update(task, completed=least, description=text, refresh=True)
 
         yield show

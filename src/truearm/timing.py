@@ -1,13 +1,19 @@
 """Which Python code is fastest: statements or functions, in rounds, in fresh processes where that can be."""
 
-import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from time import perf_counter
 
+from truearm.analysis import analyze
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument
-from truearm.problem import Contamination, Tolerance
+from truearm.policies.paired import Paired
+from truearm.problem import Contamination, Tolerance, check_count, check_positive
 from truearm.run import find_best
-from truearm.world.timing import TimedHere, timed
+from truearm.world.timing import Timed, TimedHere, timed
+
+ALONE = 30
+"""Processes in which code without a rival is timed: what they take is about two seconds."""
 
 
 def time(
@@ -17,6 +23,7 @@ def time(
     delta: float = 0.05,
     contamination: float | Contamination | None = 0.05,
     tolerance: float | str | Tolerance = 0.0,
+    runs: int | None = None,
     max_seconds: float | None = 180.0,
     progress: bool = True,
     seed: int | None = None,
@@ -24,8 +31,9 @@ def time(
     r"""Time Python code side by side until it is known which is fastest; readings are seconds per loop.
 
     Every reading comes from a process of its own, with a hash seed and a place in memory of its own, if the codes
-    are statements or functions that such a process can import. Else all are timed in this process, with a warning:
-    what they share there is then part of the answer.
+    are statements or functions that such a process can import. Else all are timed in this process, and the result
+    says so: what they share there is then part of the answer. Of code without a rival the result has the median
+    and where the true one lies.
 
     Parameters
     ----------
@@ -35,6 +43,8 @@ def time(
         Statements to run before each block of loops, outside of the clock.
     delta, contamination, tolerance, progress, seed
         As in `find_best`.
+    runs
+        Exactly so many readings of each; else until it is known which is fastest, and of code without a rival 30.
     max_seconds
         Budget of time; 3 minutes are as long as one waits without having said so.
 
@@ -43,16 +53,68 @@ def time(
     >>> found = time({"join": "''.join(x)", "loop": "s = ''\nfor c in x: s += c"}, setup="x = ['a'] * 500")
     >>> found.best, found.problem.target
     ('join', 'wins')
+    >>> alone = time({"join": "''.join(x)"}, setup="x = ['a'] * 500", runs=10)
+    >>> alone.arms[0].low < alone.arms[0].observed < 0.001
+    True
     """
-    if not isinstance(codes, Mapping) or len(codes) < 2:
-        msg = f"codes must map two names or more to statements or functions, but got {codes!r:.80}"
+    if not isinstance(codes, Mapping) or not codes:
+        msg = f"codes must map names to statements or functions, but got {codes!r:.80}"
         raise InvalidArgument(msg)
-    sources = timed(codes, setup)
-    if any(isinstance(source, TimedHere) for source in sources.values()):
-        msg = "timed in this process, because a function cannot be imported by another one: give statements"
-        warnings.warn(msg, stacklevel=2)
-    return find_best(
+    return raced(
+        timed(codes, setup),
+        delta=delta,
+        contamination=contamination,
+        tolerance=tolerance,
+        runs=runs,
+        max_seconds=max_seconds,
+        progress=progress,
+        seed=seed,
+    )
+
+
+def raced(
+    sources: Mapping[str, Timed | TimedHere],
+    *,
+    delta: float = 0.05,
+    contamination: float | Contamination | None = 0.05,
+    tolerance: float | str | Tolerance = 0.0,
+    runs: int | None = None,
+    max_seconds: float | None = 180.0,
+    progress: bool = True,
+    seed: int | None = None,
+) -> Result:
+    """Time code that is ready to be timed, as `time` does.
+
+    Parameters
+    ----------
+    sources
+        By name, calibrated.
+    delta, contamination, tolerance, runs, max_seconds, progress, seed
+        As in `time`.
+
+    Examples
+    --------
+    >>> found = raced({"a": TimedHere(function=list).calibrated()}, runs=5)
+    >>> found.conditions["process"]
+    'shared'
+    """
+    check_count("runs", 1 if runs is None else runs)
+    here = any(isinstance(source, TimedHere) for source in sources.values())
+    conditions = {
+        "process": "shared" if here else "fresh",
+        "loops": {name: source.loops for name, source in sources.items()},
+    }
+    if len(sources) == 1:
+        [(name, source)] = sources.items()
+        tapes = {name: [source() for _ in range(runs or _affordable(source, max_seconds))]}
+        found: Result = analyze(
+            tapes, goal="min", order="rows", design="fixed", delta=delta, contamination=contamination
+        )
+        return replace(found, readings=tapes, conditions=conditions)
+    found = find_best(
         dict(sources),
+        policy="toptwo" if runs is None else Paired(first=runs),
+        max_pulls=1_000_000 if runs is None else runs * len(sources),
         delta=delta,
         contamination=contamination,
         tolerance=tolerance,
@@ -62,3 +124,13 @@ def time(
         progress=progress,
         seed=seed,
     )
+    return replace(found, conditions=conditions)
+
+
+def _affordable(source: Callable[[], float], max_seconds: float | None) -> int:
+    """Return how many readings there is time for, by one that does not count: it is fixed in advance."""
+    if max_seconds is None:
+        return ALONE
+    begun = perf_counter()
+    source()
+    return max(1, min(ALONE, int(check_positive("max_seconds", max_seconds) / (perf_counter() - begun))))

@@ -213,8 +213,8 @@ def _result_of(data: Mapping[str, Any]) -> Result:
 
 
 def _record(result: Result) -> dict[str, Any]:
-    plain: dict[str, Any] = to_plain(replace(result, readings=None, events=None))
-    for key in ("readings", "events"):
+    plain: dict[str, Any] = to_plain(replace(result, readings=None, events=None, conditions=None))
+    for key in ("readings", "events", "conditions"):
         del plain[key]
     return plain
 

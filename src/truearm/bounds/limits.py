@@ -21,8 +21,8 @@ from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlog1py
 
+from truearm.bounds import special
 from truearm.bounds.search import bracket
 from truearm.problem import Adversary, check_adversary, check_delta, check_eps
 
@@ -55,7 +55,7 @@ def _excess(u: Array) -> Array:
     s = np.where(np.abs(u) < 0.3, u / (2 + u), 0.0)
     tail = np.polynomial.polynomial.polyval(s * s, [1 / odd for odd in range(3, 25, 2)])
     series = 2 * s * s * (1 + s * (1 + s) * tail) / (1 - s)
-    return np.where(np.abs(u) < 0.3, series, xlog1py(1 + u, u) - u)
+    return np.where(np.abs(u) < 0.3, series, special.xlog1py(1 + u, u) - u)
 
 
 def divergence(p: Array, q: Array) -> Array:

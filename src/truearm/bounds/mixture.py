@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaln
 
+from truearm.bounds import special
 from truearm.errors import InvalidArgument
 
 Floats = NDArray[np.float64]
@@ -136,8 +136,8 @@ def log_mixture_at(successes: ArrayLike, n: ArrayLike, levels: Floats, prior: Pr
 
 def _log_partial_beta(a: Floats, b: Floats, x: float | Floats) -> Floats:
     """Return log of the integral of t^(a-1) (1-t)^(b-1) over (0, x)."""
-    mass = betainc(a, b, x)
-    value: Floats = betaln(a, b) + np.log(np.maximum(mass, _TINY))
+    mass = special.betainc(a, b, x)
+    value: Floats = special.betaln(a, b) + np.log(np.maximum(mass, _TINY))
     small = mass < _TINY
     if small.any():
         far_a, far_b, far_x = np.broadcast_arrays(a, b, x)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-from scipy.special import betaincc
 
+from truearm.bounds import special
 from truearm.bounds.arguments import Counts, Numbers, check_counts
 from truearm.bounds.contamination import trusted_mass
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
@@ -75,7 +75,7 @@ def lower_rank(n: int | Counts, p: float, delta: float) -> int | Counts:
     ceiling = check_delta(delta) * (1 - _RELATIVE_SLACK)
 
     def qualifies(rank: Numbers, count: Numbers) -> Any:  # noqa: ANN401
-        return betaincc(rank, count - rank + 1.0, p) <= ceiling  # P(Bin(n, p) <= rank - 1)
+        return special.betaincc(rank, count - rank + 1.0, p) <= ceiling  # P(Bin(n, p) <= rank - 1)
 
     return _last_rank(check_counts("n", n, 0), p, qualifies, top=1.0 if delta >= 0.5 else p)
 

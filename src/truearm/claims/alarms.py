@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 
+from truearm.bounds import special
 from truearm.claims.certificate import Alarm
 from truearm.evidence import Judge
 from truearm.evidence.intervals import ranks_of
@@ -233,7 +233,7 @@ def _cluster(logs: Floats, low: float, high: float, *, shift: float, share: floa
     if inside < 2 * max(before, after, 1):  # broad contamination is not a cluster, nor is one reading
         return 0
     chance = width / (shift - width)  # of the window, in the stretch that begins one width beyond the middle
-    tail = betainc(inside, ahead + before + 1, chance)  # P(Bin(inside + ahead + before, chance) >= inside)
+    tail = special.betainc(inside, ahead + before + 1, chance)  # P(Bin(inside + ahead + before, chance) >= inside)
     return int(inside) if tail <= share else 0
 
 

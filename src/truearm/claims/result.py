@@ -165,6 +165,8 @@ class Result:
     """Per arm the readings in order of pull, None for a pull never told; None after an analysis."""
     events: Iterable[Sequence[Any]] | None = field(default=None, compare=False, repr=False)
     """The rows of a study's log, where it decided while pulls were out: then readings alone do not repeat it."""
+    conditions: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    """How readings were taken, where those who took them tell: `time` does."""
 
     def __str__(self) -> str:
         from truearm.claims import wording
@@ -226,6 +228,8 @@ class Result:
             "assumptions": list(wording.assumptions(self)),
             "certificate": {**to_plain(self.certificate), "log_threshold": self.certificate.log_threshold},
         }
+        if self.conditions is not None:
+            plain["conditions"] = dict(self.conditions)
         if readings:
             plain["readings"] = None if self.readings is None else {a: _tape(t) for a, t in self.readings.items()}
             if self.events is not None:
@@ -265,6 +269,7 @@ class Result:
             control=from_plain(Control | None, data["control"], "control"),
             readings=data.get("readings"),
             events=data.get("events"),
+            conditions=data.get("conditions"),
         )
 
 

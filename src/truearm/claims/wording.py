@@ -266,7 +266,8 @@ def summary(result: Result, *, alarms: bool = True, voice: Voice = PLAIN) -> str
     at most 10%, whatever its true value. These readings support it for up to 43.4% bad readings. 2,000 pulls of 2
     arms.
     """
-    told = [*_answer(result, voice), _effort(result, voice), *(_alarmed(result) if alarms else ())]
+    beside = _alarmed(result) if alarms else ()
+    told = [*_answer(result, voice), _effort(result, voice), *_taken(result), *beside]
     return " ".join(sentence for sentence in told if sentence)
 
 
@@ -311,6 +312,15 @@ def _hopeless(result: Result) -> str:
         f"Not decided: when an adversary may pick {eps} of the readings and change them, no number of readings "
         f"tells which of {names(result.candidates)} has the {_goal(result)}. Allow for fewer bad readings."
     )
+
+
+def _taken(result: Result) -> Iterable[str]:
+    """Return what the way in which code was timed leaves open."""
+    if (result.conditions or {}).get("process") == "shared":
+        yield (
+            "All was timed in one process, because a function could not be imported by another: its hash seed and "
+            "its place in memory are part of the answer."
+        )
 
 
 def _effort(result: Result, voice: Voice) -> str:

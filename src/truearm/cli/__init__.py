@@ -13,6 +13,7 @@ from truearm.cli import edge
 
 _VERBS = {
     "race": "race",
+    "time": "time",
     "analyze": "analyze",
     "audit": "audit",
     "plan": "plan",
@@ -24,6 +25,19 @@ _VERBS = {
     "verify": "verify",
     "serve": "serve",
     "work": "work",
+}
+_WORDS = {  # told without loading the verbs
+    "race": "Which command is best?",
+    "time": "Which Python statement is fastest?",
+    "analyze": "Which arm is best, by a file of readings?",
+    "audit": "How many readings are bad, by some that were checked?",
+    "plan": "Can arms be told apart, and how many readings will it take?",
+    "simulate": "How do policies fare where the truth is known?",
+    "next": "Hand out the next pulls of a saved study.",
+    "tell": "Record readings of a saved study.",
+    "status": "Show where a saved study stands.",
+    "report": "Print what is known from a saved study or race.",
+    "verify": "Does a result follow from its readings?",
 }
 
 
@@ -38,6 +52,11 @@ class _Verbs(click.Group):
             return None
         command: click.Command = getattr(import_module(f"truearm.cli.{_VERBS[cmd_name]}"), f"{cmd_name}_command")
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the verbs."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_WORDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -66,6 +85,7 @@ def main() -> None:
 
     \b
     truearm race 'gzip -kf data' 'xz -kf data'        which command is fastest?
-    truearm analyze data.csv --arm variant --value ms  which group is best?
-    truearm plan --arms 5 --gap 0.5 --family gaussian  how many readings will it take?
+    truearm time 'sorted(x)' 'x.sort()' -s 'x = [2]'  which statement is fastest?
+    truearm analyze data.csv --arm variant --value ms which group is best?
+    truearm plan --arms 5 --gap 0.5                   how many readings to take?
     """  # noqa: D301 - click wants the real backspace

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from truearm.analysis import Analysis, analyze, of_rounds
+from truearm.analysis import Analysis, analyze
 from truearm.claims.certificate import Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import column_name, count, name_of, number, percent, value, value_ends
 from truearm.cli import edge, options
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, speaking_of
 from truearm.evidence import Breakdown
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
@@ -27,7 +27,7 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 
 
 @click.command("analyze", context_settings={"max_content_width": 100})
-@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.argument("file", type=click.Path(allow_dash=True))
 @click.option("--arm", metavar="COLUMN", help="The column that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column that holds the reading.")
 @options.unit_option
@@ -150,11 +150,9 @@ def _read(file: str, roles: Roles, column: str | None, how: Reduction, form: Map
     if column == "rows" and arm is not None:
         msg = "--round rows is for a wide file, with a column for each arm; name the column of the rounds"
         raise InvalidArgument(msg)
-    try:
+    with speaking_of(unit="round"):
         unit = None if column == "rows" else column
         return options.collected(file, arm, value, unit=unit, how=how, **form)
-    except InvalidArgument as error:
-        raise InvalidArgument(of_rounds(str(error)).replace("--unit", "--round")) from None
 
 
 def told(found: Analysis) -> str:

@@ -27,7 +27,9 @@ from truearm.world.commands import neutralized
 FAILED = 2  # wrong usage, or a command, file, disk or log failed
 UNFORESEEN = "truearm met an error of its own"
 _LONGEST = 9000  # letters of a message: what a command said last may be long, a name of a file's column too
-_REQUESTS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)  # to end
+_REQUESTS = tuple(  # to end; Windows knows no SIGHUP
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)
+)
 _GONE = (errno.EPIPE, errno.ESHUTDOWN)  # nobody reads what we print
 
 
@@ -80,6 +82,8 @@ def _worded(error: BaseException) -> click.ClickException | None:
 
 def _explained(error: BaseException) -> str:
     words = str(error)
+    if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # what numpy makes of it
+        error = KeyboardInterrupt()
     match error:
         case KeyboardInterrupt() | click.Abort():
             words = "interrupted; nothing was decided"
@@ -163,19 +167,25 @@ def write(path: str | Path, text: str, *, append: bool = False) -> None:
     ...     Path(folder, "x").read_text()
     'words'
     """
-    how = os.O_APPEND if append else os.O_TRUNC
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | how, 0o666)
-    except OSError as error:
-        if error.errno == errno.ENXIO:
-            raise OSError(error.errno, "nobody reads this pipe", os.fspath(path)) from None
-        raise
-    os.set_blocking(descriptor, True)
+    descriptor = _opened(path, os.O_APPEND if append else os.O_TRUNC)
     try:
         with open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:  # noqa: PTH123
             file.write(text)
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
+def _opened(path: str | Path, how: int) -> int:
+    at_once = getattr(os, "O_NONBLOCK", 0)  # not on Windows, where a path leads to no pipe
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | at_once | getattr(os, "O_BINARY", 0) | how, 0o666)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(error.errno, "nobody reads this pipe", os.fspath(path)) from None
+        raise
+    if at_once:
+        os.set_blocking(descriptor, True)
+    return descriptor
 
 
 class Exports:

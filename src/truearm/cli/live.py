@@ -1,6 +1,11 @@
-"""The table of a race while it runs, on a terminal's standard error. Drawn between runs, never during one."""
+"""The table of a race while it runs, on a terminal's standard error. Drawn between runs, never during one.
+
+Before the first reading there is a line only: what draws a table takes as long to load as all that a race needs to
+begin.
+"""
 
 import math
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,6 +21,7 @@ from truearm.study import Study
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.live import Live
     from rich.table import Table
 
 _PATIENCE = 0.2  # seconds between drawings: quick enough for an eye
@@ -41,41 +47,48 @@ class Board:
     def __init__(
         self, study: Study, *, metric: str, unit: str | None, first: int, limit: float, timed: bool = False
     ) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
         self.study, self.metric, self.unit, self.first, self.limit = study, metric, unit, first, limit
         self._censored = study.problem.censored if timed else None
         self._began, self._pulls = time.monotonic(), study.pulls
         self._next = 0.0
-        # no thread of its own: it would draw while a command is being measured
-        self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+        self._live: Live | None = None
 
     def __enter__(self) -> "Board":
-        try:
-            with undisturbed():
-                self._live.start()
-        except BaseException:  # a signal that waited meanwhile: nobody calls __exit__ then
-            self.__exit__()
-            raise
+        _line("first run; Ctrl-C to stop")
         return self
 
     def __exit__(self, *_: object) -> None:
         with undisturbed():  # half a stop would leave the cursor hidden
-            self._live.stop()
+            if self._live is None:
+                _line("")
+            else:
+                self._live.stop()
 
     def draw(self) -> None:
         """Draw if it is time to."""
         now = time.monotonic()
         if now < self._next:
             return
-        picture = self.picture(now - self._began)
+        live = self._live or self._started()
+        picture = self.picture(now - self._began, live.console.width)
         with undisturbed():  # half a drawing could not be taken back
-            self._live.update(picture, refresh=True)
+            live.update(picture, refresh=True)
         took = time.monotonic() - now if self._next else 0.0  # the first drawing pays for imports
         self._next = time.monotonic() + max(_PATIENCE, _SHARE * took)
 
-    def picture(self, elapsed: float) -> "RenderableType":
+    def _started(self) -> "Live":
+        from rich.console import Console
+        from rich.live import Live
+
+        # no thread of its own: it would draw while a command is being measured
+        live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
+        with undisturbed():
+            _line("")
+            self._live = live
+            live.start()
+        return live
+
+    def picture(self, elapsed: float, width: int) -> "RenderableType":
         """Return the table and the line below it."""
         from rich.console import Group
         from rich.text import Text
@@ -88,13 +101,12 @@ class Board:
         ]
         standing = study.standing
         unit = unit_for(self.metric, arms, self.unit, target=problem.target)
-        width = self._live.console.width
         name = column_name(problem)
         columns = (name,) if problem.rounds else (name, f"true {name}")  # rounds claim nothing of an arm by itself
         table = _table(arms, standing, unit, columns=columns, width=width, censored=self._censored)
-        return Group(table, Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
+        return Group(table, Text(self._below(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
 
-    def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
+    def _below(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
         done = self.study.pulls - self._pulls
         left = math.inf
         if done:
@@ -106,6 +118,12 @@ class Board:
         elif self.limit < math.inf:
             words.append(f"at most {duration(max(0.0, self.limit - elapsed))} left")
         return "; ".join([*words, "Ctrl-C to stop"])
+
+
+def _line(words: str) -> None:
+    """Show a line in the place of the one before."""
+    sys.stderr.write(f"\r\x1b[2K{words}")
+    sys.stderr.flush()
 
 
 def _table(

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, speaking_options
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
 from truearm.world import files
 from truearm.world.frames import Collected
@@ -213,27 +213,9 @@ def collected(file: str, arm: str | None, value: str | None, **more: Any) -> Col
         given, other = ("--arm", "--value") if value is None else ("--value", "--arm")
         msg = f"{given} is given but {other} is not; name both columns of a long file, or none of a wide one"
         raise InvalidArgument(msg)
-    try:
-        named = {name: option for name, option in more.items() if option is not None}
+    named = {name: option for name, option in more.items() if option is not None}
+    with speaking_options():
         return files.collect(file, arm=arm, value=value, **named)
-    except InvalidArgument as error:
-        raise InvalidArgument(as_options(str(error))) from None
-
-
-def as_options(text: str) -> str:
-    """Return a message about arguments of `files.read` as one about options of the command line.
-
-    Examples
-    --------
-    >>> as_options("name the columns: arm='variant', value='ms'")
-    "name the columns: --arm 'variant' --value 'ms'"
-    """
-    flags = re.sub(r"\b(drop_unnamed|durations)=True", lambda m: f"--{m[1].replace('_', '-')}", text)
-    return re.sub(
-        r"(, )?\b(arm|value|unit|order|round|kind|sep|encoding|decimal|thousands|strip|true)=(?=['\"])",
-        lambda m: f"{' ' if m[1] else ''}--{m[2]} ",
-        flags,
-    )
 
 
 def written_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -31,7 +31,7 @@ from truearm.run import run
 from truearm.study import Study
 from truearm.world.commands import Command
 from truearm.world.lock import alone
-from truearm.world.processes import Measurement, command_source, run_hook, shell_cost, warm_up
+from truearm.world.processes import Measurement, check_posix, command_source, run_hook, shell_cost, warm_up
 from truearm.world.revisions import checked_out, removed
 from truearm.world.store import Store
 
@@ -50,6 +50,7 @@ class Race:
 
 def begun(asked: Asked, stack: ExitStack) -> Race:
     """Return a new race, its log opened on the stack if it is to be saved."""
+    check_posix()
     if asked.revisions and not asked.quiet:
         click.echo(f"Preparing {', '.join(asked.revisions)} ...", err=True)
     revisions = checked_out(asked.revisions, build=asked.build) if asked.revisions else ()
@@ -73,6 +74,7 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
 
 def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
     """Return the race of a log, opened on the stack, if it is the user's own or the user agrees to run it."""
+    check_posix()
     stack.enter_context(alone(path, wait=False))
     found = stack.enter_context(saved.opened(path, broke_off=True, agree=partial(agree, path, yes=yes)))
     if found.setting is None:
@@ -157,7 +159,6 @@ def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
     with Board(
         race.study, metric=setting.metric, unit=asked.time_unit, first=race.first, limit=limit, timed=timed
     ) as board:
-        board.draw()
         yield board.draw
 
 

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
 
+from truearm.bounds import special
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import bracket
 from truearm.errors import InvalidArgument
@@ -32,7 +32,7 @@ def most_eps(n: int, bad: int, delta: float, design: Design) -> float:
     if bad == n:
         return 1.0
     if design == "fixed":
-        return float(betaincinv(bad + 1, n - bad, 1 - delta))
+        return float(special.betaincinv(bad + 1, n - bad, 1 - delta))
     bar = -math.log(delta)
     # 1 is never refuted by fewer than all; the bracket's outer end is on the safe side
     possible = bracket(lambda e: float(log_mixture(bad, n, e)) < bar, bad / n, 1.0, accuracy=_ACCURACY)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, lambertw
 
+from truearm.bounds import special
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture, log_mixture_once
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
@@ -124,7 +124,7 @@ def fixed_term(count: Floats, n: float | NDArray[Any], level: float) -> Floats:
     """
     if level <= 0:
         return np.zeros(np.shape(count))
-    tail = bdtr(np.asarray(count, dtype=np.float64), n, level)
+    tail = special.bdtr(np.asarray(count, dtype=np.float64), n, level)
     return -np.log(np.maximum(tail, 1e-300))  # a floor on p is a floor on the evidence: conservative
 
 
@@ -457,7 +457,7 @@ def fisher_sum(log_evidence: float) -> float:
     >>> round(fisher_sum(10.924), 3)
     13.605
     """
-    return -float(lambertw(-math.exp(-log_evidence - 1), -1).real) - 1 if log_evidence > 0 else 0.0
+    return -float(special.lambertw(-math.exp(-log_evidence - 1), -1).real) - 1 if log_evidence > 0 else 0.0
 
 
 def uniform_share(*, tolerant: bool) -> float:

@@ -3,8 +3,7 @@
 import math
 from typing import Literal, NamedTuple
 
-from scipy.special import lambertw
-
+from truearm.bounds import special
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Problem, check_count, check_delta
 
@@ -119,7 +118,7 @@ def log_threshold(problem: Problem, rule: Rule, share: float = 1.0) -> float:
 
 def _clairvoyant_constant(delta: float) -> float:
     """Return c0 with (1 + ln c0)/c0 = delta: the product of two Pareto(1) variables exceeds it so often."""
-    return math.exp(-float(lambertw(-delta / math.e, -1).real) - 1)  # 1+ln c0 = -W_{-1}(-delta/e)
+    return math.exp(-float(special.lambertw(-delta / math.e, -1).real) - 1)  # 1+ln c0 = -W_{-1}(-delta/e)
 
 
 def rule_for(

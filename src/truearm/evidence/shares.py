@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, betaincinv
 
+from truearm.bounds import special
 from truearm.bounds.mixture import log_mixture_at
 from truearm.bounds.search import last_true
 from truearm.evidence.cuts import Portfolio, Stake, fisher, fisher_sum, portfolio
@@ -120,7 +120,7 @@ def fixed_term(count: Floats, n: Floats, levels: Floats) -> Floats:
     >>> fixed_term(np.array(3.0), np.array(20.0), np.array([0.0, 0.5])).round(3)
     array([-0.   ,  6.654])
     """
-    tail = bdtr(count, n.astype(np.int64), np.clip(levels, 0.0, 1.0))
+    tail = special.bdtr(count, n.astype(np.int64), np.clip(levels, 0.0, 1.0))
     return -np.log(np.maximum(tail, 1e-300))  # a floor on p is a floor on the evidence: conservative
 
 
@@ -281,7 +281,7 @@ def highest_level(count: int, n: int, error: float, design: str) -> float:
     if count >= n:
         return 1.0
     if design == "fixed":
-        return float(betaincinv(count + 1, n - count, 1 - error))  # Clopper and Pearson
+        return float(special.betaincinv(count + 1, n - count, 1 - error))  # Clopper and Pearson
     bar = -math.log(error)
     # the end at which it no longer holds: rounding can only widen an interval
     return last_true(lambda p: float(log_mixture_at(count, n, np.array([p]))[0]) >= bar, 1.0, 0.0, accuracy=1e-12)

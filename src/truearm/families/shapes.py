@@ -14,8 +14,8 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtr, ndtri
 
+from truearm.bounds import special
 from truearm.bounds.search import first_true, last_true_each
 
 Array: TypeAlias = NDArray[np.float64]
@@ -98,11 +98,11 @@ class Gaussian(Shape):
 
     def cdf(self, z: Array) -> Array:
         """Return Phi."""
-        return ndtr(z)
+        return special.ndtr(z)
 
     def ppf(self, p: Array) -> Array:
         """Return the inverse of Phi."""
-        return ndtri(p)
+        return special.ndtri(p)
 
     def pdf(self, z: Array) -> Array:
         """Return phi."""
@@ -175,7 +175,7 @@ class Logistic(Shape):
 
     def cdf(self, z: Array) -> Array:
         """Return the logistic function."""
-        return expit(z)
+        return special.expit(z)
 
     def ppf(self, p: Array) -> Array:
         """Return the logit."""
@@ -184,7 +184,7 @@ class Logistic(Shape):
 
     def pdf(self, z: Array) -> Array:
         """Return F (1 - F)."""
-        return expit(z) * expit(-z)
+        return special.expit(z) * special.expit(-z)
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         """Return logistic variables."""
@@ -200,11 +200,11 @@ class Lognormal(Shape):
     def cdf(self, z: Array) -> Array:
         """Return Phi(log(z)/sigma)."""
         with np.errstate(divide="ignore"):
-            return ndtr(np.log(np.maximum(z, 0.0)) / self.sigma)
+            return special.ndtr(np.log(np.maximum(z, 0.0)) / self.sigma)
 
     def ppf(self, p: Array) -> Array:
         """Return exp(sigma Phi^-1(p))."""
-        return cast(Array, np.exp(self.sigma * ndtri(p)))
+        return cast(Array, np.exp(self.sigma * special.ndtri(p)))
 
     def pdf(self, z: Array) -> Array:
         """Return the density, 0 for z <= 0."""

@@ -17,10 +17,9 @@ from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import zeta
 
 from truearm import bounds
-from truearm.bounds import Counts, Numbers
+from truearm.bounds import Counts, Numbers, special
 from truearm.bounds.mixture import Prior, log_mixture
 from truearm.bounds.search import first_count, last_true
 from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
@@ -102,7 +101,9 @@ def _plain_radius(n: Numbers, p: float, alpha: float, form: Form, t_opt: int) ->
         return np.sqrt(np.log(np.pi**2 / 3 / alpha * np.square(n / 1.0)) / (2 * n))  # audit 2.E, both sides
     least = p * (1 - p) * t_opt
     variance = np.maximum(p * (1 - p) * n, least)
-    level = _S * np.log(np.log(_ETA * variance / least)) + math.log(zeta(_S) / math.log(_ETA) ** _S / alpha)
+    level = _S * np.log(np.log(_ETA * variance / least)) + math.log(
+        special.zeta(_S) / math.log(_ETA) ** _S / alpha
+    )
     linear = (math.sqrt(_ETA) + 1) / 2 * (1 - 2 * p) / 3 * level
     root = (_ETA**0.25 + _ETA**-0.25) ** 2 / 2 * variance * level
     radius: Numbers = (np.sqrt(root + linear**2) + linear) / n  # Howard and Ramdas, Theorem 1a

@@ -52,6 +52,8 @@ def _key() -> bytes:
             status, key = os.fstat(file.fileno()), file.read(_SIZE + 1)
     except (OSError, RuntimeError):  # no home, or nothing may be written there
         return b""
+    if not hasattr(os, "geteuid"):  # Windows: whose a key is cannot be told
+        return b""
     private = status.st_uid == os.geteuid() and not status.st_mode & 0o077
     return key if private and len(key) == _SIZE else b""
 

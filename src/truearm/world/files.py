@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, given
 from truearm.evidence.units import MEDIANS, Reduction, Suspect, Units, by_unit
-from truearm.world import frames
+from truearm.world import frames, imports
 from truearm.world.frames import (
     Collected,
     Roles,
@@ -143,6 +143,8 @@ def collect(
     ...     collect(file, arm="site", value="ms", unit="user").tapes
     {'B': array([4., 8.])}
     """
+    if arm is None and (known := imports.criterion_files(Path(path))) is not None:
+        return known
     roles, written = Roles(arm, value, unit, order).checked(), Written(**form).checked()
     with _located(path, kind) as found, _decoded(*found, written) as (file, kept):
         if kept == "json":
@@ -238,7 +240,8 @@ def _form_of(file: Path, kind: str | None) -> str:
     form = FORMATS.get(bare.suffix.lower())
     if form is None:
         others = ", ".join(known)
-        msg = f"the ending {file.suffix!r} of {file.name!r} is unknown; say kind='csv' or another of {others}"
+        say = given(kind="csv")
+        msg = f"the ending {file.suffix!r} of {file.name!r} is unknown; say {say} or another of {others}"
         raise InvalidArgument(msg)
     if bare != file and form not in _TEXT:
         msg = f"{file.name!r} is packed, and only text is unpacked here; unpack it first"
@@ -535,7 +538,8 @@ def _reason(error: str, file: Path, form: str) -> str:
 
 def _not_utf8(file: Path, line: int) -> str:
     return (
-        f"line {line} of {file.name!r} is not UTF-8; save the file as UTF-8, or name what it is: encoding='cp1252'"
+        f"line {line} of {file.name!r} is not UTF-8; save the file as UTF-8, or name what it is: "
+        f"{given(encoding='cp1252')}"
     )
 
 
@@ -607,7 +611,7 @@ def _check_separated(names: Sequence[str], roles: Roles) -> None:
     if len(names) == 1 and roles.arm is not None and roles.arm not in names:
         for mark in dict.fromkeys(names[0]):
             if roles.arm in names[0].split(mark):
-                msg = f"all cells are in one column, {names[0]!r}; say what separates them: sep={mark!r}"
+                msg = f"all cells are in one column, {names[0]!r}; say what separates them: {given(sep=mark)}"
                 raise InvalidArgument(msg)
 
 
@@ -620,7 +624,7 @@ def _no_number(cell: object, row: int, column: str) -> str:
 
 
 def _or_drop(text: str) -> str:
-    return f"{text} with drop_unnamed=True"
+    return f"{text} with {given(drop_unnamed=True)}"
 
 
 def _uneven(file: Path, line: int, found: int, width: int) -> str:
@@ -748,12 +752,14 @@ def _from_json(file: Path, roles: Roles, how: Reduction, written: Written, *, dr
         msg = f"{file.name!r} is nested too deeply to hold readings; save them as columns by name, or as records"
         raise InvalidArgument(msg) from None
     except ValueError as error:  # no JSON, not UTF-8, or a number with thousands of digits
-        msg = f"{file.name!r} is not JSON: {_first_line(error)}; one record per line is kind='jsonl'"
+        msg = f"{file.name!r} is not JSON: {_first_line(error)}; one record per line is {given(kind='jsonl')}"
         raise InvalidArgument(msg) from None
     if isinstance(data, Mapping) and "certificate" in data and isinstance(data.get("readings"), Mapping):
         return _exported(truearm, data, file, roles, how)
+    if isinstance(data, Mapping) and {"iters", "times"} <= data.keys():
+        return _exported(imports.criterion, {**data, "name": file.absolute().parent.parent.name}, file, roles, how)
     if isinstance(data, Mapping):
-        for known, (marks, reader) in _EXPORTS.items():
+        for known, (marks, reader) in (*_EXPORTS.items(), *imports.EXPORTS):
             if _is_records(data.get(known)) and any(marks & record.keys() for record in data[known]):
                 return _exported(reader, data, file, roles, how)
     columns = columns_in(data, roles.columns)
@@ -775,10 +781,10 @@ def _is_records(data: object) -> bool:
 
 
 def _exported(reader: Export, data: Mapping[str, Any], file: Path, roles: Roles, how: Reduction) -> Collected:
-    tool = reader.__name__
+    tool = reader.__name__.replace("_", "-")
     for argument, name in (("unit", roles.unit), ("order", roles.order)):
         if name is not None and (argument, name) != ("order", "rows"):
-            msg = f"{argument}={name!r} is given, but an export of {tool} knows its own; leave it out"
+            msg = f"{given(**{argument: name})} is given, but an export of {tool} knows its own; leave it out"
             raise InvalidArgument(msg)
     try:
         return reader(data, how)
@@ -801,7 +807,7 @@ def truearm(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # 
         str(arm): np.array([np.nan if value is None else float(value) for value in tape])
         for arm, tape in data["readings"].items()
     }
-    return Collected(tapes, ordered=True)
+    return Collected(tapes, ordered=True, timed=data.get("goal") == "min")
 
 
 def hyperfine(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # noqa: ARG001 - as all exports

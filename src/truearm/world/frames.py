@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, given, word
 from truearm.evidence.units import MEDIANS, Codes, Reduction, Suspect, Units, by_unit, looks_like_unit
 from truearm.problem import as_number
 
@@ -97,8 +97,8 @@ class Roles(NamedTuple):
     def checked(self) -> "Roles":
         """Return the roles if they go together."""
         if (self.arm is None) != (self.value is None):
-            given, other = ("arm", "value") if self.value is None else ("value", "arm")
-            msg = f"{given} is given but {other} is not; name both columns of a long frame, or none of a wide one"
+            named, other = ("arm", "value") if self.value is None else ("value", "arm")
+            msg = f"{named} is given but {other} is not; name both columns of a long frame, or none of a wide one"
             raise InvalidArgument(msg)
         for argument, name in (("unit", self.unit), ("order", self.order)):
             if name is None or (argument, name) == ("order", "rows"):
@@ -108,13 +108,13 @@ class Roles(NamedTuple):
                 raise InvalidArgument(msg)
             if self.arm is None:
                 msg = (
-                    f"{argument}={name!r} needs a long frame, with one column for the arm and one for the "
-                    "reading; name them too: arm='...', value='...'"
+                    f"{given(**{argument: name})} needs a long frame, with one column for the arm and one for the "
+                    f"reading; name them too: {given(arm='...', value='...')}"
                 )
                 raise InvalidArgument(msg)
             if name in (self.arm, self.value):
                 part = "arms" if name == self.arm else "readings"
-                msg = f"{argument}={name!r} is the column of the {part}; name a column of its own, or none"
+                msg = f"{given(**{argument: name})} is the column of the {part}; name one of its own, or none"
                 raise InvalidArgument(msg)
         return self
 
@@ -124,7 +124,8 @@ class Roles(NamedTuple):
             if name is not None and (argument, name) != ("order", "rows"):
                 check_column(columns, name, argument)
         if self.order == "rows" and "rows" in columns:
-            msg = "order='rows' is the order of the rows, but a column is called 'rows' too; rename the column"
+            said = given(order="rows")
+            msg = f"{said} is the order of the rows, but a column is called 'rows' too; rename the column"
             raise InvalidArgument(msg)
 
     def suspects(self, columns: Iterable[str]) -> list[str]:
@@ -285,8 +286,8 @@ def check_several(units: Units, remedy: str = "measure more of them, or leave th
         if n == 1:
             several = "1 reading is" if units.rows[name] == 1 else f"{units.rows[name]:,} readings are"
             msg = (
-                f"arm {name!r} has one unit only: its {several} of a single {units.name!r}, and cannot tell how "
-                f"one differs from another; every arm needs several, so {remedy}"
+                f"arm {name!r} has one {word('unit')} only: its {several} of a single {units.name!r}, and cannot "
+                f"tell how one differs from another; every arm needs several, so {remedy}"
             )
             raise InvalidArgument(msg)
 
@@ -346,7 +347,8 @@ def _ordering(cells: Sequence[Any], column: str) -> Codes:
     except TypeError:  # numbers beside times, or times with a zone beside times without
         found = None
     if found is None:
-        msg = f"order={column!r} must hold numbers or times, all of one kind; convert it, or say order='rows'"
+        said, rows = given(order=column), given(order="rows")
+        msg = f"{said} must hold numbers or times, all of one kind; convert it, or say {rows}"
         raise InvalidArgument(msg)
     return np.array(found, dtype=np.intp)
 
@@ -388,7 +390,7 @@ def check_column(columns: Iterable[str], name: str, argument: str) -> str:
     near = get_close_matches(name, known, 1)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     shown = ", ".join(map(repr, known[:20])) + (", ..." if len(known) > 20 else "")
-    msg = f"{argument}={name!r} is not a column{hint} Columns are {shown}"
+    msg = f"{given(**{argument: name})} is not a column{hint} Columns are {shown}"
     raise InvalidArgument(msg)
 
 
@@ -440,8 +442,8 @@ def check_number_of_arms(n: int, arm: str | None) -> None:
         )
     else:
         msg = (
-            f"arm={arm!r} names {n:,} arms, but at most {MOST_ARMS:,} can be compared; choose the column that "
-            "names the groups, or leave arms out"
+            f"{given(arm=arm)} names {n:,} arms, but at most {MOST_ARMS:,} can be compared; choose the column "
+            "that names the groups, or leave arms out"
         )
     raise InvalidArgument(msg)
 
@@ -599,7 +601,7 @@ def holds_words(words: str, readings: str) -> str:
     >>> holds_words("variant", "ms")
     "column 'variant' holds words; name the columns: arm='variant', value='ms'"
     """
-    return f"column {words!r} holds words; name the columns: arm={words!r}, value={readings!r}"
+    return f"column {words!r} holds words; name the columns: {given(arm=words, value=readings)}"
 
 
 def _name(cell: object, row: int, column: str, part: str = "arm") -> str:
@@ -627,7 +629,7 @@ def unnamed(row: int, column: str, part: str = "arm", more: int = 0) -> str:
     "row 3 of column 'site' names no arm, nor do 40 more; give it a name, or leave such rows out"
     """
     others = f", nor do{'es' * (more == 1)} {more:,} more" if more else ""
-    return f"row {row} of column {column!r} names no {part}{others}; give it a name, or leave such rows out"
+    return f"row {row} of column {column!r} names no {word(part)}{others}; give it a name, or leave such rows out"
 
 
 def numbers(column: Any, name: str) -> Floats:  # noqa: ANN401 - any sequence

@@ -17,7 +17,6 @@ import ast
 import math
 import os
 import re
-import resource
 import select
 import shutil
 import signal
@@ -37,6 +36,11 @@ from typing import Any, NamedTuple
 from truearm.errors import CommandFailed, InvalidArgument
 from truearm.problem import check_count, check_positive
 from truearm.world.commands import Command, alike, neutralized
+
+try:
+    import resource  # here, because os.wait4 would load it while the clock runs
+except ImportError:  # Windows, where no command is measured
+    resource = None  # type: ignore[assignment]
 
 Source = Callable[[str], float]
 _Times = tuple[float, float, float]  # wall, user, system
@@ -322,6 +326,7 @@ def _opened(stack: ExitStack, path: str, flags: int) -> int:
 
 def _prepared(command: Command, streams: Mapping[str, Any], launcher: "_Launcher | None" = None) -> dict[str, Any]:
     """Return the arguments of Popen: all that can be done before the clock runs."""
+    check_posix()
     # None lets the child inherit: copying the environment for every run would take longer than starting it
     env = {**os.environ, **command.env} if command.env else None
     words = command.argv
@@ -393,14 +398,14 @@ class _Launcher:
         return (wall, user, system), peak * _RSS_UNIT, code
 
 
-def _own_peak(usage: resource.struct_rusage) -> int | None:
+def _own_peak(usage: "resource.struct_rusage") -> int | None:
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return usage.ru_maxrss * _RSS_UNIT if usage.ru_maxrss > own else None
 
 
 def _attend(
     process: subprocess.Popen[bytes], tails: tuple[_Tail, _Tail], deadline: float
-) -> tuple[bool, resource.struct_rusage]:
+) -> tuple[bool, "resource.struct_rusage"]:
     """Wait for a child until the deadline, kill its group past it, and reap it whatever happens."""
     streams = (process.stdout, process.stderr)
     pipes = {stream.fileno(): tail for stream, tail in zip(streams, tails, strict=True) if stream}
@@ -487,7 +492,7 @@ class _End:
         self._left = os.wait4(self._pid, 0)[1:]
         os.close(write)
 
-    def reap(self) -> tuple[int, resource.struct_rusage]:
+    def reap(self) -> tuple[int, "resource.struct_rusage"]:
         if self._thread is None:
             left = os.wait4(self._pid, 0)[1:]
         else:
@@ -495,6 +500,18 @@ class _End:
             left = self._left
         os.close(self.descriptor)
         return left
+
+
+def check_posix() -> None:
+    """Raise where commands cannot be run as a race runs them: in groups, and with what each one used.
+
+    Examples
+    --------
+    >>> check_posix()
+    """
+    if resource is None or not hasattr(os, "wait4") or not hasattr(os, "killpg"):
+        msg = "commands are run and measured on Linux and macOS only; on Windows, run truearm inside WSL"
+        raise InvalidArgument(msg)
 
 
 def shell_cost(command: Command, metric: str = "wall", runs: int = 11) -> float | None:

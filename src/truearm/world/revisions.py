@@ -5,7 +5,6 @@ command, and stays there for the next race until it is removed; ``.`` is the wor
 measures. All git commands of the project are here.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -207,6 +206,8 @@ def _marker(top: Path) -> Path:
 @contextmanager
 def _alone(top: Path) -> Iterator[None]:
     """Hold the lock of a worktree: a second race waits until it is built."""
+    import fcntl  # not on Windows, where no command is raced
+
     top.parent.mkdir(parents=True, exist_ok=True)
     with top.with_name(f"{top.name}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,62 +1,47 @@
 """How long Python code takes: one number per fresh process, by loops that were calibrated once.
 
 A process draws its hash seed and its place in memory anew, and both change how fast code runs; what is timed in
-one process shares them. So a reading is the median of a few blocks of loops in a process of its own, after a block
-that warms up. Code that cannot be started again, such as a function made inside another one, is timed in this
-process, and the caller is told so. Garbage is not collected while the clock runs, as in `timeit`.
+one process shares them. So a reading is what the blocks of loops in a process of its own say together. Code that
+cannot be started again, such as a function made inside another one, is timed in this process, and the caller is
+told so. Garbage is not collected while the clock runs, as in `timeit`.
 """
 
 import builtins
-import gc
 import importlib
+import inspect
 import json
-import os
-import statistics
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 from truearm.errors import CommandFailed, InvalidArgument
+from truearm.world import loops as loops_of
 from truearm.world.commands import neutralized
 
 Code = str | Callable[[], object]
 
-BLOCK = 0.005
-"""Seconds that a block of loops takes at least: 10^5 ticks of the clock, a third of what starting Python takes."""
-
-BLOCKS = 5
-"""Blocks in a process, fewer where one takes long: the median of five bears two that were disturbed."""
-
-LONG = 0.05
-"""Seconds after which no further block is begun."""
-
-_TAIL = 2000
+_FILE = "<truearm time>"
+# What the code prints goes nowhere: the answer has a descriptor of its own.
 _WORKER = """
-import gc, json, sys, time
+import json, os, sys
 asked = json.loads(sys.argv[1])
-sys.path[:] = asked["path"]
-source = "def timed(_n, _clock):\\n" + asked["body"]
-names = {"__name__": "__main__"}
-exec(compile(source, "<truearm time>", "exec"), names)
-timed, clock, block, loops = names["timed"], time.perf_counter, asked["block"], asked["loops"]
-gc.disable()
-if loops == 0:
-    loops, took = 1, timed(1, clock)
-    while took < block:
-        loops = loops * min(10, max(2, int(1.2 * block / max(took, 1e-9))))
-        took = timed(loops, clock)
-    print(loops)
-else:
-    begun, took = clock(), []
-    timed(max(1, loops // 4), clock)
-    while len(took) < asked["blocks"] and (not took or clock() - begun < asked["long"]):
-        gc.enable(); gc.collect(); gc.disable()
-        took.append(timed(loops, clock) / loops)
-    took.sort()
-    print(repr((took[len(took) // 2] + took[~(len(took) // 2)]) / 2))
+if asked["path"] is not None:
+    sys.path[:] = asked["path"]
+answer = os.dup(1)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+try:
+    names = {"__name__": "__main__"}
+    exec(compile("def timed(_n, _clock):\\n" + asked["body"], asked["file"], "exec"), names)
+    timed, loops = names["timed"], asked["loops"]
+    said = {"number": measured(timed, loops) if loops else calibrated(timed)}
+except BaseException as error:
+    import traceback
+    lines = [place[1] for place in traceback.extract_tb(error.__traceback__) if place[0] == asked["file"]]
+    said = {"error": traceback.format_exception_only(type(error), error)[-1].strip(), "line": (lines or [0])[0]}
+os.write(answer, json.dumps(said).encode())
 """
 
 
@@ -74,6 +59,8 @@ class Timed:
         0 until `calibrated`.
     python
         The interpreter.
+    path
+        Where it looks for modules; None for where it does by itself, and in the folder it is started in.
 
     Examples
     --------
@@ -86,13 +73,14 @@ class Timed:
     setup: str = "pass"
     loops: int = 0
     python: str = sys.executable
+    path: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, code in (("setup", self.setup), ("statement", self.text)):
             try:
                 compile(code, f"<{name}>", "exec")
             except (SyntaxError, ValueError) as error:
-                msg = f"{name} {neutralized(code)!r:.80} is not Python: {error}"
+                msg = f"{_named(name, code)} is not Python: {error}"
                 raise InvalidArgument(msg) from None
 
     def calibrated(self) -> "Timed":
@@ -101,34 +89,44 @@ class Timed:
 
     def __call__(self) -> float:
         """Return seconds per loop, measured in a process of its own."""
-        return float(self._answer(self.loops))
+        return self._answer(self.loops)
 
-    def _answer(self, loops: int) -> str:
-        asked = {
-            "path": sys.path,
-            "body": _body(self.text, self.setup),
-            "loops": loops,
-            "block": BLOCK,
-            "blocks": BLOCKS,
-            "long": LONG,
-        }
-        with tempfile.TemporaryFile() as errors:
+    def _answer(self, loops: int) -> float:
+        asked = {"path": self.path, "file": _FILE, "body": _body(self.text, self.setup), "loops": loops}
+        try:
             done = subprocess.run(
-                [self.python, "-c", _WORKER, json.dumps(asked)],
+                [self.python, "-c", _program(), json.dumps(asked)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=errors,
+                stderr=subprocess.DEVNULL,  # a pipe that fills up would have to be read meanwhile
                 check=False,
-                env=os.environ,
             )
-            errors.seek(0)
-            said = errors.read().decode(errors="replace")
-        lines = done.stdout.decode(errors="replace").split()
-        if done.returncode != 0 or not lines:
-            words = neutralized(said.strip()[-_TAIL:], lines=True) or f"exit code {done.returncode}"
-            msg = f"{neutralized(self.text)!r} failed, timed in a process of its own:\n{words}"
-            raise CommandFailed(msg, command=self.text, exit_code=done.returncode, stderr_tail=said)
-        return lines[-1]
+        except OSError as error:
+            msg = f"python {self.python!r} cannot be started: {error.strerror}; name another one"
+            raise InvalidArgument(msg) from None
+        return self._number(done.stdout, done.returncode)
+
+    def _number(self, answer: bytes, code: int) -> float:
+        """Return the number that a process answered, or say what went wrong in it, and where."""
+        said: dict[str, Any] = {"error": f"the process ended with exit code {code}"}
+        if answer:
+            said = json.loads(answer)
+        if "number" in said:
+            return float(said["number"])
+        in_setup = 1 < said.get("line", 0) <= 1 + self.setup.count("\n") + 1
+        what = _named("setup", self.setup) if in_setup else _named("statement", self.text)
+        words = neutralized(said["error"])
+        msg = f"{what} failed: {words:.500}"
+        raise CommandFailed(msg, command=self.text, exit_code=code, stderr_tail=words)
+
+
+@cache
+def _program() -> str:
+    return inspect.getsource(loops_of) + _WORKER
+
+
+def _named(what: str, code: str) -> str:
+    return f"{what} {code!r:.80}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,30 +144,17 @@ class TimedHere:
 
     def calibrated(self) -> "TimedHere":
         """Return it with so many loops that a block lasts `BLOCK` or longer."""
-        loops, took = 1, self._block(1)
-        while took < BLOCK:
-            loops *= min(10, max(2, int(1.2 * BLOCK / max(took, 1e-9))))
-            took = self._block(loops)
-        return replace(self, loops=loops)
+        return replace(self, loops=loops_of.calibrated(self._timed))
 
     def __call__(self) -> float:
         """Return seconds per loop."""
-        begun, took = time.perf_counter(), list[float]()
-        while len(took) < BLOCKS and (not took or time.perf_counter() - begun < LONG):
-            took.append(self._block(self.loops) / self.loops)
-        return statistics.median(took)
+        return loops_of.measured(self._timed, self.loops)
 
-    def _block(self, loops: int) -> float:
-        function, collecting = self.function, gc.isenabled()
-        gc.disable()
-        try:
-            begun = time.perf_counter()
-            for _ in range(loops):
-                function()
-            return time.perf_counter() - begun
-        finally:
-            if collecting:
-                gc.enable()
+    def _timed(self, loops: int, clock: Callable[[], float]) -> float:
+        function, begun = self.function, clock()
+        for _ in range(loops):
+            function()
+        return clock() - begun
 
 
 def timed(codes: Mapping[str, Code], setup: str | None = None) -> "Mapping[str, Timed | TimedHere]":
@@ -194,9 +179,10 @@ def timed(codes: Mapping[str, Code], setup: str | None = None) -> "Mapping[str, 
         msg = "setup goes with statements; a function brings its own"
         raise InvalidArgument(msg)
     calls = {name: code if isinstance(code, str) else _call_of(name, code) for name, code in codes.items()}
+    path = tuple(sys.path)
     if all(call is not None for call in calls.values()):
         return {
-            name: Timed(text=str(call), setup=setup or _imports(codes[name])).calibrated()
+            name: Timed(text=str(call), setup=setup or _imports(codes[name]), path=path).calibrated()
             for name, call in calls.items()
         }
     return {name: TimedHere(function=_function(name, code)).calibrated() for name, code in codes.items()}

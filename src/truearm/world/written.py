@@ -8,12 +8,13 @@ import math
 import re
 from typing import NamedTuple
 
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, given
 
 ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+]?inf(?:inity)?", re.IGNORECASE)
 _DURATION = re.compile(r"([-+]?)(?:([0-9]+):)?([0-9]+):([0-9]{1,2}(?:\.[0-9]+)?)")
 _BOOLEANS = {"true": 1.0, "false": 0.0}
+_TWO_WAYS = re.compile(r"[-+]?[0-9]{1,3},[0-9]{3}")  # a thousand, or a decimal
 _WORDS = ("yes", "y", "t", "pass", "passed", "ok", "success", "won", "converted")  # that stand for a success
 
 
@@ -49,13 +50,15 @@ class Written(NamedTuple):
             msg = f"decimal must be '.' or ',', but got {self.decimal!r}; for another mark change the file"
             raise InvalidArgument(msg)
         if self.thousands is not None and (self.thousands == self.decimal or self.thousands in "0123456789+-eE"):
-            msg = f"thousands={self.thousands!r} cannot be told from the rest of a number; name another mark"
+            msg = f"{given(thousands=self.thousands)} cannot be told from the rest of a number; name another mark"
             raise InvalidArgument(msg)
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
             except (LookupError, TypeError):
-                msg = f"encoding={self.encoding!r} is unknown; name one such as 'latin-1', 'cp1252' or 'utf-16'"
+                msg = (
+                    f"{given(encoding=self.encoding)} is unknown; name one such as 'latin-1', 'cp1252' or 'utf-16'"
+                )
                 raise InvalidArgument(msg) from None
         return self
 
@@ -146,21 +149,24 @@ def remedy(cell: str) -> str | None:
     """
     bare = cell.strip()
     if bare.lower() in _WORDS:
-        return f"true={bare!r}"
+        return given(true=bare)
     if _DURATION.fullmatch(bare):
-        return "durations=True"
+        return given(durations=True)
     sign = re.fullmatch(r"[-+]?\s*([^\s0-9.,+-]+)?\s*([-+]?[0-9][0-9., '_]*?)\s*([^\s0-9.,'_-]+)?", bare)
     if not sign or (sign[1] and sign[3]):
         return None
-    found = [f"strip={(sign[1] or sign[3])!r}"] if sign[1] or sign[3] else []
+    found = {"strip": sign[1] or sign[3]} if sign[1] or sign[3] else {}
     marks = _marks(sign[2])
-    return ", ".join(found + marks) if marks is not None and found + marks else None
+    if marks is None or not (found or marks):
+        return None
+    either = f" (or {given(decimal=',')})" if _TWO_WAYS.fullmatch(sign[2]) else ""
+    return given(**found, **marks) + either
 
 
-def _marks(digits: str) -> list[str] | None:
+def _marks(digits: str) -> dict[str, str] | None:
     """Return how the marks in a number are to be named, None if they make no sense."""
     if re.fullmatch(r"[-+]?[0-9]+(\.[0-9]+)?", digits):
-        return []
+        return {}
     for decimal, thousands in ((".", "[,' _]"), (",", "[.' _]")):
         point = re.escape(decimal)
         if found := re.fullmatch(
@@ -168,8 +174,6 @@ def _marks(digits: str) -> list[str] | None:
         ):
             if decimal == "," and not found[2] and found[1] != ".":
                 continue
-            if found[1] == "," and not found[2] and digits.count(",") == 1:
-                return ["thousands=',' (or decimal=',')"]
-            named = [f"decimal={decimal!r}"] if decimal == "," else []
-            return [*named, f"thousands={found[1]!r}"]
-    return ["decimal=','"] if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", digits) else None
+            named = {"decimal": decimal} if decimal == "," else {}
+            return {**named, "thousands": found[1]}
+    return {"decimal": ","} if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", digits) else None

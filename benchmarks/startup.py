@@ -1,0 +1,118 @@
+"""How long until the first answer, and until the first run of a race: CPU and wall time, beside hyperfine.
+
+    python benchmarks/startup.py [--runs 20]
+
+CPU time is user and system time of the tool itself. What a race has used when its first run starts is told by that
+run: a probe that reads the clock, and from the kernel what its parent has used. With compiled bytecode, as an
+installation has it; in turn, so that a load meets all alike. The limits are over nothing: 150 ms of CPU time for
+`truearm --help`, 300 ms until the first run of `truearm race`. Needs Linux, and Debian's hyperfine.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import metadata
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PROBE = """#!/bin/sh
+test -e "$0.told" && exit
+{ date +%s%N; cat /proc/$PPID/task/*/schedstat; } > "$0.part"
+mv "$0.part" "$0.told"
+"""
+TRUEARM = [sys.executable, "-m", "truearm"]
+LIMITS = {"truearm --help": 150, "truearm race: first run": 300}
+
+
+def whole(words, env):
+    """Return the CPU and wall time of a command, in milliseconds."""
+    begun = time.perf_counter()
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return 1000 * (used.ru_utime + used.ru_stime), 1000 * (time.perf_counter() - begun)
+
+
+def first_run(words, env, probe):
+    """Return the CPU and wall time that a tool took until it started the probe, in milliseconds."""
+    told = Path(f"{probe}.told")
+    told.unlink(missing_ok=True)
+    begun = time.time_ns()
+    subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env, check=False)
+    started, *threads = told.read_text().splitlines()
+    return sum(int(thread.split()[0]) for thread in threads) / 1e6, (int(started) - begun) / 1e6
+
+
+def cases(probe):
+    starts = f"import subprocess; subprocess.run([{str(probe)!r}])"
+    race = [*TRUEARM, "race", "-N", "-r", "2", "-n", "a", str(probe), "-n", "b", str(probe)]
+    return {
+        "python -c pass": (whole, [sys.executable, "-c", "pass"]),
+        "truearm --help": (whole, [*TRUEARM, "--help"]),
+        "import numpy": (whole, [sys.executable, "-c", "import numpy"]),
+        "import scipy.special": (whole, [sys.executable, "-c", "import scipy.special"]),
+        "hyperfine: first run": (first_run, ["hyperfine", "-N", "-r", "2", str(probe), "true"]),
+        "python: first run of subprocess": (first_run, [sys.executable, "-c", starts]),
+        "truearm race: first run": (first_run, race),
+        "truearm time: first process": (first_run, [*TRUEARM, "time", "-r", "2", "--python", str(probe), "pass"]),
+    }
+
+
+def measured(runs):
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        probe = Path(folder, "probe")
+        probe.write_text(PROBE)
+        probe.chmod(0o755)
+        env = {**os.environ, "PYTHONPYCACHEPREFIX": f"{folder}/compiled"}
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        known = {name: case for name, case in cases(probe).items() if shutil.which(case[1][0])}
+        for i in range(runs + 1):  # the first one compiles
+            for name, (how, words) in known.items():
+                taken = how(words, env) if how is whole else how(words, env, probe)
+                if i:
+                    found.setdefault(name, []).append(taken)
+    return found
+
+
+def report(found, load):
+    rows = []
+    for name, taken in found.items():
+        cpu, wall = zip(*taken, strict=True)
+        limit = LIMITS.get(name)
+        kept = "" if limit is None else f"{limit}, {'kept' if statistics.median(cpu) < limit else 'NOT KEPT'}"
+        rows.append(
+            f"| {name} | {min(cpu):.0f} | {statistics.median(cpu):.0f} | {statistics.median(wall):.0f} | {kept} |"
+        )
+    lines = "\n".join(rows)
+    return f"""# Start-up
+
+Made by `benchmarks/startup.py`, {len(next(iter(found.values())))} runs of each, in turn; truearm
+{metadata.version("truearm")}, Python {sys.version.split()[0]}, {os.cpu_count()} CPUs, load average of the machine
+{load:.1f} before. Milliseconds over nothing: of the whole command, or until the tool started its first run.
+
+| what | CPU, least | CPU, median | wall, median | limit of CPU |
+|---|---|---|---|---|
+{lines}
+
+scipy is loaded after the first run of a race, between two runs; `tests/test_startup.py` tells by modules that
+nothing is loaded while a run is being measured.
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=20)
+    load = os.getloadavg()[0]
+    text = report(measured(parser.parse_args().runs), load)
+    (HERE / "results" / "startup.md").write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

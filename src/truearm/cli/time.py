@@ -1,0 +1,210 @@
+"""`truearm time`: which Python statement is fastest. What a user types, and how the answer is told."""
+
+import math
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR
+from pathlib import Path
+from textwrap import fill
+
+import click
+
+from truearm.claims.certificate import Status
+from truearm.claims.ratios import ratios
+from truearm.claims.result import Result
+from truearm.claims.wording import bad, count, name_of, number, percent, value_ends
+from truearm.cli import edge, gates, options
+from truearm.errors import ArmFailed, InvalidArgument
+from truearm.problem import Contamination, Tolerance
+from truearm.report import text
+from truearm.report.export import document, json_text
+from truearm.timing import ALONE, raced
+from truearm.world.loops import BLOCK, BLOCKS
+from truearm.world.machine import machine
+from truearm.world.timing import Timed
+
+_NANOSECONDS = text.Unit("ns", "nanoseconds", 1e-9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The options, as typed."""
+
+    statements: tuple[str, ...]
+    setup: tuple[str, ...]
+    names: tuple[str, ...]
+    pythons: tuple[str, ...]
+    delta: float
+    contamination: Contamination | None
+    tolerance: Tolerance
+    runs: int | None
+    max_time: float
+    seed: int | None
+    as_json: bool
+    html: str | None
+    quiet: bool
+    verbose: bool
+
+
+@click.command("time", context_settings={"max_content_width": 100})
+@click.argument("statements", nargs=-1, required=True, metavar="STATEMENT...")
+@click.option(
+    "-s",
+    "--setup",
+    multiple=True,
+    metavar="STATEMENT",
+    help="Run before each block of loops, outside of the clock; repeatable, one line each.",
+)
+@click.option("-n", "--name", "names", multiple=True, metavar="NAME", help="Name of a statement; repeatable.")
+@click.option(
+    "--python",
+    "pythons",
+    multiple=True,
+    metavar="INTERPRETER",
+    help="Time with this Python instead of the one that runs truearm; repeatable, then they are compared.",
+)
+@options.delta_option
+@options.contamination_option
+@options.tolerance_option
+@click.option(
+    "-r",
+    "--runs",
+    type=click.IntRange(1),
+    help=f"Exactly so many processes for each statement; {ALONE} by default if there is only one.",
+)
+@click.option(
+    "--max-time",
+    type=options.DURATION,
+    default="180",
+    help="Stop after so many seconds (or 5m, 1h); 3 minutes by default.",
+)
+@click.option("--seed", type=click.IntRange(0), help="Seed of the order inside each round.")
+@options.json_option
+@click.option("--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on the terminal.")
+@click.option("-v", "--verbose", is_flag=True, help="Also tell how it was measured.")
+def time_command(**chosen: object) -> None:
+    """Find out which Python statement is fastest; of one alone, how long it takes.
+
+    \b
+    truearm time 'sorted(x)' 'x.sort()' -s 'x = list(range(1000))'
+    truearm time -n join '"".join(x)' -n loop $'s = ""\\nfor c in x: s += c' -s 'x = ["a"] * 500'
+    truearm time 'json.dumps(x)' -s 'import json; x = list(range(100))'       one alone
+    truearm time 'sum(range(1000))' --python python3.11 --python python3.13   two interpreters
+
+    Each reading comes from a fresh process, which draws its hash seed and its place in memory anew: the lower
+    quartile of many short blocks of loops, because load only adds to a block. As in timeit, garbage is not
+    collected meanwhile. A round times every statement once, in random order, until it is known which is fastest.
+
+    Exit codes: 0 decided; 2 usage, or a statement failed; 3 not decided; 4 doubtful.
+    """  # noqa: D301 - click wants the control character
+    asked = _Asked(**chosen)  # type: ignore[arg-type]
+    sources = _sources(asked)
+    try:
+        result = raced(
+            {name: source.calibrated() for name, source in sources.items()},
+            delta=asked.delta,
+            contamination=asked.contamination,
+            tolerance=asked.tolerance,
+            runs=asked.runs,
+            max_seconds=asked.max_time,
+            progress=not asked.quiet,
+            seed=asked.seed,
+        )
+    except ArmFailed as error:
+        raise click.ClickException(str(error.__cause__)) from error
+    result = replace(result, conditions={**(result.conditions or {}), **_conditions(sources)})
+    tapes = result.readings or {}
+    click.echo(
+        json_text(document(result, tapes, metric="wall", machine=machine()))
+        if asked.as_json
+        else _told(result, asked)
+    )
+    exports = edge.Exports()
+    if asked.html is not None:
+        from truearm.report.html import page
+
+        with exports.writing(asked.html):
+            edge.write(asked.html, page(result, tapes))
+    sys.exit(exports.code(gates.exit_code(result)))
+
+
+def _sources(asked: _Asked) -> dict[str, Timed]:
+    """Return what is to be timed, by name: every statement with every interpreter."""
+    if len(asked.names) > len(asked.statements):
+        msg = f"there are {len(asked.names)} names but {len(asked.statements)} to be named; give one -n for each"
+        raise click.UsageError(msg)
+    setup = "\n".join(asked.setup) or "pass"
+    found: dict[str, Timed] = {}
+    for python in asked.pythons or (sys.executable,):
+        for i, statement in enumerate(asked.statements):
+            name = asked.names[i] if i < len(asked.names) else statement
+            if len(asked.pythons) > 1:
+                name = python if len(asked.statements) == 1 else f"{name} ({python})"
+            if name in found:
+                msg = f"two statements are called {name!r}; give them different names with -n"
+                raise click.UsageError(msg)
+            found[name] = Timed(text=statement, setup=setup, python=_located(python))
+    return found
+
+
+def _located(python: str) -> str:
+    found = shutil.which(python)
+    if found is None:
+        msg = f"--python {python!r} is no program on the PATH; give the path of an interpreter"
+        raise InvalidArgument(msg)
+    return str(Path(found).absolute())
+
+
+def _conditions(sources: dict[str, Timed]) -> dict[str, object]:
+    return {
+        "statements": {name: source.text for name, source in sources.items()},
+        "setup": next(iter(sources.values())).setup,
+        "interpreters": {name: Path(source.python).name for name, source in sources.items()},
+    }
+
+
+def _told(result: Result, asked: _Asked) -> str:
+    unit = text.unit_for("wall", result.arms)
+    if all(arm.observed < unit.size for arm in result.arms):  # below a microsecond
+        unit = _NANOSECONDS
+    shown = text.in_unit(result, unit)
+    columns = shutil.get_terminal_size((100, 24)).columns
+    width, alone = min(100, columns), len(result.arms) == 1
+    heading, *rows = text.rows(shown, unit, ratios(result, None))
+    lines = [heading._replace(arm="statement"), *rows]
+    parts = [
+        fill(_alone(shown, unit) if alone else text.paragraph(shown, unit, "wall"), width),
+        "" if alone else text.table(lines, columns if sys.stdout.isatty() else None),
+        "\n".join(fill(line, width) for line in _notes(result)) if asked.verbose else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _alone(shown: Result, unit: text.Unit) -> str:
+    """Return how long a statement without a rival takes."""
+    [arm] = shown.arms
+    if shown.status is Status.DOUBTFUL:
+        return text.paragraph(shown, unit, "wall")
+    runs = f"{count(arm.n)} process{'es' * (arm.n > 1)}"
+    takes = f"{name_of(arm.name)} takes {number(arm.observed)} {unit.sign} (median of {runs})"
+    if math.isinf(arm.low) or math.isinf(arm.high):
+        return f"{takes}; that is too few to say where the true median lies, -r {ALONE} would."
+    low, high = value_ends(arm.low, arm.high, shown.problem)
+    limit = shown.problem.contamination
+    promise = "if no run was disturbed" if limit is None else bad(limit, "run")
+    sure = percent(1 - shown.problem.delta, ROUND_FLOOR)
+    return f"{takes}; the true median is between {low} and {high} {unit.sign}. {sure} sure, {promise}."
+
+
+def _notes(result: Result) -> Iterator[str]:
+    known = result.conditions or {}
+    for name, loops in known["loops"].items():
+        yield f"{name_of(name)}: {count(loops)} loop{'s' * (loops > 1)} in a block, {known['interpreters'][name]}."
+    yield (
+        f"A reading is the lower quartile of {BLOCKS} blocks (fewer if they take long) of {1000 * BLOCK:g} ms or "
+        "more, in a process of its own, after one that does not count. Garbage is not collected inside a block."
+    )
+    yield from result.assumptions

@@ -1,0 +1,101 @@
+"""`truearm time`: what a user of timeit types, and what comes back."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from truearm.cli import main
+
+SETUP = ("-s", "x = list(range(500))")
+PAIR = ("-n", "loop", "t = 0\nfor v in x: t += v", "-n", "built in", "sum(x)")
+
+
+def run(*words):
+    return CliRunner().invoke(main, ["time", *words])
+
+
+def test_the_faster_statement_is_named_first():
+    done = run(*PAIR, *SETUP, "--contamination", "0")
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("built in is fastest: ")
+    assert "statement  runs" in done.output
+
+
+def test_the_document_tells_how_it_was_timed_and_can_be_verified(tmp_path):
+    done = run(*PAIR, *SETUP, "--contamination", "0", "--json", "--html", str(tmp_path / "page.html"))
+    told = json.loads(done.output)
+    assert told["best"] == "built in"
+    assert (told["unit"], told["conditions"]["process"]) == ("second", "fresh")
+    assert told["conditions"]["statements"] == {"loop": PAIR[2], "built in": "sum(x)"}
+    assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
+    (tmp_path / "r.json").write_text(done.output)
+    checked = CliRunner().invoke(main, ["verify", str(tmp_path / "r.json")])
+    assert checked.exit_code == 0, checked.output
+
+
+def test_one_alone_has_its_median_in_a_unit_that_people_read():
+    done = run("sum(x)", "-s", "x = range(3)", "-r", "12", "--contamination", "none", "-v")
+    first = done.output.replace("\n", " ")
+    assert "sum(x)" in first
+    assert " ns (median of 12 processes)" in first or done.exit_code == 4
+    assert "loops in a block" in first
+
+
+def test_few_runs_alone_say_what_would_help():
+    assert "-r 30 would" in run("1", "-r", "2").output.replace("\n", " ")
+
+
+def test_exactly_so_many_runs_may_end_undecided():
+    done = run("pass", "1", "-r", "2", "-q")
+    assert done.exit_code == 3
+    assert "Not decided yet" in done.output
+
+
+def test_interpreters_are_compared():
+    done = run("pass", "--python", sys.executable, "--python", "python3", "-r", "1")
+    assert done.exit_code == 3, done.output
+    assert "\npython3  " in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("nope",), "Error: statement 'nope' failed: NameError: name 'nope' is not defined\n"),
+        (("1", "2", "-s", "import nope"), "Error: setup 'import nope' failed: ModuleNotFoundError: No module"),
+        (("1 +", "2"), "Error: statement '1 +' is not Python: invalid syntax"),
+        (("1", "1"), "two statements are called '1'; give them different names with -n"),
+        (("1", "-n", "a", "-n", "b"), "there are 2 names but 1 to be named"),
+        (("1", "--python", "nothing-of-that-name"), "is no program on the PATH"),
+        ((), "Missing argument 'STATEMENT...'"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_and_no_traceback(words, says):
+    done = run(*words)
+    assert done.exit_code == 2
+    assert says in done.output
+    assert "Traceback" not in done.output
+
+
+def test_a_statement_that_fails_after_it_was_calibrated_is_named_too(tmp_path):
+    runs = tmp_path / "runs"
+    runs.write_text("")
+    fails = f"with open({str(runs)!r}, 'r+') as f:\n  n = len(f.read()); f.write('x')\n  if n > 2000: 1 / 0"
+    done = run("pass", fails)
+    assert done.exit_code == 2
+    assert done.output.startswith("Error: statement ")
+    assert "failed: ZeroDivisionError: division by zero" in done.output
+
+
+def test_modules_beside_the_user_are_found(tmp_path):
+    (tmp_path / "mine.py").write_text("def f(): return 1\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "truearm", "time", "mine.f()", "-s", "import mine", "-r", "1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("mine.f() takes "), done.stderr
