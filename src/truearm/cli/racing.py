@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -35,7 +35,9 @@ from truearm.world.processes import Measurement, command_source, run_hook, shell
 from truearm.world.revisions import checked_out, removed
 from truearm.world.store import Store
 
-__all__ = ["Race", "begun", "in_race", "outcome", "resumed"]
+ITERATION = "TRUEARM_ITERATION"  # the variable that holds the number of a run of its command, from 0 on
+
+__all__ = ["ITERATION", "Race", "begun", "in_race", "outcome", "resumed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,10 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         msg = f"the race began without --fail-if-worse-than {gate}, and a gate must be named before it; race anew"
         raise InvalidArgument(msg)
     began = time.monotonic()
-    result = _result(race, asked)
+    recorder = _Recorder(race)
+    failure = None if race.study.done else _measured(race, asked, recorder)
+    result = race.study.result
+    assert result is not None
     late = asked.limit is not None and time.monotonic() - began >= asked.limit
     most = asked.most is not None and max(result.pulls.values()) >= asked.most
     return Outcome(
@@ -113,30 +118,35 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         quiet=asked.quiet,
         patience=asked.limit if late and asked.max_time is None else None,
         shell_cost=shell_cost(setting.commands[0], setting.metric),
+        turns=recorder.turns,
+        verbose=asked.verbose,
+        failure=failure,
     )
 
 
-def _result(race: Race, asked: Asked) -> Result:
+def _measured(race: Race, asked: Asked, recorder: "_Recorder") -> click.ClickException | None:
+    """Run the commands until the study is done; return what went wrong if that ended it."""
     study = race.study
-    if study.done and study.result is not None:
-        return study.result
-    recorder = _Recorder(race)
     try:
-        with _terminable(), _hooked(race.setting):
-            warm_up(recorder.source, race.setting.arms, race.setting.warmup)
+        with _terminable(), _hooked(race.setting), recorder:
+            recorder.warm_up(race.setting.warmup)
             with _board(race, asked) as draw:
-                return run(
+                run(
                     study,
                     lambda arm: partial(recorder.pull, arm),
                     max_seconds=asked.limit,
                     watch=partial(_watch, race, recorder.counts, asked.most, draw),
                 )
-    except ArmFailed as error:
-        raise _stopped(race, error.__cause__ or error) from error
+    except (ArmFailed, CommandFailed) as error:
+        known = any(recorder.counts.values())
+        failure = _stopped(race, error.__cause__ or error, asked.exports.values() if known else ())
+        if not known:
+            raise failure from error
+        study.stop()
+        return failure
     except KeyboardInterrupt:
         study.stop()
-        assert study.result is not None
-        return study.result
+    return None
 
 
 def _watch(race: Race, counts: Counter[str], most: int | None, draw: Callable[[], None]) -> bool:
@@ -148,11 +158,12 @@ def _watch(race: Race, counts: Counter[str], most: int | None, draw: Callable[[]
 
 @contextmanager
 def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
-    if asked.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    setting = race.setting
+    shown = "inherit" in (setting.conditions.output, *(command.output for command in setting.commands))
+    if asked.quiet or shown or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda: None
         return
     limit = float("inf") if asked.limit is None else asked.limit
-    setting = race.setting
     timed = setting.conditions.timeout is not None
     with Board(
         race.study, metric=setting.metric, unit=asked.time_unit, first=race.first, limit=limit, timed=timed
@@ -175,46 +186,62 @@ def _terminable() -> Iterator[None]:
 
 @contextmanager
 def _hooked(setting: Setting) -> Iterator[None]:
-    """Run the setup before and the cleanup after, whatever happens between; the same line once for all."""
-    limit = setting.conditions.timeout
+    """Run the setup before and the cleanup after, whatever happens between; the same line once for all.
+
+    A setup that differs by command is left to `_Recorder`, and the cleanup then too.
+    """
+    if setting.in_turn("setup"):
+        yield
+        return
     for hook in _distinct(setting, "setup"):
-        run_hook(hook, "setup", limit)
+        run_hook(hook, "setup", setting.conditions.timeout)
     try:
         yield
     finally:
         for hook in _distinct(setting, "cleanup"):
-            try:
-                run_hook(hook, "cleanup", limit)
-            except TruearmError as error:
-                click.echo(f"Warning: {error}", err=True)
+            _cleaned(hook, setting)
 
 
 def _distinct(setting: Setting, stage: str) -> list[Command]:
-    return list({command.text: command for command in setting.hooks.get(stage, {}).values()}.values())
+    """Return the hooks that are not the same line in the same folder."""
+    return list({(hook.text, hook.cwd): hook for hook in setting.hooks.get(stage, {}).values()}.values())
+
+
+def _cleaned(hook: Command, setting: Setting) -> None:
+    try:
+        run_hook(hook, "cleanup", setting.conditions.timeout)
+    except TruearmError as error:
+        click.echo(f"Warning: {error}", err=True)
 
 
 class _Failure(click.ClickException):
     exit_code = gates.USAGE
 
 
-def _stopped(race: Race, cause: BaseException) -> click.ClickException:
+def _stopped(race: Race, cause: BaseException, exports: Collection[str]) -> click.ClickException:
     words = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
-    if isinstance(cause, CommandFailed) and cause.stage == "command":
-        words.append("(-i counts failed runs as missing readings, at their worst)")
+    if isinstance(cause, CommandFailed) and cause.stage == "command" and cause.exit_code > 0:
+        code = cause.exit_code
+        missing = "-i counts failed runs as missing readings, at their worst; " * (code not in (126, 127))
+        words.append(f"({missing}-i={code} says that this code is no failure)")
+    if exports:
+        words.append(f"What was measured before is in {', '.join(exports)}.")
     if race.store is not None:
         words.append(f"{race.study.pulls} runs are kept; go on with: truearm race --resume {race.store.path.name}")
     return _Failure("\n".join(words))
 
 
 class _Recorder:
-    """The source of a race: measures, notes how, and counts."""
+    """The source of a race: sets up what has turns, tells every run its number, measures, notes how, and counts."""
 
     def __init__(self, race: Race) -> None:
         setting = race.setting
         self.race = race
         self.counts = Counter({arm: len(tape) for arm, tape in race.study.readings.items()})
+        self.turns = (0, 0.0)
+        self._turn: str | None = None
         self._last: dict[str, Any] = {}
-        self.source = command_source(
+        self._source = command_source(
             setting.commands,
             setting.metric,
             conditions=setting.conditions,
@@ -223,13 +250,47 @@ class _Recorder:
             listen=self._listen,
         )
 
+    def __enter__(self) -> "_Recorder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+        os.environ.pop(ITERATION, None)
+
     def _listen(self, _arm: str, measurement: Measurement) -> None:
         self._last = measurement.details()
+
+    def _leave(self) -> None:
+        hook = self.race.setting.hooks.get("cleanup", {}).get(self._turn or "")
+        if self._turn is not None and hook is not None:
+            _cleaned(hook, self.race.setting)
+        self._turn = None
+
+    def _enter(self, arm: str) -> None:
+        """Set up a command anew if another one, whose setup is another, ran last."""
+        setting = self.race.setting
+        if self._turn == arm or not setting.in_turn("setup"):
+            return
+        began = time.monotonic()
+        self._leave()
+        run_hook(setting.hooks["setup"][arm], "setup", setting.conditions.timeout)
+        self._turn = arm
+        self.turns = (self.turns[0] + 1, self.turns[1] + time.monotonic() - began)
+
+    def _measured(self, arm: str, iteration: str) -> float:
+        self._enter(arm)
+        os.environ[ITERATION] = iteration  # inherited: an environment of its own would be copied while the clock runs
+        return self._source(arm)
+
+    def warm_up(self, runs: int) -> None:
+        """Run every command some times, before anything counts."""
+        for i in range(runs):
+            warm_up(lambda arm, i=i: self._measured(arm, f"warmup-{i}"), self.race.setting.arms, 1)
 
     def pull(self, arm: str) -> float:
         """Run a command once; a time-out counts as worse than any run that ended."""
         try:
-            value = self.source(arm)
+            value = self._measured(arm, str(self.counts[arm]))
         except TimeoutError:
             value = self.race.study.problem.censored
         self.counts[arm] += 1

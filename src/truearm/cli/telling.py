@@ -11,12 +11,15 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+import click
+
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
 from truearm.claims.wording import amount, count, name_of, number
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
+from truearm.cli.live import duration
 from truearm.cli.gates import about_baseline, meaningless, worse_than
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
@@ -27,7 +30,6 @@ from truearm.world.commands import needs_shell
 from truearm.world.machine import machine
 
 _QUICK = 0.005  # seconds: below it hyperfine too advises against a shell
-_FORMATS = ("json", "csv", "markdown", "html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,11 @@ class Outcome:
     """Seconds after which the race ended, if nobody had said how long it may take."""
     shell_cost: float | None = None
     """Seconds that the shell of the commands takes of each reading."""
+    turns: tuple[int, float] = (0, 0.0)
+    """How often a setup ran because its turn came, and how many seconds that took."""
+    verbose: bool = False
+    failure: click.ClickException | None = None
+    """What ended the race before its time; what was measured until then is kept."""
 
     @property
     def ratios(self) -> tuple[Ratio, ...]:
@@ -75,11 +82,13 @@ def write_files(outcome: Outcome, asked: Asked) -> Exports:
     """Write every file that was asked for; one that cannot be written keeps none of the others back."""
     exports = Exports()
     makers = {"json": _json, "csv": _csv, "markdown": summarize, "html": _html}
-    for name in _FORMATS:
-        path = getattr(asked, f"export_{name}")
-        if path is not None:
+    for name, path in asked.exports.items():
+        words = makers[name](outcome).rstrip("\n")
+        if path == "-":
+            click.echo(words)
+        else:
             with exports.writing(path):
-                write(path, makers[name](outcome).rstrip("\n") + "\n")
+                write(path, f"{words}\n")
     if asked.github_summary:
         path = os.environ["GITHUB_STEP_SUMMARY"]
         with exports.writing(path):
@@ -191,6 +200,13 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     if outcome.patience is not None and outcome.result.status is Status.EXHAUSTED:
         yield f"Stopped after {number(outcome.patience / 60)} minutes; --max-time allows more."
     yield from _about_shell(outcome)
+    if outcome.turns[0]:
+        times, took = outcome.turns
+        yield (
+            f"--setup differs by command, so each ran again whenever its turn came: {count(times)} times, "
+            f"{duration(took)} in all, not measured. Revisions are built once with --rev; what has a place of its "
+            "own may be made before the race."
+        )
     for arm in setting.arms:
         yield from _lost(arm, [run for run in outcome.runs if run.arm == arm])
     inside = " inside each round" if outcome.result.problem.rounds else ""

@@ -1,0 +1,244 @@
+"""What people who come from hyperfine type: each option does what they expect, or says why not. Real commands."""
+
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from truearm.cli import main
+
+NUMBERS = ("--metric", "stdout", "--goal", "max")
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def words(self):
+        return " ".join(self.out.split())
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def race(capfd, tmp_path, monkeypatch):
+    """Run `truearm race` in an empty folder, in this process: the commands are processes, and starts are quick."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        with pytest.raises(SystemExit) as ended:
+            main(["race", *words])
+        assert "Traceback" not in (told := Ended(ended.value.code or 0, *capfd.readouterr())).err
+        return told
+
+    return run
+
+
+def log_of(name="log"):
+    return Path(name).read_text().splitlines()
+
+
+def names(found):
+    return [command["name"] for command in found.json["commands"]]
+
+
+def test_values_reach_a_command_as_typed(race):
+    found = race(*NUMBERS, "-r1", "--json", "-L", "cmd", "echo 1,printf '%s' 2,expr 1 + 2", "{cmd}")
+    assert list(found.json["readings"].values()) == [[1.0], [2.0], [3.0]]
+
+
+def test_a_value_with_shell_syntax_gives_all_commands_a_shell(race):
+    found = race(*NUMBERS, "-r1", "--json", "-L", "cmd", "echo 1,echo 9 | tail -c2", "{cmd}")
+    assert list(found.json["readings"].values()) == [[1.0], [9.0]]
+    assert {command["shell"] for command in found.json["commands"]} == {"/bin/sh"}
+
+
+def test_combinations_come_in_the_order_of_hyperfine(race):
+    found = race("-r1", "--json", "-L", "a", "1,2", "-L", "b", "x,y", "echo {a} {b}", "printf {a}{b}")
+    assert names(found) == [
+        *("echo 1 x", "printf 1x", "echo 2 x", "printf 2x"),
+        *("echo 1 y", "printf 1y", "echo 2 y", "printf 2y"),
+    ]
+
+
+def test_a_name_for_each_combination(race):
+    found = race("-r1", "--json", "-L", "a", "1,2", "-n", "one", "-n", "two", "echo {a}")
+    assert names(found) == ["one", "two"]
+    assert [command["command"] for command in found.json["commands"]] == ["echo 1", "echo 2"]
+
+
+def test_a_number_of_names_that_fits_nothing_is_refused(race):
+    found = race("-L", "a", "1,2,3", "-n", "one", "-n", "two", "echo {a}")
+    assert found.code == 2
+    assert "2 names were given for 3 commands" in found.err
+
+
+@pytest.mark.parametrize("again", [("-L", "a", "3"), ("-P", "a", "1", "2")])
+def test_a_parameter_given_twice_is_refused(race, again):
+    found = race("-L", "a", "1,2", *again, "echo {a}")
+    assert found.code == 2
+    assert "parameter 'a' is given twice" in found.err
+
+
+def test_the_reference_is_one_command_whatever_the_parameters(race):
+    words = ("--reference", "echo 0", "--reference-name", "nothing", "-L", "v", "1,2", "echo {v}")
+    found = race(*NUMBERS, "-r2", "--json", *words)
+    assert names(found) == ["nothing", "echo 1", "echo 2"]
+
+
+def test_a_reference_with_a_parameter_in_it_is_refused(race):
+    found = race("--reference", "echo {v}", "-L", "v", "1,2", "true {v}")
+    assert found.code == 2
+    assert "--reference" in found.err
+    assert "{v}" in found.err
+
+
+def test_the_name_of_a_reference_needs_one(race):
+    assert "--reference" in race("--reference-name", "x", "true", "echo").err
+
+
+def test_the_default_shell(race):
+    found = race("-r1", "--json", "--shell", "default", "true", "echo")
+    assert {command["shell"] for command in found.json["commands"]} == {"/bin/sh"}
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "markdown", "html"])
+def test_an_export_to_standard_output_is_alone_there(race, kind):
+    found = race(*NUMBERS, "-r1", f"--export-{kind}", "-", "-n", "a", "echo 1", "-n", "b", "echo 2")
+    begins = {"json": "{", "csv": "command,mean", "markdown": "Not decided yet", "html": "<!doctype html>"}
+    assert found.out.lower().startswith(begins[kind].lower())
+    assert "Not decided yet" in found.err  # what is for people
+    assert not Path("-").exists()
+
+
+def test_two_exports_do_not_fit_into_standard_output(race):
+    found = race("true", "echo", "--export-json", "-", "--export-csv", "-")
+    assert found.code == 2
+    assert "--export-json and --export-csv" in found.err
+    assert "--json and --export-csv" in race("true", "echo", "--json", "--export-csv", "-").err
+
+
+def test_each_command_has_an_output_of_its_own(race):
+    race("-r1", "--output", "a.txt", "--output", "b.txt", "echo 1", "echo 2")
+    assert (log_of("a.txt"), log_of("b.txt")) == (["1"], ["2"])
+
+
+def test_a_number_of_outputs_that_fits_nothing_is_refused(race):
+    found = race("--output", "a.txt", "--output", "b.txt", "echo 1", "echo 2", "echo 3")
+    assert found.code == 2
+    assert "--output must be given once or for each of 3 commands" in found.err
+
+
+def test_show_output_shows_it(race):
+    found = race("-r1", "--show-output", "echo visible", "sh -c 'echo warned >&2'")
+    assert "visible" in found.out
+    assert "warned" in found.err
+    assert "--show-output" in race("--show-output", "--output", "null", "true", "echo").err
+
+
+def test_a_saved_race_keeps_the_outputs_of_its_commands(race):
+    race("-r1", "--save", "run.db", "--output", "a.txt", "--output", "b.txt", "echo 1", "echo 2")
+    Path("a.txt").unlink()
+    race("-M2", "--resume", "run.db")
+    assert log_of("a.txt") == ["1"]
+
+
+def test_named_exit_codes_are_no_failures(race):
+    found = race("-i=3,1", "-r3", "--json", "-n", "a", "false", "-n", "b", "sh -c 'exit 3'")
+    assert all(isinstance(x, float) and x > 0 for tape in found.json["readings"].values() for x in tape)
+    assert {code for result in found.json["results"] for code in result["exit_codes"]} == {1, 3}
+
+
+@pytest.mark.parametrize("given", ["-i=1", "--ignore-failure=1"])
+def test_other_exit_codes_still_stop(race, given):
+    found = race(given, "-r3", "true", "sh -c 'echo why >&2; exit 4'")
+    assert found.code == 2
+    assert "exit code 4" in found.err
+    assert "why" in found.err
+
+
+@pytest.mark.parametrize("given", ["-i", "--ignore-failure", "--ignore-failure=all-non-zero"])
+def test_without_a_code_all_failures_are_missing(race, given):
+    found = race(given, "-r2", "--json", "false", "true")
+    assert found.json["readings"]["false"] == ["nan", "nan"]
+
+
+@pytest.mark.parametrize("codes", ["x", "1,", "0", "256", "1;2"])
+def test_codes_that_are_none_are_refused(race, codes):
+    found = race(f"-i={codes}", "true", "false")
+    assert found.code == 2
+    assert "1 to 255" in found.err
+
+
+@pytest.mark.parametrize(
+    ("line", "says"), [("no-such-program-1 | cat; exit 127", "not found"), ("./plain;", "ermission denied")]
+)
+def test_a_command_that_was_not_found_or_not_run_stops_whatever_is_ignored(race, line, says):
+    Path("plain").write_text("")
+    found = race("-i", "-r3", "true", line)
+    assert found.code == 2
+    assert says in found.err
+    assert "-i=12" in found.err
+
+
+def test_unless_its_code_is_named(race):
+    assert race("-i=127", "-r2", "--json", "true", "sh -c 'exit 127'").code == 3
+
+
+def test_exports_are_kept_when_a_later_run_fails(race):
+    flaky = "sh -c 'echo >> n; test $(wc -l < n) -lt 4'"
+    found = race("-n", "flaky", flaky, "-n", "good", "true", "-m", "9", "--export-json", "out.json")
+    assert found.code == 2
+    assert "out.json" in found.err
+    document = json.loads(Path("out.json").read_text())
+    assert (document["status"], document["pulls"]["arms"]["flaky"] >= 3) == ("exhausted", True)
+
+
+def test_nothing_measured_leaves_an_export_alone(race):
+    Path("out.json").write_text("before")
+    assert race("false", "true", "--seed", "1", "-w1", "--export-json", "out.json").code == 2
+    assert Path("out.json").read_text() == "before"
+
+
+def test_every_run_knows_its_number(race):
+    hook = "echo p $TRUEARM_ITERATION >> log"
+    race("-w1", "-r2", "-p", hook, "-n", "a", "echo a $TRUEARM_ITERATION >> log", "-n", "b", "true")
+    assert [line for line in log_of() if line[0] == "a"] == ["a warmup-0", "a 0", "a 1"]
+    assert sorted(line for line in log_of() if line[0] == "p") == sorted(
+        ["p warmup-0", "p 0", "p 1"] * 2  # before the runs of either command
+    )
+
+
+def test_a_setup_that_differs_by_command_is_run_in_its_turn(race):
+    """What `git checkout {rev} && make` leaves in a shared place is there when its own command runs."""
+    words = ("-L", "rev", "1,2,3", "-s", "echo {rev} > which", "-c", "echo {rev} >> cleaned")
+    found = race(*NUMBERS, "-r3", "--json", *words, "-n", "v{rev}", "cat which")
+    assert found.json["readings"] == {"v1": [1.0] * 3, "v2": [2.0] * 3, "v3": [3.0] * 3}
+    cleaned = log_of("cleaned")
+    assert set(cleaned) == {"1", "2", "3"}
+    assert all(one != other for one, other in zip(cleaned, cleaned[1:], strict=False))
+
+
+def test_setups_in_turn_are_told(race):
+    found = race("-r2", "-L", "rev", "1,2", "-s", "echo {rev} > which", "-n", "v{rev}", "cat which")
+    assert "--setup differs by command, so each ran again whenever its turn came" in found.words
+    assert "--rev" in found.words
+
+
+def test_one_setup_for_all_is_run_once(race):
+    race("-r3", "-s", "echo setup >> log", "-c", "echo cleanup >> log", "true", "echo")
+    assert log_of() == ["setup", "cleanup"]
+
+
+def test_mean_and_range_are_shown_with_v(race):
+    words = (*NUMBERS, "-r3", "-n", "a", "echo 1", "-n", "b", "echo 2")
+    assert "mean" not in race(*words).out
+    found = race("-v", *words)
+    assert re.search(r"^command +mean +deviation +least +most +user \[\w+\] +system \[\w+\]$", found.out, re.MULTILINE)
+    assert re.search(r"^a +1 +0 +1 +1 ", found.out, re.MULTILINE)
