@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
+from truearm.evidence import Judge
 from truearm.evidence.shifts import worsened
 from truearm.evidence.wins import (
     PRIOR,
@@ -21,7 +22,7 @@ from truearm.evidence.wins import (
     score,
     win_level,
 )
-from truearm.problem import Adversary, Tolerance
+from truearm.problem import Adversary, Problem, Tolerance
 
 VECTORS = {
     vector["id"]: vector
@@ -140,3 +141,19 @@ def test_the_leader_beats_every_other_even_if_another_wins_more_in_all():
     weak = taped([1.5, 1.5, -1.0, -1.0, -1.0])
     assert leading([wide, narrow, weak], [0, 1, 2]) == 1
     assert leading([taped([]), taped([])], [0, 1]) is None
+
+
+@pytest.mark.parametrize("arms", [2, 3, 5])
+@pytest.mark.parametrize("design", ["sequential", "fixed"])
+def test_whom_the_leader_rejects_is_behind_by_the_same_evidence(arms, design):
+    """Also where rounds suffice to decide, and not yet for an interval of every pair at once."""
+    problem = Problem(arms=tuple("ABCDE"[:arms]), goal="min", rounds=True)
+    for rounds in range(4, 40):
+        tapes = [-1.0 - 0.001 * (i > 0) * np.arange(1, rounds + 1) for i in range(arms)]
+        tapes[1] = np.concatenate([tapes[1][:-1], [-0.5]])  # one round lost
+        judge = Judge.of(problem, [Taped.in_rounds(tape) for tape in tapes], design=design)
+        for rival in range(1, arms):
+            rejected = judge.against(rival).log_value >= judge.log_threshold
+            assert (judge.lead(rival).at_least is not None) == rejected
+            assert not rejected or judge.lead(rival).at_least > 1
+    assert rejected

@@ -17,6 +17,7 @@ from truearm.problem import Adversary, Contamination, Handicap, Interval, Proble
 
 _LISTED = 5  # arms named one by one in a sentence; more are counted
 _COMPARED = 3  # rivals whose distance is told in the headline, the nearest
+_SHOWN = 1 + 1e-6  # factors nearer to 1 than this are 1 to a person
 _TOLD = 2  # alarms told in the paragraph; the others are in `result.alarms`
 
 
@@ -484,26 +485,38 @@ def lead(one: Lead, goal: str, voice: Voice = PLAIN, *, points: bool = False) ->
 
 
 def factor(x: float, rounding: str = ROUND_HALF_EVEN) -> str:
-    """Return how many times, in three digits.
+    """Return how many times, in three digits, or as many as tell it from 1.
 
     Examples
     --------
-    >>> factor(1.4142), factor(1.06999, ROUND_FLOOR), factor(250.0)
-    ('1.41x', '1.06x', '250x')
+    >>> factor(1.4142), factor(1.06999, ROUND_FLOOR), factor(250.0), factor(1.00042)
+    ('1.41x', '1.06x', '250x', '1.0004x')
     """
-    return f"{number(x, 0.01 if x < 10 else x / 100, rounding)}x"
+    return f"{number(x, factor_step(x), rounding)}x"
+
+
+def factor_step(x: float) -> float:
+    """Return the last digit of a factor that is worth showing.
+
+    Examples
+    --------
+    >>> factor_step(1.41), factor_step(250.0), factor_step(1.00042)
+    (0.01, 2.5, 0.0001)
+    """
+    if abs(x - 1) <= _SHOWN - 1:
+        return 0.01
+    return x / 100 if x >= 10 else min(0.01, 10.0 ** math.floor(math.log10(abs(x - 1))))
 
 
 def least_factor(x: float) -> str:
-    """Return a certain factor in brackets, nothing where it does not exceed 1 in the digits shown.
+    """Return a certain factor in brackets, in as many digits as tell it from 1; nothing where it is no more.
 
     Examples
     --------
-    >>> least_factor(1.0666), least_factor(1.004)
-    (' (at least 1.06x)', '')
+    >>> least_factor(1.0666), least_factor(1.00042), least_factor(1.0)
+    (' (at least 1.06x)', ' (at least 1.0004x)', '')
     """
-    told = factor(x, ROUND_FLOOR)
-    return "" if told == "1x" else f" (at least {told})"
+    return f" (at least {factor(x, ROUND_FLOOR)})" if x > _SHOWN else ""
 
 
 def _certified(result: Result, voice: Voice) -> list[str]:
@@ -946,7 +959,8 @@ _STATEMENTS = {
     "quantiles together, all intervals of MADs together, and the quality curve of the best arm",
     "share": "the decision, the margins over the other arms, the certified tolerance, and all intervals of shares "
     "together",
-    "wins": "the decision, the certified tolerance, and all intervals of how far arms are apart together",
+    "wins": "the decision with the margins over the other arms, the certified tolerance, and all intervals of how "
+    "far arms are apart together",
 }
 
 

@@ -272,16 +272,22 @@ class WinsJudge(Judge):
         return at_least(apart, rounds, self._level(), share)
 
     def lead(self, rival: int) -> Margin:
-        """Return how much better the leader is than another arm in the middle round: a ratio where it can be."""
-        found = self.apart(self.leader, rival)
-        certain = self.problem.contamination is not None and found.low > (found.scale == "ratio")
-        return Margin(found.scale, found.observed, found.low if certain else None)
+        """Return how much better the leader is than another arm in the middle round: a ratio where it can be.
+
+        The limit is of the evidence that decides: where the leader rejected the arm itself, it is above nothing.
+        """
+        relative = self._relative(self.leader, rival)
+        observed = self._middle(self.leader, rival, relative=relative)
+        limit = self.lead_at_least(self.leader, rival, math.exp(-self.log_threshold), relative=relative)
+        certain = self.problem.contamination is not None and limit > 0
+        with np.errstate(over="ignore"):
+            if relative:
+                observed, limit = float(np.exp(observed)), float(np.exp(limit))
+        return Margin("ratio" if relative else "difference", observed, limit if certain else None)
 
     def apart(self, one: int, other: int) -> Apart:
         """Return how far one arm is ahead of another in the middle round; limits hold for all pairs at once."""
-        relative = all(
-            np.count_nonzero(self._as_measured(i) <= 0) <= 0.1 * self.samples[i].size for i in (one, other)
-        )
+        relative = self._relative(one, other)
         share = self.problem.delta / self._pairs
         low = self.lead_at_least(one, other, share, relative=relative)
         high = -self.lead_at_least(other, one, share, relative=relative)
@@ -290,6 +296,12 @@ class WinsJudge(Judge):
             return Apart("difference", middle, low, high)
         with np.errstate(over="ignore"):
             return Apart("ratio", *(float(np.exp(x)) for x in (middle, low, high)))
+
+    def _relative(self, one: int, other: int) -> bool:
+        """Tell whether nearly all readings of two arms are positive, so that a ratio means something."""
+        return all(
+            np.count_nonzero(self._as_measured(i) <= 0) <= 0.1 * self.samples[i].size for i in (one, other)
+        )
 
     def _as_measured(self, arm: int) -> Floats:
         return self.problem.sign * self.samples[arm].values
