@@ -240,5 +240,29 @@ def test_mean_and_range_are_shown_with_v(race):
     words = (*NUMBERS, "-r3", "-n", "a", "echo 1", "-n", "b", "echo 2")
     assert "mean" not in race(*words).out
     found = race("-v", *words)
-    assert re.search(r"^command +mean +deviation +least +most +user \[\w+\] +system \[\w+\]$", found.out, re.MULTILINE)
-    assert re.search(r"^a +1 +0 +1 +1 ", found.out, re.MULTILINE)
+    heading = r"^command +mean +deviation +MAD +least +most +user \[ms\] +system \[ms\]$"
+    assert re.search(heading, found.out, re.MULTILINE)
+    assert re.search(r"^a +1 +0 +0 +1 +1 ", found.out, re.MULTILINE)
+    assert "- A round measures all arms that are left once each, side by side" in found.words
+
+
+def test_commands_that_always_measure_the_same_tie(race):
+    found = race(*NUMBERS, "-n", "a", "echo 1", "-n", "b", "echo 1", "-n", "c", "echo 0")
+    assert found.code == 3
+    assert found.words.startswith("a and b tie: they measured the same in each of ")
+    assert "; c is not ruled out yet. More runs would not help" in found.words
+    assert len(re.findall(r"^[ab] .* tied$", found.out, re.MULTILINE)) == 2
+
+
+def test_nothing_shown_of_a_command_that_is_excluded_includes_equality(race):
+    """Three commands, just enough rounds: an interval that holds for all pairs at once still includes 1."""
+    found = race(*NUMBERS, "-n", "a", "echo 2", "-n", "b", "echo 1", "-n", "c", "echo 1.99")
+    assert found.code == 0
+    assert re.search(r"^c .* 0\.995 \((at most|[\d.]+ to) 0\.995\) +excluded$", found.out, re.MULTILINE)
+    assert re.search(r"^b .* 0\.5 \((at most|[\d.]+ to) 0\.5\) +excluded$", found.out, re.MULTILINE)
+
+
+def test_a_ratio_to_a_reference_that_is_beaten_says_so_too(race):
+    words = ("--metric", "stdout", "--goal", "min", "--reference", "echo 2", "--reference-name", "old")
+    found = race(*words, "-n", "new", "echo 1.5", "-n", "odd", "echo 3")
+    assert re.search(r"^new .* 0\.75 \((at most|[\d.]+ to) 0\.75\) +best$", found.out, re.MULTILINE)

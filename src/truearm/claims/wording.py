@@ -267,8 +267,21 @@ def summary(result: Result, *, alarms: bool = True, voice: Voice = PLAIN) -> str
     at most 10%, whatever its true value. These readings support it for up to 43.4% bad readings. 2,000 pulls of 2
     arms.
     """
+    return " ".join(sentences(result, alarms=alarms, voice=voice))
+
+
+def sentences(result: Result, *, alarms: bool = True, voice: Voice = PLAIN) -> list[str]:
+    """Return the same piece by piece, the answer first.
+
+    Examples
+    --------
+    >>> from truearm.claims.certificate import Verdict
+    >>> from truearm.claims.certify import certify
+    >>> sentences(certify(Problem(arms=("A",)), {}, Verdict(status=Status.EXHAUSTED, candidates=("A",))))
+    ['A is the only arm; it has no readings yet.', '0 pulls of 1 arm.']
+    """
     told = [*_answer(result, voice), _effort(result, voice), *(_alarmed(result) if alarms else ())]
-    return " ".join(sentence for sentence in told if sentence)
+    return [sentence for sentence in told if sentence]
 
 
 def _answer(result: Result, voice: Voice) -> list[str]:
@@ -287,6 +300,8 @@ def _answer(result: Result, voice: Voice) -> list[str]:
 
 
 def _decided(result: Result, voice: Voice) -> list[str]:
+    if result.best is None and result.ties:
+        return _all_the_same(result, voice)
     said = {
         Status.CERTIFIED: _certified,
         Status.TOLERABLE: _tolerable,
@@ -542,6 +557,28 @@ def _up_to(result: Result, declared: Contamination, voice: Voice) -> str:
     return f"These {what} support it for up to {percent(min(point, 0.5), ROUND_FLOOR)} bad {what}."
 
 
+def breakdowns(result: Result) -> str:
+    """Return up to which share of bad readings the leader is certified, by what whoever makes them may know.
+
+    Examples
+    --------
+    >>> from truearm.claims.certificate import Verdict
+    >>> from truearm.claims.certify import certify
+    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
+    >>> breakdowns(certify(Problem(arms=("A", "B")), {"A": range(60, 160), "B": range(100)}, verdict))
+    'These readings put A first for up to 40.5% bad readings (36.1% if an adversary sees the true readings; 18% if
+    it also picks which to spoil).'
+    """
+    found = [0.0 if point is None else point for point in result.breakdown]
+    if not found[0] or result.leader is None:
+        return ""
+    first, second, third = (percent(min(point, 0.5), ROUND_FLOOR) for point in found)
+    return (
+        f"These readings put {name_of(result.leader)} first for up to {first} bad readings ({second} if an adversary "
+        f"sees the true readings; {third} if it also picks which to spoil)."
+    )
+
+
 def _points(share: float, rounding: str = ROUND_HALF_EVEN, digits: int = 2) -> str:
     """Return a difference of two shares in points of a hundred."""
     text = percent(share, rounding, digits).removesuffix("%")
@@ -637,6 +674,22 @@ def _indistinguishable(result: Result, voice: Voice) -> list[str]:
         f"More {voice.reading}s would not help ({_sure(problem)} sure, if they keep behaving the same).",
         _best_looking(result),
         _decided_at(result, declared, voice),
+    ]
+
+
+def _all_the_same(result: Result, voice: Voice) -> list[str]:
+    """Return that arms measured the same in every round, which is a tie in words, and decides nothing."""
+    rounds, out = max(result.pulls[arm] for arm in result.ties), len(result.problem.arms) - len(result.candidates)
+    every = f"each of {count(rounds)} rounds" if rounds > 1 else "the only round"
+    ruled_out = f"; {count(out)} other{'s' * (out > 1)} ruled out" if out else ""
+    left = [arm for arm in result.candidates if arm not in result.ties]
+    ruled_out += f"; {names(left)} {'is' if len(left) == 1 else 'are'} not ruled out yet" if left else ""
+    futile = result.status is Status.INDISTINGUISHABLE
+    return [
+        f"{names(result.ties)} tie: they measured the same in {every}{ruled_out}.",
+        f"More {voice.reading}s would not help ({_sure(result.problem)} sure, if they keep behaving the same)."
+        if futile
+        else "",
     ]
 
 

@@ -208,7 +208,8 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
             race = racing.begun(asked, stack)
         outcome = racing.outcome(race, asked)
     if outcome.failure is None:
-        click.echo(told(outcome, as_json=asked.as_json), err="-" in asked.exports.values())
+        aside = "-" in asked.exports.values()  # a document has standard output for itself
+        click.echo(told(outcome, as_json=asked.as_json, err=aside), err=aside)
     exports = write_files(outcome, asked)
     if outcome.failure is not None:
         raise outcome.failure

@@ -2,13 +2,10 @@
 
 import math
 import os
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import click
@@ -16,11 +13,12 @@ import click
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
-from truearm.claims.wording import amount, count, name_of, number
+from truearm.claims.wording import amount, breakdowns, count, name_of, number
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
-from truearm.cli.live import duration
 from truearm.cli.gates import about_baseline, meaningless, worse_than
+from truearm.cli.live import duration
+from truearm.cli.screen import Screen
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
@@ -96,21 +94,31 @@ def write_files(outcome: Outcome, asked: Asked) -> Exports:
     return exports
 
 
-def told(outcome: Outcome, *, as_json: bool) -> str:
-    """Return what goes to standard output."""
+def told(outcome: Outcome, *, as_json: bool, err: bool = False) -> str:
+    """Return what goes to standard output, or to standard error because a document goes there."""
     if as_json:
         return _json(outcome)
     unit, shown = _shown(outcome)
-    columns = shutil.get_terminal_size((100, 24)).columns
-    width = min(100, columns)
+    screen = Screen.here(err=err)
+    failed = {"fg": "red", "bold": True} if outcome.worse else {}
     parts = [
-        fill(text.paragraph(shown, unit, outcome.setting.metric), width),
-        text.table(_rows(outcome, shown, unit), columns if sys.stdout.isatty() else None),
+        screen.answer(text.answer(shown, unit, outcome.setting.metric), shown),
+        screen.table(_rows(outcome, shown, unit), shown, outcome.ratios),
         text.table(rows) if (rows := text.control_rows(shown)) else "",
-        "\n".join(fill(line, width) for line in _gates(outcome)),
-        "" if outcome.quiet else fill(" ".join(_notes(outcome)), width),
+        "\n".join(screen.filled(line, **failed) for line in _gates(outcome)),
+        *(_details(outcome, shown, unit, screen) if outcome.verbose else ()),
+        "" if outcome.quiet else screen.filled(" ".join(_notes(outcome)), dim=True),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _details(outcome: Outcome, shown: Result, unit: text.Unit, screen: Screen) -> Iterator[str]:
+    """Give what hyperfine shows of each command, and what the answer rests on."""
+    times = hyperfine_results(outcome.setting.commands, outcome.runs)
+    yield text.table(text.statistics_rows(outcome.result, outcome.tapes, unit, times))
+    if bears := breakdowns(shown):
+        yield screen.filled(bears)
+    yield "\n".join(screen.filled(f"- {line}") for line in shown.assumptions)
 
 
 def summarize(outcome: Outcome) -> str:

@@ -115,6 +115,19 @@ class WinsJudge(Judge):
         sample: Sample = self.samples[arm]
         return deviation(sample.values) if sample.n else math.nan, 0.0, math.inf
 
+    def same(self, among: Sequence[int]) -> bool:
+        """Tell whether arms read the same in every round.
+
+        Examples
+        --------
+        >>> arms = [Taped.in_rounds([1.0, 2.0]), Taped.in_rounds([1.0, 2.0]), Taped.in_rounds([1.0, 3.0])]
+        >>> judge = Judge.of(Problem(arms=("A", "B", "C"), rounds=True), arms)
+        >>> judge.same([0, 1]), judge.same([0, 2])
+        (True, False)
+        """
+        first, *others = (self.samples[i].tape for i in among)
+        return first.size > 0 and bool(others) and all(np.array_equal(first, tape) for tape in others)
+
     def met(self, one: int, other: int, lift: Lift | None = None) -> Score:
         """Return how one arm did against another, side by side."""
         return score(self.samples[one], self.samples[other], lift)
