@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from truearm.cli import main
+from truearm.verification import verify
 
 NUMBERS = ("--metric", "stdout", "--goal", "max")
 
@@ -266,3 +267,95 @@ def test_a_ratio_to_a_reference_that_is_beaten_says_so_too(race):
     words = ("--metric", "stdout", "--goal", "min", "--reference", "echo 2", "--reference-name", "old")
     found = race(*words, "-n", "new", "echo 1.5", "-n", "odd", "echo 3")
     assert re.search(r"^new .* 0\.75 \((at most|[\d.]+ to) 0\.75\) +best$", found.out, re.MULTILINE)
+
+
+# One command alone. What it prints depends on the number of the run alone, and looks random.
+NOISE = "sh -c 'echo $TRUEARM_ITERATION | cksum | cut -c1-3'"
+ALONE = ("--metric", "stdout", "--goal", "min", "-n", "noise", NOISE)
+
+
+def test_one_command_alone_has_a_median_an_interval_and_a_spread(race):
+    found = race("-r", "60", *ALONE)
+    assert found.code == 0
+    assert re.match(
+        r"noise: observed median \d+, true median between \d+ and \d+\. 95% sure, as long as each run "
+        "is bad with a chance of at most 5%, whatever its true value; the number of runs was fixed in "
+        r"advance\. The median absolute deviation is [\d.]+, the true one between \d+ and \d+\. 60 runs\.",
+        found.words,
+    )
+    assert "standing" not in found.out
+    assert "seed" not in found.out
+
+
+def test_the_interval_of_one_command_is_the_one_for_how_it_stopped(race):
+    """Of a number fixed in advance the interval is narrower, and only then is it right."""
+    fixed = race("-r", "60", "--json", *ALONE)
+    stopped = race("-m", "60", "-M", "60", "--json", *ALONE)
+    assert fixed.json["readings"] == stopped.json["readings"]
+    assert (fixed.json["design"], stopped.json["design"]) == ("fixed", "sequential")
+    (narrow,), (wide,) = fixed.json["arms"], stopped.json["arms"]
+    assert wide["low"] <= narrow["low"] <= narrow["high"] <= wide["high"]
+    assert wide["high"] - wide["low"] > narrow["high"] - narrow["low"]
+    assert verify(fixed.json)
+    assert verify(stopped.json)
+
+
+def test_one_command_ends_by_itself_once_its_interval_has_two_ends(race, monkeypatch):
+    monkeypatch.setattr("truearm.cli.racing.BRIEF", 0.0)
+    found = race("--json", *ALONE)
+    (arm,) = found.json["arms"]
+    assert (found.code, found.json["design"]) == (0, "sequential")
+    assert None not in (arm["low"], arm["high"])
+    assert arm["n"] < 100
+
+
+def test_a_tolerance_says_how_well_one_command_is_to_be_known(race):
+    found = race("--tolerance", "60%", "--json", *ALONE)
+    (arm,) = found.json["arms"]
+    assert found.code == 0
+    assert max(arm["high"] - arm["observed"], arm["observed"] - arm["low"]) <= 0.6 * arm["observed"]
+    assert race("--tolerance", "1", "-M", "40", *ALONE).code == 3
+
+
+def test_outliers_of_one_command_are_noted(race):
+    line = "sh -c 'test $TRUEARM_ITERATION = 0 && echo 9999 || echo 1.$TRUEARM_ITERATION'"
+    found = race("--metric", "stdout", "--goal", "min", "-r", "20", line)
+    assert (
+        "1 run of 20 lies more than ten robust standard deviations from the median, the farthest 9,999"
+        in found.words
+    )
+    assert "The first run is one of them: -w 1 leaves it out." in found.words
+
+
+def test_one_command_that_drifts_is_doubtful_after_all_its_runs(race):
+    found = race("--metric", "stdout", "--goal", "min", "-r", "120", "-n", "x", "sh -c 'echo $TRUEARM_ITERATION'")
+    assert found.code == 4
+    assert found.words.startswith("x: observed median 60. Doubtful, so nothing is certified of the true one.")
+    assert "120 runs." in found.words
+
+
+def test_one_command_is_saved_and_found_again(race):
+    race("-r", "20", "--save", "run.db", *ALONE)
+    again = race("--resume", "run.db", "--json")
+    assert (again.json["design"], again.json["pulls"]["total"]) == ("fixed", 20)
+
+
+def test_what_is_still_needed_is_told_of_a_race_that_ended_early(race):
+    found = race(
+        "--metric",
+        "stdout",
+        "--goal",
+        "min",
+        "-r",
+        "40",
+        "-n",
+        "a",
+        NOISE,
+        "-n",
+        "b",
+        NOISE.replace("echo ", "echo b"),
+    )
+    assert re.search(r"a and b are nearly equal|b and a are nearly equal", found.words)
+    assert re.search(
+        r"About [\d,]+ more runs would tell whether they can be told apart \(an estimate\)\.", found.words
+    )

@@ -287,10 +287,10 @@ def sentences(result: Result, *, alarms: bool = True, voice: Voice = PLAIN) -> l
 def _answer(result: Result, voice: Voice) -> list[str]:
     if not result.total:
         return _no_readings(result)
+    if len(result.problem.arms) == 1:
+        return _only_arm(result, voice)
     if result.status is Status.DOUBTFUL:
         return _doubtful(result)
-    if len(result.problem.arms) == 1:
-        return _only_arm(result)
     if result.control is not None:
         from truearm.claims import answers  # a friend: it says the rest in the words that are here
 
@@ -337,7 +337,7 @@ def _effort(result: Result, voice: Voice) -> str:
     if result.problem.target == "wins" and result.total:
         rounds = max(result.pulls.values())
         return f"{count(rounds)} round{'s' * (rounds > 1)} of {count(arms)} arm{'s' * (arms > 1)}, {total}."
-    return f"{total} of {count(arms)} arm{'s' * (arms > 1)}{each}."
+    return f"{total} of {count(arms)} arm{'s' * (arms > 1)}{each}." if arms > 1 or voice == PLAIN else f"{total}."
 
 
 def _alarmed(result: Result) -> list[str]:
@@ -357,12 +357,27 @@ def _doubtful(result: Result) -> list[str]:
     ]
 
 
-def _only_arm(result: Result) -> list[str]:
+def _only_arm(result: Result, voice: Voice) -> list[str]:
     arm, problem = result.arms[0], result.problem
-    name = target_name(problem)
-    bound = arm.low <= arm.high and arm.high - arm.low < math.inf
-    sure = f" ({_sure(problem)} sure)" if bound else ""
-    return [f"{name_of(arm.name)} is the only arm: its observed {name} is {_standing(result, arm)}{sure}."]
+    name, what = target_name(problem), f"{voice.reading}s"
+    alone = " is the only arm: its observed" if voice == PLAIN else ": observed"
+    head = f"{name_of(arm.name)}{alone} {name} {'is ' * (voice == PLAIN)}{_standing(result, arm)}"
+    if result.status is Status.DOUBTFUL:
+        return [
+            f"{head}. Doubtful, so nothing is certified of the true one.",
+            *(alarm(doubt, problem) for doubt in result.doubts[:_TOLD]),
+        ]
+    if not (arm.low <= arm.high and (math.isfinite(arm.low) or math.isfinite(arm.high))):
+        return [f"{head}; {count(arm.n)} {what if arm.n != 1 else voice.reading} do not bound the true one."]
+    declared = problem.contamination or Contamination(0.0)
+    how = f"the number of {what} was fixed in advance" if result.design == "fixed" else "whenever one stops"
+    spread = (
+        f"The median absolute deviation is {number(arm.mad)}, the true one "
+        f"between {' and '.join(interval_ends(arm.mad_low, arm.mad_high))}."
+        if math.isfinite(arm.mad_high)
+        else ""
+    )
+    return [f"{head}.", f"{_sure(problem)} sure, {bad(declared, voice.reading)}; {how}.", spread]
 
 
 def _sure(problem: Problem) -> str:
@@ -755,6 +770,7 @@ def _may_be(result: Result, voice: Voice) -> str:
     return f"be {voice.best}" if voice.best else f"have the {_goal(result)}"
 
 
+_ALONE = "Keep conditions the same, or measure it side by side with what it is to be compared with."
 _REMEDIES = {
     False: "Measure the arms side by side (`truearm race`, or rounds=True), keep conditions "
     "the same, or give one reading per independent unit.",
@@ -780,7 +796,8 @@ def alarm(one: Alarm, problem: Problem) -> str:
         "lasts for several rounds. Leave more time between rounds, or start every arm anew in each."
         if problem.rounds
         else f"{f'The readings of {arm} depend' if one.arm else 'Readings depend'} on when they were "
-        f"taken: conditions drift, come and go, or readings repeat. {_REMEDIES[one.detail == SIDE_BY_SIDE]}",
+        "taken: conditions drift, come and go, or readings repeat. "
+        + (_REMEDIES[one.detail == SIDE_BY_SIDE] if len(problem.arms) > 1 else _ALONE),
         "missing": f"{some} are missing, more than chance explains when {declared}: "
         + (
             'find out why they fail, count them at their worst (missing="worst"), or raise eps.'

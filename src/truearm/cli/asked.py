@@ -191,11 +191,15 @@ class Asked:
         """How many runs of each command there may be."""
         return self.runs if self.runs is not None else self.max_runs
 
-    @property
-    def first(self) -> int:
+    def first(self, problem: Problem) -> int:
         """How many runs each command has before the first decision."""
-        start = 1 if self.rounds else START
+        start = 1 if problem.rounds else START
         return self.runs or self.min_runs or min(start, self.max_runs or start)
+
+    @property
+    def brief(self) -> bool:
+        """Whether nothing says how long one command is to be measured, so that a few seconds will do."""
+        return self.runs is None and self.max_time is None and not self.tolerance
 
 
 def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, Problem]:
@@ -203,6 +207,18 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
     gate, tolerance = asked.fail_if_worse_than, asked.tolerance
     goal = asked.goal if asked.goal or asked.share else "min"
     setting = _setting(asked, revisions)
+    comparing = [
+        option
+        for option, given in (
+            ("--control", asked.control),
+            ("--fail-unless-best", asked.fail_unless_best),
+            ("--fail-if-worse-than", gate),
+        )
+        if given is not None
+    ]
+    if len(setting.commands) == 1 and comparing:
+        msg = f"{comparing[0]} compares commands, and there is one; give another one, or values for a parameter (-L, -P)"
+        raise click.UsageError(msg)
     for name in (asked.control, asked.fail_unless_best, gate):
         in_race(name, setting)
     given = Handicap(gate, tolerance) if gate is not None and tolerance else None
@@ -214,7 +230,7 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
         contamination=asked.contamination,
         tolerance=tolerance if given is None else Tolerance(),
         quantile=0.5 if asked.quantile is None else asked.quantile,
-        rounds=asked.rounds,
+        rounds=asked.rounds and len(setting.commands) > 1,
         goal=goal_for(goal, asked.at_least, asked.at_most),
         at_least=asked.at_least,
         at_most=asked.at_most,
@@ -250,9 +266,7 @@ def _setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
             output="inherit" if asked.show_output else _kept((*asked.stdout, "null")[0], asked),
         ),
         warmup=asked.warmup,
-        hooks={
-            stage: hooks_for(commands, stage, texts, shell, typed) for stage, texts in given.items() if texts
-        },
+        hooks={stage: hooks_for(commands, stage, texts, shell, typed) for stage, texts in given.items() if texts},
     )
 
 
@@ -310,7 +324,9 @@ def _check_whole(asked: Asked) -> None:
     ):
         for variable, *_ in (*asked.parameter_scan, *asked.parameter_list):
             if any(f"{{{variable}}}" in line for line in lines):
-                remedy = "write a value" if option == "--reference" else f"give one {option} for each, its own first"
+                remedy = (
+                    "write a value" if option == "--reference" else f"give one {option} for each, its own first"
+                )
                 msg = f"{option} holds {{{variable}}}, but the reference is one command, whatever {variable} is; {remedy}"
                 raise click.UsageError(msg)
 

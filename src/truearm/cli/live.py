@@ -3,12 +3,13 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING
 from typing import TYPE_CHECKING
 
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
-from truearm.claims.wording import column_name, count, interval_ends, name_of
+from truearm.claims.wording import column_name, count, interval_ends, name_of, names, percent
 from truearm.cli.edge import undisturbed
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _PATIENCE = 0.2  # seconds between drawings: quick enough for an eye
+_EARLY = 20  # rounds: before that commands look equal that are not
+_NEAR = 0.5  # a limit beyond it is no word for "nearly"
 _OTHERS = 74  # columns that all but the names take
 _SHARE = 20  # a drawing may take one part in twenty of the time
 
@@ -92,7 +95,9 @@ class Board:
         name = column_name(problem)
         columns = (name,) if problem.rounds else (name, f"true {name}")  # rounds claim nothing of an arm by itself
         table = _table(arms, standing, unit, columns=columns, width=width, censored=self._censored)
-        return Group(table, Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
+        line = Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim")
+        near = nearly_equal(standing, max(arm.n for arm in arms))
+        return Group(table, line, *([Text(near, style="yellow")] if near else []))
 
     def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
         done = self.study.pulls - self._pulls
@@ -106,6 +111,25 @@ class Board:
         elif self.limit < math.inf:
             words.append(f"at most {duration(max(0.0, self.limit - elapsed))} left")
         return "; ".join([*words, "Ctrl-C to stop"])
+
+
+def nearly_equal(standing: Standing, rounds: int) -> str:
+    """Return an early word that commands are nearly equal, and what would settle it; nothing if they are not.
+
+    Examples
+    --------
+    >>> nearly_equal(Standing("A", ("A", "B"), {}, 3.0, close=("B",), within=0.0213), 100)
+    'A and B are nearly equal: A is within 2.2% of the best. --tolerance 2.2% would take it.'
+    """
+    if not standing.close or rounds < _EARLY or standing.leader is None:
+        return ""
+    head = f"{names([standing.leader, *standing.close])} are nearly equal"
+    if not 0 < standing.within < _NEAR:
+        return f"{head} so far."
+    within = percent(standing.within, ROUND_CEILING, 2)
+    return (
+        f"{head}: {name_of(standing.leader)} is within {within} of the best. --tolerance {within} would take it."
+    )
 
 
 def _table(

@@ -14,7 +14,16 @@ from truearm.world.processes import METRICS
 # What may be said anew when a saved race goes on; all else is fixed in the file.
 _AGAIN = {
     *("resume", "yes", "max_runs", "max_time", "fail_unless_best", "fail_if_worse_than", "strict", "as_json"),
-    *("quiet", "verbose", "time_unit", "export_json", "export_csv", "export_markdown", "export_html", "github_summary"),
+    *(
+        "quiet",
+        "verbose",
+        "time_unit",
+        "export_json",
+        "export_csv",
+        "export_markdown",
+        "export_html",
+        "github_summary",
+    ),
 }
 _NEW_FILE = options.NewFile(dir_okay=False)
 _EXPORT = options.NewFile(dir_okay=False, allow_dash=True)
@@ -157,16 +166,19 @@ def _named_codes(word: str) -> str:
 @click.option("-y", "--yes", is_flag=True, help="Run what FILE says, though somebody else wrote it.")
 @options.json_option
 @click.option("-q", "--quiet", is_flag=True, help="No live table, and no text but the result.")
-@click.option("-v", "--verbose", is_flag=True, help="Also mean, deviation and range, and what the answer rests on.")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Also mean, deviation and range, and what the answer rests on."
+)
 @click.option(
     "-u", "--time-unit", type=click.Choice(["microsecond", "millisecond", "second"]), help="Unit of times shown."
 )
 @click.option(
-    "--export-json", type=_EXPORT, metavar="FILE", help="Everything, with hyperfine's `results` in it; - is standard output."
+    "--export-json",
+    type=_EXPORT,
+    metavar="FILE",
+    help="Everything, with hyperfine's `results` in it; - is standard output.",
 )
-@click.option(
-    "--export-csv", type=_EXPORT, metavar="FILE", help="One row per command, hyperfine's columns first."
-)
+@click.option("--export-csv", type=_EXPORT, metavar="FILE", help="One row per command, hyperfine's columns first.")
 @click.option("--export-markdown", type=_EXPORT, metavar="FILE", help="The table in Markdown.")
 @click.option("--export-html", type=_EXPORT, metavar="FILE", help="A self-contained page.")
 @click.option("--github-summary", is_flag=True, help="Append the table to the summary of a GitHub job.")

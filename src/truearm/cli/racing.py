@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from truearm.claims.result import Result
+from truearm.claims.certificate import sample_of
+from truearm.claims.certify import describe
 from truearm.cli import gates, saved
 from truearm.cli.agreeing import agree
 from truearm.cli.asked import Asked, defined, in_race
@@ -23,6 +24,7 @@ from truearm.cli.telling import Outcome
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError
 from truearm.events import Noted
 from truearm.policies import Policy
+from truearm.policies.alone import Alone
 from truearm.policies.control import AgainstControl
 from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
@@ -35,6 +37,7 @@ from truearm.world.processes import Measurement, command_source, run_hook, shell
 from truearm.world.revisions import checked_out, removed
 from truearm.world.store import Store
 
+BRIEF = 3.0  # seconds, as hyperfine takes at least
 ITERATION = "TRUEARM_ITERATION"  # the variable that holds the number of a run of its command, from 0 on
 
 __all__ = ["ITERATION", "Race", "begun", "in_race", "outcome", "resumed"]
@@ -60,17 +63,20 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     setting, problem = defined(asked, revisions)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
     # in rounds or balanced, because the load of a machine changes while commands are being run
-    policy: Policy[Any] = TopTwo(first=asked.first, balanced=True)
-    if asked.rounds:
-        policy = Paired(first=asked.first)
+    first = asked.first(problem)
+    policy: Policy[Any] = TopTwo(first=first, balanced=True)
+    if problem.rounds:
+        policy = Paired(first=first)
+    elif len(problem.arms) == 1:
+        policy = Alone(first=first, runs=asked.runs)
     elif asked.control is not None:
-        policy = AgainstControl(asked.control, fdr=asked.fdr, first=asked.first, balanced=True)
+        policy = AgainstControl(asked.control, fdr=asked.fdr, first=first, balanced=True)
     study = Study.of(problem, policy=policy, seed=seed)
     store = None
     if asked.save:
         stack.enter_context(alone(asked.save, wait=False))
         store = stack.enter_context(saved.begun(asked.save, study, setting))
-    return Race(study=study, setting=setting, first=asked.first, store=store)
+    return Race(study=study, setting=setting, first=first, store=store)
 
 
 def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
@@ -81,7 +87,10 @@ def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
         msg = f"{path} holds a study without commands; go on with `truearm next` and `truearm tell`"
         raise InvalidArgument(msg)
     policy = found.study.policy
-    if not isinstance(policy, AgainstControl | Paired | TopTwo) or found.setting.arms != found.study.problem.arms:
+    if (
+        not isinstance(policy, AgainstControl | Alone | Paired | TopTwo)
+        or found.setting.arms != found.study.problem.arms
+    ):
         msg = f"{path} holds a race that truearm does not begin; see `truearm report {path}`"
         raise InvalidArgument(msg)
     return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store)
@@ -119,6 +128,7 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         patience=asked.limit if late and asked.max_time is None else None,
         shell_cost=shell_cost(setting.commands[0], setting.metric),
         turns=recorder.turns,
+        standing=race.study.standing,
         verbose=asked.verbose,
         failure=failure,
     )
@@ -135,7 +145,7 @@ def _measured(race: Race, asked: Asked, recorder: "_Recorder") -> click.ClickExc
                     study,
                     lambda arm: partial(recorder.pull, arm),
                     max_seconds=asked.limit,
-                    watch=partial(_watch, race, recorder.counts, asked.most, draw),
+                    watch=partial(_watch, race, recorder.counts, asked.most, _brief(race, asked), draw),
                 )
     except (ArmFailed, CommandFailed) as error:
         known = any(recorder.counts.values())
@@ -149,8 +159,23 @@ def _measured(race: Race, asked: Asked, recorder: "_Recorder") -> click.ClickExc
     return None
 
 
-def _watch(race: Race, counts: Counter[str], most: int | None, draw: Callable[[], None]) -> bool:
+def _brief(race: Race, asked: Asked) -> float:
+    """Return from when on one command alone has been measured long enough, if its interval has two ends."""
+    alone = len(race.setting.commands) == 1 and asked.brief
+    return time.monotonic() + BRIEF if alone else float("inf")
+
+
+def _bounded(study: Study) -> bool:
+    (arm,) = study.problem.arms
+    sample = sample_of(study.readings[arm], study.pulls, study.problem, arm)
+    found = describe(arm, sample, study.problem, design="sequential")
+    return sample.n >= getattr(study.policy, "first", 1) and found.high - found.low < float("inf")
+
+
+def _watch(race: Race, counts: Counter[str], most: int | None, brief: float, draw: Callable[[], None]) -> bool:
     draw()
+    if time.monotonic() >= brief and _bounded(race.study):
+        return True
     if most is None or max(counts.values()) < most or race.study.in_round:
         return False
     return min(counts[arm] for arm in race.setting.arms) >= race.first
@@ -279,7 +304,9 @@ class _Recorder:
 
     def _measured(self, arm: str, iteration: str) -> float:
         self._enter(arm)
-        os.environ[ITERATION] = iteration  # inherited: an environment of its own would be copied while the clock runs
+        os.environ[ITERATION] = (
+            iteration  # inherited: an environment of its own would be copied while the clock runs
+        )
         return self._source(arm)
 
     def warm_up(self, runs: int) -> None:

@@ -85,4 +85,6 @@ class Screen(NamedTuple):
         plain = "utf" not in (sys.stdout.encoding or "").lower()
         mark = 1.0 if result.problem.rounds else None
         chart = bars.drawn(bars.spans(result, ratios), room, mark=mark, plain=plain)
-        return [f"{a.ljust(taken)}{b}".rstrip() for a, b in zip(lines, chart, strict=True)] if chart else list(lines)
+        return (
+            [f"{a.ljust(taken)}{b}".rstrip() for a, b in zip(lines, chart, strict=True)] if chart else list(lines)
+        )

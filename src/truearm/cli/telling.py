@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from truearm.claims import alarms
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
@@ -17,11 +18,12 @@ from truearm.claims.wording import amount, breakdowns, count, name_of, number
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
 from truearm.cli.gates import about_baseline, meaningless, worse_than
-from truearm.cli.live import duration
+from truearm.cli.live import duration, nearly_equal
 from truearm.cli.screen import Screen
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
+from truearm.policies import Standing
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.world.commands import needs_shell
@@ -52,6 +54,7 @@ class Outcome:
     """Seconds that the shell of the commands takes of each reading."""
     turns: tuple[int, float] = (0, 0.0)
     """How often a setup ran because its turn came, and how many seconds that took."""
+    standing: Standing | None = None
     verbose: bool = False
     failure: click.ClickException | None = None
     """What ended the race before its time; what was measured until then is kept."""
@@ -207,6 +210,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield "Interrupted."
     if outcome.patience is not None and outcome.result.status is Status.EXHAUSTED:
         yield f"Stopped after {number(outcome.patience / 60)} minutes; --max-time allows more."
+    yield from _forecast(outcome)
     yield from _about_shell(outcome)
     if outcome.turns[0]:
         times, took = outcome.turns
@@ -217,13 +221,48 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         )
     for arm in setting.arms:
         yield from _lost(arm, [run for run in outcome.runs if run.arm == arm])
-    inside = " inside each round" if outcome.result.problem.rounds else ""
-    yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
+    if len(setting.arms) == 1:
+        yield from _outlying(outcome)
+    else:
+        inside = " inside each round" if outcome.result.problem.rounds else ""
+        yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
     if outcome.path is not None:
         name = Path(outcome.path).name
         limited = outcome.ended and outcome.result.status is Status.EXHAUSTED
         limits = ", without this limit unless you give it again" if limited else ""
         yield f"All readings are in {name}; go on with: truearm race --resume {name}{limits}"
+
+
+def _forecast(outcome: Outcome) -> Iterator[str]:
+    """Give what a race that ended early still needs, if its runs go on as they were."""
+    result, standing = outcome.result, outcome.standing
+    if result.status is not Status.EXHAUSTED or standing is None or not result.problem.rounds or result.ties:
+        return
+    if near := nearly_equal(standing, max(result.pulls.values())):
+        yield near
+    left = standing.pulls_left(result.pulls, 1)
+    if 0 < left < math.inf:
+        ends = "would tell whether they can be told apart" if standing.close else "would decide"
+        yield f"About {number(float(f'{left:.1g}'))} more runs {ends} (an estimate)."
+
+
+def _outlying(outcome: Outcome) -> Iterator[str]:
+    """Give the runs of one command alone that lie far out."""
+    arm = outcome.result.arms[0]
+    tape = [math.nan if x is None else x for x in outcome.tapes[arm.name]]
+    found = alarms.outlying(tape) if outcome.result.problem.target == "quantile" else ()
+    if not found:
+        return
+    unit, _ = _shown(outcome)
+    worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
+    sign = f" {unit.sign}" if unit.sign else ""
+    yield (
+        f"{_runs(len(found))} of {count(len(tape))} lie{'s' * (len(found) == 1)} more than ten robust standard "
+        f"deviations from the median, the farthest {number(worst / unit.size)}{sign}: something else was running, or "
+        "it does this now and then."
+    )
+    if found[0] == 0 and not outcome.setting.warmup:
+        yield "The first run is one of them: -w 1 leaves it out."
 
 
 def _about_shell(outcome: Outcome) -> Iterator[str]:

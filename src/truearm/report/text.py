@@ -269,7 +269,8 @@ def rows(result: Result, unit: Unit, found: Sequence[Ratio] = (), *, censored: f
     name = column_name(result.problem)
     sign = f" [{unit.sign}]" if unit.sign else ""
     true = "" if result.problem.rounds else f"true {name}{sign}"  # of an arm by itself rounds claim nothing
-    heading = Row("command", "runs", name + sign, true, "relative", "standing")
+    several = len(result.arms) > 1  # of one arm alone there is nothing to compare
+    heading = Row("command", "runs", name + sign, true, "relative" * several, "standing" * several)
     by_arm = {ratio.arm: ratio for ratio in found}
     return [heading, *(_row(result, arm, by_arm, censored) for arm in result.arms)]
 
@@ -432,7 +433,7 @@ def paragraph(result: Result, unit: Unit, metric: str = "stdout") -> str:
     --------
     >>> from truearm.study import Study
     >>> paragraph(Study(["A"], max_pulls=0).result, PLAIN)
-    'A is the only arm; it has no readings yet. 0 runs of 1 arm.'
+    'A is the only arm; it has no readings yet. 0 runs.'
     """
     return " ".join(answer(result, unit, metric))
 
@@ -447,11 +448,11 @@ def answer(result: Result, unit: Unit, metric: str = "stdout") -> list[str]:
     >>> from truearm.claims.certify import certify
     >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
     >>> answer(certify(Problem(arms=("A",)), {}, verdict), TIMES[1])
-    ['A is the only arm; it has no readings yet.', '0 runs of 1 arm.']
+    ['A is the only arm; it has no readings yet.', '0 runs.']
     """
     voice = _VOICES.get(metric, Voice("run", "run")) if result.problem.goal == "min" else Voice("run", "run")
     told = sentences(result, voice=voice)
-    plain = not unit.name or result.best is not None or not result.total
+    plain = not unit.name or (result.best is not None and len(result.arms) > 1) or not result.total
     return told if plain else [*told, f"Readings are in {unit.name}."]
 
 

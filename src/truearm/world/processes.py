@@ -273,7 +273,9 @@ def _failure(
         how = f"signal {-exit_code} ({signal.strsignal(-exit_code) or 'unknown'})"
     remedy = "fix it" if stage != "command" else "fix it, or let failures count as missing"
     if stage == "command" and exit_code in _NOT_RUN:
-        remedy = f"a shell says by it that it {_NOT_RUN[exit_code]}; fix it, or name the code if it means otherwise"
+        remedy = (
+            f"a shell says by it that it {_NOT_RUN[exit_code]}; fix it, or name the code if it means otherwise"
+        )
     if late is not None:
         how = f"a kill, because it took longer than the time-out of {late:g} seconds"
         remedy = "give it more time, or run it before the race"
