@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +36,8 @@ def race(capfd, tmp_path, monkeypatch):
     def run(*words):
         with pytest.raises(SystemExit) as ended:
             main(["race", *words])
-        assert "Traceback" not in (told := Ended(ended.value.code or 0, *capfd.readouterr())).err
+        told = Ended(ended.value.code or 0, *capfd.readouterr())
+        assert "Traceback" not in told.err
         return told
 
     return run
@@ -223,7 +225,7 @@ def test_a_setup_that_differs_by_command_is_run_in_its_turn(race):
     assert found.json["readings"] == {"v1": [1.0] * 3, "v2": [2.0] * 3, "v3": [3.0] * 3}
     cleaned = log_of("cleaned")
     assert set(cleaned) == {"1", "2", "3"}
-    assert all(one != other for one, other in zip(cleaned, cleaned[1:], strict=False))
+    assert all(one != other for one, other in pairwise(cleaned))
 
 
 def test_setups_in_turn_are_told(race):

@@ -589,8 +589,8 @@ def breakdowns(result: Result) -> str:
         return ""
     first, second, third = (percent(min(point, 0.5), ROUND_FLOOR) for point in found)
     return (
-        f"These readings put {name_of(result.leader)} first for up to {first} bad readings ({second} if an adversary "
-        f"sees the true readings; {third} if it also picks which to spoil)."
+        f"These readings put {name_of(result.leader)} first for up to {first} bad readings ({second} if an "
+        f"adversary sees the true readings; {third} if it also picks which to spoil)."
     )
 
 

@@ -217,7 +217,7 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
         if given is not None
     ]
     if len(setting.commands) == 1 and comparing:
-        msg = f"{comparing[0]} compares commands, and there is one; give another one, or values for a parameter (-L, -P)"
+        msg = f"{comparing[0]} compares commands, and there is one; give another, or values for a parameter (-L)"
         raise click.UsageError(msg)
     for name in (asked.control, asked.fail_unless_best, gate):
         in_race(name, setting)
@@ -317,7 +317,7 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
 
 
 def _check_whole(asked: Asked) -> None:
-    """Raise if the reference, or what runs around it, has a parameter: it is one command, not one for each value."""
+    """Raise if the reference, or what runs around it, has a parameter: it is one command, whatever its value."""
     for option, lines in (
         ("--reference", (asked.reference or "",)),
         *((f"--{stage}", getattr(asked, stage)[:1]) for stage in HOOKS),
@@ -327,7 +327,7 @@ def _check_whole(asked: Asked) -> None:
                 remedy = (
                     "write a value" if option == "--reference" else f"give one {option} for each, its own first"
                 )
-                msg = f"{option} holds {{{variable}}}, but the reference is one command, whatever {variable} is; {remedy}"
+                msg = f"{option} holds {{{variable}}}, but the reference is one command, whatever it is; {remedy}"
                 raise click.UsageError(msg)
 
 

@@ -257,7 +257,7 @@ def _stopped(race: Race, cause: BaseException, exports: Collection[str]) -> clic
 
 
 class _Recorder:
-    """The source of a race: sets up what has turns, tells every run its number, measures, notes how, and counts."""
+    """The source of a race: sets up what has turns, tells runs their numbers, measures, notes how, and counts."""
 
     def __init__(self, race: Race) -> None:
         setting = race.setting

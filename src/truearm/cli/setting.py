@@ -46,7 +46,7 @@ class Setting:
                 raise InvalidArgument(msg)
 
     def in_turn(self, stage: str) -> bool:
-        """Tell whether a hook differs by command: run for all before the race, the last one would stand for all."""
+        """Tell whether a hook differs by command: run before the race, the last one would stand for all."""
         return len({hook.text for hook in self.hooks.get(stage, {}).values()}) > 1
 
     @property

@@ -258,8 +258,8 @@ def _outlying(outcome: Outcome) -> Iterator[str]:
     sign = f" {unit.sign}" if unit.sign else ""
     yield (
         f"{_runs(len(found))} of {count(len(tape))} lie{'s' * (len(found) == 1)} more than ten robust standard "
-        f"deviations from the median, the farthest {number(worst / unit.size)}{sign}: something else was running, or "
-        "it does this now and then."
+        f"deviations from the median, the farthest {number(worst / unit.size)}{sign}: something else was running, "
+        "or it does this now and then."
     )
     if found[0] == 0 and not outcome.setting.warmup:
         yield "The first run is one of them: -w 1 leaves it out."

@@ -38,7 +38,7 @@ _LONGEST = 2.0**14  # times the rounds of now: what takes longer is not worth a 
 
 
 def _first(test: Callable[[float], bool]) -> float:
-    """Return about the least factor from 1 on that passes a test, by doubling and halving; infinite if none does."""
+    """Return about the least factor from 1 on that passes a test, by doubling and halving; or infinity."""
     low, high = 1.0, 1.0
     while not test(high):
         low, high = high, 2 * high
@@ -51,7 +51,7 @@ def _first(test: Callable[[float], bool]) -> float:
 
 
 class Forecast(NamedTuple):
-    """How many times the rounds of now a comparison takes if they go on as they were, and how it ends: an estimate.
+    """How many times the rounds of now a comparison takes if they go on like this, and how it ends: an estimate.
 
     Examples
     --------

@@ -79,7 +79,7 @@ class Standing(NamedTuple):
     so_far: Verdict | None = None
     """The verdict if it all ended now, with the claims made up to now."""
     times: float | None = None
-    """How many times the pulls of now a decision takes, if they go on as they were; None: by the evidence alone."""
+    """How many times the pulls of now a decision takes, if they go on like this; None: by the evidence alone."""
     close: tuple[str, ...] = ()
     """Arms that would then be too close to the leader to be told from it."""
     within: float = math.inf

@@ -1,7 +1,7 @@
-"""Measure one arm by itself: as often as was fixed in advance, or until its interval is as narrow as was asked for.
+"""Measure one arm by itself: as often as was fixed in advance, or until its interval is as narrow as asked for.
 
-Nothing is compared. With a number of pulls fixed in advance the interval is that of a fixed design; else it holds at
-all times together, so that whoever watches may stop whenever they like.
+Nothing is compared. With a number of pulls fixed in advance the interval is that of a fixed design; else it holds
+at all times together, so that whoever watches may stop whenever they like.
 """
 
 from collections.abc import Mapping

@@ -138,8 +138,8 @@ class Command:
         Directory to start in; None is the caller's.
     shell
         ``"auto"`` decides by `needs_shell`; ``"none"`` or None never uses a shell; ``"default"`` is ``/bin/sh``;
-        anything else is the shell to use, with its own options if need be. Afterwards the attribute is None or the shell. Where several
-        commands are compared, `alike` decides for all.
+        anything else is the shell to use, with its own options if need be. Afterwards the attribute is None or
+        the shell. Where several commands are compared, `alike` decides for all.
     output
         Where its standard output goes, if not where that of all commands does.
 
@@ -349,5 +349,5 @@ def combined(parameters: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], .
             "at most; give fewer values, or race a part of them first"
         )
         raise InvalidArgument(msg)
-    rows = itertools.product(*reversed(parameters.values()))
+    rows = itertools.product(*reversed(list(parameters.values())))
     return tuple(dict(zip(parameters, reversed(row), strict=True)) for row in rows)
