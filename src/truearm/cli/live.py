@@ -101,15 +101,16 @@ class Board:
 
     def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
         done = self.study.pulls - self._pulls
-        left = math.inf
+        left, room = math.inf, max(0.0, self.limit - elapsed)
         if done:
             left = standing.pulls_left(runs, self.first) * elapsed / done
         rounds = f"{count(max(runs.values()))} rounds, " if self.study.problem.rounds else ""
         words = [f"{rounds}{count(self.study.pulls)} runs, {duration(elapsed)}"]
         if left < math.inf:
-            words.append(f"about {duration(min(left, max(0.0, self.limit - elapsed)))} left (an estimate)")
-        elif self.limit < math.inf:
-            words.append(f"at most {duration(max(0.0, self.limit - elapsed))} left")
+            needed = left <= room
+            words.append(f"about {duration(left)} {'left' if needed else 'needed'} (an estimate)")
+        if room < left:
+            words.append(f"at most {duration(room)} left")
         return "; ".join([*words, "Ctrl-C to stop"])
 
 

@@ -312,7 +312,7 @@ class _Recorder:
     def warm_up(self, runs: int) -> None:
         """Run every command some times, before anything counts."""
         for i in range(runs):
-            warm_up(lambda arm, i=i: self._measured(arm, f"warmup-{i}"), self.race.setting.arms, 1)
+            warm_up(partial(self._measured, iteration=f"warmup-{i}"), self.race.setting.arms, 1)
 
     def pull(self, arm: str) -> float:
         """Run a command once; a time-out counts as worse than any run that ended."""

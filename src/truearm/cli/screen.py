@@ -6,7 +6,7 @@ What is said comes from elsewhere; in a pipe it is plain text.
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from truearm.report import bars, text
 
 _WIDEST = 100  # columns of a paragraph: longer lines are hard to read
 _LEAST_CHART, _MOST_CHART = 16, 40  # columns: less shows nothing, more nothing new
-_MEANING = {
+_MEANING: Mapping[str, Mapping[str, object]] = {
     "best": {"fg": "green", "bold": True},
     "good enough": {"fg": "green"},
     "tied": {"fg": "yellow"},
