@@ -82,6 +82,10 @@ def test_a_number_of_names_that_fits_nothing_is_refused(race):
     assert "2 names were given for 3 commands" in found.err
 
 
+def test_a_step_without_a_scan_is_refused(race):
+    assert "give one with -P" in race("-D", "0.5", "-L", "a", "1,2", "echo {a}").err
+
+
 @pytest.mark.parametrize("again", [("-L", "a", "3"), ("-P", "a", "1", "2")])
 def test_a_parameter_given_twice_is_refused(race, again):
     found = race("-L", "a", "1,2", *again, "echo {a}")

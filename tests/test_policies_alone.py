@@ -17,9 +17,7 @@ TRUE = math.log(2)  # the median of an exponential law
 
 def measured(rng, *, runs=None, tolerance="0%", budget=1_000_000, delta=0.1):
     """Measure an exponential law of whose readings one in twenty is very large."""
-    problem = Problem(
-        arms=("A",), goal="min", delta=delta, contamination=0.05, tolerance=Tolerance.of(tolerance)
-    )
+    problem = Problem(arms=("A",), goal="min", delta=delta, contamination=0.05, tolerance=Tolerance.of(tolerance))
     study = Study.of(problem, policy=Alone(runs=runs), max_pulls=budget)
     while counts := study.ask_counts():
         values = rng.exponential(size=counts["A"])
@@ -60,8 +58,8 @@ def covered(results):
 def test_the_interval_holds_for_how_it_stopped():
     """In 150 studies each: a fixed number, and a stop as soon as the interval is narrow (which looks at it often).
 
-    Promised are 90 %. The chance that either count falls significantly short at 0.001 although the promise holds is
-    0.002. If the interval of a fixed number covered 75 % only, this would see it with probability 0.97.
+    Promised are 90 %. The chance that either count falls significantly short at 0.001 although the promise holds
+    is 0.002. If the interval of a fixed number covered 75 % only, this would see it with probability 0.97.
     """
     rng = np.random.default_rng(7)
     fixed = covered(measured(rng, runs=60) for _ in range(150))

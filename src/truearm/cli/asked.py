@@ -125,6 +125,10 @@ class Asked:
                 len(self.to_stdout) > 1,
                 f"{' and '.join(self.to_stdout)} cannot both go to standard output; write one to a file",
             ),
+            (
+                self.parameter_step_size is not None and not self.parameter_scan,
+                "--parameter-step-size is the step of a scan; give one with -P, or leave it out",
+            ),
             (self.yes and not self.resume, "--yes agrees to the commands of --resume FILE; leave it out"),
             (self.save and self.resume, "--resume goes on writing to its own file; leave --save out"),
             (

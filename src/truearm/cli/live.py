@@ -102,8 +102,10 @@ class Board:
     def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
         done = self.study.pulls - self._pulls
         left, room = math.inf, max(0.0, self.limit - elapsed)
-        if done:
+        if done and len(runs) > 1:
             left = standing.pulls_left(runs, self.first) * elapsed / done
+        elif done and (fixed := getattr(self.study.policy, "runs", None)):
+            left = (fixed - self.study.pulls) * elapsed / done
         rounds = f"{count(max(runs.values()))} rounds, " if self.study.problem.rounds else ""
         words = [f"{rounds}{count(self.study.pulls)} runs, {duration(elapsed)}"]
         if left < math.inf:
@@ -150,8 +152,8 @@ def _table(
     table.add_column("command", overflow="ellipsis", no_wrap=True, max_width=max(12, width - _OTHERS))
     for title in ("runs", *(title + sign for title in columns)):
         table.add_column(Text(title), justify="right", no_wrap=True)
-    table.add_column("standing", no_wrap=True)
-    table.add_column("evidence", no_wrap=True)
+    for title in ("standing", "evidence") if len(arms) > 1 else ():
+        table.add_column(title, no_wrap=True)
     for arm in arms:
         place = _place(standing, arm.name)
         style = {"leads": "bold green", "excluded": "dim"}.get(place, "")
@@ -160,8 +162,7 @@ def _table(
             count(arm.n),
             quantile_cell(arm.observed / unit.size, censored) if arm.n else "",
             *((_interval(arm, unit),) if len(columns) > 1 else ()),
-            place,
-            "" if place == "leads" else bar(standing.share(arm.name)),
+            *((place, "" if place == "leads" else bar(standing.share(arm.name))) if len(arms) > 1 else ()),
             style=style,
         )
     return table

@@ -188,7 +188,8 @@ def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
     if asked.quiet or shown or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda: None
         return
-    limit = float("inf") if asked.limit is None else asked.limit
+    soon = len(setting.commands) == 1 and asked.brief  # in seconds: not worth a word
+    limit = float("inf") if asked.limit is None or soon else asked.limit
     timed = setting.conditions.timeout is not None
     with Board(
         race.study, metric=setting.metric, unit=asked.time_unit, first=race.first, limit=limit, timed=timed
