@@ -68,7 +68,8 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     if problem.rounds:
         policy = Paired(first=first)
     elif len(problem.arms) == 1:
-        policy = Alone(first=first, runs=asked.runs)
+        # a time limit would end slow ones early: then the number of runs depends on what they read
+        policy = Alone(first=first, runs=asked.runs if asked.max_time is None else None)
     elif asked.control is not None:
         policy = AgainstControl(asked.control, fdr=asked.fdr, first=first, balanced=True)
     study = Study.of(problem, policy=policy, seed=seed)

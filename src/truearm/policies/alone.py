@@ -1,7 +1,8 @@
 """Measure one arm by itself: as often as was fixed in advance, or until its interval is as narrow as asked for.
 
 Nothing is compared. With a number of pulls fixed in advance the interval is that of a fixed design; else it holds
-at all times together, so that whoever watches may stop whenever they like.
+at all times together, so that whoever watches may stop whenever they like. That of a fixed number which somebody
+breaks off is of the second kind: a statement of its own, with its own error probability.
 """
 
 from collections.abc import Mapping
