@@ -186,8 +186,8 @@ def margins(rng, true=(0.0, 0.3, 0.35)):
 def test_the_name_and_its_margins_hold_together():
     """Promised are 80 % of studies in which the name and both margins are right.
 
-    In 120 studies, 78 right ones or fewer have a probability of at most 0.0001 then; if only 55 % were right, there
-    would be so few with probability 0.98. All 120 were right when this was written.
+    In 120 studies, 78 right ones or fewer have a probability of at most 0.0001 then; if only 55 % were right, so
+    few would come with probability 0.98. All 120 were right when this was written.
     """
     true, rng, right = (0.0, 0.3, 0.35), np.random.default_rng(11), 0
     for _ in range(120):
