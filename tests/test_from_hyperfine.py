@@ -176,11 +176,12 @@ def test_without_a_code_all_failures_are_missing(race, given):
     assert found.json["readings"]["false"] == ["nan", "nan"]
 
 
-@pytest.mark.parametrize("codes", ["x", "1,", "0", "256", "1;2"])
+@pytest.mark.parametrize("codes", ["", "x", "1,", "0", "256", "1;2"])
 def test_codes_that_are_none_are_refused(race, codes):
     found = race(f"-i={codes}", "true", "false")
     assert found.code == 2
-    assert "1 to 255" in found.err
+    assert "1 to 255 such as -i=1,2" in found.err
+    assert "--accept" not in found.err
 
 
 @pytest.mark.parametrize(

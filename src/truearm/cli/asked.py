@@ -300,8 +300,8 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
         raise click.UsageError(msg)
     if len(asked.names) > len(asked.commands) and len(asked.names) != len(lines):
         msg = (
-            f"{len(asked.names)} names were given for {len(lines)} commands; give at most one -n for each of the "
-            f"{len(asked.commands)} as typed, or one for each combination of values"
+            f"{len(asked.names)} names were given for {len(lines)} commands; give one -n for each command as typed "
+            f"({len(asked.commands)}), or for each with its values ({len(lines)})"
         )
         raise click.UsageError(msg)
     each = len(asked.names) == len(lines) > len(asked.commands)

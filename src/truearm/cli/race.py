@@ -42,7 +42,10 @@ def _named_codes(word: str) -> str:
     option, equals, codes = word.partition("=")
     if option not in ("-i", "--ignore-failure") or not equals:
         return word
-    return "--ignore-failure" if codes == "all-non-zero" else f"--accept={codes}"
+    if codes == "all-non-zero":
+        return "--ignore-failure"
+    options.exit_codes(codes or ",")  # said here of -i, and not of an option that nobody typed
+    return f"--accept={codes}"
 
 
 @click.command("race", cls=_Race, context_settings={"max_content_width": 100})
@@ -195,6 +198,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
 
     \b
     truearm race 'gzip -kf data' 'zstd -kf data'          which is faster?
+    truearm race 'sort data'                              one command alone: its median, and how sure
     truearm race -w 3 -L n 1,6,9 'gzip -{n} -kf data'     which level is fastest?
     truearm race --tolerance 2% 'sort a' 'sort -S1G a'    within 2% is good enough
     truearm race --metric memory './old' './new'          which needs less memory?

@@ -57,6 +57,11 @@ class Screen(NamedTuple):
         """Return words as a paragraph that fits."""
         return self.painted(fill(words, min(_WIDEST, self.width)), **style)
 
+    def listed(self, lines: Sequence[str]) -> str:
+        """Return sentences below each other, each as one item."""
+        width = min(_WIDEST, self.width)
+        return "\n".join(fill(line, width, initial_indent="- ", subsequent_indent="  ") for line in lines)
+
     def answer(self, pieces: Sequence[str], result: Result) -> str:
         """Return the answer, which stands out, and below it what it rests on."""
         color = "red" if result.status is Status.DOUBTFUL else "green" if result.status in DECIDED else "yellow"

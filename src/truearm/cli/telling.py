@@ -121,7 +121,7 @@ def _details(outcome: Outcome, shown: Result, unit: text.Unit, screen: Screen) -
     yield text.table(text.statistics_rows(outcome.result, outcome.tapes, unit, times))
     if bears := breakdowns(shown):
         yield screen.filled(bears)
-    yield "\n".join(screen.filled(f"- {line}") for line in shown.assumptions)
+    yield screen.listed(shown.assumptions)
 
 
 def summarize(outcome: Outcome) -> str:
