@@ -300,7 +300,7 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
         raise click.UsageError(msg)
     if len(asked.names) > len(asked.commands) and len(asked.names) != len(lines):
         msg = (
-            f"{len(asked.names)} names were given for {len(lines)} commands; give one -n for each command as typed "
+            f"{len(asked.names)} names were given for {len(lines)} commands; give one -n for each as typed "
             f"({len(asked.commands)}), or for each with its values ({len(lines)})"
         )
         raise click.UsageError(msg)
