@@ -585,7 +585,7 @@ def breakdowns(result: Result) -> str:
     it also picks which to spoil).'
     """
     found = [0.0 if point is None else point for point in result.breakdown]
-    if not found[0] or result.leader is None:
+    if not found[0] or result.leader is None or len(result.arms) == 1:
         return ""
     first, second, third = (percent(min(point, 0.5), ROUND_FLOOR) for point in found)
     return (

@@ -71,9 +71,10 @@ class Screen(NamedTuple):
 
     def table(self, rows: Sequence[text.Row], result: Result, ratios: Sequence[Ratio]) -> str:
         """Return the table of a race; on a terminal it fits, and intervals are drawn where there is room."""
+        words = len(rows) > 2  # of one command alone there is no standing
         if not self.terminal:
-            return text.table(rows)
-        lines = text.table(rows, self.width).split("\n")
+            return text.table(rows, words=words)
+        lines = text.table(rows, self.width, words=words).split("\n")
         if max(map(len, lines)) > self.width:
             lines = text.table([row._replace(runs="") for row in rows], self.width).split("\n")
         lines = self._with_chart(lines, result, ratios)

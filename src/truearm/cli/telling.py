@@ -118,7 +118,8 @@ def told(outcome: Outcome, *, as_json: bool, err: bool = False) -> str:
 def _details(outcome: Outcome, shown: Result, unit: text.Unit, screen: Screen) -> Iterator[str]:
     """Give what hyperfine shows of each command, and what the answer rests on."""
     times = hyperfine_results(outcome.setting.commands, outcome.runs)
-    yield text.table(text.statistics_rows(outcome.result, outcome.tapes, unit, times))
+    rows = text.statistics_rows(outcome.result, outcome.tapes, unit, times)
+    yield text.table(rows, screen.width if screen.terminal else None, words=False)
     if bears := breakdowns(shown):
         yield screen.filled(bears)
     yield screen.listed(shown.assumptions)

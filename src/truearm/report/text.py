@@ -386,13 +386,15 @@ def _short(text: str) -> str:
     return {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}.get(text, text)
 
 
-def table(lines: Sequence[Sequence[str]], width: int | None = None) -> str:
+def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bool = True) -> str:
     """Return rows as aligned text: names to the left, numbers to the right.
 
     Parameters
     ----------
     width
         Shorten long names so that a row fits into so many columns; None leaves them whole.
+    words
+        Whether the last column holds words and not numbers.
 
     Examples
     --------
@@ -409,7 +411,7 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None) -> str:
         lines = [(_cut(line[0], widths[0]), *line[1:]) for line in lines]
     return "\n".join(
         "  ".join(
-            cell.ljust(room) if i in (0, last) else cell.rjust(room)
+            cell.ljust(room) if i == 0 or (i == last and words) else cell.rjust(room)
             for i, (cell, room) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
