@@ -181,7 +181,6 @@ def test_codes_that_are_none_are_refused(race, codes):
     found = race(f"-i={codes}", "true", "false")
     assert found.code == 2
     assert "1 to 255 such as -i=1,2" in found.err
-    assert "--accept" not in found.err
 
 
 @pytest.mark.parametrize(
@@ -197,6 +196,12 @@ def test_a_command_that_was_not_found_or_not_run_stops_whatever_is_ignored(race,
 
 def test_unless_its_code_is_named(race):
     assert race("-i=127", "-r2", "--json", "true", "sh -c 'exit 127'").code == 3
+
+
+def test_a_saved_race_keeps_its_codes(race):
+    race("-i=1", "-r1", "--save", "run.db", "true", "false")
+    assert race("-M2", "--resume", "run.db", "--json").json["results"][1]["exit_codes"] == [1, 1]
+    assert "--resume takes -i from the file" in race("-i=1", "--resume", "run.db").err
 
 
 def test_exports_are_kept_when_a_later_run_fails(race):

@@ -117,10 +117,10 @@ def exit_codes(text: str) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> exit_codes("1,2"), exit_codes("")
-    ((1, 2), ())
+    >>> exit_codes("1,2")
+    (1, 2)
     """
-    codes = text.split(",") if text else []
+    codes = text.split(",")
     if not all(re.fullmatch("[0-9]{1,3}", code) and 1 <= int(code) <= 255 for code in codes):
         msg = f"exit codes to ignore are numbers from 1 to 255 such as -i=1,2, but got {text!r}"
         raise InvalidArgument(msg)
@@ -131,7 +131,6 @@ CONTAMINATION = _Checked("EPS[:ADVERSARY]", read_contamination, Contamination)
 TOLERANCE = _Checked("TOLERANCE", Tolerance.of, Tolerance)
 DELTA = _Checked("DELTA", lambda text: _delta(fraction(text)), float)
 DURATION = _Checked("SECONDS", seconds, float)
-EXIT_CODES = _Checked("CODES", exit_codes, tuple)
 QUANTILE = _Checked("QUANTILE", lambda text: check_quantile(fraction(text)), float)
 
 contamination_option = click.option(

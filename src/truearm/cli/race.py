@@ -33,19 +33,26 @@ class _Race(click.Command):
     """A command whose -i may have a value, after an equals sign only: in `-i true` the word is a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words; `-i=1,2` is two options in one."""
+        """Read the words; `-i=1,2` names exit codes that are no failures."""
         end = args.index("--") if "--" in args else len(args)
-        return super().parse_args(ctx, [*(_named_codes(word) for word in args[:end]), *args[end:]])
+        accepted: list[int] = []
+        words = [word for word in args[:end] if not _is_named(word, accepted)]
+        rest = super().parse_args(ctx, [*map(_plain, words), *args[end:]])
+        ctx.params["accepted"] = tuple(accepted)
+        return rest
 
 
-def _named_codes(word: str) -> str:
+def _is_named(word: str, accepted: list[int]) -> bool:
+    """Tell whether a word names exit codes, and add these to the list."""
     option, equals, codes = word.partition("=")
-    if option not in ("-i", "--ignore-failure") or not equals:
-        return word
-    if codes == "all-non-zero":
-        return "--ignore-failure"
-    options.exit_codes(codes or ",")  # said here of -i, and not of an option that nobody typed
-    return f"--accept={codes}"
+    if option not in ("-i", "--ignore-failure") or not equals or codes == "all-non-zero":
+        return False
+    accepted.extend(options.exit_codes(codes))
+    return True
+
+
+def _plain(word: str) -> str:
+    return "-i" if word in ("-i=all-non-zero", "--ignore-failure=all-non-zero") else word
 
 
 @click.command("race", cls=_Race, context_settings={"max_content_width": 100})
@@ -158,7 +165,6 @@ def _named_codes(word: str) -> str:
     help="Count failed runs as missing readings, at their worst, instead of stopping. -i=1,2 says that these exit "
     "codes are no failures: such runs count as measured. 126 and 127 (not run, not found) stop unless named.",
 )
-@click.option("--accept", "accepted", type=options.EXIT_CODES, default="", hidden=True)
 @options.missing_option
 @options.between_option
 @click.option(
@@ -241,6 +247,7 @@ def _check_nothing_new(ctx: click.Context, asked: Asked) -> None:
         if parameter.name not in {*_AGAIN, "commands", None}
         and ctx.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
     ]
+    given += ["-i"] if asked.accepted else []
     if asked.commands or given:
         what = "commands" if asked.commands else ", ".join(given)
         msg = f"--resume takes {what} from the file, where they were fixed; leave them out"
