@@ -1,72 +1,115 @@
-"""What a race looks like on a terminal: it fits, the answer stands first, colors mean something."""
+"""Many arms: cheap bounds leave every decision as it is, and work grows with the arms, not with their pairs."""
 
-import os
-import re
-import subprocess
-import sys
-
+import numpy as np
 import pytest
 
-from truearm.report.bars import Span, drawn
+from truearm.analysis import analyze
+from truearm.claims.certify import judge_of
+from truearm.evidence import Judge, best_looking, by_looks, cuts
+from truearm.evidence.sample import Sample
+from truearm.evidence.screen import Screen
+from truearm.problem import Contamination, Problem
 
-WORDS = ("--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")
-
-
-def on_a_terminal(*words, **env):
-    """Run a race whose standard output is a terminal, and return what that terminal received."""
-    ours, theirs = os.openpty()
-    told = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1", **env}
-    told.pop("NO_COLOR", None) if "NO_COLOR" not in env else None
-    with subprocess.Popen(
-        [sys.executable, "-m", "truearm", "race", "-q", *words], stdout=theirs, stderr=subprocess.PIPE, env=told
-    ) as process:
-        os.close(theirs)
-        received = b""
-        try:
-            while piece := os.read(ours, 65536):
-                received += piece
-        except OSError:  # the last process let go of the terminal
-            pass
-        assert process.wait(60) == 0
-    os.close(ours)
-    return received.decode().replace("\r\n", "\n")
+CASES = 60
 
 
-def plain(text):
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+def drawn(seed):
+    """Return a few arms: smooth or tied, of one size or several, with infinities and missing readings."""
+    rng = np.random.default_rng(seed)
+    tapes = {}
+    for i in range(int(rng.integers(2, 9))):
+        tape = rng.normal(rng.choice([0.0, 0.3, 1.0]), size=int(rng.integers(5, 90)))
+        if seed % 3 == 0:
+            tape = np.round(tape)
+        if seed % 4 == 0:
+            tape[rng.random(tape.size) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
+        tapes[f"a{i}"] = tape
+    options = {
+        "design": ("sequential", "fixed")[seed % 2],
+        "goal": ("max", "min")[seed // 2 % 2],
+        "delta": 0.2,
+        "contamination": (0.02, None, Contamination(0.01, "prescient"))[seed % 3],
+        "quantile": (0.5, 0.3)[seed % 5 == 0],
+    }
+    return tapes, options
 
 
-@pytest.mark.parametrize("columns", [60, 80, 140])
-def test_the_answer_stands_first_and_everything_fits(columns):
-    seen = on_a_terminal(*WORDS, COLUMNS=str(columns))
-    assert seen.startswith("\x1b[32m\x1b[1ma-longer-name is best")
-    lines = plain(seen).split("\n")
-    assert max(map(len, lines)) <= columns
-    assert any(line.startswith("95% sure") for line in lines)
-    assert ("●" in seen) == (columns >= 80)
-    assert re.search(r"\x1b\[2mb .*excluded", seen)  # dim: out of the race
-    assert re.search(r"\x1b\[32m\x1b\[1ma-longer-name .* best", seen)
+def judged(tapes, options):
+    """Return the judge and the ranking of an analysis."""
+    found = analyze(tapes, **options)
+    judge = judge_of(found.certificate, tapes)
+    ranking = by_looks(judge.samples, judge.problem.level)
+    return found, judge.after(leader=ranking[0]), ranking
 
 
-def test_without_colors_the_words_are_the_same():
-    seen = on_a_terminal(*WORDS, COLUMNS="140", NO_COLOR="1")
-    assert "\x1b" not in seen
-    assert "●" in seen
+def evidence(judge, i, j):
+    return judge.after(leader=i).against(j).log_value
 
 
-def test_endless_intervals_run_to_the_edge_and_unknown_ones_are_left_empty():
-    lines = drawn([Span(1, 2, float("inf")), Span(float("nan"), float("nan"), float("nan")), Span(2, 3, 3)], 11)
-    assert lines == ["1         3", "├────●─────", "", "     ├────●"]
+@pytest.mark.parametrize("seed", range(CASES))
+def test_arms_are_rejected_and_excluded_by_whom_comparing_all_pairs_names(seed):
+    tapes, options = drawn(seed)
+    found, judge, ranking = judged(tapes, options)
+    if found.status.value == "doubtful":
+        return
+    arms, rejected, excluded = judge.problem.arms, {}, {}
+    for place, worse in enumerate(ranking):
+        by = [i for i in ranking[:place] if evidence(judge, i, worse) >= judge.log_threshold]
+        strictly = [i for i in ranking[:place] if judge.better(i, worse).log_value >= judge.log_strict]
+        rejected |= {arms[worse]: arms[by[0]]} if by else {}
+        excluded |= {arms[worse]: arms[strictly[0]]} if by and strictly else {}
+    assert {claim.arm: claim.leader for claim in found.certificate.claims if not claim.tolerant} == rejected
+    assert dict(found.excluded) == excluded
 
 
-def test_letters_for_terminals_that_have_no_others():
-    assert drawn([Span(1, 2, 3), Span(1, 1, 1)], 9, mark=1.0, plain=True)[1:] == ["|---o---|", "o"]
+@pytest.mark.parametrize("seed", range(CASES))
+def test_the_screen_is_a_bound_of_the_evidence_of_every_pair(seed):
+    _, judge, ranking = judged(*drawn(seed))
+    screen = Screen.of(judge, ranking)
+    for place, worse in enumerate(ranking):
+        for i in ranking[:place]:
+            for closed, found in ((False, evidence(judge, i, worse)), (True, judge.better(i, worse).log_value)):
+                if found > 0:
+                    assert i in screen.accusers(place, found, closed=closed)
 
 
-@pytest.mark.parametrize("spans", [[], [Span(1, 1, 1)], [Span(-float("inf"), 2, float("inf"))]])
-def test_nothing_is_drawn_where_there_is_nothing_to_tell_apart(spans):
-    assert drawn(spans, 20) == []
+@pytest.mark.parametrize("seed", range(CASES))
+def test_the_ranking_is_that_of_taking_the_best_looking_arm_again_and_again(seed):
+    rng = np.random.default_rng(seed)
+    samples = [Sample.of(rng.integers(0, 3, size=int(rng.integers(0, 6))).astype(float)) for _ in range(7)]
+    left, taken = [i for i, sample in enumerate(samples) if sample.size], []
+    while left:
+        taken.append(best_looking(samples, left, 0.5))
+        left.remove(taken[-1])
+    assert by_looks(samples, 0.5) == taken + [i for i, sample in enumerate(samples) if not sample.size]
 
 
-def test_far_apart_values_are_drawn_by_their_logarithm():
-    assert drawn([Span(1, 1, 1), Span(10, 10, 10), Span(100, 100, 100)], 11)[2] == "     ●"
+@pytest.mark.parametrize("seed", range(60))
+def test_pulls_are_futile_where_each_arm_is_overlapped_by_some_other(seed):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 5))
+    samples = [Sample.of(rng.normal(rng.choice([0.0, 0.1, 5.0]), size=2000)) for _ in range(k)]
+    judge = Judge.of(Problem(arms=tuple("ABCDE"[:k]), contamination=0.2), samples)
+    alive = tuple(range(k))
+    alone = {
+        i: any(
+            Judge.of(
+                Problem(arms=judge.problem.arms, contamination=0.2), [samples[i]] + [samples[j]] * (k - 1)
+            ).futile((0,))
+            for j in alive
+            if j != i
+        )
+        for i in alive
+    }
+    assert judge.futile(alive) == all(alone.values())
+
+
+def test_the_evidence_looked_at_grows_with_the_arms_and_not_with_their_pairs(monkeypatch):
+    rng, looks, least = np.random.default_rng(1), [], cuts._least
+    monkeypatch.setattr(cuts, "_least", lambda *given: looks.append(1) or least(*given))
+    worked = []
+    for k in (60, 240):
+        looks.clear()
+        analyze({f"a{i}": rng.normal(size=40) for i in range(k)})
+        worked.append(len(looks))
+    assert worked[1] < 6 * worked[0]  # pairs would be sixteen times as many
