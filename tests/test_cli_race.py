@@ -377,8 +377,8 @@ def test_the_baseline_question_is_answered():
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "give two commands or more"),
-        (("true",), "a race needs two commands"),
+        ((), "give a command or more"),
+        (("true", "--control", "true"), "--control compares commands, and there is one"),
         (("true", "true"), "different names with -n"),
         (("true", "false", "--control", "x"), "'x' is not in this race"),
         (("true", "false", "--fdr"), "name it with --control"),

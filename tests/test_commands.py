@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truearm.errors import InvalidArgument
-from truearm.world.commands import SHELL, Command, alike, bind, expand, listed, needs_shell, neutralized, scanned
+from truearm.world.commands import SHELL, Command, alike, bind, combined, listed, needs_shell, neutralized, scanned
 
 VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
 TEMPLATES = ["echo {x}", "echo '{x}'", 'echo "{x}"', "echo a{x}b", """echo 'a{x}' "b{x}c" d"""]
@@ -115,8 +115,15 @@ def test_a_value_stays_inside_its_word_in_a_shell(template, value):
     assert found == "".join(word.replace("{x}", value) + "\0" for word in words)
 
 
-def test_the_template_alone_decides_about_the_shell():
-    assert {c.shell for c in expand("echo {x}", {"x": ("a", "b|c", "$d")})} == {None}
+def test_a_quoted_value_has_no_say_about_the_shell_and_a_typed_one_has():
+    for value in ("a", "b|c", "$d"):
+        assert bind("echo {x}", {"x": value}).shell is None
+        assert (bind("echo {x}", {"x": value}, typed=["x"]).shell is None) == (value == "a")
+
+
+def test_a_typed_value_is_left_as_it_is_beside_one_that_is_quoted():
+    bound = bind("{cmd} {dir}", {"cmd": "ls -l '{dir}'", "dir": "my files"}, typed=["cmd"])
+    assert bound.text == "ls -l '{dir}' 'my files'"
 
 
 @pytest.mark.parametrize(
@@ -136,25 +143,23 @@ def test_a_value_is_not_searched_for_placeholders():
     assert bind("echo {a} {b}", {"a": "{b}", "b": "2"}).argv == ("echo", "{b}", "2")
 
 
-def test_expand_makes_the_product_and_names_it():
-    names = [c.name for c in expand("cc {o} f", {"o": ("-O1", "-O2"), "n": ("1", "2")})]
-    assert names == ["cc -O1 f (n = 1)", "cc -O1 f (n = 2)", "cc -O2 f (n = 1)", "cc -O2 f (n = 2)"]
+def test_combinations_are_all_of_them_the_first_parameter_fastest():
+    found = [" ".join(row.values()) for row in combined({"o": ("-O1", "-O2"), "n": ("1", "2")})]
+    assert found == ["-O1 1", "-O2 1", "-O1 2", "-O2 2"]
+    assert combined({}) == ({},)
 
 
-def test_expand_fills_a_name_of_the_users_own():
-    commands = expand("sleep {t}", {"t": ("1", "2")}, name="nap of {t}", env={"A": "b"}, cwd="/")
-    assert [(c.name, c.text, c.parameters) for c in commands] == [
-        ("nap of 1", "sleep 1", {"t": "1"}),
-        ("nap of 2", "sleep 2", {"t": "2"}),
-    ]
-    assert commands[0].env == {"A": "b"}
-    assert commands[0].cwd == "/"
+def test_a_name_holds_what_the_line_does_not():
+    assert bind("cc {o} f", {"o": "-O1", "n": "1"}).name == "cc -O1 f (n = 1)"
+    command = bind("sleep {t}", {"t": "2"}, name="nap of {t}", env={"A": "b"}, cwd="/")
+    assert (command.name, command.text, command.parameters) == ("nap of 2", "sleep 2", {"t": "2"})
+    assert (command.env, command.cwd) == ({"A": "b"}, "/")
 
 
 @pytest.mark.parametrize("values", [(), "abc"])
-def test_expand_wants_lists(values):
+def test_combinations_want_lists(values):
     with pytest.raises(InvalidArgument, match="list of values"):
-        expand("echo {x}", {"x": values})
+        combined({"x": values})
 
 
 @pytest.mark.parametrize(

@@ -360,3 +360,16 @@ def test_a_doubt_in_rounds_does_not_advise_rounds():
     assert found.status is Status.DOUBTFUL
     assert "Leave more time between rounds" in str(found)
     assert "rounds=True" not in str(found)
+
+
+@pytest.mark.parametrize(("shift", "close"), [(0.0, True), (3.0, False)])
+def test_what_is_still_needed_is_known_while_it_runs(shift, close):
+    """Of equal arms, each of which wins half of the rounds, it is what shows that they cannot be told apart."""
+    study = Study(["A", "B"], rounds=True, contamination=0.05, delta=1e-6)
+    for i in range(30):
+        for pull in study.ask():
+            study.tell(pull, 100 + (i % 2 if pull.arm == "B" else 1 - i % 2 + shift))
+    standing = study.standing
+    assert not study.done
+    assert bool(standing.close) == close
+    assert 0 < standing.pulls_left({"A": 30, "B": 30}, 1) < math.inf

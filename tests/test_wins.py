@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
+from truearm.evidence import Judge
 from truearm.evidence.shifts import worsened
 from truearm.evidence.wins import (
     PRIOR,
@@ -21,7 +23,8 @@ from truearm.evidence.wins import (
     score,
     win_level,
 )
-from truearm.problem import Adversary, Tolerance
+from truearm.problem import Adversary, Problem, Tolerance
+from truearm.study import Study
 
 VECTORS = {
     vector["id"]: vector
@@ -140,3 +143,57 @@ def test_the_leader_beats_every_other_even_if_another_wins_more_in_all():
     weak = taped([1.5, 1.5, -1.0, -1.0, -1.0])
     assert leading([wide, narrow, weak], [0, 1, 2]) == 1
     assert leading([taped([]), taped([])], [0, 1]) is None
+
+
+@pytest.mark.parametrize("arms", [2, 3, 5])
+@pytest.mark.parametrize("design", ["sequential", "fixed"])
+def test_whom_the_leader_rejects_is_behind_by_the_same_evidence(arms, design):
+    """Also where rounds suffice to decide, and not yet for an interval of every pair at once."""
+    problem = Problem(arms=tuple("ABCDE"[:arms]), goal="min", rounds=True)
+    for rounds in range(4, 40):
+        tapes = [-1.0 - 0.001 * (i > 0) * np.arange(1, rounds + 1) for i in range(arms)]
+        tapes[1] = np.concatenate([tapes[1][:-1], [-0.5]])  # one round lost
+        judge = Judge.of(problem, [Taped.in_rounds(tape) for tape in tapes], design=design)
+        for rival in range(1, arms):
+            rejected = judge.against(rival).log_value >= judge.log_threshold
+            assert (judge.lead(rival).at_least is not None) == rejected
+            assert not rejected or judge.lead(rival).at_least > 1
+    assert rejected
+
+
+def margins(rng, true=(0.0, 0.3, 0.35)):
+    """Race three arms whose times differ by these logarithms until one is named; spoil as much as is allowed.
+
+    In a round either the best arm is spoiled for the better or both others for the worse, never both at once, so
+    that a pair meets a bad reading with the whole chance of 2 eps.
+    """
+    study = Study(["A", "B", "C"], goal="min", delta=0.2, contamination=0.05, rounds=True, seed=1)
+    while counts := study.ask_counts():
+        n = max(counts.values())
+        load = rng.normal(0, 3, n)  # meets all alike
+        fate = rng.random(n)
+        times = {}
+        for arm, far in zip("ABC", true, strict=True):
+            told = np.exp(load + far + rng.normal(0, 0.3, n))
+            told[fate < 0.05] *= 1e-9 if arm == "A" else 1
+            told[fate > 0.95] *= 1 if arm == "A" else 1e9
+            times[arm] = told
+        study.tell_arrays({arm: times[arm][:m] for arm, m in counts.items()})
+    return study.result
+
+
+@pytest.mark.statistical
+def test_the_name_and_its_margins_hold_together():
+    """Promised are 80 % of studies in which the name and both margins are right.
+
+    In 120 studies, 78 right ones or fewer have a probability of at most 0.0001 then; if only 55 % were right, so
+    few would come with probability 0.98. All 120 were right when this was written.
+    """
+    true, rng, right = (0.0, 0.3, 0.35), np.random.default_rng(11), 0
+    for _ in range(120):
+        result = margins(rng, true)
+        limits = {lead.than: lead.at_least for lead in result.better_by}
+        right += result.best == "A" and all(
+            limits[arm] is None or limits[arm] <= math.exp(far) for arm, far in zip("BC", true[1:], strict=True)
+        )
+    assert binomtest(right, 120, 0.8, alternative="less").pvalue > 0.0001

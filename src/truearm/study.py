@@ -309,7 +309,14 @@ class Study:
         """The result once done, None before."""
         if self._result is None and self._verdict is not None:
             readings = self.readings
-            found = certify(self.problem, readings, self._verdict, noticed=self._noticed, origin=self._origin)
+            found = certify(
+                self.problem,
+                readings,
+                self._verdict,
+                design=self._verdict.design,
+                noticed=self._noticed,
+                origin=self._origin,
+            )
             self._result = replace(
                 supported(found, readings),
                 readings=readings,
@@ -864,7 +871,7 @@ class Study:
         self._verdict_due = True
         # drift meets all arms of a round alike: only what they do not share is looked at
         found = alarms.unshared(self._beside()) if self.problem.rounds else self._dependence()
-        if found and self._alike and not self.problem.rounds:
+        if found and self._alike and not self.problem.rounds and len(self._tapes) > 1:
             self._noticed = tuple(alarm._replace(detail=SIDE_BY_SIDE) for alarm in found)
             found = alarms.unshared(self._beside())
         self._verdict = Verdict.doubtful(found, self.problem.arms) if found else verdict

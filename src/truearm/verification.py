@@ -326,7 +326,7 @@ def _witnessed(case: _Case, why: str) -> tuple[Result | None, tuple[str, ...]]:
     _check_status(given)
     verdict = Verdict(
         status=given.status,
-        candidates=tuple(arm for arm in given.candidates if arm not in given.ties),
+        candidates=tuple(arm for arm in given.candidates if given.best is None or arm not in given.ties),
         best=given.best,
         rule=certificate.rule,
         entries=certificate.entries,

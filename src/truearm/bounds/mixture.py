@@ -88,10 +88,10 @@ def log_mixture_once(successes: float, n: float, p0: float, prior: Prior = DEFAU
     failures = n - successes
     parts = []
     for a, b, constant in zip(*_components(p0, prior), strict=True):
-        mass = betainc(a + successes, b + failures, p0)
+        mass = special.betainc(a + successes, b + failures, p0)
         if mass < _TINY:
             return float(log_mixture(successes, n, p0, prior))
-        parts.append(betaln(a + successes, b + failures) + np.log(mass) + constant)
+        parts.append(special.betaln(a + successes, b + failures) + np.log(mass) + constant)
     return float(reduce(np.logaddexp, parts) - successes * math.log(p0) - failures * math.log1p(-p0))
 
 

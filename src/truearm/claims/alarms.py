@@ -183,6 +183,25 @@ def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     return Alarm("outliers", arm, far, known.n) if exceeds(far, known.n, allowed, -math.log(share)) else None
 
 
+def outlying(readings: Sequence[float]) -> tuple[int, ...]:
+    """Return which readings lie more than ten robust standard deviations from their median, by their places.
+
+    A description for a person who looks at one arm; infinities are left out, and nothing follows from it.
+
+    Examples
+    --------
+    >>> outlying([1.0, 1.1, 0.9, 1.0, 1.2, 9.0, math.inf])
+    (5,)
+    """
+    known = [(place, x) for place, x in enumerate(readings) if math.isfinite(x)]
+    if not known:
+        return ()
+    values = np.array([x for _, x in known])
+    center = float(np.median(values))
+    reach = FAR * float(np.median(np.abs(values - center)))
+    return tuple(place for place, x in known if reach > 0 and abs(x - center) > reach)
+
+
 def _units(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """Look for a cluster at a factor of the median that smooth tails do not make."""
     middle = _log_middle(sample.values)

@@ -196,6 +196,8 @@ class Verdict:
     """Whether arms were compared by an estimator of the user's own, of which quantiles say nothing."""
     control: ControlClaims | None = None
     """Which arms beat a control, if that was asked."""
+    design: Design = "sequential"
+    """"fixed" if the policy had fixed all numbers of pulls in advance, and they were made."""
 
     @classmethod
     def doubtful(cls, doubts: tuple[Alarm, ...], arms: tuple[str, ...]) -> "Verdict":

@@ -304,8 +304,13 @@ def judge_of(certificate: Certificate, tapes: Tapes) -> Judge:
 def _ties(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
     """Return the rejected arms that only the order of listing puts behind: closed evidence does not (T11).
 
-    Their observed quantiles are equal; where readings merely overlap in some value nobody speaks of a tie.
+    Their observed quantiles are equal; where readings merely overlap in some value nobody speaks of a tie. Where
+    none is best, arms tie that measured the same as the leader in every round.
     """
+    if verdict.best is None and verdict.status is not Status.DOUBTFUL:
+        leader = judge.problem.arms[judge.leader]
+        alike = [arm for arm in verdict.candidates if judge.same([judge.leader, judge.problem.arms.index(arm)])]
+        return tuple(alike) if len(alike) > 1 and leader in alike else ()
     if verdict.best is None or verdict.rule is None:
         tolerated = verdict.best is None or verdict.status is not Status.CERTIFIED
         return () if tolerated else tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)

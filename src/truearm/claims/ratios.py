@@ -61,16 +61,30 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
 
 
 def _side_by_side(result: Result, reference: str | None) -> tuple[Ratio, ...]:
-    """Return the ratios in the middle round, with limits that hold for all pairs at once (extensions E1)."""
+    """Return the ratios in the middle round, with limits that hold for all pairs at once (extensions E1).
+
+    Of the best arm and another one, the limit by the evidence that decided may be sharper.
+    """
     if result.readings is None or reference is None:
         return ()
     judge, arms = judge_of(result.certificate, result.readings).measured(), result.problem.arms
     assert isinstance(judge, WinsJudge)
     base = arms.index(reference)
     found = {i: judge.apart(*((base, i) if result.problem.goal == "min" else (i, base))) for i in range(len(arms))}
-    return tuple(
-        Ratio(arms[i], reference, *apart[1:]) for i, apart in found.items() if i != base and apart.scale == "ratio"
-    )
+    told = (Ratio(arms[i], reference, *apart[1:]) for i, apart in found.items() if apart.scale == "ratio")
+    return tuple(_sharpened(result, ratio) for ratio in told if ratio.arm != reference)
+
+
+def _sharpened(result: Result, ratio: Ratio) -> Ratio:
+    if result.best not in (ratio.arm, ratio.reference):
+        return ratio
+    rival = ratio.reference if ratio.arm == result.best else ratio.arm
+    certain = {lead.than: lead.at_least for lead in result.better_by if lead.scale == "ratio"}.get(rival)
+    if certain is None:
+        return ratio
+    if (result.problem.goal == "min") == (rival == ratio.arm):  # more is worse, and the rival is above
+        return ratio._replace(low=max(ratio.low, certain))
+    return ratio._replace(high=min(ratio.high, 1 / certain))
 
 
 def _ratio(result: Result, arm: Arm, base: Arm, factor: float) -> Ratio:

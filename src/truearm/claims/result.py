@@ -140,7 +140,7 @@ class Result:
     leader: str | None
     """The arm that looks best, also when that is not certain."""
     ties: tuple[str, ...]
-    """Arms that tie with the best: nothing shows that they are worse."""
+    """Arms that tie with the best: nothing shows that they are worse. Without a best: who measured the same."""
     candidates: tuple[str, ...]
     pulls: Mapping[str, int]
     breakdown: Breakdown

@@ -17,6 +17,7 @@ from truearm.problem import Adversary, Contamination, Handicap, Interval, Proble
 
 _LISTED = 5  # arms named one by one in a sentence; more are counted
 _COMPARED = 3  # rivals whose distance is told in the headline, the nearest
+_SHOWN = 1 + 1e-6  # factors nearer to 1 than this are 1 to a person
 _TOLD = 2  # alarms told in the paragraph; the others are in `result.alarms`
 
 
@@ -266,18 +267,31 @@ def summary(result: Result, *, alarms: bool = True, voice: Voice = PLAIN) -> str
     at most 10%, whatever its true value. These readings support it for up to 43.4% bad readings. 2,000 pulls of 2
     arms.
     """
+    return " ".join(sentences(result, alarms=alarms, voice=voice))
+
+
+def sentences(result: Result, *, alarms: bool = True, voice: Voice = PLAIN) -> list[str]:
+    """Return the same piece by piece, the answer first.
+
+    Examples
+    --------
+    >>> from truearm.claims.certificate import Verdict
+    >>> from truearm.claims.certify import certify
+    >>> sentences(certify(Problem(arms=("A",)), {}, Verdict(status=Status.EXHAUSTED, candidates=("A",))))
+    ['A is the only arm; it has no readings yet.', '0 pulls of 1 arm.']
+    """
     beside = _alarmed(result) if alarms else ()
     told = [*_answer(result, voice), _effort(result, voice), *_taken(result), *beside]
-    return " ".join(sentence for sentence in told if sentence)
+    return [sentence for sentence in told if sentence]
 
 
 def _answer(result: Result, voice: Voice) -> list[str]:
     if not result.total:
         return _no_readings(result)
+    if len(result.problem.arms) == 1:
+        return _only_arm(result, voice)
     if result.status is Status.DOUBTFUL:
         return _doubtful(result)
-    if len(result.problem.arms) == 1:
-        return _only_arm(result)
     if result.control is not None:
         from truearm.claims import answers  # a friend: it says the rest in the words that are here
 
@@ -287,6 +301,8 @@ def _answer(result: Result, voice: Voice) -> list[str]:
 
 
 def _decided(result: Result, voice: Voice) -> list[str]:
+    if result.best is None and result.ties:
+        return _all_the_same(result, voice)
     said = {
         Status.CERTIFIED: _certified,
         Status.TOLERABLE: _tolerable,
@@ -331,7 +347,7 @@ def _effort(result: Result, voice: Voice) -> str:
     if result.problem.target == "wins" and result.total:
         rounds = max(result.pulls.values())
         return f"{count(rounds)} round{'s' * (rounds > 1)} of {count(arms)} arm{'s' * (arms > 1)}, {total}."
-    return f"{total} of {count(arms)} arm{'s' * (arms > 1)}{each}."
+    return f"{total} of {count(arms)} arm{'s' * (arms > 1)}{each}." if arms > 1 or voice == PLAIN else f"{total}."
 
 
 def _alarmed(result: Result) -> list[str]:
@@ -351,12 +367,27 @@ def _doubtful(result: Result) -> list[str]:
     ]
 
 
-def _only_arm(result: Result) -> list[str]:
+def _only_arm(result: Result, voice: Voice) -> list[str]:
     arm, problem = result.arms[0], result.problem
-    name = target_name(problem)
-    bound = arm.low <= arm.high and arm.high - arm.low < math.inf
-    sure = f" ({_sure(problem)} sure)" if bound else ""
-    return [f"{name_of(arm.name)} is the only arm: its observed {name} is {_standing(result, arm)}{sure}."]
+    name, what = target_name(problem), f"{voice.reading}s"
+    alone = " is the only arm: its observed" if voice == PLAIN else ": observed"
+    head = f"{name_of(arm.name)}{alone} {name} {'is ' * (voice == PLAIN)}{_standing(result, arm)}"
+    if result.status is Status.DOUBTFUL:
+        return [
+            f"{head}. Doubtful, so nothing is certified of the true one.",
+            *(alarm(doubt, problem) for doubt in result.doubts[:_TOLD]),
+        ]
+    if not (arm.low <= arm.high and (math.isfinite(arm.low) or math.isfinite(arm.high))):
+        return [f"{head}; {count(arm.n)} {what if arm.n != 1 else voice.reading} do not bound the true one."]
+    declared = problem.contamination or Contamination(0.0)
+    how = f"the number of {what} was fixed in advance" if result.design == "fixed" else "whenever one stops"
+    spread = (
+        f"The median absolute deviation is {number(arm.mad)}, the true one "
+        f"between {' and '.join(interval_ends(arm.mad_low, arm.mad_high))}."
+        if math.isfinite(arm.mad_high)
+        else ""
+    )
+    return [f"{head}.", f"{_sure(problem)} sure, {bad(declared, voice.reading)}; {how}.", spread]
 
 
 def _sure(problem: Problem) -> str:
@@ -494,26 +525,38 @@ def lead(one: Lead, goal: str, voice: Voice = PLAIN, *, points: bool = False) ->
 
 
 def factor(x: float, rounding: str = ROUND_HALF_EVEN) -> str:
-    """Return how many times, in three digits.
+    """Return how many times, in three digits, or as many as tell it from 1.
 
     Examples
     --------
-    >>> factor(1.4142), factor(1.06999, ROUND_FLOOR), factor(250.0)
-    ('1.41x', '1.06x', '250x')
+    >>> factor(1.4142), factor(1.06999, ROUND_FLOOR), factor(250.0), factor(1.00042)
+    ('1.41x', '1.06x', '250x', '1.0004x')
     """
-    return f"{number(x, 0.01 if x < 10 else x / 100, rounding)}x"
+    return f"{number(x, factor_step(x), rounding)}x"
+
+
+def factor_step(x: float) -> float:
+    """Return the last digit of a factor that is worth showing.
+
+    Examples
+    --------
+    >>> factor_step(1.41), factor_step(250.0), factor_step(1.00042)
+    (0.01, 2.5, 0.0001)
+    """
+    if abs(x - 1) <= _SHOWN - 1:
+        return 0.01
+    return x / 100 if x >= 10 else min(0.01, 10.0 ** math.floor(math.log10(abs(x - 1))))
 
 
 def least_factor(x: float) -> str:
-    """Return a certain factor in brackets, nothing where it does not exceed 1 in the digits shown.
+    """Return a certain factor in brackets, in as many digits as tell it from 1; nothing where it is no more.
 
     Examples
     --------
-    >>> least_factor(1.0666), least_factor(1.004)
-    (' (at least 1.06x)', '')
+    >>> least_factor(1.0666), least_factor(1.00042), least_factor(1.0)
+    (' (at least 1.06x)', ' (at least 1.0004x)', '')
     """
-    told = factor(x, ROUND_FLOOR)
-    return "" if told == "1x" else f" (at least {told})"
+    return f" (at least {factor(x, ROUND_FLOOR)})" if x > _SHOWN else ""
 
 
 def _certified(result: Result, voice: Voice) -> list[str]:
@@ -537,6 +580,28 @@ def _up_to(result: Result, declared: Contamination, voice: Voice) -> str:
     point = max(point, declared.eps) if result.status is Status.CERTIFIED else point
     what = f"{voice.reading}s"
     return f"These {what} support it for up to {percent(min(point, 0.5), ROUND_FLOOR)} bad {what}."
+
+
+def breakdowns(result: Result) -> str:
+    """Return up to which share of bad readings the leader is certified, by what whoever makes them may know.
+
+    Examples
+    --------
+    >>> from truearm.claims.certificate import Verdict
+    >>> from truearm.claims.certify import certify
+    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
+    >>> breakdowns(certify(Problem(arms=("A", "B")), {"A": range(60, 160), "B": range(100)}, verdict))
+    'These readings put A first for up to 40.5% bad readings (36.1% if an adversary sees the true readings; 18% if
+    it also picks which to spoil).'
+    """
+    found = [0.0 if point is None else point for point in result.breakdown]
+    if not found[0] or result.leader is None or len(result.arms) == 1:
+        return ""
+    first, second, third = (percent(min(point, 0.5), ROUND_FLOOR) for point in found)
+    return (
+        f"These readings put {name_of(result.leader)} first for up to {first} bad readings ({second} if an "
+        f"adversary sees the true readings; {third} if it also picks which to spoil)."
+    )
 
 
 def _points(share: float, rounding: str = ROUND_HALF_EVEN, digits: int = 2) -> str:
@@ -637,6 +702,22 @@ def _indistinguishable(result: Result, voice: Voice) -> list[str]:
     ]
 
 
+def _all_the_same(result: Result, voice: Voice) -> list[str]:
+    """Return that arms measured the same in every round, which is a tie in words, and decides nothing."""
+    rounds, out = max(result.pulls[arm] for arm in result.ties), len(result.problem.arms) - len(result.candidates)
+    every = f"each of {count(rounds)} rounds" if rounds > 1 else "the only round"
+    ruled_out = f"; {count(out)} other{'s' * (out > 1)} ruled out" if out else ""
+    left = [arm for arm in result.candidates if arm not in result.ties]
+    ruled_out += f"; {names(left)} {'is' if len(left) == 1 else 'are'} not ruled out yet" if left else ""
+    futile = result.status is Status.INDISTINGUISHABLE
+    return [
+        f"{names(result.ties)} tie: they measured the same in {every}{ruled_out}.",
+        f"More {voice.reading}s would not help ({_sure(result.problem)} sure, if they keep behaving the same)."
+        if futile
+        else "",
+    ]
+
+
 def _is_lost(arm: Arm, problem: Problem) -> bool:
     """Tell whether an arm has no value at its quantile: it timed out there, or all its readings are missing."""
     return math.isnan(arm.observed) or arm.observed == problem.censored
@@ -699,6 +780,7 @@ def _may_be(result: Result, voice: Voice) -> str:
     return f"be {voice.best}" if voice.best else f"have the {_goal(result)}"
 
 
+_ALONE = "Keep conditions the same, or measure it side by side with what it is to be compared with."
 _REMEDIES = {
     False: "Measure the arms side by side (`truearm race`, or rounds=True), keep conditions "
     "the same, or give one reading per independent unit.",
@@ -724,7 +806,8 @@ def alarm(one: Alarm, problem: Problem) -> str:
         "lasts for several rounds. Leave more time between rounds, or start every arm anew in each."
         if problem.rounds
         else f"{f'The readings of {arm} depend' if one.arm else 'Readings depend'} on when they were "
-        f"taken: conditions drift, come and go, or readings repeat. {_REMEDIES[one.detail == SIDE_BY_SIDE]}",
+        "taken: conditions drift, come and go, or readings repeat. "
+        + (_REMEDIES[one.detail == SIDE_BY_SIDE] if len(problem.arms) > 1 else _ALONE),
         "missing": f"{some} are missing, more than chance explains when {declared}: "
         + (
             'find out why they fail, count them at their worst (missing="worst"), or raise eps.'
@@ -956,7 +1039,8 @@ _STATEMENTS = {
     "quantiles together, all intervals of MADs together, and the quality curve of the best arm",
     "share": "the decision, the margins over the other arms, the certified tolerance, and all intervals of shares "
     "together",
-    "wins": "the decision, the certified tolerance, and all intervals of how far arms are apart together",
+    "wins": "the decision with the margins over the other arms, the certified tolerance, and all intervals of how "
+    "far arms are apart together",
 }
 
 

@@ -50,7 +50,8 @@ def _listed(setting: Setting) -> Iterator[str]:
     for stage, hooks in setting.hooks.items():
         for arm, hook in hooks.items():
             yield f"  {_shown(stage)} of {_shown(arm)}: {_run(hook)}"
-    for what, place in (("input from", setting.conditions.input), ("output to", setting.conditions.output)):
+    outputs = [setting.conditions.output, *(c.output for c in setting.commands if c.output is not None)]
+    for what, place in (("input from", setting.conditions.input), *(("output to", place) for place in outputs)):
         if place not in _FIXED:
             yield f"  {what} {_shown(place)}"
 

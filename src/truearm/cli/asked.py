@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from truearm.cli.setting import HOOKS, Setting, hooks_for
+from truearm.cli.setting import HOOKS, Setting, for_each, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
 from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance, check_between, goal_for
-from truearm.world.commands import MOST_COMMANDS, Command, expand, listed, scanned
+from truearm.world.commands import MOST_COMMANDS, Command, bind, combined, listed, scanned
 from truearm.world.processes import Conditions
 from truearm.world.revisions import Revision
 
@@ -29,6 +29,7 @@ class Asked:
     build: str | None
     clean: bool
     reference: str | None
+    reference_name: str | None
     metric: str
     goal: str | None
     quantile: float | None
@@ -58,15 +59,18 @@ class Asked:
     env: tuple[str, ...]
     cwd: str | None
     stdin: str
-    stdout: str
+    stdout: tuple[str, ...]
+    show_output: bool
     timeout: float | None
     ignore_failure: bool
+    accepted: tuple[int, ...]
     seed: int | None
     save: str | None
     resume: str | None
     yes: bool
     as_json: bool
     quiet: bool
+    verbose: bool
     time_unit: str | None
     export_json: str | None
     export_csv: str | None
@@ -105,6 +109,26 @@ class Asked:
                 self.revisions and self.save and self.clean,
                 "--clean removes what a saved race goes on with; leave one out",
             ),
+            (
+                self.reference_name and not self.reference,
+                "--reference-name names the command of --reference; give both, or name commands with -n",
+            ),
+            (
+                self.show_output and self.stdout,
+                "--show-output is --output inherit; leave one of them out",
+            ),
+            (
+                self.metric == "stdout" and (self.show_output or not {*self.stdout} <= {"null", "pipe"}),
+                "--metric stdout reads what commands print; leave --output and --show-output out",
+            ),
+            (
+                len(self.to_stdout) > 1,
+                f"{' and '.join(self.to_stdout)} cannot both go to standard output; write one to a file",
+            ),
+            (
+                self.parameter_step_size is not None and not self.parameter_scan,
+                "--parameter-step-size is the step of a scan; give one with -P, or leave it out",
+            ),
             (self.yes and not self.resume, "--yes agrees to the commands of --resume FILE; leave it out"),
             (self.save and self.resume, "--resume goes on writing to its own file; leave --save out"),
             (
@@ -140,6 +164,18 @@ class Asked:
                 raise click.UsageError(msg)
 
     @property
+    def to_stdout(self) -> tuple[str, ...]:
+        """The options that send a document to standard output."""
+        exports = [f"--export-{name}" for name, path in self.exports.items() if path == "-"]
+        return (*(["--json"] if self.as_json else []), *exports)
+
+    @property
+    def exports(self) -> dict[str, str]:
+        """The files to write, by format; - is standard output."""
+        found = {name: getattr(self, f"export_{name}") for name in ("json", "csv", "markdown", "html")}
+        return {name: path for name, path in found.items() if path is not None}
+
+    @property
     def rounds(self) -> bool:
         """Whether commands are compared side by side, as they are unless another target is named."""
         return self.quantile is None and not self.share and self.control is None and self.between is None
@@ -159,11 +195,15 @@ class Asked:
         """How many runs of each command there may be."""
         return self.runs if self.runs is not None else self.max_runs
 
-    @property
-    def first(self) -> int:
+    def first(self, problem: Problem) -> int:
         """How many runs each command has before the first decision."""
-        start = 1 if self.rounds else START
+        start = 1 if problem.rounds else START
         return self.runs or self.min_runs or min(start, self.max_runs or start)
+
+    @property
+    def brief(self) -> bool:
+        """Whether nothing says how long one command is to be measured, so that a few seconds will do."""
+        return self.runs is None and self.max_time is None and not self.tolerance
 
 
 def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, Problem]:
@@ -171,6 +211,18 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
     gate, tolerance = asked.fail_if_worse_than, asked.tolerance
     goal = asked.goal if asked.goal or asked.share else "min"
     setting = _setting(asked, revisions)
+    comparing = [
+        option
+        for option, given in (
+            ("--control", asked.control),
+            ("--fail-unless-best", asked.fail_unless_best),
+            ("--fail-if-worse-than", gate),
+        )
+        if given is not None
+    ]
+    if len(setting.commands) == 1 and comparing:
+        msg = f"{comparing[0]} compares commands, and there is one; give another, or values for a parameter (-L)"
+        raise click.UsageError(msg)
     for name in (asked.control, asked.fail_unless_best, gate):
         in_race(name, setting)
     given = Handicap(gate, tolerance) if gate is not None and tolerance else None
@@ -182,7 +234,7 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
         contamination=asked.contamination,
         tolerance=tolerance if given is None else Tolerance(),
         quantile=0.5 if asked.quantile is None else asked.quantile,
-        rounds=asked.rounds,
+        rounds=asked.rounds and len(setting.commands) > 1,
         goal=goal_for(goal, asked.at_least, asked.at_most),
         at_least=asked.at_least,
         at_most=asked.at_most,
@@ -203,7 +255,9 @@ def in_race(name: str | None, setting: Setting) -> str | None:
 
 def _setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
     shell = "none" if asked.no_shell else asked.shell
-    commands = _in_revisions(asked, revisions, shell) if asked.revisions else _commands(asked, shell)
+    found = _in_revisions(asked, revisions, shell) if asked.revisions else _commands(asked, shell)
+    commands = _with_outputs(found, asked)
+    typed = [variable for variable, *_ in (*asked.parameter_scan, *asked.parameter_list)]
     given: dict[str, tuple[str, ...]] = {stage: getattr(asked, stage) for stage in HOOKS}
     return Setting(
         commands=commands,
@@ -211,12 +265,21 @@ def _setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
         conditions=Conditions(
             timeout=asked.timeout,
             ignore_failure=asked.ignore_failure,
+            accepted=asked.accepted,
             input=_kept(asked.stdin, asked),
-            output=_kept(asked.stdout, asked),
+            output="inherit" if asked.show_output else _kept((*asked.stdout, "null")[0], asked),
         ),
         warmup=asked.warmup,
-        hooks={stage: hooks_for(commands, stage, texts, shell) for stage, texts in given.items() if texts},
+        hooks={stage: hooks_for(commands, stage, texts, shell, typed) for stage, texts in given.items() if texts},
     )
+
+
+def _with_outputs(commands: tuple[Command, ...], asked: Asked) -> tuple[Command, ...]:
+    """Return the commands with outputs of their own, if there are several."""
+    if len(asked.stdout) < 2:
+        return commands
+    places = [_kept(place, asked) for place in for_each("--output", asked.stdout, commands)]
+    return tuple(replace(command, output=place) for command, place in zip(commands, places, strict=True))
 
 
 def _kept(place: str, asked: Asked) -> str:
@@ -225,45 +288,71 @@ def _kept(place: str, asked: Asked) -> str:
 
 
 def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
-    templates = [asked.reference, *asked.commands] if asked.reference else list(asked.commands)
-    names = ["", *asked.names] if asked.reference else list(asked.names)
-    if not templates:
-        msg = "give two commands or more, or --resume FILE; `truearm race --help` shows examples"
+    """Return the reference, if there is one, and every command with every combination of values."""
+    rows = combined(_parameters(asked, asked.commands))
+    lines = [(row, i) for row in rows for i in range(len(asked.commands))]  # the order of hyperfine
+    many = len(lines) + (asked.reference is not None)
+    if not lines:
+        msg = "give a command or more, or --resume FILE; `truearm race --help` shows examples"
         raise click.UsageError(msg)
-    if len(names) > len(templates):
+    if many > MOST_COMMANDS:
+        msg = f"a race takes {MOST_COMMANDS:,} commands at most, but got {many:,}; race a part of them first"
+        raise click.UsageError(msg)
+    if len(asked.names) > len(asked.commands) and len(asked.names) != len(lines):
         msg = (
-            f"{len(asked.names)} names were given for {len(asked.commands)} commands; give at most one -n for each"
+            f"{len(asked.names)} names were given for {len(lines)} commands; give one -n for each as typed "
+            f"({len(asked.commands)}), or for each with its values ({len(lines)})"
         )
         raise click.UsageError(msg)
-    parameters = _parameters(asked, templates)
+    each = len(asked.names) == len(lines) > len(asked.commands)
     # A saved race may go on from another directory.
     cwd = str(Path(asked.cwd or ".").absolute()) if asked.cwd or asked.save else None
-    names += [""] * (len(templates) - len(names))
-    found = [
-        command
-        for line, name in zip(templates, names, strict=True)
-        for command in expand(line, parameters, name=name, env=_environment(asked.env), cwd=cwd, shell=shell)
-    ]
-    if len(found) > MOST_COMMANDS:
-        msg = f"a race takes {MOST_COMMANDS:,} commands at most, but got {len(found):,}; race a part of them first"
-        raise click.UsageError(msg)
-    if len(found) == 1:
-        msg = "a race needs two commands; give another one, or values for a parameter (-L, -P)"
-        raise click.UsageError(msg)
+    env = _environment(asked.env)
+    found = []
+    for place, (row, i) in enumerate(lines):
+        name = asked.names[place] if each else (*asked.names, *[""] * len(asked.commands))[i]
+        command = bind(asked.commands[i], row, name=name, env=env, cwd=cwd, shell=shell, typed=row)
+        found.append(replace(command, name=name) if each else command)
+    if asked.reference is not None:
+        _check_whole(asked)
+        reference = Command(asked.reference, asked.reference_name or "", env=env, cwd=cwd, shell=shell)
+        found.insert(0, reference)
     return tuple(found)
 
 
+def _check_whole(asked: Asked) -> None:
+    """Raise if the reference, or what runs around it, has a parameter: it is one command, whatever its value."""
+    for option, lines in (
+        ("--reference", (asked.reference or "",)),
+        *((f"--{stage}", getattr(asked, stage)[:1]) for stage in HOOKS),
+    ):
+        for variable, *_ in (*asked.parameter_scan, *asked.parameter_list):
+            if any(f"{{{variable}}}" in line for line in lines):
+                remedy = (
+                    "write a value" if option == "--reference" else f"give one {option} for each, its own first"
+                )
+                msg = f"{option} holds {{{variable}}}, but the reference is one command, whatever it is; {remedy}"
+                raise click.UsageError(msg)
+
+
 def _parameters(asked: Asked, templates: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    parameters: dict[str, tuple[str, ...]] = {}
-    for variable, low, high in asked.parameter_scan:
-        parameters[variable] = scanned(low, high, asked.parameter_step_size)
-    for variable, values in asked.parameter_list:
-        parameters[variable] = listed(values)
-    unused = [name for name in parameters if not any(f"{{{name}}}" in line for line in templates)]
+    given = [
+        *((name, scanned(low, high, asked.parameter_step_size)) for name, low, high in asked.parameter_scan),
+        *((name, listed(values)) for name, values in asked.parameter_list),
+    ]
+    parameters: dict[str, tuple[str, ...]] = {"rev": (), "dir": ()} if asked.revisions else {}
+    for name, values in given:
+        if name in parameters:
+            own = " (--rev gives it its values)" if asked.revisions and name in ("rev", "dir") else ""
+            msg = f"parameter {name!r} is given twice{own}; give all its values at once, or rename one"
+            raise click.UsageError(msg)
+        parameters[name] = values
+    lines = [*templates, *(line for stage in HOOKS for line in getattr(asked, stage))]
+    unused = [name for name, _ in given if not any(f"{{{name}}}" in line for line in lines)]
     if unused:
         msg = f"no command uses {{{unused[0]}}}, so all of its values would race the same; write it into a command"
         raise click.UsageError(msg)
-    return parameters
+    return dict(given)
 
 
 def _in_revisions(asked: Asked, revisions: Sequence[Revision], shell: str) -> tuple[Command, ...]:
@@ -272,19 +361,14 @@ def _in_revisions(asked: Asked, revisions: Sequence[Revision], shell: str) -> tu
     if asked.names and len(asked.names) != len(revisions):
         msg = f"{len(asked.names)} names were given for {len(revisions)} revisions; give one -n for each, or none"
         raise click.UsageError(msg)
-    given = _parameters(asked, [line])
-    names = asked.names or tuple(revision.name for revision in revisions)
-    found = [
-        replace(command, name=" ".join([name, *(command.parameters[key] for key in given)]))
-        for revision, name in zip(revisions, names, strict=True)
-        for command in expand(
-            line,
-            {"rev": (revision.name,), "dir": (revision.folder,), **given},
-            env=_environment(asked.env),
-            cwd=revision.folder,
-            shell=shell,
-        )
-    ]
+    rows = combined(_parameters(asked, [line]))
+    env = _environment(asked.env)
+    found = []
+    for revision, name in zip(revisions, asked.names or [one.name for one in revisions], strict=True):
+        for row in rows:
+            values = {"rev": revision.name, "dir": revision.folder, **row}
+            command = bind(line, values, env=env, cwd=revision.folder, shell=shell, typed=row)
+            found.append(replace(command, name=" ".join([name, *row.values()])))
     return tuple(found)
 
 

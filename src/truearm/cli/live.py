@@ -8,12 +8,13 @@ import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING
 from typing import TYPE_CHECKING
 
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
-from truearm.claims.wording import column_name, count, interval_ends, name_of
+from truearm.claims.wording import column_name, count, interval_ends, name_of, names, percent
 from truearm.cli.edge import undisturbed
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _PATIENCE = 0.2  # seconds between drawings: quick enough for an eye
+_EARLY = 20  # rounds: before that commands look equal that are not
+_NEAR = 0.5  # a limit beyond it is no word for "nearly"
 _OTHERS = 74  # columns that all but the names take
 _SHARE = 20  # a drawing may take one part in twenty of the time
 
@@ -104,19 +107,24 @@ class Board:
         name = column_name(problem)
         columns = (name,) if problem.rounds else (name, f"true {name}")  # rounds claim nothing of an arm by itself
         table = _table(arms, standing, unit, columns=columns, width=width, censored=self._censored)
-        return Group(table, Text(self._below(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
+        line = Text(self._below(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim")
+        near = nearly_equal(standing, max(arm.n for arm in arms))
+        return Group(table, line, *([Text(near, style="yellow")] if near else []))
 
     def _below(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
         done = self.study.pulls - self._pulls
-        left = math.inf
-        if done:
+        left, room = math.inf, max(0.0, self.limit - elapsed)
+        if done and len(runs) > 1:
             left = standing.pulls_left(runs, self.first) * elapsed / done
+        elif done and (fixed := getattr(self.study.policy, "runs", None)):
+            left = (fixed - self.study.pulls) * elapsed / done
         rounds = f"{count(max(runs.values()))} rounds, " if self.study.problem.rounds else ""
         words = [f"{rounds}{count(self.study.pulls)} runs, {duration(elapsed)}"]
         if left < math.inf:
-            words.append(f"about {duration(min(left, max(0.0, self.limit - elapsed)))} left (an estimate)")
-        elif self.limit < math.inf:
-            words.append(f"at most {duration(max(0.0, self.limit - elapsed))} left")
+            needed = left <= room
+            words.append(f"about {duration(left)} {'left' if needed else 'needed'} (an estimate)")
+        if room < left:
+            words.append(f"at most {duration(room)} left")
         return "; ".join([*words, "Ctrl-C to stop"])
 
 
@@ -124,6 +132,25 @@ def _line(words: str) -> None:
     """Show a line in the place of the one before."""
     sys.stderr.write(f"\r\x1b[2K{words}")
     sys.stderr.flush()
+
+
+def nearly_equal(standing: Standing, rounds: int) -> str:
+    """Return an early word that commands are nearly equal, and what would settle it; nothing if they are not.
+
+    Examples
+    --------
+    >>> nearly_equal(Standing("A", ("A", "B"), {}, 3.0, close=("B",), within=0.0213), 100)
+    'A and B are nearly equal: A is within 2.2% of the best. --tolerance 2.2% would take it.'
+    """
+    if not standing.close or rounds < _EARLY or standing.leader is None:
+        return ""
+    head = f"{names([standing.leader, *standing.close])} are nearly equal"
+    if not 0 < standing.within < _NEAR:
+        return f"{head} so far."
+    within = percent(standing.within, ROUND_CEILING, 2)
+    return (
+        f"{head}: {name_of(standing.leader)} is within {within} of the best. --tolerance {within} would take it."
+    )
 
 
 def _table(
@@ -143,8 +170,8 @@ def _table(
     table.add_column("command", overflow="ellipsis", no_wrap=True, max_width=max(12, width - _OTHERS))
     for title in ("runs", *(title + sign for title in columns)):
         table.add_column(Text(title), justify="right", no_wrap=True)
-    table.add_column("standing", no_wrap=True)
-    table.add_column("evidence", no_wrap=True)
+    for title in ("standing", "evidence") if len(arms) > 1 else ():
+        table.add_column(title, no_wrap=True)
     for arm in arms:
         place = _place(standing, arm.name)
         style = {"leads": "bold green", "excluded": "dim"}.get(place, "")
@@ -153,8 +180,7 @@ def _table(
             count(arm.n),
             quantile_cell(arm.observed / unit.size, censored) if arm.n else "",
             *((_interval(arm, unit),) if len(columns) > 1 else ()),
-            place,
-            "" if place == "leads" else bar(standing.share(arm.name)),
+            *((place, "" if place == "leads" else bar(standing.share(arm.name))) if len(arms) > 1 else ()),
             style=style,
         )
     return table

@@ -114,6 +114,21 @@ def _delta(share: float) -> float:
     return check_delta(share)
 
 
+def exit_codes(text: str) -> tuple[int, ...]:
+    """Return exit codes separated by commas.
+
+    Examples
+    --------
+    >>> exit_codes("1,2")
+    (1, 2)
+    """
+    codes = text.split(",")
+    if not all(re.fullmatch("[0-9]{1,3}", code) and 1 <= int(code) <= 255 for code in codes):
+        msg = f"exit codes to ignore are numbers from 1 to 255 such as -i=1,2, but got {text!r}"
+        raise InvalidArgument(msg)
+    return tuple(map(int, codes))
+
+
 CONTAMINATION = _Checked("EPS[:ADVERSARY]", read_contamination, Contamination)
 TOLERANCE = _Checked("TOLERANCE", Tolerance.of, Tolerance)
 DELTA = _Checked("DELTA", lambda text: _delta(fraction(text)), float)

@@ -14,12 +14,48 @@ from truearm.world.processes import METRICS
 # What may be said anew when a saved race goes on; all else is fixed in the file.
 _AGAIN = {
     *("resume", "yes", "max_runs", "max_time", "fail_unless_best", "fail_if_worse_than", "strict", "as_json"),
-    *("quiet", "time_unit", "export_json", "export_csv", "export_markdown", "export_html", "github_summary"),
+    *(
+        "quiet",
+        "verbose",
+        "time_unit",
+        "export_json",
+        "export_csv",
+        "export_markdown",
+        "export_html",
+        "github_summary",
+    ),
 }
 _NEW_FILE = options.NewFile(dir_okay=False)
+_EXPORT = options.NewFile(dir_okay=False, allow_dash=True)
 
 
-@click.command("race", context_settings={"max_content_width": 100})
+class _Race(click.Command):
+    """A command whose -i may have a value, after an equals sign only: in `-i true` the word is a command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; `-i=1,2` names exit codes that are no failures."""
+        end = args.index("--") if "--" in args else len(args)
+        accepted: list[int] = []
+        words = [word for word in args[:end] if not _is_named(word, accepted)]
+        rest = super().parse_args(ctx, [*map(_plain, words), *args[end:]])
+        ctx.params["accepted"] = tuple(accepted)
+        return rest
+
+
+def _is_named(word: str, accepted: list[int]) -> bool:
+    """Tell whether a word names exit codes, and add these to the list."""
+    option, equals, codes = word.partition("=")
+    if option not in ("-i", "--ignore-failure") or not equals or codes == "all-non-zero":
+        return False
+    accepted.extend(options.exit_codes(codes))
+    return True
+
+
+def _plain(word: str) -> str:
+    return "-i" if word in ("-i=all-non-zero", "--ignore-failure=all-non-zero") else word
+
+
+@click.command("race", cls=_Race, context_settings={"max_content_width": 100})
 @click.argument("commands", nargs=-1, metavar="COMMAND...")
 @click.option(
     "-n", "--command-name", "names", multiple=True, metavar="NAME", help="Name of a command; repeatable."
@@ -35,6 +71,7 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option("--build", metavar="CMD", help="Run once in each revision before the race; kept in a cache.")
 @click.option("--clean", is_flag=True, help="Remove the worktrees of the revisions after the race.")
 @click.option("--reference", metavar="COMMAND", help="One more command, which the others are compared with.")
+@click.option("--reference-name", metavar="NAME", help="Name of the reference.")
 @click.option(
     "--metric",
     type=click.Choice(METRICS),
@@ -79,10 +116,16 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     is_flag=True,
     help="With --control: bound the mean share of false ones among the commands named, not the chance of any.",
 )
-@click.option("-s", "--setup", multiple=True, metavar="CMD", help="Run once before the race, for each command.")
+@click.option(
+    "-s",
+    "--setup",
+    multiple=True,
+    metavar="CMD",
+    help="Run once before the race; if it differs by command, whenever the turn of its command comes.",
+)
 @click.option("-p", "--prepare", multiple=True, metavar="CMD", help="Run before every run, not measured.")
 @click.option("-C", "--conclude", multiple=True, metavar="CMD", help="Run after every run, not measured.")
-@click.option("-c", "--cleanup", multiple=True, metavar="CMD", help="Run once after the race, for each command.")
+@click.option("-c", "--cleanup", multiple=True, metavar="CMD", help="Undo the setup; run as often as that.")
 @click.option(
     "-P", "--parameter-scan", nargs=3, multiple=True, metavar="VAR MIN MAX", help="Race all numbers for {VAR}."
 )
@@ -94,8 +137,8 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     "-S",
     "--shell",
     default="auto",
-    metavar="auto|none|PATH",
-    help="One shell for all if one needs it, none, or this.",
+    metavar="auto|default|none|PATH",
+    help="One shell for all if one needs it, /bin/sh, none, or this.",
 )
 @click.option("-N", "no_shell", is_flag=True, help="The same as --shell none.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the commands; repeatable.")
@@ -104,10 +147,11 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option(
     "--output",
     "stdout",
-    default="null",
+    multiple=True,
     metavar="null|pipe|inherit|FILE",
-    help="Where their standard output goes.",
+    help="Where their standard output goes; null by default. Once for all, or once for each command.",
 )
+@click.option("--show-output", is_flag=True, help="Show what commands print: --output inherit.")
 @click.option(
     "--timeout",
     type=options.DURATION,
@@ -118,7 +162,8 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     "-i",
     "--ignore-failure",
     is_flag=True,
-    help="Count failed runs as missing readings, at their worst, instead of stopping.",
+    help="Count failed runs as missing readings, at their worst, instead of stopping. -i=1,2 says that these exit "
+    "codes are no failures: such runs count as measured. 126 and 127 (not run, not found) stop unless named.",
 )
 @options.missing_option
 @options.between_option
@@ -131,16 +176,20 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @options.json_option
 @click.option("-q", "--quiet", is_flag=True, help="No live table, and no text but the result.")
 @click.option(
+    "-v", "--verbose", is_flag=True, help="Also mean, deviation and range, and what the answer rests on."
+)
+@click.option(
     "-u", "--time-unit", type=click.Choice(["microsecond", "millisecond", "second"]), help="Unit of times shown."
 )
 @click.option(
-    "--export-json", type=_NEW_FILE, metavar="FILE", help="Everything, with hyperfine's `results` in it."
+    "--export-json",
+    type=_EXPORT,
+    metavar="FILE",
+    help="Everything, with hyperfine's `results` in it; - is standard output.",
 )
-@click.option(
-    "--export-csv", type=_NEW_FILE, metavar="FILE", help="One row per command, hyperfine's columns first."
-)
-@click.option("--export-markdown", type=_NEW_FILE, metavar="FILE", help="The table in Markdown.")
-@click.option("--export-html", type=_NEW_FILE, metavar="FILE", help="A self-contained page.")
+@click.option("--export-csv", type=_EXPORT, metavar="FILE", help="One row per command, hyperfine's columns first.")
+@click.option("--export-markdown", type=_EXPORT, metavar="FILE", help="The table in Markdown.")
+@click.option("--export-html", type=_EXPORT, metavar="FILE", help="A self-contained page.")
 @click.option("--github-summary", is_flag=True, help="Append the table to the summary of a GitHub job.")
 @click.option("--fail-unless-best", metavar="NAME", help="Exit with 1 if NAME is not the best.")
 @click.option(
@@ -155,6 +204,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
 
     \b
     truearm race 'gzip -kf data' 'zstd -kf data'          which is faster?
+    truearm race 'sort data'                              one command alone: its median, and how sure
     truearm race -w 3 -L n 1,6,9 'gzip -{n} -kf data'     which level is fastest?
     truearm race --tolerance 2% 'sort a' 'sort -S1G a'    within 2% is good enough
     truearm race --metric memory './old' './new'          which needs less memory?
@@ -179,8 +229,12 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
         else:
             race = racing.begun(asked, stack)
         outcome = racing.outcome(race, asked)
-    click.echo(told(outcome, as_json=asked.as_json))
+    if outcome.failure is None:
+        aside = "-" in asked.exports.values()  # a document has standard output for itself
+        click.echo(told(outcome, as_json=asked.as_json, err=aside), err=aside)
     exports = write_files(outcome, asked)
+    if outcome.failure is not None:
+        raise outcome.failure
     best = racing.in_race(asked.fail_unless_best, outcome.setting)
     code = gates.exit_code(outcome.result, unless_best=best, worse=outcome.worse, strict=asked.strict)
     ctx.exit(exports.code(code))
@@ -193,6 +247,7 @@ def _check_nothing_new(ctx: click.Context, asked: Asked) -> None:
         if parameter.name not in {*_AGAIN, "commands", None}
         and ctx.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
     ]
+    given += ["-i"] if asked.accepted else []
     if asked.commands or given:
         what = "commands" if asked.commands else ", ".join(given)
         msg = f"--resume takes {what} from the file, where they were fixed; leave them out"

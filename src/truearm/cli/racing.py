@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from truearm.claims.result import Result
+from truearm.claims.certificate import sample_of
+from truearm.claims.certify import describe
 from truearm.cli import gates, saved
 from truearm.cli.agreeing import agree
 from truearm.cli.asked import Asked, defined, in_race
@@ -23,6 +24,7 @@ from truearm.cli.telling import Outcome
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError
 from truearm.events import Noted
 from truearm.policies import Policy
+from truearm.policies.alone import Alone
 from truearm.policies.control import AgainstControl
 from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
@@ -35,7 +37,10 @@ from truearm.world.processes import Measurement, check_posix, command_source, ru
 from truearm.world.revisions import checked_out, removed
 from truearm.world.store import Store
 
-__all__ = ["Race", "begun", "in_race", "outcome", "resumed"]
+BRIEF = 3.0  # seconds, as hyperfine takes at least
+ITERATION = "TRUEARM_ITERATION"  # the variable that holds the number of a run of its command, from 0 on
+
+__all__ = ["ITERATION", "Race", "begun", "in_race", "outcome", "resumed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +64,21 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     setting, problem = defined(asked, revisions)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
     # in rounds or balanced, because the load of a machine changes while commands are being run
-    policy: Policy[Any] = TopTwo(first=asked.first, balanced=True)
-    if asked.rounds:
-        policy = Paired(first=asked.first)
+    first = asked.first(problem)
+    policy: Policy[Any] = TopTwo(first=first, balanced=True)
+    if problem.rounds:
+        policy = Paired(first=first)
+    elif len(problem.arms) == 1:
+        # a time limit would end slow ones early: then the number of runs depends on what they read
+        policy = Alone(first=first, runs=asked.runs if asked.max_time is None else None)
     elif asked.control is not None:
-        policy = AgainstControl(asked.control, fdr=asked.fdr, first=asked.first, balanced=True)
+        policy = AgainstControl(asked.control, fdr=asked.fdr, first=first, balanced=True)
     study = Study.of(problem, policy=policy, seed=seed)
     store = None
     if asked.save:
         stack.enter_context(alone(asked.save, wait=False))
         store = stack.enter_context(saved.begun(asked.save, study, setting))
-    return Race(study=study, setting=setting, first=asked.first, store=store)
+    return Race(study=study, setting=setting, first=first, store=store)
 
 
 def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
@@ -81,7 +90,10 @@ def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
         msg = f"{path} holds a study without commands; go on with `truearm next` and `truearm tell`"
         raise InvalidArgument(msg)
     policy = found.study.policy
-    if not isinstance(policy, AgainstControl | Paired | TopTwo) or found.setting.arms != found.study.problem.arms:
+    if (
+        not isinstance(policy, AgainstControl | Alone | Paired | TopTwo)
+        or found.setting.arms != found.study.problem.arms
+    ):
         msg = f"{path} holds a race that truearm does not begin; see `truearm report {path}`"
         raise InvalidArgument(msg)
     return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store)
@@ -97,7 +109,10 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         msg = f"the race began without --fail-if-worse-than {gate}, and a gate must be named before it; race anew"
         raise InvalidArgument(msg)
     began = time.monotonic()
-    result = _result(race, asked)
+    recorder = _Recorder(race)
+    failure = None if race.study.done else _measured(race, asked, recorder)
+    result = race.study.result
+    assert result is not None
     late = asked.limit is not None and time.monotonic() - began >= asked.limit
     most = asked.most is not None and max(result.pulls.values()) >= asked.most
     return Outcome(
@@ -115,34 +130,55 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         quiet=asked.quiet,
         patience=asked.limit if late and asked.max_time is None else None,
         shell_cost=shell_cost(setting.commands[0], setting.metric),
+        turns=recorder.turns,
+        standing=race.study.standing,
+        verbose=asked.verbose,
+        failure=failure,
     )
 
 
-def _result(race: Race, asked: Asked) -> Result:
+def _measured(race: Race, asked: Asked, recorder: "_Recorder") -> click.ClickException | None:
+    """Run the commands until the study is done; return what went wrong if that ended it."""
     study = race.study
-    if study.done and study.result is not None:
-        return study.result
-    recorder = _Recorder(race)
     try:
-        with _terminable(), _hooked(race.setting):
-            warm_up(recorder.source, race.setting.arms, race.setting.warmup)
+        with _terminable(), _hooked(race.setting), recorder:
+            recorder.warm_up(race.setting.warmup)
             with _board(race, asked) as draw:
-                return run(
+                run(
                     study,
                     lambda arm: partial(recorder.pull, arm),
                     max_seconds=asked.limit,
-                    watch=partial(_watch, race, recorder.counts, asked.most, draw),
+                    watch=partial(_watch, race, recorder.counts, asked.most, _brief(race, asked), draw),
                 )
-    except ArmFailed as error:
-        raise _stopped(race, error.__cause__ or error) from error
+    except (ArmFailed, CommandFailed) as error:
+        known = any(recorder.counts.values())
+        failure = _stopped(race, error.__cause__ or error, asked.exports.values() if known else ())
+        if not known:
+            raise failure from error
+        study.stop()
+        return failure
     except KeyboardInterrupt:
         study.stop()
-        assert study.result is not None
-        return study.result
+    return None
 
 
-def _watch(race: Race, counts: Counter[str], most: int | None, draw: Callable[[], None]) -> bool:
+def _brief(race: Race, asked: Asked) -> float:
+    """Return from when on one command alone has been measured long enough, if its interval has two ends."""
+    alone = len(race.setting.commands) == 1 and asked.brief
+    return time.monotonic() + BRIEF if alone else float("inf")
+
+
+def _bounded(study: Study) -> bool:
+    (arm,) = study.problem.arms
+    sample = sample_of(study.readings[arm], study.pulls, study.problem, arm)
+    found = describe(arm, sample, study.problem, design="sequential")
+    return sample.n >= getattr(study.policy, "first", 1) and found.high - found.low < float("inf")
+
+
+def _watch(race: Race, counts: Counter[str], most: int | None, brief: float, draw: Callable[[], None]) -> bool:
     draw()
+    if time.monotonic() >= brief and _bounded(race.study):
+        return True
     if most is None or max(counts.values()) < most or race.study.in_round:
         return False
     return min(counts[arm] for arm in race.setting.arms) >= race.first
@@ -150,11 +186,13 @@ def _watch(race: Race, counts: Counter[str], most: int | None, draw: Callable[[]
 
 @contextmanager
 def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
-    if asked.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    setting = race.setting
+    shown = "inherit" in (setting.conditions.output, *(command.output for command in setting.commands))
+    if asked.quiet or shown or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda: None
         return
-    limit = float("inf") if asked.limit is None else asked.limit
-    setting = race.setting
+    soon = len(setting.commands) == 1 and asked.brief  # in seconds: not worth a word
+    limit = float("inf") if asked.limit is None or soon else asked.limit
     timed = setting.conditions.timeout is not None
     with Board(
         race.study, metric=setting.metric, unit=asked.time_unit, first=race.first, limit=limit, timed=timed
@@ -176,46 +214,62 @@ def _terminable() -> Iterator[None]:
 
 @contextmanager
 def _hooked(setting: Setting) -> Iterator[None]:
-    """Run the setup before and the cleanup after, whatever happens between; the same line once for all."""
-    limit = setting.conditions.timeout
+    """Run the setup before and the cleanup after, whatever happens between; the same line once for all.
+
+    A setup that differs by command is left to `_Recorder`, and the cleanup then too.
+    """
+    if setting.in_turn("setup"):
+        yield
+        return
     for hook in _distinct(setting, "setup"):
-        run_hook(hook, "setup", limit)
+        run_hook(hook, "setup", setting.conditions.timeout)
     try:
         yield
     finally:
         for hook in _distinct(setting, "cleanup"):
-            try:
-                run_hook(hook, "cleanup", limit)
-            except TruearmError as error:
-                click.echo(f"Warning: {error}", err=True)
+            _cleaned(hook, setting)
 
 
 def _distinct(setting: Setting, stage: str) -> list[Command]:
-    return list({command.text: command for command in setting.hooks.get(stage, {}).values()}.values())
+    """Return the hooks that are not the same line in the same folder."""
+    return list({(hook.text, hook.cwd): hook for hook in setting.hooks.get(stage, {}).values()}.values())
+
+
+def _cleaned(hook: Command, setting: Setting) -> None:
+    try:
+        run_hook(hook, "cleanup", setting.conditions.timeout)
+    except TruearmError as error:
+        click.echo(f"Warning: {error}", err=True)
 
 
 class _Failure(click.ClickException):
     exit_code = gates.USAGE
 
 
-def _stopped(race: Race, cause: BaseException) -> click.ClickException:
+def _stopped(race: Race, cause: BaseException, exports: Collection[str]) -> click.ClickException:
     words = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
-    if isinstance(cause, CommandFailed) and cause.stage == "command":
-        words.append("(-i counts failed runs as missing readings, at their worst)")
+    if isinstance(cause, CommandFailed) and cause.stage == "command" and cause.exit_code > 0:
+        code = cause.exit_code
+        missing = "-i counts failed runs as missing readings, at their worst; " * (code not in (126, 127))
+        words.append(f"({missing}-i={code} says that this code is no failure)")
+    if exports:
+        words.append(f"What was measured before is in {', '.join(exports)}.")
     if race.store is not None:
         words.append(f"{race.study.pulls} runs are kept; go on with: truearm race --resume {race.store.path.name}")
     return _Failure("\n".join(words))
 
 
 class _Recorder:
-    """The source of a race: measures, notes how, and counts."""
+    """The source of a race: sets up what has turns, tells runs their numbers, measures, notes how, and counts."""
 
     def __init__(self, race: Race) -> None:
         setting = race.setting
         self.race = race
         self.counts = Counter({arm: len(tape) for arm, tape in race.study.readings.items()})
+        self.turns = (0, 0.0)
+        self._turn: str | None = None
         self._last: dict[str, Any] = {}
-        self.source = command_source(
+        self._source = command_source(
             setting.commands,
             setting.metric,
             conditions=setting.conditions,
@@ -224,13 +278,49 @@ class _Recorder:
             listen=self._listen,
         )
 
+    def __enter__(self) -> "_Recorder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._leave()
+        os.environ.pop(ITERATION, None)
+
     def _listen(self, _arm: str, measurement: Measurement) -> None:
         self._last = measurement.details()
+
+    def _leave(self) -> None:
+        hook = self.race.setting.hooks.get("cleanup", {}).get(self._turn or "")
+        if self._turn is not None and hook is not None:
+            _cleaned(hook, self.race.setting)
+        self._turn = None
+
+    def _enter(self, arm: str) -> None:
+        """Set up a command anew if another one, whose setup is another, ran last."""
+        setting = self.race.setting
+        if self._turn == arm or not setting.in_turn("setup"):
+            return
+        began = time.monotonic()
+        self._leave()
+        run_hook(setting.hooks["setup"][arm], "setup", setting.conditions.timeout)
+        self._turn = arm
+        self.turns = (self.turns[0] + 1, self.turns[1] + time.monotonic() - began)
+
+    def _measured(self, arm: str, iteration: str) -> float:
+        self._enter(arm)
+        os.environ[ITERATION] = (
+            iteration  # inherited: an environment of its own would be copied while the clock runs
+        )
+        return self._source(arm)
+
+    def warm_up(self, runs: int) -> None:
+        """Run every command some times, before anything counts."""
+        for i in range(runs):
+            warm_up(partial(self._measured, iteration=f"warmup-{i}"), self.race.setting.arms, 1)
 
     def pull(self, arm: str) -> float:
         """Run a command once; a time-out counts as worse than any run that ended."""
         try:
-            value = self.source(arm)
+            value = self._measured(arm, str(self.counts[arm]))
         except TimeoutError:
             value = self.race.study.problem.censored
         self.counts[arm] += 1

@@ -1,6 +1,6 @@
 """What a race runs: commands, hooks and conditions, as a value that goes into the log and comes back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,10 @@ class Setting:
                 msg = f"hooks are {', '.join(HOOKS)}, one for each command, but got {stage!r} for {sorted(hooks)}"
                 raise InvalidArgument(msg)
 
+    def in_turn(self, stage: str) -> bool:
+        """Tell whether a hook differs by command: run before the race, the last one would stand for all."""
+        return len({hook.text for hook in self.hooks.get(stage, {}).values()}) > 1
+
     @property
     def arms(self) -> tuple[str, ...]:
         """The names of the commands."""
@@ -62,24 +66,45 @@ class Setting:
         return setting
 
 
-def hooks_for(commands: Iterable[Command], stage: str, lines: tuple[str, ...], shell: str) -> dict[str, Command]:
+def for_each(option: str, given: tuple[str, ...], commands: Sequence[Command]) -> tuple[str, ...]:
+    """Return what an option says for every command: it is given once for all, or once for each.
+
+    Examples
+    --------
+    >>> for_each("--prepare", ("sync",), [Command("a"), Command("b")])
+    ('sync', 'sync')
+    """
+    if len(given) not in (1, len(commands)):
+        msg = f"{option} must be given once or for each of {len(commands)} commands, but came {len(given)} times"
+        raise InvalidArgument(msg)
+    return given * len(commands) if len(given) == 1 else given
+
+
+def hooks_for(
+    commands: Sequence[Command], stage: str, lines: tuple[str, ...], shell: str, typed: Collection[str] = ()
+) -> dict[str, Command]:
     """Return the hook of every arm: one line for all commands, or one for each.
+
+    Parameters
+    ----------
+    typed
+        Parameters whose values are put in as they are.
 
     Examples
     --------
     >>> [c.text for c in hooks_for([Command("a"), Command("b")], "prepare", ("sync",), "auto").values()]
     ['sync', 'sync']
     """
-    arms = list(commands)
-    if not lines:
-        return {}
-    if len(lines) not in (1, len(arms)):
-        msg = f"--{stage} must be given once or for each of {len(arms)} commands, but came {len(lines)} times"
-        raise InvalidArgument(msg)
-    each = lines * len(arms) if len(lines) == 1 else lines
     # A hook is not measured, so that it may have the shell it needs even under --shell none, and only then.
     how = "auto" if shell == "none" else shell
     return {
-        arm.name: bind(line, arm.parameters, env=arm.env, cwd=arm.cwd, shell=how)
-        for arm, line in zip(arms, each, strict=True)
+        arm.name: bind(
+            line,
+            arm.parameters,
+            env=arm.env,
+            cwd=arm.cwd,
+            shell=how,
+            typed=[name for name in arm.parameters if name in typed],
+        )
+        for arm, line in zip(commands, for_each(f"--{stage}", lines, commands), strict=True)
     }

@@ -2,32 +2,34 @@
 
 import math
 import os
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
+import click
+
+from truearm.claims import alarms
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
-from truearm.claims.wording import amount, count, name_of, number
+from truearm.claims.wording import amount, breakdowns, count, name_of, number
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
 from truearm.cli.gates import about_baseline, meaningless, worse_than
+from truearm.cli.live import duration, nearly_equal
+from truearm.cli.screen import Screen
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
+from truearm.policies import Standing
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.world.commands import needs_shell
 from truearm.world.machine import machine
 
 _QUICK = 0.005  # seconds: below it hyperfine too advises against a shell
-_FORMATS = ("json", "csv", "markdown", "html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,12 @@ class Outcome:
     """Seconds after which the race ended, if nobody had said how long it may take."""
     shell_cost: float | None = None
     """Seconds that the shell of the commands takes of each reading."""
+    turns: tuple[int, float] = (0, 0.0)
+    """How often a setup ran because its turn came, and how many seconds that took."""
+    standing: Standing | None = None
+    verbose: bool = False
+    failure: click.ClickException | None = None
+    """What ended the race before its time; what was measured until then is kept."""
 
     @property
     def ratios(self) -> tuple[Ratio, ...]:
@@ -75,11 +83,13 @@ def write_files(outcome: Outcome, asked: Asked) -> Exports:
     """Write every file that was asked for; one that cannot be written keeps none of the others back."""
     exports = Exports()
     makers = {"json": _json, "csv": _csv, "markdown": summarize, "html": _html}
-    for name in _FORMATS:
-        path = getattr(asked, f"export_{name}")
-        if path is not None:
+    for name, path in asked.exports.items():
+        words = makers[name](outcome).rstrip("\n")
+        if path == "-":
+            click.echo(words)
+        else:
             with exports.writing(path):
-                write(path, makers[name](outcome).rstrip("\n") + "\n")
+                write(path, f"{words}\n")
     if asked.github_summary:
         path = os.environ["GITHUB_STEP_SUMMARY"]
         with exports.writing(path):
@@ -87,21 +97,32 @@ def write_files(outcome: Outcome, asked: Asked) -> Exports:
     return exports
 
 
-def told(outcome: Outcome, *, as_json: bool) -> str:
-    """Return what goes to standard output."""
+def told(outcome: Outcome, *, as_json: bool, err: bool = False) -> str:
+    """Return what goes to standard output, or to standard error because a document goes there."""
     if as_json:
         return _json(outcome)
     unit, shown = _shown(outcome)
-    columns = shutil.get_terminal_size((100, 24)).columns
-    width = min(100, columns)
+    screen = Screen.here(err=err)
+    failed = {"fg": "red", "bold": True} if outcome.worse else {}
     parts = [
-        fill(text.paragraph(shown, unit, outcome.setting.metric), width),
-        text.table(_rows(outcome, shown, unit), columns if sys.stdout.isatty() else None),
+        screen.answer(text.answer(shown, unit, outcome.setting.metric), shown),
+        screen.table(_rows(outcome, shown, unit), shown, outcome.ratios),
         text.table(rows) if (rows := text.control_rows(shown)) else "",
-        "\n".join(fill(line, width) for line in _gates(outcome)),
-        "" if outcome.quiet else fill(" ".join(_notes(outcome)), width),
+        "\n".join(screen.filled(line, **failed) for line in _gates(outcome)),
+        *(_details(outcome, shown, unit, screen) if outcome.verbose else ()),
+        "" if outcome.quiet else screen.filled(" ".join(_notes(outcome)), dim=True),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _details(outcome: Outcome, shown: Result, unit: text.Unit, screen: Screen) -> Iterator[str]:
+    """Give what hyperfine shows of each command, and what the answer rests on."""
+    times = hyperfine_results(outcome.setting.commands, outcome.runs)
+    rows = text.statistics_rows(outcome.result, outcome.tapes, unit, times)
+    yield text.table(rows, screen.width if screen.terminal else None, words=False)
+    if bears := breakdowns(shown):
+        yield screen.filled(bears)
+    yield screen.listed(shown.assumptions)
 
 
 def summarize(outcome: Outcome) -> str:
@@ -190,16 +211,59 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield "Interrupted."
     if outcome.patience is not None and outcome.result.status is Status.EXHAUSTED:
         yield f"Stopped after {number(outcome.patience / 60)} minutes; --max-time allows more."
+    yield from _forecast(outcome)
     yield from _about_shell(outcome)
+    if outcome.turns[0]:
+        times, took = outcome.turns
+        yield (
+            f"--setup differs by command, so each ran again whenever its turn came: {count(times)} times, "
+            f"{duration(took)} in all, not measured. Revisions are built once with --rev; what has a place of its "
+            "own may be made before the race."
+        )
     for arm in setting.arms:
         yield from _lost(arm, [run for run in outcome.runs if run.arm == arm])
-    inside = " inside each round" if outcome.result.problem.rounds else ""
-    yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
+    if len(setting.arms) == 1:
+        yield from _outlying(outcome)
+    else:
+        inside = " inside each round" if outcome.result.problem.rounds else ""
+        yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
     if outcome.path is not None:
         name = Path(outcome.path).name
         limited = outcome.ended and outcome.result.status is Status.EXHAUSTED
         limits = ", without this limit unless you give it again" if limited else ""
         yield f"All readings are in {name}; go on with: truearm race --resume {name}{limits}"
+
+
+def _forecast(outcome: Outcome) -> Iterator[str]:
+    """Give what a race that ended early still needs, if its runs go on as they were."""
+    result, standing = outcome.result, outcome.standing
+    if result.status is not Status.EXHAUSTED or standing is None or not result.problem.rounds or result.ties:
+        return
+    if near := nearly_equal(standing, max(result.pulls.values())):
+        yield near
+    left = standing.pulls_left(result.pulls, 1)
+    if 0 < left < math.inf:
+        ends = "would tell whether they can be told apart" if standing.close else "would decide"
+        yield f"About {number(float(f'{left:.1g}'))} more runs {ends} (an estimate)."
+
+
+def _outlying(outcome: Outcome) -> Iterator[str]:
+    """Give the runs of one command alone that lie far out."""
+    arm = outcome.result.arms[0]
+    tape = [math.nan if x is None else x for x in outcome.tapes[arm.name]]
+    found = alarms.outlying(tape) if outcome.result.problem.target == "quantile" else ()
+    if not found:
+        return
+    unit, _ = _shown(outcome)
+    worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
+    sign = f" {unit.sign}" if unit.sign else ""
+    yield (
+        f"{_runs(len(found))} of {count(len(tape))} lie{'s' * (len(found) == 1)} more than ten robust standard "
+        f"deviations from the median, the farthest {number(worst / unit.size)}{sign}: something else was running, "
+        "or it does this now and then."
+    )
+    if found[0] == 0 and not outcome.setting.warmup:
+        yield "The first run is one of them: -w 1 leaves it out."
 
 
 def _about_shell(outcome: Outcome) -> Iterator[str]:

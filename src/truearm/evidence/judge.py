@@ -286,6 +286,10 @@ class Judge(ABC):
             ranking.append(left.pop(left.index(best)) if best is not None else left.pop())
         return ranking + [i for i, sample in enumerate(self.samples) if not sample.size]
 
+    def same(self, among: Sequence[int]) -> bool:  # noqa: ARG002 - for judges that compare reading by reading
+        """Tell whether arms measured the same wherever they met; by themselves they do not meet."""
+        return False
+
     def measured(self) -> Self:
         """Return the judge of the readings as they were measured, without a handicap."""
         by_arm = zip(self.samples, self.problem.arms, strict=True)

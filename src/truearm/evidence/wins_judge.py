@@ -34,6 +34,34 @@ from truearm.problem import Adversary, Contamination, Interval, Problem
 Floats = NDArray[np.float64]
 
 _ENDLESS = Interval(-math.inf, math.inf)
+_LONGEST = 2.0**14  # times the rounds of now: what takes longer is not worth a forecast
+
+
+def _first(test: Callable[[float], bool]) -> float:
+    """Return about the least factor from 1 on that passes a test, by doubling and halving; or infinity."""
+    low, high = 1.0, 1.0
+    while not test(high):
+        low, high = high, 2 * high
+        if high > _LONGEST:
+            return math.inf
+    for _ in range(4):  # a forecast to a few percent
+        middle = (low + high) / 2
+        low, high = (low, middle) if test(middle) else (middle, high)
+    return high
+
+
+class Forecast(NamedTuple):
+    """How many times the rounds of now a comparison takes if they go on like this, and how it ends: an estimate.
+
+    Examples
+    --------
+    >>> Forecast(3.5, close=True).times
+    3.5
+    """
+
+    times: float
+    close: bool
+    """Whether it ends because more rounds would not help."""
 
 
 class Apart(NamedTuple):
@@ -115,6 +143,19 @@ class WinsJudge(Judge):
         sample: Sample = self.samples[arm]
         return deviation(sample.values) if sample.n else math.nan, 0.0, math.inf
 
+    def same(self, among: Sequence[int]) -> bool:
+        """Tell whether arms read the same in every round.
+
+        Examples
+        --------
+        >>> arms = [Taped.in_rounds([1.0, 2.0]), Taped.in_rounds([1.0, 2.0]), Taped.in_rounds([1.0, 3.0])]
+        >>> judge = Judge.of(Problem(arms=("A", "B", "C"), rounds=True), arms)
+        >>> judge.same([0, 1]), judge.same([0, 2])
+        (True, False)
+        """
+        first, *others = (self.samples[i].tape for i in among)
+        return first.size > 0 and bool(others) and all(np.array_equal(first, tape) for tape in others)
+
     def met(self, one: int, other: int, lift: Lift | None = None) -> Score:
         """Return how one arm did against another, side by side."""
         return score(self.samples[one], self.samples[other], lift)
@@ -172,8 +213,7 @@ class WinsJudge(Judge):
     def repeated(self, judged: int, times: float, enough: float) -> float:
         """Return the log-evidence within the tolerance if every round had come so many times: a forecast."""
         del enough
-        found = self.met(self.leader, judged, self._tolerated)
-        return self._evidence(Score(*(round(times * n) for n in found)))
+        return self._evidence(self._scaled(self.met(self.leader, judged, self._tolerated), times))
 
     def ceiling(self, judged: int) -> float:
         """Return the most log-evidence that so many rounds could give."""
@@ -190,6 +230,32 @@ class WinsJudge(Judge):
         """Tell whether endless rounds like these would put an arm behind the leader, up to the tolerance."""
         found = self.met(self.leader, judged, self._tolerated)
         return not self.hopeless and found.null < self._level() * found.rounds
+
+    def forecast(self, judged: int) -> Forecast:
+        """Return when the leader and another arm are told apart, or known to be too close (extensions E1, E6).
+
+        Examples
+        --------
+        >>> swings = np.arange(40.0) % 2
+        >>> twins = [Taped.in_rounds(swings), Taped.in_rounds(1 - swings), Taped.in_rounds(swings - 1)]
+        >>> judge = Judge.of(Problem(arms=("A", "B", "C"), rounds=True), twins)
+        >>> judge.forecast(1).close, judge.forecast(2).close
+        (True, False)
+        """
+        found = self.met(self.leader, judged, self._tolerated)
+
+        def decided(times: float) -> bool:
+            return self._evidence(self._scaled(found, times)) >= self.log_threshold
+
+        def futile(times: float) -> bool:
+            return cannot_win(self._scaled(found, times), self._level(), self.log_strict)
+
+        ends = [_first(test) if found.rounds and not self.hopeless else math.inf for test in (decided, futile)]
+        return Forecast(min(ends), close=ends[1] < ends[0])
+
+    @staticmethod
+    def _scaled(found: Score, times: float) -> Score:
+        return Score(*(round(times * n) for n in found))
 
     def worse_than(self, baseline: int, share: float | None = None) -> tuple[int, ...]:
         """Return the arms that a baseline named in advance wins against in more than half of the rounds.
@@ -272,16 +338,22 @@ class WinsJudge(Judge):
         return at_least(apart, rounds, self._level(), share)
 
     def lead(self, rival: int) -> Margin:
-        """Return how much better the leader is than another arm in the middle round: a ratio where it can be."""
-        found = self.apart(self.leader, rival)
-        certain = self.problem.contamination is not None and found.low > (found.scale == "ratio")
-        return Margin(found.scale, found.observed, found.low if certain else None)
+        """Return how much better the leader is than another arm in the middle round: a ratio where it can be.
+
+        The limit is of the evidence that decides: where the leader rejected the arm itself, it is above nothing.
+        """
+        relative = self._relative(self.leader, rival)
+        observed = self._middle(self.leader, rival, relative=relative)
+        limit = self.lead_at_least(self.leader, rival, math.exp(-self.log_threshold), relative=relative)
+        certain = self.problem.contamination is not None and limit > 0
+        with np.errstate(over="ignore"):
+            if relative:
+                observed, limit = float(np.exp(observed)), float(np.exp(limit))
+        return Margin("ratio" if relative else "difference", observed, limit if certain else None)
 
     def apart(self, one: int, other: int) -> Apart:
         """Return how far one arm is ahead of another in the middle round; limits hold for all pairs at once."""
-        relative = all(
-            np.count_nonzero(self._as_measured(i) <= 0) <= 0.1 * self.samples[i].size for i in (one, other)
-        )
+        relative = self._relative(one, other)
         share = self.problem.delta / self._pairs
         low = self.lead_at_least(one, other, share, relative=relative)
         high = -self.lead_at_least(other, one, share, relative=relative)
@@ -290,6 +362,10 @@ class WinsJudge(Judge):
             return Apart("difference", middle, low, high)
         with np.errstate(over="ignore"):
             return Apart("ratio", *(float(np.exp(x)) for x in (middle, low, high)))
+
+    def _relative(self, one: int, other: int) -> bool:
+        """Tell whether nearly all readings of two arms are positive, so that a ratio means something."""
+        return all(np.count_nonzero(self._as_measured(i) <= 0) <= 0.1 * self.samples[i].size for i in (one, other))
 
     def _as_measured(self, arm: int) -> Floats:
         return self.problem.sign * self.samples[arm].values

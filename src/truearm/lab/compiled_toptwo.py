@@ -602,7 +602,7 @@ def challenger(desk: Desk) -> int:
 @compiled
 def score(desk: Desk, i: int) -> float:
     """Return the evidence against a rival plus the log of its pulls; what speaks for it does not count."""
-    return max(desk.reals[EVIDENCE, i], 0.0) + math.log(desk.ints[N, i])
+    return float(max(desk.reals[EVIDENCE, i], 0.0) + math.log(desk.ints[N, i]))
 
 
 @compiled

@@ -78,6 +78,12 @@ class Standing(NamedTuple):
     log_threshold: float
     so_far: Verdict | None = None
     """The verdict if it all ended now, with the claims made up to now."""
+    times: float | None = None
+    """How many times the pulls of now a decision takes, if they go on like this; None: by the evidence alone."""
+    close: tuple[str, ...] = ()
+    """Arms that would then be too close to the leader to be told from it."""
+    within: float = math.inf
+    """How far the leader may be from the best, as a ratio, certified at all times together."""
 
     def share(self, arm: str) -> float:
         """Return how much of the evidence that rejects an arm there is, from 0 to 1."""
@@ -102,6 +108,8 @@ class Standing(NamedTuple):
         missing = sum(max(0, first - n) for n in pulls.values())
         if missing:
             return missing
+        if self.times is not None:
+            return (self.times - 1) * sum(pulls[arm] for arm in self.alive)
         own, leader = 0.0, 0.0
         for arm in self.alive:
             if arm == self.leader:
@@ -155,8 +163,8 @@ def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each 
     >>> by_name("best")
     Traceback (most recent call last):
         ...
-    truearm.errors.InvalidArgument: policy must be one of 'control', 'elimination', 'lucb', 'paired', 'toptwo',
-    'uniform' or a policy object, but got 'best'
+    truearm.errors.InvalidArgument: policy must be one of 'alone', 'control', 'elimination', 'lucb', 'paired',
+    'toptwo', 'uniform' or a policy object, but got 'best'
     """
     return _kind(name, options)(**options)
 
@@ -227,6 +235,7 @@ def serving(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
 
 
 _CLASSES = {
+    "alone": "Alone",
     "control": "AgainstControl",
     "elimination": "Elimination",
     "lucb": "Lucb",

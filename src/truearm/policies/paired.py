@@ -5,6 +5,7 @@ an arm is its reading of round n. A pull that is out counts for the null of ever
 may come late and in any order.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, cast
@@ -15,6 +16,7 @@ from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.wins import Taped
+from truearm.evidence.wins_judge import WinsJudge
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, check_count
 
@@ -115,8 +117,22 @@ class Paired:
         futile = leader is not None and judge.futile(state.alive)
         status = Status.INDISTINGUISHABLE if futile else Status.EXHAUSTED
         alive = tuple(arms[i] for i in state.alive)
-        name = None if leader is None else arms[leader]
-        return Standing(name, alive, against, judge.log_threshold, _verdict(state, status, None))
+        so_far = _verdict(state, status, None)
+        if leader is None:
+            return Standing(None, alive, against, judge.log_threshold, so_far)
+        judge = cast("WinsJudge", judge.after(leader=leader))
+        found = {i: judge.forecast(i) for i in state.alive if i != leader}
+        excluded = [i for i in range(len(arms)) if i not in state.alive]
+        return Standing(
+            arms[leader],
+            alive,
+            against,
+            judge.log_threshold,
+            so_far,
+            times=max((forecast.times for forecast in found.values()), default=1.0),
+            close=tuple(arms[i] for i, forecast in found.items() if forecast.close),
+            within=judge.tolerance(excluded, relative=True) if state.problem.handicap is None else math.inf,
+        )
 
 
 def _told(tape: Taped, new: Told | None, issued: int) -> Taped:

@@ -150,7 +150,7 @@ def _headline(result: Result) -> str:
         return (
             _beaten(result.control)
             if result.control
-            else f"{wording.names([result.best or '', *result.ties])} tie"
+            else f"{wording.names([*([result.best] if result.best else []), *result.ties])} tie"
         )
     match result.status:
         case Status.DOUBTFUL:

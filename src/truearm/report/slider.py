@@ -158,10 +158,10 @@ def _cell(ends: tuple[Interval, Interval], window: Interval) -> list[Any]:
 
 def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]:
     """Return what is said of an arm while it is a candidate among others, and once that is settled."""
-    if arm == picture.result.leader:
-        return "looks best", "the best arm"
     if arm in picture.result.ties:
         return "tied", ""
+    if arm == picture.result.leader:
+        return "looks best", "the best arm"
     point = picture.points[adversary].get(arm)
     if point is None:
         return "candidate", ""

@@ -2,16 +2,28 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR
-from typing import NamedTuple
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
 
 from truearm.analysis import Analysis
-from truearm.claims.certificate import Place, Status
+from truearm.claims.certificate import Place, Status, Tapes
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.claims.wording import Voice, column_name, count, name_of, number, percent, summary, value, value_ends
+from truearm.claims.wording import (
+    Voice,
+    column_name,
+    count,
+    factor_step,
+    name_of,
+    number,
+    percent,
+    sentences,
+    value,
+    value_ends,
+)
 from truearm.problem import Adversary, Contamination, Handicap, Tolerance
 
 
@@ -257,9 +269,54 @@ def rows(result: Result, unit: Unit, found: Sequence[Ratio] = (), *, censored: f
     name = column_name(result.problem)
     sign = f" [{unit.sign}]" if unit.sign else ""
     true = "" if result.problem.rounds else f"true {name}{sign}"  # of an arm by itself rounds claim nothing
-    heading = Row("command", "runs", name + sign, true, "relative", "standing")
+    several = len(result.arms) > 1  # of one arm alone there is nothing to compare
+    heading = Row("command", "runs", name + sign, true, "relative" * several, "standing" * several)
     by_arm = {ratio.arm: ratio for ratio in found}
     return [heading, *(_row(result, arm, by_arm, censored) for arm in result.arms)]
+
+
+def statistics_rows(
+    result: Result, tapes: Tapes, unit: Unit, times: Sequence[Mapping[str, Any]] = ()
+) -> list[tuple[str, ...]]:
+    """Return mean, deviation, MAD and range of each arm for a table, beside user and system time where measured.
+
+    They describe the readings and claim nothing; where one timed out, a mean means nothing.
+
+    Parameters
+    ----------
+    result, tapes
+        In the units of the readings.
+    unit
+        What they are shown in.
+    times
+        What hyperfine would write of each arm.
+
+    Examples
+    --------
+    >>> from truearm.study import Study
+    >>> statistics_rows(Study(["A"], max_pulls=0).result, {"A": [1.0, 2.0, 6.0]}, PLAIN)[1]
+    ('A', '3', '2.646', '-', '1', '6')
+    """
+    sign = f" [{unit.sign}]" if unit.sign else ""
+    clock = unit_for("wall", [], unit.name or None) if unit in TIMES else TIMES[1]
+    known = {row["command"]: row for row in times if row.get("user") is not None}
+    heading = ("command", *(f"{name}{sign}" for name in ("mean", "deviation", "MAD", "least", "most")))
+    heading += (f"user [{clock.sign}]", f"system [{clock.sign}]") if known else ()
+
+    def row(arm: Arm) -> tuple[str, ...]:
+        values = [x / unit.size for x in tapes.get(arm.name, ()) if x is not None and not math.isnan(x)]
+        whole = values if all(map(math.isfinite, values)) else []
+        found = (
+            fmean(whole) if whole else math.nan,
+            stdev(whole) if len(whole) > 1 else math.nan,
+            arm.mad / unit.size,
+            min(values, default=math.nan),
+            max(values, default=math.nan),
+        )
+        spent = [known.get(arm.name, {}).get(name, math.nan) / clock.size for name in ("user", "system")]
+        return (name_of(arm.name), *(_short(number(x)) for x in (*found, *(spent if known else ()))))
+
+    return [heading, *map(row, result.arms)]
 
 
 def quantile_cell(x: float, censored: float | None = None) -> str:
@@ -275,16 +332,9 @@ def quantile_cell(x: float, censored: float | None = None) -> str:
 
 def _row(result: Result, arm: Arm, found: dict[str, Ratio], censored: float | None) -> Row:
     ratio = found.get(arm.name)
-    relative = "" if not found else "1"
-    if ratio is not None and not 0 < ratio.observed < math.inf:
-        relative = "-"
-    elif ratio is not None and ratio.low <= 0 and math.isinf(ratio.high):
-        relative = number(ratio.observed, 0.01)
-    elif ratio is not None:
-        low, high = number(ratio.low, 0.01, ROUND_FLOOR), _short(number(ratio.high, 0.01, ROUND_CEILING))
-        relative = f"{number(ratio.observed, 0.01)} ({low} to {high})"
-    elif found and arm.name not in {r.reference for r in found.values()}:
-        relative = ""
+    relative = "1" if arm.name in {r.reference for r in found.values()} else ""
+    if ratio is not None:
+        relative = _relative(result, ratio)
     interval = "-" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
     if arm.low <= arm.high and interval != "-":
         interval = " to ".join(map(_short, value_ends(arm.low, arm.high, result.problem)))
@@ -298,17 +348,53 @@ def _row(result: Result, arm: Arm, found: dict[str, Ratio], censored: float | No
     )
 
 
+def _relative(result: Result, ratio: Ratio) -> str:
+    """Return a ratio and what is certain of it: both ends, or the one there is."""
+    if not 0 < ratio.observed < math.inf:
+        return "-"
+    told = number(ratio.observed, factor_step(ratio.observed))
+    low, high = number(ratio.low, factor_step(ratio.low), ROUND_FLOOR), _above(ratio.high)
+    if not is_bounded(result, ratio):
+        return told
+    if ratio.low <= 0:
+        return f"{told} (at most {high})"
+    return f"{told} (at least {low})" if math.isinf(ratio.high) else f"{told} ({low} to {high})"
+
+
+def _above(x: float) -> str:
+    return "" if math.isinf(x) else number(x, factor_step(x), ROUND_CEILING)
+
+
+def is_bounded(result: Result, ratio: Ratio) -> bool:
+    """Tell whether an interval of a ratio says something that does not sound like the contrary of the standing.
+
+    An arm may be excluded by others than the best, by evidence that an interval for all pairs does not reach.
+
+    Examples
+    --------
+    >>> from truearm.study import Study
+    >>> result = Study(["A", "B"], max_pulls=0).result
+    >>> is_bounded(result, Ratio("B", "A", 1.1, 0.9, 1.3)), is_bounded(result, Ratio("B", "A", 1.1, 0.0, math.inf))
+    (True, False)
+    """
+    apart = {standing_of(result, ratio.arm), standing_of(result, ratio.reference)} == {"best", "excluded"}
+    known = ratio.low > 0 or ratio.high < math.inf
+    return known and not (apart and ratio.low <= 1 <= ratio.high)
+
+
 def _short(text: str) -> str:
     return {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}.get(text, text)
 
 
-def table(lines: Sequence[Sequence[str]], width: int | None = None) -> str:
+def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bool = True) -> str:
     """Return rows as aligned text: names to the left, numbers to the right.
 
     Parameters
     ----------
     width
         Shorten long names so that a row fits into so many columns; None leaves them whole.
+    words
+        Whether the last column holds words and not numbers.
 
     Examples
     --------
@@ -325,7 +411,7 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None) -> str:
         lines = [(_cut(line[0], widths[0]), *line[1:]) for line in lines]
     return "\n".join(
         "  ".join(
-            cell.ljust(room) if i in (0, last) else cell.rjust(room)
+            cell.ljust(room) if i == 0 or (i == last and words) else cell.rjust(room)
             for i, (cell, room) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
@@ -347,17 +433,29 @@ def paragraph(result: Result, unit: Unit, metric: str = "stdout") -> str:
 
     Examples
     --------
+    >>> from truearm.study import Study
+    >>> paragraph(Study(["A"], max_pulls=0).result, PLAIN)
+    'A is the only arm; it has no readings yet. 0 runs.'
+    """
+    return " ".join(answer(result, unit, metric))
+
+
+def answer(result: Result, unit: Unit, metric: str = "stdout") -> list[str]:
+    """Return the same piece by piece, the answer first.
+
+    Examples
+    --------
     >>> from truearm.claims.certificate import Verdict
     >>> from truearm.problem import Problem
     >>> from truearm.claims.certify import certify
     >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
-    >>> paragraph(certify(Problem(arms=("A",)), {}, verdict), TIMES[1])
-    'A is the only arm; it has no readings yet. 0 runs of 1 arm.'
+    >>> answer(certify(Problem(arms=("A",)), {}, verdict), TIMES[1])
+    ['A is the only arm; it has no readings yet.', '0 runs.']
     """
     voice = _VOICES.get(metric, Voice("run", "run")) if result.problem.goal == "min" else Voice("run", "run")
-    told = summary(result, voice=voice)
-    plain = not unit.name or result.best is not None or not result.total
-    return told if plain else f"{told} Readings are in {unit.name}."
+    told = sentences(result, voice=voice)
+    plain = not unit.name or (result.best is not None and len(result.arms) > 1) or not result.total
+    return told if plain else [*told, f"Readings are in {unit.name}."]
 
 
 def markdown(lines: Sequence[Row], text: str = "") -> str:

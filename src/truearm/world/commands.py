@@ -2,8 +2,8 @@
 
 Commands that are compared are started alike: through one shell, or all without.
 
-Nothing here starts a process. Text that came from elsewhere, a parameter's value or a command's output, is
-made harmless here: to a shell by quoting, to a terminal by escaping.
+Nothing here starts a process. Text that came from elsewhere, a revision's name or a command's output, is made
+harmless here: to a shell by quoting, to a terminal by escaping. Values that the user typed are left as typed.
 """
 
 import itertools
@@ -11,7 +11,7 @@ import math
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -115,6 +115,8 @@ def _split(line: str) -> tuple[str, ...]:
 def _decided(line: str, shell: str | None) -> str | None:
     if shell == "auto":
         return SHELL if needs_shell(line) else None
+    if shell == "default":
+        return SHELL
     return None if shell == "none" else shell
 
 
@@ -135,9 +137,11 @@ class Command:
     cwd
         Directory to start in; None is the caller's.
     shell
-        ``"auto"`` decides by `needs_shell`; ``"none"`` or None never uses a shell; anything else is the shell
-        to use, with its own options if need be. Afterwards the attribute is None or the shell. Where several
-        commands are compared, `alike` decides for all.
+        ``"auto"`` decides by `needs_shell`; ``"none"`` or None never uses a shell; ``"default"`` is ``/bin/sh``;
+        anything else is the shell to use, with its own options if need be. Afterwards the attribute is None or
+        the shell. Where several commands are compared, `alike` decides for all.
+    output
+        Where its standard output goes, if not where that of all commands does.
 
     Examples
     --------
@@ -153,6 +157,7 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict, hash=False)
     cwd: str | None = None
     shell: str | None = "auto"
+    output: str | None = None
 
     def __post_init__(self) -> None:
         if not self.text.strip() or "\0" in self.text:
@@ -258,16 +263,24 @@ def bind(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     shell: str | None = "auto",
+    typed: Collection[str] = (),
 ) -> Command:
     r"""Return the command with every ``{parameter}`` replaced by its value, quoted to stay one word.
 
-    The template alone decides whether a shell is used, so all values of a scan run alike. ``\{n}`` and
-    ``${n}`` are left to the shell. Parameters that the name does not mention are appended to it.
+    What is quoted has no say in whether a shell is used. ``\{n}`` and ``${n}`` are left to the shell. Parameters
+    that the name does not mention are appended to it.
+
+    Parameters
+    ----------
+    typed
+        Parameters whose values the user typed: they are put in as they are, and may be whole commands.
 
     Examples
     --------
     >>> bind("ls {where}", {"where": "my files; rm *"}).text
     "ls 'my files; rm *'"
+    >>> bind("{cmd} data", {"cmd": "sort -u"}, typed=["cmd"]).argv
+    ('sort', '-u', 'data')
     >>> bind("make", {"cc": "gcc"}).name
     'make (cc = gcc)'
     """
@@ -275,12 +288,12 @@ def bind(
     unused = [f"{key} = {value}" for key, value in parameters.items() if f"{{{key}}}" not in label]
     label = _placeholders(parameters).sub(lambda m: parameters[m[1]], label)
     return Command(
-        text=_filled(template, parameters),
+        text=_filled(template, parameters, typed),
         name=f"{label} ({', '.join(unused)})" if unused else label,
         parameters=dict(parameters),
         env=dict(env or {}),
         cwd=cwd,
-        shell=_decided(template, shell),
+        shell=_decided(_filled(template, {key: parameters[key] for key in typed}, typed), shell),
     )
 
 
@@ -289,7 +302,7 @@ def _placeholders(parameters: Mapping[str, str]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\$)\{{({names})\}}" if names else r"(?!)")
 
 
-def _filled(template: str, parameters: Mapping[str, str]) -> str:
+def _filled(template: str, parameters: Mapping[str, str], typed: Collection[str]) -> str:
     quotes = [quote for _, quote in _quotes(template)]
 
     def replaced(match: re.Match[str]) -> str:
@@ -297,8 +310,8 @@ def _filled(template: str, parameters: Mapping[str, str]) -> str:
         if quote.startswith("\\"):
             return match[0]
         value = shlex.quote(parameters[match[1]])
-        if value == parameters[match[1]]:
-            return value
+        if match[1] in typed or value == parameters[match[1]]:
+            return parameters[match[1]]
         _check_plain(template, match[1], value)
         return quote + value + quote  # leave the open quote, add the quoted value, open the quote again
 
@@ -316,21 +329,13 @@ def _check_plain(template: str, name: str, value: str) -> None:
         raise InvalidArgument(msg)
 
 
-def expand(
-    template: str,
-    parameters: Mapping[str, Sequence[str]],
-    *,
-    name: str = "",
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    shell: str | None = "auto",
-) -> tuple[Command, ...]:
-    """Return one command for every combination of parameter values, the last parameter changing fastest.
+def combined(parameters: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], ...]:
+    """Return every combination of values, the first parameter changing fastest, as hyperfine has them.
 
     Examples
     --------
-    >>> [c.name for c in expand("gzip -{level} data", {"level": ("1", "9")})]
-    ['gzip -1 data', 'gzip -9 data']
+    >>> combined({"a": ("1", "2"), "b": ("x",)})
+    ({'a': '1', 'b': 'x'}, {'a': '2', 'b': 'x'})
     """
     for key, values in parameters.items():
         if isinstance(values, str) or not values:
@@ -344,8 +349,5 @@ def expand(
             "at most; give fewer values, or race a part of them first"
         )
         raise InvalidArgument(msg)
-    combinations = itertools.product(*parameters.values())
-    return tuple(
-        bind(template, dict(zip(parameters, row, strict=True)), name=name, env=env, cwd=cwd, shell=shell)
-        for row in combinations
-    )
+    rows = itertools.product(*reversed(list(parameters.values())))
+    return tuple(dict(zip(parameters, reversed(row), strict=True)) for row in rows)

@@ -54,6 +54,7 @@ _NUMBER = re.compile(
 _TAIL = 8192  # bytes kept of an output stream: a screenful for a person, a last line for the stdout metric
 _PIPE_READS = 16  # of 64 KiB each: the largest pipe Linux gives an ordinary user
 _PATIENCE = 1.0  # seconds that an empty command may take; what takes longer is no shell
+_NOT_RUN = {126: "could not run a program", 127: "did not find a program"}  # POSIX, Shell Command Language 2.8.2
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
 
 # `_signal`, because `signal` would raise the floor by a megabyte; SIGPIPE goes back to what a shell gives.
@@ -86,6 +87,8 @@ class Conditions:
         Seconds after which a run and its process group are killed; None waits.
     ignore_failure
         Let a failed command count as a missing reading (NaN) instead of raising `CommandFailed`.
+    accepted
+        Exit codes beside 0 that are no failure: such a run counts as it was measured.
     input
         ``"null"`` or the path of a file for standard input.
     output
@@ -99,6 +102,7 @@ class Conditions:
 
     timeout: float | None = None
     ignore_failure: bool = False
+    accepted: tuple[int, ...] = ()
     input: str = "null"
     output: str = "null"
 
@@ -167,7 +171,8 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
     ------
     CommandFailed
         If it ends with an exit code other than 0, or prints no number when one is wanted, unless
-        `conditions.ignore_failure`.
+        `conditions.ignore_failure`. Exit codes 126 and 127 say that nothing was run at all, and raise in any case
+        but `conditions.accepted`.
 
     Examples
     --------
@@ -175,6 +180,8 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
     True
     """
     rules = conditions or Conditions()
+    if command.output is not None:
+        rules = replace(rules, output=command.output)
     if metric not in METRICS:
         msg = f"metric must be one of {', '.join(METRICS)}, but got {metric!r}"
         raise InvalidArgument(msg)
@@ -184,7 +191,7 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
     run = _execute(command, metric, rules)
     wall, user, system = run.times
     return Measurement(
-        value=_reading(command, metric, run, ignore_failure=rules.ignore_failure),
+        value=_reading(command, metric, run, rules),
         wall=wall,
         user=user,
         system=system,
@@ -242,18 +249,19 @@ class _Run(NamedTuple):
     left_behind: bool
 
 
-def _reading(command: Command, metric: str, run: _Run, *, ignore_failure: bool) -> float:
+def _reading(command: Command, metric: str, run: _Run, rules: Conditions) -> float:
     if run.timed_out:
         return math.nan  # only the goal says on which side it is censored
     wall, user, system = run.times
     times = {"wall": wall, "cpu": user + system}
     value = run.stdout.number() if metric == "stdout" else times.get(metric, run.peak_memory)
-    if run.exit_code == 0 and value is not None:
+    failed = run.exit_code not in (0, *rules.accepted)
+    if not failed and value is not None:
         return float(value)
-    if ignore_failure:
+    if rules.ignore_failure and not (failed and run.exit_code in _NOT_RUN):
         return math.nan
-    if run.exit_code != 0:
-        raise _failure(command, "command", run.exit_code, run.stderr.text)
+    if failed:
+        raise _failure(command, "command", run.exit_code, None if rules.output == "inherit" else run.stderr.text)
     msg = (
         f"command {neutralized(command.text)!r} must print one number on its last line, but printed "
         f"{neutralized(run.stdout.last_line[-80:])!r}; print it alone, or let failures count as missing"
@@ -262,22 +270,26 @@ def _reading(command: Command, metric: str, run: _Run, *, ignore_failure: bool) 
 
 
 def _failure(
-    command: Command, stage: str, exit_code: int, stderr: str, *, late: float | None = None
+    command: Command, stage: str, exit_code: int, stderr: str | None, *, late: float | None = None
 ) -> CommandFailed:
     how = f"exit code {exit_code}"
     if exit_code < 0:
         how = f"signal {-exit_code} ({signal.strsignal(-exit_code) or 'unknown'})"
     remedy = "fix it" if stage != "command" else "fix it, or let failures count as missing"
+    if stage == "command" and exit_code in _NOT_RUN:
+        remedy = (
+            f"a shell says by it that it {_NOT_RUN[exit_code]}; fix it, or name the code if it means otherwise"
+        )
     if late is not None:
         how = f"a kill, because it took longer than the time-out of {late:g} seconds"
         remedy = "give it more time, or run it before the race"
-    words = neutralized(stderr.strip(), lines=True)
+    words = "(see above)" if stderr is None else neutralized(stderr.strip(), lines=True)
     msg = f"{stage} {neutralized(command.text)!r} ended with {how}; {remedy}\n"
     return CommandFailed(
         msg + (words or "(nothing on its standard error)"),
         command=command.text,
         exit_code=exit_code,
-        stderr_tail=stderr,
+        stderr_tail=stderr or "",
         stage=stage,
     )
 

@@ -1,0 +1,126 @@
+"""Measure one arm by itself: as often as was fixed in advance, or until its interval is as narrow as asked for.
+
+Nothing is compared. With a number of pulls fixed in advance the interval is that of a fixed design; else it holds
+at all times together, so that whoever watches may stop whenever they like. That of a fixed number which somebody
+breaks off is of the second kind: a statement of its own, with its own error probability.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from truearm.claims.certificate import Status, Verdict
+from truearm.errors import InvalidArgument
+from truearm.evidence import Judge
+from truearm.evidence.shifts import empty
+from truearm.policies import Batch, Standing, Told
+from truearm.problem import Contamination, Problem, check_count
+
+START = 16  # pulls before the first look: fewer bound nothing
+GROWTH = 0.02  # a batch adds at most this fraction, as in other policies
+
+
+class State(NamedTuple):
+    """What the next step needs."""
+
+    judge: Judge
+    first: int
+    runs: int | None
+
+    @property
+    def problem(self) -> Problem:
+        """What is to be measured."""
+        return self.judge.problem
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """The policy of a single arm.
+
+    Parameters
+    ----------
+    first
+        Pulls before the first look.
+    runs
+        How many pulls there are, fixed in advance; None goes on until the tolerance is reached, or without end.
+
+    Examples
+    --------
+    >>> policy = Alone(runs=20)
+    >>> state = policy.start(Problem(arms=("A",)))
+    >>> policy.ask(state)
+    {'A': 20}
+    >>> policy.ask(policy.tell(state, {"A": Told(np.arange(20), np.arange(20.0))}, {"A": 20})).design
+    'fixed'
+    """
+
+    patient: bool = False
+    first: int = START
+    runs: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count("first", self.first)
+        if self.runs is not None:
+            check_count("runs", self.runs)
+
+    @property
+    def alike(self) -> bool:
+        """Whether all arms left are pulled alike: there is one."""
+        return True
+
+    def start(self, problem: Problem) -> State:
+        """Return the state before the first pull."""
+        if len(problem.arms) != 1 or problem.rounds:
+            msg = f"policy 'alone' measures one arm by itself, but got {len(problem.arms)}; use policy 'toptwo'"
+            raise InvalidArgument(msg)
+        return State(Judge.of(problem, [empty(problem, problem.arms[0])]), self.first, self.runs)
+
+    def ask(self, state: State) -> Batch | Verdict:
+        """Return how many more pulls there are, or that they were enough."""
+        n, (arm,) = state.judge.samples[0].n, state.problem.arms
+        if state.runs is not None:
+            return {arm: state.runs - n} if n < state.runs else _verdict(state, fixed=True)
+        if n < state.first:
+            return {arm: state.first - n}
+        return _verdict(state) if _narrow(state) else {arm: max(1, int(GROWTH * n))}
+
+    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+        """Return the state after more readings."""
+        (arm,), (sample,) = state.problem.arms, state.judge.samples
+        values = told[arm].values if arm in told else np.empty(0)
+        n = issued.get(arm, sample.n)
+        sample = sample.merged(values, pending=n - sample.answered - values.size)
+        return state._replace(judge=state.judge.after((sample,)))
+
+    def standing(self, state: State) -> Standing:
+        """Return the arm, and that it may end at any time."""
+        (arm,) = state.problem.arms
+        return Standing(arm if state.judge.samples[0].size else None, (arm,), {}, 0.0, _verdict(state))
+
+
+def _narrow(state: State) -> bool:
+    """Tell whether the true value is certain to be within the tolerance of the observed one."""
+    tolerance, judge = state.problem.tolerance, state.judge
+    if not tolerance or judge.contradicted(0):
+        return False
+    true, _ = judge.identified(0, state.problem.contamination or Contamination(0.0))
+    seen = judge.observed(0)
+    room = tolerance.amount * abs(seen) if tolerance.relative else tolerance.amount
+    return bool(max(true.high - seen, seen - true.low) <= room)
+
+
+def _verdict(state: State, *, fixed: bool = False) -> Verdict:
+    """Return that the only arm is the best one, unless it was to be known better than it is."""
+    problem = state.problem
+    if not state.judge.samples[0].n or (problem.tolerance and not _narrow(state) and not fixed):
+        return Verdict(status=Status.EXHAUSTED, candidates=problem.arms, rule=state.judge.rule)
+    status = Status.SEPARATED if problem.contamination is None else Status.CERTIFIED
+    return Verdict(
+        status=status,
+        candidates=problem.arms,
+        best=problem.arms[0],
+        rule=state.judge.rule,
+        design="fixed" if fixed else "sequential",
+    )

@@ -1,0 +1,72 @@
+"""What a race looks like on a terminal: it fits, the answer stands first, colors mean something."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from truearm.report.bars import Span, drawn
+
+WORDS = ("--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")
+
+
+def on_a_terminal(*words, **env):
+    """Run a race whose standard output is a terminal, and return what that terminal received."""
+    ours, theirs = os.openpty()
+    told = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1", **env}
+    told.pop("NO_COLOR", None) if "NO_COLOR" not in env else None
+    with subprocess.Popen(
+        [sys.executable, "-m", "truearm", "race", "-q", *words], stdout=theirs, stderr=subprocess.PIPE, env=told
+    ) as process:
+        os.close(theirs)
+        received = b""
+        try:
+            while piece := os.read(ours, 65536):
+                received += piece
+        except OSError:  # the last process let go of the terminal
+            pass
+        assert process.wait(60) == 0
+    os.close(ours)
+    return received.decode().replace("\r\n", "\n")
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_the_answer_stands_first_and_everything_fits(columns):
+    seen = on_a_terminal(*WORDS, COLUMNS=str(columns))
+    assert seen.startswith("\x1b[32m\x1b[1ma-longer-name is best")
+    lines = plain(seen).split("\n")
+    assert max(map(len, lines)) <= columns
+    assert any(line.startswith("95% sure") for line in lines)
+    assert ("●" in seen) == (columns >= 80)
+    assert re.search(r"\x1b\[2mb .*excluded", seen)  # dim: out of the race
+    assert re.search(r"\x1b\[32m\x1b\[1ma-longer-name .* best", seen)
+
+
+def test_without_colors_the_words_are_the_same():
+    seen = on_a_terminal(*WORDS, COLUMNS="140", NO_COLOR="1")
+    assert "\x1b" not in seen
+    assert "●" in seen
+
+
+def test_endless_intervals_run_to_the_edge_and_unknown_ones_are_left_empty():
+    lines = drawn([Span(1, 2, float("inf")), Span(float("nan"), float("nan"), float("nan")), Span(2, 3, 3)], 11)
+    assert lines == ["1         3", "├────●─────", "", "     ├────●"]
+
+
+def test_letters_for_terminals_that_have_no_others():
+    assert drawn([Span(1, 2, 3), Span(1, 1, 1)], 9, mark=1.0, plain=True)[1:] == ["|---o---|", "o"]
+
+
+@pytest.mark.parametrize("spans", [[], [Span(1, 1, 1)], [Span(-float("inf"), 2, float("inf"))]])
+def test_nothing_is_drawn_where_there_is_nothing_to_tell_apart(spans):
+    assert drawn(spans, 20) == []
+
+
+def test_far_apart_values_are_drawn_by_their_logarithm():
+    assert drawn([Span(1, 1, 1), Span(10, 10, 10), Span(100, 100, 100)], 11)[2] == "     ●"

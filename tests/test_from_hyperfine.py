@@ -1,0 +1,373 @@
+"""What people who come from hyperfine type: each option does what they expect, or says why not. Real commands."""
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from truearm.cli import main
+from truearm.verification import verify
+
+NUMBERS = ("--metric", "stdout", "--goal", "max")
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def words(self):
+        return " ".join(self.out.split())
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def race(capfd, tmp_path, monkeypatch):
+    """Run `truearm race` in an empty folder, in this process: the commands are processes, and starts are quick."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        with pytest.raises(SystemExit) as ended:
+            main(["race", *words])
+        told = Ended(ended.value.code or 0, *capfd.readouterr())
+        assert "Traceback" not in told.err
+        return told
+
+    return run
+
+
+def log_of(name="log"):
+    return Path(name).read_text().splitlines()
+
+
+def names(found):
+    return [command["name"] for command in found.json["commands"]]
+
+
+def test_values_reach_a_command_as_typed(race):
+    found = race(*NUMBERS, "-r1", "--json", "-L", "cmd", "echo 1,printf '%s' 2,expr 1 + 2", "{cmd}")
+    assert list(found.json["readings"].values()) == [[1.0], [2.0], [3.0]]
+
+
+def test_a_value_with_shell_syntax_gives_all_commands_a_shell(race):
+    found = race(*NUMBERS, "-r1", "--json", "-L", "cmd", "echo 1,echo 9 | tail -c2", "{cmd}")
+    assert list(found.json["readings"].values()) == [[1.0], [9.0]]
+    assert {command["shell"] for command in found.json["commands"]} == {"/bin/sh"}
+
+
+def test_combinations_come_in_the_order_of_hyperfine(race):
+    found = race("-r1", "--json", "-L", "a", "1,2", "-L", "b", "x,y", "echo {a} {b}", "printf {a}{b}")
+    assert names(found) == [
+        *("echo 1 x", "printf 1x", "echo 2 x", "printf 2x"),
+        *("echo 1 y", "printf 1y", "echo 2 y", "printf 2y"),
+    ]
+
+
+def test_a_name_for_each_combination(race):
+    found = race("-r1", "--json", "-L", "a", "1,2", "-n", "one", "-n", "two", "echo {a}")
+    assert names(found) == ["one", "two"]
+    assert [command["command"] for command in found.json["commands"]] == ["echo 1", "echo 2"]
+
+
+def test_a_number_of_names_that_fits_nothing_is_refused(race):
+    found = race("-L", "a", "1,2,3", "-n", "one", "-n", "two", "echo {a}")
+    assert found.code == 2
+    assert "2 names were given for 3 commands" in found.err
+
+
+def test_a_step_without_a_scan_is_refused(race):
+    assert "give one with -P" in race("-D", "0.5", "-L", "a", "1,2", "echo {a}").err
+
+
+@pytest.mark.parametrize("again", [("-L", "a", "3"), ("-P", "a", "1", "2")])
+def test_a_parameter_given_twice_is_refused(race, again):
+    found = race("-L", "a", "1,2", *again, "echo {a}")
+    assert found.code == 2
+    assert "parameter 'a' is given twice" in found.err
+
+
+def test_the_reference_is_one_command_whatever_the_parameters(race):
+    words = ("--reference", "echo 0", "--reference-name", "nothing", "-L", "v", "1,2", "echo {v}")
+    found = race(*NUMBERS, "-r2", "--json", *words)
+    assert names(found) == ["nothing", "echo 1", "echo 2"]
+
+
+def test_a_reference_with_a_parameter_in_it_is_refused(race):
+    found = race("--reference", "echo {v}", "-L", "v", "1,2", "true {v}")
+    assert found.code == 2
+    assert "--reference" in found.err
+    assert "{v}" in found.err
+
+
+def test_the_name_of_a_reference_needs_one(race):
+    assert "--reference" in race("--reference-name", "x", "true", "echo").err
+
+
+def test_the_default_shell(race):
+    found = race("-r1", "--json", "--shell", "default", "true", "echo")
+    assert {command["shell"] for command in found.json["commands"]} == {"/bin/sh"}
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "markdown", "html"])
+def test_an_export_to_standard_output_is_alone_there(race, kind):
+    found = race(*NUMBERS, "-r1", f"--export-{kind}", "-", "-n", "a", "echo 1", "-n", "b", "echo 2")
+    begins = {"json": "{", "csv": "command,mean", "markdown": "Not decided yet", "html": "<!doctype html>"}
+    assert found.out.lower().startswith(begins[kind].lower())
+    assert "Not decided yet" in found.err  # what is for people
+    assert not Path("-").exists()
+
+
+def test_two_exports_do_not_fit_into_standard_output(race):
+    found = race("true", "echo", "--export-json", "-", "--export-csv", "-")
+    assert found.code == 2
+    assert "--export-json and --export-csv" in found.err
+    assert "--json and --export-csv" in race("true", "echo", "--json", "--export-csv", "-").err
+
+
+def test_each_command_has_an_output_of_its_own(race):
+    race("-r1", "--output", "a.txt", "--output", "b.txt", "echo 1", "echo 2")
+    assert (log_of("a.txt"), log_of("b.txt")) == (["1"], ["2"])
+
+
+def test_a_number_of_outputs_that_fits_nothing_is_refused(race):
+    found = race("--output", "a.txt", "--output", "b.txt", "echo 1", "echo 2", "echo 3")
+    assert found.code == 2
+    assert "--output must be given once or for each of 3 commands" in found.err
+
+
+def test_show_output_shows_it(race):
+    found = race("-r1", "--show-output", "echo visible", "sh -c 'echo warned >&2'")
+    assert "visible" in found.out
+    assert "warned" in found.err
+    assert "--show-output" in race("--show-output", "--output", "null", "true", "echo").err
+
+
+def test_a_saved_race_keeps_the_outputs_of_its_commands(race):
+    race("-r1", "--save", "run.db", "--output", "a.txt", "--output", "b.txt", "echo 1", "echo 2")
+    Path("a.txt").unlink()
+    race("-M2", "--resume", "run.db")
+    assert log_of("a.txt") == ["1"]
+
+
+def test_named_exit_codes_are_no_failures(race):
+    found = race("-i=3,1", "-r3", "--json", "-n", "a", "false", "-n", "b", "sh -c 'exit 3'")
+    assert all(isinstance(x, float) and x > 0 for tape in found.json["readings"].values() for x in tape)
+    assert {code for result in found.json["results"] for code in result["exit_codes"]} == {1, 3}
+
+
+@pytest.mark.parametrize("given", ["-i=1", "--ignore-failure=1"])
+def test_other_exit_codes_still_stop(race, given):
+    found = race(given, "-r3", "true", "sh -c 'echo why >&2; exit 4'")
+    assert found.code == 2
+    assert "exit code 4" in found.err
+    assert "why" in found.err
+
+
+@pytest.mark.parametrize("given", ["-i", "--ignore-failure", "--ignore-failure=all-non-zero"])
+def test_without_a_code_all_failures_are_missing(race, given):
+    found = race(given, "-r2", "--json", "false", "true")
+    assert found.json["readings"]["false"] == ["nan", "nan"]
+
+
+@pytest.mark.parametrize("codes", ["", "x", "1,", "0", "256", "1;2"])
+def test_codes_that_are_none_are_refused(race, codes):
+    found = race(f"-i={codes}", "true", "false")
+    assert found.code == 2
+    assert "1 to 255 such as -i=1,2" in found.err
+
+
+@pytest.mark.parametrize(
+    ("line", "says"), [("no-such-program-1 | cat; exit 127", "not found"), ("./plain;", "ermission denied")]
+)
+def test_a_command_that_was_not_found_or_not_run_stops_whatever_is_ignored(race, line, says):
+    Path("plain").write_text("")
+    found = race("-i", "-r3", "true", line)
+    assert found.code == 2
+    assert says in found.err
+    assert "-i=12" in found.err
+
+
+def test_unless_its_code_is_named(race):
+    assert race("-i=127", "-r2", "--json", "true", "sh -c 'exit 127'").code == 3
+
+
+def test_a_saved_race_keeps_its_codes(race):
+    race("-i=1", "-r1", "--save", "run.db", "true", "false")
+    assert race("-M2", "--resume", "run.db", "--json").json["results"][1]["exit_codes"] == [1, 1]
+    assert "--resume takes -i from the file" in race("-i=1", "--resume", "run.db").err
+
+
+def test_exports_are_kept_when_a_later_run_fails(race):
+    flaky = "sh -c 'echo >> n; test $(wc -l < n) -lt 4'"
+    found = race("-n", "flaky", flaky, "-n", "good", "true", "-m", "9", "--export-json", "out.json")
+    assert found.code == 2
+    assert "out.json" in found.err
+    document = json.loads(Path("out.json").read_text())
+    assert (document["status"], document["pulls"]["arms"]["flaky"] >= 3) == ("exhausted", True)
+
+
+def test_nothing_measured_leaves_an_export_alone(race):
+    Path("out.json").write_text("before")
+    assert race("false", "true", "--seed", "1", "-w1", "--export-json", "out.json").code == 2
+    assert Path("out.json").read_text() == "before"
+
+
+def test_every_run_knows_its_number(race):
+    hook = "echo p $TRUEARM_ITERATION >> log"
+    race("-w1", "-r2", "-p", hook, "-n", "a", "echo a $TRUEARM_ITERATION >> log", "-n", "b", "true")
+    assert [line for line in log_of() if line[0] == "a"] == ["a warmup-0", "a 0", "a 1"]
+    assert sorted(line for line in log_of() if line[0] == "p") == sorted(
+        ["p warmup-0", "p 0", "p 1"] * 2  # before the runs of either command
+    )
+
+
+def test_a_setup_that_differs_by_command_is_run_in_its_turn(race):
+    """What `git checkout {rev} && make` leaves in a shared place is there when its own command runs."""
+    words = ("-L", "rev", "1,2,3", "-s", "echo {rev} > which", "-c", "echo {rev} >> cleaned")
+    found = race(*NUMBERS, "-r3", "--json", *words, "-n", "v{rev}", "cat which")
+    assert found.json["readings"] == {"v1": [1.0] * 3, "v2": [2.0] * 3, "v3": [3.0] * 3}
+    cleaned = log_of("cleaned")
+    assert set(cleaned) == {"1", "2", "3"}
+    assert all(one != other for one, other in pairwise(cleaned))
+
+
+def test_setups_in_turn_are_told(race):
+    found = race("-r2", "-L", "rev", "1,2", "-s", "echo {rev} > which", "-n", "v{rev}", "cat which")
+    assert "--setup differs by command, so each ran again whenever its turn came" in found.words
+    assert "--rev" in found.words
+
+
+def test_one_setup_for_all_is_run_once(race):
+    race("-r3", "-s", "echo setup >> log", "-c", "echo cleanup >> log", "true", "echo")
+    assert log_of() == ["setup", "cleanup"]
+
+
+def test_mean_and_range_are_shown_with_v(race):
+    words = (*NUMBERS, "-r3", "-n", "a", "echo 1", "-n", "b", "echo 2")
+    assert "mean" not in race(*words).out
+    found = race("-v", *words)
+    heading = r"^command +mean +deviation +MAD +least +most +user \[ms\] +system \[ms\]$"
+    assert re.search(heading, found.out, re.MULTILINE)
+    assert re.search(r"^a +1 +0 +0 +1 +1 ", found.out, re.MULTILINE)
+    assert "- A round measures all arms that are left once each, side by side" in found.words
+
+
+def test_commands_that_always_measure_the_same_tie(race):
+    found = race(*NUMBERS, "-n", "a", "echo 1", "-n", "b", "echo 1", "-n", "c", "echo 0")
+    assert found.code == 3
+    assert found.words.startswith("a and b tie: they measured the same in each of ")
+    assert "; c is not ruled out yet. More runs would not help" in found.words
+    assert len(re.findall(r"^[ab] .* tied$", found.out, re.MULTILINE)) == 2
+
+
+def test_nothing_shown_of_a_command_that_is_excluded_includes_equality(race):
+    """Three commands, just enough rounds: an interval that holds for all pairs at once still includes 1."""
+    found = race(*NUMBERS, "-n", "a", "echo 2", "-n", "b", "echo 1", "-n", "c", "echo 1.99")
+    assert found.code == 0
+    assert re.search(r"^c .* 0\.995 \((at most|[\d.]+ to) 0\.995\) +excluded$", found.out, re.MULTILINE)
+    assert re.search(r"^b .* 0\.5 \((at most|[\d.]+ to) 0\.5\) +excluded$", found.out, re.MULTILINE)
+
+
+def test_a_ratio_to_a_reference_that_is_beaten_says_so_too(race):
+    words = ("--metric", "stdout", "--goal", "min", "--reference", "echo 2", "--reference-name", "old")
+    found = race(*words, "-n", "new", "echo 1.5", "-n", "odd", "echo 3")
+    assert re.search(r"^new .* 0\.75 \((at most|[\d.]+ to) 0\.75\) +best$", found.out, re.MULTILINE)
+
+
+# One command alone. What it prints depends on the number of the run alone, and looks random.
+NOISE = "sh -c 'echo $TRUEARM_ITERATION | cksum | cut -c1-3'"
+ALONE = ("--metric", "stdout", "--goal", "min", "-n", "noise", NOISE)
+
+
+def test_one_command_alone_has_a_median_an_interval_and_a_spread(race):
+    found = race("-r", "60", *ALONE)
+    assert found.code == 0
+    assert re.match(
+        r"noise: observed median \d+, true median between \d+ and \d+\. 95% sure, as long as each run "
+        "is bad with a chance of at most 5%, whatever its true value; the number of runs was fixed in "
+        r"advance\. The median absolute deviation is [\d.]+, the true one between \d+ and \d+\. 60 runs\.",
+        found.words,
+    )
+    assert "standing" not in found.out
+    assert "seed" not in found.out
+
+
+def test_the_interval_of_one_command_is_the_one_for_how_it_stopped(race):
+    """Of a number fixed in advance the interval is narrower, and only then is it right."""
+    fixed = race("-r", "60", "--json", *ALONE)
+    stopped = race("-r", "60", "--max-time", "1h", "--json", *ALONE)  # a clock may end it early
+    assert fixed.json["readings"] == stopped.json["readings"]
+    assert (fixed.json["design"], stopped.json["design"]) == ("fixed", "sequential")
+    (narrow,), (wide,) = fixed.json["arms"], stopped.json["arms"]
+    assert wide["low"] <= narrow["low"] <= narrow["high"] <= wide["high"]
+    assert wide["high"] - wide["low"] > narrow["high"] - narrow["low"]
+    assert verify(fixed.json)
+    assert verify(stopped.json)
+
+
+def test_one_command_ends_by_itself_once_its_interval_has_two_ends(race, monkeypatch):
+    monkeypatch.setattr("truearm.cli.racing.BRIEF", 0.0)
+    found = race("--json", *ALONE)
+    (arm,) = found.json["arms"]
+    assert (found.code, found.json["design"]) == (0, "sequential")
+    assert None not in (arm["low"], arm["high"])
+    assert arm["n"] < 100
+
+
+def test_a_tolerance_says_how_well_one_command_is_to_be_known(race):
+    found = race("--tolerance", "60%", "--json", *ALONE)
+    (arm,) = found.json["arms"]
+    assert found.code == 0
+    assert max(arm["high"] - arm["observed"], arm["observed"] - arm["low"]) <= 0.6 * arm["observed"]
+    assert race("--tolerance", "1", "-M", "40", *ALONE).code == 3
+
+
+def test_outliers_of_one_command_are_noted(race):
+    line = "sh -c 'test $TRUEARM_ITERATION = 0 && echo 9999 || echo 1.$TRUEARM_ITERATION'"
+    found = race("--metric", "stdout", "--goal", "min", "-r", "20", line)
+    assert (
+        "1 run of 20 lies more than ten robust standard deviations from the median, the farthest 9,999"
+        in found.words
+    )
+    assert "The first run is one of them: -w 1 leaves it out." in found.words
+
+
+def test_one_command_that_drifts_is_doubtful_after_all_its_runs(race):
+    found = race("--metric", "stdout", "--goal", "min", "-r", "120", "-n", "x", "sh -c 'echo $TRUEARM_ITERATION'")
+    assert found.code == 4
+    assert found.words.startswith("x: observed median 60. Doubtful, so nothing is certified of the true one.")
+    assert "120 runs." in found.words
+
+
+def test_one_command_is_saved_and_found_again(race):
+    race("-r", "20", "--save", "run.db", *ALONE)
+    again = race("--resume", "run.db", "--json")
+    assert (again.json["design"], again.json["pulls"]["total"]) == ("fixed", 20)
+
+
+def test_what_is_still_needed_is_told_of_a_race_that_ended_early(race):
+    found = race(
+        "--metric",
+        "stdout",
+        "--goal",
+        "min",
+        "-r",
+        "40",
+        "-n",
+        "a",
+        NOISE,
+        "-n",
+        "b",
+        NOISE.replace("echo ", "echo b"),
+    )
+    assert re.search(r"a and b are nearly equal|b and a are nearly equal", found.words)
+    assert re.search(
+        r"About [\d,]+ more runs would tell whether they can be told apart \(an estimate\)\.", found.words
+    )
