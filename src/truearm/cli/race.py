@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from truearm.cli import gates, options, racing
+from truearm.cli import gates, options, racing, suites
 from truearm.cli.asked import Asked
 from truearm.cli.telling import told, write_files
 from truearm.policies.toptwo import START
-from truearm.world.processes import METRICS
+from truearm.world.processes import METRICS, SUITE
 
 # What may be said anew when a saved race goes on; all else is fixed in the file.
 _AGAIN = {
@@ -44,6 +44,13 @@ _NEW_FILE = options.NewFile(dir_okay=False)
     "4.9 MiB on, the least that can be shown), or the number on the last line a command prints (stdout).",
 )
 @click.option(
+    "--metrics",
+    type=click.Choice([SUITE]),
+    help="A suite: one run prints a flat JSON object of numbers, and every number is compared with that of one "
+    "command (--fail-if-worse-than, --control, or the first), error controlled over all of them.",
+)
+@click.option("--higher", multiple=True, metavar="METRIC", help="Of this metric more is better; repeatable.")
+@click.option(
     "--goal", type=click.Choice(["min", "max"]), help="Which is better; min by default, must be said for stdout."
 )
 @click.option(
@@ -77,7 +84,8 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option(
     "--fdr",
     is_flag=True,
-    help="With --control: bound the mean share of false ones among the commands named, not the chance of any.",
+    help="With --control or --metrics: bound the mean share of false ones among what is named, not the chance of "
+    "any.",
 )
 @click.option("-s", "--setup", multiple=True, metavar="CMD", help="Run once before the race, for each command.")
 @click.option("-p", "--prepare", multiple=True, metavar="CMD", help="Run before every run, not measured.")
@@ -146,7 +154,8 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 @click.option(
     "--fail-if-worse-than",
     metavar="NAME",
-    help="Exit with 1 if a command is worse than NAME by more than the tolerance.",
+    help="Exit with 1 if a command (with --metrics: one of its metrics) is worse than NAME by more than the "
+    "tolerance.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 also after an alarm.")
 @click.pass_context
@@ -164,6 +173,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     truearm race --rev main --rev . --build make -- ./bench --size 10    two revisions of a repository
     truearm race -n old './old' -n a './a' -n b './b' --control old        which are better than old?
     truearm race -n old './old' -n new './new' --fail-if-worse-than old --tolerance 3%
+    truearm race --metrics json --rev main --rev . --fail-if-worse-than main --tolerance 5% -- ./bench
 
     A round runs every command that is left once, in random order: a load that changes meets all of them alike.
     Each run may be disturbed with a chance of 5% without spoiling the answer (--contamination). Commands run
@@ -178,6 +188,11 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
             race = racing.resumed(asked.resume, stack, yes=asked.yes)
         else:
             race = racing.begun(asked, stack)
+        if race.follower is not None:
+            if asked.fail_if_worse_than is not None:
+                race.follower.guard(asked.fail_if_worse_than)
+            _, late = racing.run_out(race, asked)
+            ctx.exit(suites.told(race, race.follower, asked, late=late))
         outcome = racing.outcome(race, asked)
     click.echo(told(outcome, as_json=asked.as_json))
     exports = write_files(outcome, asked)

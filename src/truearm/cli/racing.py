@@ -16,9 +16,10 @@ import click
 from truearm.claims.result import Result
 from truearm.cli import gates, saved
 from truearm.cli.agreeing import agree
-from truearm.cli.asked import Asked, defined, in_race
+from truearm.cli.asked import Asked, defined, in_race, suite_of
 from truearm.cli.live import Board
 from truearm.cli.setting import Setting
+from truearm.cli.suites import Follower
 from truearm.cli.telling import Outcome
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError
 from truearm.events import Noted
@@ -31,11 +32,12 @@ from truearm.run import run
 from truearm.study import Study
 from truearm.world.commands import Command
 from truearm.world.lock import alone
+from truearm.world.metrics import NOTE
 from truearm.world.processes import Measurement, command_source, run_hook, shell_cost, warm_up
 from truearm.world.revisions import checked_out, removed
 from truearm.world.store import Store
 
-__all__ = ["Race", "begun", "in_race", "outcome", "resumed"]
+__all__ = ["Race", "begun", "in_race", "outcome", "resumed", "run_out"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,8 @@ class Race:
     setting: Setting
     first: int
     store: Store | None
+    follower: Follower | None = None
+    """Who watches the metrics of a suite."""
 
 
 def begun(asked: Asked, stack: ExitStack) -> Race:
@@ -56,19 +60,21 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     if asked.clean:
         stack.callback(removed, revisions)
     setting, problem = defined(asked, revisions)
+    suite = suite_of(asked, setting, problem)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
     # in rounds or balanced, because the load of a machine changes while commands are being run
     policy: Policy[Any] = TopTwo(first=asked.first, balanced=True)
     if asked.rounds:
-        policy = Paired(first=asked.first)
+        policy = Paired(first=asked.first, endless=suite is not None)
     elif asked.control is not None:
         policy = AgainstControl(asked.control, fdr=asked.fdr, first=asked.first, balanced=True)
     study = Study.of(problem, policy=policy, seed=seed)
     store = None
     if asked.save:
         stack.enter_context(alone(asked.save, wait=False))
-        store = stack.enter_context(saved.begun(asked.save, study, setting))
-    return Race(study=study, setting=setting, first=asked.first, store=store)
+        store = stack.enter_context(saved.begun(asked.save, study, setting, suite))
+    follower = None if suite is None else Follower(suite, study)
+    return Race(study=study, setting=setting, first=asked.first, store=store, follower=follower)
 
 
 def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
@@ -82,21 +88,21 @@ def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
     if not isinstance(policy, AgainstControl | Paired | TopTwo) or found.setting.arms != found.study.problem.arms:
         msg = f"{path} holds a race that truearm does not begin; see `truearm report {path}`"
         raise InvalidArgument(msg)
-    return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store)
+    follower = None if found.suite is None else Follower(found.suite, found.study)
+    return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store, follower=follower)
 
 
 def outcome(race: Race, asked: Asked) -> Outcome:
     """Run a race to its end, and return all that is to be told of it."""
     setting = race.setting
+    assert race.follower is None
     control = race.study.policy.control if isinstance(race.study.policy, AgainstControl) else None
     baseline = setting.arms[0] if asked.reference and control is None else None
     gate = in_race(asked.fail_if_worse_than, setting) or setting.guard
     if asked.resume and asked.fail_if_worse_than not in (None, setting.guard):
         msg = f"the race began without --fail-if-worse-than {gate}, and a gate must be named before it; race anew"
         raise InvalidArgument(msg)
-    began = time.monotonic()
-    result = _result(race, asked)
-    late = asked.limit is not None and time.monotonic() - began >= asked.limit
+    result, late = run_out(race, asked)
     most = asked.most is not None and max(result.pulls.values()) >= asked.most
     return Outcome(
         result=result,
@@ -116,8 +122,17 @@ def outcome(race: Race, asked: Asked) -> Outcome:
     )
 
 
+def run_out(race: Race, asked: Asked) -> tuple[Result, bool]:
+    """Run a race to its end; tell whether that was its limit of time."""
+    began = time.monotonic()
+    result = _result(race, asked)
+    return result, asked.limit is not None and time.monotonic() - began >= asked.limit
+
+
 def _result(race: Race, asked: Asked) -> Result:
     study = race.study
+    if race.follower is not None and race.follower.done(race.first):
+        study.stop()  # a log that was followed to its end
     if study.done and study.result is not None:
         return study.result
     recorder = _Recorder(race)
@@ -141,6 +156,8 @@ def _result(race: Race, asked: Asked) -> Result:
 
 def _watch(race: Race, counts: Counter[str], most: int | None, draw: Callable[[], None]) -> bool:
     draw()
+    if race.follower is not None and race.follower.done(race.first):
+        return True
     if most is None or max(counts.values()) < most or race.study.in_round:
         return False
     return min(counts[arm] for arm in race.setting.arms) >= race.first
@@ -150,6 +167,10 @@ def _watch(race: Race, counts: Counter[str], most: int | None, draw: Callable[[]
 def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
     if asked.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda: None
+        return
+    if race.follower is not None:
+        yield race.follower.draw
+        click.echo(err=True)
         return
     limit = float("inf") if asked.limit is None else asked.limit
     setting = race.setting
@@ -233,4 +254,6 @@ class _Recorder:
         except TimeoutError:
             value = self.race.study.problem.censored
         self.counts[arm] += 1
+        if self.race.follower is not None:
+            self.race.follower.took(arm, self._last.get(NOTE))
         return Noted(value, self._last)

@@ -4,8 +4,9 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
@@ -73,17 +74,22 @@ class Outcome:
 
 def write_files(outcome: Outcome, asked: Asked) -> Exports:
     """Write every file that was asked for; one that cannot be written keeps none of the others back."""
-    exports = Exports()
     makers = {"json": _json, "csv": _csv, "markdown": summarize, "html": _html}
+    return write_each({name: partial(maker, outcome) for name, maker in makers.items()}, asked)
+
+
+def write_each(makers: Mapping[str, Callable[[], str]], asked: Asked) -> Exports:
+    """Write the files that were asked for, each by the maker of its format."""
+    exports = Exports()
     for name in _FORMATS:
         path = getattr(asked, f"export_{name}")
         if path is not None:
             with exports.writing(path):
-                write(path, makers[name](outcome).rstrip("\n") + "\n")
+                write(path, makers[name]().rstrip("\n") + "\n")
     if asked.github_summary:
         path = os.environ["GITHUB_STEP_SUMMARY"]
         with exports.writing(path):
-            write(path, f"{summarize(outcome)}\n\n", append=True)
+            write(path, f"{makers['markdown']()}\n\n", append=True)
     return exports
 
 
@@ -138,14 +144,19 @@ def _more(outcome: Outcome) -> dict[str, Any]:
     setting = outcome.setting
     return {
         "seed": outcome.seed,
-        "commands": [
-            {"name": c.name, "command": c.text, "shell": c.shell, "parameters": dict(c.parameters)}
-            for c in setting.commands
-        ],
+        "commands": plain_commands(setting),
         "shell_cost": outcome.shell_cost,
         "machine": machine(),
         "results": hyperfine_results(setting.commands, outcome.runs),
     }
+
+
+def plain_commands(setting: Setting) -> list[dict[str, Any]]:
+    """Return the commands for JSON."""
+    return [
+        {"name": c.name, "command": c.text, "shell": c.shell, "parameters": dict(c.parameters)}
+        for c in setting.commands
+    ]
 
 
 def _csv(outcome: Outcome) -> str:
@@ -192,7 +203,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield f"Stopped after {number(outcome.patience / 60)} minutes; --max-time allows more."
     yield from _about_shell(outcome)
     for arm in setting.arms:
-        yield from _lost(arm, [run for run in outcome.runs if run.arm == arm])
+        yield from lost(arm, [run for run in outcome.runs if run.arm == arm])
     inside = " inside each round" if outcome.result.problem.rounds else ""
     yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
     if outcome.path is not None:
@@ -221,7 +232,8 @@ def _needs_shell(line: str) -> bool:
         return True
 
 
-def _lost(arm: str, runs: Sequence[Reading]) -> Iterator[str]:
+def lost(arm: str, runs: Sequence[Reading]) -> Iterator[str]:
+    """Return what went wrong with runs of a command, in sentences."""
     late = sum(bool((run.notes or {}).get("timed_out")) for run in runs)
     behind = sum(bool((run.notes or {}).get("left_behind")) for run in runs)
     failed = sum(math.isnan(run.value) for run in runs)

@@ -56,7 +56,6 @@ def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
     ('<!DOCTYPE html>', True)
     """
     picture = Picture.of(result, readings)
-    script = _part("script.js")
     parts = [
         _alarms(result),
         standings.control(result),
@@ -70,16 +69,29 @@ def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
         _assumptions(result),
         _certificate(result),
     ]
+    heading, summary = _headline(result) if title is None else title, wording.summary(result, alarms=False)
+    return assembled(heading, summary, parts, result.to_dict(), slider.view(picture))
+
+
+def assembled(title: str, summary: str, sections: Iterable[str], result: object, picture: object = None) -> str:
+    """Return a page of these sections, which holds a result in machine-readable form, and what its script moves.
+
+    Examples
+    --------
+    >>> "<h1>A is best</h1>" in assembled("A is best", "", [], {})
+    True
+    """
+    script = _part("script.js")
     return Template(_part("template.html")).substitute(
-        title=text(_headline(result) if title is None else title),
-        summary=text(wording.summary(result, alarms=False)),
-        sections="\n".join(filter(None, parts)),
+        title=text(title),
+        summary=text(summary),
+        sections="\n".join(filter(None, sections)),
         version=text(__version__),
         style=_part("style.css"),
         script=script,
         script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
-        result=_embedded(result.to_dict()),
-        picture=_embedded(slider.view(picture)),
+        result=_embedded(result),
+        picture=_embedded(picture),
     )
 
 
