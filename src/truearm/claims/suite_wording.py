@@ -83,8 +83,8 @@ def _found(result: SuiteResult) -> Iterator[str]:
     yield f"Of {_all(result)} {'; '.join(_counted(result))}."
     if result.named("doubtful"):
         yield (
-            "Nothing is claimed of what is doubtful: there a command depends on when it runs, in ways that the other "
-            "does not share."
+            "Nothing is claimed of what is doubtful: there a command depends on when it runs, in ways that the "
+            "other does not share."
         )
 
 
@@ -94,7 +94,7 @@ def _counted(result: SuiteResult) -> Iterator[str]:
     said = {
         "worse": f"worse than {_those(worse)} of {reference}{much}",
         "not worse": f"not worse{'' if worse else f' than that of {reference}'}{much}",
-        "indistinguishable": "too close for more rounds to tell",
+        "indistinguishable": "not to be told by more rounds like these",
     }
     for standing in ORDER:
         if some := result.named(standing):
@@ -166,6 +166,9 @@ def about(result: SuiteResult) -> Iterator[str]:
     if result.late:
         it = "it was" if len(result.late) == 1 else "they were"
         yield f"Not compared, because {it} not in the first round: {names([_seen(one) for one in result.late])}."
+    relative = result.suite.problem.tolerance.relative
+    if below := [_named(result, one) for one in result.compared if relative and one.reference_median < 0]:
+        yield f"A tolerance in percent says nothing of negative readings; give one in their unit for {names(below)}."
     if lacking := [one for one in result.compared if one.missing]:
         told = [f"{_named(result, one)} ({count(one.missing)} of {count(result.rounds)})" for one in lacking]
         yield f"Missing in some rounds, which count against any claim: {names(told)}."
