@@ -105,10 +105,7 @@ def test_percent_of_nothing_are_nothing_and_of_what_is_negative_mean_nothing():
     assert standings(suite, {"errors": [0.0] * N}, {"errors": [1.0] * N}) == {"errors": "worse"}
     found = judged(suite, runs_of({"loss": [-3.0] * N}, {"loss": [-2.99] * N}))
     assert found.status == "undecided"
-    assert (
-        "A tolerance in percent says nothing of negative readings; give one in their unit for loss."
-        in paragraph(found)
-    )
+    assert "say nothing; give a tolerance in their unit for loss." in paragraph(found)
 
 
 def test_a_difference_is_told_where_a_ratio_means_nothing():
@@ -304,7 +301,7 @@ def test_a_metric_that_is_worse_fails_the_gate_and_is_named(failed):
     )
     assert "95% sure of all of it, as long as each run is bad with a chance of at most 5%" in words
     assert "Only in old: gone. Only in new: added." in words
-    assert re.search(r"^ms +2 +2\.2 +1\.1 \(1\.09 to 1\.11\) +worse$", failed.stdout, re.MULTILINE)
+    assert re.search(r"^ms +2 +2\.2 +1\.1 \(1\.1 to 1\.1\) +worse$", failed.stdout, re.MULTILINE)
     assert failed.stderr == ""
 
 
@@ -312,7 +309,7 @@ def test_every_file_says_the_same(failed, folder):  # noqa: ARG001 - has written
     page = (folder / "html.out").read_text()
     assert "<h1>1 of 2 metrics is worse than that of old by more than 5%</h1>" in page
     assert not re.search(r'(?:src|href)="(?!data:)', page)  # nothing is fetched
-    assert "| `ms` | 2 | 2.2 | 1.1 (1.09 to 1.11) | worse |" in (folder / "markdown.out").read_text()
+    assert "| `ms` | 2 | 2.2 | 1.1 (1.1 to 1.1) | worse |" in (folder / "markdown.out").read_text()
     assert (folder / "csv.out").read_text().splitlines()[1].startswith("ms,new,min,worse,2.0,2.2,ratio,1.1")
     found = json.loads((folder / "json.out").read_text())
     assert (found["status"], found["failed"], found["seed"]) == ("decided", True, 1)

@@ -168,7 +168,7 @@ def about(result: SuiteResult) -> Iterator[str]:
         yield f"Not compared, because {it} not in the first round: {names([_seen(one) for one in result.late])}."
     relative = result.suite.problem.tolerance.relative
     if below := [_named(result, one) for one in result.compared if relative and one.reference_median < 0]:
-        yield f"A tolerance in percent says nothing of negative readings; give one in their unit for {names(below)}."
+        yield f"Percent of negative readings say nothing; give a tolerance in their unit for {names(below)}."
     if lacking := [one for one in result.compared if one.missing]:
         told = [f"{_named(result, one)} ({count(one.missing)} of {count(result.rounds)})" for one in lacking]
         yield f"Missing in some rounds, which count against any claim: {names(told)}."
