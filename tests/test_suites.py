@@ -423,6 +423,18 @@ def test_higher_needs_a_suite():
     assert (done.exit_code, "add --metrics json" in done.stderr) == (2, True)
 
 
+def test_the_page_says_what_the_commands_print(tmp_path):
+    page = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
+    env = {**os.environ, "PATH": f"{Path(TRUEARM).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
+    for block in re.findall(r"^```console\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        lines = block.splitlines()
+        script = "\n".join(line.removeprefix("$ ") for line in lines if line.startswith("$ "))
+        done = subprocess.run(
+            ["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.stdout.splitlines() == [line for line in lines if not line.startswith("$ ")], done.stderr
+
+
 def git(folder, *words):
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
     subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)

@@ -59,8 +59,8 @@ def test_a_slowdown_of_a_tenth_in_one_of_twenty_metrics_is_found():
 def test_false_discoveries_are_a_small_share():
     """60 suites, 10 of 20 metrics 4% slower than the tolerance, 10 at its edge; delta .1.
 
-    The mean share is bounded by .075, because 30 of the 40 hypotheses are null. All true ones are found, so a share
-    of .1 takes more than one false metric per suite.
+    The mean share is bounded by .075, because 30 of the 40 hypotheses are null. All true ones are found, so a
+    share of .1 takes more than one false metric per suite.
     """
     apart = np.log(1.05) + np.where(np.arange(20) < 10, 0.04, 0.0)
     shares = []
