@@ -56,7 +56,8 @@ def _relative(one: Compared) -> str:
     if math.isnan(one.observed):
         return "–"
     if one.scale == "ratio":
-        ends = number(one.low, 0.01, ROUND_FLOOR), number(one.high, 0.01, ROUND_CEILING)
+        low, high = (float(f"{x:.12g}") for x in (one.low, one.high))  # 0.5 came back from its logarithm as more
+        ends = number(low, 0.01, ROUND_FLOOR), number(high, 0.01, ROUND_CEILING)
         observed, open_ends = number(one.observed, 0.01), one.low <= 0 and math.isinf(one.high)
     else:
         ends, observed = interval_ends(one.low, one.high), f"{'+' * (one.observed > 0)}{number(one.observed)}"
