@@ -344,7 +344,7 @@ def test_a_suite_goes_on_from_its_log_and_is_reported(failed, folder):  # noqa: 
     assert again.stdout == truearm("report", "run.db", cwd=folder).stdout
     assert truearm("report", "run.db", "--csv", cwd=folder).returncode == 1
     status = truearm("status", "run.db", cwd=folder)
-    assert "2 of 2 metrics settled" in status.stdout
+    assert "2 of 2 comparisons settled" in status.stdout
     other = truearm("race", "--resume", "run.db", "--fail-if-worse-than", "new", cwd=folder)
     assert (other.returncode, "compares with old" in other.stderr) == (2, True)
 
@@ -365,6 +365,17 @@ def test_equal_metrics_pass_the_gate():
     assert done.returncode == 0, done.stderr
     words = done.stdout.replace("\n", " ")
     assert "1 is better: mb (0.5x); 1 is not worse than that of old by more than 5%" in words
+
+
+def test_a_run_that_times_out_has_no_metrics(tmp_path):
+    slow = "sh -c 'cat new.json; test -e again && sleep 9; touch again'"
+    (tmp_path / "new.json").write_text('{"ms": 1}')
+    done = race(
+        "-n", "old", "cat new.json", "-n", "new", slow, "-M", "3", "--timeout", "0.5", "-w", "0", cwd=tmp_path
+    )
+    assert done.returncode == 3, done.stderr
+    assert "2 runs of new timed out: all metrics of it are missing." in done.stdout.replace("\n", " ")
+    assert "Missing in some rounds, which count against any claim: ms (2 of 2)." in done.stdout.replace("\n", " ")
 
 
 def test_strict_does_not_pass_a_metric_that_is_gone():

@@ -22,6 +22,9 @@ from truearm.evidence.wins import Taped, win_level_of
 from truearm.evidence.wins_judge import WinsJudge
 from truearm.problem import Problem
 
+SCHEMA = 1
+"""Version of the dictionary that a suite becomes."""
+
 Floats = NDArray[np.float64]
 Run = Mapping[str, float | None] | None
 """What one run printed, by metric, None for a reading without a number; None if it printed nothing."""
@@ -119,24 +122,25 @@ class Roll(NamedTuple):
 
     def pairs(self, suite: Suite) -> list[tuple[str, str]]:
         """Return every metric and arm that are compared with the reference."""
-        known = self.metrics[suite.reference]
-        return [(metric, arm) for metric in known for arm in suite.others if metric in self.metrics[arm]]
+        own = {arm: frozenset(self.metrics[arm]) for arm in suite.others}
+        return [(metric, arm) for metric in self.metrics[suite.reference] for arm in own if metric in own[arm]]
 
     @property
     def only(self) -> tuple[Seen, ...]:
         """The metrics that are not on the roll of every arm."""
-        every = dict.fromkeys(metric for own in self.metrics.values() for metric in own)
-        seen = (Seen(metric, tuple(arm for arm, own in self.metrics.items() if metric in own)) for metric in every)
-        return tuple(one for one in seen if len(one.arms) < len(self.metrics))
+        arms: dict[str, list[str]] = {}
+        for arm, own in self.metrics.items():
+            for metric in own:
+                arms.setdefault(metric, []).append(arm)
+        return tuple(Seen(metric, tuple(some)) for metric, some in arms.items() if len(some) < len(self.metrics))
 
     def late(self, runs: Runs) -> tuple[Seen, ...]:
         """Return the metrics that an arm printed and that are not on its roll."""
         arms: dict[str, list[str]] = {}
         for arm, own in self.metrics.items():
-            for metric in dict.fromkeys(metric for run in runs[arm] for metric in run or ()):
-                if metric not in own:
-                    arms.setdefault(metric, []).append(arm)
-        return tuple(Seen(metric, tuple(found)) for metric, found in arms.items())
+            for metric in dict.fromkeys(metric for run in runs[arm] for metric in run or ()).keys() - set(own):
+                arms.setdefault(metric, []).append(arm)
+        return tuple(Seen(metric, tuple(arms[metric])) for metric in sorted(arms))
 
 
 def _checked(suite: Suite, roll: Roll) -> Roll:
@@ -227,6 +231,7 @@ class SuiteResult:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, None where a number is not finite."""
         return {
+            "schema": SCHEMA,
             "status": self.status,
             "failed": self.failed,
             "suite": to_plain(self.suite),

@@ -261,13 +261,13 @@ def report_command(
     with opened(file) as saved:
         study = saved.study
         if saved.suite is not None and saved.setting is not None:
-            makers = suites.Follower(saved.suite, study).makers(saved.setting)
+            found, makers = suites.Follower(saved.suite, study).makers(saved.setting)
             kind = "json" if as_json else "markdown" if as_markdown else "csv" if as_csv else "text"
             if html is not None:
                 write(html, makers["html"]())
                 return
             click.echo(makers[kind]().rstrip("\n"))
-            ctx.exit(suite_code(suites.Follower(saved.suite, study).result()[0]))
+            ctx.exit(suite_code(found))
         study.stop()  # this object only: the log does not know of it
         assert study.result is not None
         if html is not None:

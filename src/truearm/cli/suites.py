@@ -1,5 +1,6 @@
 """A race of many metrics: followed while it runs, told when it has ended."""
 
+import math
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -62,7 +63,7 @@ class Follower:
     def words(self) -> str:
         """Where it stands, on one line."""
         rounds, seen = min(map(len, self._runs.values())), self._progress
-        return f"{count(rounds)} rounds: {count(seen.settled)} of {count(seen.pairs)} metrics settled"
+        return f"{count(rounds)} rounds: {count(seen.settled)} of {count(seen.pairs)} comparisons settled"
 
     def draw(self) -> None:
         """Show that line on a terminal."""
@@ -74,11 +75,11 @@ class Follower:
         runs = runs_of(self.suite.problem.arms, self._study.events())
         return judged(self.suite, runs), runs
 
-    def makers(self, setting: Setting) -> dict[str, Callable[[], str]]:
-        """Return by format how the suite is told."""
+    def makers(self, setting: Setting) -> tuple[SuiteResult, dict[str, Callable[[], str]]]:
+        """Return what is known, and by format how it is told."""
         result, runs = self.result()
         beside = {"seed": self._study.seed, "commands": plain_commands(setting), "machine": machine()}
-        return {
+        return result, {
             "text": lambda: _shown(result),
             "json": lambda: json_text({**suites.document(result, runs), **beside}),
             "csv": lambda: suites.csv_text(result),
@@ -89,7 +90,7 @@ class Follower:
 
 def told(race: "Race", follower: Follower, asked: Asked, *, late: bool) -> int:
     """Tell a suite that has ended, write its files, and return the exit code."""
-    makers, (result, _) = follower.makers(race.setting), follower.result()
+    result, makers = follower.makers(race.setting)
     click.echo(makers["json" if asked.as_json else "text"]())
     if not (asked.as_json or asked.quiet):
         click.echo(f"\n{_filled(' '.join(_notes(race, result, asked, late=late)))}")
@@ -112,9 +113,12 @@ def _shown(result: SuiteResult) -> str:
 def _notes(race: "Race", result: SuiteResult, asked: Asked, *, late: bool) -> Iterator[str]:
     if late and asked.max_time is None and result.status == "undecided" and asked.limit is not None:
         yield f"Stopped after {number(asked.limit / 60)} minutes; --max-time allows more."
+    elif not late and result.status == "undecided" and result.rounds + result.uncounted < (asked.most or math.inf):
+        yield "Interrupted."
     readings = told_of(race.study.events())
     for arm in race.setting.arms:
-        yield from lost(arm, [reading for reading in readings if reading.arm == arm])
+        own = [reading for reading in readings if reading.arm == arm]
+        yield from lost(arm, own, late="all metrics of it are missing")
     yield f"Order of runs inside each round shuffled with seed {race.study.seed}."
     if race.store is not None:
         name = name_of(race.store.path.name)

@@ -232,13 +232,13 @@ def _needs_shell(line: str) -> bool:
         return True
 
 
-def lost(arm: str, runs: Sequence[Reading]) -> Iterator[str]:
-    """Return what went wrong with runs of a command, in sentences."""
-    late = sum(bool((run.notes or {}).get("timed_out")) for run in runs)
+def lost(arm: str, runs: Sequence[Reading], late: str = "worse than any run that ended") -> Iterator[str]:
+    """Return what went wrong with runs of a command, in sentences; `late` is what a time-out counts as."""
+    killed = sum(bool((run.notes or {}).get("timed_out")) for run in runs)
     behind = sum(bool((run.notes or {}).get("left_behind")) for run in runs)
     failed = sum(math.isnan(run.value) for run in runs)
-    if late:
-        yield f"{_runs(late)} of {name_of(arm)} timed out: worse than any run that ended."
+    if killed:
+        yield f"{_runs(killed)} of {name_of(arm)} timed out: {late}."
     if behind:
         yield (
             f"{_runs(behind)} of {name_of(arm)} left processes running, which truearm does not end and which take "

@@ -71,7 +71,7 @@ def document(result: SuiteResult, runs: Runs) -> dict[str, Any]:
     Examples
     --------
     >>> sorted(document(_example(), {}))
-    ['failed', 'late', 'metrics', 'only', 'rounds', 'runs', 'status', 'suite', 'summary', 'uncounted']
+    ['failed', 'late', 'metrics', 'only', 'rounds', 'runs', 'schema', 'status', 'suite', 'summary', 'uncounted']
     """
     told = {arm: [None if run is None else dict(run) for run in tape] for arm, tape in runs.items()}
     return {**result.to_dict(), "summary": paragraph(result), "runs": told}
