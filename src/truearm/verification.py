@@ -23,6 +23,7 @@ from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
+from truearm.claims.suites import Runs, Suite, judged
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.events import Event, from_row
 from truearm.evidence.levels import rule_for
@@ -30,6 +31,7 @@ from truearm.evidence.units import Units
 from truearm.policies import Policy
 from truearm.study import Study
 from truearm.world.frames import Collected
+from truearm.world.metrics import runs_of
 
 ACCURACY = 1e-6  # relative; reports show four digits, and other machines round the last of sixteen differently
 _WORDS = frozenset(
@@ -100,6 +102,8 @@ def verify(
         ...
     truearm.errors.VerificationError: best is 'B', but the readings give 'A'
     """
+    if isinstance(result, Mapping) and "suite" in result:
+        return _verified_suite(result, readings)
     case = _Case.of(result, readings)
     again, trust = _again(case, policy)
     assert again is not None  # there is a verdict to begin with
@@ -118,6 +122,23 @@ def verify(
         del given[key]
     worded = _compared(given, found)
     return Verified((*trust, *worded), beside)
+
+
+def _verified_suite(data: Mapping[str, Any], readings: "Tapes | Collected | Study | None") -> Verified:
+    """Judge a suite again by its runs, or by those of its log."""
+    suite: Suite = from_plain(Suite, data["suite"], "suite")
+    runs: Runs
+    if isinstance(readings, Study):
+        runs = runs_of(readings.problem.arms, readings.events())
+    elif readings is None and "runs" in data:
+        runs = from_plain(Mapping[str, tuple[Mapping[str, float | None] | None, ...]], data["runs"], "runs")
+    else:
+        msg = "the runs of a suite are in its log, or in the document that --json printed; give one of them"
+        raise InvalidArgument(msg)
+    _checked(set(runs) == set(suite.problem.arms), f"the runs are those of {', '.join(runs)}, not of the suite")
+    again = judged(suite, runs).to_dict()
+    _compared({key: data.get(key, _Absent) for key in again}, again)
+    return Verified(beside=tuple(key for key in data if key not in again and key != "runs"))
 
 
 def verify_certificate(certificate: Certificate, readings: Tapes) -> Verified:

@@ -72,12 +72,17 @@ def dependence(problem: Problem, tapes: Sequence[Serial]) -> tuple[Alarm, ...]:
     return alone if 0 < len(alone) < len(tapes) else together
 
 
-def unshared(tapes: Sequence[Floats]) -> tuple[Alarm, ...]:
+def unshared(tapes: Sequence[Floats], tests: int | None = None) -> tuple[Alarm, ...]:
     """Return a doubt if arms that were pulled side by side depend on their time in ways that they do not share.
 
     The n-th readings of two arms, taken one after the other, meet the same conditions. A common load leaves
     nothing in their differences, or in the ratios of positive readings; what an arm does by itself stays in both.
     Differences of independent draws are independent draws, so the level is that of evidence T12d.
+
+    Parameters
+    ----------
+    tests
+        How many pairs share the level; those of the first arm with each other one by default.
 
     Examples
     --------
@@ -87,7 +92,7 @@ def unshared(tapes: Sequence[Floats]) -> tuple[Alarm, ...]:
     >>> unshared([load + noise[:200], noise[200:]])[0].kind
     'dependence'
     """
-    first, bar = tapes[0], LOG_DOUBT + math.log(max(1, len(tapes) - 1))
+    first, bar = tapes[0], LOG_DOUBT + math.log(tests or max(1, len(tapes) - 1))
     for other in tapes[1:]:
         n = min(first.size, other.size)
         one, two = first[:n], other[:n]

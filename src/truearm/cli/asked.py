@@ -2,12 +2,13 @@
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
+from truearm.claims.suites import Suite
 from truearm.cli.setting import HOOKS, Setting, for_each, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
@@ -31,6 +32,8 @@ class Asked:
     reference: str | None
     reference_name: str | None
     metric: str
+    metrics: str | None
+    higher: tuple[str, ...]
     goal: str | None
     quantile: float | None
     at_least: float | None
@@ -144,11 +147,11 @@ class Asked:
                 "--fail-unless-best and --fail-if-worse-than with a tolerance are two questions; race twice",
             ),
             (
-                self.fdr and self.control is None,
+                self.fdr and self.control is None and not (self.metrics or self.resume),
                 "--fdr is about commands that beat a control; name it with --control",
             ),
             (
-                self.control is not None and self.fail_if_worse_than and self.tolerance,
+                not self.metrics and self.control is not None and self.fail_if_worse_than and self.tolerance,
                 "--control and --fail-if-worse-than with a tolerance are two questions; race twice",
             ),
             (
@@ -159,9 +162,30 @@ class Asked:
                 self.share and self.fail_if_worse_than and self.tolerance,
                 "--fail-if-worse-than has a tolerance for readings, not for shares; leave --tolerance out",
             ),
+            *self._about_suites(),
         ):
             if wrong:
                 raise click.UsageError(msg)
+
+    def _about_suites(self) -> Iterator[tuple[object, str]]:
+        yield self.higher and not self.metrics, "--higher names metrics of a suite; add --metrics json"
+        if not self.metrics:
+            return
+        for option, given in (
+            ("--metric", self.metric != "wall"),
+            ("--quantile", self.quantile is not None),
+            ("--at-least or --at-most", self.share),
+            ("--between", self.between is not None),
+            ("--missing independent", self.missing != "worst"),
+            ("--fail-unless-best", self.fail_unless_best),
+            ("--time-unit", self.time_unit),
+        ):
+            yield given, f"--metrics json compares all metrics in rounds, as they are; leave {option} out"
+        yield (
+            self.control and self.fail_if_worse_than and self.control != self.fail_if_worse_than,
+            "--control and --fail-if-worse-than name two commands to compare the others with; leave one out",
+        )
+        yield self.higher and self.goal == "max", "--higher names exceptions from --goal min; leave one out"
 
     @property
     def to_stdout(self) -> tuple[str, ...]:
@@ -178,7 +202,8 @@ class Asked:
     @property
     def rounds(self) -> bool:
         """Whether commands are compared side by side, as they are unless another target is named."""
-        return self.quantile is None and not self.share and self.control is None and self.between is None
+        alone = self.quantile is None and not self.share and self.control is None and self.between is None
+        return alone or self.metrics is not None
 
     @property
     def limit(self) -> float | None:
@@ -208,7 +233,7 @@ class Asked:
 
 def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, Problem]:
     """Return the race that was asked for: what is run, and what is to be decided."""
-    gate, tolerance = asked.fail_if_worse_than, asked.tolerance
+    gate, tolerance = None if asked.metrics else asked.fail_if_worse_than, asked.tolerance
     goal = asked.goal if asked.goal or asked.share else "min"
     setting = _setting(asked, revisions)
     comparing = [
@@ -216,14 +241,15 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
         for option, given in (
             ("--control", asked.control),
             ("--fail-unless-best", asked.fail_unless_best),
-            ("--fail-if-worse-than", gate),
+            ("--fail-if-worse-than", asked.fail_if_worse_than),
+            ("--metrics json", asked.metrics),
         )
         if given is not None
     ]
     if len(setting.commands) == 1 and comparing:
         msg = f"{comparing[0]} compares commands, and there is one; give another, or values for a parameter (-L)"
         raise click.UsageError(msg)
-    for name in (asked.control, asked.fail_unless_best, gate):
+    for name in (asked.control, asked.fail_unless_best, asked.fail_if_worse_than):
         in_race(name, setting)
     given = Handicap(gate, tolerance) if gate is not None and tolerance else None
     setting = replace(setting, guard=gate)
@@ -244,6 +270,20 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
     )
 
 
+def suite_of(asked: Asked, setting: Setting, problem: Problem) -> Suite | None:
+    """Return what is asked of all metrics together, if there are many."""
+    if asked.metrics is None:
+        return None
+    gate = asked.fail_if_worse_than
+    return Suite(
+        problem=problem,
+        reference=gate or asked.control or setting.arms[0],
+        higher=asked.higher,
+        fdr=asked.fdr,
+        gate=gate is not None,
+    )
+
+
 def in_race(name: str | None, setting: Setting) -> str | None:
     """Return the name of a command of the race, or say which there are."""
     if name is not None and name not in setting.arms:
@@ -261,7 +301,7 @@ def _setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
     given: dict[str, tuple[str, ...]] = {stage: getattr(asked, stage) for stage in HOOKS}
     return Setting(
         commands=commands,
-        metric=asked.metric,
+        metric=asked.metrics or asked.metric,
         conditions=Conditions(
             timeout=asked.timeout,
             ignore_failure=asked.ignore_failure,

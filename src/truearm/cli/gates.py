@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.certify import judge_of
 from truearm.claims.result import Result
+from truearm.claims.suites import SuiteResult
 from truearm.claims.wording import name_of
 from truearm.report.text import standing_of
 
@@ -93,6 +94,24 @@ def exit_code(
     if meaningless(result) or not result.answered or (unless_best is not None and result.best != unless_best):
         return UNDECIDED
     return GOOD
+
+
+def suite_code(result: SuiteResult, *, strict: bool = False) -> int:
+    """Return the exit code of a suite; with `strict` metrics that could not be compared are no good end either.
+
+    Examples
+    --------
+    >>> from truearm.claims.suites import Suite, judged
+    >>> from truearm.problem import Problem
+    >>> suite = Suite(problem=Problem(arms=("A", "B"), rounds=True), reference="A")
+    >>> suite_code(judged(suite, {"A": [], "B": []}))
+    3
+    """
+    if result.status == "doubtful" or (strict and result.untold):
+        return DOUBTFUL
+    if result.failed:
+        return FAILED
+    return GOOD if result.status == "decided" else UNDECIDED
 
 
 def about_baseline(result: Result, baseline: str) -> str:

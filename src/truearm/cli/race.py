@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from truearm.cli import gates, options, racing
+from truearm.cli import gates, options, racing, suites
 from truearm.cli.asked import Asked
 from truearm.cli.telling import told, write_files
 from truearm.policies.toptwo import START
-from truearm.world.processes import METRICS
+from truearm.world.processes import METRICS, SUITE
 
 # What may be said anew when a saved race goes on; all else is fixed in the file.
 _AGAIN = {
@@ -81,6 +81,13 @@ def _plain(word: str) -> str:
     "4.9 MiB on, the least that can be shown), or the number on the last line a command prints (stdout).",
 )
 @click.option(
+    "--metrics",
+    type=click.Choice([SUITE]),
+    help="A suite: one run prints a flat JSON object of numbers, and every number is compared with that of one "
+    "command (--fail-if-worse-than, --control, or the first), error controlled over all of them.",
+)
+@click.option("--higher", multiple=True, metavar="METRIC", help="Of this metric more is better; repeatable.")
+@click.option(
     "--goal", type=click.Choice(["min", "max"]), help="Which is better; min by default, must be said for stdout."
 )
 @click.option(
@@ -114,7 +121,8 @@ def _plain(word: str) -> str:
 @click.option(
     "--fdr",
     is_flag=True,
-    help="With --control: bound the mean share of false ones among the commands named, not the chance of any.",
+    help="With --control or --metrics: bound the mean share of false ones among what is named, not the chance of "
+    "any.",
 )
 @click.option(
     "-s",
@@ -195,7 +203,8 @@ def _plain(word: str) -> str:
 @click.option(
     "--fail-if-worse-than",
     metavar="NAME",
-    help="Exit with 1 if a command is worse than NAME by more than the tolerance.",
+    help="Exit with 1 if a command (with --metrics: one of its metrics) is worse than NAME by more than the "
+    "tolerance.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 also after an alarm.")
 @click.pass_context
@@ -214,6 +223,7 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     truearm race --rev main --rev . --build make -- ./bench --size 10    two revisions of a repository
     truearm race -n old './old' -n a './a' -n b './b' --control old        which are better than old?
     truearm race -n old './old' -n new './new' --fail-if-worse-than old --tolerance 3%
+    truearm race --metrics json --rev main --rev . --fail-if-worse-than main --tolerance 5% -- ./bench
 
     A round runs every command that is left once, in random order: a load that changes meets all of them alike.
     Each run may be disturbed with a chance of 5% without spoiling the answer (--contamination). Commands run
@@ -228,6 +238,14 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
             race = racing.resumed(asked.resume, stack, yes=asked.yes)
         else:
             race = racing.begun(asked, stack)
+        if race.follower is not None:
+            if asked.fail_if_worse_than is not None:
+                race.follower.guard(asked.fail_if_worse_than)
+            failure, late = racing.run_out(race, asked)
+            code = suites.told(race, race.follower, asked, late=late)
+            if failure is not None:
+                raise failure
+            ctx.exit(code)
         outcome = racing.outcome(race, asked)
     if outcome.failure is None:
         aside = "-" in asked.exports.values()  # a document has standard output for itself

@@ -17,9 +17,10 @@ from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.cli import gates, saved
 from truearm.cli.agreeing import agree
-from truearm.cli.asked import Asked, defined, in_race
+from truearm.cli.asked import Asked, defined, in_race, suite_of
 from truearm.cli.live import Board
 from truearm.cli.setting import Setting
+from truearm.cli.suites import Follower
 from truearm.cli.telling import Outcome
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError
 from truearm.events import Noted
@@ -33,6 +34,7 @@ from truearm.run import run
 from truearm.study import Study
 from truearm.world.commands import Command
 from truearm.world.lock import alone
+from truearm.world.metrics import NOTE
 from truearm.world.processes import Measurement, check_posix, command_source, run_hook, shell_cost, warm_up
 from truearm.world.revisions import checked_out, removed
 from truearm.world.store import Store
@@ -40,7 +42,7 @@ from truearm.world.store import Store
 BRIEF = 3.0  # seconds, as hyperfine takes at least
 ITERATION = "TRUEARM_ITERATION"  # the variable that holds the number of a run of its command, from 0 on
 
-__all__ = ["ITERATION", "Race", "begun", "in_race", "outcome", "resumed"]
+__all__ = ["ITERATION", "Race", "begun", "in_race", "outcome", "resumed", "run_out"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,8 @@ class Race:
     setting: Setting
     first: int
     store: Store | None
+    follower: Follower | None = None
+    """Who watches the metrics of a suite."""
 
 
 def begun(asked: Asked, stack: ExitStack) -> Race:
@@ -62,12 +66,13 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     if asked.clean:
         stack.callback(removed, revisions)
     setting, problem = defined(asked, revisions)
+    suite = suite_of(asked, setting, problem)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
     # in rounds or balanced, because the load of a machine changes while commands are being run
     first = asked.first(problem)
     policy: Policy[Any] = TopTwo(first=first, balanced=True)
     if problem.rounds:
-        policy = Paired(first=first)
+        policy = Paired(first=first, endless=suite is not None)
     elif len(problem.arms) == 1:
         # a time limit would end slow ones early: then the number of runs depends on what they read
         policy = Alone(first=first, runs=asked.runs if asked.max_time is None else None)
@@ -77,8 +82,9 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     store = None
     if asked.save:
         stack.enter_context(alone(asked.save, wait=False))
-        store = stack.enter_context(saved.begun(asked.save, study, setting))
-    return Race(study=study, setting=setting, first=first, store=store)
+        store = stack.enter_context(saved.begun(asked.save, study, setting, suite))
+    follower = None if suite is None else Follower(suite, study)
+    return Race(study=study, setting=setting, first=first, store=store, follower=follower)
 
 
 def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
@@ -96,24 +102,24 @@ def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
     ):
         msg = f"{path} holds a race that truearm does not begin; see `truearm report {path}`"
         raise InvalidArgument(msg)
-    return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store)
+    follower = None if found.suite is None else Follower(found.suite, found.study)
+    return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store, follower=follower)
 
 
 def outcome(race: Race, asked: Asked) -> Outcome:
     """Run a race to its end, and return all that is to be told of it."""
     setting = race.setting
+    assert race.follower is None
     control = race.study.policy.control if isinstance(race.study.policy, AgainstControl) else None
     baseline = setting.arms[0] if asked.reference and control is None else None
     gate = in_race(asked.fail_if_worse_than, setting) or setting.guard
     if asked.resume and asked.fail_if_worse_than not in (None, setting.guard):
         msg = f"the race began without --fail-if-worse-than {gate}, and a gate must be named before it; race anew"
         raise InvalidArgument(msg)
-    began = time.monotonic()
     recorder = _Recorder(race)
-    failure = None if race.study.done else _measured(race, asked, recorder)
+    failure, late = run_out(race, asked, recorder)
     result = race.study.result
     assert result is not None
-    late = asked.limit is not None and time.monotonic() - began >= asked.limit
     most = asked.most is not None and max(result.pulls.values()) >= asked.most
     return Outcome(
         result=result,
@@ -135,6 +141,17 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         verbose=asked.verbose,
         failure=failure,
     )
+
+
+def run_out(
+    race: Race, asked: Asked, recorder: "_Recorder | None" = None
+) -> tuple[click.ClickException | None, bool]:
+    """Run a race to its end; return what went wrong if that ended it, and whether its limit of time did."""
+    began, study = time.monotonic(), race.study
+    if race.follower is not None and race.follower.done(race.first):
+        study.stop()  # a log that was followed to its end
+    failure = None if study.done else _measured(race, asked, recorder or _Recorder(race))
+    return failure, asked.limit is not None and time.monotonic() - began >= asked.limit
 
 
 def _measured(race: Race, asked: Asked, recorder: "_Recorder") -> click.ClickException | None:
@@ -179,6 +196,8 @@ def _watch(race: Race, counts: Counter[str], most: int | None, brief: float, dra
     draw()
     if time.monotonic() >= brief and _bounded(race.study):
         return True
+    if race.follower is not None and race.follower.done(race.first):
+        return True
     if most is None or max(counts.values()) < most or race.study.in_round:
         return False
     return min(counts[arm] for arm in race.setting.arms) >= race.first
@@ -190,6 +209,10 @@ def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
     shown = "inherit" in (setting.conditions.output, *(command.output for command in setting.commands))
     if asked.quiet or shown or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda: None
+        return
+    if race.follower is not None:
+        yield race.follower.draw
+        click.echo(err=True)
         return
     soon = len(setting.commands) == 1 and asked.brief  # in seconds: not worth a word
     limit = float("inf") if asked.limit is None or soon else asked.limit
@@ -324,4 +347,6 @@ class _Recorder:
         except TimeoutError:
             value = self.race.study.problem.censored
         self.counts[arm] += 1
+        if self.race.follower is not None:
+            self.race.follower.took(arm, self._last.get(NOTE))
         return Noted(value, self._last)

@@ -6,6 +6,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from truearm.claims.plain import from_plain, to_plain
+from truearm.claims.suites import Suite
 from truearm.cli.agreeing import marked
 from truearm.cli.edge import check_file
 from truearm.cli.setting import Setting
@@ -16,14 +18,15 @@ from truearm.world.store import Store
 
 
 class Saved(NamedTuple):
-    """A log and the study it holds; the setting if it is a race."""
+    """A log and the study it holds; the setting if it is a race, and what is asked if it is a suite."""
 
     store: Store
     study: Study
     setting: Setting | None
+    suite: Suite | None = None
 
 
-def begun(path: str | Path, study: Study, setting: Setting | None = None) -> Store:
+def begun(path: str | Path, study: Study, setting: Setting | None = None, suite: Suite | None = None) -> Store:
     """Make a new log for a study, and for the setting of a race; a file that holds a study is left as it is."""
     check_file(path)
     store = Store(path)
@@ -31,7 +34,8 @@ def begun(path: str | Path, study: Study, setting: Setting | None = None) -> Sto
         store.close()
         msg = f"{path} holds a study already; continue it with --resume, or choose another file"
         raise InvalidArgument(msg)
-    store.create(study.definition if setting is None else marked({**study.definition, "race": setting.to_dict()}))
+    definition = study.definition if suite is None else {**study.definition, "suite": to_plain(suite)}
+    store.create(definition if setting is None else marked({**definition, "race": setting.to_dict()}))
     logged(study, store)
     return store
 
@@ -58,11 +62,13 @@ def opened(
             store = stack.enter_context(Store(path))
             definition = store.definition
             setting = None if (race := definition.get("race")) is None else Setting.from_dict(race)
+            asked = definition.get("suite")
+            suite = None if asked is None else from_plain(Suite, asked, "suite")
         if setting is not None and agree is not None:
             agree(definition, setting)
         with _in_words(path):
             study = resumed(store, broke_off=broke_off)
-        yield Saved(store, study, setting)
+        yield Saved(store, study, setting, suite)
 
 
 @contextmanager

@@ -11,10 +11,12 @@ import click
 
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
+from truearm.claims.suite_wording import headline
+from truearm.claims.suites import Suite
 from truearm.claims.wording import count, name_of
-from truearm.cli import options
+from truearm.cli import options, suites
 from truearm.cli.edge import check_file, write
-from truearm.cli.gates import exit_code
+from truearm.cli.gates import exit_code, suite_code
 from truearm.cli.saved import Saved, begun, opened
 from truearm.cli.telling import html_page
 from truearm.errors import ProtocolError
@@ -177,6 +179,9 @@ def status_command(file: str, as_json: bool) -> None:
     """  # noqa: D301 - click wants the control character
     with opened(file) as saved:
         standing, out, head = saved.study.standing, saved.study.out, saved.store.head
+    if saved.suite is not None:
+        _status_of_suite(saved, saved.suite, head, as_json=as_json)
+        return
     counts = {arm: len(tape) for arm, tape in saved.study.readings.items()}
     if as_json:
         evidence = {arm: standing.against.get(arm) for arm in counts if arm != standing.leader}
@@ -206,6 +211,18 @@ def status_command(file: str, as_json: bool) -> None:
     click.echo(f"head of the log: {head}")
 
 
+def _status_of_suite(saved: Saved, suite: Suite, head: str, *, as_json: bool) -> None:
+    follower = suites.Follower(suite, saved.study)
+    found, _ = follower.result()
+    if as_json:
+        click.echo(
+            json_text({"status": found.status, "failed": found.failed, "rounds": found.rounds, "head": head})
+        )
+        return
+    click.echo(f"{headline(found)}. {follower.words}.")
+    click.echo(f"head of the log: {head}")
+
+
 def _line(saved: Saved) -> str:
     study = saved.study
     if study.done and study.result is not None:
@@ -225,7 +242,10 @@ def _line(saved: Saved) -> str:
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print one row per arm as CSV.")
 @click.option("--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page.")
-def report_command(file: str, *, as_json: bool, as_markdown: bool, as_csv: bool, html: str | None) -> None:
+@click.pass_context
+def report_command(
+    ctx: click.Context, /, file: str, *, as_json: bool, as_markdown: bool, as_csv: bool, html: str | None
+) -> None:
     """Print what is known from a saved study or race, finished or not.
 
     \b
@@ -240,6 +260,14 @@ def report_command(file: str, *, as_json: bool, as_markdown: bool, as_csv: bool,
         raise click.UsageError(msg)
     with opened(file) as saved:
         study = saved.study
+        if saved.suite is not None and saved.setting is not None:
+            found, makers = suites.Follower(saved.suite, study).makers(saved.setting)
+            kind = "json" if as_json else "markdown" if as_markdown else "csv" if as_csv else "text"
+            if html is not None:
+                write(html, makers["html"]())
+                return
+            click.echo(makers[kind]().rstrip("\n"))
+            ctx.exit(suite_code(found))
         study.stop()  # this object only: the log does not know of it
         assert study.result is not None
         if html is not None:

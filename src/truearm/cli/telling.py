@@ -2,8 +2,9 @@
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -81,10 +82,15 @@ class Outcome:
 
 def write_files(outcome: Outcome, asked: Asked) -> Exports:
     """Write every file that was asked for; one that cannot be written keeps none of the others back."""
-    exports = Exports()
     makers = {"json": _json, "csv": _csv, "markdown": summarize, "html": _html}
+    return write_each({name: partial(maker, outcome) for name, maker in makers.items()}, asked)
+
+
+def write_each(makers: Mapping[str, Callable[[], str]], asked: Asked) -> Exports:
+    """Write the files that were asked for, each by the maker of its format."""
+    exports = Exports()
     for name, path in asked.exports.items():
-        words = makers[name](outcome).rstrip("\n")
+        words = makers[name]().rstrip("\n")
         if path == "-":
             click.echo(words)
         else:
@@ -93,7 +99,7 @@ def write_files(outcome: Outcome, asked: Asked) -> Exports:
     if asked.github_summary:
         path = os.environ["GITHUB_STEP_SUMMARY"]
         with exports.writing(path):
-            write(path, f"{summarize(outcome)}\n\n", append=True)
+            write(path, f"{makers['markdown']()}\n\n", append=True)
     return exports
 
 
@@ -159,14 +165,19 @@ def _more(outcome: Outcome) -> dict[str, Any]:
     setting = outcome.setting
     return {
         "seed": outcome.seed,
-        "commands": [
-            {"name": c.name, "command": c.text, "shell": c.shell, "parameters": dict(c.parameters)}
-            for c in setting.commands
-        ],
+        "commands": plain_commands(setting),
         "shell_cost": outcome.shell_cost,
         "machine": machine(),
         "results": hyperfine_results(setting.commands, outcome.runs),
     }
+
+
+def plain_commands(setting: Setting) -> list[dict[str, Any]]:
+    """Return the commands for JSON."""
+    return [
+        {"name": c.name, "command": c.text, "shell": c.shell, "parameters": dict(c.parameters)}
+        for c in setting.commands
+    ]
 
 
 def _csv(outcome: Outcome) -> str:
@@ -221,7 +232,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
             "own may be made before the race."
         )
     for arm in setting.arms:
-        yield from _lost(arm, [run for run in outcome.runs if run.arm == arm])
+        yield from lost(arm, [run for run in outcome.runs if run.arm == arm])
     if len(setting.arms) == 1:
         yield from _outlying(outcome)
     else:
@@ -285,12 +296,13 @@ def _needs_shell(line: str) -> bool:
         return True
 
 
-def _lost(arm: str, runs: Sequence[Reading]) -> Iterator[str]:
-    late = sum(bool((run.notes or {}).get("timed_out")) for run in runs)
+def lost(arm: str, runs: Sequence[Reading], late: str = "worse than any run that ended") -> Iterator[str]:
+    """Return what went wrong with runs of a command, in sentences; `late` is what a time-out counts as."""
+    killed = sum(bool((run.notes or {}).get("timed_out")) for run in runs)
     behind = sum(bool((run.notes or {}).get("left_behind")) for run in runs)
     failed = sum(math.isnan(run.value) for run in runs)
-    if late:
-        yield f"{_runs(late)} of {name_of(arm)} timed out: worse than any run that ended."
+    if killed:
+        yield f"{_runs(killed)} of {name_of(arm)} timed out: {late}."
     if behind:
         yield (
             f"{_runs(behind)} of {name_of(arm)} left processes running, which truearm does not end and which take "

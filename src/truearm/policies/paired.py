@@ -33,6 +33,7 @@ class State(NamedTuple):
     first: int
     next_futility: float
     decision: Batch | Verdict
+    endless: bool = False
 
     @property
     def problem(self) -> Problem:
@@ -58,6 +59,8 @@ class Paired:
     ----------
     first
         Rounds before the first decision.
+    endless
+        Decide nothing: rounds of all arms until the study is stopped by somebody who looks at more than readings.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class Paired:
 
     patient: bool = False
     first: int = 1
+    endless: bool = False
 
     def __post_init__(self) -> None:
         check_count("first", self.first)
@@ -90,7 +94,7 @@ class Paired:
         k = len(problem.arms)
         empty = Taped.in_rounds([], worst=problem.missing == "worst")
         judge = Judge.of(problem, [empty] * k)
-        state = State(judge, tuple(range(k)), (), self.first, next_futility=self.first, decision={})
+        state = State(judge, tuple(range(k)), (), self.first, self.first, {}, self.endless)
         return _decided(state)
 
     def ask(self, state: State) -> Batch | Verdict:
@@ -152,10 +156,10 @@ def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None
 
 def _decided(state: State) -> State:
     """Return the state with the next rounds or the verdict chosen."""
-    if len(state.alive) == 1 or state.judge.hopeless:
+    if not state.endless and (len(state.alive) == 1 or state.judge.hopeless):
         return _stopped(state)
-    if state.rounds < state.first:
-        return _batched(state, state.first - state.rounds)
+    if state.endless or state.rounds < state.first:
+        return _batched(state, max(1, state.first - state.rounds))
     state = _rejected(state)
     if len(state.alive) == 1:
         return _stopped(state)

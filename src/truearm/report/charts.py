@@ -147,6 +147,27 @@ def places(own: tuple[int, int], tier: tuple[int, int], k: int, label: str) -> s
     )
 
 
+def beside(ends: tuple[float, float], observed: float, shade: Sequence[float], label: str) -> str:
+    """Return an interval and the observed value in it, before the shade of what is tolerated.
+
+    Examples
+    --------
+    >>> beside((100, 900), 500, (400, 400), "parse").count("<rect")
+    2
+    """
+    low, high = (min(max(x, 0), WIDTH) for x in ends)
+    left, wide = shade[0] - 1, shade[1] - shade[0] + 2
+    tick = f'<line class="observed" x1="{observed}" x2="{observed}" y1="3" y2="21"/>'
+    return _board(
+        "bar",
+        _BAR,
+        label,
+        f'<rect class="outside" x="{left:.1f}" width="{wide:.1f}" y="0" height="{_BAR}"/>'
+        f'<rect class="sampling" x="{low}" width="{max(0, high - low):.1f}" y="10" height="4"/>'
+        f"{tick if 0 <= observed <= WIDTH else ''}",
+    )
+
+
 def strip(found: Strip, window: Interval, label: str) -> str:
     """Return an arm's readings: their density, and below it single ones, the first pull on top.
 

@@ -56,18 +56,8 @@ def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
     >>> written[:15], result_in(written) == study.result
     ('<!DOCTYPE html>', True)
     """
-    found, script = parts(result, readings, title=title), asset("script.js")
-    return Template(asset("template.html")).substitute(
-        title=text(found.title),
-        summary=text(found.summary),
-        sections=found.sections,
-        version=text(__version__),
-        style=asset("style.css"),
-        script=script,
-        script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
-        result=_embedded(result.to_dict()),
-        picture=_embedded(found.picture),
-    )
+    found = parts(result, readings, title=title)
+    return assembled(found.title, found.summary, [found.sections], result.to_dict(), found.picture)
 
 
 class Parts(NamedTuple):
@@ -108,6 +98,28 @@ def parts(result: Result, readings: Tapes, *, title: str | None = None) -> Parts
         wording.summary(result, alarms=False),
         "\n".join(filter(None, sections)),
         slider.view(picture),
+    )
+
+
+def assembled(title: str, summary: str, sections: Iterable[str], result: object, picture: object = None) -> str:
+    """Return a page of these sections, which holds a result in machine-readable form, and what its script moves.
+
+    Examples
+    --------
+    >>> "<h1>A is best</h1>" in assembled("A is best", "", [], {})
+    True
+    """
+    script = asset("script.js")
+    return Template(asset("template.html")).substitute(
+        title=text(title),
+        summary=text(summary),
+        sections="\n".join(filter(None, sections)),
+        version=text(__version__),
+        style=asset("style.css"),
+        script=script,
+        script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
+        result=_embedded(result),
+        picture=_embedded(picture),
     )
 
 

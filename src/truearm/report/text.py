@@ -458,7 +458,7 @@ def answer(result: Result, unit: Unit, metric: str = "stdout") -> list[str]:
     return told if plain else [*told, f"Readings are in {unit.name}."]
 
 
-def markdown(lines: Sequence[Row], text: str = "") -> str:
+def markdown(lines: Sequence[Sequence[str]], text: str = "") -> str:
     r"""Return rows as a Markdown table, after a paragraph if there is one.
 
     Examples
@@ -469,7 +469,7 @@ def markdown(lines: Sequence[Row], text: str = "") -> str:
     |:---|---:|---:|---:|---:|:---|
     | `a \| b` | 16 | 10.1 | 9.8 to 10.4 | 1 | best |
     """
-    heading, *body = _filled([lines[0], *(line._replace(arm=_code(line.arm)) for line in lines[1:])])
+    heading, *body = _filled([lines[0], *((_code(line[0]), *line[1:]) for line in lines[1:])])
     rule = f"|:---|{'---:|' * (len(heading) - 2)}:---|"
     table_lines = [_piped(heading), rule, *map(_piped, body)]
     return "\n".join([*([_escaped(text), ""] if text else []), *table_lines])

@@ -36,6 +36,7 @@ from typing import Any, NamedTuple
 from truearm.errors import CommandFailed, InvalidArgument
 from truearm.problem import check_count, check_positive
 from truearm.world.commands import Command, alike, neutralized
+from truearm.world.metrics import NOTE, parsed
 
 try:
     import resource  # here, because os.wait4 would load it while the clock runs
@@ -46,12 +47,15 @@ Source = Callable[[str], float]
 _Times = tuple[float, float, float]  # wall, user, system
 
 METRICS = ("wall", "cpu", "memory", "stdout")
+SUITE = "json"
+"""Many metrics at once: one JSON object of numbers on standard output; the reading is the wall time."""
 
 _NUMBER = re.compile(
     r"(?<![\w.,])[-+]?(?:[0-9]+\.?[0-9]*(?:e[-+]?[0-9]+)?|\.[0-9]+(?:e[-+]?[0-9]+)?|nan|inf)(?!\w|[.,]\w)",
     re.IGNORECASE,
 )
 _TAIL = 8192  # bytes kept of an output stream: a screenful for a person, a last line for the stdout metric
+_WHOLE = 1 << 20  # bytes kept of an output that is read as a whole
 _PIPE_READS = 16  # of 64 KiB each: the largest pipe Linux gives an ordinary user
 _PATIENCE = 1.0  # seconds that an empty command may take; what takes longer is no shell
 _NOT_RUN = {126: "could not run a program", 127: "did not find a program"}  # POSIX, Shell Command Language 2.8.2
@@ -146,12 +150,15 @@ class Measurement:
     stderr_tail: str
     left_behind: bool = False
     """Whether processes that the command started were still there when it had ended."""
+    metrics: Mapping[str, float | None] | None = None
+    """What it printed, for the metric ``"json"``; None if that failed."""
 
-    def details(self) -> dict[str, float | int | bool | None]:
+    def details(self) -> dict[str, Any]:
         """Return what beside the reading is worth a note in the log, ready for JSON."""
         names = ("wall", "user", "system", "peak_memory", "exit_code", "timed_out")
+        more = {"left_behind": self.left_behind or None, NOTE: self.metrics}
         known = {name: getattr(self, name) for name in names}
-        return {**known, "left_behind": True} if self.left_behind else known
+        return {**known, **{name: value for name, value in more.items() if value is not None}}
 
 
 def measure(command: Command, metric: str = "wall", conditions: Conditions | None = None) -> Measurement:
@@ -162,8 +169,8 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
     command
         What to run.
     metric
-        ``"wall"`` seconds, ``"cpu"`` seconds (user and system together), ``"memory"`` (bytes at the peak) or
-        ``"stdout"`` (the number on the last line printed).
+        ``"wall"`` seconds, ``"cpu"`` seconds (user and system together), ``"memory"`` (bytes at the peak),
+        ``"stdout"`` (the number on the last line printed) or ``"json"`` (an object of them).
     conditions
         Time-out, failures, input and output.
 
@@ -182,16 +189,21 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
     rules = conditions or Conditions()
     if command.output is not None:
         rules = replace(rules, output=command.output)
-    if metric not in METRICS:
-        msg = f"metric must be one of {', '.join(METRICS)}, but got {metric!r}"
+    if metric not in (*METRICS, SUITE):
+        msg = f"metric must be one of {', '.join((*METRICS, SUITE))}, but got {metric!r}"
         raise InvalidArgument(msg)
-    if metric == "stdout" and rules.output not in ("null", "pipe"):
+    if metric in ("stdout", SUITE) and rules.output not in ("null", "pipe"):
         msg = f"output must be left alone to read a number from it, but got output={rules.output!r}"
         raise InvalidArgument(msg)
     run = _execute(command, metric, rules)
     wall, user, system = run.times
+    value = _reading(command, metric, run, rules)
+    metrics = None
+    if metric == SUITE and not math.isnan(value):
+        metrics = _metrics(command, run, ignore_failure=rules.ignore_failure)
+        value = math.nan if metrics is None else value
     return Measurement(
-        value=_reading(command, metric, run, rules),
+        value=value,
         wall=wall,
         user=user,
         system=system,
@@ -201,14 +213,16 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
         stdout_tail=run.stdout.text,
         stderr_tail=run.stderr.text,
         left_behind=run.left_behind,
+        metrics=metrics,
     )
 
 
 class _Tail:
     """The last bytes of a stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _TAIL) -> None:
         self.kept = bytearray()
+        self.most = most
         self.cut = False
 
     def take(self, descriptor: int) -> bool:
@@ -218,8 +232,8 @@ class _Tail:
         except BlockingIOError:
             return False
         self.kept += piece
-        if len(self.kept) > _TAIL:
-            del self.kept[:-_TAIL]
+        if len(self.kept) > self.most:
+            del self.kept[: -self.most]
             self.cut = True
         return bool(piece)
 
@@ -253,7 +267,7 @@ def _reading(command: Command, metric: str, run: _Run, rules: Conditions) -> flo
     if run.timed_out:
         return math.nan  # only the goal says on which side it is censored
     wall, user, system = run.times
-    times = {"wall": wall, "cpu": user + system}
+    times = {"wall": wall, "cpu": user + system, SUITE: wall}
     value = run.stdout.number() if metric == "stdout" else times.get(metric, run.peak_memory)
     failed = run.exit_code not in (0, *rules.accepted)
     if not failed and value is not None:
@@ -267,6 +281,23 @@ def _reading(command: Command, metric: str, run: _Run, rules: Conditions) -> flo
         f"{neutralized(run.stdout.last_line[-80:])!r}; print it alone, or let failures count as missing"
     )
     raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text)
+
+
+def _metrics(command: Command, run: _Run, *, ignore_failure: bool) -> dict[str, float | None] | None:
+    try:
+        if run.stdout.cut and "\n" not in run.stdout.text.rstrip():
+            msg = f"printed a line of more than {_WHOLE >> 20} MiB"
+            raise InvalidArgument(msg)
+        return parsed(run.stdout.text)
+    except InvalidArgument as error:
+        if ignore_failure:
+            return None
+        msg = (
+            f"command {neutralized(command.text)!r} must print one flat JSON object of numbers, such as "
+            f"{{'parse': 1.5}} in double quotes, alone or on its last line: {neutralized(str(error))}; print it "
+            "so, or let failures count as missing"
+        )
+        raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text) from None
 
 
 def _failure(
@@ -295,7 +326,7 @@ def _failure(
 
 
 def _execute(command: Command, metric: str, rules: Conditions) -> _Run:
-    stdout, stderr = _Tail(), _Tail()
+    stdout, stderr = _Tail(_WHOLE if metric == SUITE else _TAIL), _Tail()
     with ExitStack() as stack:
         streams = _streams(stack, metric, rules)
         launcher = stack.enter_context(_Launcher()) if metric == "memory" else None
@@ -318,7 +349,7 @@ def _streams(stack: ExitStack, metric: str, rules: Conditions) -> dict[str, Any]
     if rules.output == "inherit":
         return {"stdin": stdin, "stdout": None, "stderr": None}
     stdout = null
-    if metric == "stdout" or rules.output == "pipe":
+    if metric in ("stdout", SUITE) or rules.output == "pipe":
         stdout = subprocess.PIPE
     elif rules.output != "null":
         stdout = _opened(stack, rules.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

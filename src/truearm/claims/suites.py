@@ -1,0 +1,392 @@
+"""A suite: every run prints many numbers, and every number is compared. What is asked, and what is claimed of it.
+
+Everything follows from the suite and its runs, so that a stranger who has both recomputes it all (extensions D4).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.claims import alarms
+from truearm.claims.control import check_control
+from truearm.claims.plain import to_plain
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.evidence import Judge
+from truearm.evidence.shifts import worsened
+from truearm.evidence.suites import BETTER, KINDS, WITHIN, WORSE, Bools, Weighed, won
+from truearm.evidence.wins import Taped, win_level_of
+from truearm.evidence.wins_judge import WinsJudge
+from truearm.problem import Problem
+
+SCHEMA = 1
+"""Version of the dictionary that a suite becomes."""
+
+Floats = NDArray[np.float64]
+Run = Mapping[str, float | None] | None
+"""What one run printed, by metric, None for a reading without a number; None if it printed nothing."""
+Runs = Mapping[str, Sequence[Run]]
+"""Per arm its runs in order of round."""
+Status = Literal["decided", "undecided", "doubtful"]
+Standing = Literal["worse", "better", "not worse", "indistinguishable", "open", "doubtful"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """What is asked of a suite.
+
+    Parameters
+    ----------
+    problem
+        Arms, in rounds; delta, contamination and tolerance of all metrics; the goal of those not in `higher`.
+    reference
+        The arm that the others are compared with.
+    higher
+        The metrics of which more is better.
+    fdr
+        Bound the mean share of false ones among the differences claimed, not the chance of any.
+    gate
+        Whether the suite fails if a metric is worse.
+
+    Examples
+    --------
+    >>> problem = Problem(arms=("old", "new"), goal="min", rounds=True)
+    >>> suite = Suite(problem=problem, reference="old", higher=("qps",))
+    >>> suite.goal("qps"), suite.goal("ms"), suite.others
+    ('max', 'min', ('new',))
+    """
+
+    problem: Problem
+    reference: str
+    higher: tuple[str, ...] = ()
+    fdr: bool = False
+    gate: bool = False
+
+    def __post_init__(self) -> None:
+        check_control(self.reference, self.problem.arms)
+        promise = self.problem.contamination
+        if self.fdr and promise is not None and promise.clairvoyant:
+            msg = (
+                "the false discovery rate is not bounded for adversaries that see readings not yet taken; leave "
+                "fdr out, which bounds any false claim"
+            )
+            raise OutOfReach(msg)
+
+    def goal(self, metric: str) -> str:
+        """Return which readings of a metric are better."""
+        return "max" if metric in self.higher else self.problem.goal
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The arms that are compared with the reference."""
+        return tuple(arm for arm in self.problem.arms if arm != self.reference)
+
+
+class Seen(NamedTuple):
+    """A metric that was not compared, and the arms that printed it.
+
+    Examples
+    --------
+    >>> Seen("ms", ("new",)).metric
+    'ms'
+    """
+
+    metric: str
+    arms: tuple[str, ...]
+
+
+class Roll(NamedTuple):
+    """Which metrics there are: what the first round in which every arm printed some has, before any is counted.
+
+    Examples
+    --------
+    >>> Roll(1, {"old": ("ms",), "new": ("ms", "mb")}).only
+    (Seen(metric='mb', arms=('new',)),)
+    """
+
+    rounds: int
+    """The rounds up to that one; they are not counted."""
+    metrics: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def call(cls, suite: Suite, runs: Runs) -> "Roll | None":
+        """Return the roll, or None while there is none."""
+        for place, together in enumerate(zip(*(runs[arm] for arm in suite.problem.arms), strict=False)):
+            if all(run is not None for run in together):
+                named = zip(suite.problem.arms, together, strict=True)
+                return _checked(suite, cls(place + 1, {arm: tuple(run or ()) for arm, run in named}))
+        return None
+
+    def pairs(self, suite: Suite) -> list[tuple[str, str]]:
+        """Return every metric and arm that are compared with the reference."""
+        own = {arm: frozenset(self.metrics[arm]) for arm in suite.others}
+        return [(metric, arm) for metric in self.metrics[suite.reference] for arm in own if metric in own[arm]]
+
+    @property
+    def only(self) -> tuple[Seen, ...]:
+        """The metrics that are not on the roll of every arm."""
+        arms: dict[str, list[str]] = {}
+        for arm, own in self.metrics.items():
+            for metric in own:
+                arms.setdefault(metric, []).append(arm)
+        return tuple(Seen(metric, tuple(some)) for metric, some in arms.items() if len(some) < len(self.metrics))
+
+    def late(self, runs: Runs) -> tuple[Seen, ...]:
+        """Return the metrics that an arm printed and that are not on its roll."""
+        arms: dict[str, list[str]] = {}
+        for arm, own in self.metrics.items():
+            for metric in dict.fromkeys(metric for run in runs[arm] for metric in run or ()).keys() - set(own):
+                arms.setdefault(metric, []).append(arm)
+        return tuple(Seen(metric, tuple(arms[metric])) for metric in sorted(arms))
+
+
+def _checked(suite: Suite, roll: Roll) -> Roll:
+    printed = {metric for own in roll.metrics.values() for metric in own}
+    if unknown := [metric for metric in suite.higher if metric not in printed]:
+        msg = f"higher names {unknown[0]!r}, which no command printed; there are {', '.join(sorted(printed)):.200}"
+        raise InvalidArgument(msg)
+    if not roll.pairs(suite):
+        own = "; ".join(f"{arm}: {', '.join(found) or 'none'}" for arm, found in roll.metrics.items())
+        msg = (
+            f"no metric is printed by {suite.reference!r} and by another command ({own:.300}); use the same names"
+        )
+        raise InvalidArgument(msg)
+    return roll
+
+
+class Compared(NamedTuple):
+    """A metric of one arm beside that of the reference.
+
+    Examples
+    --------
+    >>> Compared("ms", "new", "min", "worse", 1.0, 1.1, "ratio", 1.1, 1.07, 1.13, 0, (9.0, 0.0, 0.0)).low
+    1.07
+    """
+
+    metric: str
+    arm: str
+    goal: str
+    standing: Standing
+    reference_median: float
+    median: float
+    scale: Literal["ratio", "difference"]
+    """Whether the arm's reading is divided by the reference's of the same round, or less it."""
+    observed: float
+    low: float
+    high: float
+    """Limits of the true median of that, for all metrics at once."""
+    missing: int
+    """Rounds in which the reading of either is missing."""
+    log_evidence: tuple[float, ...]
+    """That it is worse by more than the tolerance, that it is not, and that it is better."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteResult:
+    """What is known of a suite.
+
+    Examples
+    --------
+    >>> problem = Problem(arms=("old", "new"), goal="min", rounds=True)
+    >>> runs = {"old": [{"ms": 2.0, "mb": 1.0}] * 30, "new": [{"ms": 4.0, "mb": 1.0}] * 30}
+    >>> found = judged(Suite(problem=problem, reference="old", gate=True), runs)
+    >>> [(one.metric, one.standing, one.observed) for one in found.compared], found.status, found.failed
+    ([('ms', 'worse', 2.0), ('mb', 'not worse', 1.0)], 'decided', True)
+    """
+
+    suite: Suite
+    rounds: int
+    """Those that count."""
+    uncounted: int
+    """Rounds that were spent on learning which metrics there are."""
+    compared: tuple[Compared, ...]
+    only: tuple[Seen, ...]
+    late: tuple[Seen, ...]
+
+    def named(self, standing: Standing) -> list[Compared]:
+        """Return what stands so."""
+        return [one for one in self.compared if one.standing == standing]
+
+    @property
+    def status(self) -> Status:
+        """Whether each metric is known to be worse or not to be, or the readings contradict a promise."""
+        if self.named("doubtful"):
+            return "doubtful"
+        left = self.named("open") or self.named("indistinguishable")
+        return "decided" if self.compared and not left else "undecided"
+
+    @property
+    def failed(self) -> bool:
+        """Whether a metric that a gate guards is worse."""
+        return self.suite.gate and bool(self.named("worse"))
+
+    @property
+    def untold(self) -> bool:
+        """Whether a metric was not printed by every arm in every run."""
+        return bool(self.only or self.late) or any(one.missing for one in self.compared)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, None where a number is not finite."""
+        return {
+            "schema": SCHEMA,
+            "status": self.status,
+            "failed": self.failed,
+            "suite": to_plain(self.suite),
+            "rounds": self.rounds,
+            "uncounted": self.uncounted,
+            "metrics": [dict(_finite(one)) for one in self.compared],
+            "only": [one._asdict() | {"arms": list(one.arms)} for one in self.only],
+            "late": [one._asdict() | {"arms": list(one.arms)} for one in self.late],
+        }
+
+
+def _finite(one: Compared) -> Iterator[tuple[str, Any]]:
+    for key, value in one._asdict().items():
+        if key == "log_evidence":
+            yield key, dict(zip(KINDS, value, strict=True))
+        else:
+            yield key, None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A suite after some of its runs.
+
+    Examples
+    --------
+    >>> suite = Suite(problem=Problem(arms=("old", "new"), goal="min", rounds=True), reference="old")
+    >>> runs = {"old": [{"ms": 2.0}] * 30, "new": [{"ms": 3.0}] * 30}
+    >>> Progress(suite).after(runs).settled, Progress(suite).settled
+    (1, 0)
+    """
+
+    suite: Suite
+    roll: Roll | None = None
+    weighed: Weighed | None = None
+
+    def after(self, runs: Runs) -> "Progress":
+        """Return the suite after all of these runs, of which those known before are not looked at again."""
+        roll = self.roll or Roll.call(self.suite, runs)
+        if roll is None:
+            return self
+        level = win_level_of(self.suite.problem.contamination)
+        weighed = self.weighed or Weighed.begin(len(roll.pairs(self.suite)), level)
+        new = _Columns.of(self.suite, roll, runs, roll.rounds + weighed.rounds)
+        return Progress(self.suite, roll, weighed.after(new.won(self.suite)))
+
+    @property
+    def pairs(self) -> int:
+        """How many metrics of how many arms are compared; 0 before that is known."""
+        return 0 if self.roll is None else len(self.roll.pairs(self.suite))
+
+    @property
+    def settled(self) -> int:
+        """Of how many of them more rounds need not say anything."""
+        if self.weighed is None:
+            return 0
+        delta = self.suite.problem.delta
+        claims = self.weighed.claimed(delta, fdr=self.suite.fdr)
+        return int(np.count_nonzero(claims.any(axis=0) | self.weighed.futile(delta)))
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to find out."""
+        return 0 < self.pairs == self.settled
+
+
+def judged(suite: Suite, runs: Runs) -> SuiteResult:
+    """Return what is known of a suite from its runs.
+
+    Examples
+    --------
+    >>> suite = Suite(problem=Problem(arms=("old", "new"), goal="min", rounds=True), reference="old")
+    >>> judged(suite, {"old": [], "new": []}).status
+    'undecided'
+    """
+    after = Progress(suite).after(runs)
+    roll, weighed = after.roll, after.weighed
+    if roll is None or weighed is None:
+        spent = min(len(tape) for tape in runs.values())
+        return SuiteResult(suite=suite, rounds=0, uncounted=spent, compared=(), only=(), late=())
+    columns = _Columns.of(suite, roll, runs, roll.rounds)
+    claims, futile = weighed.claimed(suite.problem.delta, fdr=suite.fdr), weighed.futile(suite.problem.delta)
+    compared = tuple(
+        _compared(suite, columns, i, _standing(claims[:, i], futile=bool(futile[i])), weighed.highest[:, i])
+        for i in range(len(columns.pairs))
+    )
+    return SuiteResult(
+        suite=suite,
+        rounds=weighed.rounds,
+        uncounted=roll.rounds,
+        compared=compared,
+        only=roll.only,
+        late=roll.late(runs),
+    )
+
+
+def _standing(claims: Bools, *, futile: bool) -> Standing:
+    if claims[WORSE]:
+        # worse in some rounds and not in others: neither is true of the arm
+        return "doubtful" if claims[WITHIN] or claims[BETTER] else "worse"
+    if claims[BETTER]:
+        return "better"
+    return "not worse" if claims[WITHIN] else "indistinguishable" if futile else "open"
+
+
+def _compared(suite: Suite, columns: "_Columns", i: int, standing: Standing, evidence: Floats) -> Compared:
+    (metric, arm), reference, other = columns.pairs[i], columns.reference[i], columns.arm[i]
+    goal, count = suite.goal(metric), len(columns.pairs)
+    problem = replace(suite.problem, arms=(suite.reference, arm), goal=goal, delta=suite.problem.delta / count)
+    judge = Judge.of(problem, [Taped.in_rounds(problem.sign * tape) for tape in (reference, other)])
+    assert isinstance(judge, WinsJudge)
+    apart = judge.apart(*((0, 1) if goal == "min" else (1, 0)))  # as measured: the arm over the reference
+    doubted = alarms.unshared([reference, other], tests=count)
+    return Compared(
+        metric,
+        arm,
+        goal,
+        "doubtful" if doubted else standing,
+        problem.sign * judge.looks(0),
+        problem.sign * judge.looks(1),
+        *apart,
+        int(np.count_nonzero(np.isnan(reference) | np.isnan(other))),
+        tuple(evidence.tolist()),
+    )
+
+
+class _Columns(NamedTuple):
+    """The readings of all pairs as they were measured, from some round on."""
+
+    pairs: list[tuple[str, str]]
+    reference: Floats
+    arm: Floats
+
+    @classmethod
+    def of(cls, suite: Suite, roll: Roll, runs: Runs, first: int) -> "_Columns":
+        stop, pairs = min(len(tape) for tape in runs.values()), roll.pairs(suite)
+
+        def rows(arms: list[str]) -> Floats:
+            found = [
+                [_reading(run, metric) for run in runs[arm][first:stop]]
+                for arm, (metric, _) in zip(arms, pairs, strict=True)
+            ]
+            return np.array(found, dtype=np.float64).reshape(len(pairs), max(0, stop - first))
+
+        return cls(pairs, rows([suite.reference] * len(pairs)), rows([arm for _, arm in pairs]))
+
+    def won(self, suite: Suite) -> Bools:
+        """Return which rounds speak for which claim."""
+        signs = np.array([1.0 if suite.goal(metric) == "max" else -1.0 for metric, _ in self.pairs])[:, None]
+        tolerance, reference = suite.problem.tolerance, signs * self.reference
+        if tolerance.relative:
+            reference = np.where(self.reference < 0, np.nan, reference)  # percent of what is negative mean nothing
+        bar = np.where(signs > 0, worsened(reference, tolerance), worsened(reference, tolerance, -1.0))
+        return won(reference, bar, signs * self.arm)
+
+
+def _reading(run: Run, metric: str) -> float:
+    value = None if run is None else run.get(metric)
+    return math.nan if value is None else value

@@ -1,0 +1,144 @@
+"""Many metrics of the same runs: what rounds say of each, and what may be claimed of all of them together.
+
+A pair is a metric of one arm beside the same metric of the reference. Of every pair three one-sided things may be
+claimed: the arm is worse than the reference by more than the tolerance, it is not, it is better. Bigger is better
+here. Arrays have the kinds of claim first, then the pairs, then the rounds.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.bounds.mixture import log_mixture
+from truearm.evidence.control import false_discovery
+from truearm.evidence.wins import PRIOR
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+
+Kind = Literal["worse", "within", "better"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""Worse by more than the tolerance; not worse by more than it; better, without any tolerance."""
+WORSE, WITHIN, BETTER = range(len(KINDS))
+
+
+def won(reference: Floats, bar: Floats, arm: Floats) -> Bools:
+    """Return which rounds speak for each kind of claim; a round with a missing reading speaks for none.
+
+    Parameters
+    ----------
+    reference, arm
+        Oriented readings, a row per pair.
+    bar
+        Those of the reference made worse by the tolerance, and missing where they are.
+
+    Examples
+    --------
+    >>> won(np.array([[5.0, 5.0]]), np.array([[4.0, 4.0]]), np.array([[4.5, np.nan]])).tolist()
+    [[[False, False]], [[True, False]], [[False, False]]]
+    """
+    return np.stack((arm < bar, arm >= bar, arm > reference))  # extensions D4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighed:
+    """The log-evidence for every claim after some rounds: the highest on the way, and the last.
+
+    Examples
+    --------
+    >>> wins = np.zeros((3, 1, 20), dtype=bool)
+    >>> wins[WORSE, 0, :15] = True
+    >>> found = Weighed.begin(1, 0.5).after(wins[:, :, :10]).after(wins[:, :, 10:])
+    >>> found.rounds, found.highest[WORSE].round(2), found.last[WORSE].round(2)
+    (20, array([5.67]), array([1.55]))
+    """
+
+    level: float
+    rounds: int
+    wins: Counts
+    highest: Floats
+    last: Floats
+
+    @classmethod
+    def begin(cls, pairs: int, level: float) -> "Weighed":
+        """Return what is known before the first round, at a level of `wins.win_level`."""
+        shape = (len(KINDS), pairs)
+        return cls(level, 0, np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape))
+
+    def after(self, wins: Bools) -> "Weighed":
+        """Return what is known after more rounds."""
+        if not wins.shape[2]:
+            return self
+        counts = self.wins[:, :, None] + np.cumsum(wins, axis=2)
+        rounds = self.rounds + np.arange(1, wins.shape[2] + 1)
+        found = log_mixture(rounds - counts, rounds, self.level, PRIOR)  # extensions E1, D4
+        highest = np.maximum(self.highest, found.max(axis=2))
+        return Weighed(self.level, int(rounds[-1]), counts[:, :, -1], highest, found[:, :, -1])
+
+    def claimed(self, delta: float, *, fdr: bool = False) -> Bools:
+        """Return which claims are made."""
+        return discovered(self, delta) if fdr else step_down(self.highest, delta)
+
+    def futile(self, delta: float) -> Bools:
+        """Return of which pairs endless rounds like these would show neither that an arm is worse nor that not.
+
+        Examples
+        --------
+        >>> swings = np.tile([True, False], 2000)
+        >>> wins = np.stack((swings, ~swings, ~swings))[:, None, :]
+        >>> [Weighed.begin(1, level).after(wins).futile(0.05).tolist() for level in (0.4, 0.5)]
+        [[True], [False]]
+        """
+        if self.level <= 0:
+            return np.ones(self.wins.shape[1], dtype=bool)
+        bar = math.log(2 * max(1, self.wins.shape[1]) / delta)
+        cannot = log_mixture(self.wins, self.rounds, 1 - self.level, PRIOR) >= bar  # extensions E6
+        return np.asarray(cannot[WORSE] & cannot[WITHIN])
+
+
+def step_down(log_evidence: Floats, delta: float) -> Bools:
+    """Return what may be claimed so that any of it is false with probability at most delta (extensions D4).
+
+    The most evidence goes first. Every claim needs as much as there are places left, two per pair: one for worse,
+    one for the other two kinds, which is taken when the arm is claimed to be better.
+
+    Examples
+    --------
+    >>> step_down(np.log([[81.0, 1.0], [1.0, 79.0], [1.0, 79.0]]), 0.05).tolist()
+    [[True, False], [False, True], [False, True]]
+    """
+    claims, left = np.zeros(log_evidence.shape, dtype=bool), 2 * log_evidence.shape[1]
+    for place in np.argsort(-log_evidence, axis=None, kind="stable").tolist():
+        kind, pair = divmod(place, log_evidence.shape[1])
+        if log_evidence[kind, pair] < math.log(left / delta):
+            break
+        claims[kind, pair] = True
+        left -= kind != WITHIN
+    return claims
+
+
+def discovered(found: Weighed, delta: float) -> Bools:
+    """Return the differences claimed with a false discovery rate of at most delta (extensions D4).
+
+    That an arm is not worse by more than the tolerance is a statement of its own, with its own delta, and of any
+    false one.
+
+    Examples
+    --------
+    >>> wins = np.zeros((3, 2, 16), dtype=bool)
+    >>> wins[WORSE] = True
+    >>> discovered(Weighed.begin(2, 0.5).after(wins), 0.05).tolist()
+    [[True, True], [False, False], [False, False]]
+    """
+    pairs = found.last.shape[1]
+    claims = np.zeros(found.last.shape, dtype=bool)
+    differences = found.last[[WORSE, BETTER]].ravel()
+    bar = math.log(2 * max(1, pairs) / delta)
+    for place in false_discovery(dict(enumerate(differences.tolist())), bar):
+        claims[(WORSE, BETTER)[place // pairs], place % pairs] = True
+    claims[WITHIN] = found.highest[WITHIN] >= math.log(max(1, pairs) / delta)
+    return claims

@@ -1,0 +1,467 @@
+"""Suites: many metrics of the same runs judged together, and `race --metrics json` by its real entry point."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from truearm.claims.suite_wording import headline, paragraph
+from truearm.claims.suites import Progress, Suite, judged
+from truearm.cli.race import race_command
+from truearm.errors import CommandFailed, InvalidArgument, OutOfReach
+from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, step_down, won
+from truearm.problem import Contamination, Problem, Tolerance
+from truearm.report import suites as report
+from truearm.verification import VerificationError, verify
+from truearm.world.commands import Command
+from truearm.world.metrics import MOST
+from truearm.world.processes import Conditions, measure
+from truearm.world.store import Store
+
+TRUEARM = str(Path(sys.executable).parent / "truearm")
+ROUNDS = Problem(arms=("old", "new"), goal="min", rounds=True)
+SUITE = Suite(problem=ROUNDS, reference="old")
+
+
+def tolerant(much, **more):
+    return replace(SUITE, problem=replace(ROUNDS, tolerance=Tolerance.of(much)), **more)
+
+
+def runs_of(old, new):
+    """Return runs of two arms from columns of readings by metric."""
+    return {
+        arm: [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        for arm, columns in (("old", old), ("new", new))
+    }
+
+
+def standings(suite, old, new):
+    found = judged(suite, runs_of(old, new))
+    return {one.metric: one.standing for one in found.compared}
+
+
+# What is claimed
+
+
+def test_claims_need_less_and_less_evidence():
+    """Three pairs are six places: a claim of worse or of better takes one, one within the tolerance takes none."""
+    enough = np.log(np.array([6, 6, 5, 4]) / 0.05)
+    evidence = np.array([[enough[0], 0, 0], [0, enough[1], enough[2]], [0, enough[1] - 0.1, 0]])
+    assert step_down(evidence, 0.05).tolist() == [[1, 0, 0], [0, 1, 1], [0, 1, 0]]
+    evidence[WORSE, 0] -= 1e-9
+    evidence[WITHIN, 1] = evidence[BETTER, 1] = 0
+    assert not step_down(evidence, 0.05).any()
+
+
+def test_rounds_one_by_one_give_the_same_as_all_at_once():
+    wins = np.random.default_rng(1).random((3, 4, 60)) < 0.6
+    whole, parts = Weighed.begin(4, 0.45).after(wins), Weighed.begin(4, 0.45)
+    for i in range(60):
+        parts = parts.after(wins[:, :, i : i + 1])
+    assert np.array_equal(whole.highest, parts.highest)
+    assert np.array_equal(whole.last, parts.last)
+
+
+def test_a_missing_reading_speaks_for_nothing():
+    nan = np.full((1, 3), np.nan)
+    assert not won(nan, nan, np.ones((1, 3))).any()
+    assert not won(np.ones((1, 3)), np.ones((1, 3)), nan).any()
+
+
+N = 40
+STEADY = {"ms": [2.0] * N}
+
+
+@pytest.mark.parametrize(
+    ("new", "suite", "standing"),
+    [
+        (3.0, SUITE, "worse"),
+        (1.0, SUITE, "better"),
+        (2.0, SUITE, "not worse"),
+        (2.1, tolerant("10%"), "not worse"),
+        (2.3, tolerant("10%"), "worse"),
+        (2.1, tolerant("0.05"), "worse"),
+        (1.9, tolerant("10%"), "better"),
+        (3.0, replace(SUITE, higher=("ms",)), "better"),
+        (1.9, tolerant("10%", higher=("ms",)), "not worse"),
+        (1.7, tolerant("10%", higher=("ms",)), "worse"),
+        (None, SUITE, "indistinguishable"),
+    ],
+)
+def test_a_metric_stands_where_its_readings_are(new, suite, standing):
+    assert standings(suite, STEADY, {"ms": [2.0, *[new] * (N - 1)]}) == {"ms": standing}
+
+
+def test_percent_of_nothing_are_nothing_and_of_what_is_negative_mean_nothing():
+    suite = tolerant("10%")
+    assert standings(suite, {"errors": [0.0] * N}, {"errors": [0.0] * N}) == {"errors": "not worse"}
+    assert standings(suite, {"errors": [0.0] * N}, {"errors": [1.0] * N}) == {"errors": "worse"}
+    found = judged(suite, runs_of({"loss": [-3.0] * N}, {"loss": [-2.99] * N}))
+    assert found.status == "undecided"
+    assert "say nothing; give a tolerance in their unit for loss." in paragraph(found)
+
+
+def test_a_difference_is_told_where_a_ratio_means_nothing():
+    [one] = judged(SUITE, runs_of({"loss": [-3.0] * N}, {"loss": [-2.5] * N})).compared
+    assert (one.scale, one.observed, one.low, one.standing) == ("difference", 0.5, 0.5, "worse")
+
+
+def test_what_was_worse_and_then_was_not_is_doubtful():
+    rng = np.random.default_rng(2)
+    new = np.where(np.arange(2 * N) < N, 3.0, 1.0) + rng.random(2 * N) / 10
+    assert standings(SUITE, {"ms": 2 + rng.random(2 * N) / 10}, {"ms": new}) == {"ms": "doubtful"}
+
+
+def test_what_a_command_does_by_itself_over_time_is_doubtful():
+    """A metric that wanders in one arm only, as with a cache that fills; its neighbor keeps its standing."""
+    rng = np.random.default_rng(3)
+    steady = {"mb": [1.0] * 150}
+    old = {"ms": np.exp(0.01 * rng.normal(size=150)), **steady}
+    new = {"ms": np.exp(np.cumsum(0.05 * rng.normal(size=150))), **steady}
+    found = judged(SUITE, runs_of(old, new))
+    assert [one.standing for one in found.compared] == ["doubtful", "not worse"]
+    assert found.status == "doubtful"
+    assert "1 is doubtful: ms" in paragraph(found)
+    assert "Nothing is claimed of ms." in report.page(found, {})
+
+
+def test_equal_metrics_end_where_contamination_hides_more():
+    rng = np.random.default_rng(4)
+    suite = replace(SUITE, problem=replace(ROUNDS, contamination=Contamination(0.15)))
+    columns = [{"ms": rng.random(1500)} for _ in range(2)]
+    assert standings(suite, *columns) == {"ms": "indistinguishable"}
+    assert Progress(suite).after(runs_of(*columns)).done
+
+
+def test_false_discoveries_are_refused_where_the_future_is_seen():
+    seen = replace(ROUNDS, contamination=Contamination(0.02, "malicious"))
+    assert Suite(problem=seen, reference="old").others == ("new",)
+    with pytest.raises(OutOfReach, match="leave fdr out"):
+        Suite(problem=seen, reference="old", fdr=True)
+
+
+def test_the_reference_is_an_arm():
+    with pytest.raises(InvalidArgument, match="the arms are old, new"):
+        replace(SUITE, reference="older")
+
+
+# Which metrics there are
+
+
+def test_the_first_round_in_which_all_print_calls_the_roll():
+    one, two = {"ms": 1.0}, {"ms": 2.0, "mb": 1.0}
+    found = judged(SUITE, {"old": [None, one, *[one] * N], "new": [two, two, *[two] * N]})
+    assert (found.uncounted, found.rounds) == (2, N)
+    assert found.only == (("mb", ("new",)),)
+    assert [one.metric for one in found.compared] == ["ms"]
+
+
+def test_a_metric_that_comes_later_is_told_and_not_compared():
+    late = [{"ms": 1.0}, *[{"ms": 1.0, "mb": 9.0}] * N]
+    found = judged(SUITE, {"old": late, "new": late})
+    assert found.late == (("mb", ("old", "new")),)
+    assert "Not compared, because it was not in the first round: mb (old and new)." in paragraph(found)
+
+
+def test_missing_metrics_are_told_and_count_against_every_claim():
+    new = [{"ms": 3.0}, *[{"ms": 3.0}, {}] * N]
+    found = judged(SUITE, {"old": [{"ms": 2.0}] * len(new), "new": new})
+    assert found.compared[0].missing == N
+    assert found.compared[0].standing == "open"
+    assert found.untold
+
+
+def test_a_name_that_no_command_printed_is_no_metric():
+    suite = replace(SUITE, higher=("speed",))
+    with pytest.raises(InvalidArgument, match="'speed', which no command printed; there are ms"):
+        judged(suite, runs_of(STEADY, STEADY))
+
+
+def test_commands_without_a_common_metric_are_an_error():
+    with pytest.raises(InvalidArgument, match=re.escape("(old: ms; new: mb); use the same names")):
+        judged(SUITE, runs_of(STEADY, {"mb": [1.0] * N}))
+
+
+def test_several_commands_are_compared_with_the_reference():
+    problem = replace(ROUNDS, arms=("a", "b", "c"))
+    runs = {arm: [{"ms": ms, "mb": 1.0}] * N for arm, ms in (("a", 1.0), ("b", 2.0), ("c", 1.0))}
+    found = judged(Suite(problem=problem, reference="a"), runs)
+    assert {(one.metric, one.arm): one.standing for one in found.compared} == {
+        ("ms", "b"): "worse",
+        ("ms", "c"): "not worse",
+        ("mb", "b"): "not worse",
+        ("mb", "c"): "not worse",
+    }
+    assert headline(found) == "1 of 4 comparisons is worse than that of a"
+    assert report.rows(found)[0] == ("metric", "command", "a", "median", "relative", "standing")
+
+
+# What a run prints
+
+
+def printing(text):
+    return Command(f"printf %s {_quoted(text)}", shell="/bin/sh")
+
+
+def _quoted(text):
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [
+        ("", "printed nothing"),
+        ("done", "printed 'done', which is not JSON"),
+        ("[1, 2]", "printed a list"),
+        ("3", "printed a number"),
+        ('{"a": {"p50": 1}}', "'a' is an object"),
+        ('{"a": [1]}', "'a' is a list"),
+        ('{"a": "1.5"}', "'a' is text"),
+        ('{"a": true}', "'a' is true or false"),
+        ('{"a": 1, "a": 2}', "printed 'a' twice"),
+        ('{"": 1}', "'' is no name"),
+        ('{"a\\u0000": 1}', "is no name"),
+        ("[" * 90_000, "which is not JSON"),
+        (json.dumps(dict.fromkeys(map(str, range(MOST + 1)), 1)), "printed 1,001 metrics, and 1,000 are the most"),
+    ],
+)
+def test_what_is_no_object_of_numbers_is_an_error_that_says_so(printed, why):
+    with pytest.raises(CommandFailed, match=re.escape(why)) as raised:
+        measure(printing(printed), "json")
+    assert "must print one flat JSON object of numbers" in str(raised.value)
+    missing = measure(printing(printed), "json", Conditions(ignore_failure=True))
+    assert np.isnan(missing.value)
+    assert missing.metrics is None
+
+
+def test_a_huge_output_is_cut_before_its_last_line():
+    flood = "head -c 3000000 /dev/zero | tr '\\0' x"
+    assert measure(Command(f"{flood}; echo; echo '{{\"a\": 1}}'"), "json").metrics == {"a": 1.0}
+    with pytest.raises(CommandFailed, match="printed a line of more than 1 MiB"):
+        measure(Command(flood), "json")
+
+
+def test_numbers_that_are_none_are_missing_readings():
+    printed = '{"a": NaN, "b": null, "c": Infinity, "d": 1e999, "e": 1, "f": 1%s}' % ("0" * 400)
+    found = measure(printing(printed), "json").metrics
+    assert found == {"a": None, "b": None, "c": None, "d": None, "e": 1.0, "f": None}
+
+
+# The command
+
+
+def race(*words, cwd=None, **more):
+    return truearm("race", "--metrics", "json", *words, cwd=cwd, **more)
+
+
+def truearm(*words, cwd=None, env=None):
+    return subprocess.run(
+        [TRUEARM, *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        check=False,
+    )
+
+
+def arm(name, **metrics):
+    return "-n", name, f"echo '{json.dumps(metrics)}'"
+
+
+GATE = ("--fail-if-worse-than", "old", "--tolerance", "5%", "--seed", "1")
+SLOWER = (*arm("old", ms=2.0, mb=1.0, gone=1), *arm("new", ms=2.2, mb=1.0, added=1))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("suite")
+
+
+@pytest.fixture(scope="module")
+def failed(folder):
+    exports = [f"--export-{kind}={kind}.out" for kind in ("json", "csv", "markdown", "html")]
+    return race(*SLOWER, *GATE, *exports, "--save", "run.db", cwd=folder)
+
+
+def test_a_metric_that_is_worse_fails_the_gate_and_is_named(failed):
+    assert failed.returncode == 1, failed.stderr
+    words = failed.stdout.replace("\n", " ")
+    assert (
+        "Of 2 metrics 1 is worse than that of old by more than 5%: ms (1.1x); 1 is not worse by more than 5%"
+        in words
+    )
+    assert "95% sure of all of it, as long as each run is bad with a chance of at most 5%" in words
+    assert "Only in old: gone. Only in new: added." in words
+    assert re.search(r"^ms +2 +2\.2 +1\.1 \(1\.1 to 1\.1\) +worse$", failed.stdout, re.MULTILINE)
+    assert failed.stderr == ""
+
+
+def test_every_file_says_the_same(failed, folder):  # noqa: ARG001 - has written the files
+    page = (folder / "html.out").read_text()
+    assert "<h1>1 of 2 metrics is worse than that of old by more than 5%</h1>" in page
+    assert not re.search(r'(?:src|href)="(?!data:)', page)  # nothing is fetched
+    assert "| `ms` | 2 | 2.2 | 1.1 (1.1 to 1.1) | worse |" in (folder / "markdown.out").read_text()
+    assert (folder / "csv.out").read_text().splitlines()[1].startswith("ms,new,min,worse,2.0,2.2,ratio,1.1")
+    found = json.loads((folder / "json.out").read_text())
+    assert (found["status"], found["failed"], found["seed"]) == ("decided", True, 1)
+    assert found["runs"]["new"][0] == {"ms": 2.2, "mb": 1.0, "added": 1.0}
+
+
+def test_a_stranger_recomputes_the_suite(failed, folder):  # noqa: ARG001
+    for words in (["json.out"], ["json.out", "run.db"], ["run.db"]):
+        done = truearm("verify", *words, cwd=folder)
+        assert done.returncode == 0, done.stdout
+    found = json.loads((folder / "json.out").read_text())
+    with pytest.raises(
+        VerificationError, match=re.escape("metrics[0].standing is 'better', but the readings give")
+    ):
+        verify(found | {"metrics": [found["metrics"][0] | {"standing": "better"}, *found["metrics"][1:]]})
+    faster = [dict(run, ms=1.0) for run in found["runs"]["new"]]
+    with pytest.raises(VerificationError):
+        verify(found | {"runs": found["runs"] | {"new": faster}})
+
+
+def test_the_log_holds_every_run_as_it_was_printed(failed, folder):  # noqa: ARG001
+    with Store(folder / "run.db") as log:
+        told = [entry.event for entry in log.events() if hasattr(entry.event, "value")]
+        assert log.definition["suite"]["reference"] == "old"
+    assert told[0].notes["metrics"]["mb"] == 1.0
+    assert told[0].value == told[0].notes["wall"]
+
+
+def test_a_suite_goes_on_from_its_log_and_is_reported(failed, folder):  # noqa: ARG001
+    again = race_again(folder)
+    assert again.returncode == 1
+    assert again.stdout == truearm("report", "run.db", cwd=folder).stdout
+    assert truearm("report", "run.db", "--csv", cwd=folder).returncode == 1
+    status = truearm("status", "run.db", cwd=folder)
+    assert "2 of 2 comparisons settled" in status.stdout
+    other = truearm("race", "--resume", "run.db", "--fail-if-worse-than", "new", cwd=folder)
+    assert (other.returncode, "compares with old" in other.stderr) == (2, True)
+
+
+def race_again(folder):
+    return truearm("race", "--resume", "run.db", "-q", cwd=folder)
+
+
+def test_a_limit_leaves_it_open_and_the_log_goes_on_to_the_end(tmp_path):
+    early = race(*SLOWER, *GATE, "-M", "5", "--save", "run.db", cwd=tmp_path)
+    assert early.returncode == 3
+    assert "2 are open" in early.stdout.replace("\n", " ")
+    assert race_again(tmp_path).returncode == 1
+
+
+def test_equal_metrics_pass_the_gate():
+    done = race(*arm("old", ms=2.0, mb=1.0), *arm("new", ms=2.05, mb=0.5), *GATE)
+    assert done.returncode == 0, done.stderr
+    words = done.stdout.replace("\n", " ")
+    assert "1 is better: mb (0.5x); 1 is not worse than that of old by more than 5%" in words
+
+
+def test_a_run_that_times_out_has_no_metrics(tmp_path):
+    slow = "sh -c 'cat new.json; test -e again && sleep 9; touch again'"
+    (tmp_path / "new.json").write_text('{"ms": 1}')
+    done = race(
+        "-n", "old", "cat new.json", "-n", "new", slow, "-M", "3", "--timeout", "0.5", "-w", "0", cwd=tmp_path
+    )
+    assert done.returncode == 3, done.stderr
+    assert "2 runs of new timed out: all metrics of it are missing." in done.stdout.replace("\n", " ")
+    assert "Missing in some rounds, which count against any claim: ms (2 of 2)." in done.stdout.replace("\n", " ")
+
+
+def test_strict_does_not_pass_a_metric_that_is_gone():
+    words = (*arm("old", ms=2.0, gone=1), *arm("new", ms=2.0), *GATE)
+    assert race(*words).returncode == 0
+    assert race(*words, "--strict").returncode == 4
+
+
+def test_more_may_be_better():
+    words = (*arm("old", qps=9, ms=2), *arm("new", qps=5, ms=2), "--higher", "qps", "--json")
+    found = json.loads(race(*words).stdout)
+    assert [(one["metric"], one["standing"]) for one in found["metrics"]] == [
+        ("qps", "worse"),
+        ("ms", "not worse"),
+    ]
+    assert found["failed"] is False
+    assert race(*words[:-1], "--fdr").returncode == 0
+
+
+def test_a_run_that_prints_no_metrics_ends_the_race_with_its_reason():
+    done = race("-n", "old", "echo 1", *arm("new", ms=1))
+    assert done.returncode == 2
+    assert "printed a number" in done.stderr
+    assert "-i counts failed runs as missing readings" in done.stderr
+
+
+def test_nothing_to_compare_is_told(tmp_path):
+    done = race("-i", "-n", "old", "false", *arm("new", ms=1), "-M", "3", cwd=tmp_path)
+    assert done.returncode == 3
+    assert (
+        "No metric was compared: there was no round in which every command printed some."
+        in done.stdout.replace("\n", " ")
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--quantile", "0.9"], "leave --quantile out"),
+        (["--metric", "cpu"], "leave --metric out"),
+        (["--fail-unless-best", "old"], "leave --fail-unless-best out"),
+        (["--control", "old", "--fail-if-worse-than", "new"], "two commands to compare the others with"),
+        (["--higher", "ms", "--goal", "max"], "exceptions from --goal min"),
+        (["--fail-if-worse-than", "main"], "'main' is not in this race"),
+    ],
+)
+def test_options_that_do_not_go_with_a_suite_are_refused(words, why):
+    done = CliRunner().invoke(
+        race_command, ["--metrics", "json", *arm("old", ms=1), *arm("new", ms=1), *words], standalone_mode=False
+    )
+    assert why in str(done.exception)
+
+
+def test_higher_needs_a_suite():
+    done = CliRunner().invoke(race_command, ["true", "echo", "--higher", "ms"])
+    assert (done.exit_code, "add --metrics json" in done.stderr) == (2, True)
+
+
+def test_the_page_says_what_the_commands_print(tmp_path):
+    page = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
+    env = {**os.environ, "PATH": f"{Path(TRUEARM).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
+    for block in re.findall(r"^```console\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        lines = block.splitlines()
+        script = "\n".join(line.removeprefix("$ ") for line in lines if line.startswith("$ "))
+        done = subprocess.run(
+            ["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+        )
+        assert done.stdout.splitlines() == [line for line in lines if not line.startswith("$ ")], done.stderr
+
+
+def git(folder, *words):
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_revisions_are_compared_metric_by_metric(tmp_path):
+    project = tmp_path / "project"
+    project.mkdir()
+    git(project, "init", "-q", "-b", "main")
+    for ms, name in ((2.0, "v1"), (3.0, "v2")):
+        (project / "metrics.json").write_text(json.dumps({"ms": ms, "mb": 1}))
+        git(project, "add", "-A")
+        git(project, "commit", "-qm", name)
+        git(project, "tag", name)
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    words = ("--rev", "v1", "--rev", "v2", "--fail-if-worse-than", "v1", "--", "cat", "metrics.json")
+    done = race(*words, cwd=project, env=cache)
+    assert done.returncode == 1, done.stderr
+    assert "1 is worse than that of v1: ms (1.5x)" in done.stdout.replace("\n", " ")
