@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_FLOOR
 from importlib import resources
+from os import PathLike
+from pathlib import Path
 from string import Template
 
 from truearm import __version__
@@ -81,6 +83,25 @@ def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
         result=_embedded(result.to_dict()),
         picture=_embedded(slider.view(picture)),
     )
+
+
+def save(result: Result, path: "str | PathLike[str]") -> None:
+    """Write a result that holds its readings as a page.
+
+    Examples
+    --------
+    >>> from truearm import Study
+    >>> study = Study(["A", "B"])
+    >>> study.stop()
+    >>> save(Result.from_dict(study.result.to_dict()), "report.html")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: the result does not hold its readings; write page(result, readings) yourself
+    """
+    if result.readings is None:
+        msg = "the result does not hold its readings; write page(result, readings) yourself"
+        raise InvalidArgument(msg)
+    Path(path).write_text(page(result, result.readings), encoding="utf-8")
 
 
 def result_in(written: str) -> Result:
