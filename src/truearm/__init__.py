@@ -1,7 +1,7 @@
 """Find the best of several arms from readings some of which are wrong, and say how sure you are."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truearm import bounds, evidence, families
 from truearm.bounds import lower as lower_bounds
@@ -33,6 +33,13 @@ from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity
 from truearm.run import find_best
 from truearm.study import Study
 
+if TYPE_CHECKING:
+    from truearm import lab
+    from truearm.analysis import analyze
+    from truearm.planning import plan
+    from truearm.timing import time
+    from truearm.verification import verify
+
 __version__ = "0.1.0"
 
 _LATER = {
@@ -44,13 +51,15 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module or a function
-    """Import the heavier rooms when they are first entered."""
-    if name not in _LATER:
-        msg = f"module 'truearm' has no attribute {name!r}"
-        raise AttributeError(msg)
-    module = import_module(_LATER[name])
-    return module if name == "lab" else getattr(module, name)
+if not TYPE_CHECKING:  # a checker knows the names above, and that there are no others
+
+    def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module or a function
+        """Import the heavier rooms when they are first entered."""
+        if name not in _LATER:
+            msg = f"module 'truearm' has no attribute {name!r}"
+            raise AttributeError(msg)
+        module = import_module(_LATER[name])
+        return module if name == "lab" else getattr(module, name)
 
 
 __all__ = [
