@@ -2,41 +2,79 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+LOGS   := build/logs
+PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check
+BASE   := $(VENV)/.base
 STAMP  := $(VENV)/.installed
+PEERS  := $(VENV)/.peers
 
-.PHONY: demo test lint types contracts pytest statistical benchmarks coverage clean
+.PHONY: demo test lint types contracts pytest statistical bench made site release lowest coverage clean
 
-$(STAMP): pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group dev
-	touch $(STAMP)
+# one line on the screen: the name of a part and how it ended; what it printed is in build/logs, and shown if it failed
+define part
+@mkdir -p $(LOGS); printf '%-10s' '$(1)'; \
+if { $(2); } >$(LOGS)/$(1).log 2>&1; then echo "ok      $$(tail -n 1 $(LOGS)/$(1).log)"; \
+else echo "failed"; cat $(LOGS)/$(1).log; exit 1; fi
+endef
 
-demo: $(STAMP)
+$(BASE): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing truearm into $(VENV) ..."
+	@$(PIP) --editable .
+	@touch $(BASE)
+
+$(STAMP): $(BASE)
+	@echo "Installing what the tests need ..."
+	@$(PIP) --upgrade 'pip>=25.1'
+	@$(PIP) --editable . --group dev
+	@touch $(STAMP)
+
+$(PEERS): $(STAMP)
+	@echo "Installing the peers ..."
+	@$(PIP) --group bench
+	@touch $(PEERS)
+
+demo: $(BASE)
 	@$(BIN)/python examples/demo.py
 
 test: lint types contracts pytest
 
 lint: $(STAMP)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(call part,lint,$(BIN)/ruff format --check . && $(BIN)/ruff check .)
 
 types: $(STAMP)
-	$(BIN)/mypy
+	$(call part,types,$(BIN)/mypy)
 
 contracts: $(STAMP)
-	$(BIN)/lint-imports --no-cache
+	$(call part,contracts,$(BIN)/lint-imports --no-cache && echo "imports point down")
 
 pytest: $(STAMP)
-	$(BIN)/pytest -n 2 -q -m "not slow"
+	$(call part,pytest,$(BIN)/pytest -n 2 -q -m "not slow")
 
 # the full Monte Carlo runs behind every promised probability
 statistical: $(STAMP)
 	$(BIN)/pytest -n 2 -q -m "statistical or slow"
 
-# ratios to peers and limits, each in one run; results in benchmarks/results
-benchmarks: $(STAMP)
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+# all benchmarks beside their peers, with a bound on the time of each; benchmarks/RESULTS.md says what came out
+bench: $(PEERS)
+	$(BIN)/python benchmarks/run_all.py
+
+# what is written by a program and kept in the repository: pictures, the man page
+made: $(STAMP)
+	$(BIN)/python docs/made.py
+
+# the documentation, in build/site; every warning is an error
+site: $(STAMP)
+	$(call part,site,$(BIN)/python docs/pages.py build/pages && \
+	$(BIN)/sphinx-build -q -W --keep-going build/pages/docs build/site && echo "build/site/index.html")
+
+# a release tried out from end to end; nothing leaves the machine
+release: $(STAMP)
+	$(BIN)/python tools/release.py
+
+# the quick tests with the lowest versions of the dependencies that pyproject.toml allows
+lowest:
+	$(PYTHON) tools/lowest.py
 
 coverage: $(STAMP)
 	$(BIN)/coverage run -m pytest -q -m "not slow" && $(BIN)/coverage report

@@ -192,6 +192,7 @@ def test_no_page_is_cited_that_is_not_here():
         for path in (ROOT / folder).rglob("*")
     ]
     files = [path for path in [*files, *ROOT.glob("*.md")] if path.suffix in {".py", ".md", ".json"}]
+    files.remove(ROOT / "docs/pages.py")  # names the pages that it makes
     wrong = {str(path.relative_to(ROOT)): absent(path, path.read_text(encoding="utf-8")) for path in files}
     assert {name: pages for name, pages in wrong.items() if pages} == {}
 

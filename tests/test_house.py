@@ -72,8 +72,13 @@ def test_no_entropy_on_the_pure_floors(floor):
         assert drawn in ([], ["seed"]), path  # a study shuffles by the seed it was given
 
 
-def test_the_version_is_the_projects():
-    assert f'version = "{truearm.__version__}"' in (ROOT / "pyproject.toml").read_text()
+def test_the_version_is_written_once():
+    written = [
+        name
+        for name in ("pyproject.toml", "CITATION.cff", "docs/conf.py", "src/truearm/__init__.py")
+        if f'"{truearm.__version__}"' in (ROOT / name).read_text()
+    ]
+    assert written == ["src/truearm/__init__.py"]
 
 
 def test_no_address_of_a_registry_or_of_this_machine_is_committed():

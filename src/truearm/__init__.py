@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from truearm.policies.toptwo import TopTwo
     from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity, Tolerance
     from truearm.run import find_best
+    from truearm.service.client import Client
     from truearm.study import Study
     from truearm.timing import time
     from truearm.verification import verify
@@ -69,14 +70,16 @@ _ROOMS = {
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> object:
-    """Fetch a name from its room, and keep it here."""
-    if name not in _HOMES:
-        msg = f"module 'truearm' has no attribute {name!r}"
-        raise AttributeError(msg)
-    room = import_module(f"truearm.{_HOMES[name]}")
-    globals()[name] = found = getattr(room, name, room)
-    return found
+if not TYPE_CHECKING:  # a checker knows the names above, and that there are no others
+
+    def __getattr__(name: str) -> object:
+        """Fetch a name from its room, and keep it here."""
+        if name not in _HOMES:
+            msg = f"module 'truearm' has no attribute {name!r}"
+            raise AttributeError(msg)
+        room = import_module(f"truearm.{_HOMES[name]}")
+        globals()[name] = found = getattr(room, name, room)
+        return found
 
 
 def __dir__() -> list[str]:

@@ -422,7 +422,7 @@ def _analyzed(
         result = replace(result, certificate=replace(result.certificate, places=tiers.places))
     needed = {} if doubtful else _needed(judge, result)
     return Analysis._around(
-        result,
+        replace(result, readings=tapes),
         ranking=tuple(problem.arms[i] for i in ranking),
         excluded={} if doubtful else _excluded(judge, ranking, claims),
         contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),

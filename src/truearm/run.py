@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, Literal
@@ -348,10 +349,15 @@ def resumed(store: "Store", *, broke_off: bool = True) -> Study:
     return study
 
 
+def _in_notebook() -> bool:
+    """Return whether rich can draw into the page of a notebook, for which it needs ipywidgets."""
+    return "ipykernel" in sys.modules and find_spec("ipywidgets") is not None
+
+
 @contextmanager
 def _bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """Yield a function that redraws a progress bar on a terminal and does nothing elsewhere."""
-    if not shown or not sys.stderr.isatty():
+    """Yield a function that redraws a progress bar on a terminal or in a notebook, and does nothing elsewhere."""
+    if not shown or not (sys.stderr.isatty() or _in_notebook()):
         yield lambda: None
         return
     from rich.console import Console

@@ -6,7 +6,8 @@ Nothing is computed here: `certify` computes, `plain` turns into plain values, `
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from importlib import import_module
+from typing import Any, Literal, NamedTuple, Protocol
 
 from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status, Tapes
 from truearm.claims.plain import from_plain, to_plain
@@ -16,6 +17,13 @@ from truearm.problem import Design, Problem
 
 _TOLD = ("delta", "contamination", "tolerance", "quantile", "at_least", "at_most", "goal")  # of the problem
 SCHEMA = 2  # of the dictionaries below; raised when a key changes its meaning
+Backend = Literal["pandas", "polars", "pyarrow"]
+
+
+class Named(Protocol):
+    """A path of a file, as the standard library has it."""
+
+    def __fspath__(self) -> str: ...
 
 
 class Arm(NamedTuple):
@@ -162,7 +170,7 @@ class Result:
     control: Control | None = None
     """Which arms beat a control, if that was asked; an answer beside the best arm."""
     readings: Tapes | None = field(default=None, compare=False, repr=False)
-    """Per arm the readings in order of pull, None for a pull never told; None after an analysis."""
+    """Per arm the readings in order of pull, or of rows in an analysis; None for a pull never told."""
     events: Iterable[Sequence[Any]] | None = field(default=None, compare=False, repr=False)
     """The rows of a study's log, where it decided while pulls were out: then readings alone do not repeat it."""
     conditions: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
@@ -196,6 +204,18 @@ class Result:
         from truearm.claims import wording
 
         return wording.assumptions(self)
+
+    def plot(self, ax: Any = None) -> Any:  # noqa: ANN401 - Axes of a guest
+        """Draw where each arm's true quantile lies, on these matplotlib Axes or on new ones (extra `plot`)."""
+        return _shown_by("plots").intervals(self, ax)
+
+    def save_html(self, path: str | Named) -> None:
+        """Write a self-contained page, with a slider of the contamination."""
+        _shown_by("html").save(self, path)
+
+    def to_frame(self, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
+        """Return what is known of each arm, a row each, as a data frame."""
+        return _shown_by("export").frame(self, backend)
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON, the readings too if asked for; infinities and NaN become None."""
@@ -271,6 +291,11 @@ class Result:
             events=data.get("events"),
             conditions=data.get("conditions"),
         )
+
+
+def _shown_by(name: str) -> Any:  # noqa: ANN401 - a module
+    """Return a room of `report` by its name: a result is asked to show itself, and imports point down."""
+    return import_module(f"truearm.report.{name}")
 
 
 def _tape(tape: Any) -> list[Any]:  # noqa: ANN401 - a list or an array of readings

@@ -1,4 +1,4 @@
-"""Results for other programs: one JSON document and one CSV table, both readable by hyperfine's scripts.
+"""Results for other programs: a frame, and a JSON document and a CSV table that hyperfine's scripts can read.
 
 The document holds the keys of `Result.to_dict` beside `results`, the list that hyperfine writes; the table begins
 with hyperfine's columns. JSON is strict: infinities and NaN are None, and strings where a reading is one.
@@ -15,7 +15,7 @@ from typing import Any
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.ratios import Ratio, ratios
-from truearm.claims.result import Result
+from truearm.claims.result import Arm, Backend, Result
 from truearm.events import Event, Reading
 from truearm.report.text import standing_of
 from truearm.world.commands import Command, neutralized
@@ -145,6 +145,23 @@ def _statistics(times: Sequence[float]) -> dict[str, float | None]:
         "min": _finite(min(times, default=None)),
         "max": _finite(max(times, default=None)),
     }
+
+
+def frame(result: Result, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
+    """Return what is known of each arm, a row each, as a data frame.
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> found = analyze({"A": range(100), "B": range(200, 300)})
+    >>> frame(found)[["name", "observed", "standing"]].values.tolist()
+    [['A', 49.0, 'excluded'], ['B', 249.0, 'best']]
+    """
+    import narwhals
+
+    columns: dict[str, list[Any]] = {name: [getattr(arm, name) for arm in result.arms] for name in Arm._fields}
+    columns["standing"] = [standing_of(result, arm.name) for arm in result.arms]
+    return narwhals.from_dict(columns, backend=backend).to_native()
 
 
 def json_text(value: Mapping[str, Any]) -> str:

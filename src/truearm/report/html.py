@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_FLOOR
 from importlib import resources
+from os import PathLike
+from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
@@ -121,6 +123,25 @@ def assembled(title: str, summary: str, sections: Iterable[str], result: object,
         result=_embedded(result),
         picture=_embedded(picture),
     )
+
+
+def save(result: Result, path: "str | PathLike[str]") -> None:
+    """Write a result that holds its readings as a page.
+
+    Examples
+    --------
+    >>> from truearm import Study
+    >>> study = Study(["A", "B"])
+    >>> study.stop()
+    >>> save(Result.from_dict(study.result.to_dict()), "report.html")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: the result does not hold its readings; write page(result, readings) yourself
+    """
+    if result.readings is None:
+        msg = "the result does not hold its readings; write page(result, readings) yourself"
+        raise InvalidArgument(msg)
+    Path(path).write_text(page(result, result.readings), encoding="utf-8")
 
 
 def result_in(written: str) -> Result:

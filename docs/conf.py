@@ -1,0 +1,17 @@
+"""The site, as Sphinx builds it from the folder that `pages.py` gathered; nothing is fetched, ever."""
+
+from truearm import __version__
+
+project = "truearm"
+author = "the truearm authors"
+version = release = __version__
+extensions = ["myst_parser"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+html_theme = "furo"
+html_title = f"truearm {version}"
+html_extra_path = ["made/extra"]
+html_show_sphinx = html_show_copyright = False
+pygments_style = "friendly"
+pygments_dark_style = "native"
+suppress_warnings = ["misc.highlighting_failure"]  # blocks that show what a program prints

@@ -1,0 +1,142 @@
+"""Writes what a program makes and the repository keeps: pictures of a race, and the man page.
+
+`make made` draws anew from what was measured; `python docs/made.py --measure` also races anew. The tests say when
+a kept file is no longer what this program would write.
+"""
+
+import io
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from inspect import cleandoc
+from pathlib import Path
+from typing import Any
+
+import click
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.text import Text
+
+from truearm import __version__
+from truearm.claims.ratios import ratios
+from truearm.claims.result import Result
+from truearm.cli import main
+from truearm.report import text
+
+ROOT = Path(__file__).parent.parent
+MEASURED = ROOT / "docs/images/race.json"
+PICTURE = ROOT / "docs/images/race.svg"
+READ = ROOT / "docs/images/race-read.svg"
+MANUAL = ROOT / "docs/truearm.1"
+COMMANDS = ("zstd -qkf data", "gzip -kf data", "xz -kf data")
+WIDTH = 88
+MARKS = (  # parts of a race's answer that docs/reading.md explains, by what stands there
+    (re.escape(COMMANDS[0]), "①"),
+    (r"[\d.]+x faster", "②"),
+    (r"at least [\d.]+x", "③"),
+    ("95% sure", "④"),
+    ("under any load", "⑤"),
+    ("at most 5%", "⑥"),
+    (r"up to [\d.]+%", "⑦"),
+    (r"\d+ runs", "⑧"),
+    ("relative", "⑨"),
+)
+_FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)  # a picture asks nothing from the network
+
+
+def measure() -> None:
+    """Race three real commands on a file of made-up prose, and keep what the race found."""
+    sys.path.insert(0, str(ROOT / "examples"))
+    from demo import text as prose
+
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "data").write_text(prose(200_000), encoding="utf-8")
+        words = [sys.executable, "-m", "truearm", "race", "--export-json", str(MEASURED), *COMMANDS]
+        subprocess.run(words, cwd=folder, check=True)
+
+
+def told(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) -> str:
+    """Return what `truearm race` prints of a kept result, marks set behind the parts that are explained."""
+    result = Result.from_dict(found)
+    unit = text.unit_for(found["metric"], result.arms, target=result.problem.target)
+    shown = text.in_unit(result, unit)
+    words = text.paragraph(shown, unit, found["metric"])
+    table = text.table(text.rows(shown, unit, ratios(result)), WIDTH)
+    for part, mark in marks:
+        in_words, in_table = (re.sub(part, rf"\g<0>{mark}", whole, count=1) for whole in (words, table))
+        if (words, table) == (in_words, in_table):
+            msg = f"{part!r} is not in what a race says: {words}"
+            raise SystemExit(msg)
+        words, table = (in_words, table) if words != in_words else (words, in_table)
+    lines = Text(words).wrap(Console(width=WIDTH), WIDTH)
+    return "\n".join(line.plain.rstrip() for line in lines) + f"\n\n{table}"
+
+
+def picture(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) -> str:
+    """Return a terminal, as SVG, in which a race was run."""
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    typed = "truearm race " + " ".join(f"'{command['command']}'" for command in found["commands"])
+    console.print(Text.assemble(("$ ", "green"), (typed, "bold")))
+    answer = Text(told(found, marks))
+    answer.stylize("bold green", 0, len(found["best"]))
+    answer.highlight_regex(rf"(?m)^{re.escape(found['best'])}.*best$", "bold green")
+    answer.highlight_regex(r"(?m)^command .*$|^.*excluded$", "dim")
+    answer.highlight_regex("[①-⑨]", "bold yellow not dim")
+    console.print(answer)
+    return console.export_svg(title="truearm", code_format=_FONTS.sub("", CONSOLE_SVG_FORMAT), unique_id="race")
+
+
+def manual() -> str:
+    """Return the man page: every verb with its words and options, as `--help` has them."""
+    group = click.Context(main, info_name="truearm")
+    lines = [
+        f'.TH TRUEARM 1 "" "truearm {__version__}" "User Commands"',
+        ".SH NAME",
+        "truearm \\- find the best of several arms from readings some of which are wrong",
+        ".SH SYNOPSIS",
+        ".B truearm",
+        "VERB [OPTIONS] ...",
+        ".SH DESCRIPTION",
+        *_paragraphs(main.help or ""),
+    ]
+    for verb in main.list_commands(group):
+        lines += _verb(verb, group)
+    return "\n".join(lines) + "\n"
+
+
+def _verb(verb: str, group: click.Context) -> Iterator[str]:
+    command = main.get_command(group, verb)
+    assert command is not None
+    context = click.Context(command, info_name=verb, parent=group)
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield from (f".SH {verb.upper()}", f".B truearm {verb}", _plain(usage), "", *_paragraphs(command.help or ""))
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None:
+            yield from (".TP", f".B {_plain(record[0])}", _plain(" ".join(record[1].split())))
+
+
+def _paragraphs(help_text: str) -> Iterator[str]:
+    for part in cleandoc(help_text).split("\n\n"):
+        if part.startswith("\b"):
+            yield from (".PP", ".nf", *map(_plain, part.lstrip("\b\n").splitlines()), ".fi")
+        else:
+            yield from (".PP", _plain(" ".join(part.split())))
+
+
+def _plain(words: str) -> str:
+    """Return a line that roff takes as it stands."""
+    escaped = words.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
+
+
+if __name__ == "__main__":
+    if "--measure" in sys.argv:
+        measure()
+    kept = json.loads(MEASURED.read_text(encoding="utf-8"))
+    PICTURE.write_text(picture(kept), encoding="utf-8")
+    READ.write_text(picture(kept, MARKS), encoding="utf-8")
+    MANUAL.write_text(manual(), encoding="utf-8")

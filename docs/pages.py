@@ -1,0 +1,232 @@
+"""Gathers the sources of the site, with the pages that a program writes: reference, command line, peers, all.
+
+Nothing here chooses words: docstrings, help texts and Markdown files are carried over as they stand. `make site`
+calls it with the folder to gather in, where Sphinx then builds.
+"""
+
+import importlib
+import inspect
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+import click
+
+import truearm
+from truearm.cli import main
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+_SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+_LINK = re.compile(r"(?<!!)\[([^\]\[]+)\]\((?!\w+:)[^)]*\)")
+_TOCTREE = re.compile(r"```\{toctree\}.*?```\n*", re.DOTALL)
+
+
+def gather(folder: Path) -> Path:
+    """Copy all pages, write those that are made, and return the folder to build from."""
+    docs = folder / "docs"
+    shutil.copytree(DOCS, docs, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "benchmarks/results", docs / "made/results", dirs_exist_ok=True)
+    (docs / "made/extra").mkdir(parents=True, exist_ok=True)
+    for page in docs.rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace("../benchmarks/results/", "made/results/"), encoding="utf-8")
+    made = {
+        "reference.md": reference(),
+        "commands.md": command_line(),
+        "schema.md": schema(),
+        "changelog.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
+        "peers.md": peers(),
+        "extra/a-race.html": report(),
+        "extra/truearm.1": (DOCS / "truearm.1").read_text(encoding="utf-8"),
+    }
+    for name, text in made.items():
+        (docs / "made" / name).write_text(text, encoding="utf-8")
+    _place_others(docs)
+    names = ordered(docs)
+    (docs / "made/extra/llms.txt").write_text(index(docs, names), encoding="utf-8")
+    (docs / "made/extra/truearm.md").write_text(whole(docs, names), encoding="utf-8")
+    return docs
+
+
+def reference() -> str:
+    """Return every public name with its signature and its docstring, in Markdown.
+
+    Examples
+    --------
+    >>> "## `find_best`" in reference()
+    True
+    """
+    parts = [
+        "# Python reference",
+        "All of `import truearm as ta`, from the docstrings. Every example runs in the tests.",
+    ]
+    for name in truearm.__all__:
+        thing = getattr(truearm, name)
+        if inspect.ismodule(thing):
+            parts += _module(name, thing.__name__)
+        else:
+            parts += _entry(name, thing, 2)
+    return "\n\n".join(parts) + "\n"
+
+
+def _module(name: str, path: str) -> Iterator[str]:
+    module = importlib.import_module(path)
+    yield f"## `{name}`"
+    yield inspect.cleandoc(module.__doc__ or "")
+    for member in getattr(module, "__all__", ()):
+        yield from _entry(member, getattr(module, member), 3)
+
+
+def _entry(name: str, thing: object, level: int) -> Iterator[str]:
+    yield f"{'#' * level} `{name}`"
+    if inspect.isfunction(thing) or inspect.isclass(thing):
+        yield f"```python\n{_signature(name, thing)}\n```"
+    yield from _docstring(inspect.getdoc(thing) or "")
+    if inspect.isclass(thing):
+        for method, function in vars(thing).items():
+            if not method.startswith("_") and (
+                inspect.isfunction(function) or isinstance(function, classmethod | property)
+            ):
+                words = (inspect.getdoc(function) or "").split("\n\n")[0]
+                yield f"`{method}`\n: {' '.join(words.split())}"
+
+
+def _signature(name: str, thing: object) -> str:
+    try:
+        signature = inspect.signature(thing)  # type: ignore[arg-type] - a function or a class
+    except ValueError:
+        return name
+    text = re.sub(r"<(?:class '|function |factory>?)([\w.]*)[^>]*>", r"\1", str(signature).replace("truearm.", ""))
+    if len(name) + len(text) < 100 or not signature.parameters:
+        return f"{name}{text}"
+    end = text[text.rindex(")") :]
+    lines = ",\n    ".join(str(parameter) for parameter in signature.parameters.values()).replace("truearm.", "")
+    return f"{name}(\n    {lines},\n{end}"
+
+
+def _docstring(text: str) -> Iterator[str]:
+    """Yield the parts of a numpydoc docstring as Markdown."""
+    head, *rest = _SECTION.split(text)
+    yield head.strip()
+    for title, body in zip(rest[::2], rest[1::2], strict=True):
+        if title == "Examples":
+            yield f"```pycon\n{body.strip()}\n```"
+        elif title in ("Parameters", "Attributes", "Returns", "Raises"):
+            yield f"**{title}**"
+            yield "\n\n".join(_parameters(body))
+        else:
+            yield f"**{title}**\n\n{body.strip()}"
+
+
+def _parameters(body: str) -> Iterator[str]:
+    for block in re.split(r"\n(?=\S)", body.strip()):
+        name, _, words = block.partition("\n")
+        yield f"`{name}`\n: {' '.join(words.split())}" if words else name
+
+
+def command_line() -> str:
+    """Return every verb with its help and its options, from click.
+
+    Examples
+    --------
+    >>> "## truearm race" in command_line()
+    True
+    """
+    group = click.Context(main, info_name="truearm")
+    parts = ["# All options", "What `--help` says of every verb. [The command line](../cli.md) explains them."]
+    for verb in main.list_commands(group):
+        command = main.get_command(group, verb)
+        assert command is not None
+        context = click.Context(command, info_name=verb, parent=group, terminal_width=100, max_content_width=100)
+        parts += [f"## truearm {verb}", f"```text\n{command.get_help(context).replace(chr(8), '')}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def schema() -> str:
+    """Return the JSON Schema of a result as a page."""
+    text = resources.files("truearm").joinpath("schema.json").read_text(encoding="utf-8")
+    described = json.loads(text)["description"]
+    return f"# JSON Schema of a result\n\n{described}\n\n```json\n{text.strip()}\n```\n"
+
+
+PEERS = (
+    ("Commands: hyperfine", "race_vs_hyperfine"),
+    ("Rules for the best arm: QLUCB and the paper's Algorithm 3", "efficiency"),
+    ("Published means of QLUCB, reproduced", "howard_ramdas"),
+    ("Simulators: river and mabwiser", "engine"),
+    ("Files: DuckDB's medians", "analyze"),
+    ("Shares", "shares"),
+)
+
+
+def peers() -> str:
+    """Return the measured tables in which other programs stand beside this one, as they were measured."""
+    parts = [
+        "# Beside its peers",
+        "What the benchmarks wrote, conditions included. [What was measured](../figures.md) is the short form.",
+    ]
+    for title, name in PEERS:
+        text = (ROOT / f"benchmarks/results/{name}.md").read_text(encoding="utf-8")
+        lower = re.sub(r"^(#+ .*)$", r"#\1", text, flags=re.MULTILINE)
+        parts += [f"## {title}", re.sub(r"^## ", "### ", lower.split("\n", 1)[1], flags=re.MULTILINE).strip()]
+    return "\n\n".join(parts) + "\n"
+
+
+def ordered(docs: Path) -> list[str]:
+    """Return the names of all pages in the order of the index, globs filled in."""
+    names: list[str] = []
+    for block in re.findall(
+        r"```\{toctree\}\n(.*?)```", (docs / "index.md").read_text(encoding="utf-8"), re.DOTALL
+    ):
+        for line in block.splitlines():
+            entry = re.sub(r"^.*<(.*)>$", r"\1", line.strip())
+            if entry and not entry.startswith(":"):
+                found = sorted(
+                    path.relative_to(docs).with_suffix("").as_posix() for path in docs.glob(f"{entry}.md")
+                )
+                names += [name for name in found if name not in names]
+    return names
+
+
+def _place_others(docs: Path) -> None:
+    """Put pages that the index does not name under the questions: a new page needs no other file changed."""
+    index, named = docs / "index.md", {"index", *ordered(docs)}
+    others = sorted(path.stem for path in docs.glob("*.md") if path.stem not in named)
+    text = index.read_text(encoding="utf-8")
+    index.write_text(text.replace("\npolicies\n", "\n".join(["", "policies", *others, ""]), 1), encoding="utf-8")
+
+
+def index(docs: Path, names: list[str]) -> str:
+    """Return the pages as a list for programs that read: the title and the first sentence of each."""
+    lines = ["# truearm", "", f"> {truearm.__doc__}", "", "- [All pages in one file](truearm.md)"]
+    for name in names:
+        title, *rest = (docs / f"{name}.md").read_text(encoding="utf-8").split("\n\n")
+        first = next((part for part in rest if re.match(r"[\w`*]", part)), "")
+        sentence = re.split(r"(?<=[.:?]) ", " ".join(first.split()))[0]
+        lines.append(f"- [{title.lstrip('# ')}]({name}.html): {sentence}")
+    return "\n".join(lines) + "\n"
+
+
+def whole(docs: Path, names: list[str]) -> str:
+    """Return all pages as one Markdown file; links between pages become their words."""
+    texts = [(docs / f"{name}.md").read_text(encoding="utf-8") for name in ["index", *names]]
+    joined = "\n\n---\n\n".join(_TOCTREE.sub("", text).strip() for text in texts)
+    return _LINK.sub(r"\1", joined) + "\n"
+
+
+def report() -> str:
+    """Return the report page of the kept race, as anyone gets it from `--export-html`."""
+    from truearm.claims.result import Result
+    from truearm.report.html import page
+
+    found = json.loads((DOCS / "images/race.json").read_text(encoding="utf-8"))
+    return page(Result.from_dict(found), found["readings"])
+
+
+if __name__ == "__main__":
+    gather(Path(sys.argv[1]))

@@ -1,0 +1,146 @@
+"""The pages do what they say: Python and console blocks are run, other command lines are parsed."""
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from truearm.cli import main
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+APART = {"errata.md", "README.md"}  # have tests of their own
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+BLOCK = re.compile(r"^```([\w{}]*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!`)\]\((?!\w+:)([^)#\s]*)(?:#([^)]*))?\)")
+COMMAND = re.compile(r"^(?:\$ |    )?(truearm \w[^\n|;&]*)", re.MULTILINE)
+
+
+def name_of(path):
+    return path.relative_to(ROOT).with_suffix("").as_posix().removeprefix("docs/")
+
+
+def blocks(path):
+    return BLOCK.findall(path.read_text(encoding="utf-8"))
+
+
+def run_python(source, names, path):
+    if ">>>" not in source:
+        exec(compile(source, str(path), "exec"), names)
+        return
+    session = doctest.DocTestParser().get_doctest(source, names, path.stem, str(path), 0)
+    session.globs, told = names, []
+    doctest.DocTestRunner(optionflags=FLAGS).run(session, out=told.append, clear_globs=False)
+    assert not told, "".join(told)
+
+
+def run_console(source, folder):
+    """Run the lines after `$` in one shell; what each prints must be what stands below it, if anything does."""
+    steps = [step.partition("\n") for step in re.split(r"^\$ ", source, flags=re.MULTILINE)[1:]]
+    end = "--end of a command--"
+    script = "\n".join(f"{command}\necho; echo '{end}'" for command, _, _ in steps)
+    surroundings = {
+        **os.environ,
+        "COLUMNS": "80",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "XDG_CACHE_HOME": str(folder),
+        **{f"GIT_{who}_{what}": "me@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    }
+    ended = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    printed = ended.stdout.split(f"\n{end}\n")
+    assert len(printed) == len(steps) + 1, ended.stderr
+    for (command, _, expected), got in zip(steps, printed, strict=False):
+        if expected.strip():
+            assert doctest.OutputChecker().check_output(expected, f"{got}\n", FLAGS), f"$ {command}\n{got}"
+    assert "Error" not in ended.stderr, ended.stderr
+
+
+def is_run(path):
+    return path.name not in APART and any(kind in ("python", "console") for kind, _ in blocks(path))
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if is_run(path)], ids=name_of)
+def test_the_page_does_what_it_says(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    for kind, source in blocks(path):
+        if kind == "python":
+            run_python(source, names, path)
+        elif kind == "console":
+            run_console(source, tmp_path)
+
+
+def test_a_page_that_lies_is_caught(tmp_path):
+    with pytest.raises(AssertionError, match="Expected"):
+        run_python(">>> 1 + 1\n3\n", {}, tmp_path)
+    with pytest.raises(AssertionError, match="echo 1"):
+        run_console("$ echo 1\n2\n", tmp_path)
+
+
+def command_lines(path):
+    """Return the lines of a page that call truearm, in blocks and in running text."""
+    shown = [source for kind, source in blocks(path) if kind in ("", "sh", "text", "console", "yaml")]
+    lines = [line for source in shown for line in COMMAND.findall(source)]
+    return lines + re.findall(r"`(truearm [a-z]+ [^`]*)`", BLOCK.sub("", path.read_text(encoding="utf-8")))
+
+
+def fault_of(line):
+    """Return what is wrong with the verb and the options of a command line; the files it names are not there."""
+    try:
+        words = shlex.split(line.replace("...", ""), comments=True)[1:]
+    except ValueError:
+        words = line.split()[1:]  # an apostrophe in the words beside a command
+    group = click.Context(main, info_name="truearm")
+    command = main.get_command(group, words[0]) if words else None
+    if command is None:
+        return f"there is no such verb: {line}"
+    try:
+        command.make_parser(click.Context(command, info_name=words[0], parent=group)).parse_args(args=words[1:])
+    except click.NoSuchOption as error:
+        return f"{error.format_message()}: {line}"
+    except click.UsageError:
+        return None  # words beside the command, such as / or a comment
+    return None
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_every_command_line_is_one(path):
+    assert [fault for fault in map(fault_of, command_lines(path)) if fault] == []
+
+
+def test_a_command_line_that_is_none_is_caught():
+    assert "--nope" in fault_of("truearm race a b --nope 1")
+    assert "no such verb" in fault_of("truearm rase a b")
+
+
+def slug(title):
+    """Return the anchor of a heading, as GitHub and the site make it."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_every_link_leads_somewhere(path):
+    text = BLOCK.sub("", path.read_text(encoding="utf-8"))
+    for target, anchor in LINK.findall(text):
+        if target.startswith("made/") or "/made/" in target:
+            continue  # written by the build, which checks it
+        found = path.parent / target if target else path
+        assert found.exists(), f"{path.name}: {target}"
+        if anchor and found.suffix == ".md":
+            titles = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in map(slug, titles), f"{path.name}: {target}#{anchor}"

@@ -1,0 +1,50 @@
+"""A result in a notebook: it draws itself, and goes into a frame and onto a page."""
+
+import json
+
+import pytest
+from matplotlib.figure import Figure
+
+import truearm as ta
+from truearm.errors import InvalidArgument
+from truearm.report.html import result_in
+
+
+@pytest.fixture(scope="module")
+def found():
+    return ta.analyze({"A": range(100), "B": range(60, 160), "<C>": range(55, 155)})
+
+
+def test_a_result_draws_itself(found):
+    ax = Figure().subplots()
+    assert found.plot(ax) is ax
+    assert len(ax.get_yticklabels()) == 3
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_a_result_goes_into_a_frame(found, backend):
+    frame = found.to_frame(backend)
+    table = (
+        frame.to_pydict() if backend == "pyarrow" else {name: list(frame[name]) for name in ("name", "standing")}
+    )
+    assert table["name"] == ["A", "B", "<C>"]
+    assert table["standing"] == ["excluded", "candidate", "candidate"]
+
+
+def test_a_result_goes_onto_a_page(found, tmp_path):
+    found.save_html(tmp_path / "page.html")
+    written = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert json.loads(json.dumps(result_in(written).to_dict())) == json.loads(
+        json.dumps(ta.Result.from_dict(found.to_dict()).to_dict())
+    )
+
+
+def test_a_study_writes_its_page_too(tmp_path):
+    result = ta.find_best({"A": lambda: 1.0, "B": lambda: 2.0}, max_pulls=100, progress=False)
+    result.save_html(str(tmp_path / "page.html"))
+    assert "B" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_result_without_readings_says_what_to_do(found, tmp_path):
+    with pytest.raises(InvalidArgument, match="does not hold its readings"):
+        ta.Result.from_dict(found.to_dict()).save_html(tmp_path / "page.html")

@@ -1,0 +1,80 @@
+"""The site is built without a warning and asks nothing from the network; kept files are up to date."""
+
+import html
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+sys.path.insert(0, str(DOCS))
+
+import made  # noqa: E402 - beside the pages
+import pages  # noqa: E402
+
+FETCHED = re.compile(
+    r"""(?:src|action)=["']https?:|<link[^>]*href=["']https?:|url\(["']?https?:|@import|\bfetch\(["']http"""
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    sources = pages.gather(folder / "pages")
+    words = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", str(sources), str(folder / "html")]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    return folder / "html"
+
+
+def test_the_site_has_every_page(site):
+    sources = [path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")]
+    assert [str(path) for path in sources if not (site / path).exists()] == []
+
+
+def test_nothing_is_fetched_when_a_page_is_read(site):
+    written = [path for path in site.rglob("*") if path.suffix in {".html", ".css", ".svg"}]
+    assert len(written) > 40
+    assert [str(path) for path in written if FETCHED.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_programs_that_read_find_everything(site):
+    listed, whole = ((site / name).read_text(encoding="utf-8") for name in ("llms.txt", "truearm.md"))
+    for path in DOCS.rglob("*.md"):
+        title = path.read_text(encoding="utf-8").split("\n")[0]
+        assert title in whole
+        assert path.stem == "index" or f"[{title.lstrip('# ')}]" in listed
+
+
+def test_every_public_name_and_verb_has_its_place():
+    from truearm import __all__
+    from truearm.cli import main
+
+    reference, verbs = pages.reference(), pages.command_line()
+    assert [name for name in __all__ if f"## `{name}`" not in reference] == []
+    assert [verb for verb in main.commands or main.list_commands(None) if f"## truearm {verb}" not in verbs] == []
+
+
+def words_of(svg):
+    return re.sub(
+        r"\s+", " ", html.unescape(re.sub(r"<style.*?</style>|<[^>]+>", " ", svg, flags=re.DOTALL))
+    ).split()
+
+
+@pytest.mark.parametrize(("kept", "marks"), [(made.PICTURE, ()), (made.READ, made.MARKS)], ids=["race", "read"])
+def test_the_picture_of_a_race_is_what_a_race_says_today(kept, marks):
+    drawn = made.picture(json.loads(made.MEASURED.read_text(encoding="utf-8")), marks)
+    assert words_of(kept.read_text(encoding="utf-8")) == words_of(drawn), "run: make made"
+
+
+def test_the_man_page_is_what_help_says_today():
+    assert made.MANUAL.read_text(encoding="utf-8") == made.manual(), "run: make made"
+
+
+def test_no_line_of_the_man_page_is_taken_for_a_request():
+    known = {".TH", ".SH", ".PP", ".TP", ".B", ".nf", ".fi"}
+    lines = made.manual().splitlines()
+    assert {line.split()[0] for line in lines if line.startswith((".", "'"))} <= known

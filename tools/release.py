@@ -1,0 +1,83 @@
+"""Tries a release out from end to end: build, check, install into an empty place, ask. Nothing is uploaded."""
+
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+CARRIED = (
+    "truearm/py.typed",
+    "truearm/schema.json",
+    "truearm/report/page/",
+    "share/man/man1/truearm.1",
+    "licenses/LICENSE",
+)
+ROWS = "arm,value\n" + "".join(f"{arm},{mean + i % 7}\n" for i in range(60) for arm, mean in (("A", 0), ("B", 20)))
+
+
+def said(part: str, words: list[str], *, folder: Path | None = None, codes: tuple[int, ...] = (0,)) -> str:
+    """Run a step, print one line about it, and return what it printed; a step that fails ends the trial."""
+    ended = subprocess.run(words, cwd=folder or ROOT, capture_output=True, text=True, check=False)
+    is_right = ended.returncode in codes
+    last = (ended.stdout.strip() or ended.stderr.strip() or "done").splitlines()
+    print(f"{part:28} {'ok' if is_right else 'failed'}   {last[0][:90]}", flush=True)
+    if not is_right:
+        sys.exit(f"{' '.join(words)}\n{ended.stdout}{ended.stderr}")
+    return ended.stdout
+
+
+def carries(wheel: Path) -> None:
+    """Say what the wheel carries beside code, or end."""
+    names = zipfile.ZipFile(wheel).namelist()
+    missing = [part for part in CARRIED if not any(part in name for name in names)]
+    print(f"{'contents of the wheel':28} {'failed' if missing else 'ok'}   {', '.join(missing or CARRIED)}")
+    if missing:
+        sys.exit(1)
+
+
+def asked(binaries: Path, folder: Path) -> None:
+    """Ask the base installation what a new user asks."""
+    truearm, python = str(binaries / "truearm"), str(binaries / "python")
+    (folder / "x.csv").write_text(ROWS, encoding="utf-8")
+    said("truearm --version", [truearm, "--version"])
+    said("python -m truearm", [python, "-m", "truearm", "--version"])
+    said("truearm race", [truearm, "race", "-q", "sleep 0.01", "sleep 0.03"], folder=folder)
+    said("truearm analyze x.csv", [truearm, "analyze", "x.csv", "--arm", "arm", "--value", "value"], folder=folder)
+    if "\n  time " in said("truearm --help", [truearm, "--help"]):
+        said("truearm time", [truearm, "time", "pass", "sum(range(1000))"], folder=folder)
+    program = "import truearm as ta; print(ta.time({'a': 'pass', 'b': 'sum(range(2000))'}, progress=False).best)"
+    said("ta.time", [python, "-c", program], folder=folder)
+    assert (binaries.parent / "share/man/man1/truearm.1").is_file()
+
+
+def main() -> None:
+    """Build, check, install, ask, and resolve every extra."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        said("sdist and wheel", [sys.executable, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT)])
+        files = sorted(map(str, (folder / "dist").iterdir()))
+        said("twine check", [sys.executable, "-m", "twine", "check", "--strict", *files])
+        wheel = next((folder / "dist").glob("*.whl"))
+        carries(wheel)
+        venv.create(folder / "empty", with_pip=True)
+        binaries = folder / "empty/bin"
+        install = [str(binaries / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+        said("install into an empty place", [*install, str(wheel)])
+        said("pip check", [str(binaries / "python"), "-m", "pip", "check"])
+        asked(binaries, folder)
+        for extra in extras:
+            said(f"extra {extra} resolves", [*install, "--dry-run", f"{wheel}[{extra}]"])
+        print(
+            f"\nNothing was uploaded. {len(files)} files were made and tried; `python -m build` makes them again."
+        )
+
+
+if __name__ == "__main__":
+    main()
