@@ -1,4 +1,4 @@
-"""The frontier of priors: what each costs in short runs and gains in long ones. Run: python benchmarks/priors.py [--runs N].
+"""The frontier of priors: what each costs in short runs and gains in long ones. Run: python benchmarks/priors.py.
 
 For each prior of the mixture (docs/evidence.md section 6) the pulls of the default policy over what no method can
 beat, as in benchmarks/efficiency.py: the same instances, attacks and readings for all, at delta = .05 and .001.
