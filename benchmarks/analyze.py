@@ -1,11 +1,12 @@
-"""How long `analyze` takes beside DuckDB's own medians on the same file, in one run, and how much memory.
+"""How long `analyze` takes beside an engine's own medians or counts of the same data, in one run, and its memory.
 
-Ten arms, ten million rows by default, as Parquet and as CSV. The goal is 2.5 times the wall time of
-`SELECT arm, median(value) ... GROUP BY arm`, which keeps all cores busy. Each round is tried up to `TRIES` times
-until other processes use hardly anything meanwhile, and the try they disturb least counts. Told are medians over
-rounds, the ratio of each round's wall times as median, least and most, and the ratio of CPU times. Peak memory is
-that of a process of its own, without what its imports take. Linux only.
-Run: python benchmarks/analyze.py [ROWS] [ROUNDS]
+Files: ten arms, as Parquet and as CSV, ten million rows by default and a fiftieth of them, beside DuckDB's
+`SELECT arm, median(value) ... GROUP BY arm`. Frames: as many rows in Polars, medians beside its own, and shares
+beside a count. Many arms: seconds, for 100 to 1,000 arms of 300 readings; twice the arms should take twice.
+Each round of a file is tried up to `TRIES` times until other processes use hardly anything meanwhile, and the try
+they disturb least counts. Told are medians over rounds, the ratio of each round's wall times as median, least and
+most, and the ratio of CPU times. Peak memory is that of a process of its own, without what its imports take.
+Linux only. Run: python benchmarks/analyze.py [ROWS] [ROUNDS]
 """
 
 import os
@@ -17,12 +18,14 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import polars as pl
 
 from truearm.analysis import analyze
 from truearm.world import files
 
 GAPS = {"decided": 0.1, "undecided": 0.002}  # between neighboring arms; the readings have a spread of 0.5
 COLUMNS = (
+    "rows",
     "file",
     "readings",
     "status",
@@ -35,7 +38,7 @@ COLUMNS = (
     "peak memory",
 )
 QUIET = 0.05  # of one core, for other processes
-TRIES = 5
+TRIES = 3
 
 
 def written(folder, name, gap, rows):
@@ -114,14 +117,61 @@ def row(path, rounds):
     return (path.suffix[1:], path.stem, runs[0][1].status.value, *told)
 
 
-def main(rows=10_000_000, rounds=7):
-    print("| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|", sep="\n")
+def headed(columns):
+    print("| " + " | ".join(columns) + " |", "|---" * len(columns) + "|", sep="\n")
+
+
+def of_files(rows, rounds):
+    headed(COLUMNS)
     with tempfile.TemporaryDirectory() as folder:
-        for form in ("parquet", "csv"):
-            for name, gap in GAPS.items():
-                print(
-                    "| " + " | ".join(row(written(folder, f"{name}.{form}", gap, rows), rounds)) + " |", flush=True
-                )
+        for size in (rows, rows // 50):
+            for form in ("parquet", "csv"):
+                for name, gap in GAPS.items():
+                    path = written(folder, f"{name}.{form}", gap, size)
+                    print(f"| {size:,} | " + " | ".join(row(path, rounds)) + " |", flush=True)
+
+
+def of_frames(rows, rounds):
+    """Print how a frame in memory compares with its own medians, and shares with its own counts."""
+    headed(("frame", "asked", "its own", "analyze", "ratio", "CPU"))
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 10, rows)
+    names = pl.Series([f"arm {i}" for i in range(10)]).gather(codes)
+    frame = pl.DataFrame({"arm": names, "value": rng.normal(size=rows) + codes * GAPS["decided"]})
+    counted = ((pl.col("value") >= 1).sum(), pl.len())
+    asked = {
+        "medians": (lambda: frame.group_by("arm").agg(pl.col("value").median()), {}),
+        "shares": (lambda: frame.group_by("arm").agg(*counted), {"at_least": 1.0}),
+    }
+    for name, (own, options) in asked.items():
+        pairs = [
+            (timed(own)[0], timed(lambda options=options: analyze(frame, arm="arm", value="value", **options))[0])
+            for _ in range(rounds)
+        ]
+        times = np.median(np.array(pairs), axis=0)
+        told = [f"{times[0, 0]:.2f} s", f"{times[1, 0]:.2f} s", *(f"{x:.2f}" for x in times[1] / times[0])]
+        print("| " + " | ".join(("polars", name, *told)) + " |", flush=True)
+
+
+def of_many_arms(rounds):
+    """Print seconds of CPU time by the number of arms, one of which is far ahead, or none."""
+    sizes = (100, 300, 1000)
+    headed(("readings", *(f"{k:,} arms" for k in sizes)))
+    for name, lead in (("one far ahead", 3.0), ("all alike", 0.0)):
+        told = []
+        for k in sizes:
+            rng = np.random.default_rng(k)
+            tapes = {f"arm {i}": rng.normal(lead * (i == 0), size=300) for i in range(k)}
+            told.append(f"{min(timed(lambda tapes=tapes: analyze(tapes))[0][1] for _ in range(rounds)):.2f} s")
+        print("| " + " | ".join((name, *told)) + " |", flush=True)
+
+
+def main(rows=10_000_000, rounds=7):
+    of_files(rows, rounds)
+    print()
+    of_frames(rows, rounds)
+    print()
+    of_many_arms(min(rounds, 3))
 
 
 if __name__ == "__main__":

@@ -169,3 +169,15 @@ def test_futility_knows_what_is_outside():
     samples = [sample_of(tape, tape.size, problem, "A") for tape in tapes]
     assert Judge.of(problem, samples).futile((0, 1))
     assert not Judge.of(problem, [samples[0], samples[1].mapped(lambda x: x - 2)]).futile((0, 1))
+
+
+def test_two_arms_alone_know_the_plausible_range():
+    """A reading outside counts for nobody, as in `analyze`; too many of them are no evidence."""
+    x, y = np.arange(50.0, 150.0), np.append(np.arange(0.0, 100.0), [999.0] * 12)
+    found = ta.is_better(x, y, contamination=0.2, between=(0, 200))
+    assert found.log_evidence > ta.is_better(x, y, contamination=0.2).log_evidence
+    both = ta.analyze({"x": x, "y": y}, contamination=0.2, between=(0, 200))
+    assert found.log_evidence == pytest.approx(both.contests[0].log_evidence)
+    assert not ta.is_better(x, y, contamination=0.01, between=(0, 200))
+    with pytest.raises(ta.InvalidArgument, match="between must rise"):
+        ta.is_better(x, y, between=(200, 0))

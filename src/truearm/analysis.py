@@ -31,7 +31,7 @@ from truearm.evidence import (
 )
 from truearm.evidence.control import Method, check_method
 from truearm.evidence.sample import Sample, within
-from truearm.evidence.screen import screened
+from truearm.evidence.screen import Accusers, screened
 from truearm.evidence.serial import Serial
 from truearm.evidence.shares import counted
 from truearm.evidence.shifts import empty, oriented
@@ -408,7 +408,8 @@ def _analyzed(
     judge = judge.after(leader=ranking[0])
     accusers = ranking if asked.pairs else ranking[:1]
     known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if i != j}
-    claims = _rejections(judge, ranking, known)
+    suspected = screened(judge, ranking)
+    claims = _rejections(judge, ranking, known, suspected)
     doubts = (*told, *alarms.clusters(collected.suspects), *_dependence(problem, collected), *alarms.doubts(judge))
     verdict = Verdict.doubtful(doubts, problem.arms) if doubts else _verdict(judge, claims)
     if asked.control is not None and not doubts:
@@ -424,7 +425,7 @@ def _analyzed(
     return Analysis._around(
         replace(result, readings=tapes),
         ranking=tuple(problem.arms[i] for i in ranking),
-        excluded={} if doubtful else _excluded(judge, ranking, claims),
+        excluded={} if doubtful else _excluded(judge, ranking, claims, suspected),
         contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),
         needed=needed,
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
@@ -447,10 +448,11 @@ def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None
     return judge.after(leader=better).against(worse, enough=enough).log_value
 
 
-def _rejections(judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float]) -> tuple[Claim, ...]:
+def _rejections(
+    judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float], accusers: Accusers
+) -> tuple[Claim, ...]:
     """Return for every rejected arm the first accuser, from the leader down, whose evidence suffices."""
-    claims, bar, accusers = [], judge.log_threshold, screened(judge, ranking)
-    counts = tuple(s.n for s in judge.samples)
+    claims, bar, counts = [], judge.log_threshold, tuple(s.n for s in judge.samples)
     for place, judged in enumerate(ranking):
         for accuser in accusers(place, bar):
             found = known.get((accuser, judged))
@@ -469,12 +471,14 @@ def _claim(
     return Claim(arms[worse], arms[better], counts, 0, log_evidence, tolerant)
 
 
-def _excluded(judge: Judge, ranking: Sequence[int], claims: Sequence[Claim]) -> dict[str, str]:
+def _excluded(
+    judge: Judge, ranking: Sequence[int], claims: Sequence[Claim], suspected: Accusers
+) -> dict[str, str]:
     """Return the rejected arms that are strictly worse than another, and the first in rank that shows it (T10a).
 
     That need not be the arm that rejected it: a leader that ties with its rival rejects it by order of listing.
     """
-    arms, bar, suspected = judge.problem.arms, judge.log_strict, screened(judge, ranking)
+    arms, bar = judge.problem.arms, judge.log_strict
     places = {arms[i]: place for place, i in enumerate(ranking)}
     found = {}
     for claim in claims:
