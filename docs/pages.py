@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from importlib import resources
 from pathlib import Path
 
@@ -97,16 +98,33 @@ def _entry(name: str, thing: object, level: int) -> Iterator[str]:
 
 
 def _signature(name: str, thing: object) -> str:
+    if inspect.isclass(thing) and issubclass(thing, Enum):
+        return "\n".join(f"{name}.{member.name} = {member.value!r}" for member in thing)
     try:
         signature = inspect.signature(thing)  # type: ignore[arg-type] - a function or a class
     except ValueError:
         return name
-    text = re.sub(r"<(?:class '|function |factory>?)([\w.]*)[^>]*>", r"\1", str(signature).replace("truearm.", ""))
-    if len(name) + len(text) < 100 or not signature.parameters:
-        return f"{name}{text}"
-    end = text[text.rindex(")") :]
-    lines = ",\n    ".join(str(parameter) for parameter in signature.parameters.values()).replace("truearm.", "")
-    return f"{name}(\n    {lines},\n{end}"
+    given: list[str] = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in "".join(word[:1] for word in given):
+            given.append("*")
+        given.append(_short(str(parameter)))
+    back = signature.return_annotation
+    end = (
+        ")"
+        if inspect.isclass(thing) or back is signature.empty
+        else f") -> {_short(inspect.formatannotation(back))}"
+    )
+    line = f"{name}({', '.join(given)}{end}"
+    return line if len(line) < 100 else f"{name}(\n    " + ",\n    ".join(given) + f",\n{end}"
+
+
+def _short(words: str) -> str:
+    """Return an annotation or a default as one would write it after `import truearm as ta`."""
+    bare = re.sub(
+        r"<(\w+\.\w+): [^>]*>", r"\1", re.sub(r"\b(?:truearm|collections|typing|numpy)\.(?:\w+\.)*", "", words)
+    )
+    return re.sub(r"<(?:class|function) '?([\w.]+)[^>]*>", r"\1", bare)
 
 
 def _docstring(text: str) -> Iterator[str]:

@@ -71,7 +71,7 @@ def run_console(source, folder):
 
 
 def is_run(path):
-    return path.name not in APART and any(kind in ("python", "console") for kind, _ in blocks(path))
+    return path.name not in APART and any(kind in ("python", "py", "console") for kind, _ in blocks(path))
 
 
 @pytest.mark.parametrize("path", [path for path in PAGES if is_run(path)], ids=name_of)
@@ -81,6 +81,8 @@ def test_the_page_does_what_it_says(path, tmp_path, monkeypatch):
     for kind, source in blocks(path):
         if kind == "python":
             run_python(source, names, path)
+        elif kind == "py":
+            compile(source, str(path), "exec")  # a fragment that needs a server, a cluster or your own function
         elif kind == "console":
             run_console(source, tmp_path)
 

@@ -148,7 +148,7 @@ def test_hooks_around_a_run_obey_its_time_out():
 
 def test_a_race_whose_setup_hangs_ends_in_words():
     found = CliRunner().invoke(main, ["race", "--timeout", "0.1", "-s", "sleep 60", "-r", "2", "true", "echo"])
-    assert (found.exit_code, "give it more time, or run it before the race" in found.stderr) == (2, True)
+    assert (found.exit_code, "give it more time, or run it before the race" in found.output) == (2, True)
 
 
 def test_processes_that_runs_leave_behind_are_told_of():
