@@ -266,8 +266,7 @@ def summary(result: Result, *, alarms: bool = True, voice: Voice = PLAIN) -> str
     at most 10%, whatever its true value. These readings support it for up to 43.4% bad readings. 2,000 pulls of 2
     arms.
     """
-    beside = _alarmed(result) if alarms else ()
-    told = [*_answer(result, voice), _effort(result, voice), *_taken(result), *beside]
+    told = [*_answer(result, voice), _effort(result, voice), *(_alarmed(result) if alarms else ())]
     return " ".join(sentence for sentence in told if sentence)
 
 
@@ -314,16 +313,18 @@ def _hopeless(result: Result) -> str:
     )
 
 
-def _taken(result: Result) -> Iterable[str]:
-    """Return what the way in which code was timed leaves open."""
-    if (result.conditions or {}).get("process") == "shared":
-        yield (
-            "All was timed in one process, because a function could not be imported by another: its hash seed and "
-            "its place in memory are part of the answer."
-        )
-
-
 def _effort(result: Result, voice: Voice) -> str:
+    """Return how much was measured, and what the way in which code was timed leaves open."""
+    told = _pulled(result, voice)
+    if (result.conditions or {}).get("process") != "shared":
+        return told
+    return (
+        f"{told} All was timed in one process, because a function could not be imported by another: its hash seed "
+        "and its place in memory are part of the answer."
+    )
+
+
+def _pulled(result: Result, voice: Voice) -> str:
     arms, what = len(result.problem.arms), getattr(result, "counted", voice.pull)
     total = f"{count(result.total)} {what}{'' if result.total == 1 else 's'}"
     units = getattr(result, "units", None)

@@ -29,6 +29,12 @@ _OTHERS = 74  # columns that all but the names take
 _SHARE = 20  # a drawing may take one part in twenty of the time
 
 
+def _show(words: str) -> None:
+    """Show a line in the place of the one before."""
+    sys.stderr.write(f"\r\x1b[2K{words}")
+    sys.stderr.flush()
+
+
 class Board:
     """Shows where a race stands, at most five times a second and at most a twentieth of the time.
 
@@ -54,13 +60,13 @@ class Board:
         self._live: Live | None = None
 
     def __enter__(self) -> "Board":
-        _line("first run; Ctrl-C to stop")
+        _show("first run; Ctrl-C to stop")
         return self
 
     def __exit__(self, *_: object) -> None:
         with undisturbed():  # half a stop would leave the cursor hidden
             if self._live is None:
-                _line("")
+                _show("")
             else:
                 self._live.stop()
 
@@ -83,7 +89,7 @@ class Board:
         # no thread of its own: it would draw while a command is being measured
         live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
         with undisturbed():
-            _line("")
+            _show("")
             self._live = live
             live.start()
         return live
@@ -104,9 +110,9 @@ class Board:
         name = column_name(problem)
         columns = (name,) if problem.rounds else (name, f"true {name}")  # rounds claim nothing of an arm by itself
         table = _table(arms, standing, unit, columns=columns, width=width, censored=self._censored)
-        return Group(table, Text(self._below(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
+        return Group(table, Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim"))
 
-    def _below(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
+    def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
         done = self.study.pulls - self._pulls
         left = math.inf
         if done:
@@ -118,12 +124,6 @@ class Board:
         elif self.limit < math.inf:
             words.append(f"at most {duration(max(0.0, self.limit - elapsed))} left")
         return "; ".join([*words, "Ctrl-C to stop"])
-
-
-def _line(words: str) -> None:
-    """Show a line in the place of the one before."""
-    sys.stderr.write(f"\r\x1b[2K{words}")
-    sys.stderr.flush()
 
 
 def _table(
