@@ -14,7 +14,7 @@ from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
 from truearm.claims.wording import column_name, count, interval_ends, name_of
-from truearm.cli.edge import undisturbed
+from truearm.cli.edge import load, undisturbed
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
 from truearm.study import Study
@@ -64,6 +64,13 @@ class Board:
         return self
 
     def __exit__(self, *_: object) -> None:
+        try:
+            self._stop()
+        except KeyboardInterrupt:  # one more, before it could be kept waiting
+            self._stop()
+            raise
+
+    def _stop(self) -> None:
         with undisturbed():  # half a stop would leave the cursor hidden
             if self._live is None:
                 _show("")
@@ -83,6 +90,7 @@ class Board:
         self._next = time.monotonic() + max(_PATIENCE, _SHARE * took)
 
     def _started(self) -> "Live":
+        load("scipy.special", "rich.console", "rich.live", "rich.table", "rich.text")
         from rich.console import Console
         from rich.live import Live
 

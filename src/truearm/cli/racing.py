@@ -17,6 +17,7 @@ from truearm.claims.result import Result
 from truearm.cli import gates, saved
 from truearm.cli.agreeing import agree
 from truearm.cli.asked import Asked, defined, in_race
+from truearm.cli.edge import load
 from truearm.cli.live import Board
 from truearm.cli.setting import Setting
 from truearm.cli.telling import Outcome
@@ -151,7 +152,7 @@ def _watch(race: Race, counts: Counter[str], most: int | None, draw: Callable[[]
 @contextmanager
 def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
     if asked.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda: None
+        yield lambda: load("scipy.special")  # after the first run, and not in the middle of a decision
         return
     limit = float("inf") if asked.limit is None else asked.limit
     setting = race.setting
