@@ -281,7 +281,7 @@ def sentences(result: Result, *, alarms: bool = True, voice: Voice = PLAIN) -> l
     ['A is the only arm; it has no readings yet.', '0 pulls of 1 arm.']
     """
     beside = _alarmed(result) if alarms else ()
-    told = [*_answer(result, voice), _effort(result, voice), *_taken(result), *beside]
+    told = [*_answer(result, voice), _effort(result, voice), *beside]
     return [sentence for sentence in told if sentence]
 
 
@@ -330,16 +330,18 @@ def _hopeless(result: Result) -> str:
     )
 
 
-def _taken(result: Result) -> Iterable[str]:
-    """Return what the way in which code was timed leaves open."""
-    if (result.conditions or {}).get("process") == "shared":
-        yield (
-            "All was timed in one process, because a function could not be imported by another: its hash seed and "
-            "its place in memory are part of the answer."
-        )
-
-
 def _effort(result: Result, voice: Voice) -> str:
+    """Return how much was measured, and what the way in which code was timed leaves open."""
+    told = _pulled(result, voice)
+    if (result.conditions or {}).get("process") != "shared":
+        return told
+    return (
+        f"{told} All was timed in one process, because a function could not be imported by another: its hash seed "
+        "and its place in memory are part of the answer."
+    )
+
+
+def _pulled(result: Result, voice: Voice) -> str:
     arms, what = len(result.problem.arms), getattr(result, "counted", voice.pull)
     total = f"{count(result.total)} {what}{'' if result.total == 1 else 's'}"
     units = getattr(result, "units", None)

@@ -16,6 +16,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,20 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
         if came:
             signal.raise_signal(came[0])
+
+
+def load(*modules: str) -> None:
+    """Import modules, with requests to end kept waiting: Python loses some that come in the middle of an import.
+
+    Examples
+    --------
+    >>> load("json", "math")
+    """
+    missing = [name for name in modules if name not in sys.modules]
+    if missing:
+        with undisturbed():
+            for name in missing:
+                import_module(name)
 
 
 def write(path: str | Path, text: str, *, append: bool = False) -> None:

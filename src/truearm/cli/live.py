@@ -15,7 +15,7 @@ from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
 from truearm.claims.wording import column_name, count, interval_ends, name_of, names, percent
-from truearm.cli.edge import undisturbed
+from truearm.cli.edge import load, undisturbed
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
 from truearm.study import Study
@@ -30,6 +30,12 @@ _EARLY = 20  # rounds: before that commands look equal that are not
 _NEAR = 0.5  # a limit beyond it is no word for "nearly"
 _OTHERS = 74  # columns that all but the names take
 _SHARE = 20  # a drawing may take one part in twenty of the time
+
+
+def _show(words: str) -> None:
+    """Show a line in the place of the one before."""
+    sys.stderr.write(f"\r\x1b[2K{words}")
+    sys.stderr.flush()
 
 
 class Board:
@@ -57,13 +63,20 @@ class Board:
         self._live: Live | None = None
 
     def __enter__(self) -> "Board":
-        _line("first run; Ctrl-C to stop")
+        _show("first run; Ctrl-C to stop")
         return self
 
     def __exit__(self, *_: object) -> None:
+        try:
+            self._stop()
+        except KeyboardInterrupt:  # one more, before it could be kept waiting
+            self._stop()
+            raise
+
+    def _stop(self) -> None:
         with undisturbed():  # half a stop would leave the cursor hidden
             if self._live is None:
-                _line("")
+                _show("")
             else:
                 self._live.stop()
 
@@ -80,13 +93,14 @@ class Board:
         self._next = time.monotonic() + max(_PATIENCE, _SHARE * took)
 
     def _started(self) -> "Live":
+        load("scipy.special", "rich.console", "rich.live", "rich.table", "rich.text")
         from rich.console import Console
         from rich.live import Live
 
         # no thread of its own: it would draw while a command is being measured
         live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
         with undisturbed():
-            _line("")
+            _show("")
             self._live = live
             live.start()
         return live
@@ -107,11 +121,11 @@ class Board:
         name = column_name(problem)
         columns = (name,) if problem.rounds else (name, f"true {name}")  # rounds claim nothing of an arm by itself
         table = _table(arms, standing, unit, columns=columns, width=width, censored=self._censored)
-        line = Text(self._below(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim")
+        line = Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim")
         near = nearly_equal(standing, max(arm.n for arm in arms))
         return Group(table, line, *([Text(near, style="yellow")] if near else []))
 
-    def _below(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
+    def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
         done = self.study.pulls - self._pulls
         left, room = math.inf, max(0.0, self.limit - elapsed)
         if done and len(runs) > 1:
@@ -126,12 +140,6 @@ class Board:
         if room < left:
             words.append(f"at most {duration(room)} left")
         return "; ".join([*words, "Ctrl-C to stop"])
-
-
-def _line(words: str) -> None:
-    """Show a line in the place of the one before."""
-    sys.stderr.write(f"\r\x1b[2K{words}")
-    sys.stderr.flush()
 
 
 def nearly_equal(standing: Standing, rounds: int) -> str:

@@ -18,6 +18,7 @@ from truearm.claims.certify import describe
 from truearm.cli import gates, saved
 from truearm.cli.agreeing import agree
 from truearm.cli.asked import Asked, defined, in_race, suite_of
+from truearm.cli.edge import load
 from truearm.cli.live import Board
 from truearm.cli.setting import Setting
 from truearm.cli.suites import Follower
@@ -208,7 +209,7 @@ def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
     setting = race.setting
     shown = "inherit" in (setting.conditions.output, *(command.output for command in setting.commands))
     if asked.quiet or shown or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield lambda: None
+        yield lambda: load("scipy.special")  # after the first run, and not in the middle of a decision
         return
     if race.follower is not None:
         yield race.follower.draw
