@@ -19,6 +19,7 @@ from truearm.errors import CommandFailed, InvalidArgument, OutOfReach
 from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, step_down, won
 from truearm.problem import Contamination, Problem, Tolerance
 from truearm.report import suites as report
+from truearm.report.suite_page import page
 from truearm.verification import VerificationError, verify
 from truearm.world.commands import Command
 from truearm.world.metrics import MOST
@@ -129,7 +130,7 @@ def test_what_a_command_does_by_itself_over_time_is_doubtful():
     assert [one.standing for one in found.compared] == ["doubtful", "not worse"]
     assert found.status == "doubtful"
     assert "1 is doubtful: ms" in paragraph(found)
-    assert "Nothing is claimed of ms." in report.page(found, {})
+    assert "Nothing is claimed of ms." in page(found, {})
 
 
 def test_equal_metrics_end_where_contamination_hides_more():
@@ -306,9 +307,9 @@ def test_a_metric_that_is_worse_fails_the_gate_and_is_named(failed):
 
 
 def test_every_file_says_the_same(failed, folder):  # noqa: ARG001 - has written the files
-    page = (folder / "html.out").read_text()
-    assert "<h1>1 of 2 metrics is worse than that of old by more than 5%</h1>" in page
-    assert not re.search(r'(?:src|href)="(?!data:)', page)  # nothing is fetched
+    html = (folder / "html.out").read_text()
+    assert "<h1>1 of 2 metrics is worse than that of old by more than 5%</h1>" in html
+    assert not re.search(r'(?:src|href)="(?!data:)', html)  # nothing is fetched
     assert "| `ms` | 2 | 2.2 | 1.1 (1.1 to 1.1) | worse |" in (folder / "markdown.out").read_text()
     assert (folder / "csv.out").read_text().splitlines()[1].startswith("ms,new,min,worse,2.0,2.2,ratio,1.1")
     found = json.loads((folder / "json.out").read_text())
@@ -435,9 +436,9 @@ def test_higher_needs_a_suite():
 
 
 def test_the_page_says_what_the_commands_print(tmp_path):
-    page = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
+    told = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
     env = {**os.environ, "PATH": f"{Path(TRUEARM).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100"}
-    for block in re.findall(r"^```console\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+    for block in re.findall(r"^```console\n(.*?)^```", told, re.MULTILINE | re.DOTALL):
         lines = block.splitlines()
         script = "\n".join(line.removeprefix("$ ") for line in lines if line.startswith("$ "))
         done = subprocess.run(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from truearm.claims.suite_wording import paragraph
-from truearm.claims.suites import Progress, Run, Suite, SuiteResult, judged
+from truearm.claims.suites import Progress, Run, Runs, Suite, SuiteResult, judged
 from truearm.claims.wording import count, name_of, number
 from truearm.cli import gates
 from truearm.cli.asked import Asked
@@ -84,7 +84,7 @@ class Follower:
             "json": lambda: json_text({**suites.document(result, runs), **beside}),
             "csv": lambda: suites.csv_text(result),
             "markdown": lambda: text.markdown(suites.rows(result), paragraph(result)),
-            "html": lambda: suites.page(result, runs),
+            "html": lambda: _page(result, runs),
         }
 
 
@@ -95,6 +95,12 @@ def told(race: "Race", follower: Follower, asked: Asked, *, late: bool) -> int:
     if not (asked.as_json or asked.quiet):
         click.echo(f"\n{_filled(' '.join(_notes(race, result, asked, late=late)))}")
     return write_each(makers, asked).code(gates.suite_code(result, strict=asked.strict))
+
+
+def _page(result: SuiteResult, runs: Runs) -> str:
+    from truearm.report.suite_page import page  # a race that writes no page starts without it
+
+    return page(result, runs)
 
 
 def _columns() -> int:

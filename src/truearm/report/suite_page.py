@@ -1,0 +1,100 @@
+"""A suite as one self-contained page: every metric beside the reference, drawn and in a table."""
+
+import math
+
+from truearm.claims.suite_wording import headline, paragraph
+from truearm.claims.suites import Compared, Runs, SuiteResult
+from truearm.claims.wording import amount, count, name_of, percent
+from truearm.problem import Interval
+from truearm.report import charts
+from truearm.report.charts import axis
+from truearm.report.html import assembled
+from truearm.report.markup import note, section, table, text
+from truearm.report.suites import document, ordered, relative, rows
+
+_DRAWN = 200  # metrics: more are not read, and all are in the machine-readable part
+
+
+def page(result: SuiteResult, runs: Runs) -> str:
+    """Return a suite as one self-contained page.
+
+    Examples
+    --------
+    >>> from truearm.report.suites import example
+    >>> written = page(example(), {})
+    >>> written[:15], written.count('class="bar"')
+    ('<!DOCTYPE html>', 2)
+    """
+    titles, *body = rows(result)
+    shown = [i for i, title in enumerate(titles) if title]
+    parts = [
+        _doubts(result),
+        _picture(result),
+        section(
+            "metrics",
+            "All metrics",
+            table([titles[i] for i in shown], ([row[i] for i in shown] for row in body)),
+            note(_told(result)),
+        )
+        if body
+        else "",
+    ]
+    return assembled(headline(result), paragraph(result), parts, document(result, runs))
+
+
+def _doubts(result: SuiteResult) -> str:
+    named = [text(name_of(one.metric)) for one in result.named("doubtful")]
+    told = f'<p class="alarm">Nothing is claimed of {", ".join(named[:_DRAWN])}.</p>'
+    return section("doubts", "Doubts", told) if named else ""
+
+
+def _told(result: SuiteResult) -> str:
+    suite = result.suite
+    delta, reference = percent(suite.problem.delta), name_of(suite.reference)
+    return (
+        "Medians are shown; of an arm by itself nothing is claimed. Relative is the median over rounds of an "
+        f"arm's reading over that of {reference} in the same round (a signed difference where readings are not "
+        f"positive), with limits that hold for all metrics at once, error probability {delta}."
+    )
+
+
+def _picture(result: SuiteResult) -> str:
+    drawn = [one for one in ordered(result) if one.scale == "ratio" and 0 < one.observed < math.inf][:_DRAWN]
+    if not drawn:
+        return ""
+    window = _window(drawn)
+    tolerance = result.suite.problem.tolerance
+    much = tolerance.amount if tolerance.relative else 0.0
+    items = "".join(_item(one, window, much, several=len(result.suite.others) > 1) for one in drawn)
+    ends = axis([tick._replace(label=f"{tick.label}x") for tick in charts.ticks(window)])
+    left = len(result.compared) - len(drawn)
+    some = f" {count(left)} without a ratio, or beyond the first {_DRAWN}, are in the table." if left else ""
+    band = f"Shaded: worse by no more than {amount(tolerance)}." if much else "Shaded: equal."
+    return section(
+        "picture",
+        f"Beside {name_of(result.suite.reference)}",
+        f'<ol class="arms">{items}<li class="row axis"><span></span><span class="picture">{ends}</span></li></ol>',
+        note(f"How many times the reading of {name_of(result.suite.reference)}, with limits. {band}{some}"),
+    )
+
+
+def _window(drawn: list[Compared]) -> Interval:
+    """Return the ratios that the picture shows: all observed ones, with room for their limits."""
+    known = [x for one in drawn for x in (one.low, one.observed, one.high) if 0 < x < math.inf]
+    far = max(max(one.observed, 1 / one.observed) for one in drawn)
+    low, high = max(min(*known, 0.98), 0.7 / far), min(max(*known, 1.02), 1.4 * far)
+    room = (high - low) / 30
+    return Interval(max(0.0, low - room), high + room)
+
+
+def _item(one: Compared, window: Interval, much: float, *, several: bool) -> str:
+    ends = (1.0, 1 + much) if one.goal == "min" else (1 / (1 + much), 1.0)
+    shade = tuple(min(max(charts.at(x, window), 0.0), charts.WIDTH) for x in ends)
+    name = f"{one.metric} of {one.arm}" if several else one.metric
+    drawn = charts.beside(
+        (charts.at(one.low, window), charts.at(one.high, window)), charts.at(one.observed, window), shade, name
+    )
+    return (
+        f'<li class="row"><span class="name">{text(name_of(name))}</span><span class="picture">{drawn}</span>'
+        f'<span class="where">{text(relative(one))}</span><span class="state">{one.standing}</span></li>'
+    )
