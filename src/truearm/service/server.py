@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import signal
 import socket
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from truearm.errors import InvalidArgument
 from truearm.service.app import LOG, Service
 from truearm.service.settings import Settings, check_open
 from truearm.world.commands import neutralized
@@ -118,13 +120,27 @@ class _Server(uvicorn.Server):
             }
             LOG.info("listening", extra={"fields": {**fields, "tokens": len(self._service.tokens)}})
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
+        """Begin to end; unlike uvicorn's own, do not send the signal to oneself again when all is done."""
         self._service.followers.close()  # they would keep the server for as long as it waits
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
-def serve(settings: Settings, listening: socket.socket | None = None) -> None:
-    """Serve until a signal ends it; `listening` is a socket that is bound already.
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except (OSError, UnicodeError) as error:
+        msg = f"host {host!r} and port {port} cannot be listened at: {error}; choose others with --host and --port"
+        raise InvalidArgument(msg) from None
+    return listening
+
+
+def serve(settings: Settings) -> None:
+    """Serve until a signal ends it.
 
     Examples
     --------
@@ -139,6 +155,7 @@ def serve(settings: Settings, listening: socket.socket | None = None) -> None:
     service = Service(settings)
     try:
         check_open(settings.host, tokens=len(service.tokens))
+        listening = _bound(settings.host, settings.port)
     except BaseException:
         service.close()
         raise
@@ -150,8 +167,6 @@ def serve(settings: Settings, listening: socket.socket | None = None) -> None:
         logger.setLevel(level)
     config = uvicorn.Config(
         service.app(),
-        host=settings.host,
-        port=settings.port,
         http=type("Patient", (_Patient,), {"patience": settings.limits.patience}),
         ws="none",
         access_log=False,
@@ -161,4 +176,4 @@ def serve(settings: Settings, listening: socket.socket | None = None) -> None:
         timeout_graceful_shutdown=_GRACE,
         limit_concurrency=1000,
     )
-    _Server(config, service).run([listening] if listening else None)
+    _Server(config, service).run([listening])
