@@ -202,7 +202,7 @@ def main():
         pulls, done = large(f"{folder}/e.db")
         restart = statistics.median(opened(f"{folder}/e.db") for _ in range(3))
         with sqlite3.connect(f"{folder}/e.db") as connection:
-            connection.execute("DELETE FROM snapshot")
+            connection.execute("DELETE FROM truearm_snapshot")
         connection.close()
         replay = opened(f"{folder}/e.db")
         size = Path(f"{folder}/e.db").stat().st_size / 1e6

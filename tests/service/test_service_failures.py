@@ -1,5 +1,6 @@
 """When the world fails: a full disk, a database that goes away, slow and greedy clients, a shutdown."""
 
+import asyncio
 import json
 import random
 import resource
@@ -12,11 +13,14 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 
+from truearm.service.app import Service
 from truearm.service.client import Client, ServiceError
 from truearm.service.database import Database
 from truearm.service.hosting import Host
+from truearm.service.settings import Limits, Settings
 from truearm.service.wire import NewStudy, Told
 
 from .serving import Server
@@ -104,9 +108,9 @@ def test_a_snapshot_of_another_log_is_not_believed(tmp_path):
         host.create(NewStudy(arms=["A", "B"], id="old"))
         host.tell("old", [Told(pull.ticket, 1.5) for pull in host.ask("old", "ann", 5).pulls])
     with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
-        body = bytearray(connection.execute("SELECT body FROM snapshot").fetchone()[0])
+        body = bytearray(connection.execute("SELECT body FROM truearm_snapshot").fetchone()[0])
         body[-20] ^= 1
-        connection.execute("UPDATE snapshot SET body = ?", (bytes(body),))
+        connection.execute("UPDATE truearm_snapshot SET body = ?", (bytes(body),))
     with closing(Host(Database(str(tmp_path / "s.db")))) as host, host.looking("old") as hosted:
         assert hosted.study.readings == {"A": [1.5, 1.5, 1.5], "B": [1.5, 1.5]}
 
@@ -118,18 +122,17 @@ def test_a_server_ends_in_good_order(tmp_path):
         with http.stream("GET", "/studies/ended/events") as stream:
             lines = stream.iter_lines()
             next(lines)
-            began = time.monotonic()
             code = server.end(signal.SIGTERM)
             list(lines)
-        assert time.monotonic() - began < 9  # seconds: less than it would wait for a follower
-    assert code in (0, -signal.SIGTERM)
+    assert not [line for line in server.log if line["level"] == "error"]  # such as that it had to cut somebody off
+    assert code == 0
     with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
-        assert connection.execute("SELECT study, position FROM snapshot").fetchall() == [("ended", 5)]
+        assert connection.execute("SELECT study, position FROM truearm_snapshot").fetchall() == [("ended", 5)]
 
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory):
-    with Server(tmp_path_factory.mktemp("slow") / "s.db", "--patience", "0.5", "--rate", "50") as server:
+    with Server(tmp_path_factory.mktemp("slow") / "s.db", "--patience", "2") as server:
         Client(server.url, "slow", ["A", "B"]).close()
         yield server
 
@@ -157,8 +160,15 @@ def test_a_head_that_does_not_come_is_not_waited_for(impatient):
     assert raw(impatient, b"GET /healthz HT") == b""
 
 
+def test_a_second_head_that_does_not_come_is_not_waited_for(impatient):
+    """The connection answers one request and is closed; without that, drops would keep it open for ever."""
+    whole = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    drops = [bytes([byte]) for byte in b"GET /healthz HTTP/1.1\r\n" * 4]
+    assert raw(impatient, whole, *drops, pause=0.05).count(b"HTTP/1.1") == 1
+
+
 def test_a_head_that_comes_in_drops_is_not_waited_for(impatient):
-    assert raw(impatient, *(bytes([byte]) for byte in b"GET /healthz HTTP/1.1\r\n" * 2), pause=0.05) == b""
+    assert raw(impatient, *(bytes([byte]) for byte in b"GET /healthz HTTP/1.1\r\n" * 4), pause=0.05) == b""
 
 
 HEAD = b"POST /studies/slow/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -200,13 +210,19 @@ def test_slow_clients_keep_nobody_out(impatient):
         thread.join()
 
 
-def test_who_asks_too_often_is_told_to_wait(impatient):
-    with impatient.client() as http:
-        answers = [http.get("/studies") for _ in range(400)]
-    refused = [answer for answer in answers if answer.status_code == 429]
-    assert refused
-    assert "50 requests a second" in refused[0].json()["detail"]
-    assert refused[0].headers["retry-after"] == "1"
+def test_who_asks_too_often_is_told_to_wait(tmp_path):
+    service = Service(Settings(database=str(tmp_path / "s.db"), limits=Limits(rate=0.001)))
+
+    async def asked():
+        transport = httpx.ASGITransport(service.app())
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+            return [await http.get("/studies") for _ in range(3)][-1]
+
+    with closing(service):
+        refused = asyncio.run(asked())
+    assert refused.status_code == 429
+    assert "more than 0.001 requests a second" in refused.json()["detail"]
+    assert refused.headers["retry-after"] == "1"
 
 
 def test_other_files_are_left_alone(tmp_path):
@@ -218,6 +234,12 @@ def test_other_files_are_left_alone(tmp_path):
         with pytest.raises(RuntimeError, match="is no database of truearm serve, and was left as it is"):
             Server(tmp_path / name)
         assert (tmp_path / name).read_bytes() == before
+
+
+def test_a_port_that_is_taken_is_said(impatient, tmp_path):
+    port = impatient.url.rpartition(":")[2]
+    with pytest.raises(RuntimeError, match=f"port {port} cannot be listened at: .* choose others with --host and"):
+        Server(tmp_path / "s.db", port=port)
 
 
 def test_every_line_of_the_log_is_json(impatient):

@@ -23,7 +23,7 @@ from .serving import Server
 class Worker(threading.Thread):
     """A worker that notes what it was handed and what was acknowledged."""
 
-    def __init__(self, url, name, seed, *, most=10**9, patience=60, gap=1.0):
+    def __init__(self, url, name, seed, *, most=10**9, patience=600, gap=1.0):
         super().__init__()
         self.gap = gap
         self.client = Client(url, name, worker=f"worker-{seed}", patience=patience)
@@ -52,7 +52,7 @@ class Worker(threading.Thread):
 
 def finished(workers):
     for worker in workers:
-        worker.join(120)
+        worker.join(1200)
         assert worker.error is None, worker.error
 
 
@@ -120,18 +120,22 @@ def killed(database, points, seed=0):
     workers = [Worker(server.url, "killed", seed, patience=3600, gap=0.0) for seed in range(4)]
     for worker in workers:
         worker.start()
-    for _ in range(points):
-        before = sum(len(worker.acknowledged) for worker in workers)
-        while sum(len(worker.acknowledged) for worker in workers) <= before and all(w.is_alive() for w in workers):
-            time.sleep(0.005)
-        time.sleep(moments.random() * 0.2)
-        server.__exit__()  # kill -9
-        server = Server(database, *options, port=port)
-    for worker in workers:
-        worker.ending = True
-    finished(workers)
-    with server:
+    try:
+        for _ in range(points):
+            before = sum(len(worker.acknowledged) for worker in workers)
+            while sum(len(worker.acknowledged) for worker in workers) <= before and all(
+                map(Worker.is_alive, workers)
+            ):
+                time.sleep(0.005)
+            time.sleep(moments.random() * 0.2)
+            server.__exit__()  # kill -9
+            server = Server(database, *options, port=port)
+        for worker in workers:
+            worker.ending = True
+        finished(workers)
         return check_nothing_lost_or_twice(server.url, "killed", workers)[1]
+    finally:
+        server.__exit__()
 
 
 def test_a_server_that_is_killed_loses_nothing(database):
@@ -150,9 +154,9 @@ def test_a_log_that_was_changed_is_refused(tmp_path):
             study.tell(pull, 1.0)
         server.end()
     with sqlite3.connect(tmp_path / "s.db") as connection:
-        connection.execute("DROP TRIGGER no_update")
-        connection.execute("UPDATE event SET value = '2.0' WHERE position = 4")
-        connection.execute("DELETE FROM snapshot")
+        connection.execute("DROP TRIGGER truearm_no_update")
+        connection.execute("UPDATE truearm_event SET value = '2.0' WHERE position = 4")
+        connection.execute("DELETE FROM truearm_snapshot")
     connection.close()
     with Server(tmp_path / "s.db") as server:
         study = Client(server.url, "changed", patience=0.01)

@@ -64,7 +64,7 @@ def test_nothing_but_records_of_studies_is_made(packed):
 def filled(path, readings, batch):
     draw = np.random.default_rng(3)
     with closing(Host(Database(str(path)), Limits(batch=batch))) as host:
-        host.create(NewStudy(arms=["A", "B", "C"], id="large", contamination=0.0))
+        host.create(NewStudy(arms=["A", "B", "C"], id="large", contamination=0.0, max_pulls=10**8))
         for _ in range(readings // batch):
             pulls = host.ask("large", "w", batch).pulls
             values = draw.normal(size=len(pulls)).tolist()

@@ -203,7 +203,7 @@ class Service:
             detail = "this server has as many followers as it takes; try again later"
             raise Refused(Problem(503, "Too many followers", detail), {"Retry-After": "10"})
         follow = self.followers.follow(name, int(last), partial(self.in_thread, self.database.after))
-        return StreamingResponse(follow, media_type="text/event-stream")
+        return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     def _check_there(self, name: str) -> None:
         with self.host.looking(name):

@@ -22,40 +22,40 @@ APPLICATION = 0x74724173  # "trAs" in the header of a SQLite file
 VERSION = 1
 _COLUMNS = "position, kind, ticket, arm, draw, value, notes, digest, worker, at"
 _TABLES = (
-    "CREATE TABLE event (study TEXT NOT NULL, position BIGINT NOT NULL, kind TEXT NOT NULL, ticket BIGINT, "
-    "arm TEXT, draw BIGINT, value TEXT, notes TEXT, digest {bytes} NOT NULL, worker TEXT, "
+    "CREATE TABLE truearm_event (study TEXT NOT NULL, position BIGINT NOT NULL, kind TEXT NOT NULL, "
+    "ticket BIGINT, arm TEXT, draw BIGINT, value TEXT, notes TEXT, digest {bytes} NOT NULL, worker TEXT, "
     "at DOUBLE PRECISION NOT NULL, PRIMARY KEY (study, position)){rowless}",
-    "CREATE UNIQUE INDEX issued_once ON event (study, ticket) WHERE kind = 'issued'",
-    "CREATE UNIQUE INDEX ended_once ON event (study, ticket) WHERE kind IN ('told', 'released')",
-    "CREATE UNIQUE INDEX given_once ON event (study, worker) WHERE kind = 'key'",
-    "CREATE INDEX begun ON event (at, study) WHERE position = 0",
-    "CREATE TABLE snapshot (study TEXT PRIMARY KEY, position BIGINT NOT NULL, body {bytes} NOT NULL)",
-    "CREATE TABLE token (id TEXT PRIMARY KEY, digest {bytes} NOT NULL, role TEXT NOT NULL, study TEXT, "
+    "CREATE UNIQUE INDEX truearm_issued_once ON truearm_event (study, ticket) WHERE kind = 'issued'",
+    "CREATE UNIQUE INDEX truearm_ended_once ON truearm_event (study, ticket) WHERE kind IN ('told', 'released')",
+    "CREATE UNIQUE INDEX truearm_given_once ON truearm_event (study, worker) WHERE kind = 'key'",
+    "CREATE INDEX truearm_begun ON truearm_event (at, study) WHERE position = 0",
+    "CREATE TABLE truearm_snapshot (study TEXT PRIMARY KEY, position BIGINT NOT NULL, body {bytes} NOT NULL)",
+    "CREATE TABLE truearm_token (id TEXT PRIMARY KEY, digest {bytes} NOT NULL, role TEXT NOT NULL, study TEXT, "
     "at DOUBLE PRECISION NOT NULL)",
 )
 _GROWS = {
     "sqlite": tuple(
-        f"CREATE TRIGGER no_{what} BEFORE {what.upper()} ON event "
+        f"CREATE TRIGGER truearm_no_{what} BEFORE {what.upper()} ON truearm_event "
         "BEGIN SELECT RAISE (ABORT, 'the log only grows'); END"
         for what in ("update", "delete")
     ),
     "postgresql": (
-        "CREATE FUNCTION only_grows() RETURNS trigger LANGUAGE plpgsql AS "
+        "CREATE FUNCTION truearm_only_grows() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE EXCEPTION 'the log only grows'; END $$",
-        "CREATE TRIGGER only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON event "
-        "FOR EACH STATEMENT EXECUTE FUNCTION only_grows()",
+        "CREATE TRIGGER truearm_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON truearm_event "
+        "FOR EACH STATEMENT EXECUTE FUNCTION truearm_only_grows()",
     ),
 }
-_INSERT = f"INSERT INTO event (study, {_COLUMNS}) VALUES ({', '.join('?' * 11)})"
-_AFTER = f"SELECT {_COLUMNS} FROM event WHERE study = ? AND position > ? ORDER BY position LIMIT ?"
-_AT = f"SELECT {_COLUMNS} FROM event WHERE study = ? AND position = ?"
+_INSERT = f"INSERT INTO truearm_event (study, {_COLUMNS}) VALUES ({', '.join('?' * 11)})"
+_AFTER = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = ? AND position > ? ORDER BY position LIMIT ?"
+_AT = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = ? AND position = ?"
 _LIST = (
-    "SELECT study, at FROM event WHERE position = 0 AND (at < ? OR (at = ? AND study < ?)) "
+    "SELECT study, at FROM truearm_event WHERE position = 0 AND (at < ? OR (at = ? AND study < ?)) "
     "ORDER BY at DESC, study DESC LIMIT ?"
 )
 _KEEP = (
-    "INSERT INTO snapshot (study, position, body) VALUES (?, ?, ?) ON CONFLICT (study) DO UPDATE "
-    "SET position = excluded.position, body = excluded.body WHERE snapshot.position < excluded.position"
+    "INSERT INTO truearm_snapshot (study, position, body) VALUES (?, ?, ?) ON CONFLICT (study) DO UPDATE "
+    "SET position = excluded.position, body = excluded.body WHERE truearm_snapshot.position < excluded.position"
 )
 _CHUNK = 20_000  # rows read at a time
 
@@ -177,25 +177,27 @@ class Database:
         """Return the position and the body of the snapshot of a study."""
         with self._failing() as connection:
             found = connection.execute(
-                self._sql("SELECT position, body FROM snapshot WHERE study = ?"), (study,)
+                self._sql("SELECT position, body FROM truearm_snapshot WHERE study = ?"), (study,)
             ).fetchone()
         return (found[0], bytes(found[1])) if found else None
 
     def add_token(self, name: str, digest: bytes, role: str, study: str | None) -> None:
         """Keep a token by its digest."""
         with self._in_turn(), self._failing() as connection:
-            statement = "INSERT INTO token (id, digest, role, study, at) VALUES (?, ?, ?, ?, ?)"
+            statement = "INSERT INTO truearm_token (id, digest, role, study, at) VALUES (?, ?, ?, ?, ?)"
             connection.execute(self._sql(statement), (name, digest, role, study, time.time()))
 
     def remove_token(self, name: str) -> bool:
         """Forget a token; tell whether there was one."""
         with self._in_turn(), self._failing() as connection:
-            return bool(connection.execute(self._sql("DELETE FROM token WHERE id = ?"), (name,)).rowcount)
+            return bool(connection.execute(self._sql("DELETE FROM truearm_token WHERE id = ?"), (name,)).rowcount)
 
     def tokens(self) -> list[tuple[str, bytes, str, str | None, float]]:
         """Return all tokens: name, digest, role, study and when they were made."""
         with self._failing() as connection:
-            found = connection.execute("SELECT id, digest, role, study, at FROM token ORDER BY at").fetchall()
+            found = connection.execute(
+                "SELECT id, digest, role, study, at FROM truearm_token ORDER BY at"
+            ).fetchall()
         return [(name, bytes(digest), role, study, at) for name, digest, role, study, at in found]
 
     def _rows(self, connection: Connection, statement: str, values: Sequence[Any]) -> list[Row]:
@@ -275,9 +277,12 @@ class Database:
         connection.execute("BEGIN")
         try:
             connection.execute(f"SELECT pg_advisory_xact_lock({APPLICATION})")
-            if connection.execute("SELECT to_regclass('event')").fetchone()[0] is None:
+            if connection.execute("SELECT to_regclass('truearm_event')").fetchone()[0] is None:
                 for statement in (*_TABLES, *_GROWS["postgresql"]):
                     connection.execute(statement.format(bytes="BYTEA", rowless=""))
+                connection.execute(f"COMMENT ON TABLE truearm_event IS '{VERSION}'")
+            found = connection.execute("SELECT obj_description('truearm_event'::regclass)").fetchone()[0]
+            _check_version(str(self), int(found or 0))
             connection.execute("COMMIT")
         except BaseException:
             with suppress(Exception):
@@ -332,11 +337,11 @@ class Transaction:
 
     def count(self) -> int:
         """Return how many studies there are."""
-        return int(self._connection.execute("SELECT count(*) FROM event WHERE position = 0").fetchone()[0])
+        return int(self._connection.execute("SELECT count(*) FROM truearm_event WHERE position = 0").fetchone()[0])
 
     def has_key(self, key: str) -> bool:
         """Tell whether readings came under this key before."""
-        statement = "SELECT 1 FROM event WHERE study = ? AND worker = ? AND kind = 'key'"
+        statement = "SELECT 1 FROM truearm_event WHERE study = ? AND worker = ? AND kind = 'key'"
         return bool(self._connection.execute(self._database._sql(statement), (self._study, key)).fetchall())
 
     def append(self, rows: Sequence[Row]) -> None:
@@ -384,6 +389,10 @@ def _check_file(path: Path) -> None:
     if not head.startswith(b"SQLite format 3\0") or application not in (0, APPLICATION):
         msg = f"database {str(path)!r} is no database of truearm serve, and was left as it is; choose another file"
         raise InvalidArgument(msg)
+    _check_version(str(path), version)
+
+
+def _check_version(name: str, version: int) -> None:
     if version > VERSION:
-        msg = f"database {str(path)!r} was written by a newer truearm (version {version}); install that one"
+        msg = f"database {name!r} was written by a newer truearm (version {version}); install that one"
         raise ProtocolError(msg)

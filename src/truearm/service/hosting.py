@@ -29,7 +29,7 @@ from truearm.world.rows import as_json, check_text, from_text, linked, parsed, t
 BEGUN, GIVEN, KEY = "begun", "given", "key"
 _LOADED = 1000  # studies kept in memory
 _SNAPSHOT = 5_000  # events after which a snapshot is worth its time
-_GROWTH = 0.02  # and the growth of the log: what is replayed after a crash is at most this part of it
+_GROWTH = 0.05  # and the growth of the log: what is replayed after a crash is at most this part of it
 
 
 class NotFound(ProtocolError):

@@ -1,8 +1,9 @@
-"""A server process: listens, logs lines of JSON, refuses slow heads, and ends in good order."""
+"""A server process: listens, logs (JSON, or words on a terminal), refuses slow heads, ends in good order."""
 
 import asyncio
 import json
 import logging
+import signal
 import socket
 import sys
 import time
@@ -12,8 +13,10 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from truearm.errors import InvalidArgument
 from truearm.service.app import LOG, Service
 from truearm.service.settings import Settings, check_open
+from truearm.world.commands import neutralized
 
 _HEAD = 16_384  # bytes of the head of a request
 _GRACE = 10  # seconds that requests have to end
@@ -42,22 +45,62 @@ class Lines(logging.Formatter):
         return json.dumps(line)
 
 
+class Words(logging.Formatter):
+    """Log records for a person at a terminal.
+
+    Examples
+    --------
+    >>> fields = {"event": "listening", "url": "http://127.0.0.1:8000", "database": "truearm.db", "tokens": 0}
+    >>> print(Words().format(logging.makeLogRecord({"msg": "listening", "fields": fields})))
+    Serving http://127.0.0.1:8000 from truearm.db. Nobody on this machine needs a token. Ctrl-C ends it.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a sentence or a short line."""
+        fields = getattr(record, "fields", {})
+        if fields.get("event") == "listening":
+            who = "Requests need a token." if fields["tokens"] else "Nobody on this machine needs a token."
+            return f"Serving {fields['url']} from {fields['database']}. {who} Ctrl-C ends it."
+        if fields.get("event") == "request":
+            clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+            what = f"{fields['method']} {neutralized(fields['path'])}"
+            return f"{clock} {what} {fields['status']} {fields['ms']:.0f} ms"
+        return f"{record.levelname.lower()}: {record.getMessage()}" + self._traced(record)
+
+    def _traced(self, record: logging.LogRecord) -> str:
+        return f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+
+
 class _Patient(H11Protocol):
     """Connections that do not send a whole head in time are closed: many slow ones would keep others out."""
 
     patience = 10.0
 
+    _due: asyncio.TimerHandle | None = None
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._due = self.loop.call_later(self.patience, self._check_head)
+        self._due = self.loop.call_later(self.patience, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        if self._due is None and self._idle:
+            self._due = self.loop.call_later(self.patience, self.transport.close)
+        super().data_received(data)
+        if not self._idle:  # the head is there; the application sees to the body
+            self._disarm()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._due.cancel()
+        self._disarm()
         super().connection_lost(exc)
 
-    def _check_head(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
+    @property
+    def _idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _disarm(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+        self._due = None
 
 
 class _Server(uvicorn.Server):
@@ -77,13 +120,27 @@ class _Server(uvicorn.Server):
             }
             LOG.info("listening", extra={"fields": {**fields, "tokens": len(self._service.tokens)}})
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
+        """Begin to end; unlike uvicorn's own, do not send the signal to oneself again when all is done."""
         self._service.followers.close()  # they would keep the server for as long as it waits
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
-def serve(settings: Settings, listening: socket.socket | None = None) -> None:
-    """Serve until a signal ends it; `listening` is a socket that is bound already.
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except (OSError, UnicodeError) as error:
+        msg = f"host {host!r} and port {port} cannot be listened at: {error}; choose others with --host and --port"
+        raise InvalidArgument(msg) from None
+    return listening
+
+
+def serve(settings: Settings) -> None:
+    """Serve until a signal ends it.
 
     Examples
     --------
@@ -98,19 +155,18 @@ def serve(settings: Settings, listening: socket.socket | None = None) -> None:
     service = Service(settings)
     try:
         check_open(settings.host, tokens=len(service.tokens))
+        listening = _bound(settings.host, settings.port)
     except BaseException:
         service.close()
         raise
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines())
+    handler.setFormatter(Words() if sys.stderr.isatty() else Lines())
     for name, level in (("truearm.service", logging.INFO), ("uvicorn.error", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
     config = uvicorn.Config(
         service.app(),
-        host=settings.host,
-        port=settings.port,
         http=type("Patient", (_Patient,), {"patience": settings.limits.patience}),
         ws="none",
         access_log=False,
@@ -120,4 +176,4 @@ def serve(settings: Settings, listening: socket.socket | None = None) -> None:
         timeout_graceful_shutdown=_GRACE,
         limit_concurrency=1000,
     )
-    _Server(config, service).run([listening] if listening else None)
+    _Server(config, service).run([listening])
