@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from truearm.cli import gates, options, racing
+from truearm.cli import gates, github, options, racing
 from truearm.cli.asked import Asked
 from truearm.cli.telling import told, write_files
 from truearm.policies.toptwo import START
@@ -141,7 +141,11 @@ _NEW_FILE = options.NewFile(dir_okay=False)
 )
 @click.option("--export-markdown", type=_NEW_FILE, metavar="FILE", help="The table in Markdown.")
 @click.option("--export-html", type=_NEW_FILE, metavar="FILE", help="A self-contained page.")
-@click.option("--github-summary", is_flag=True, help="Append the table to the summary of a GitHub job.")
+@click.option(
+    "--github-summary",
+    is_flag=True,
+    help="In a GitHub job: append the table to its summary, and annotate it with what failed.",
+)
 @click.option("--fail-unless-best", metavar="NAME", help="Exit with 1 if NAME is not the best.")
 @click.option(
     "--fail-if-worse-than",
@@ -183,6 +187,8 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
     exports = write_files(outcome, asked)
     best = racing.in_race(asked.fail_unless_best, outcome.setting)
     code = gates.exit_code(outcome.result, unless_best=best, worse=outcome.worse, strict=asked.strict)
+    if asked.github_summary and (line := github.annotation(outcome, code)):
+        click.echo(line, err=True)
     ctx.exit(exports.code(code))
 
 

@@ -60,7 +60,7 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     # in rounds or balanced, because the load of a machine changes while commands are being run
     policy: Policy[Any] = TopTwo(first=asked.first, balanced=True)
     if asked.rounds:
-        policy = Paired(first=asked.first)
+        policy = Paired(first=asked.first, guard=setting.guard)
     elif asked.control is not None:
         policy = AgainstControl(asked.control, fdr=asked.fdr, first=asked.first, balanced=True)
     study = Study.of(problem, policy=policy, seed=seed)
