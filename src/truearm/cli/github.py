@@ -1,7 +1,5 @@
 """What a job on GitHub is told beside its summary: one line, which the page of the job shows."""
 
-import re
-
 from truearm.cli import gates
 from truearm.cli.telling import Outcome, sentences
 from truearm.world.commands import neutralized
@@ -11,7 +9,6 @@ _TITLES = {
     gates.UNDECIDED: "Not decided",
     gates.DOUBTFUL: "Doubtful",
 }
-_CODED = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # in what GitHub calls the message of a workflow command
 
 
 def annotation(outcome: Outcome, code: int) -> str:
@@ -30,5 +27,5 @@ def command(level: str, title: str, message: str) -> str:
     >>> command("error", "A gate failed", "new is 5% slower.\n::stop")
     '::error title=A gate failed::new is 5%25 slower.%0A::stop'
     """
-    safe = neutralized(message, lines=True)
-    return f"::{level} title={title}::{re.sub('[%\r\n]', lambda found: _CODED[found[0]], safe)}"
+    coded = neutralized(message, lines=True).replace("%", "%25").replace("\n", "%0A")
+    return f"::{level} title={title}::{coded}"
