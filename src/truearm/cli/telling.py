@@ -116,9 +116,9 @@ def summarize(outcome: Outcome) -> str:
 
 
 def sentences(outcome: Outcome) -> str:
-    """Return what is known and what the gates say, without the table."""
+    """Return what the gates say, first, and what is known, without the table."""
     unit, shown = _shown(outcome)
-    return " ".join([text.paragraph(shown, unit, outcome.setting.metric), *_gates(outcome)])
+    return " ".join([*_gates(outcome), text.paragraph(shown, unit, outcome.setting.metric)])
 
 
 def _rows(outcome: Outcome, shown: Result, unit: text.Unit) -> list[text.Row]:

@@ -217,7 +217,7 @@ class WinsJudge(Judge):
         return all(any(self._cannot_win(i, j, level, bar) for j in alive if j != i) for i in alive)
 
     def given_up(self, baseline: int, judged: int) -> bool:
-        """Tell whether endless rounds of this kind could not show that an arm is worse than a baseline (E6).
+        """Tell whether endless rounds like these could not show an arm to be worse than another (extensions E6).
 
         Examples
         --------
