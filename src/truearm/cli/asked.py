@@ -255,8 +255,9 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
     setting = replace(setting, guard=gate)
     return setting, Problem(
         arms=setting.arms,
-        # a gate shares its error probability out over the comparisons, and the race goes on until they can be made
-        delta=asked.delta if gate is None else asked.delta / len(setting.arms),
+        # a gate shares its error probability out over the comparisons, and the race goes on until all are made;
+        # in rounds the policy knows of it
+        delta=asked.delta if gate is None or asked.rounds else asked.delta / len(setting.arms),
         contamination=asked.contamination,
         tolerance=tolerance if given is None else Tolerance(),
         quantile=0.5 if asked.quantile is None else asked.quantile,

@@ -8,12 +8,14 @@
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.certify import judge_of
 from truearm.claims.result import Result
 from truearm.claims.suites import SuiteResult
 from truearm.claims.wording import name_of
+from truearm.evidence.wins_judge import WinsJudge
 from truearm.report.text import standing_of
 
 GOOD, FAILED, USAGE, UNDECIDED, DOUBTFUL = range(5)
@@ -44,6 +46,23 @@ def worse_than(result: Result, tapes: Tapes, baseline: str, *, shared: bool = Fa
     share = result.problem.delta / (1 if shared else len(arms))
     found = judge_of(result.certificate, tapes).worse_than(arms.index(baseline), share)
     return tuple(arms[i] for i in found)
+
+
+def given_up(result: Result, tapes: Tapes, baseline: str | None) -> bool:
+    """Tell whether a gate in rounds ended because no arm left can be shown to be worse (extensions E6).
+
+    Examples
+    --------
+    >>> from truearm.study import Study
+    >>> given_up(Study(["A", "B"], rounds=True, max_pulls=0).result, {}, "A")
+    False
+    """
+    if baseline is None or result.status is not Status.EXHAUSTED or not result.problem.rounds or not result.total:
+        return False
+    judge, arms = cast("WinsJudge", judge_of(result.certificate, tapes)), result.problem.arms
+    return all(
+        judge.given_up(arms.index(baseline), arms.index(arm)) for arm in result.candidates if arm != baseline
+    )
 
 
 def meaningless(result: Result) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from truearm.cli import gates, options, racing, suites
+from truearm.cli import gates, github, options, racing, suites
 from truearm.cli.asked import Asked
 from truearm.cli.telling import told, write_files
 from truearm.policies.toptwo import START
@@ -198,7 +198,11 @@ def _plain(word: str) -> str:
 @click.option("--export-csv", type=_EXPORT, metavar="FILE", help="One row per command, hyperfine's columns first.")
 @click.option("--export-markdown", type=_EXPORT, metavar="FILE", help="The table in Markdown.")
 @click.option("--export-html", type=_EXPORT, metavar="FILE", help="A self-contained page.")
-@click.option("--github-summary", is_flag=True, help="Append the table to the summary of a GitHub job.")
+@click.option(
+    "--github-summary",
+    is_flag=True,
+    help="In a GitHub job: append the table to its summary, and annotate it with what failed.",
+)
 @click.option("--fail-unless-best", metavar="NAME", help="Exit with 1 if NAME is not the best.")
 @click.option(
     "--fail-if-worse-than",
@@ -255,6 +259,8 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
         raise outcome.failure
     best = racing.in_race(asked.fail_unless_best, outcome.setting)
     code = gates.exit_code(outcome.result, unless_best=best, worse=outcome.worse, strict=asked.strict)
+    if asked.github_summary and (line := github.annotation(outcome, code)):
+        click.echo(line, err=True)
     ctx.exit(exports.code(code))
 
 

@@ -73,7 +73,7 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     first = asked.first(problem)
     policy: Policy[Any] = TopTwo(first=first, balanced=True)
     if problem.rounds:
-        policy = Paired(first=first, endless=suite is not None)
+        policy = Paired(first=first, endless=suite is not None, guard=setting.guard)
     elif len(problem.arms) == 1:
         # a time limit would end slow ones early: then the number of runs depends on what they read
         policy = Alone(first=first, runs=asked.runs if asked.max_time is None else None)

@@ -15,10 +15,10 @@ from truearm.claims import alarms
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
-from truearm.claims.wording import amount, breakdowns, count, name_of, number
+from truearm.claims.wording import amount, breakdowns, count, name_of, number, percent
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
-from truearm.cli.gates import about_baseline, meaningless, worse_than
+from truearm.cli.gates import about_baseline, given_up, meaningless, worse_than
 from truearm.cli.live import duration, nearly_equal
 from truearm.cli.screen import Screen
 from truearm.cli.setting import Setting
@@ -73,11 +73,16 @@ class Outcome:
     @property
     def worse(self) -> tuple[str, ...]:
         """The commands that are worse than the one that guards the gate."""
-        return (
-            ()
-            if self.gate is None
-            else worse_than(self.result, self.tapes, self.gate, shared=self.setting.guard is not None)
-        )
+        return () if self.gate is None else worse_than(self.result, self.tapes, self.gate, shared=self._shared)
+
+    @property
+    def _shared(self) -> bool:
+        return self.setting.guard is not None and not self.result.problem.rounds
+
+    @property
+    def given_up(self) -> bool:
+        """Whether no command left can be shown to be worse than the guard, however many runs there are."""
+        return given_up(self.result, self.tapes, self.gate)
 
 
 def write_files(outcome: Outcome, asked: Asked) -> Exports:
@@ -134,8 +139,13 @@ def _details(outcome: Outcome, shown: Result, unit: text.Unit, screen: Screen) -
 def summarize(outcome: Outcome) -> str:
     """Return the paragraph and the table in Markdown."""
     unit, shown = _shown(outcome)
-    words = " ".join([text.paragraph(shown, unit, outcome.setting.metric), *_gates(outcome)])
-    return text.markdown(_rows(outcome, shown, unit), words)
+    return text.markdown(_rows(outcome, shown, unit), sentences(outcome))
+
+
+def sentences(outcome: Outcome) -> str:
+    """Return what the gates say, first, and what is known, without the table."""
+    unit, shown = _shown(outcome)
+    return " ".join([*_gates(outcome), text.paragraph(shown, unit, outcome.setting.metric)])
 
 
 def _rows(outcome: Outcome, shown: Result, unit: text.Unit) -> list[text.Row]:
@@ -212,13 +222,20 @@ def _gates(outcome: Outcome) -> Iterator[str]:
         yield (
             f"Worse than {gate}{much}: {names}."
             if names
-            else f"No command is shown to be worse than {gate}{much}."
+            else f"No command is shown to be worse than {gate}{much}{_no_use(outcome)}."
         )
+
+
+def _no_use(outcome: Outcome) -> str:
+    if not outcome.given_up:
+        return ""
+    sure = percent(1 - outcome.result.problem.delta)
+    return f", and more runs would not show it ({sure} sure, if they keep behaving the same)"
 
 
 def _notes(outcome: Outcome) -> Iterator[str]:
     setting = outcome.setting
-    if outcome.result.status is Status.EXHAUSTED and not outcome.ended:
+    if outcome.result.status is Status.EXHAUSTED and not (outcome.ended or outcome.given_up):
         yield "Interrupted."
     if outcome.patience is not None and outcome.result.status is Status.EXHAUSTED:
         yield f"Stopped after {number(outcome.patience / 60)} minutes; --max-time allows more."

@@ -282,6 +282,26 @@ class WinsJudge(Judge):
         bar, level = self.log_strict, self._level()
         return all(any(self._cannot_win(i, j, level, bar) for j in alive if j != i) for i in alive)
 
+    def given_up(self, baseline: int, judged: int) -> bool:
+        """Tell whether endless rounds like these could not show an arm to be worse than another (extensions E6).
+
+        Examples
+        --------
+        >>> swings = np.arange(2000.0) % 2
+        >>> twins = [Taped.in_rounds(swings), Taped.in_rounds(1 - swings)]
+        >>> judge = Judge.of(Problem(arms=("A", "B"), rounds=True), twins)
+        >>> judge.given_up(0, 1), judge.after(tuple(x.first(100) for x in judge.samples)).given_up(0, 1)
+        (True, False)
+        """
+        bar = math.log((len(self.samples) - 1) / self.problem.delta)  # extensions E6, gates
+        return self.hopeless or self._cannot_win(baseline, judged, self._level(), bar)
+
+    def settled(self, baseline: int, judged: int) -> bool:
+        """Tell whether it is known if an arm is worse than a baseline, or that rounds cannot show it."""
+        bar = math.log(len(self.samples) / self.problem.delta)  # evidence T10b
+        shown = max(self.better(baseline, judged).log_value, self.better(judged, baseline).log_value) >= bar
+        return shown or self.given_up(baseline, judged)
+
     def _cannot_win(self, one: int, other: int, level: float, bar: float) -> bool:
         mine, rival = self.samples[one], self.samples[other]
         n = min(mine.n, rival.n)

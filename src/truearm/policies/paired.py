@@ -3,6 +3,9 @@
 The policy of rounds (extensions E1). Every round has all arms that are left, once each, so that the n-th pull of
 an arm is its reading of round n. A pull that is out counts for the null of every pair it is in, so that readings
 may come late and in any order.
+
+A gate names a guard before the race: the question is which arms are worse than it (evidence T10b). Arms are then
+measured until that is settled, also those that another arm has beaten, and no longer.
 """
 
 import math
@@ -31,6 +34,7 @@ class State(NamedTuple):
     alive: tuple[int, ...]
     claims: tuple[Claim, ...]
     first: int
+    guard: int | None
     next_futility: float
     decision: Batch | Verdict
     endless: bool = False
@@ -61,6 +65,8 @@ class Paired:
         Rounds before the first decision.
     endless
         Decide nothing: rounds of all arms until the study is stopped by somebody who looks at more than readings.
+    guard
+        The arm that a gate compares all others with.
 
     Examples
     --------
@@ -77,6 +83,7 @@ class Paired:
     patient: bool = False
     first: int = 1
     endless: bool = False
+    guard: str | None = None
 
     def __post_init__(self) -> None:
         check_count("first", self.first)
@@ -91,10 +98,23 @@ class Paired:
         if not problem.rounds:
             msg = "policy 'paired' compares arms in rounds; set rounds=True, or use policy 'toptwo'"
             raise InvalidArgument(msg)
+        if self.guard is not None and self.guard not in problem.arms:
+            msg = f"guard must be one of the arms {', '.join(problem.arms)}, but got {self.guard!r}"
+            raise InvalidArgument(msg)
+        guard = None if self.guard is None else problem.arms.index(self.guard)
         k = len(problem.arms)
         empty = Taped.in_rounds([], worst=problem.missing == "worst")
         judge = Judge.of(problem, [empty] * k)
-        state = State(judge, tuple(range(k)), (), self.first, self.first, {}, self.endless)
+        state = State(
+            judge,
+            tuple(range(k)),
+            (),
+            self.first,
+            guard,
+            next_futility=self.first,
+            decision={},
+            endless=self.endless,
+        )
         return _decided(state)
 
     def ask(self, state: State) -> Batch | Verdict:
@@ -167,8 +187,8 @@ def _decided(state: State) -> State:
         return _ended(state._replace(claims=state.claims + claims), Status.TOLERABLE, state.judge.leader)
     if state.rounds >= state.next_futility:
         state = state._replace(next_futility=state.rounds * FUTILITY)
-        if state.judge.futile(state.alive):
-            return _ended(state, Status.INDISTINGUISHABLE, None)
+        if (status := _no_use(state)) is not None:
+            return _ended(state, status, None)
     return _batched(state, max(1, int(GROWTH * state.rounds)))
 
 
@@ -188,10 +208,35 @@ def _rejected(state: State) -> State:
         found = ((i, _evidence(state.judge, i, judged, enough=bar)) for i in accusers)
         if (
             claim := next((_claim(state, judged, i, value) for i, value in found if value >= bar), None)
-        ) is not None:
+        ) is not None and _settled(state, judged, alive):
             alive.remove(judged)
             claims.append(claim)
     return state._replace(alive=tuple(alive), claims=tuple(claims))
+
+
+def _settled(state: State, judged: int, alive: list[int]) -> bool:
+    """Tell whether a gate no longer needs an arm; the guard is needed while any other arm is."""
+    guard, judge = state.guard, cast("WinsJudge", state.judge)
+    if guard is None or guard not in alive:
+        return True
+    asked = alive if judged == guard else [judged]
+    return all(judge.settled(guard, i) for i in asked if i != guard)
+
+
+def _no_use(state: State) -> Status | None:
+    """Return how it ends if more rounds would not help."""
+    if state.judge.futile(state.alive):
+        return Status.INDISTINGUISHABLE
+    return Status.EXHAUSTED if _answered(state) else None
+
+
+def _answered(state: State) -> bool:
+    """Tell whether rounds can show of no arm that it is worse than the guard, and none seems to be better."""
+    guard, judge = state.guard, cast("WinsJudge", state.judge)
+    if guard is None or guard not in state.alive:
+        return False
+    others = [i for i in state.alive if i != guard]
+    return all(judge.given_up(guard, i) and not judge.after(leader=i).decidable(guard) for i in others)
 
 
 def _claim(state: State, judged: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:

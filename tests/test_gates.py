@@ -1,0 +1,114 @@
+"""A gate in rounds: it goes on until it knows of every arm whether it is worse than the guard, and no longer."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy.stats import binom
+
+from truearm import Study
+from truearm.cli import gates, main
+from truearm.cli.saved import opened
+from truearm.cli.setting import Setting
+from truearm.cli.telling import Outcome, told
+from truearm.errors import InvalidArgument
+from truearm.policies.paired import Paired
+from truearm.world.commands import Command
+
+ROUNDS = 3000
+
+
+def guarded(means, seed, *, noise=0.05, guard="old", rounds=ROUNDS, **setting):
+    """Return the study of a gate on these run times, with normal noise in each."""
+    arms = ["old", *(f"new{i}" for i in range(1, len(means)))]
+    rng = np.random.default_rng(seed)
+    tapes = {arm: mean * (1 + noise * rng.normal(size=rounds)) for arm, mean in zip(arms, means, strict=True)}
+    study = Study(arms, goal="min", rounds=True, policy=Paired(guard=guard), **setting)
+    done = dict.fromkeys(arms, 0)
+    while counts := study.ask_counts():
+        if max(done[arm] + n for arm, n in counts.items()) > rounds:
+            study.stop()
+            break
+        study.tell_arrays({arm: tapes[arm][done[arm] : done[arm] + n] for arm, n in counts.items()})
+        done.update({arm: done[arm] + n for arm, n in counts.items()})
+    return study
+
+
+def worse(study):
+    return gates.worse_than(study.result, study.readings, "old")
+
+
+def test_an_arm_that_another_one_beats_first_is_still_shown_to_be_worse():
+    """The second arm beats the third in some ten rounds; that the first does too takes some fifty.
+
+    20 races: that all of them miss nothing has a chance of 36% if one in twenty may, so one may.
+    """
+    found = [worse(guarded([1.0, 0.7, 1.06], seed)) for seed in range(20)]
+    assert sum("new2" in names for names in found) >= 19
+    unguarded = [worse(guarded([1.0, 0.7, 1.06], seed, guard=None)) for seed in range(20)]
+    assert sum("new2" in names for names in unguarded) <= 10  # so there was something to mend
+
+
+def test_equal_code_ends_as_soon_as_nothing_can_be_shown():
+    """12 gates each: given up in one direction it takes some 800 rounds, in both some 1,500."""
+    one_way, both_ways = (
+        np.mean([guarded([1.0, 1.0], seed, guard=guard).pulls for seed in range(12)]) for guard in ("old", None)
+    )
+    assert one_way < 0.7 * both_ways
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_equal_code_fails_no_gate():
+    """300 gates: an alarm in a tenth of them would be found with a chance of 95%; of three arms as of two."""
+    for means in ([1.0, 1.0], [1.0, 1.0, 1.0]):
+        assert sum(bool(worse(guarded(means, seed))) for seed in range(300)) <= binom.ppf(0.999, 300, 0.05)
+
+
+def test_a_regression_is_found_and_an_improvement_is_named():
+    """20 each, 5% apart with noise of 5%: found in .95 or more, so that fewer than 17 have a chance of 2%."""
+    assert sum(worse(guarded([1.0, 1.05], seed)) == ("new1",) for seed in range(20)) >= 17
+    assert sum(guarded([1.0, 0.95], seed).result.best == "new1" for seed in range(20)) >= 17
+
+
+def test_what_was_given_up_is_told():
+    study = guarded([1.0, 1.0], 1)
+    assert study.result.status.value == "exhausted"
+    assert gates.given_up(study.result, study.readings, "old")
+    assert not gates.given_up(study.result, study.readings, None)
+    early = guarded([1.0, 1.0], 1, rounds=20)
+    assert not gates.given_up(early.result, early.readings, "old")
+
+
+def test_a_gate_comes_back_from_plain_values():
+    study = guarded([1.0, 1.0], 2, rounds=100)
+    again = Study.from_dict(json.loads(json.dumps(study.to_dict())))
+    assert again.policy == Paired(guard="old")
+    assert again.result.to_dict() == study.result.to_dict()
+
+
+def test_a_guard_is_one_of_the_arms():
+    with pytest.raises(InvalidArgument, match="guard must be one of the arms A, B, but got 'C'"):
+        Study(["A", "B"], rounds=True, policy=Paired(guard="C"))
+
+
+def test_a_race_says_that_more_runs_would_not_show_it():
+    study = guarded([1.0, 1.0], 1)
+    setting = Setting(commands=(Command("true", name="old"), Command("true", name="new1")), guard="old")
+    ended = Outcome(
+        result=study.result, tapes=study.readings, setting=setting, runs=(), seed=1, gate="old", ended=False
+    )
+    said = " ".join(told(ended, as_json=False).split())
+    assert "No command is shown to be worse than old, and more runs would not show it (95% sure" in said
+    assert "Interrupted" not in said
+
+
+def test_a_race_with_a_gate_tells_its_policy(tmp_path):
+    log = str(tmp_path / "r.db")
+    words = ("--metric", "stdout", "--goal", "min", "-n", "old", "-n", "new", "echo 1", "echo 2", "--save", log)
+    done = CliRunner().invoke(main, ["race", *words, "--fail-if-worse-than", "old"])
+    assert done.exit_code == 1, done.output
+    with opened(log) as found:
+        assert found.study.policy == Paired(guard="old")
+        assert found.study.problem.delta == 0.05

@@ -1,0 +1,31 @@
+"""The walk through a race of revisions: its lines are run as they stand, in a folder of their own."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PAGE = (Path(__file__).parent.parent / "docs" / "revisions.md").read_text(encoding="utf-8")
+FIRST, SECOND = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def shell(lines, folder, cache):
+    bin_ = cache / "bin"
+    bin_.mkdir(parents=True, exist_ok=True)
+    (bin_ / "truearm").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m truearm "$@"\n')
+    (bin_ / "truearm").chmod(0o755)
+    names = {f"GIT_{who}_{what}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env = {**os.environ, **names, "PATH": f"{bin_}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        ["sh", "-ec", lines], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=True
+    )
+    return " ".join(done.stdout.split())
+
+
+def test_the_walk_says_what_the_page_says(tmp_path):
+    said = shell(FIRST, tmp_path, tmp_path / "cache")
+    assert "v2 is fastest: measured side by side, it wins more than half of the rounds" in said
+    said = shell(SECOND, tmp_path / "counting", tmp_path / "cache")
+    assert "Worse than HEAD by more than 2%: working tree." in said
+    assert said.endswith("exit code 1")
