@@ -238,7 +238,7 @@ def test_other_files_are_left_alone(tmp_path):
 
 
 def test_small_answers_are_sent_at_once():
-    """asyncio turns Nagle's algorithm off only for sockets that name their protocol; with it answers take 40 ms."""
+    """asyncio has sockets send at once only if they name their protocol; else answers take 40 ms."""
     with closing(_bound("127.0.0.1", 0)) as listening:
         assert listening.proto == socket.IPPROTO_TCP
 
