@@ -7,9 +7,11 @@
 4. A study of a million readings: the time from opening the database to the answer of the first ask, with the
    snapshot that a server keeps; the goal is 2 s. Beside it without a snapshot, by replaying the whole log.
 
-Bounded: about two minutes on a quiet machine. Run: python benchmarks/service.py [postgresql://...]
+Bounded: about two minutes on a quiet machine. Linux only.
+Run: python benchmarks/service.py [postgresql://... postgresql://...], the second for the bare one
 """
 
+import os
 import sqlite3
 import statistics
 import subprocess
@@ -53,6 +55,12 @@ class Server:
         self.url = next(line.split('"url": "')[1].split('"')[0] for line in self.process.stderr if '"url"' in line)
         self._reader = threading.Thread(target=lambda: [None for _ in self.process.stderr])
         self._reader.start()
+
+    @property
+    def cpu(self):
+        """Seconds of CPU time up to now."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def __enter__(self):
         return self
@@ -149,13 +157,13 @@ def peer(folder):
 
 
 def alone(url):
-    """Return asks and tells a second over HTTP, one reading at a time."""
+    """Return asks and tells a second over HTTP, one reading at a time, and the server's CPU time of each pair."""
     draw = np.random.default_rng(2)
     with Server(url) as server, Client(server.url, "peer", ["A", "B"], contamination=0.0) as client:
-        began = time.perf_counter()
+        began, spent = time.perf_counter(), server.cpu
         for _ in range(TRIALS):
             client.tell(client.ask()[0], float(draw.normal()))
-        return TRIALS / (time.perf_counter() - began)
+        return TRIALS / (time.perf_counter() - began), (server.cpu - spent) / TRIALS
 
 
 def large(url):
@@ -197,8 +205,11 @@ def main():
         asks = 1000 * latencies(f"{folder}/c.db")
         told = ", ".join(f"{name} {np.quantile(asks, q):.1f} ms" for name, q in (("p50", 0.5), ("p99", 0.99)))
         print(f"\nAsks in {STUDIES} studies of {ARMS} arms, {CLIENTS} clients at once, {asks.size} asks: {told}.")
-        ours, theirs = alone(f"{folder}/d.db"), peer(folder)
-        print(f"\nAsk and tell, a second: {ours:.0f} over HTTP; Optuna {optuna.__version__}: {theirs:.0f}.")
+        (ours, cpu), theirs = alone(f"{folder}/d.db"), peer(folder)
+        print(
+            f"\nAsk and tell, a second: {ours:.0f} over HTTP ({1000 * cpu:.1f} ms of the server's CPU each); "
+            f"Optuna {optuna.__version__}: {theirs:.0f}."
+        )
         pulls, done = large(f"{folder}/e.db")
         restart = statistics.median(opened(f"{folder}/e.db") for _ in range(3))
         with sqlite3.connect(f"{folder}/e.db") as connection:

@@ -20,6 +20,7 @@ from truearm.service.app import Service
 from truearm.service.client import Client, ServiceError
 from truearm.service.database import Database
 from truearm.service.hosting import Host
+from truearm.service.server import _bound
 from truearm.service.settings import Limits, Settings
 from truearm.service.wire import NewStudy, Told
 
@@ -234,6 +235,12 @@ def test_other_files_are_left_alone(tmp_path):
         with pytest.raises(RuntimeError, match="is no database of truearm serve, and was left as it is"):
             Server(tmp_path / name)
         assert (tmp_path / name).read_bytes() == before
+
+
+def test_small_answers_are_sent_at_once():
+    """asyncio has sockets send at once only if they name their protocol; else answers take 40 ms."""
+    with closing(_bound("127.0.0.1", 0)) as listening:
+        assert listening.proto == socket.IPPROTO_TCP
 
 
 def test_a_port_that_is_taken_is_said(impatient, tmp_path):

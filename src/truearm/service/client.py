@@ -128,7 +128,8 @@ class Client:
     def tell_many(self, readings: Sequence[tuple[Pull | int, float]]) -> None:
         """Record several readings in one request; what is refused is told after the others are recorded."""
         items = [{"ticket": _ticket(pull), **_value(value)} for pull, value in readings]
-        self._outcomes("tell", {"readings": items, "worker": self.worker})
+        if items:
+            self._outcomes("tell", {"readings": items, "worker": self.worker})
 
     def release(self, pull: Pull | int) -> None:
         """Take back a pull that never began."""
