@@ -18,6 +18,7 @@ from truearm.errors import (
 )
 from truearm.evidence import breakdown, is_better
 from truearm.evidence.audit import least_eps
+from truearm.evidence.counts import Counts
 from truearm.evidence.intervals import (
     identification,
     mad_interval,
@@ -38,6 +39,7 @@ __version__ = "0.1.0"
 _LATER = {
     "lab": "truearm.lab",
     "analyze": "truearm.analysis",
+    "count": "truearm.world.lazy",
     "plan": "truearm.planning",
     "time": "truearm.timing",
     "verify": "truearm.verification",
@@ -60,6 +62,7 @@ __all__ = [
     "Audit",
     "Certificate",
     "Contamination",
+    "Counts",
     "Interval",
     "InvalidArgument",
     "OutOfReach",
@@ -78,6 +81,7 @@ __all__ = [
     "audit",
     "bounds",
     "breakdown",
+    "count",
     "evidence",
     "families",
     "find_best",

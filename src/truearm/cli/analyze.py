@@ -14,10 +14,11 @@ from truearm.claims.wording import column_name, count, name_of, number, percent,
 from truearm.cli import edge, options
 from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
+from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.text import control_rows, standing_in, table, tier_rows
-from truearm.world import files
+from truearm.world import files, lazy, tables
 from truearm.world.frames import Collected, Roles
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
@@ -26,7 +27,7 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 
 
 @click.command("analyze", context_settings={"max_content_width": 100})
-@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.argument("file", type=click.Path(allow_dash=True))
 @click.option("--arm", metavar="COLUMN", help="The column that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column that holds the reading.")
 @options.unit_option
@@ -63,6 +64,17 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
     help="With --control: bound the mean share of false ones among the arms named, not the chance of any.",
 )
 @click.option("--tiers", is_flag=True, help="Put all arms in order, as far as it is certain: groups and places.")
+@click.option("--query", metavar="SQL", help="The rows to analyze, if FILE is the address of a database.")
+@click.option(
+    "--explain", is_flag=True, help="Print what is sent to the engine that counts a folder or a database."
+)
+@click.option(
+    "--counts",
+    "table",
+    type=options.NewFile(dir_okay=False),
+    metavar="FILE",
+    help="Write the table of counts, as JSON or Parquet, that `truearm verify` decides by again.",
+)
 @options.json_option
 @click.option("--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page.")
 def analyze_command(
@@ -75,6 +87,7 @@ def analyze_command(
     kind: str | None,
     as_json: bool,
     html: str | None,
+    table: str | None,
     **chosen: Any,  # noqa: ANN401 - the options of `analyze`
 ) -> None:
     """Find the best arm in a file of readings, some of which may be wrong.
@@ -88,24 +101,54 @@ def analyze_command(
     truearm analyze scores.csv --tiers                 every column is an arm
     truearm analyze hyperfine.json --goal min          what hyperfine or pyperf exported
     zcat log.csv.gz | truearm analyze - --arm site --value ms
+    truearm analyze 'logs/*.parquet' --arm site --value ms         of any size: counted, not read
+    truearm analyze postgres://host/shop --query 'select site, ms from visits' --arm site --value ms
+    truearm analyze counts.json --goal min                         what --counts wrote, or several added
 
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
     how = Reduction.of(chosen["missing"], at_least=chosen["at_least"], at_most=chosen["at_most"])
-    readings = _read(file, Roles(arm, value, unit, order), kind, chosen["round"], how)
-    found = analyze(readings, **chosen)
-    if found.problem.rounds:
+    roles = Roles(arm, value, unit, order)
+    kept = None if lazy.is_scan(file) else tables.read(file)
+    if lazy.is_scan(file):
+        readings, found = Collected({}), _counted(file, roles, chosen)
+    elif kept is not None:
+        readings, found = Collected({}, counts=kept), _counted(kept, roles, chosen)
+    else:
+        readings = _read(file, roles, kind, chosen["round"], how)
+        found = analyze(readings, **chosen)
+    if found.problem.rounds and readings.tapes:
         readings = readings.side_by_side()
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     exports = edge.Exports()
     if html is not None:
+        _check_drawn(readings)
         from truearm.report.html import page
 
         with exports.writing(html):
             edge.write(html, page(found, readings.tapes))
+    if table is not None:
+        counts = found.counts or Counts.of({arm: readings.tapes[arm] for arm in found.problem.arms})
+        with exports.writing(table):
+            tables.write(counts, table)
     undecided = DOUBTFUL if found.status is Status.DOUBTFUL else UNDECIDED
     sys.exit(exports.code(0 if found.answered else undecided))
+
+
+def _counted(source: str | Counts, roles: Roles, chosen: dict[str, Any]) -> Analysis:
+    """Return the analysis of data that an engine counts, with errors that speak of options."""
+    try:
+        return analyze(source, **roles._asdict(), **chosen)
+    except InvalidArgument as error:
+        raise InvalidArgument(options.as_options(str(error))) from None
+
+
+def _check_drawn(readings: Collected) -> None:
+    """Raise if a page was asked for, which draws readings, of data that were counted."""
+    if not readings.tapes:
+        msg = "--html draws readings, and these were counted; leave it out, or draw a sample of a million rows"
+        raise InvalidArgument(msg)
 
 
 def _read(file: str, roles: Roles, kind: str | None, column: str | None, how: Reduction) -> Collected:

@@ -519,7 +519,7 @@ class QuantileJudge(Judge):
     def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:
         """Return an arm's observed median absolute deviation, and where the true one lies for all arms at once."""
         c, sample = self.problem.contamination or Contamination(0.0), self.samples[arm]
-        observed = deviation(sample.values) if sample.n else math.nan
+        observed = deviation(sample) if sample.n else math.nan
         if not sample.n or not known:
             return observed, 0.0, math.inf
         share = self.problem.delta / len(self.problem.arms)
@@ -681,7 +681,7 @@ class QuantileJudge(Judge):
         bottom = np.asarray(sequential_rank(counts, 1 - self.levels.high, share))
         # pending pulls may turn out either way, so they are high for the upper bound and low for the lower one;
         # missing readings are what they count as: at the bottom and at the top, or on neither side
-        upper = [s.at(int(r) - s.bottom) for s, r in zip(samples, top, strict=True)]
+        upper = [s.at(int(r) - s.bottom, top=True) for s, r in zip(samples, top, strict=True)]
         reached = np.array([s.at(int(r) - s.idle - s.pending) for s, r in zip(samples, bottom, strict=True)])
         lower = worsened(reached, self.problem.tolerance, self.problem.sign).tolist()
         highest = sorted(range(len(lower)), key=lower.__getitem__)[-2:]  # one of them is another arm's
@@ -741,8 +741,12 @@ class QuantileJudge(Judge):
 
     def _mostly_positive(self, rival: int) -> bool:
         """Tell whether ratios mean something: hardly a reading of either arm is zero or less."""
-        values = (self.problem.sign * self.samples[i].values for i in (self.leader, rival))
-        return all(np.count_nonzero(x <= 0) <= 0.1 * x.size for x in values)
+        up = self.problem.sign > 0  # else readings are turned around, and zero or less is zero or more
+
+        def wrong(sample: Sample) -> int:
+            return int(sample.count(0.0, closed=True)) if up else sample.size - int(sample.count(0.0))
+
+        return all(wrong(self.samples[i]) <= 0.1 * self.samples[i].size for i in (self.leader, rival))
 
     def margin(self, judged: int, *, relative: bool) -> float | None:
         """Return by how much an arm is certainly worse than the best: a distance, or a factor less 1; None if not.

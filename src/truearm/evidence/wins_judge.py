@@ -113,7 +113,7 @@ class WinsJudge(Judge):
     def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:  # noqa: ARG002
         """Return an arm's observed median absolute deviation; of a true one nothing is claimed."""
         sample: Sample = self.samples[arm]
-        return deviation(sample.values) if sample.n else math.nan, 0.0, math.inf
+        return deviation(sample) if sample.n else math.nan, 0.0, math.inf
 
     def met(self, one: int, other: int, lift: Lift | None = None) -> Score:
         """Return how one arm did against another, side by side."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
+from truearm.evidence.counts import Counts
 from truearm.evidence.units import MEDIANS, Codes, Reduction, Suspect, Units, by_unit, looks_like_unit
 from truearm.problem import as_number
 
@@ -50,6 +51,8 @@ class Collected(NamedTuple):
     """Columns named like a unit that was not declared."""
     labels: Mapping[str, Codes] = {}
     """Per arm which unit each reading is of, by a number that is the same in all arms; empty without units."""
+    counts: Counts | None = None
+    """Instead of tapes, where readings were counted and not read one by one."""
 
     def side_by_side(self) -> "Collected":
         """Return tapes of which place r is round r, a unit in which arms were measured together; NaN where not.
