@@ -44,8 +44,8 @@ def test_a_folder_is_counted_and_verified_by_its_table(folder, monkeypatch, endi
 def test_a_pattern_explains_itself(folder, monkeypatch):
     monkeypatch.setattr(lazy, "SMALL", 100)
     found = run("analyze", folder / "logs" / "*.parquet", "--arm", "site", "--value", "ms", "--explain")
-    assert "-- query 1, duckdb" in found.stdout
-    assert "GROUP BY" in found.stdout
+    assert "-- query 1, duckdb" in found.stderr
+    assert "GROUP BY" in found.stderr
 
 
 @pytest.mark.parametrize(

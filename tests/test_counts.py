@@ -343,9 +343,22 @@ def test_units_and_halves_are_counted_in_the_engine(monkeypatch, tmp_path):
     share = analyze(frame.lazy(), arm="site", value="ms", unit="user", at_most=1.0)
     told = analyze(frame.sort("site"), arm="site", value="ms", unit="user", at_most=1.0)
     assert [arm.observed for arm in share.arms] == [arm.observed for arm in told.arms]
-    drifting = frame.with_columns(ms=pl.col("ms") + pl.when(pl.col("time") > 2000).then(30).otherwise(0))
+    monkeypatch.setattr(lazy, "SMALL", 1000)  # a head that says where readings are
+    early = (pl.col("time") < 2000) & (pl.col("site") == "new")
+    drifting = frame.with_columns(ms=pl.col("ms") * pl.when(early).then(0.02).otherwise(1.0))
     alarms = analyze(drifting.lazy(), arm="site", value="ms", order="time", goal="min", contamination=None).alarms
-    assert "unsupported" in [alarm.kind for alarm in alarms] or not alarms
+    assert "unsupported" in [alarm.kind for alarm in alarms]
+    calm = analyze(frame.lazy(), arm="site", value="ms", order="time", goal="min", contamination=None)
+    assert (calm.alarms, calm.best) == ((), "new")
+    assert ta.verify(calm, calm.counts)
+
+
+def test_a_file_that_is_small_is_read_as_before(tmp_path):
+    frame = visits()
+    frame.write_csv(tmp_path / "rows.csv")
+    asked = {"arm": "site", "value": "ms", "goal": "min"}
+    assert analyze(tmp_path / "rows.csv", **asked).best == analyze(frame, **asked).best == "new"
+    assert analyze(str(tmp_path / "rows.csv"), **asked, unit="user").units.name == "user"
 
 
 def test_rounds_of_many_rows_become_one_reading_each(monkeypatch):
@@ -412,4 +425,4 @@ def test_small_lazy_data_are_read_as_a_whole_and_queries_are_shown(monkeypatch, 
     assert small.made is None
     counted(monkeypatch)
     analyze(frame.lazy(), arm="site", value="ms", goal="min", explain=True)
-    assert "-- query 1, polars" in capsys.readouterr().out
+    assert "-- query 1, polars" in capsys.readouterr().err

@@ -22,7 +22,7 @@ def spark():
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName(f"truearm {pyspark.__version__}")
-    builder = builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "4")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2")
     builder = builder.config("spark.pyspark.python", sys.executable)
     session = builder.getOrCreate()
     yield session
@@ -32,14 +32,14 @@ def spark():
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     rng = np.random.default_rng(11)
-    n = 60_000
+    n = 8000
     site = np.where(rng.random(n) < 0.5, "old", "new")
-    ms = np.where(site == "new", 0.8, 1.0) * rng.lognormal(size=n).round(3)
+    ms = np.where(site == "new", 0.5, 1.0) * rng.lognormal(size=n).round(3)
     ms[::97], ms[5::197], ms[7::331] = np.nan, np.inf, -np.inf
-    frame = pl.DataFrame({"site": site, "ms": ms, "user": rng.integers(0, 9000, n)})
+    frame = pl.DataFrame({"site": site, "ms": ms, "user": rng.integers(0, 900, n)})
     folder = tmp_path_factory.mktemp("rows")
-    for i in range(4):
-        frame[i::4].write_parquet(folder / f"part{i}.parquet")
+    for i in range(2):
+        frame[i::2].write_parquet(folder / f"part{i}.parquet")
     return frame, folder
 
 
@@ -68,11 +68,9 @@ def test_shards_of_spark_and_duckdb_add_bit_by_bit(spark, rows):
     first = ta.count(str(folder / "part0.parquet"), **asked)
     by_spark = ta.count(spark.read.parquet(str(folder / "part0.parquet")), **asked, like=first)
     assert by_spark.digest == first.digest
-    others = [
-        ta.count(spark.read.parquet(str(folder / f"part{i}.parquet")), **asked, like=first) for i in (1, 2, 3)
-    ]
+    other = ta.count(spark.read.parquet(str(folder / "part1.parquet")), **asked, like=first)
     whole = ta.count(str(folder / "*.parquet"), **asked, like=first)
-    assert (others[0] + by_spark + others[2] + others[1]).digest == whole.digest
+    assert (other + first).digest == whole.digest
 
 
 def test_units_become_one_reading_in_spark(spark, rows, monkeypatch):

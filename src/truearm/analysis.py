@@ -243,7 +243,7 @@ def analyze(
     query
         With the address of a database, the rows to analyze, in its SQL.
     explain
-        Print every query that is sent to an engine.
+        Print every query that is sent to an engine, to standard error.
 
     Examples
     --------
@@ -263,6 +263,8 @@ def analyze(
         collected = source.collected()
     elif isinstance(source, Counts):
         collected = Collected({}, counts=source)
+    elif isinstance(source, Collected) and source is not frame:  # a file that was read
+        collected = source if round is None else source.side_by_side()
     elif round is None:
         collected = collect(source, *roles[:2], unit=roles.unit, order=roles.order, how=reduction)
     else:
@@ -288,9 +290,6 @@ def analyze(
     return _analyzed(problem, collected, design, asked)
 
 
-_PASSES = 3  # over the data for figures beside the decision; the decision itself takes as many as it needs
-
-
 def _counted(problem: Problem, source: Source, design: Design, asked: "_Asked") -> Analysis:
     """Return the analysis of a table of counts, counted again where it does not decide or is coarse.
 
@@ -300,8 +299,7 @@ def _counted(problem: Problem, source: Source, design: Design, asked: "_Asked") 
     while True:
         notes = _Notes(set(), set())
         found = _analyzed(problem, source.collected(), design, asked, notes=notes)
-        sought = notes.needed | (notes.wanted if source.passes < _PASSES else set())
-        if not sought or not source.refine(sought):
+        if not source.refine(*notes):
             return found
 
 
@@ -309,7 +307,7 @@ class _Notes(NamedTuple):
     """Buckets that should be looked at more closely."""
 
     needed: set[int]
-    """Because the decision may depend on what is in them."""
+    """Because the decision, or where an arm's quantile lies, may depend on what is in them."""
     wanted: set[int]
     """Because a figure beside the decision does."""
 
@@ -506,6 +504,9 @@ def _analyzed(
         verdict = replace(verdict, control=claims_of(judge, asked.control, asked.method))
     origin = Origin("analyze", {**asked._asdict(), "ordered": collected.ordered})
     tiers = tiers_of(judge, ranking) if asked.tiers and verdict.status is not Status.DOUBTFUL else None
+    if notes is not None:
+        for i in range(len(problem.arms)):
+            judge.identified(i, problem.contamination or Contamination(0.0))  # notes where its interval ends
     judge = judge.after(_noting(judge.samples, None if notes is None else notes.wanted))
     result = certify(problem, tapes, verdict, design=design, samples=judge.samples, origin=origin)
     result = (

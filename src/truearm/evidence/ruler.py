@@ -46,7 +46,7 @@ class Ruler(NamedTuple):
     --------
     >>> ruler = Ruler((Zone(0.0, 2.0, 4), Zone(2.0, 10.0, 2)))
     >>> ruler.place(np.array([-1.0, 0.6, 3.0, 6.0, 99.0])).tolist(), ruler.edges().tolist()
-    ([0, 2, 5, 6, 7], [0.0, 0.5, 1.0, 1.5, 2.0, 6.0, 10.0])
+    ([0, 2, 6, 7, 9], [0.0, 0.5, 1.0, 1.5, 2.0, 6.0, 10.0])
     """
 
     zones: tuple[Zone, ...]
@@ -63,8 +63,8 @@ class Ruler(NamedTuple):
         Examples
         --------
         >>> x = np.arange(1000) / 1000
-        >>> [zone.low for zone in Ruler.of(np.append(x, 1e6), np.ones(1001), 64).zones]
-        [0.0, 15625.0]
+        >>> [round(zone.low, 1) for zone in Ruler.of(np.append(x, 1e6), np.ones(1001), 64).zones]
+        [0.0, 3.8, 244.1, 15625.0]
         """
         order = np.argsort(values)
         sorted_values, shares = values[order], weights[order] / weights.sum()
@@ -74,13 +74,13 @@ class Ruler(NamedTuple):
 
     @property
     def bases(self) -> tuple[int, ...]:
-        """The number of the first bucket of each zone."""
-        return tuple((1 + np.cumsum([0, *(zone.parts for zone in self.zones[:-1])])).tolist())
+        """The number of the first bucket of each zone; the last of a zone is for what is rounded up to its end."""
+        return tuple((1 + np.cumsum([0, *(zone.parts + 1 for zone in self.zones[:-1])])).tolist())
 
     @property
     def last(self) -> int:
         """The number of the bucket above all zones."""
-        return 1 + sum(zone.parts for zone in self.zones)
+        return 1 + sum(zone.parts + 1 for zone in self.zones)
 
     def place(self, x: Floats) -> NDArray[np.int64]:
         """Return the numbers of the buckets of readings."""

@@ -5,6 +5,7 @@ A first pass counts in buckets that a head of the data suggests; further passes 
 the few buckets on which a decision or a figure depends. Small data are read as a whole. Nothing is decided here.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -30,10 +31,12 @@ Limits = tuple[float | None, float | None]
 """What a reading must be at least, and at most, to be a success; of shares one of them."""
 
 SMALL = 1 << 20  # rows: up to so many are read as a whole, which takes a second or two
+_SAMPLED = 1 << 16  # of the first rows: they say where readings are dense
 _PARTS = 1 << 13  # buckets of a zone: of smooth laws each holds a few ten-thousandths of the readings
 _CELLS = 1 << 20  # arms times buckets of a table: 24 bytes each
 _FETCHED = 1 << 21  # readings that are fetched at once: some 100 MB while they are
 _FINER = 256  # buckets that one bucket is cut into where its readings were fetched
+_PASSES = 3  # over the data for figures beside the decision; the decision itself takes as many as it needs
 _RANGES = 8  # stretches of readings that one query compares with
 _STEPS = 256  # stretches that it looks up by their number
 _LARGE = 1 << 26  # bytes of a file, from which on it is not read as a whole
@@ -78,7 +81,11 @@ def opened(
             msg = f"{named[0]} is given, but these readings were counted before; leave it out, or give the data"
             raise InvalidArgument(msg)
         return source
-    lazy = _scan(source, query, roles) if isinstance(source, str | Path) else source
+    if isinstance(source, str | Path):
+        unit = round if round not in (None, "rows") else roles.unit
+        lazy = _scan(source, query, roles._replace(unit=unit), how)
+    else:
+        lazy = source
     if isinstance(lazy, Collected | Mapping):
         return lazy
     import narwhals as nw
@@ -120,7 +127,7 @@ def count(
     import narwhals as nw
 
     roles = Roles(arm, value, unit).checked()
-    lazy = _scan(source, query, roles, whole=False) if isinstance(source, str | Path) else source
+    lazy = _scan(source, query, roles) if isinstance(source, str | Path) else source
     if isinstance(lazy, Mapping):
         msg = "source must be a frame, a path or an address; count readings at hand with Counts.of"
         raise InvalidArgument(msg)
@@ -185,8 +192,8 @@ def _by_round(rows: Any, roles: Roles, column: str, how: Reduction) -> Any:  # n
 # Sources
 
 
-def _scan(source: str | Path, query: str | None, roles: Roles, *, whole: bool = True) -> Any:  # noqa: ANN401
-    """Return a lazy frame of what a path or an address leads to, or the readings of a file that is small."""
+def _scan(source: str | Path, query: str | None, roles: Roles, how: Reduction | None = None) -> Any:  # noqa: ANN401
+    """Return a lazy frame of what a path or an address leads to; a small file is read, if one says how."""
     text = str(source)
     if "://" in text:
         return _database(text, query)
@@ -197,8 +204,8 @@ def _scan(source: str | Path, query: str | None, roles: Roles, *, whole: bool = 
     if found is None:
         path = Path(text)
         large = path.suffix in _SCANNED and path.exists() and path.stat().st_size >= _LARGE
-        if whole and (roles.arm is None or not large):
-            return files.collect(path, arm=roles.arm, value=roles.value, unit=roles.unit, order=roles.order)
+        if how is not None and (roles.arm is None or not large):
+            return files.collect(path, **roles._asdict(), how=how)
         found = [text]
     return _relation(found, text)
 
@@ -420,7 +427,7 @@ def _grouped(rows: Any, number: Any, keys: Sequence[str]) -> Any:  # noqa: ANN40
 
 
 class _Lumps(NamedTuple):
-    """What a query counted: one row per arm and bucket, or per arm and value."""
+    """What a query counted, one row per arm and bucket, or single readings."""
 
     names: tuple[str, ...]
     arms: NDArray[np.intp]
@@ -438,10 +445,13 @@ class _Lumps(NamedTuple):
         words = frame["arm"].fill_null("")
         known = tuple(sorted(words.unique().to_list())) if names is None else names
         codes = words.replace_strict(list(known), list(range(len(known))), return_dtype=nw.Int64)
-        lows, highs = (np.array(frame[name].to_numpy(), dtype=np.float64) + 0.0 for name in ("low", "high"))
+        arms = np.array(codes.to_numpy(), dtype=np.intp)
+        lows = np.array(frame["low"].to_numpy(), dtype=np.float64) + 0.0
+        if "n" not in frame.columns:
+            return cls(known, arms, np.ones(lows.size, dtype=np.int64), lows, lows)
         late = np.array(frame["late"].to_list(), dtype=bool) if "late" in frame.columns else None
-        counts = np.array(frame["n"].to_numpy(), dtype=np.int64)
-        return cls(known, np.array(codes.to_numpy(), dtype=np.intp), counts, lows, highs, late)
+        highs = np.array(frame["high"].to_numpy(), dtype=np.float64) + 0.0
+        return cls(known, arms, np.array(frame["n"].to_numpy(), dtype=np.int64), lows, highs, late)
 
     def picked(self, which: NDArray[Any]) -> "_Lumps":
         late = None if self.late is None else self.late[which]
@@ -504,16 +514,27 @@ class Source:
         """By what the table was counted."""
         return Made(self.engine, tuple(self.queries))
 
-    def refine(self, buckets: set[int]) -> bool:
-        """Count some buckets again, in finer ones or value by value; tell whether there was anything to do."""
+    def refine(self, needed: set[int], wanted: set[int]) -> bool:
+        """Count some buckets again, in finer ones or value by value; tell whether there was anything to do.
+
+        Parameters
+        ----------
+        needed
+            Buckets for which another pass is made if it must be.
+        wanted
+            Buckets that come along, if readings were not fetched before.
+        """
         lows, highs = self.counts.hull()
-        split = [b for b in sorted(buckets) if lows[b] < highs[b]]
+        split = [b for b in sorted(needed | wanted) if lows[b] < highs[b]]
         here = [b for b in split if self._at_hand(lows[b], highs[b]) is not None]
         if here:
             self._cut(here)
-        elif split:
-            self._ask(split)
-        return bool(split)
+            return True
+        worth = self.passes < _PASSES and not self._fetched
+        sought = split if worth else [b for b in split if b in needed]
+        if sought:
+            self._ask(sought)
+        return bool(sought)
 
     def _prepared(self, rows: Any) -> Any:  # noqa: ANN401 - narwhals frames
         """Return one row per reading: of units their medians, with the half of the time it is from."""
@@ -554,7 +575,9 @@ class Source:
         text = _text(lazy)
         self.queries.append(text)
         if self.explain:
-            print(f"-- query {len(self.queries)}, {self.engine}\n{text}\n")  # noqa: T201 - it was asked for
+            sys.stderr.write(
+                f"-- query {len(self.queries)}, {self.engine}\n{text}\n\n"
+            )  # beside what --json prints
         return _collected(lazy)
 
     def _first(self, ruler: Ruler, head: Floats) -> Counts:
@@ -612,8 +635,12 @@ class Source:
         self._replace(buckets, np.concatenate(new), _joined(parts))
 
     def _replace(self, buckets: Sequence[int], new: Floats, lumps: _Lumps) -> None:
-        finer = lumps.table(np.union1d(self.counts.edges, new), self.made)
-        self.counts = replace(self.counts.refined(buckets, new, finer), made=self.made)
+        finer = lumps.table(new, self.made)
+        table = self.counts.refined(buckets, new, finer)
+        if table.n != self.counts.n:
+            msg = "the data changed while they were counted; count a copy, or when nobody writes to them"
+            raise InvalidArgument(msg)
+        self.counts = replace(table, made=self.made)
 
     def _ask(self, split: Sequence[int]) -> None:
         """Fetch the readings of some buckets if they are few enough, else count them in finer buckets."""
@@ -621,6 +648,8 @@ class Source:
         dense = [b for b in split if self._dense.low <= lows[b] and highs[b] < self._dense.high]
         rest = [b for b in split if not (self._dense.low <= lows[b] and highs[b] < self._dense.high)]
         runs = [*_runs(dense, _STEPS), *_runs(rest, _RANGES)]
+        if np.unique(np.concatenate(runs)).size < sum(run.size for run in runs):  # what was joined overlaps
+            runs = _runs(split, _RANGES)
         buckets = np.concatenate(runs)
         self.passes += 1
         if sum(int(column.counts[buckets].sum()) for column in self.counts.columns.values()) <= _FETCHED:
@@ -634,12 +663,7 @@ class Source:
         import narwhals as nw
 
         rows = self._rows.filter(reduce(or_, self._chosen(stretches)))
-        found = self._run(
-            rows.group_by("arm", "value")
-            .agg(n=nw.len())
-            .select("arm", "n", low=nw.col("value"), high=nw.col("value"))
-        )
-        lumps = _Lumps.of(found, self.counts.arms)
+        lumps = _Lumps.of(self._run(rows.select("arm", low=nw.col("value"))), self.counts.arms)
         for low, high in stretches:
             self._fetched.append((low, high, lumps.picked((lumps.lows >= low) & (lumps.lows <= high))))
 
@@ -687,7 +711,8 @@ def _sampled(head: Any) -> tuple[Floats, Floats]:  # noqa: ANN401 - a narwhals f
     """Return finite readings of first rows, and weights by which all arms count alike."""
     import narwhals as nw
 
-    lumps = _Lumps.of(head.select("arm", "value").with_columns(low="value", high="value", n=nw.lit(1)))
+    some = head.gather_every(max(1, len(head) // _SAMPLED))
+    lumps = _Lumps.of(some.select("arm", low=nw.col("value")))
     finite = np.isfinite(lumps.lows)
     arms = lumps.arms[finite]
     return lumps.lows[finite], 1 / np.maximum(1, np.bincount(arms, minlength=len(lumps.names)))[arms]
