@@ -388,11 +388,7 @@ class Counts:
                 lows=np.where(counts, column.lows, np.inf),
                 highs=np.where(counts, column.highs, -np.inf),
             )
-        again = np.array(sorted(buckets), dtype=np.intp)
-        inner = again[
-            np.isin(again - 1, again)
-        ]  # what was counted anew may reach across edges between its buckets
-        table = _checked_edges(np.union1d(np.delete(self.edges, inner), edges))
+        table = _checked_edges(np.union1d(self.edges, edges))
         rest = replace(self, columns=left, halves=None).at_edges(table)
         new = replace(finer, halves=None).at_edges(table)
         columns = {

@@ -38,11 +38,12 @@ _FETCHED = 1 << 21  # readings that are fetched at once: some 100 MB while they 
 _FINER = 256  # buckets that one bucket is cut into where its readings were fetched
 _PASSES = 3  # over the data for figures beside the decision; the decision itself takes as many as it needs
 _RANGES = 8  # stretches of readings that one query compares with
+_ZONES = 64  # buckets that one query counts in finer ones
 _STEPS = 256  # stretches that it looks up by their number
 _LARGE = 1 << 26  # bytes of a file, from which on it is not read as a whole
 _ROUNDS = 1 << 24  # readings by arm and round: these are needed one by one
 _SCANNED = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".gz": "csv"}
-_MISSING, _LOWEST, _HIGHEST = -1, -2, -3  # numbers of buckets that no ruler has
+_MISSING, _LOWEST, _HIGHEST, _ELSEWHERE = -1, -2, -3, -4  # numbers of buckets that no ruler has
 
 
 def opened(
@@ -656,7 +657,8 @@ class Source:
             self._fetch([(float(lows[run].min()), float(highs[run].max())) for run in runs])
             self._cut(buckets.tolist())
         else:
-            self._count_finer(_runs(split, _RANGES))
+            rows = np.sum([column.counts for column in self.counts.columns.values()], axis=0)
+            self._count_finer(sorted(sorted(split, key=lambda b: -int(rows[b]))[:_ZONES]))
 
     def _fetch(self, stretches: Sequence[tuple[float, float]]) -> None:
         """Fetch readings, value by value."""
@@ -681,17 +683,20 @@ class Source:
             chosen.append((value >= dense[0][0]) & (value <= dense[-1][1]) & part.is_in(parts))
         return chosen
 
-    def _count_finer(self, runs: Sequence[NDArray[np.intp]]) -> None:
-        """Count the readings of some runs of buckets in finer ones."""
+    def _count_finer(self, buckets: Sequence[int]) -> None:
+        """Count the readings of some buckets in finer ones."""
         import narwhals as nw
 
-        lows, highs = self.counts.hull()
-        value, stretches = nw.col("value"), [(float(lows[run].min()), float(highs[run].max())) for run in runs]
-        rows = self._rows.filter(reduce(or_, ((value >= low) & (value <= high) for low, high in stretches)))
+        stretches = [(float(low), float(high)) for low, high in np.stack(self.counts.hull())[:, buckets].T]
         parts = max(2, min(_PARTS, _CELLS // len(self.counts.columns)) // len(stretches))
         ruler = Ruler(tuple(zone for low, high in stretches for zone in _zones(low, high, parts)))
-        found = self._run(_grouped(rows, _numbered(ruler, range(len(ruler.zones))), ["arm"]))
-        self._replace(np.concatenate(runs).tolist(), ruler.edges(), _Lumps.of(found, self.counts.arms))
+        x, number = nw.col("value"), nw.lit(float(_ELSEWHERE))
+        for zone, base in zip(reversed(ruler.zones), reversed(ruler.bases), strict=True):
+            number = nw.when((x >= zone.low) & (x < zone.high)).then(_part(zone, base)).otherwise(number)
+        rows = self._rows.filter(reduce(or_, self._chosen(stretches)))
+        found = self._run(_grouped(rows, number, ["arm"]).filter(nw.col("bucket") >= 0))
+        new = np.unique(np.concatenate([Ruler((zone,)).edges() for zone in ruler.zones]))  # there are gaps between
+        self._replace(buckets, new, _Lumps.of(found, self.counts.arms))
 
 
 def _zones(low: float, high: float, parts: int) -> list[Zone]:
