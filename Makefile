@@ -8,7 +8,7 @@ BASE   := $(VENV)/.base
 STAMP  := $(VENV)/.installed
 PEERS  := $(VENV)/.peers
 
-.PHONY: demo test lint types contracts pytest statistical bench made site release lowest coverage clean
+.PHONY: demo test lint types contracts pytest statistical spark bench made site release lowest coverage clean
 
 # one line on the screen: the name of a part and how it ended; what it printed is in build/logs, and shown if it failed
 define part
@@ -49,11 +49,15 @@ contracts: $(STAMP)
 	$(call part,contracts,$(BIN)/lint-imports --no-cache && echo "imports point down")
 
 pytest: $(STAMP)
-	$(call part,pytest,$(BIN)/pytest -n 2 -q -m "not slow")
+	$(call part,pytest,$(BIN)/pytest -n 2 -q -m "not slow and not spark")
 
 # the full Monte Carlo runs behind every promised probability
 statistical: $(STAMP)
 	$(BIN)/pytest -n 2 -q -m "statistical or slow"
+
+# counting on a local Spark cluster of two workers; needs Java
+spark: $(PEERS)
+	$(BIN)/pytest -q -m spark tests/test_spark.py
 
 # all benchmarks beside their peers, with a bound on the time of each; benchmarks/RESULTS.md says what came out
 bench: $(PEERS)
@@ -77,7 +81,7 @@ lowest:
 	$(PYTHON) tools/lowest.py
 
 coverage: $(STAMP)
-	$(BIN)/coverage run -m pytest -q -m "not slow" && $(BIN)/coverage report
+	$(BIN)/coverage run -m pytest -q -m "not slow and not spark" && $(BIN)/coverage report
 
 clean:
 	rm -rf $(VENV) build dist src/truearm/lab/__pycache__

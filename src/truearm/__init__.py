@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from truearm.evidence import breakdown, is_better
     from truearm.evidence.audit import least_eps
+    from truearm.evidence.counts import Counts
     from truearm.evidence.intervals import (
         identification,
         mad_interval,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from truearm.study import Study
     from truearm.timing import time
     from truearm.verification import verify
+    from truearm.world.lazy import count
 
 __version__ = "0.1.0"
 
@@ -52,6 +54,7 @@ _ROOMS = {
     "errors": "errors ArmFailed InvalidArgument OutOfReach ProtocolError TruearmError VerificationError",
     "evidence": "evidence breakdown is_better",
     "evidence.audit": "least_eps",
+    "evidence.counts": "Counts",
     "evidence.intervals": "identification mad_interval median_interval quality_curve quantile_interval",
     "evidence.moments": "moments",
     "families": "families",
@@ -66,6 +69,7 @@ _ROOMS = {
     "study": "Study",
     "timing": "time",
     "verification": "verify",
+    "world.lazy": "count",
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
@@ -94,6 +98,7 @@ __all__ = [
     "Certificate",
     "Client",
     "Contamination",
+    "Counts",
     "Interval",
     "InvalidArgument",
     "OutOfReach",
@@ -112,6 +117,7 @@ __all__ = [
     "audit",
     "bounds",
     "breakdown",
+    "count",
     "evidence",
     "families",
     "find_best",

@@ -8,7 +8,7 @@ with error probability delta (evidence T3, T4; in the fixed design a p-value bel
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from truearm.claims.certify import certify
 from truearm.claims.control import check_control, check_ordered, claims_of
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
-from truearm.claims.support import supported
+from truearm.claims.support import supported, supported_by
 from truearm.claims.tiers import Tiers, tiers_of
 from truearm.errors import InvalidArgument, OutOfReach, speaking_of
 from truearm.evidence import (
@@ -29,7 +29,9 @@ from truearm.evidence import (
     Judge,
     p_value_of,
 )
+from truearm.evidence.binned import Binned
 from truearm.evidence.control import Method, check_method
+from truearm.evidence.counts import Counted, Counts, Made, changed_halves
 from truearm.evidence.sample import Sample, within
 from truearm.evidence.screen import Accusers, screened
 from truearm.evidence.serial import Serial
@@ -38,6 +40,7 @@ from truearm.evidence.shifts import empty, oriented
 from truearm.evidence.units import Reduction, Units
 from truearm.evidence.wins import Taped
 from truearm.problem import (
+    Adversary,
     Contamination,
     Design,
     Missing,
@@ -49,6 +52,7 @@ from truearm.problem import (
     goal_for,
 )
 from truearm.world.frames import Collected, Roles, collect
+from truearm.world.lazy import Source, opened
 
 Floats = NDArray[np.float64]
 
@@ -106,6 +110,10 @@ class Analysis(Result):
     """What was drawn independently, if rows were reduced to one reading per unit."""
     tiers: Tiers | None = None
     """All arms in order, as far as it is certain, if that was asked."""
+    made: Made | None = None
+    """By what engine and queries readings were counted, if they were not read one by one."""
+    counts: Counts | None = field(default=None, compare=False, repr=False)
+    """The table that everything here was computed from, if readings were counted."""
 
     @property
     def counted(self) -> str:
@@ -137,6 +145,7 @@ class Analysis(Result):
             "few": dict(self.few),
             "units": to_plain(self.units),
             "tiers": to_plain(self.tiers),
+            "made": to_plain(self.made),
             "notes": list(self.notes),
         }
 
@@ -157,6 +166,7 @@ class Analysis(Result):
             few=dict(data["few"]),
             units=from_plain(Units | None, data["units"], "units"),
             tiers=from_plain(Tiers | None, data["tiers"], "tiers"),
+            made=from_plain(Made | None, data.get("made"), "made"),
         )
 
     @classmethod
@@ -187,14 +197,18 @@ def analyze(
     control: str | None = None,
     fdr: bool = False,
     tiers: bool = False,
+    query: str | None = None,
+    explain: bool = False,
 ) -> Analysis:
     """Find the best arm in data already there.
 
     Parameters
     ----------
     frame
-        A pandas, polars or pyarrow table, a DuckDB relation, a dict of sequences, or what `collect` of
-        `truearm.world.frames` or `truearm.world.files` returned.
+        A pandas, polars or pyarrow table, a dict of sequences, or what `collect` of `truearm.world.frames` or
+        `truearm.world.files` returned. Data of any size are counted where they are (docs/scale.md): a lazy frame
+        (Polars, DuckDB, PySpark, Ibis), a file, a folder or a pattern of Parquet or CSV files, the address of a
+        database. A table of counts is such data counted before.
     arm, value
         The columns that name the arm and hold the reading; without them every column is an arm.
     unit
@@ -227,6 +241,10 @@ def analyze(
         Bound the mean share of false ones among the arms said to beat the control, not the chance of any.
     tiers
         Put all arms in order, as far as it is certain: `tiers` of the analysis has groups and places.
+    query
+        With the address of a database, the rows to analyze, in its SQL.
+    explain
+        Print every query that is sent to an engine, to standard error.
 
     Examples
     --------
@@ -237,12 +255,22 @@ def analyze(
     """
     _check_together(design, dependent_arms=dependent_arms)
     reduction = Reduction.of(missing, at_least=at_least, at_most=at_most)
-    if round is None:
-        collected = collect(frame, arm, value, unit=unit, order=order, how=reduction)
-    else:
-        collected = _in_rounds(frame, Roles(arm, value, unit, order), round, reduction)
+    roles = Roles(arm, value, unit, order)
+    if round is not None:
         _check_target(round, quantile=quantile, at_least=at_least, at_most=at_most)
-    tapes = _checked(collected.tapes)
+    limits = (at_least, at_most)
+    source = opened(frame, roles, reduction, round=round, limits=limits, query=query, explain=explain)
+    if isinstance(source, Source):
+        collected = source.collected()
+    elif isinstance(source, Counts):
+        collected = Collected({}, counts=source)
+    elif isinstance(source, Collected) and source is not frame:  # a file that was read
+        collected = source if round is None else source.side_by_side()
+    elif round is None:
+        collected = collect(source, *roles[:2], unit=roles.unit, order=roles.order, how=reduction)
+    else:
+        collected = _in_rounds(source, roles, round, reduction)
+    tapes = _checked(_tapes(collected))
     problem = Problem(
         arms=tuple(tapes),
         delta=delta,
@@ -258,7 +286,31 @@ def analyze(
         between=check_between(between),
     )
     asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
+    if isinstance(source, Source):
+        return _counted(problem, source, design, asked)
     return _analyzed(problem, collected, design, asked)
+
+
+def _counted(problem: Problem, source: Source, design: Design, asked: "_Asked") -> Analysis:
+    """Return the analysis of a table of counts, counted again where it does not decide or is coarse.
+
+    A table decides as the readings themselves would as soon as no bucket is noted while it is decided: then every
+    answer that was used is the same for all readings that fit the counts (extensions 4.1).
+    """
+    while True:
+        notes = _Notes(set(), set())
+        found = _analyzed(problem, source.collected(), design, asked, notes=notes)
+        if not source.refine(*notes):
+            return found
+
+
+class _Notes(NamedTuple):
+    """Buckets that should be looked at more closely."""
+
+    needed: set[int]
+    """Because the decision, or where an arm's quantile lies, may depend on what is in them."""
+    wanted: set[int]
+    """Because a figure beside the decision does."""
 
 
 def repeated(
@@ -281,7 +333,7 @@ def repeated(
     options = {} if certificate.origin is None else dict(certificate.origin.options)
     asked = _asked_again(certificate, options)
     _check_together(certificate.design, dependent_arms=certificate.problem.dependent_arms)
-    _checked(collected.tapes)
+    _checked(_tapes(collected))
     known = collected._replace(ordered=collected.ordered or options["ordered"], units=collected.units or units)
     return _analyzed(certificate.problem, known, certificate.design, asked, told=doubts)
 
@@ -337,7 +389,15 @@ def _check_target(column: str, **others: float | None) -> None:
             raise InvalidArgument(msg)
 
 
-def _checked(tapes: Mapping[str, Floats]) -> dict[str, Floats]:
+def _tapes(collected: Collected, asked: set[int] | None = None) -> Mapping[str, Floats | Counted]:
+    """Return what stands for the readings of each arm."""
+    if collected.counts is None:
+        return collected.tapes
+    found = collected.counts.tapes if asked is None else collected.counts.asking(asked)
+    return {arm: found[arm] for arm in sorted(found)}  # shards come in any order
+
+
+def _checked(tapes: Mapping[str, Floats | Counted]) -> dict[str, Floats | Counted]:
     check_arms(tapes)
     for name, tape in tapes.items():
         if not tape.size:
@@ -346,7 +406,14 @@ def _checked(tapes: Mapping[str, Floats]) -> dict[str, Floats]:
     return dict(tapes)
 
 
-def _sorted(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]:
+def _sorted(problem: Problem, tapes: Mapping[str, Floats | Counted]) -> tuple[Sample, ...]:
+    counted_arms = [(arm, tape) for arm, tape in tapes.items() if isinstance(tape, Counted)]
+    if counted_arms:
+        return tuple(tape.sample(problem, arm) for arm, tape in counted_arms)
+    return _sorted_readings(problem, {arm: tape for arm, tape in tapes.items() if isinstance(tape, np.ndarray)})
+
+
+def _sorted_readings(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]:
     if problem.rounds:
         worst = problem.missing == "worst"
         return tuple(Taped.in_rounds(oriented(tape, problem, ""), worst=worst) for tape in tapes.values())
@@ -400,9 +467,15 @@ def _asked(
 
 
 def _analyzed(
-    problem: Problem, collected: Collected, design: Design, asked: _Asked, told: Sequence[Alarm] = ()
+    problem: Problem,
+    collected: Collected,
+    design: Design,
+    asked: _Asked,
+    *,
+    told: Sequence[Alarm] = (),
+    notes: _Notes | None = None,
 ) -> Analysis:
-    tapes = collected.tapes
+    tapes = _tapes(collected, None if notes is None else notes.needed)
     judge = Judge.of(problem, _sorted(problem, tapes), design=design)
     ranking = judge.ranked()
     judge = judge.after(leader=ranking[0])
@@ -415,15 +488,22 @@ def _analyzed(
     if asked.control is not None and not doubts:
         verdict = replace(verdict, control=claims_of(judge, asked.control, asked.method))
     origin = Origin("analyze", {**asked._asdict(), "ordered": collected.ordered})
+    tiers = tiers_of(judge, ranking) if asked.tiers and verdict.status is not Status.DOUBTFUL else None
+    if notes is not None:
+        for i in range(len(problem.arms)):
+            judge.identified(i, problem.contamination or Contamination(0.0))  # notes where its interval ends
+    judge = judge.after(_noting(judge.samples, None if notes is None else notes.wanted))
     result = certify(problem, tapes, verdict, design=design, samples=judge.samples, origin=origin)
-    result = supported(result, tapes) if collected.ordered else result
+    result = (
+        supported(result, collected.tapes) if collected.ordered else _supported_by_halves(result, collected.counts)
+    )
     doubtful = result.status is Status.DOUBTFUL
-    tiers = tiers_of(judge, ranking) if asked.tiers and not doubtful else None
+    judge = judge.after(_noting(judge.samples, None))  # what is left are estimates
     if tiers is not None:
         result = replace(result, certificate=replace(result.certificate, places=tiers.places))
     needed = {} if doubtful else _needed(judge, result)
     return Analysis._around(
-        replace(result, readings=tapes),
+        replace(result, readings=collected.tapes or None),
         ranking=tuple(problem.arms[i] for i in ranking),
         excluded={} if doubtful else _excluded(judge, ranking, claims, suspected),
         contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),
@@ -433,14 +513,34 @@ def _analyzed(
         few=_few(judge, result),
         units=collected.units,
         tiers=tiers,
+        made=None if collected.counts is None else collected.counts.made,
+        counts=collected.counts,
     )
+
+
+def _noting(samples: tuple[Sample, ...], notes: set[int] | None) -> tuple[Sample, ...]:
+    """Return samples of counts that note elsewhere what should be looked at more closely."""
+    return tuple(sample.noting(notes) if isinstance(sample, Binned) else sample for sample in samples)
+
+
+def _supported_by_halves(result: Result, counts: Counts | None) -> Result:
+    """Return the result with an alarm if early and late readings differ by more than its decision withstands."""
+    if counts is None or counts.halves is None or result.best is None:
+        return result
+
+    def least(arm: str, delta: float, adversary: Adversary) -> tuple[float, int]:
+        found, n = changed_halves(counts, arm, delta)
+        return (0.5 if adversary is Adversary.MALICIOUS else 1.0) * found, n
+
+    return supported_by(result, least)
 
 
 def _dependence(problem: Problem, collected: Collected) -> tuple[Alarm, ...]:
     """Return whose rows depend on when they were taken, where their order is known (evidence T12)."""
     if not collected.ordered:
         return ()
-    tapes = [Serial(i).extended(tape) for i, tape in enumerate(collected.tapes.values())]
+    known = (tape for tape in collected.tapes.values() if isinstance(tape, np.ndarray))
+    tapes = [Serial(i).extended(tape) for i, tape in enumerate(known)]
     return alarms.dependence(problem, tapes)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from truearm import policies
 from truearm.analysis import Analysis, repeated
 from truearm.claims import control, tiers
-from truearm.claims.certificate import DECIDED, Alarm, Certificate, Claim, Status, Tapes, Verdict, digest
+from truearm.claims.certificate import DECIDED, Alarm, Certificate, Claim, Readings, Status, Tapes, Verdict, digest
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.ratios import ratios
@@ -26,6 +26,7 @@ from truearm.claims.result import Result
 from truearm.claims.suites import Runs, Suite, judged
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.events import Event, from_row
+from truearm.evidence.counts import Counted, Counts
 from truearm.evidence.levels import rule_for
 from truearm.evidence.units import Units
 from truearm.policies import Policy
@@ -66,7 +67,7 @@ class Verified:
 
 def verify(
     result: Result | Mapping[str, Any],
-    readings: "Tapes | Collected | Study | None" = None,
+    readings: "Readings | Collected | Counts | Study | None" = None,
     *,
     policy: "Policy[Any] | None" = None,
 ) -> Verified:
@@ -77,8 +78,8 @@ def verify(
     result
         What a study or an analysis found, or the dictionary that its JSON holds.
     readings
-        Per arm in order of pull, None for a pull never told; what `collect` read from a table; or a study, whose
-        log is replayed. Those that the result carries if None.
+        Per arm in order of pull, None for a pull never told; what `collect` read from a table; the table of counts
+        that an analysis was made from; or a study, whose log is replayed. Those that the result carries if None.
     policy
         The policy object, if it was one of your own.
 
@@ -124,7 +125,7 @@ def verify(
     return Verified((*trust, *worded), beside)
 
 
-def _verified_suite(data: Mapping[str, Any], readings: "Tapes | Collected | Study | None") -> Verified:
+def _verified_suite(data: Mapping[str, Any], readings: "Readings | Collected | Counts | Study | None") -> Verified:
     """Judge a suite again by its runs, or by those of its log."""
     suite: Suite = from_plain(Suite, data["suite"], "suite")
     runs: Runs
@@ -141,7 +142,7 @@ def _verified_suite(data: Mapping[str, Any], readings: "Tapes | Collected | Stud
     return Verified(beside=tuple(key for key in data if key not in again and key != "runs"))
 
 
-def verify_certificate(certificate: Certificate, readings: Tapes) -> Verified:
+def verify_certificate(certificate: Certificate, readings: Readings) -> Verified:
     """Decide again from the readings and compare the certificate alone, as `verify` compares a whole result.
 
     Examples
@@ -162,7 +163,7 @@ class _Case(NamedTuple):
 
     certificate: Certificate
     collected: Collected
-    tapes: Tapes
+    tapes: Readings
     study: Study | None = None
     given: Callable[[], Result] | None = None
     """The whole result, read when it is needed; None where there is a certificate alone."""
@@ -171,7 +172,9 @@ class _Case(NamedTuple):
     """The rows of the log, where the result carries them."""
 
     @classmethod
-    def of(cls, result: Result | Mapping[str, Any], readings: "Tapes | Collected | Study | None") -> "_Case":
+    def of(
+        cls, result: Result | Mapping[str, Any], readings: "Readings | Collected | Counts | Study | None"
+    ) -> "_Case":
         data: Mapping[str, Any] = {} if isinstance(result, Result) else result
         if isinstance(result, Result):
             certificate, kept, events = result.certificate, result.readings, result.events
@@ -189,22 +192,28 @@ class _Case(NamedTuple):
 
 
 def _taken(
-    certificate: Certificate, readings: "Tapes | Collected | Study"
-) -> tuple[Collected, Tapes, Study | None]:
+    certificate: Certificate, readings: "Readings | Collected | Counts | Study"
+) -> tuple[Collected, Readings, Study | None]:
     """Return readings as a table and as tapes, and the study that they are of, if its log is at hand."""
     study = readings if isinstance(readings, Study) else None
-    tapes: Tapes = readings if isinstance(readings, Mapping) else _tapes_in(readings)
+    if isinstance(readings, Counts):
+        readings = Collected({}, counts=readings)
+    tapes: Readings = readings if isinstance(readings, Mapping) else _tapes_in(readings)
     if digest(certificate.problem, tapes) != certificate.digest:
         msg = "the readings are not those of the certificate: their digest differs"
         raise VerificationError(msg)
+    if isinstance(readings, Collected) and readings.counts is not None:
+        return readings, tapes, study
     if isinstance(readings, Collected):
         columns = {arm: readings.tapes[arm] for arm in certificate.problem.arms}
         return readings._replace(tapes=columns), tapes, study
     return Collected({}), tapes, study
 
 
-def _tapes_in(readings: Collected | Study) -> Tapes:
-    return readings.readings if isinstance(readings, Study) else readings.tapes
+def _tapes_in(readings: Collected | Study) -> Readings:
+    if isinstance(readings, Study):
+        return readings.readings
+    return readings.tapes if readings.counts is None else readings.counts.tapes
 
 
 def _certificate_of(data: Mapping[str, Any]) -> Certificate:
@@ -234,8 +243,10 @@ def _result_of(data: Mapping[str, Any]) -> Result:
 
 
 def _record(result: Result) -> dict[str, Any]:
-    plain: dict[str, Any] = to_plain(replace(result, readings=None, events=None, conditions=None))
-    for key in ("readings", "events", "conditions"):
+    bare: dict[str, Any] = {"readings": None, "events": None, "conditions": None}
+    bare |= {"counts": None} if isinstance(result, Analysis) else {}
+    plain: dict[str, Any] = to_plain(replace(result, **bare))
+    for key in bare:
         del plain[key]
     return plain
 
@@ -270,7 +281,8 @@ def _again(case: _Case, policy: "Policy[Any] | None") -> tuple[Result | None, tu
             return _replayed(definition, map(from_row, case.events or ())), ()
         chosen = policies.by_name(origin.by or "", **origin.options) if policy is None else policy
         budget = origin.max_pulls or 0
-        study = Study.retraced(problem, case.tapes, policy=chosen, max_pulls=budget, seed=origin.seed)
+        tapes = {arm: tape for arm, tape in case.tapes.items() if not isinstance(tape, Counted)}
+        study = Study.retraced(problem, tapes, policy=chosen, max_pulls=budget, seed=origin.seed)
     except (TypeError, ValueError, ArithmeticError, ProtocolError) as error:
         msg = f"certificate.origin does not lead to these readings: {error}"
         raise VerificationError(msg) from None
@@ -299,7 +311,9 @@ def _ended(study: Study) -> Result:
 def _reanalyzed(case: _Case) -> tuple[Result, tuple[str, ...]]:
     """Return an analysis made again; what columns said of its rows is known only where they are at hand."""
     collected, more = case.collected, _OfRows()
-    if not collected.tapes:
+    if collected.counts is not None:
+        more = _OfRows.told(case)
+    elif not collected.tapes:
         arms = case.certificate.problem.arms
         collected = Collected({arm: np.asarray(case.tapes[arm], dtype=np.float64) for arm in arms})
         more = _OfRows.told(case)
@@ -389,7 +403,7 @@ def _checked(right: bool, wrong: str) -> None:
         raise VerificationError(wrong)
 
 
-def _check_claims(certificate: Certificate, tapes: Tapes) -> None:
+def _check_claims(certificate: Certificate, tapes: Readings) -> None:
     """Raise unless every claim holds as of its date, by the rule that follows from problem and design."""
     problem, rule = certificate.problem, certificate.rule
     derived = rule_for(problem, design=certificate.design, ordered=rule == "pooled")
@@ -417,7 +431,7 @@ def _check_claims(certificate: Certificate, tapes: Tapes) -> None:
         _checked(upper.value <= lower.value, f"the bounds given do not exclude {exclusion.arm!r}")
 
 
-def _check_followed(certificate: Certificate, tapes: Tapes) -> None:
+def _check_followed(certificate: Certificate, tapes: Readings) -> None:
     """Raise if a reading would be bet on twice, or before it was taken (evidence T5)."""
     followed = dict.fromkeys(certificate.problem.arms, 0)
     for arm, since, until in certificate.entries:
@@ -428,7 +442,7 @@ def _check_followed(certificate: Certificate, tapes: Tapes) -> None:
 
 
 def _check_dates(
-    certificate: Certificate, claim: Claim, tapes: Tapes, before: tuple[int, ...], where: str
+    certificate: Certificate, claim: Claim, tapes: Readings, before: tuple[int, ...], where: str
 ) -> None:
     """Raise if a claim is dated at counts that its study cannot have had."""
     arms, entries = certificate.problem.arms, certificate.entries

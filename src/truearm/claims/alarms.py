@@ -164,25 +164,20 @@ def _missing(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     return Alarm("missing", arm, sample.missing, sample.n)
 
 
-def _known(sample: Sample) -> Sample:
-    """Return the sample without its missing readings, which have an alarm of their own (evidence T8)."""
-    return Sample(sample.values, 0, sample.pending)
-
-
 def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """Judge the share far from the median against eps and, for heavy tails, a Cauchy law's own share.
 
     Infinities on the bad side are left out: they are what a time-out leaves.
     """
-    known = _known(sample)
+    known = sample.known()  # missing ones have an alarm of their own: evidence T8
     share = _share(problem) / 2  # half for the limits, half for the count beyond them
     ranks = ranks_of(known.n, 0.5, share / 2, 0.0, Adversary.OBLIVIOUS, design="sequential")
     center, reach = known.between(ranks), FAR * spread(known, ranks).high
     if not 0 < reach < math.inf:
         return None
     ends = (np.nextafter(-math.inf, 0.0), center.low - reach, np.nextafter(center.high + reach, math.inf))
-    first, low, high = np.searchsorted(known.values, ends).tolist()
-    far = low - first + known.values.size - high
+    first, low, high = known.count(np.array(ends)).tolist()
+    far = low - first + known.size - high
     eps = _declared(problem).eps
     allowed = eps + (1 - eps) * CAUCHY_TAIL  # docs/assumptions.md
     return Alarm("outliers", arm, far, known.n) if exceeds(far, known.n, allowed, -math.log(share)) else None
@@ -209,28 +204,32 @@ def outlying(readings: Sequence[float]) -> tuple[int, ...]:
 
 def _units(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """Look for a cluster at a factor of the median that smooth tails do not make."""
-    middle = _log_middle(sample.values)
+    middle = _log_middle(sample)
     if middle is None:
         return None
-    logs, low, high = middle
-    mirrored = -logs[::-1], -high, -low
+    logs, ends, low, high = middle
+    mirrored = -logs[::-1], ends[-1] - ends[::-1], -high, -low
     for factor, words in UNITS.items():
-        above = (logs, low, high) if factor > 1 else mirrored
+        above = middle if factor > 1 else mirrored
         found = _cluster(*above, shift=abs(math.log(factor)), share=_share(problem) / len(UNITS))
         if found:
             return Alarm("units", arm, found, sample.n, detail=words)
     return None
 
 
-def _log_middle(values: Floats) -> tuple[Floats, float, float] | None:
+def _log_middle(sample: Sample) -> tuple[Floats, NDArray[np.intp], float, float] | None:
     """Return the ends of the middle 80 % of the logs of sizes, and before them the sorted logs outside.
 
-    None where ratios mean nothing.
+    With each log comes how many readings are before it; at the end how many there are. None where ratios mean
+    nothing.
     """
-    if not values.size:
+    values, n = sample.values, sample.size
+    if not n:
         return None
-    sizes = values if values[values.size // 2] > 0 else -values[::-1]
-    low, center, high = (float(sizes[int(level * (sizes.size - 1))]) for level in (0.1, 0.5, 0.9))
+    up = sample.at(n // 2 + 1) > 0
+    sizes = values if up else -values[::-1]
+    places = (int(level * (n - 1)) for level in (0.1, 0.5, 0.9))
+    low, center, high = (sample.at(i + 1) if up else -sample.at(n - i) for i in places)
     if not 0 < low <= high < math.inf:
         return None
     least = math.log(1.1) / 2  # a window at least 10 % wide, for readings that hardly vary
@@ -239,11 +238,20 @@ def _log_middle(values: Floats) -> tuple[Floats, float, float] | None:
     with np.errstate(over="ignore"):
         ends = np.exp((low, high))
     first, start, end = np.searchsorted(sizes, (math.ulp(0.0), *ends)).tolist()
-    return np.log(np.concatenate((sizes[first:start], sizes[end:]))), low, high
+    start = max(first, start)
+
+    def before(first: int, last: int) -> NDArray[np.intp]:
+        places = np.arange(first, last + 1)
+        found: NDArray[np.intp] = sample.passed(places) if up else n - sample.passed(values.size - places)
+        return found - int(found[0])
+
+    early, late = before(first, start), before(end, sizes.size)
+    counts = np.concatenate((early[:-1], early[-1] + late))
+    return np.log(np.concatenate((sizes[first:start], sizes[end:]))), counts, low, high
 
 
-def _cluster(logs: Floats, low: float, high: float, *, shift: float, share: float) -> int:
-    """Return how many logs lie in the middle moved by `shift`, 0 if smooth tails explain them.
+def _cluster(logs: Floats, ends: NDArray[np.intp], low: float, high: float, *, shift: float, share: float) -> int:
+    """Return how many readings have logs in the middle moved by `shift`, 0 if smooth tails explain them.
 
     Null: beyond the middle 80 % the density of the logs falls. The order statistics up to the end of the
     middle fix all windows, and the readings beyond are independent draws given them, so that the count in the
@@ -253,7 +261,7 @@ def _cluster(logs: Floats, low: float, high: float, *, shift: float, share: floa
     if shift < 3 * width:
         return 0  # readings vary too much for a factor to stand out
     edges = high + np.array([width, shift - 2 * width, shift - width, shift, shift + width])
-    ahead, before, inside, after = np.diff(np.searchsorted(logs, edges, side="right")).tolist()
+    ahead, before, inside, after = np.diff(ends[np.searchsorted(logs, edges, side="right")]).tolist()
     if inside < 2 * max(before, after, 1):  # broad contamination is not a cluster, nor is one reading
         return 0
     chance = width / (shift - width)  # of the window, in the stretch that begins one width beyond the middle

@@ -5,7 +5,7 @@ so that it can be recomputed at any later time. Tapes are in the user's units; s
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from truearm.evidence import Entry, Judge, Rule, Strength
 from truearm.evidence.control import Method
+from truearm.evidence.counts import Counted
 from truearm.evidence.levels import log_threshold
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shifts import empty, oriented
@@ -28,6 +29,8 @@ Floats = NDArray[np.float64]
 Tape = Sequence[float | None] | Floats
 """The readings of an arm in order of pull, None for a pull never told."""
 Tapes = Mapping[str, Tape]
+Readings = Mapping[str, Tape | Counted]
+"""Tapes, or how many readings there are in which bucket."""
 
 
 class Status(StrEnum):
@@ -211,7 +214,7 @@ class Verdict:
         return cls(status=Status.DOUBTFUL, candidates=arms, doubts=doubts)
 
 
-def digest(problem: Problem, tapes: Tapes) -> str:
+def digest(problem: Problem, tapes: Readings) -> str:
     """Return the fingerprint of all readings in order of pull; None stands for a pull never told.
 
     Examples
@@ -221,13 +224,19 @@ def digest(problem: Problem, tapes: Tapes) -> str:
     """
     mark = hashlib.sha256()
     for arm in problem.arms:
-        told, values = _told(tapes.get(arm, ()))
-        values += 0.0  # no minus zero
-        values[np.isnan(values)] = np.nan  # one bit pattern for all NaN
-        for part in (arm.encode(), told.data, values.data):
+        for part in (arm.encode(), *_marks(tapes.get(arm, ()))):
             mark.update(memoryview(part).nbytes.to_bytes(8, "little"))
             mark.update(part)
     return mark.hexdigest()
+
+
+def _marks(tape: Tape | Counted) -> Iterable[bytes | memoryview]:
+    if isinstance(tape, Counted):
+        return tape.marks()
+    told, values = _told(tape)
+    values += 0.0  # no minus zero
+    values[np.isnan(values)] = np.nan  # one bit pattern for all NaN
+    return told.data, values.data
 
 
 def _told(tape: Tape) -> tuple[NDArray[np.uint8], Floats]:
@@ -238,7 +247,7 @@ def _told(tape: Tape) -> tuple[NDArray[np.uint8], Floats]:
     return told, np.array([0.0 if value is None else value for value in tape], dtype="<f8")
 
 
-def sample_of(tape: Tape, n: int, problem: Problem, arm: str = "") -> Sample:
+def sample_of(tape: Tape | Counted, n: int, problem: Problem, arm: str = "") -> Sample:
     """Return the first n pulls of an arm's tape as an oriented sample; a pull never told is pending.
 
     Examples
@@ -246,6 +255,8 @@ def sample_of(tape: Tape, n: int, problem: Problem, arm: str = "") -> Sample:
     >>> sample_of([3.0, None, 1.0, 9.0], 3, Problem(arms=("A",), goal="min"))
     Sample(body=array([-3., -1.]), missing=0, pending=1, worst=True)
     """
+    if isinstance(tape, Counted):
+        return tape.sample(problem, arm)  # of all readings: counts have no order
     head = tape[:n]
     if problem.rounds:
         return _taped(head, n, problem, arm)
@@ -305,7 +316,7 @@ class Certificate:
         """How much log-evidence each claim must reach; None when the decision rests on bounds alone."""
         return None if self.rule is None else log_threshold(self.problem, self.rule)
 
-    def verify(self, readings: Tapes) -> "Verified":
+    def verify(self, readings: Readings) -> "Verified":
         """Decide again from the raw readings, per arm in order of pull, and compare; raise if a part differs.
 
         A pull that was never told is None in its place. What comes back is true if everything was recomputed, and
@@ -315,7 +326,7 @@ class Certificate:
 
         return verify_certificate(self, readings)
 
-    def evidence(self, claim: Claim, readings: Tapes) -> Callable[[Strength | None], float]:
+    def evidence(self, claim: Claim, readings: Readings) -> Callable[[Strength | None], float]:
         """Return the log-evidence of a claim, recomputed from the readings, as a function of the levels."""
         judge, judged = self.judge(claim, readings), self.problem.arms.index(claim.arm)
 
@@ -325,7 +336,7 @@ class Certificate:
 
         return at
 
-    def judge(self, claim: Claim, readings: Tapes) -> Judge:
+    def judge(self, claim: Claim, readings: Readings) -> Judge:
         """Return the judge of a claim as of its date."""
         arms = self.problem.arms
         entered = self.entries[: claim.entered]

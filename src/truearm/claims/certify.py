@@ -11,7 +11,17 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from truearm.claims import alarms
-from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Tapes, Verdict, digest, sample_of
+from truearm.claims.certificate import (
+    Alarm,
+    Certificate,
+    Claim,
+    Origin,
+    Readings,
+    Status,
+    Verdict,
+    digest,
+    sample_of,
+)
 from truearm.claims.control import described
 from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.evidence import Breakdown, Entry, Judge, Strength, rule_for
@@ -25,7 +35,7 @@ _STRICT = (Status.CERTIFIED, Status.SEPARATED)
 
 def certify(
     problem: Problem,
-    tapes: Tapes,
+    tapes: Readings,
     verdict: Verdict,
     *,
     design: Design = "sequential",
@@ -233,7 +243,7 @@ class Rejections(NamedTuple):
 
 
 def rejections(
-    certificate: Certificate, tapes: Tapes, samples: Sequence[Sample], *, leader: int
+    certificate: Certificate, tapes: Readings, samples: Sequence[Sample], *, leader: int
 ) -> dict[Adversary | None, Rejections]:
     """Return per adversary, and under None for the declared one, what rejects the rivals of the leader.
 
@@ -286,7 +296,7 @@ def rejections(
     }
 
 
-def judge_of(certificate: Certificate, tapes: Tapes) -> Judge:
+def judge_of(certificate: Certificate, tapes: Readings) -> Judge:
     """Return the judge of a certificate's problem on all readings, for questions beside the decision.
 
     Examples

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from truearm.claims.certificate import Certificate, Claim, ControlClaims, Tapes, sample_of
+from truearm.claims.certificate import Certificate, Claim, ControlClaims, Readings, sample_of
 from truearm.claims.result import Control, Variant
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence import Judge
@@ -110,7 +110,7 @@ def described(judge: Judge, claims: ControlClaims | None) -> Control | None:
     return Control(claims.control, claims.method, tuple(variant(i) for i in range(len(arms)) if i != control))
 
 
-def check(certificate: Certificate, readings: Tapes) -> None:
+def check(certificate: Certificate, readings: Readings) -> None:
     """Recompute every claim against a control, as of its date; raise if one fails (extensions D1, D2).
 
     Examples
@@ -137,7 +137,7 @@ def check(certificate: Certificate, readings: Tapes) -> None:
         _check_enough(found, alone, claim.arm, "does not beat", claims.control)
 
 
-def _judge(certificate: Certificate, claim: Claim, readings: Tapes) -> Judge:
+def _judge(certificate: Certificate, claim: Claim, readings: Readings) -> Judge:
     """Return the judge of pairs as of the date of a claim."""
     problem = certificate.problem
     dated = zip(problem.arms, claim.counts, strict=True)

@@ -6,7 +6,7 @@ What is certain is decided in `evidence.tiers` (extensions D3).
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from truearm.claims.certificate import Certificate, Place, Tapes, sample_of
+from truearm.claims.certificate import Certificate, Place, Readings, sample_of
 from truearm.errors import VerificationError
 from truearm.evidence import Judge
 from truearm.evidence.points import Breakdown
@@ -92,7 +92,7 @@ def tiers_of(judge: Judge, ranking: Sequence[int]) -> Tiers:
     )
 
 
-def check(certificate: Certificate, readings: Tapes) -> None:
+def check(certificate: Certificate, readings: Readings) -> None:
     """Recompute the order of all arms; raise if a place is narrower than the readings say (extensions D3).
 
     Examples

@@ -13,12 +13,13 @@ from truearm.claims.certificate import Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import column_name, count, name_of, number, percent, value, value_ends
 from truearm.cli import edge, options
-from truearm.errors import InvalidArgument, speaking_of
+from truearm.errors import InvalidArgument, speaking_of, speaking_options
 from truearm.evidence import Breakdown
+from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.text import control_rows, standing_in, table, tier_rows
-from truearm.world import files
+from truearm.world import files, lazy, tables
 from truearm.world.frames import Collected, Roles, looks_like_time
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
@@ -65,6 +66,17 @@ _SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
     help="With --control: bound the mean share of false ones among the arms named, not the chance of any.",
 )
 @click.option("--tiers", is_flag=True, help="Put all arms in order, as far as it is certain: groups and places.")
+@click.option("--query", metavar="SQL", help="The rows to analyze, if FILE is the address of a database.")
+@click.option(
+    "--explain", is_flag=True, help="Print what is sent to the engine that counts a folder or a database."
+)
+@click.option(
+    "--counts",
+    "table",
+    type=options.NewFile(dir_okay=False),
+    metavar="FILE",
+    help="Write the table of counts, as JSON or Parquet, that `truearm verify` decides by again.",
+)
 @options.json_option
 @click.option("--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page.")
 def analyze_command(
@@ -76,6 +88,7 @@ def analyze_command(
     order: str | None,
     as_json: bool,
     html: str | None,
+    table: str | None,
     **chosen: Any,  # noqa: ANN401 - the options of `analyze`
 ) -> None:
     """Find the best arm in a file of readings, some of which may be wrong.
@@ -90,15 +103,24 @@ def analyze_command(
     truearm analyze hyperfine.json                     what hyperfine or pyperf exported: less is better
     truearm analyze preise.csv --arm laden --value preis --decimal , --strip €
     zcat log.csv.gz | truearm analyze - --arm site --value ms
+    truearm analyze 'logs/*.parquet' --arm site --value ms         of any size: counted, not read
+    truearm analyze postgres://host/shop --query 'select site, ms from visits' --arm site --value ms
+    truearm analyze counts.json --goal min                         what --counts wrote, or several added
 
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
     how = Reduction.of(chosen["missing"], at_least=chosen["at_least"], at_most=chosen["at_most"])
     form = {name: chosen.pop(name) for name in (*options.WRITTEN, "kind")}
-    readings = _read(file, Roles(arm, value, unit, order), chosen["round"], how, form)
-    found = analyze(readings, **chosen)
-    if found.problem.rounds:
+    roles = Roles(arm, value, unit, order)
+    kept = None if lazy.is_scan(file) else tables.read(file)
+    if lazy.is_scan(file) or kept is not None:
+        readings = Collected({}, counts=kept)
+        found = _counted(file if kept is None else kept, roles, chosen, form)
+    else:
+        readings = _read(file, roles, chosen["round"], how, form)
+        found = analyze(readings, **chosen)
+    if found.problem.rounds and readings.tapes:
         readings = readings.side_by_side()
     if as_json:
         click.echo(json_text(found.to_dict()))
@@ -107,10 +129,15 @@ def analyze_command(
         click.echo("\n\n".join((told(found), *(click.wrap_text(line, _width()) for line in advice))))
     exports = edge.Exports()
     if html is not None:
+        _check_drawn(readings)
         from truearm.report.html import page
 
         with exports.writing(html):
             edge.write(html, page(found, readings.tapes))
+    if table is not None:
+        counts = found.counts or Counts.of({arm: readings.tapes[arm] for arm in found.problem.arms})
+        with exports.writing(table):
+            tables.write(counts, table)
     undecided = DOUBTFUL if found.status is Status.DOUBTFUL else UNDECIDED
     sys.exit(exports.code(0 if found.answered else undecided))
 
@@ -136,6 +163,22 @@ def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator
             f"Every arm has {count(sizes.pop())} readings: if that number was chosen before the first of them, "
             "--design fixed has more power."
         )
+
+
+def _counted(source: str | Counts, roles: Roles, chosen: dict[str, Any], form: Mapping[str, Any]) -> Analysis:
+    """Return the analysis of data that an engine counts, with errors that speak of options."""
+    if given := [name for name, option in form.items() if option]:
+        msg = f"--{given[0].replace('_', '-')} is for a file that is read row by row; an engine counts these data"
+        raise InvalidArgument(msg)
+    with speaking_options():
+        return analyze(source, **roles._asdict(), **chosen)
+
+
+def _check_drawn(readings: Collected) -> None:
+    """Raise if a page was asked for, which draws readings, of data that were counted."""
+    if not readings.tapes:
+        msg = "--html draws readings, and these were counted; leave it out, or draw a sample of a million rows"
+        raise InvalidArgument(msg)
 
 
 def _read(file: str, roles: Roles, column: str | None, how: Reduction, form: Mapping[str, Any]) -> Collected:

@@ -12,10 +12,11 @@ from truearm.claims.plain import from_plain
 from truearm.claims.wording import count, name_of
 from truearm.cli import options
 from truearm.errors import InvalidArgument, VerificationError
+from truearm.evidence.counts import Counts
 from truearm.report.export import json_text
 from truearm.study import Study
 from truearm.verification import Verified, verify
-from truearm.world import files, store
+from truearm.world import files, store, tables
 from truearm.world.frames import Collected
 
 FAILED, TRUSTED = 1, 3  # exit codes: not verified, and verified but for what was taken on trust
@@ -51,6 +52,7 @@ def verify_command(
     truearm verify result.json                        what --json printed, with its readings
     truearm verify result.json run.db                 ... by the log of the study
     truearm verify found.json data.csv --arm variant --value ms
+    truearm verify found.json counts.parquet          ... by the table of counts that --counts wrote
     truearm verify run.db                             was a log changed since it was written?
 
     Ends with 0 if everything follows, with 1 if something does not and says what, with 3 if it follows as far as
@@ -122,10 +124,12 @@ def _result(path: str) -> Any:  # noqa: ANN401 - whatever the file holds; `verif
         raise InvalidArgument(msg) from None
 
 
-def _readings(path: str, roles: Mapping[str, Any]) -> Tapes | Collected | Study:
+def _readings(path: str, roles: Mapping[str, Any]) -> Tapes | Collected | Counts | Study:
     """Return the readings of a log, of a document that carries them, of a plain JSON object, or of a table."""
     if _is_log(path):
         return _replayed(path)
+    if (kept := tables.read(path)) is not None:
+        return kept
     if Path(path).suffix == ".json" and not any(roles.values()):
         data = _result(path)
         held = data.get("readings", data) if isinstance(data, dict) else None

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from truearm.bounds import special
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture, log_mixture_once
+from truearm.evidence.binned import Binned
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
 
@@ -27,6 +28,7 @@ _FANOUT = 8  # pieces an open stretch of ranks is cut into; 4 to 16 cost the sam
 _COARSE = 32  # first pieces of the whole range of ranks
 _UNIFORM = 0.05  # share of the capital on the leader's whole sample; evidence T5
 _MANY = 4096  # cuts between ranks that are looked at one by one
+_MATTERS = 100.0  # nats of evidence: no threshold of anybody is higher, so that above it bounds will do
 _TOLERANT = 0.5  # the same where that share alone may end a study, within a tolerance
 
 
@@ -159,16 +161,16 @@ class _Cuts:
 
     @classmethod
     def of(cls, own: Sample, rivals: Portfolio, levels: Levels, term: Term, lift: Lift | None) -> "_Cuts":
-        if lift is not None and rivals.legs:  # cuts between readings need all of them
+        if lift is not None and (rivals.legs or isinstance(own, Binned)):  # these need all readings changed
             return cls(own.mapped(lift), rivals, levels, term)
         return cls(own.settled(), rivals, levels, term, lift)
 
     def at_ranks(self, ranks: NDArray[np.intp]) -> _Sides:
-        """Return the parts at the cuts just below the judged arm's X_(r+1)."""
+        """Return the parts at the cuts just below the judged arm's X_(r+1), or below its bucket r."""
         values = self.own.values
         beyond = ranks >= values.size
         cuts = values[np.minimum(ranks, values.size - 1)] if values.size else np.full(ranks.shape, np.inf)
-        return self._sides(values.size - ranks + self.own.unknown, self.lifted(cuts), beyond)
+        return self._sides(self.own.size - self.own.passed(ranks) + self.own.unknown, self.lifted(cuts), beyond)
 
     def lifted(self, cuts: Floats) -> Floats:
         """Return readings of the judged arm as they are compared."""
@@ -228,6 +230,44 @@ def _all_below(sample: Sample) -> int:
 
 
 def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evidence:
+    """Return the minimum over all cuts: exact, or of counts in buckets a lower bound (extensions 4.1)."""
+    own, whole = cuts.own, cuts.rivals.whole
+    if not isinstance(own, Binned) or whole is None or not isinstance(whole.sample, Binned):
+        return _searched(cuts, guess, enough)
+
+    def bound(judged: Binned, rival: Binned) -> Evidence:
+        rivals = cuts.rivals._replace(whole=whole._replace(sample=rival))
+        found = _searched(_Cuts(judged, rivals, cuts.levels, cuts.term), None, enough)
+        return found._replace(rank=int(judged.passed(np.array(found.rank))))
+
+    low = bound(own.at_best(), whole.sample.at_worst())
+    if own.asked is None or (own.exact and whole.sample.exact):
+        return low
+    bar = _MATTERS if enough is None else enough
+    if low.log_value < bar:
+        high = bound(own.at_worst(), whole.sample.at_best())
+        if high.log_value >= (0 if enough is None else enough):
+            _note_open(cuts, own, whole.sample, bar if enough is not None else min(bar, high.log_value))
+    return low
+
+
+def _note_open(cuts: _Cuts, own: Binned, rival: Binned, bar: float) -> None:
+    """Note the buckets in which the evidence may be below a bar that it is not below at their ends."""
+    places = np.arange(own.body.size + 1)
+    at_best = _Cuts(own.at_best(), cuts.rivals, cuts.levels, cuts.term)
+    sides = at_best.at_ranks(places)
+    below = places[at_best.bounded(sides, sides) < bar]
+    below = below[below < own.body.size]
+    own.note(below)
+    # a rival's bucket matters if a cut in such a bucket of the judged arm may split it
+    first, last = rival.highs.searchsorted(own.body[below]), rival.body.searchsorted(own.highs[below], "right")
+    steps = np.zeros(rival.body.size + 1, dtype=np.intp)
+    np.add.at(steps, first, 1)
+    np.subtract.at(steps, np.maximum(first, last), 1)
+    rival.note(np.flatnonzero(np.cumsum(steps[:-1]) > 0))
+
+
+def _searched(cuts: _Cuts, guess: int | None, enough: float | None) -> Evidence:
     """Return the exact minimum over all cuts by branch and bound.
 
     Between two cuts the product is at least the rising side at the low one times the falling sides at the high

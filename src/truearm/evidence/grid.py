@@ -29,7 +29,7 @@ def common_cuts(samples: Sequence[Sample], count: int = _CUTS) -> Floats:
     >>> common_cuts([Sample.of(np.arange(8.0)), Sample.of(np.arange(8.0))], 3).tolist()
     [-inf, 0.0, 3.0, 7.0, inf]
     """
-    some = [s.values[:: max(1, s.size // _EACH)] for s in samples if s.size]
+    some = [s.values[:: max(1, s.values.size // _EACH)] for s in samples if s.size]
     pool = np.sort(np.concatenate(some)) if some else np.empty(0)
     places = np.linspace(0, pool.size - 1, min(count, pool.size)).astype(np.intp)
     return np.concatenate(([-np.inf], np.unique(pool[places]), [np.inf]))
@@ -51,11 +51,14 @@ def pair_bounds(samples: Sequence[Sample], levels: Levels, term: Term) -> tuple[
     below = np.array([s.below(cuts, closed=True) for s in samples], dtype=np.float64)
     above = np.array([s.above(cuts) for s in samples], dtype=np.float64)
     rival, own = term(below, sizes, levels.low), term(above, sizes, levels.high)
+    few_below = np.array([s.fewest_below(cuts, closed=True) for s in samples], dtype=np.float64)
+    few_above = np.array([s.fewest_above(cuts) for s in samples], dtype=np.float64)
+    rival_most, own_most = term(few_below, sizes, levels.low), term(few_above, sizes, levels.high)
     k = len(samples)
     low, high = np.empty((k, k)), np.empty((k, k))
     rows = max(1, _ROWS // (k * cuts.size))
     for first in range(0, k, rows):
         part = slice(first, first + rows)
         low[part] = (rival[part, None, 1:] + own[None, :, :-1]).min(axis=2)
-        high[part] = (rival[part, None] + own[None]).min(axis=2)
+        high[part] = (rival_most[part, None] + own_most[None]).min(axis=2)
     return low, high

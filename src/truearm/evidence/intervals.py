@@ -285,5 +285,5 @@ def quality_of(
     radius = (bounds.sequential_dkw_radius if design == "sequential" else bounds.dkw_radius)(
         sample.n, min(delta, 0.5)
     )
-    below = (np.arange(sample.values.size + 1) + sample.unknown) / sample.n
+    below = (sample.passed(np.arange(sample.values.size + 1)) + sample.unknown) / sample.n
     return QualityCurve(sample.values, np.clip(bounds.survival_floor(below, radius, eps, adversary), 0.0, 1.0))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from truearm.bounds import sequential_rank
 from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true, last_true_each
+from truearm.evidence.binned import Binned
 from truearm.evidence.cuts import (
     Evidence,
     Leg,
@@ -531,7 +532,7 @@ class QuantileJudge(Judge):
     def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:
         """Return an arm's observed median absolute deviation, and where the true one lies for all arms at once."""
         c, sample = self.problem.contamination or Contamination(0.0), self.samples[arm]
-        observed = deviation(sample.values) if sample.n else math.nan
+        observed = deviation(sample) if sample.n else math.nan
         if not sample.n or not known:
             return observed, 0.0, math.inf
         share = self.problem.delta / len(self.problem.arms)
@@ -693,7 +694,7 @@ class QuantileJudge(Judge):
         bottom = np.asarray(sequential_rank(counts, 1 - self.levels.high, share))
         # pending pulls may turn out either way, so they are high for the upper bound and low for the lower one;
         # missing readings are what they count as: at the bottom and at the top, or on neither side
-        upper = [s.at(int(r) - s.bottom) for s, r in zip(samples, top, strict=True)]
+        upper = [s.at(int(r) - s.bottom, top=True) for s, r in zip(samples, top, strict=True)]
         reached = np.array([s.at(int(r) - s.idle - s.pending) for s, r in zip(samples, bottom, strict=True)])
         lower = worsened(reached, self.problem.tolerance, self.problem.sign).tolist()
         highest = sorted(range(len(lower)), key=lower.__getitem__)[-2:]  # one of them is another arm's
@@ -809,7 +810,8 @@ class QuantileJudge(Judge):
         >>> judge.margins([1, 2], [True, True]) == [judge.margin(1, relative=True), None]
         True
         """
-        if self.rule == "pooled" or self.hopeless or not arms:
+        counted = any(isinstance(sample, Binned) for sample in self.samples)
+        if self.rule == "pooled" or self.hopeless or counted or not arms:
             return [self.margin(i, relative=ratio) for i, ratio in zip(arms, relative, strict=True)]
         fixed, sign = self.design == "fixed", self.problem.sign
         bar, term = self.log_strict, fixed_term if fixed else mixture_term()

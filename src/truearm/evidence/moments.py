@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from truearm.evidence.binned import Binned
 from truearm.evidence.sample import Sample, as_readings
 from truearm.problem import Interval
 
@@ -23,9 +24,16 @@ def spread(sample: Sample, ranks: tuple[int, int]) -> Interval:
     low, high = ranks
     center = sample.between(ranks)
     return Interval(
-        _least_distance(sample.values, low - sample.unknown, center),
-        _largest_distance(sample.values, high - sample.idle, center),
+        _least_distance(sample, low - sample.unknown, center),
+        _largest_distance(sample, high - sample.idle, center),
     )
+
+
+def _runs(sample: Sample, rank: int, center: Interval, *, wide: bool) -> tuple[Floats, Floats]:
+    """Return both ends of runs of `rank` neighbors; of buckets such as hold so many for certain, or the least."""
+    if isinstance(sample, Binned):
+        return sample.windows(rank, wide=wide)
+    return _windows(sample.values, rank, center)
 
 
 def _windows(values: Floats, rank: int, center: Interval) -> tuple[Floats, Floats]:
@@ -43,50 +51,55 @@ def _windows(values: Floats, rank: int, center: Interval) -> tuple[Floats, Float
     return a[near], b[near]
 
 
-def deviation(values: Floats) -> float:
-    """Return the median absolute deviation of sorted values, `moments(values).m2`, without another sort.
+def deviation(sample: Sample) -> float:
+    """Return the median absolute deviation of a sample, `moments(values).m2`, without another sort.
+
+    Of counts in buckets it is an estimate, as good as they are narrow.
 
     Examples
     --------
-    >>> deviation(np.array([-2.0, 1.0, 3.0, 4.0, 10.0]))
+    >>> deviation(Sample.of([-2.0, 1.0, 3.0, 4.0, 10.0]))
     2.0
     """
-    n = values.size
-    if not n or not np.isfinite(values[0]) or not np.isfinite(values[-1]):
+    n, values = sample.size, sample.values
+    counted = isinstance(sample, Binned)
+    if not n or not (counted or (np.isfinite(values[0]) and np.isfinite(values[-1]))):
         return moments(values).m2
-    lower, upper = float(values[(n - 1) // 2]), float(values[n // 2])
+    lower, upper = sample.at((n - 1) // 2 + 1), sample.at(n // 2 + 1)
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        return np.nan
     center = lower if lower == upper else lower / 2 + upper / 2
-    low, high = (_distance_at(values, rank, center) for rank in ((n - 1) // 2 + 1, n // 2 + 1))
+    low, high = (_distance_at(sample, rank, center) for rank in ((n - 1) // 2 + 1, n // 2 + 1))
     return low if low == high else low / 2 + high / 2
 
 
-def _distance_at(values: Floats, rank: int, center: float) -> float:
-    """Return the rank-th smallest distance of sorted values to a center."""
-    a, b = _windows(values, rank, Interval(center, center))
+def _distance_at(sample: Sample, rank: int, center: float) -> float:
+    """Return the rank-th smallest distance of a sample to a center."""
+    a, b = _runs(sample, rank, Interval(center, center), wide=True)
     with np.errstate(over="ignore"):
         return float(np.min(np.maximum(center - a, b - center)))
 
 
-def _least_distance(values: Floats, rank: int, center: Interval) -> float:
+def _least_distance(sample: Sample, rank: int, center: Interval) -> float:
     """Return the minimum over c in the center of the rank-th smallest |X - c|."""
     if rank < 1:
         return 0.0
-    if rank > values.size or center.low > center.high:
+    if rank > sample.size or center.low > center.high:
         return np.inf
-    a, b = _windows(values, rank, center)
+    a, b = _runs(sample, rank, center, wide=False)
     with np.errstate(invalid="ignore", over="ignore"):
         middle = np.clip(a / 2 + b / 2, center.low, center.high)  # audit 2.D
         farthest = np.maximum(middle - a, b - middle)
     return float(np.min(np.where(np.isnan(farthest), np.inf, farthest)))
 
 
-def _largest_distance(values: Floats, rank: int, center: Interval) -> float:
+def _largest_distance(sample: Sample, rank: int, center: Interval) -> float:
     """Return the maximum over c in the center of the rank-th smallest |X - c|."""
     if rank < 1 or center.low > center.high:
         return -np.inf
-    if rank > values.size or center.low == -np.inf or center.high == np.inf:
+    if rank > sample.size or center.low == -np.inf or center.high == np.inf:
         return np.inf
-    a, b = _windows(values, rank, center)
+    a, b = _runs(sample, rank, center, wide=True)
     with np.errstate(invalid="ignore", over="ignore"):
         ends = [float(np.min(np.maximum(c - a, b - c))) for c in center]
         turns = a[:-1] / 2 + b[1:] / 2  # audit 2.D: where the arms of two neighboring windows meet

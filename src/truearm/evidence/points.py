@@ -110,7 +110,8 @@ def breakdown_estimate(better: Sample, worse: Sample, quantile: float, adversary
     def room(rank: int) -> tuple[float, float]:
         at = worse.values[rank] if rank < size else np.inf
         lower = better.size + better.unknown if rank == size else int(better.below(at))
-        below, above = lower / better.n, (size - rank + worse.unknown) / worse.n
+        over = worse.size - int(worse.passed(np.array(rank))) + worse.unknown
+        below, above = lower / better.n, over / worse.n
         if adversary is Adversary.MALICIOUS:
             return quantile - below, 1 - quantile - above
         return 1 - below / quantile, 1 - above / (1 - quantile)

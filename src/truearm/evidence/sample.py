@@ -179,7 +179,15 @@ class Sample:
         values, censored = self.values, self.censored
         return replace(self, body=values[censored:], tail=_NONE, pending=self.pending + censored)
 
-    def at(self, rank: int) -> float:
+    def known(self) -> "Sample":
+        """Return the sample without its missing readings."""
+        return Sample(self.values, 0, self.pending)
+
+    def passed(self, places: Ints) -> Ints:
+        """Return how many readings are before each of these places of `values`."""
+        return places
+
+    def at(self, rank: int, *, top: bool = False) -> float:  # noqa: ARG002 - of counts it may not be known
         """Return the value at a rank among the readings that have one; ranks outside are infinities."""
         if rank < 1:
             return -np.inf
@@ -220,6 +228,14 @@ class Sample:
     def above(self, cuts: ArrayLike) -> Ints:
         """Return the judged arm's readings in the upper set of each cut: unknown ones always (evidence T8)."""
         return self.size - self.count(cuts) + self.unknown
+
+    def fewest_below(self, cuts: ArrayLike, *, closed: bool = False) -> Ints:
+        """Return the same as `below`; of counts in buckets only bounds are known."""
+        return self.below(cuts, closed=closed)
+
+    def fewest_above(self, cuts: ArrayLike) -> Ints:
+        """Return the same as `above`; of counts in buckets only bounds are known."""
+        return self.above(cuts)
 
 
 def within(values: Floats, plausible: Interval) -> Floats:

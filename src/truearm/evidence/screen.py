@@ -59,12 +59,12 @@ class Screen:
             return term(np.array(counts, dtype=np.float64), sizes, level)
 
         low, high = judge.levels
-        below = terms([sample.below(cuts) for sample in samples], low)
+        below = terms([sample.fewest_below(cuts) for sample in samples], low)
         return cls(
             ranking=np.array(ranking),
-            own=terms([sample.above(cuts) for sample in samples], high),
+            own=terms([sample.fewest_above(cuts) for sample in samples], high),
             below=below,
-            closed=terms([sample.below(cuts, closed=True) for sample in samples], low),
+            closed=terms([sample.fewest_below(cuts, closed=True) for sample in samples], low),
             most=np.maximum.accumulate(below, axis=0),
             fixed=fixed,
         )

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from truearm.bounds import special
 from truearm.bounds.mixture import log_mixture_at
 from truearm.bounds.search import last_true
+from truearm.evidence.binned import Binned
 from truearm.evidence.cuts import Portfolio, Stake, fisher, fisher_sum, portfolio
 from truearm.evidence.judge import Judge, Least, Margin
 from truearm.evidence.levels import Strength, Trust, divergence, log_threshold, rule_for
@@ -623,7 +624,9 @@ def _few_values(samples: Sequence[Sample]) -> list[float] | None:
     """Return all different readings if they are a handful, the worst first."""
     known: set[float] = set()
     for sample in samples:
-        values = sample.values[sample.censored :]
+        if isinstance(sample, Binned) and not sample.exact:
+            return None
+        values = sample.values[sample.values > -math.inf]
         steps = np.flatnonzero(values[1:] > values[:-1]) if values.size else np.empty(0, dtype=np.intp)
         if steps.size >= _HANDFUL:
             return None

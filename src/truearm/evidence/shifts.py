@@ -12,12 +12,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from truearm.evidence.binned import Binned
 from truearm.evidence.cuts import Evidence, pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
 from truearm.problem import Interval, Problem, Tolerance
 
 Floats = NDArray[np.float64]
+
+_NEARLY = 1 - 1e-3  # of a tolerance found by counts: where it is asked what else would be certified
 
 
 def worsened(values: Floats, tolerance: Tolerance, sign: float = 1.0) -> Floats:
@@ -156,6 +159,14 @@ def certified_tolerance(
     >>> certified_tolerance(a, b, 3.0, levels=Levels(0.5, 0.5))
     35.0
     """
+    if isinstance(better, Binned) and isinstance(worse, Binned) and not (better.exact and worse.exact):
+        best, worst = better.at_worst(), worse.at_best()  # as they are judged: extensions 4.1
+        most = certified_tolerance(
+            best, worst, log_threshold, levels=levels, relative=relative, sign=sign, evidence=evidence
+        )
+        near = Tolerance(_NEARLY * most if math.isfinite(most) else 0.0, relative=relative)
+        evidence(better, worse, levels, enough=log_threshold, lift=partial(worsened, tolerance=near, sign=sign))
+        return most  # what was asked just before notes the buckets on which it depends
     amount, step = 0.0, math.ulp(float(relative))
     while amount < math.inf:
         lift = partial(worsened, tolerance=Tolerance(amount, relative=relative), sign=sign)
@@ -168,7 +179,8 @@ def certified_tolerance(
             head = _counted(below + better.unknown, better.n)
             return evidence(head, own, levels).log_value >= log_threshold
 
-        needed = _mended(better, worse.values[found.rank :], holds, relative=relative, sign=sign)
+        above = worse.at(found.rank + 1) if found.rank < worse.size else None
+        needed = _mended(better, above, holds, relative=relative, sign=sign)
         if needed > amount:
             amount, step = needed, math.ulp(needed + relative)
         else:  # the tolerance is right, and the shift by it was rounded to the wrong side
@@ -181,16 +193,18 @@ def _counted(count: int, n: int) -> Sample:
     return Sample(np.empty(0), n - count, count, worst=False)
 
 
-def _mended(better: Sample, above: Floats, holds: Callable[[int], bool], *, relative: bool, sign: float) -> float:
+def _mended(
+    better: Sample, above: float | None, holds: Callable[[int], bool], *, relative: bool, sign: float
+) -> float:
     """Return the least tolerance at which a failing cut holds, infinity if there is none.
 
-    The cut is just below the first of the values `above` it; it holds if few enough of `better` are below it.
+    The cut is just below the first value `above` it; it holds if few enough of `better` are below it.
     """
     censored = better.censored  # below every cut
-    if not above.size or censored == better.size or not holds(censored):
+    if above is None or censored == better.size or not holds(censored):
         return math.inf
     most = bisect_left(range(censored + 1, better.size), True, key=lambda below: not holds(below)) + censored
-    return _needed(float(above[0]), float(better.values[most]), relative=relative, sign=sign)
+    return _needed(above, better.at(most + 1), relative=relative, sign=sign)
 
 
 def _needed(worse: float, reached: float, *, relative: bool, sign: float) -> float:

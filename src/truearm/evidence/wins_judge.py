@@ -141,7 +141,7 @@ class WinsJudge(Judge):
     def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:  # noqa: ARG002
         """Return an arm's observed median absolute deviation; of a true one nothing is claimed."""
         sample: Sample = self.samples[arm]
-        return deviation(sample.values) if sample.n else math.nan, 0.0, math.inf
+        return deviation(sample) if sample.n else math.nan, 0.0, math.inf
 
     def same(self, among: Sequence[int]) -> bool:
         """Tell whether arms read the same in every round.

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument, given, word
+from truearm.evidence.counts import Counts
 from truearm.evidence.units import MEDIANS, Codes, Reduction, Suspect, Units, by_unit, looks_like_unit
 from truearm.problem import as_number
 
@@ -55,6 +56,8 @@ class Collected(NamedTuple):
     """How many rows named no arm and were left out."""
     timed: bool = False
     """Whether the readings are known to be times, of which less is better."""
+    counts: Counts | None = None
+    """Instead of tapes, where readings were counted and not read one by one."""
 
     def side_by_side(self) -> "Collected":
         """Return tapes of which place r is round r, a unit in which arms were measured together; NaN where not.

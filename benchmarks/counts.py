@@ -1,0 +1,187 @@
+"""Data that are counted where they are, against the engine's own median: time, memory, and the cost of a stream.
+
+    python benchmarks/counts.py           10^8 rows for time, 2x10^8 for memory, 10^8 readings of a stream
+    python benchmarks/counts.py --only speed --rows 1e7
+    python benchmarks/counts.py --only stream --readings 1e7
+
+Rows are written as Parquet to a temporary folder (1.6 GB per 10^8) and deleted. Times are of DuckDB's
+`median(value) group by arm` and of `analyze`, taken in turn in one process; ratios say something on any machine,
+times only on this one. Memory is the peak of a process of its own, with DuckDB's memory_limit at 1 GB in both.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results" / "counts.md"
+PARTS = ("speed", "memory", "stream")
+CHUNK = 10_000_000
+
+ROWS = """
+copy (
+  select case when i % 2 = 0 then 'old' else 'new' end as arm,
+    (sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random()) + 0.3 * (i % 2))
+      * case when random() < 0.01 then 1000 else 1 end as value
+  from range({rows}) t(i)
+) to '{path}' (format parquet)
+"""
+MEDIAN = "select arm, median(value) from read_parquet('{files}') group by arm"
+COUNT = """
+select arm, floor(value * 2048) as bucket, count(*), min(value), max(value) from read_parquet('{files}')
+where value between -4 and 4 group by arm, bucket
+"""
+
+ALONE = """
+import resource, sys, time
+import duckdb
+con = duckdb.connect(config={{"memory_limit": "1GB", "temp_directory": ""}})
+con.execute("set enable_progress_bar = false")
+start = time.perf_counter()
+try:
+    {work}
+    told = "finished"
+except duckdb.OutOfMemoryException:
+    told = "out of memory"
+print(told, time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+OURS = """import truearm
+    found = truearm.analyze(con.read_parquet({files!r}), arm="arm", value="value")
+    assert found.best == "new", found.status"""
+
+
+def written(folder: Path, rows: int) -> str:
+    import duckdb
+
+    con = duckdb.connect()
+    con.execute("set enable_progress_bar = false")
+    con.execute("select setseed(0.5)")
+    for i, start in enumerate(range(0, rows, CHUNK)):
+        con.execute(ROWS.format(rows=min(CHUNK, rows - start), path=folder / f"part{i:03}.parquet"))
+    return str(folder / "*.parquet")
+
+
+def speed(rows: int, repeats: int) -> list[str]:
+    import duckdb
+
+    import truearm
+
+    with tempfile.TemporaryDirectory() as folder:
+        files = written(Path(folder), rows)
+        con = duckdb.connect()
+        con.execute("set enable_progress_bar = false")
+        median, ours = [], []
+        for _ in range(repeats):
+            start = np.array([time.perf_counter(), time.process_time()])
+            con.execute(MEDIAN.format(files=files)).fetchall()
+            median.append(np.array([time.perf_counter(), time.process_time()]) - start)
+            start = np.array([time.perf_counter(), time.process_time()])
+            found = truearm.analyze(con.read_parquet(files), arm="arm", value="value")
+            ours.append(np.array([time.perf_counter(), time.process_time()]) - start)
+            assert found.best == "new", found.status
+    wall, cpu = np.median(np.array(ours) / np.array(median), axis=0)
+    least = [f"{min(times[0] for times in taken):.1f} s" for taken in (median, ours)]
+    queries = len(found.made.queries) if found.made else 0
+    return [f"| {rows:,} | {least[0]} | {least[1]} | {wall:.2f} | {cpu:.2f} | {queries} |"]
+
+
+def memory(rows: int) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        files = written(Path(folder), rows)
+        work = {
+            "DuckDB: median(value) group by arm": f"con.execute({MEDIAN.format(files=files)!r}).fetchall()",
+            "DuckDB: count, min, max by arm and bucket": f"con.execute({COUNT.format(files=files)!r}).fetchall()",
+            "truearm.analyze": OURS.format(files=files),
+        }
+        lines = []
+        for name, text in work.items():
+            done = subprocess.run(
+                [sys.executable, "-c", ALONE.format(work=text)],
+                capture_output=True,
+                text=True,
+                check=False,
+                env=os.environ,
+            )
+            if done.returncode:
+                lines.append(
+                    f"| {name} | ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]} | | |"
+                )
+                continue
+            *told, seconds, peak = done.stdout.split()
+            lines.append(f"| {name} | {' '.join(told)} | {float(seconds):.1f} s | {float(peak):,.0f} MB |")
+    return lines
+
+
+def stream(readings: int, batch: int = 1_000_000) -> list[str]:
+    from truearm import Counts
+
+    rng = np.random.default_rng(1)
+    counts, spent, lines, mark = Counts(), 0.0, [], 10 * batch
+    first, total = None, 0
+    while total < readings:
+        new = rng.standard_t(2, size=batch) + total / readings  # heavy tails, and a law that drifts
+        start = time.perf_counter()
+        counts = counts.add({"A": new})
+        spent += time.perf_counter() - start
+        total += batch
+        if total in (mark, readings):
+            each = spent / (total if first is None else total - first[0]) * 1e9
+            column = counts.columns["A"].counts
+            heaviest = column.max() / column.sum()
+            lines.append(f"| {total:,} | {each:.0f} ns | {counts.edges.size:,} | {heaviest:.3%} |")
+            first, spent, mark = (total,), 0.0, min(10 * mark, readings)
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=PARTS, action="append")
+    parser.add_argument("--rows", type=float, default=1e8, help="for the time")
+    parser.add_argument("--memory-rows", type=float, default=2e8)
+    parser.add_argument("--readings", type=float, default=1e8, help="of the stream")
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--save", action="store_true", help="write benchmarks/results/counts.md")
+    asked = parser.parse_args()
+    chosen = asked.only or PARTS
+    out = ["# Counts instead of readings", "", f"`python benchmarks/counts.py`, {os.cpu_count()} cores.", ""]
+    if "speed" in chosen:
+        out += ["## Time", "", "Two arms, Parquet; each taken in turn, the ratio is the median of the ratios.", ""]
+        out += [
+            "| rows | DuckDB's median by arm | analyze | ratio | of CPU times | queries |",
+            "|---|---|---|---|---|---|",
+        ]
+        sizes = [int(asked.rows / 10), int(asked.rows)] if asked.rows >= 1e8 else [int(asked.rows)]
+        out += [line for rows in sizes for line in speed(rows, asked.repeats)] + [""]
+    if "memory" in chosen:
+        out += [
+            "## Memory",
+            "",
+            f"{int(asked.memory_rows):,} rows, memory_limit 1 GB, nothing spilled to disk.",
+            "",
+        ]
+        out += [
+            "| what | end | time | peak of the process |",
+            "|---|---|---|---|",
+            *memory(int(asked.memory_rows)),
+            "",
+        ]
+    if "stream" in chosen:
+        out += ["## A stream", "", "`counts.add` of a million heavy-tailed, drifting readings at a time.", ""]
+        out += [
+            "| readings so far | cost of each since the line before | edges | heaviest bucket |",
+            "|---|---|---|---|",
+        ]
+        out += [*stream(int(asked.readings)), ""]
+    text = "\n".join(out)
+    print(text)
+    if asked.save:
+        RESULTS.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,566 @@
+"""Readings counted, not kept: how many of each arm are in each bucket, and the lowest and highest of them.
+
+Counts of shards, days and machines add, and nothing about them is random. A bucket begins at an edge and ends
+before the next one; minus and plus infinity have buckets of their own, and missing readings are counted apart. Any
+edges are valid, also such as are chosen from the readings, because what is said of an order of arms holds at all
+cuts at once (extensions 4.1).
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from truearm.errors import InvalidArgument
+from truearm.evidence.binned import Binned
+from truearm.evidence.ruler import Ruler, Zone
+from truearm.evidence.sample import Sample, as_readings
+from truearm.evidence.shifts import empty, oriented, succeeded
+from truearm.problem import Problem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+VERSION = 1
+ROOM = (
+    1 << 14
+)  # buckets of a table that chooses its edges itself: after it is half as many, each 1/8,192 of the readings
+_LOWEST = -np.finfo(np.float64).max
+_ENDS = np.array([-np.inf, _LOWEST, np.inf])
+"""Edges that every table has: between the first two is minus infinity alone, from the last on plus infinity."""
+
+
+class Made(NamedTuple):
+    """By what a table was counted.
+
+    Examples
+    --------
+    >>> Made("duckdb", ("SELECT ...",)).engine
+    'duckdb'
+    """
+
+    engine: str
+    queries: tuple[str, ...] = ()
+
+
+HERE = Made("truearm")
+"""Readings that were at hand."""
+
+
+class Column(NamedTuple):
+    """One arm's counts, bucket by bucket; where there are none, `lows` is inf and `highs` -inf.
+
+    Examples
+    --------
+    >>> Column.empty(3).counts
+    array([0, 0, 0])
+    """
+
+    counts: Ints
+    lows: Floats
+    highs: Floats
+    missing: int = 0
+
+    @classmethod
+    def empty(cls, size: int) -> "Column":
+        """Return the column of an arm without readings."""
+        return cls(np.zeros(size, dtype=np.int64), np.full(size, np.inf), np.full(size, -np.inf))
+
+    def moved(self, places: NDArray[np.intp], size: int) -> "Column":
+        """Return the column with each bucket added to a place among so many."""
+        new = Column.empty(size)
+        np.add.at(new.counts, places, self.counts)
+        np.minimum.at(new.lows, places, self.lows)
+        np.maximum.at(new.highs, places, self.highs)
+        return new._replace(missing=self.missing)
+
+    def plus(self, other: "Column") -> "Column":
+        """Return both together."""
+        return Column(
+            self.counts + other.counts,
+            np.minimum(self.lows, other.lows),
+            np.maximum(self.highs, other.highs),
+            self.missing + other.missing,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """One arm of a table of counts, as what stands for its readings wherever these are asked for.
+
+    Examples
+    --------
+    >>> arm = Counts.of({"A": [3.0, 1.0, float("nan")]}).tapes["A"]
+    >>> len(arm), arm.sample(Problem(arms=("A",)), "A").at(1)
+    (3, 1.0)
+    """
+
+    column: Column
+    asked: set[int] | None = None
+    """Where to note the buckets that should be looked at more closely; None if nobody can."""
+
+    def __len__(self) -> int:
+        return int(self.column.counts.sum()) + self.column.missing
+
+    @property
+    def size(self) -> int:
+        """How many readings there are, missing ones among them."""
+        return len(self)
+
+    def marks(self) -> Iterable[bytes]:
+        """Return what a fingerprint of these readings is made from."""
+        full = np.flatnonzero(self.column.counts)
+        yield b"counts"
+        yield self.column.missing.to_bytes(8, "little")
+        for part in (self.column.lows, self.column.highs):
+            yield (part[full] + 0.0).astype("<f8").tobytes()  # no minus zero
+        yield self.column.counts[full].astype("<i8").tobytes()
+
+    def sample(self, problem: Problem, arm: str) -> Sample:
+        """Return the sample that a problem judges this arm by: bigger is better."""
+        counts, lows, highs, missing = self.column
+        full = np.flatnonzero(counts)
+        worst = problem.missing == "worst"
+        found = Binned(
+            lows[full],
+            missing,
+            worst=worst,
+            highs=highs[full],
+            ends=np.cumsum(counts[full]).astype(np.intp),
+            buckets=full,
+            asked=self.asked,
+        )
+        if problem.target == "share":
+            return self._successes(found, problem)
+        return _plausible(_turned(found, problem, arm), problem, arm, self.asked)
+
+    def _successes(self, found: Binned, problem: Problem) -> Binned:
+        """Return the counts of failures and successes (extensions 1.1)."""
+        low, high = (succeeded(ends, problem) for ends in (found.body, found.highs))
+        _settle(found, low != high, "at_least" if problem.at_least is not None else "at_most", self.asked)
+        counts = np.diff(found.ends, prepend=0)
+        won = int(counts[low & high].sum())
+        values = np.array([0.0, 1.0])
+        ends = np.array([found.size - won, found.size])
+        return Binned(values, found.missing, worst=found.worst, highs=values, ends=ends)
+
+
+def _turned(found: Binned, problem: Problem, arm: str) -> Binned:
+    """Return a sample in which bigger is better, made worse by the handicap if the arm has one."""
+    lows, highs = (oriented(ends, problem, arm) for ends in (found.body, found.highs))
+    if problem.sign > 0:
+        return replace(found, body=lows, highs=highs)
+    sizes = np.diff(found.ends, prepend=0)[::-1]
+    return replace(
+        found,
+        body=highs[::-1],
+        highs=lows[::-1],
+        ends=np.cumsum(sizes).astype(np.intp),
+        buckets=found.buckets[::-1],
+    )
+
+
+def _plausible(found: Binned, problem: Problem, arm: str, asked: set[int] | None) -> Binned:
+    """Return a sample with what is outside the plausible range counted apart (extensions E2)."""
+    limits = empty(problem, arm).plausible
+    if limits is None:
+        return found
+    low, high = (
+        ((ends >= limits.low) & (ends <= limits.high)) | (ends == -np.inf) for ends in (found.body, found.highs)
+    )
+    _settle(found, (low != high) | ((found.body < limits.low) & (found.highs > limits.high)), "between", asked)
+    sizes, inside = np.diff(found.ends, prepend=0), low & high
+    return replace(
+        found,
+        body=found.body[inside],
+        highs=found.highs[inside],
+        ends=np.cumsum(sizes[inside]).astype(np.intp),
+        buckets=found.buckets[inside],
+        plausible=limits,
+        outside=found.size - int(sizes[inside].sum()),
+    )
+
+
+def _settle(found: Binned, split: NDArray[np.bool_], name: str, asked: set[int] | None) -> None:
+    """Note buckets that a limit splits; raise if nobody can look at them."""
+    if asked is None and split.any():
+        place = int(np.argmax(split))
+        msg = (
+            f"{name} splits the bucket of readings from {found.body[place]:.6g} to {found.highs[place]:.6g}, and "
+            "a table cannot tell how many are on either side; count again with an edge there"
+        )
+        raise InvalidArgument(msg)
+    found.note(np.flatnonzero(split))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """A table of counts: arms by buckets.
+
+    Parameters
+    ----------
+    edges
+        Where buckets begin, rising; the first is minus infinity.
+    columns
+        What was counted, by arm.
+    room
+        How many buckets there may be; None if edges are fixed.
+    made
+        By what it was counted.
+    halves
+        The same readings by whether they came early or late, if that is known.
+    ruler
+        What put readings into buckets, if an engine did: another one counts with it at the same edges.
+
+    Examples
+    --------
+    >>> monday = Counts.of({"A": [1.0, 2.0], "B": [2.0]})
+    >>> week = monday + Counts.of({"A": [5.0], "B": [2.0, float("nan")]})
+    >>> week.n, Counts.from_dict(week.to_dict()).digest == week.digest
+    ({'A': 3, 'B': 3}, True)
+    """
+
+    edges: Floats = field(default_factory=lambda: _ENDS)
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    room: int | None = ROOM
+    made: Made = HERE
+    halves: "tuple[Counts, Counts] | None" = field(default=None, repr=False)
+    ruler: Ruler | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, tapes: Mapping[str, ArrayLike], *, edges: ArrayLike | None = None, room: int = ROOM) -> "Counts":
+        """Return the counts of readings by arm.
+
+        Parameters
+        ----------
+        edges
+            Where buckets begin; without them they are chosen from the readings, and refine themselves.
+        room
+            How many buckets there may be then.
+        """
+        if edges is None:
+            return cls(room=room).add(tapes)
+        return cls(edges=_checked_edges(edges), room=None).add(tapes)
+
+    @classmethod
+    def from_lumps(
+        cls,
+        edges: ArrayLike,
+        lumps: "Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike, int]]",
+        made: Made = HERE,
+    ) -> "Counts":
+        """Return the table of counts at fixed edges from what was counted elsewhere.
+
+        Parameters
+        ----------
+        lumps
+            Per arm the lowest, the highest and the number of readings of some buckets, and how many are missing.
+
+        Examples
+        --------
+        >>> Counts.from_lumps([0.0, 5.0], {"A": ([0.5, 6.0], [4.0, 7.0], [10, 2], 1)}).n
+        {'A': 13}
+        """
+        table = _checked_edges(edges)
+        columns = {}
+        for arm, (lows, highs, counts, missing) in lumps.items():
+            low = np.asarray(lows, dtype=np.float64)
+            column = Column(np.asarray(counts, dtype=np.int64), low, np.asarray(highs, dtype=np.float64), missing)
+            columns[arm] = column.moved(_place(table, low), table.size)
+        return cls(table, columns, None, made)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of the arms."""
+        return tuple(self.columns)
+
+    @property
+    def n(self) -> dict[str, int]:
+        """How many readings each arm has, missing ones among them."""
+        return {arm: len(tape) for arm, tape in self.tapes.items()}
+
+    @property
+    def tapes(self) -> dict[str, Counted]:
+        """What stands for the readings of each arm in an analysis."""
+        return {arm: Counted(column) for arm, column in self.columns.items()}
+
+    @property
+    def digest(self) -> str:
+        """The fingerprint of edges and counts, whoever counted, and in whatever order arms came."""
+        mark = hashlib.sha256(f"counts {VERSION}".encode())
+        mark.update((self.edges + 0.0).astype("<f8").tobytes())
+        for arm in sorted(self.columns):
+            for part in (arm.encode(), *Counted(self.columns[arm]).marks()):
+                mark.update(len(part).to_bytes(8, "little"))
+                mark.update(part)
+        for half in self.halves or ():
+            mark.update(half.digest.encode())
+        return mark.hexdigest()
+
+    def asking(self, asked: set[int]) -> dict[str, Counted]:
+        """Return the same as `tapes`, which note what should be looked at more closely."""
+        return {arm: Counted(column, asked) for arm, column in self.columns.items()}
+
+    def add(self, tapes: Mapping[str, ArrayLike]) -> "Counts":
+        """Return the table with more readings: by arm, as many at a time as there are at hand.
+
+        Where a table chooses its edges itself, a reading outside the readings of every bucket begins a bucket of
+        its own; when there are too many, neighbors are joined, so that all hold about equally many.
+
+        Examples
+        --------
+        >>> stream = Counts()
+        >>> for start in range(0, 100_000, 10_000):
+        ...     stream = stream.add({"A": np.arange(start, start + 10_000)})
+        >>> stream.n, len(stream.edges) <= ROOM
+        ({'A': 100000}, True)
+        """
+        known = {str(arm): as_readings(tape, str(arm)) + 0.0 for arm, tape in tapes.items()}
+        told = {arm: np.sort(tape[~np.isnan(tape)]) for arm, tape in known.items()}
+        table = self if self.room is None else self._with_edges(told.values())
+        columns = dict(table.columns)
+        for arm, values in told.items():
+            new = _counted(values, table.edges)._replace(missing=known[arm].size - values.size)
+            columns[arm] = columns[arm].plus(new) if arm in columns else new
+        table = replace(table, columns=columns, halves=None)
+        return table._joined() if self.room is not None and table.edges.size > self.room else table
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Return the counts of both together, at the edges that no bucket of either reaches across."""
+        if not isinstance(other, Counts):
+            return NotImplemented
+        edges = self.edges
+        if not np.array_equal(self.edges, other.edges):
+            edges = np.union1d(self.edges, other.edges)
+            edges = edges[self._whole_at(edges) & other._whole_at(edges)]
+        one, two = self.at_edges(edges).columns, other.at_edges(edges).columns
+        none = Column.empty(edges.size)
+        columns = {arm: one.get(arm, none).plus(two.get(arm, none)) for arm in dict.fromkeys((*one, *two))}
+        room = None if self.room is None or other.room is None else max(self.room, other.room)
+        halves = None
+        if self.halves is not None and other.halves is not None:
+            halves = (self.halves[0] + other.halves[0], self.halves[1] + other.halves[1])
+        made = self.made if self.made == other.made else Made("several")
+        table = Counts(edges, columns, room, made, halves, self.ruler if self.ruler == other.ruler else None)
+        return table._joined() if room is not None and edges.size > room else table
+
+    def at_edges(self, edges: Floats) -> "Counts":
+        """Return the table at edges that no bucket reaches across.
+
+        Examples
+        --------
+        >>> Counts.of({"A": [1.0, 2.0]}).at_edges(_ENDS).columns["A"].counts.tolist()
+        [0, 2, 0]
+        """
+        if edges is self.edges:
+            return self
+        columns = {}
+        for arm, column in self.columns.items():
+            full = np.flatnonzero(column.counts)
+            kept = Column(column.counts[full], column.lows[full], column.highs[full], column.missing)
+            columns[arm] = kept.moved(_place(edges, kept.lows), edges.size)
+        return replace(self, edges=edges, columns=columns)
+
+    def refined(self, buckets: Sequence[int], edges: ArrayLike, finer: "Counts") -> "Counts":
+        """Return the table with some of its buckets counted anew, at more edges.
+
+        Parameters
+        ----------
+        finer
+            The counts of these buckets alone, at these edges.
+
+        Examples
+        --------
+        >>> coarse = Counts.of({"A": [1.0, 1.5, 3.0]}, edges=[0.0, 2.0])
+        >>> fine = coarse.refined([2], [1.5], Counts.of({"A": [1.0, 1.5]}, edges=[0.0, 1.5, 2.0]))
+        >>> fine.columns["A"].counts.tolist()
+        [0, 0, 1, 1, 1, 0]
+        """
+        left = {}
+        for arm, column in self.columns.items():
+            counts = column.counts.copy()
+            counts[list(buckets)] = 0
+            left[arm] = column._replace(
+                counts=counts,
+                lows=np.where(counts, column.lows, np.inf),
+                highs=np.where(counts, column.highs, -np.inf),
+            )
+        table = _checked_edges(np.union1d(self.edges, edges))
+        rest = replace(self, columns=left, halves=None).at_edges(table)
+        new = replace(finer, halves=None).at_edges(table)
+        columns = {
+            arm: rest.columns[arm].plus(new.columns[arm]) if arm in new.columns else rest.columns[arm]
+            for arm in left
+        }
+        return replace(self, edges=table, columns=columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; buckets without readings are left out."""
+        arms = {}
+        for arm, (counts, lows, highs, missing) in self.columns.items():
+            full = np.flatnonzero(counts)
+            arms[arm] = {
+                "bucket": full.tolist(),
+                "count": counts[full].tolist(),
+                "low": _plain(lows[full]),
+                "high": _plain(highs[full]),
+                "missing": missing,
+            }
+        halves = None if self.halves is None else [half.to_dict() for half in self.halves]
+        return {
+            "counts": VERSION,
+            "edges": _plain(self.edges),
+            "arms": arms,
+            "room": self.room,
+            "made": {"engine": self.made.engine, "queries": list(self.made.queries)},
+            "halves": halves,
+            "ruler": None if self.ruler is None else [list(zone) for zone in self.ruler.zones],
+            "digest": self.digest,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Counts":
+        """Return the table that `to_dict` described; raise if it was changed since."""
+        if not isinstance(data, Mapping) or "counts" not in data:
+            msg = "this is not a table of counts; give what Counts.to_dict() made"
+            raise InvalidArgument(msg)
+        if data["counts"] != VERSION:
+            msg = (
+                f"counts of version {data['counts']!r} are from another truearm; this one reads version {VERSION}"
+            )
+            raise InvalidArgument(msg)
+        try:
+            table = cls._read(data)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            msg = f"this is not a table of counts: {type(error).__name__} {error}"
+            raise InvalidArgument(msg) from None
+        if table.digest != data.get("digest"):
+            msg = "the table of counts was changed since it was written: its digest differs"
+            raise InvalidArgument(msg)
+        return table
+
+    @classmethod
+    def _read(cls, data: Mapping[str, Any]) -> "Counts":
+        edges = _checked_edges(np.array(data["edges"], dtype=np.float64))
+        columns = {}
+        for arm, told in data["arms"].items():
+            column, full = Column.empty(edges.size), np.array(told["bucket"], dtype=np.intp)
+            column.counts[full] = told["count"]
+            column.lows[full], column.highs[full] = (
+                np.array(told[key], dtype=np.float64) for key in ("low", "high")
+            )
+            columns[str(arm)] = column._replace(missing=int(told["missing"]))
+            _check_column(columns[str(arm)], edges, str(arm))
+        halves = data.get("halves")
+        read = None if halves is None else (cls.from_dict(halves[0]), cls.from_dict(halves[1]))
+        made = Made(str(data["made"]["engine"]), tuple(map(str, data["made"]["queries"])))
+        zones = data.get("ruler")
+        ruler = None if zones is None else Ruler(tuple(Zone(float(a), float(b), int(n)) for a, b, n in zones))
+        return cls(edges, columns, data["room"], made, read, ruler)
+
+    def hull(self) -> tuple[Floats, Floats]:
+        """Return the lowest and the highest reading of any arm in each bucket."""
+        none = Column.empty(self.edges.size)
+        lows = np.min([none.lows, *(column.lows for column in self.columns.values())], axis=0)
+        highs = np.max([none.highs, *(column.highs for column in self.columns.values())], axis=0)
+        return lows, highs
+
+    def _whole_at(self, edges: Floats) -> NDArray[np.bool_]:
+        """Tell at which edges no bucket has readings on both sides."""
+        lows, highs = self.hull()
+        place = _place(self.edges, edges)
+        return ~((lows[place] < edges) & (edges <= highs[place]))
+
+    def _with_edges(self, batches: Iterable[Floats]) -> "Counts":
+        """Return the table with edges at readings that are outside those of every bucket."""
+        values = np.unique(np.concatenate([np.empty(0), *batches]))
+        lows, highs = self.hull()
+        place = _place(self.edges, values)
+        new = values[(values < lows[place]) | (values > highs[place])]
+        if not new.size:
+            return self
+        return self.at_edges(np.unique(np.concatenate((self.edges, new, lows[np.isfinite(lows)]))))
+
+    def _joined(self) -> "Counts":
+        """Return the table with neighbors joined: half of its room, about equally many readings in each."""
+        arms = max(1, len(self.columns))
+        share = np.zeros(self.edges.size)
+        for column in self.columns.values():
+            share += column.counts / max(1, int(column.counts.sum())) / arms
+        groups = (self.room or ROOM) // 2 - 2 * _ENDS.size
+        before = np.floor((np.cumsum(share) - share) * groups)
+        large = share * groups > 1  # a value that is so frequent stays by itself
+        keep = np.diff(before, prepend=-1) > 0
+        keep |= large | np.concatenate(([False], large[:-1])) | np.isin(self.edges, _ENDS)
+        return self.at_edges(self.edges[keep])
+
+
+def _checked_edges(edges: ArrayLike) -> Floats:
+    """Return edges, rising, with those that every table has."""
+    given = as_readings(edges, "edges")
+    if np.isnan(given).any():
+        msg = "edges must be numbers, but one is NaN; missing readings are counted apart"
+        raise InvalidArgument(msg)
+    found: Floats = np.union1d(given + 0.0, _ENDS)
+    return found
+
+
+def _check_column(column: Column, edges: Floats, arm: str) -> None:
+    """Raise if counts that somebody wrote cannot be."""
+    full = np.flatnonzero(column.counts)
+    lows, highs, ends = column.lows[full], column.highs[full], np.append(edges, np.inf)
+    right = (column.counts >= 0).all() and column.missing >= 0 and (lows <= highs).all()
+    right = right and (lows >= edges[full]).all() and ((highs < ends[full + 1]) | (full == edges.size - 1)).all()
+    if not right or (highs[column.counts[full] == 1] != lows[column.counts[full] == 1]).any():
+        msg = f"the counts of arm {arm!r} cannot be: a bucket holds readings between its edges"
+        raise InvalidArgument(msg)
+
+
+def _place(edges: Floats, values: Floats) -> NDArray[np.intp]:
+    """Return the buckets of values."""
+    return edges.searchsorted(values, "right") - 1
+
+
+def _counted(values: Floats, edges: Floats) -> Column:
+    """Return the column of sorted readings."""
+    column = Column.empty(edges.size)
+    if values.size:
+        first = values.searchsorted(edges)
+        column.counts[:] = np.diff(first, append=values.size)
+        full = np.flatnonzero(column.counts)
+        column.lows[full], column.highs[full] = values[first[full]], values[first[full] + column.counts[full] - 1]
+    return column
+
+
+def _plain(values: Floats) -> list[float | str]:
+    """Return numbers for JSON, which knows no infinity."""
+    return [x if np.isfinite(x) else repr(x) for x in values.tolist()]
+
+
+def changed_halves(counts: Counts, arm: str, delta: float) -> tuple[float, int]:
+    """Return a lower bound for eps from an arm's early and late readings, and how many there are (extensions E4).
+
+    Examples
+    --------
+    >>> early, late = Counts.of({"A": np.arange(4000.0)}), Counts.of({"A": np.arange(4000.0) + 2000})
+    >>> both = replace(early + late, halves=(early, late))
+    >>> round(changed_halves(both, "A", 0.001)[0], 3)
+    0.436
+    """
+    if counts.halves is None or any(arm not in half.columns for half in counts.halves):
+        return 0.0, 0
+    edges = np.union1d(*(half.edges for half in counts.halves))
+    shares, slack, total = [], 0.0, 0
+    for half in counts.halves:
+        found = Counted(half.columns[arm]._replace(missing=0)).sample(Problem(arms=(arm,)), arm)
+        if not found.size:
+            return 0.0, 0
+        total += found.size
+        slack += float(np.sqrt(np.log(4 / delta) / (2 * found.size)))
+        shares.append(np.stack((found.fewest_below(edges), found.below(edges))) / found.size)
+    (few, most), (few_late, most_late) = shares
+    apart = max(float((few - most_late).max()), float((few_late - most).max()))  # whatever is inside buckets
+    return max(0.0, apart - slack), total

@@ -1,0 +1,143 @@
+"""Which bucket a reading is in, by arithmetic that every engine does alike: no logarithm and no search.
+
+The line is cut into zones, each into parts of one width. A part is floor((x - low) * scale): a subtraction, a
+product and a floor, which all machines round in the same way and none of which falls when x rises. Buckets are
+therefore intervals of numbers, the same ones wherever they are counted, and their ends can be found here, without
+an engine.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_HEAVY = 8  # times its share of the readings, from which on a part is made a zone of its own
+_DEPTH = 6  # zones inside zones
+_MOST = 24  # zones: an engine asks each reading in which it is
+_SIDE = 8  # beside a zone in which most readings are, parts are so many times fewer
+
+
+class Zone(NamedTuple):
+    """From `low` to below `high`, in so many parts.
+
+    Examples
+    --------
+    >>> Zone(0.0, 2.0, 4).scale
+    2.0
+    """
+
+    low: float
+    high: float
+    parts: int
+
+    @property
+    def scale(self) -> float:
+        """How many parts there are to one; where that is no number, the zone is a single part."""
+        scale = self.parts / (self.high - self.low)
+        return scale if np.isfinite(scale) else 1.0
+
+
+class Ruler(NamedTuple):
+    """Zones side by side, rising; what is below or above all of them is two buckets more.
+
+    Examples
+    --------
+    >>> ruler = Ruler((Zone(0.0, 2.0, 4), Zone(2.0, 10.0, 2)))
+    >>> ruler.place(np.array([-1.0, 0.6, 3.0, 6.0, 99.0])).tolist(), ruler.edges().tolist()
+    ([0, 2, 6, 7, 9], [0.0, 0.5, 1.0, 1.5, 2.0, 6.0, 10.0])
+    """
+
+    zones: tuple[Zone, ...]
+
+    @classmethod
+    def of(cls, values: Floats, weights: Floats, parts: int) -> "Ruler":
+        """Return a ruler that is fine where readings are dense.
+
+        Parameters
+        ----------
+        values, weights
+            Some finite readings, and what each counts.
+
+        Examples
+        --------
+        >>> x = np.arange(1000) / 1000
+        >>> [round(zone.low, 1) for zone in Ruler.of(np.append(x, 1e6), np.ones(1001), 64).zones]
+        [0.0, 3.8, 244.1, 15625.0]
+        """
+        order = np.argsort(values)
+        sorted_values, shares = values[order], weights[order] / weights.sum()
+        low, high = float(sorted_values[0]), float(np.nextafter(sorted_values[-1], np.inf))
+        zones = _zones(Zone(low, high, parts), sorted_values, shares, _DEPTH)
+        return cls(tuple(zones))
+
+    @property
+    def bases(self) -> tuple[int, ...]:
+        """The number of the first bucket of each zone; the last of a zone is for what is rounded up to its end."""
+        return tuple((1 + np.cumsum([0, *(zone.parts + 1 for zone in self.zones[:-1])])).tolist())
+
+    @property
+    def last(self) -> int:
+        """The number of the bucket above all zones."""
+        return 1 + sum(zone.parts + 1 for zone in self.zones)
+
+    def place(self, x: Floats) -> NDArray[np.int64]:
+        """Return the numbers of the buckets of readings."""
+        found = np.where(x < self.zones[0].low, 0, self.last)
+        for zone, base in zip(self.zones, self.bases, strict=True):
+            inside = (x >= zone.low) & (x < zone.high)
+            found[inside] = base + np.floor((x[inside] - zone.low) * zone.scale).astype(np.int64)
+        return found
+
+    def edges(self) -> Floats:
+        """Return where buckets begin: the lowest number that is in each."""
+        sought = np.arange(1, self.last + 1)
+        low = np.full(sought.size, _ordered(np.array(-np.inf)))
+        high = np.full(sought.size, _ordered(np.array(np.inf)))
+        while (low + 1 < high).any():  # by halves of all numbers that a float can be
+            middle = (low & high) + ((low ^ high) >> 1)
+            above = self.place(_number(middle)) >= sought
+            high, low = np.where(above, middle, high), np.where(above, low, middle)
+        found: Floats = np.unique(_number(high))
+        return found[np.isfinite(found)]
+
+
+def _zones(zone: Zone, values: Floats, shares: Floats, depth: int) -> list[Zone]:
+    """Return a zone, or several where a part of it would hold too much."""
+    inside = (values >= zone.low) & (values < zone.high)
+    values, shares = values[inside], shares[inside]
+    width = zone.high - zone.low
+    if not values.size or depth == 0 or not 0 < zone.parts / width < np.inf:
+        return [zone]
+    place = np.minimum(np.floor((values - zone.low) * zone.scale), zone.parts - 1).astype(np.intp)
+    held = np.bincount(place, shares, zone.parts)
+    several = np.zeros(zone.parts, dtype=bool)
+    several[place[1:][(place[1:] == place[:-1]) & (values[1:] > values[:-1])]] = True
+    heavy = np.flatnonzero((held > _HEAVY / zone.parts) & several)
+    if not heavy.size or heavy.size > zone.parts // 4:
+        return [zone]
+    runs = np.split(heavy, np.flatnonzero(np.diff(heavy) > 2) + 1)
+    if len(runs) > _MOST // 4:
+        runs = [heavy]
+    found, start = [], zone.low
+    for run in runs:
+        low, high = (zone.low + float(end) * (width / zone.parts) for end in (run[0], run[-1] + 1))
+        low, high = max(low, start), min(high, zone.high)
+        if high <= low:
+            continue
+        found += [Zone(start, low, max(1, zone.parts // _SIDE))] if start < low else []
+        found += _zones(Zone(low, high, zone.parts), values, shares, depth - 1)
+        start = high
+    found += [Zone(start, zone.high, max(1, zone.parts // _SIDE))] if start < zone.high else []
+    return found if len(found) <= _MOST else [zone]
+
+
+def _ordered(x: Floats) -> NDArray[np.int64]:
+    """Return whole numbers in the order of floats."""
+    bits = np.asarray(x, dtype=np.float64).view(np.int64)
+    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+
+
+def _number(ordered: NDArray[np.int64]) -> Floats:
+    return np.where(ordered < 0, np.int64(-(2**63)) - ordered, ordered).view(np.float64)

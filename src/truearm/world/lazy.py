@@ -1,0 +1,742 @@
+"""Data of any size, counted where they are: lazy frames, folders and patterns of files, databases.
+
+An engine is asked for one thing: how many readings of each arm are in each bucket, the lowest and the highest.
+A first pass counts in buckets that a head of the data suggests; further passes count again, or fetch, what is in
+the few buckets on which a decision or a figure depends. Small data are read as a whole. Nothing is decided here.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from glob import glob
+from importlib import import_module
+from importlib.util import find_spec
+from operator import or_
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.errors import InvalidArgument
+from truearm.evidence.counts import Counts, Made
+from truearm.evidence.ruler import Ruler, Zone
+from truearm.evidence.units import MEDIANS, Reduction, Units
+from truearm.world import files, frames
+from truearm.world.frames import MOST_SUSPECTED, Collected, Roles, check_number_of_arms, check_several
+
+Floats = NDArray[np.float64]
+Limits = tuple[float | None, float | None]
+"""What a reading must be at least, and at most, to be a success; of shares one of them."""
+
+SMALL = 1 << 20  # rows: up to so many are read as a whole, which takes a second or two
+_SAMPLED = 1 << 16  # of the first rows: they say where readings are dense
+_PARTS = 1 << 13  # buckets of a zone: of smooth laws each holds a few ten-thousandths of the readings
+_CELLS = 1 << 20  # arms times buckets of a table: 24 bytes each
+_FETCHED = 1 << 21  # readings that are fetched at once: some 100 MB while they are
+_FINER = 256  # buckets that one bucket is cut into where its readings were fetched
+_PASSES = 3  # over the data for figures beside the decision; the decision itself takes as many as it needs
+_RANGES = 8  # stretches of readings that one query compares with
+_ZONES = 64  # buckets that one query counts in finer ones
+_STEPS = 256  # stretches that it looks up by their number
+_LARGE = 1 << 26  # bytes of a file, from which on it is not read as a whole
+_ROUNDS = 1 << 24  # readings by arm and round: these are needed one by one
+_SCANNED = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".gz": "csv"}
+_MISSING, _LOWEST, _HIGHEST, _ELSEWHERE = -1, -2, -3, -4  # numbers of buckets that no ruler has
+
+
+def opened(
+    source: Any,  # noqa: ANN401 - a frame, a path, an address, counts
+    roles: Roles,
+    how: Reduction = MEDIANS,
+    *,
+    round: str | None = None,
+    limits: Limits = (None, None),
+    query: str | None = None,
+    explain: bool = False,
+) -> Any:  # noqa: ANN401 - a `Source`, or what `frames.collect` takes
+    """Return data that are to be counted as a `Source`; all else as it is, small lazy data read.
+
+    Parameters
+    ----------
+    source
+        What `analyze` takes.
+    round
+        The column of what arms were measured in side by side.
+    limits
+        Of a share, by which units succeed or fail.
+    query
+        With the address of a database, the rows to analyze.
+    explain
+        Whether to print what is sent to an engine.
+
+    Examples
+    --------
+    >>> opened({"A": [1.0]}, Roles())
+    {'A': [1.0]}
+    """
+    named = [name for name, given in (*roles._asdict().items(), ("round", round)) if given is not None]
+    if isinstance(source, Counts):
+        if named:
+            msg = f"{named[0]} is given, but these readings were counted before; leave it out, or give the data"
+            raise InvalidArgument(msg)
+        return source
+    if isinstance(source, str | Path):
+        unit = round if round not in (None, "rows") else roles.unit
+        lazy = _scan(source, query, roles._replace(unit=unit), how)
+    else:
+        lazy = source
+    if isinstance(lazy, Collected | Mapping):
+        return lazy
+    import narwhals as nw
+
+    table = nw.from_native(lazy, pass_through=True)
+    if not isinstance(table, nw.LazyFrame) or roles.arm is None or roles.value is None:
+        return lazy
+    return _small_or_counted(table, roles, how, round, limits=limits, explain=explain)
+
+
+def count(
+    source: Any,  # noqa: ANN401 - as for `analyze`
+    *,
+    arm: str,
+    value: str,
+    unit: str | None = None,
+    like: Counts | None = None,
+    query: str | None = None,
+    explain: bool = False,
+) -> Counts:
+    """Count readings where they are, without an analysis: for shards, whose counts are added.
+
+    Parameters
+    ----------
+    source, arm, value, unit, query, explain
+        As for `analyze`.
+    like
+        Counts of another shard: this one is then counted at the same edges, so that both add without loss.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> shard = pl.LazyFrame({"arm": ["A", "B"] * 50, "ms": range(100)})
+    >>> first = count(shard, arm="arm", value="ms")
+    >>> second = count(shard, arm="arm", value="ms", like=first)
+    >>> (first + second).n, first.digest == second.digest
+    ({'A': 100, 'B': 100}, True)
+    """
+    import narwhals as nw
+
+    roles = Roles(arm, value, unit).checked()
+    lazy = _scan(source, query, roles) if isinstance(source, str | Path) else source
+    if isinstance(lazy, Mapping):
+        msg = "source must be a frame, a path or an address; count readings at hand with Counts.of"
+        raise InvalidArgument(msg)
+    table = nw.from_native(lazy).lazy()
+    roles.check_columns(table.collect_schema().names())
+    head = _collected(table.select(*roles.columns).head(SMALL))
+    if like is not None and like.ruler is None:
+        msg = "like has edges of its own; give counts that an engine made, or read the readings into it with add"
+        raise InvalidArgument(msg)
+    return Source(table, roles, MEDIANS, head, ruler=None if like is None else like.ruler, explain=explain).counts
+
+
+def _small_or_counted(
+    table: Any,  # noqa: ANN401 - a lazy narwhals frame
+    roles: Roles,
+    how: Reduction,
+    round: str | None,
+    *,
+    limits: Limits,
+    explain: bool,
+) -> Any:  # noqa: ANN401 - a native frame, or a `Source`
+    """Return all rows if they are few, else what counts them."""
+    roles = roles.checked()
+    columns = table.collect_schema().names()
+    roles.check_columns(columns)
+    if round not in (None, "rows"):
+        frames.check_column(columns, str(round), "round")
+    suspects = roles.suspects(columns) if round is None else []
+    wanted = [*roles.columns, *suspects, *([round] if round not in (None, "rows") else [])]
+    rows = table.select(*dict.fromkeys(wanted))
+    head = _collected(rows.head(SMALL + 1))
+    if len(head) <= SMALL:
+        return head.to_native()
+    if round is not None:
+        return _by_round(rows, roles, str(round), how)
+    if roles.order == "rows":
+        msg = (
+            f"order='rows' needs rows one by one, and there are more than {SMALL:,}; name a column that says when "
+            "each was taken, or leave the order out"
+        )
+        raise InvalidArgument(msg)
+    return Source(table, roles, how, head, suspects=suspects, limits=limits, explain=explain)
+
+
+def _by_round(rows: Any, roles: Roles, column: str, how: Reduction) -> Any:  # noqa: ANN401
+    """Return one reading per arm and round, from an engine."""
+    import narwhals as nw
+
+    if column == "rows":
+        msg = (
+            f"round='rows' needs rows one by one, and there are more than {SMALL:,}; name the column of the rounds"
+        )
+        raise InvalidArgument(msg)
+    found = _collected(_by_unit(_named(rows, roles._replace(unit=column)), how).head(_ROUNDS + 1))
+    if len(found) > _ROUNDS:
+        msg = f"round={column!r} has more than {_ROUNDS:,} rounds, which are compared one by one; leave rounds out"
+        raise InvalidArgument(msg)
+    names = {"arm": str(roles.arm), "value": str(roles.value), "unit": column}
+    return found.rename(names).with_columns(nw.col(column).cast(nw.String)).to_native()
+
+
+# Sources
+
+
+def _scan(source: str | Path, query: str | None, roles: Roles, how: Reduction | None = None) -> Any:  # noqa: ANN401
+    """Return a lazy frame of what a path or an address leads to; a small file is read, if one says how."""
+    text = str(source)
+    if "://" in text:
+        return _database(text, query)
+    if query is not None:
+        msg = "query goes with the address of a database, such as duckdb://shop.db; leave it out for files"
+        raise InvalidArgument(msg)
+    found = _files(text)
+    if found is None:
+        path = Path(text)
+        large = path.suffix in _SCANNED and path.exists() and path.stat().st_size >= _LARGE
+        if how is not None and (roles.arm is None or not large):
+            return files.collect(path, **roles._asdict(), how=how)
+        found = [text]
+    return _relation(found, text)
+
+
+def is_scan(source: str) -> bool:
+    """Tell whether a path or an address is one of data that an engine reads: a folder, a pattern, a database.
+
+    Examples
+    --------
+    >>> [is_scan(name) for name in ("data.csv", "logs/*.parquet", "postgres://host/shop", "-")]
+    [False, True, True, False]
+    """
+    path = Path(source)
+    if "://" in source or path.is_dir() or (not path.exists() and any(sign in source for sign in "*?[")):
+        return True
+    return path.suffix in _SCANNED and path.is_file() and path.stat().st_size >= _LARGE
+
+
+def _files(text: str) -> list[str] | None:
+    """Return the files of a folder or a pattern; None if it is neither."""
+    path = Path(text)
+    if path.is_dir():
+        found = sorted(str(file) for file in path.rglob("*") if file.suffix in _SCANNED and file.is_file())
+    elif not path.exists() and any(sign in text for sign in "*?["):
+        names = glob(text, recursive=True)  # noqa: PTH207 - of Path it knows no absolute patterns
+        found = sorted(name for name in names if Path(name).is_file())
+    else:
+        return None
+    if not found:
+        msg = f"{text!r} has no Parquet or CSV files; give a folder or a pattern of such files"
+        raise InvalidArgument(msg)
+    return found
+
+
+def _relation(found: Sequence[str], text: str) -> Any:  # noqa: ANN401 - a DuckDB relation
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        msg = f"{text!r} is read by DuckDB; install it with: pip install 'truearm[data]'"
+        raise InvalidArgument(msg) from None
+    kinds = {_SCANNED.get(Path(name).suffix, "csv") for name in found}
+    if len(kinds) > 1:
+        msg = f"{text!r} has both Parquet and CSV files; give a pattern that fits one kind, such as '*.parquet'"
+        raise InvalidArgument(msg)
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    try:
+        if kinds == {"parquet"}:
+            return connection.read_parquet(list(found), union_by_name=len(found) > 1)
+        names: Any = list(found)  # several at once are not in its stubs
+        return connection.read_csv(names, union_by_name=len(found) > 1)
+    except duckdb.Error as error:
+        msg = f"{text!r} cannot be read: {str(error).splitlines()[0]}"
+        raise InvalidArgument(msg) from None
+
+
+def _database(address: str, query: str | None) -> Any:  # noqa: ANN401 - an Ibis table
+    if query is None:
+        msg = f"{address!r} is a database; say which rows: query='select variant, ms from visits'"
+        raise InvalidArgument(msg)
+    scheme, _, path = address.partition("://")
+    if scheme == "duckdb" and find_spec("duckdb"):
+        return _in_duckdb(address, path, query)
+    try:
+        ibis: Any = import_module("ibis")
+    except ModuleNotFoundError:
+        msg = (
+            "a database is read through Ibis; install it with: pip install 'ibis-framework[duckdb]', or your own's"
+        )
+        raise InvalidArgument(msg) from None
+    try:
+        return ibis.connect(address).sql(query)
+    except Exception as error:  # each backend has a tree of errors of its own
+        msg = f"{address!r} does not answer: {' '.join(str(error).split())[:200]}; check the address and the query"
+        raise InvalidArgument(msg) from None
+
+
+def _in_duckdb(address: str, path: str, query: str) -> Any:  # noqa: ANN401 - a DuckDB relation
+    import duckdb
+
+    try:
+        return duckdb.connect(path, read_only=True).sql(query)
+    except duckdb.Error as error:
+        msg = f"{address!r} does not answer: {str(error).splitlines()[0]}; check the address and the query"
+        raise InvalidArgument(msg) from None
+
+
+# Queries
+
+
+def _collected(lazy: Any) -> Any:  # noqa: ANN401 - narwhals frames
+    """Return what a query gives, by the engine that reads in pieces where there are two."""
+    from narwhals import Implementation
+
+    if lazy.implementation is Implementation.POLARS:
+        return lazy.collect(engine="streaming")
+    return lazy.collect("pyarrow")
+
+
+def _text(lazy: Any) -> str:  # noqa: ANN401 - a narwhals frame
+    """Return a query as its engine reads it."""
+    native = lazy.to_native()
+    if hasattr(native, "sql_query"):  # DuckDB
+        return str(native.sql_query())
+    if type(native).__module__.startswith("ibis"):
+        ibis: Any = import_module("ibis")
+        return str(ibis.to_sql(native))
+    if hasattr(native, "_jdf"):  # Spark
+        return str(native._jdf.queryExecution().simpleString())
+    return str(native.explain()) if hasattr(native, "explain") else repr(native)
+
+
+def _named(table: Any, roles: Roles) -> Any:  # noqa: ANN401 - narwhals frames
+    """Return arms as words and readings as numbers, under names of our own."""
+    import narwhals as nw
+
+    schema = table.collect_schema()
+    kind = schema[str(roles.value)]
+    if not (kind.is_numeric() or kind == nw.Boolean):
+        msg = (
+            f"column {roles.value!r} must hold numbers, but its type is {kind}; convert it where the data are, "
+            f"such as by CAST({roles.value} AS DOUBLE)"
+        )
+        raise InvalidArgument(msg)
+    value, arm = nw.col(str(roles.value)), nw.col(str(roles.arm))
+    chosen = {
+        "arm": arm if schema[str(roles.arm)] == nw.String else arm.cast(nw.String),
+        "value": value if kind == nw.Float64 else value.cast(nw.Float64),
+    }
+    for role, name in (("unit", roles.unit), ("order", roles.order)):
+        if name is not None:
+            chosen[role] = nw.col(name)
+    return table.select(**chosen)
+
+
+def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any:  # noqa: ANN401 - narwhals frames
+    """Return one reading per arm and unit: the median, missing where missing readings could change it.
+
+    Of shares a unit succeeds if at least half of its readings do, and its reading then is the limit itself.
+
+    A unit with a missing reading is missing where missing readings count at their worst, and so is one whose
+    median is between a value and infinity (extensions 2).
+    """
+    import narwhals as nw
+
+    value = nw.col("value")
+    known = nw.when(value.is_nan()).then(None).otherwise(value)
+    order = [nw.col("order").min().alias("order")] if "order" in named.collect_schema().names() else []
+    at_least, at_most = limits
+    won = value >= at_least if at_least is not None else value <= (at_most or 0.0)
+    units = (
+        named.with_columns(value=known)
+        .with_columns(won=nw.when(won).then(1).otherwise(0))
+        .group_by("arm", "unit")
+        .agg(
+            *order,
+            rows=nw.len(),
+            known=value.count(),
+            value=value.median(),
+            won=nw.col("won").sum(),
+        )
+    )
+    if limits != (None, None):
+        return _with_successes(units, how, limits)
+    found, lost = units, nw.col("known") == 0
+    if how.missing == "worst":
+        lost = lost | (nw.col("known") < nw.col("rows"))
+    endless = (nw.col("value") == float("inf")) | (nw.col("value") == float("-inf"))
+    lost = lost | (endless & (nw.col("known") % 2 == 0))
+    return found.with_columns(value=nw.when(lost).then(None).otherwise(nw.col("value")))
+
+
+def _with_successes(units: Any, how: Reduction, limits: Limits) -> Any:  # noqa: ANN401 - narwhals frames
+    """Return units with a success, a failure or neither for their reading (extensions 1.8)."""
+    import narwhals as nw
+
+    at_least, at_most = limits
+    success = at_least if at_least is not None else at_most or 0.0
+    failure = float(np.nextafter(success, np.inf if at_least is None else -np.inf))
+    won, known = nw.col("won"), nw.col("known")
+    total = nw.col("rows") if how.missing == "worst" else known
+    lost = 2 * (won + total - known) < total
+    told = nw.when(lost).then(nw.lit(failure)).otherwise(None)
+    reading = nw.when((2 * won >= total) & (known > 0)).then(nw.lit(success)).otherwise(told)
+    return units.with_columns(value=reading)
+
+
+def _numbered(ruler: Ruler, zones: Sequence[int]) -> Any:  # noqa: ANN401 - a narwhals expression
+    """Return the number of the bucket that a reading outside all other zones is in."""
+    import narwhals as nw
+
+    x = nw.col("value")
+    found = nw.lit(float(ruler.last))
+    for i in reversed(zones):
+        zone = ruler.zones[i]
+        found = nw.when(x < zone.high).then(_part(zone, ruler.bases[i])).otherwise(found)
+    found = nw.when(x < ruler.zones[0].low).then(nw.lit(0.0)).otherwise(found)
+    found = nw.when(x == float("inf")).then(nw.lit(float(_HIGHEST))).otherwise(found)
+    found = nw.when(x == float("-inf")).then(nw.lit(float(_LOWEST))).otherwise(found)
+    return nw.when(x.is_null() | x.is_nan()).then(nw.lit(float(_MISSING))).otherwise(found)
+
+
+def _part(zone: Zone, base: int) -> Any:  # noqa: ANN401 - a narwhals expression
+    import narwhals as nw
+
+    return ((nw.col("value") - zone.low) * zone.scale).floor() + float(base)
+
+
+def _grouped(rows: Any, number: Any, keys: Sequence[str]) -> Any:  # noqa: ANN401 - narwhals frames
+    import narwhals as nw
+
+    value = nw.col("value")
+    return (
+        rows.with_columns(bucket=number)
+        .group_by(*keys, "bucket")
+        .agg(n=nw.len(), low=value.min(), high=value.max())
+        .select(*keys, "bucket", "n", "low", "high")
+    )
+
+
+class _Lumps(NamedTuple):
+    """What a query counted, one row per arm and bucket, or single readings."""
+
+    names: tuple[str, ...]
+    arms: NDArray[np.intp]
+    """Which of the names."""
+    counts: NDArray[np.int64]
+    lows: Floats
+    highs: Floats
+    """NaN of what is missing."""
+    late: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def of(cls, frame: Any, names: tuple[str, ...] | None = None) -> "_Lumps":  # noqa: ANN401 - a narwhals frame
+        import narwhals as nw
+
+        words = frame["arm"].fill_null("")
+        known = tuple(sorted(words.unique().to_list())) if names is None else names
+        codes = words.replace_strict(list(known), list(range(len(known))), return_dtype=nw.Int64)
+        arms = np.array(codes.to_numpy(), dtype=np.intp)
+        lows = np.array(frame["low"].to_numpy(), dtype=np.float64) + 0.0
+        if "n" not in frame.columns:
+            return cls(known, arms, np.ones(lows.size, dtype=np.int64), lows, lows)
+        late = np.array(frame["late"].to_list(), dtype=bool) if "late" in frame.columns else None
+        highs = np.array(frame["high"].to_numpy(), dtype=np.float64) + 0.0
+        return cls(known, arms, np.array(frame["n"].to_numpy(), dtype=np.int64), lows, highs, late)
+
+    def picked(self, which: NDArray[Any]) -> "_Lumps":
+        late = None if self.late is None else self.late[which]
+        return _Lumps(self.names, self.arms[which], self.counts[which], self.lows[which], self.highs[which], late)
+
+    def table(self, edges: Floats, made: Made) -> Counts:
+        """Return the counts at these edges."""
+        found = {}
+        for i, name in enumerate(self.names):
+            mine = self.picked(self.arms == i)
+            missing = np.isnan(mine.lows)
+            part = mine.picked(~missing)
+            found[name] = (part.lows, part.highs, part.counts, int(mine.counts[missing].sum()))
+        return Counts.from_lumps(edges, found, made)
+
+
+class Source:
+    """Data that are counted where they are: a table of counts that knows how to count again.
+
+    Examples
+    --------
+    >>> import narwhals as nw, polars as pl
+    >>> rows = nw.from_native(pl.LazyFrame({"arm": ["A", "B"] * 50, "ms": range(100)}))
+    >>> source = Source(rows, Roles("arm", "ms"), MEDIANS, rows.collect())
+    >>> source.counts.n, source.passes
+    ({'A': 50, 'B': 50}, 1)
+    """
+
+    def __init__(
+        self,
+        table: Any,  # noqa: ANN401 - a lazy narwhals frame
+        roles: Roles,
+        how: Reduction,
+        head: Any,  # noqa: ANN401 - a narwhals frame of first rows
+        *,
+        suspects: Sequence[str] = (),
+        limits: "Limits" = (None, None),
+        ruler: Ruler | None = None,
+        explain: bool = False,
+    ) -> None:
+        self.roles, self.how, self.explain = roles, how, explain
+        self.queries: list[str] = []
+        self.passes = 0
+        self.engine = str(table.implementation.value)
+        self.units: Units | None = None
+        self._fetched: list[tuple[float, float, _Lumps]] = []
+        self._limits = limits
+        self._rows = self._prepared(_named(table, roles))
+        first = head.head(MOST_SUSPECTED).to_native()
+        self.suspects = frames.collect(first, roles.arm, roles.value).suspects if suspects else ()
+        values, weights = _sampled(_named(head.lazy(), roles).collect())
+        self.counts = self._first(ruler or _ruler(values, weights), values)
+
+    def collected(self) -> Collected:
+        """Return what is known so far."""
+        return Collected({}, units=self.units, suspects=self.suspects, counts=self.counts)
+
+    @property
+    def made(self) -> Made:
+        """By what the table was counted."""
+        return Made(self.engine, tuple(self.queries))
+
+    def refine(self, needed: set[int], wanted: set[int]) -> bool:
+        """Count some buckets again, in finer ones or value by value; tell whether there was anything to do.
+
+        Parameters
+        ----------
+        needed
+            Buckets for which another pass is made if it must be.
+        wanted
+            Buckets that come along, if readings were not fetched before.
+        """
+        lows, highs = self.counts.hull()
+        split = [b for b in sorted(needed | wanted) if lows[b] < highs[b]]
+        here = [b for b in split if self._at_hand(lows[b], highs[b]) is not None]
+        if here:
+            self._cut(here)
+            return True
+        worth = self.passes < _PASSES and not self._fetched
+        sought = split if worth else [b for b in split if b in needed]
+        if sought:
+            self._ask(sought)
+        return bool(sought)
+
+    def _prepared(self, rows: Any) -> Any:  # noqa: ANN401 - narwhals frames
+        """Return one row per reading: of units their medians, with the half of the time it is from."""
+        import narwhals as nw
+
+        if self.roles.unit is not None:
+            self._check_units(rows)
+            rows = _by_unit(rows, self.how, self._limits)
+        if self.roles.order is None:
+            return rows.select("arm", "value")
+        ends = self._run(rows.select(first=nw.col("order").min(), last=nw.col("order").max()))
+        first, last = ends["first"].to_list()[0], ends["last"].to_list()[0]
+        try:
+            middle = first + (last - first) / 2
+        except TypeError:
+            msg = f"order={self.roles.order!r} must hold numbers or times; convert it where the data are"
+            raise InvalidArgument(msg) from None
+        return rows.select("arm", "value", late=nw.col("order") >= middle)
+
+    def _check_units(self, rows: Any) -> None:  # noqa: ANN401 - a narwhals frame
+        """Count rows and units by arm, and names of units that several arms have."""
+        import narwhals as nw
+
+        pairs = rows.group_by("arm", "unit").agg(rows=nw.len())
+        known = self._run(pairs.group_by("arm").agg(rows=nw.col("rows").sum(), units=nw.len()))
+        shared = pairs.group_by("unit").agg(arms=nw.len()).filter(nw.col("arms") > 1)
+        number = self._run(shared.select(n=nw.len()))["n"].to_list()[0]
+        arms = known["arm"].to_list()
+        self.units = Units(
+            str(self.roles.unit),
+            dict(sorted(zip(arms, known["rows"].to_list(), strict=True))),
+            dict(sorted(zip(arms, known["units"].to_list(), strict=True))),
+            int(number),
+        )
+        check_several(self.units)
+
+    def _run(self, lazy: Any) -> Any:  # noqa: ANN401 - narwhals frames
+        text = _text(lazy)
+        self.queries.append(text)
+        if self.explain:
+            sys.stderr.write(
+                f"-- query {len(self.queries)}, {self.engine}\n{text}\n\n"
+            )  # beside what --json prints
+        return _collected(lazy)
+
+    def _first(self, ruler: Ruler, head: Floats) -> Counts:
+        """Count all readings; those of the zone in which most of the head are need the least arithmetic."""
+        import narwhals as nw
+
+        zones = range(len(ruler.zones))
+        main = max(
+            zones, key=lambda i: np.count_nonzero((head >= ruler.zones[i].low) & (head < ruler.zones[i].high))
+        )
+        self._dense = zone = ruler.zones[main]
+        value = nw.col("value")
+        inside = self._rows.filter((value >= zone.low) & (value < zone.high))
+        outside = self._rows.filter((value < zone.low) | (value >= zone.high) | value.is_null() | value.is_nan())
+        keys = ["arm", "late"] if self.roles.order is not None else ["arm"]
+        both = nw.concat(
+            [
+                _grouped(inside, _part(zone, ruler.bases[main]), keys),
+                _grouped(outside, _numbered(ruler, [i for i in zones if i != main]), keys),
+            ]
+        )
+        found = _Lumps.of(self._run(both))
+        self.passes += 1
+        self._check_arms(found)
+        edges = np.concatenate((ruler.edges(), [np.inf]))
+        table = found.table(edges, self.made)
+        if found.late is None:
+            return replace(table, ruler=ruler)
+        early, late = (found.picked(found.late == half).table(edges, self.made) for half in (False, True))
+        return replace(table, ruler=ruler, halves=(early, late))
+
+    def _check_arms(self, found: _Lumps) -> None:
+        if "" in found.names:
+            n = int(found.counts[found.arms == found.names.index("")].sum())
+            msg = f"{n:,} rows of column {self.roles.arm!r} name no arm; give them a name, or leave such rows out"
+            raise InvalidArgument(msg)
+        check_number_of_arms(len(found.names), self.roles.arm)
+
+    def _at_hand(self, low: float, high: float) -> _Lumps | None:
+        """Return the readings of a stretch that were fetched, None if they were not."""
+        for first, last, lumps in self._fetched:
+            if first <= low and high <= last:
+                return lumps.picked((lumps.lows >= low) & (lumps.lows <= high))
+        return None
+
+    def _cut(self, buckets: Sequence[int]) -> None:
+        """Cut buckets whose readings are at hand into finer ones, down to single values."""
+        new, parts = [], []
+        for low, high in np.stack(self.counts.hull())[:, buckets].T.tolist():
+            lumps = self._at_hand(low, high)
+            assert lumps is not None
+            values = np.unique(lumps.lows)
+            new.append(values[:: max(1, -(-values.size // _FINER))])
+            parts.append(lumps)
+        self._replace(buckets, np.concatenate(new), _joined(parts))
+
+    def _replace(self, buckets: Sequence[int], new: Floats, lumps: _Lumps) -> None:
+        finer = lumps.table(new, self.made)
+        table = self.counts.refined(buckets, new, finer)
+        if table.n != self.counts.n:
+            msg = "the data changed while they were counted; count a copy, or when nobody writes to them"
+            raise InvalidArgument(msg)
+        self.counts = replace(table, made=self.made)
+
+    def _ask(self, split: Sequence[int]) -> None:
+        """Fetch the readings of some buckets if they are few enough, else count them in finer buckets."""
+        lows, highs = self.counts.hull()
+        dense = [b for b in split if self._dense.low <= lows[b] and highs[b] < self._dense.high]
+        rest = [b for b in split if not (self._dense.low <= lows[b] and highs[b] < self._dense.high)]
+        runs = [*_runs(dense, _STEPS), *_runs(rest, _RANGES)]
+        if np.unique(np.concatenate(runs)).size < sum(run.size for run in runs):  # what was joined overlaps
+            runs = _runs(split, _RANGES)
+        buckets = np.concatenate(runs)
+        self.passes += 1
+        if sum(int(column.counts[buckets].sum()) for column in self.counts.columns.values()) <= _FETCHED:
+            self._fetch([(float(lows[run].min()), float(highs[run].max())) for run in runs])
+            self._cut(buckets.tolist())
+        else:
+            rows = np.sum([column.counts for column in self.counts.columns.values()], axis=0)
+            self._count_finer(sorted(sorted(split, key=lambda b: -int(rows[b]))[:_ZONES]))
+
+    def _fetch(self, stretches: Sequence[tuple[float, float]]) -> None:
+        """Fetch readings, value by value."""
+        import narwhals as nw
+
+        rows = self._rows.filter(reduce(or_, self._chosen(stretches)))
+        lumps = _Lumps.of(self._run(rows.select("arm", low=nw.col("value"))), self.counts.arms)
+        for low, high in stretches:
+            self._fetched.append((low, high, lumps.picked((lumps.lows >= low) & (lumps.lows <= high))))
+
+    def _chosen(self, stretches: Sequence[tuple[float, float]]) -> list[Any]:
+        """Return expressions for readings in some stretches; of the dense zone all of their buckets."""
+        import narwhals as nw
+
+        zone, value = self._dense, nw.col("value")
+        dense = [(low, high) for low, high in stretches if zone.low <= low and high < zone.high]
+        chosen = [(value >= low) & (value <= high) for low, high in stretches if (low, high) not in dense]
+        if dense:
+            part = ((value - zone.low) * zone.scale).floor()  # measured: a fourth of comparing with 24 stretches
+            ends = np.floor((np.array(dense) - zone.low) * zone.scale).astype(np.int64).tolist()
+            parts = sorted({float(i) for first, last in ends for i in range(first, last + 1)})
+            chosen.append((value >= dense[0][0]) & (value <= dense[-1][1]) & part.is_in(parts))
+        return chosen
+
+    def _count_finer(self, buckets: Sequence[int]) -> None:
+        """Count the readings of some buckets in finer ones."""
+        import narwhals as nw
+
+        stretches = [(float(low), float(high)) for low, high in np.stack(self.counts.hull())[:, buckets].T]
+        parts = max(2, min(_PARTS, _CELLS // len(self.counts.columns)) // len(stretches))
+        ruler = Ruler(tuple(zone for low, high in stretches for zone in _zones(low, high, parts)))
+        x, number = nw.col("value"), nw.lit(float(_ELSEWHERE))
+        for zone, base in zip(reversed(ruler.zones), reversed(ruler.bases), strict=True):
+            number = nw.when((x >= zone.low) & (x < zone.high)).then(_part(zone, base)).otherwise(number)
+        rows = self._rows.filter(reduce(or_, self._chosen(stretches)))
+        found = self._run(_grouped(rows, number, ["arm"]).filter(nw.col("bucket") >= 0))
+        new = np.unique(np.concatenate([Ruler((zone,)).edges() for zone in ruler.zones]))  # there are gaps between
+        self._replace(buckets, new, _Lumps.of(found, self.counts.arms))
+
+
+def _zones(low: float, high: float, parts: int) -> list[Zone]:
+    """Return zones from a reading up to another, two where their distance is no number."""
+    end = float(np.nextafter(high, np.inf))
+    if np.isfinite(end - low):
+        return [Zone(low, end, parts)]
+    return [Zone(low, 0.0, parts), Zone(0.0, end if np.isfinite(end) else high, parts)]
+
+
+def _joined(parts: Sequence[_Lumps]) -> _Lumps:
+    columns = list(zip(*parts, strict=True))
+    return _Lumps(parts[0].names, *map(np.concatenate, columns[1:5]))
+
+
+def _sampled(head: Any) -> tuple[Floats, Floats]:  # noqa: ANN401 - a narwhals frame
+    """Return finite readings of first rows, and weights by which all arms count alike."""
+    import narwhals as nw
+
+    some = head.gather_every(max(1, len(head) // _SAMPLED))
+    lumps = _Lumps.of(some.select("arm", low=nw.col("value")))
+    finite = np.isfinite(lumps.lows)
+    arms = lumps.arms[finite]
+    return lumps.lows[finite], 1 / np.maximum(1, np.bincount(arms, minlength=len(lumps.names)))[arms]
+
+
+def _ruler(values: Floats, weights: Floats) -> Ruler:
+    """Return a ruler for data of which these are some."""
+    if not values.size:
+        return Ruler((Zone(0.0, 1.0, 1),))
+    arms = np.unique(weights).size
+    return Ruler.of(values, weights, max(256, min(_PARTS, _CELLS // max(1, arms))))
+
+
+def _runs(buckets: Sequence[int], most: int) -> list[NDArray[np.intp]]:
+    """Return buckets as at most so many runs of neighbors, the nearest joined where there are more."""
+    if not buckets:
+        return []
+    places = np.array(buckets, dtype=np.intp)
+    gaps = np.diff(places)
+    least = int(np.sort(gaps)[-most + 1]) if gaps.size >= most else 1
+    runs = np.split(places, np.flatnonzero(gaps > least) + 1)
+    return [np.arange(run[0], run[-1] + 1) for run in runs]

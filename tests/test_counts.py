@@ -1,0 +1,428 @@
+"""Counts instead of readings: the same decision, tables that add, and real engines that count alike."""
+
+import json
+import math
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given, reject, settings
+from hypothesis import strategies as st
+
+import truearm as ta
+from truearm.analysis import analyze
+from truearm.errors import InvalidArgument, VerificationError
+from truearm.evidence.binned import Binned
+from truearm.evidence.counts import ROOM, Counts
+from truearm.evidence.cuts import fixed_pair, pair
+from truearm.evidence.levels import Levels
+from truearm.evidence.ruler import Ruler
+from truearm.evidence.sample import Sample
+from truearm.world import lazy, tables
+
+
+def counted(monkeypatch, parts=1 << 13, fetched=1 << 21, finer=256):
+    """Count whatever is lazy, in so many parts, fetching at most so many readings."""
+    monkeypatch.setattr(lazy, "SMALL", 0)
+    monkeypatch.setattr(lazy, "_PARTS", parts)
+    monkeypatch.setattr(lazy, "_FETCHED", fetched)
+    monkeypatch.setattr(lazy, "_FINER", finer)
+
+
+def long(tapes):
+    arms = [arm for arm, tape in tapes.items() for _ in tape]
+    return pl.DataFrame({"arm": arms, "x": np.concatenate([np.asarray(t, dtype=float) for t in tapes.values()])})
+
+
+def same_decision(exact, found):
+    for field in (
+        "status",
+        "best",
+        "candidates",
+        "leader",
+        "ties",
+        "ranking",
+        "excluded",
+        "few",
+        "missing",
+        "outside",
+    ):
+        assert getattr(found, field) == getattr(exact, field), field
+    claims = [c._replace(log_evidence=0.0) for c in exact.certificate.claims]
+    assert [c._replace(log_evidence=0.0) for c in found.certificate.claims] == claims
+    for one, other in zip(exact.certificate.claims, found.certificate.claims, strict=True):
+        assert other.log_evidence <= one.log_evidence + 1e-9
+    for one, other in zip(exact.contests, found.contests, strict=True):
+        assert (one.better, one.worse, one.excluded) == (other.better, other.worse, other.excluded)
+        assert other.log_evidence <= one.log_evidence + 1e-9
+    for one, other in zip(exact.arms, found.arms, strict=True):
+        assert (one.n, other.low, other.high) == (other.n, one.low, one.high)
+        assert other.observed == one.observed or math.isnan(one.observed)
+        assert not other.mad_low > one.mad_low + 1e-9
+        assert not other.mad_high < one.mad_high - 1e-9
+    assert exact.doubts == found.doubts
+
+
+few = st.sampled_from([0.0, 1.0, 2.0, 2.5, 3.0, 7.0, 1e9, -4.0])
+odd = st.sampled_from([math.nan, math.inf, -math.inf])
+smooth = st.floats(-50, 50)
+
+
+@st.composite
+def worlds(draw):
+    """Draw a few arms, each a handful of values that come many times, so that something is decided."""
+    values = st.one_of(few, few, smooth, odd) if draw(st.booleans()) else st.one_of(smooth, few)
+    tapes = {}
+    for name in draw(st.sampled_from([("A", "B"), ("A", "B", "C")])):
+        some = draw(st.lists(values, min_size=1, max_size=12))
+        tapes[name] = np.repeat(some, draw(st.sampled_from([1, 9, 40])))
+    return tapes
+
+
+options = st.fixed_dictionaries(
+    {},
+    optional={
+        "contamination": st.sampled_from([None, 0.01, 0.1]),
+        "quantile": st.sampled_from([0.25, 0.9]),
+        "goal": st.sampled_from(["min", "max"]),
+        "missing": st.sampled_from(["independent"]),
+        "between": st.sampled_from([(0.0, 3.0)]),
+        "tolerance": st.sampled_from([0.5, "10%"]),
+        "design": st.sampled_from(["fixed"]),
+        "pairs": st.just(True),
+        "tiers": st.just(True),
+        "control": st.just("B"),
+    },
+)
+
+
+ways = st.sampled_from([(4, 1 << 21, 2), (64, 40, 4), (1 << 13, 1 << 21, 256), (3, 0, 2)])
+
+
+@given(worlds(), options, ways)
+@settings(max_examples=12, deadline=None)
+@example({"A": np.full(60, 1.5), "B": np.full(60, 1.2)}, {"pairs": True}, (1, 1 << 21, 2))
+def test_counts_decide_as_the_readings_do(tapes, asked, sizes):
+    """Every field that decides is equal, whatever the buckets, the number of passes and what is fetched."""
+    check_decision(tapes, asked, sizes)
+
+
+@pytest.mark.slow
+@given(worlds(), options, ways)
+@settings(max_examples=600, deadline=None)
+def test_counts_decide_as_the_readings_do_in_many_worlds(tapes, asked, sizes):
+    check_decision(tapes, asked, sizes)
+
+
+def check_decision(tapes, asked, sizes):
+    frame = long(tapes)
+    with pytest.MonkeyPatch.context() as patch:
+        counted(patch, *sizes)
+        try:
+            exact = analyze(frame, arm="arm", value="x", **asked)
+        except (InvalidArgument, ta.OutOfReach):  # what does not go together
+            reject()
+        found = analyze(frame.lazy(), arm="arm", value="x", **asked)
+    assert found.made is not None
+    same_decision(exact, found)
+    assert ta.verify(found, found.counts)
+    if exact.tiers is not None:
+        assert [p[:3] for p in found.tiers.places] == [p[:3] for p in exact.tiers.places]
+    if exact.control is not None:
+        assert [v.standing for v in found.control.variants] == [v.standing for v in exact.control.variants]
+
+
+@given(worlds(), st.sampled_from([{"at_least": 2.0}, {"at_most": 2.5}, {"at_least": 2.2, "contamination": None}]))
+@settings(max_examples=8, deadline=None)
+def test_shares_are_counted_exactly(tapes, asked):
+    frame = long(tapes)
+    with pytest.MonkeyPatch.context() as patch:
+        counted(patch, 3, 1 << 21, 2)
+        exact, found = (analyze(f, arm="arm", value="x", **asked) for f in (frame, frame.lazy()))
+    bare = replace(found, made=None, counts=None, certificate=exact.certificate)
+    assert repr(bare) == repr(exact)  # a mean of nothing is NaN, which equals nothing
+
+
+readings = st.lists(st.floats(allow_nan=False), min_size=1, max_size=40)
+
+
+@given(readings, readings, st.lists(st.floats(allow_nan=False), max_size=6), st.booleans(), st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_the_evidence_is_within_its_bracket(better, worse, edges, closed, fixed):
+    """Whatever the edges, bounds from counts are on both sides of the evidence (extensions 4.1)."""
+    table = Counts.of({"A": better, "B": worse}, edges=edges)
+    problem = ta.evidence.judge.Problem(arms=("A", "B"))
+    one, other = (table.tapes[arm].sample(problem, arm) for arm in ("A", "B"))
+    measure, levels = fixed_pair if fixed else pair, Levels(0.45, 0.45)
+    exact = measure(Sample.of(better), Sample.of(worse), levels, closed=closed).log_value
+    low = measure(one, other, levels, closed=closed).log_value
+    high = measure(one.at_best(), other.at_worst(), levels, closed=closed).log_value
+    assert low <= exact + 1e-9
+    assert exact <= high + 1e-9
+    if one.exact and other.exact:
+        assert low == pytest.approx(exact)
+
+
+def test_one_value_per_arm_in_a_bucket_is_not_one_value_in_all():
+    """Judged all 1.5, rival all 1.2, one bucket: ends of the bucket alone would give 25 nats, the truth is -4."""
+    table = Counts.of({"A": [1.2] * 60, "B": [1.5] * 60}, edges=[1.0, 2.0])
+    found = analyze(table)
+    assert found.contests == analyze({"A": [1.2] * 60, "B": [1.5] * 60}).contests
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=200), st.integers(1, 64))
+@settings(max_examples=60, deadline=None)
+def test_a_ruler_puts_readings_between_its_edges(values, parts):
+    x = np.array(values)
+    ruler = Ruler.of(x, np.ones(x.size), parts)
+    edges = ruler.edges()
+    ids = ruler.place(edges)
+    assert (np.diff(ids) > 0).all()  # each edge begins a bucket
+    assert (ruler.place(np.nextafter(edges, -np.inf)) < ids).all()  # and none begins before it
+    order = np.sort(x)
+    assert (np.diff(ruler.place(order)) >= 0).all()
+
+
+@given(st.lists(st.floats(allow_nan=False), max_size=30), st.lists(st.floats(), max_size=30), readings)
+@settings(max_examples=60, deadline=None)
+def test_adding_is_counting_together(one, two, edges):
+    parts = [Counts.of({"A": part, "B": [1.0]}, edges=edges) for part in (one, two)]
+    both = Counts.of({"A": [*one, *two], "B": [1.0, 1.0]}, edges=edges)
+    assert (parts[0] + parts[1]).digest == (parts[1] + parts[0]).digest == both.digest
+    assert Counts.from_dict(json.loads(json.dumps(both.to_dict()))).digest == both.digest
+    own = [Counts.of({"A": part}, room=16) for part in (one, two)]  # edges of their own
+    total = own[0] + own[1]
+    assert total.n == {"A": len(one) + len(two)}
+    column = total.columns["A"]
+    full = np.flatnonzero(column.counts)
+    known = np.sort(np.array([x for x in (*one, *two) if not math.isnan(x)]))
+    below = known.searchsorted(total.edges)
+    assert np.cumsum(column.counts).tolist() == [*below[1:].tolist(), known.size]
+    assert (column.lows[full] >= total.edges[full]).all()
+
+
+def test_a_stream_keeps_its_size_and_follows_where_readings_go():
+    rng = np.random.default_rng(3)
+    stream, seen = Counts(), []
+    for day in range(40):
+        new = rng.normal(size=5000) + (1000 if day >= 20 else 0)
+        stream, seen = stream.add({"A": new}), [*seen, new]
+    assert stream.edges.size <= ROOM
+    sample, all_readings = (
+        stream.tapes["A"].sample(ta.evidence.judge.Problem(arms=("A",)), "A"),
+        np.concatenate(seen),
+    )
+    assert isinstance(sample, Binned)
+    low, high = sample.at(50_001), sample.at(50_001, top=True)
+    assert low <= np.sort(all_readings)[50_000] <= high
+    largest = np.diff(sample.ends, prepend=0).max() / sample.size
+    assert largest < 0.005  # the law moved by a thousand standard deviations, and the edges with it
+
+
+def test_a_changed_table_is_refused():
+    data = Counts.of({"A": [1.0, 2.0]}).to_dict()
+    with pytest.raises(InvalidArgument, match="was changed since it was written"):
+        Counts.from_dict({**data, "arms": {"A": {**data["arms"]["A"], "missing": 7}}})
+    with pytest.raises(InvalidArgument, match="version 9 are from another truearm"):
+        Counts.from_dict({**data, "counts": 9})
+    with pytest.raises(InvalidArgument, match="cannot be: a bucket holds readings between its edges"):
+        Counts.from_dict({**data, "arms": {"A": {**data["arms"]["A"], "low": [5.0, 2.0]}}})
+    with pytest.raises(InvalidArgument, match="not a table of counts"):
+        Counts.from_dict({"edges": []})
+
+
+def test_a_limit_inside_a_bucket_needs_another_count():
+    table = Counts.of({"A": [1.0, 3.0], "B": [1.0, 3.0]}, edges=[0.0])
+    with pytest.raises(InvalidArgument, match="at_least splits the bucket of readings from 1 to 3"):
+        analyze(table, at_least=2.0)
+    with pytest.raises(InvalidArgument, match="arm is given, but these readings were counted before"):
+        analyze(table, arm="x")
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_tables_are_kept_in_files(tmp_path, ending):
+    table = Counts.of({"A": [1.0, math.inf, math.nan], "B": [-math.inf]})
+    tables.write(table, tmp_path / f"counts.{ending}")
+    assert tables.read(tmp_path / f"counts.{ending}").digest == table.digest
+    pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "other.parquet")
+    assert tables.read(tmp_path / "other.parquet") is None
+
+
+def test_verification_by_the_table_names_what_differs(monkeypatch):
+    rng = np.random.default_rng(2)
+    tapes = {"A": rng.normal(size=3000) + 1, "B": rng.normal(size=3000)}
+    counted(monkeypatch)
+    found = analyze(long(tapes).lazy(), arm="arm", value="x")
+    kept = Counts.from_dict(json.loads(json.dumps(found.counts.to_dict())))
+    assert ta.verify(found.to_dict(), kept)
+    with pytest.raises(VerificationError, match="best is 'B'"):
+        ta.verify(replace(found, best="B"), kept)
+    with pytest.raises(VerificationError, match="their digest differs"):
+        ta.verify(found, Counts.of(tapes))
+
+
+def visits(n=4000):
+    """Return rows of two sites with units, an order, missing and infinite readings."""
+    rng = np.random.default_rng(11)
+    ms = rng.lognormal(size=n).round(3)
+    ms[::97], ms[5::197], ms[7::331] = math.nan, math.inf, -math.inf
+    site = np.where(rng.random(n) < 0.5, "old", "new")
+    ms = np.where(site == "new", ms * 0.5, ms)
+    return pl.DataFrame({"site": site, "ms": ms, "user": rng.integers(0, 900, n), "time": np.arange(n)})
+
+
+def engines(frame, tmp_path):
+    """Give the same rows to every engine at hand."""
+    import duckdb
+
+    frame.write_parquet(tmp_path / "rows.parquet")
+    frame[: len(frame) // 2].write_parquet(tmp_path / "part1.parquet")
+    frame[len(frame) // 2 :].write_parquet(tmp_path / "part2.parquet")
+    path = str(tmp_path / "rows.parquet")
+    connection = duckdb.connect()
+    yield "duckdb", connection.read_parquet(path)
+    yield "polars", pl.scan_parquet(path)
+    ibis = pytest.importorskip("ibis")
+    yield "ibis", ibis.duckdb.connect().read_parquet(path)
+    yield "duckdb", str(tmp_path / "part*.parquet")
+
+
+OLD_NAME = "ignore:fetch_arrow_table:DeprecationWarning"  # Ibis calls DuckDB by a name that is going away
+
+
+@pytest.mark.filterwarnings(OLD_NAME)
+def test_engines_count_alike(monkeypatch, tmp_path):
+    """DuckDB, Polars streaming, Ibis over DuckDB and a pattern of files give one table, bit by bit."""
+    counted(monkeypatch)
+    frame = visits()
+    exact = analyze(
+        frame.select("site", "ms").sort("site"), arm="site", value="ms", goal="min", contamination=0.01
+    )
+    digests = set()
+    for name, source in engines(frame, tmp_path):
+        found = analyze(source, arm="site", value="ms", goal="min", contamination=0.01)
+        assert found.made.engine == name
+        digests.add(found.counts.digest)
+        if len(digests) == 1:
+            same_decision(exact, replace(found, doubts=exact.doubts))
+    assert len(digests) == 1
+
+
+def test_shards_counted_by_two_engines_add_to_the_table_of_the_whole(tmp_path):
+    import duckdb
+
+    frame = visits()
+    for i in range(4):
+        frame[i::4].write_parquet(tmp_path / f"shard{i}.parquet")
+    first = ta.count(str(tmp_path / "shard0.parquet"), arm="site", value="ms")
+    shards = [first]
+    for i in (1, 2, 3):
+        path = str(tmp_path / f"shard{i}.parquet")
+        source = pl.scan_parquet(path) if i % 2 else duckdb.connect().read_parquet(path)
+        shards.append(ta.count(source, arm="site", value="ms", like=first))
+    whole = ta.count(frame.lazy(), arm="site", value="ms", like=first)
+    total = shards[2] + shards[0] + (shards[3] + shards[1])
+    assert total.digest == whole.digest
+    assert total.n == {"new": frame.filter(site="new").height, "old": frame.filter(site="old").height}
+    assert analyze(total, goal="min").best == "new"
+
+
+@pytest.mark.filterwarnings(OLD_NAME)
+def test_units_and_halves_are_counted_in_the_engine(monkeypatch, tmp_path):
+    frame = visits().filter(pl.col("ms").is_finite())
+    exact = analyze(frame.sort("site"), arm="site", value="ms", unit="user", goal="min")
+    counted(monkeypatch)
+    for _, source in engines(frame, tmp_path):
+        found = analyze(source, arm="site", value="ms", unit="user", goal="min")
+        assert found.units == exact.units
+        assert (found.status, found.best, found.pulls) == (exact.status, exact.best, exact.pulls)
+        assert [arm.observed for arm in found.arms] == pytest.approx([arm.observed for arm in exact.arms])
+    share = analyze(frame.lazy(), arm="site", value="ms", unit="user", at_most=1.0)
+    told = analyze(frame.sort("site"), arm="site", value="ms", unit="user", at_most=1.0)
+    assert [arm.observed for arm in share.arms] == [arm.observed for arm in told.arms]
+    monkeypatch.setattr(lazy, "SMALL", 1000)  # a head that says where readings are
+    early = (pl.col("time") < 2000) & (pl.col("site") == "new")
+    drifting = frame.with_columns(ms=pl.col("ms") * pl.when(early).then(0.02).otherwise(1.0))
+    alarms = analyze(drifting.lazy(), arm="site", value="ms", order="time", goal="min", contamination=None).alarms
+    assert "unsupported" in [alarm.kind for alarm in alarms]
+    calm = analyze(frame.lazy(), arm="site", value="ms", order="time", goal="min", contamination=None)
+    assert (calm.alarms, calm.best) == ((), "new")
+    assert ta.verify(calm, calm.counts)
+
+
+def test_a_file_that_is_small_is_read_as_before(tmp_path):
+    frame = visits()
+    frame.write_csv(tmp_path / "rows.csv")
+    asked = {"arm": "site", "value": "ms", "goal": "min"}
+    assert analyze(tmp_path / "rows.csv", **asked).best == analyze(frame, **asked).best == "new"
+    assert analyze(str(tmp_path / "rows.csv"), **asked, unit="user").units.name == "user"
+
+
+def test_rounds_of_many_rows_become_one_reading_each(monkeypatch):
+    rng = np.random.default_rng(5)
+    day = np.repeat(np.arange(120), 20)
+    frame = pl.DataFrame({"day": np.tile(day, 2), "arm": np.repeat(["A", "B"], day.size)})
+    frame = frame.with_columns(x=pl.Series(rng.normal(size=frame.height)) + (pl.col("arm") == "A") * 2.0)
+    exact = analyze(frame, arm="arm", value="x", round="day")
+    counted(monkeypatch)
+    assert analyze(frame.lazy(), arm="arm", value="x", round="day").best == exact.best == "A"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas and Ibis, between each other
+def test_a_database_answers_by_ibis(tmp_path):
+    pytest.importorskip("ibis")
+    rows = visits().filter(pl.col("ms").is_finite()).select("site", "ms").rows()
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.execute("create table visits (site text, ms real)")
+        connection.executemany("insert into visits values (?, ?)", rows)
+        connection.commit()
+    asked = {"arm": "site", "value": "ms", "goal": "min"}
+    assert analyze(f"sqlite://{tmp_path / 'shop.db'}", query="select site, ms from visits", **asked).best == "new"
+    with pytest.raises(InvalidArgument, match="does not answer"):
+        analyze(f"sqlite://{tmp_path / 'shop.db'}", query="select nothing from nowhere", **asked)
+
+
+def test_a_duckdb_file_answers_by_itself(tmp_path):
+    import duckdb
+
+    address = f"duckdb://{tmp_path / 'shop.db'}"
+    with duckdb.connect(str(tmp_path / "shop.db")) as connection:
+        connection.register("frame", visits().to_arrow())
+        connection.execute("create table visits as select * from frame")
+    asked = {"arm": "site", "value": "ms", "goal": "min"}
+    assert analyze(address, query="select site, ms from visits", **asked).best == "new"
+    with pytest.raises(InvalidArgument, match="say which rows: query="):
+        analyze(address, **asked)
+    with pytest.raises(InvalidArgument, match="does not answer"):
+        analyze(address, query="select nothing from nowhere", **asked)
+    with pytest.raises(InvalidArgument, match="query goes with the address of a database"):
+        analyze(str(tmp_path), query="select 1", **asked)
+
+
+def test_what_goes_wrong_is_said(monkeypatch, tmp_path):
+    counted(monkeypatch)
+    words = pl.DataFrame({"site": ["a", "b", None], "ms": [1.0, 2.0, 3.0], "word": ["x", "y", "z"]}).lazy()
+    for asked, told in (
+        ({"value": "word"}, "column 'word' must hold numbers, but its type is String"),
+        ({"value": "msec"}, "did you mean 'ms'"),
+        ({"value": "ms"}, "1 rows of column 'site' name no arm"),
+        ({"value": "ms", "order": "rows"}, "order='rows' needs rows one by one"),
+        ({"value": "ms", "order": "word"}, "order='word' must hold numbers or times"),
+    ):
+        with pytest.raises(InvalidArgument, match=told):
+            analyze(words, arm="site", **asked)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidArgument, match="has no Parquet or CSV files"):
+        analyze(str(tmp_path / "empty"), arm="a", value="b")
+
+
+def test_small_lazy_data_are_read_as_a_whole_and_queries_are_shown(monkeypatch, capsys):
+    frame = visits()
+    small = analyze(frame.lazy(), arm="site", value="ms", goal="min")
+    assert small.made is None
+    counted(monkeypatch)
+    analyze(frame.lazy(), arm="site", value="ms", goal="min", explain=True)
+    assert "-- query 1, polars" in capsys.readouterr().err
