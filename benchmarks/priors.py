@@ -21,13 +21,13 @@ from truearm.lab.simulate import simulate
 
 PRIORS = [
     DEFAULT_PRIOR,
-    Prior((16.0, 256.0), (0.5, 0.5)),
-    Prior((16.0, 128.0), (0.5, 0.5)),
-    Prior((12.0, 200.0), (0.5, 0.5)),
     Prior((6.0, 100.0), (0.5, 0.5)),
     Prior((6.0, 512.0), (0.6, 0.4)),
+    Prior((8.0, 256.0), (0.5, 0.5)),
+    Prior((8.0, 128.0), (0.5, 0.5)),
+    Prior((12.0, 200.0), (0.5, 0.5)),
     Prior((8.0, 64.0, 512.0), (0.4, 0.3, 0.3)),
-    Prior((32.0, 512.0), (0.6, 0.4)),
+    Prior((16.0, 256.0), (0.5, 0.5)),
 ]
 LONG = 1000  # a bound of so many pulls makes a run long
 
@@ -71,7 +71,7 @@ def row(prior, delta, runs):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--runs", type=int, default=24)
     runs, start = parser.parse_args().runs, time.perf_counter()
     lines = [
         "| prior | delta | mean of all cells | bound under 1,000 pulls | longer | G2s clean | worst cell | lost |",

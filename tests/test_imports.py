@@ -1,6 +1,7 @@
 """What benchmark tools write: by the tools themselves where they can be had, else by small faithful samples."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -63,9 +64,11 @@ def written(path, data):
 
 def benchmarked(folder, *options):
     written(folder / "test_it.py", BENCHMARKED)
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}  # not ours
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py", *options],
         cwd=folder,
+        env=alone,
         check=True,
         capture_output=True,
     )

@@ -77,7 +77,7 @@ def test_a_race_begins_without_scipy_and_loads_nothing_while_a_run_is_measured(o
 
 def test_the_names_of_the_package_are_those_that_type_checkers_see():
     tree = ast.parse(Path(truearm.__file__).read_text())
-    [block] = [node for node in tree.body if isinstance(node, ast.If)]
+    block, _ = (node for node in tree.body if isinstance(node, ast.If))
     seen = {
         alias.asname or alias.name: (statement.module, alias.name)
         for statement in block.body

@@ -84,9 +84,9 @@ def test_no_level_is_indistinguishable_at_once_without_a_pull():
 
 
 def test_exhausted_keeps_what_is_known():
-    study = Study(["A", "B", "C"], max_pulls=100)
+    study = Study(["A", "B", "C"], max_pulls=140)
     result = drive(study, gauss(6, A=0.3, B=0.0, C=-9.0))
-    assert (result.status, result.best, result.total) == (Status.EXHAUSTED, None, 100)
+    assert (result.status, result.best, result.total) == (Status.EXHAUSTED, None, 140)
     assert result.candidates == ("A", "B")
 
 

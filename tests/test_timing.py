@@ -50,7 +50,7 @@ def test_code_alone_has_a_median_and_an_interval():
 
 def test_code_alone_is_timed_as_often_as_there_is_time_for():
     found = ta.time({"nap": "sleep(0.1)"}, setup="from time import sleep", max_seconds=1)
-    assert 1 <= found.total <= 5
+    assert 1 <= found.total < 30, "30 are made where there is time for them"
 
 
 def test_what_code_prints_is_no_answer():

@@ -839,7 +839,9 @@ class Study:
         return told
 
     def _interrupted(self) -> Verdict:
-        self._learn()  # as an ask at this moment would: that is how one `Stopped` replays both
+        # as an ask at this moment would: that is how one `Stopped` replays both
+        self._overlapping = self._overlapping or self._out > 0
+        self._learn()
         answer = self.policy.ask(self._state)
         if isinstance(answer, Verdict):
             return answer

@@ -38,6 +38,8 @@ _WORDS = {  # told without loading the verbs
     "status": "Show where a saved study stands.",
     "report": "Print what is known from a saved study or race.",
     "verify": "Does a result follow from its readings?",
+    "serve": "Host studies for many people and machines.",
+    "work": "Measure for a study that a server hosts.",
 }
 
 

@@ -272,10 +272,11 @@ class _Failure(click.ClickException):
 
 def _stopped(race: Race, cause: BaseException, exports: Collection[str]) -> click.ClickException:
     words = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
-    if isinstance(cause, CommandFailed) and cause.stage == "command" and cause.exit_code > 0:
+    if isinstance(cause, CommandFailed) and cause.stage == "command" and cause.exit_code >= 0:
         code = cause.exit_code
-        missing = "-i counts failed runs as missing readings, at their worst; " * (code not in (126, 127))
-        words.append(f"({missing}-i={code} says that this code is no failure)")
+        remedies = ["-i counts failed runs as missing readings, at their worst"] * (code not in (126, 127))
+        remedies += [f"-i={code} says that this code is no failure"] * (code > 0)
+        words.append(f"({'; '.join(remedies)})")
     if exports:
         words.append(f"What was measured before is in {', '.join(exports)}.")
     if race.store is not None:
