@@ -3,7 +3,7 @@
 Ten arms, delta = 0.05, slack 0.025 in quantile units, limits tightest at 1000 readings. The published numbers
 are means and standard errors of 64 runs, taken from the results file beside the authors' code. Ours are as many
 runs of `Lucb(growth=0)`, which pulls as they do; their random numbers cannot be repeated, so agreement is
-statistical: issue 3 asks for at least 8 cells within 3 joint standard errors.
+statistical: the goal is at least 8 cells within 3 joint standard errors.
 
 Run: .venv/bin/python benchmarks/howard_ramdas.py [--reps 64] [--cells all|uniform:0.5:dkw,...] [--save]
 """
