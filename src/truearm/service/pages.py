@@ -5,6 +5,7 @@ What a page shows comes from the routes, asked for with the reader's own token; 
 
 from functools import cache, partial
 from importlib import resources
+from string import Template
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,8 +13,13 @@ from starlette.routing import Route
 
 from truearm.report.html import asset
 
-SHELLS = {"/": "list.html", "/new": "new.html", "/s/{study}": "study.html", "/s/{study}/next": "next.html"}
-_KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+PAGES = {  # by path: the file of its own part, and its title
+    "/": ("list", "Studies"),
+    "/new": ("new", "New study"),
+    "/s/{study}": ("study", "Study"),
+    "/s/{study}/next": ("next", "Next reading"),
+}
+_KINDS = {"js": "text/javascript", "css": "text/css"}
 _OWN = ("common.js", "list.js", "new.js", "study.js", "next.js", "service.css")
 
 
@@ -25,9 +31,14 @@ def routes() -> list[Route]:
     >>> [route.path for route in routes()][:3]
     ['/', '/new', '/s/{study}']
     """
-    shells = [Route(path, partial(_file, name), methods=["GET"]) for path, name in SHELLS.items()]
+    shells = [Route(path, partial(_page, *page), methods=["GET"]) for path, page in PAGES.items()]
     files = [*_OWN, "report.js", "report.css"]
     return shells + [Route(f"/static/{name}", partial(_file, name), methods=["GET"]) for name in files]
+
+
+async def _page(name: str, title: str, _: Request) -> Response:
+    text = Template(_text("shell.html")).substitute(title=title, page=name, body=_text(f"{name}.html"))
+    return Response(text, media_type="text/html", headers={"Cache-Control": "no-cache"})
 
 
 async def _file(name: str, _: Request) -> Response:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Raw
 
-from truearm.claims.wording import name_of
+from truearm.claims.wording import count, name_of, names
 from truearm.errors import InvalidArgument
 from truearm.report.export import cell, document
 from truearm.report.html import parts
@@ -16,6 +16,7 @@ from truearm.service import wire
 from truearm.service.database import Row
 from truearm.service.hosting import GIVEN, Hosted
 
+_FEW = 3  # arms that are named one by one
 _COLUMNS = ("ticket", "arm", "draw", "value", "worker", "at")
 
 
@@ -61,9 +62,7 @@ def state(hosted: Hosted) -> wire.State:
         pulls=sum(pulls for pulls, _ in tapes.values()),
         arms=arms,
         log_threshold=_finite(standing.log_threshold),
-        out=[
-            wire.Out(pull.ticket, pull.arm, *hosted.holders.get(pull.ticket, (None, None))) for pull in study.out
-        ],
+        out=_out(hosted),
         result=None if result is None else document(result, {}),
     )
 
@@ -85,7 +84,7 @@ def live(hosted: Hosted) -> wire.Live:
     'No reading yet'
     """
     study, tapes = hosted.study, hosted.given if hosted.passive else hosted.study.readings
-    out = [wire.Out(pull.ticket, pull.arm, *hosted.holders.get(pull.ticket, (None, None))) for pull in study.out]
+    out = _out(hosted)
     pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
     if not pulls or (hosted.passive and not _is_known(hosted)):
         answer = "Some arms have no reading yet" if pulls else "No reading yet"
@@ -99,13 +98,19 @@ def live(hosted: Hosted) -> wire.Live:
     return wire.Live(hosted.position, done, hosted.title, answer, summary, pulls, out, sections, found.picture)
 
 
+def _out(hosted: Hosted) -> list[wire.Out]:
+    """Return the pulls that are out, with who has them."""
+    nobody = None, None
+    return [wire.Out(p.ticket, p.arm, *hosted.holders.get(p.ticket, nobody)) for p in hosted.study.out]
+
+
 def _so_far(hosted: Hosted) -> str:
-    leader, left = hosted.study.standing.leader, len(hosted.study.standing.alive)
-    if leader is None:
+    standing = hosted.study.standing
+    if standing.leader is None:
         return "No reading yet"
-    return (
-        f"{name_of(leader)} leads; {left - 1} of {len(hosted.study.problem.arms) - 1} others may still be better"
-    )
+    left = [arm for arm in standing.alive if arm != standing.leader]
+    others = names(left) if len(left) <= _FEW else f"{count(len(left))} others"
+    return f"{name_of(standing.leader)} leads; {others} may still be better"
 
 
 def _is_known(hosted: Hosted) -> bool:
