@@ -2,7 +2,7 @@
 
 Ten normal arms. The unit is one standard normal from the generator that the engine reads from, timed alone in
 turn with the runs, so that a busy machine slows both. Goals: elimination with medians in every round 12, on short
-runs 10, toptwo 150 at 15 thousand pulls and 80 at 200 thousand. Peers that are installed are timed beside.
+runs 10, toptwo 60 at 15 thousand pulls and 40 at 200 thousand. Peers that are installed are timed beside.
 Run: python benchmarks/engine.py [ROUNDS]. Writes benchmarks/results/engine.md.
 """
 
@@ -36,8 +36,8 @@ CASES = [
     # name, goal, policy, gap, options, replications per round
     ("elimination, every round", 12, Elimination("paper"), 0.3, {"regularity": REGULAR, "max_pulls": 10**7}, 1),
     ("elimination, short runs", 10, Elimination("paper"), 1.0, {"regularity": REGULAR, "max_pulls": 10**7}, 8),
-    ("toptwo, 15 thousand pulls", 150, TopTwo(), 0.17, {}, 4),
-    ("toptwo, 200 thousand pulls", 80, TopTwo(), 0.05, {"max_pulls": 10**7}, 1),
+    ("toptwo, 15 thousand pulls", 60, TopTwo(), 0.17, {}, 4),
+    ("toptwo, 200 thousand pulls", 40, TopTwo(), 0.05, {"max_pulls": 10**7}, 1),
     ("QLUCB, one pull at a time", None, Lucb(growth=0.0), 0.5, {}, 4),
     ("QLUCB, 2 % at a time", None, Lucb(), 0.17, {}, 4),
 ]

@@ -129,8 +129,9 @@ INTS = 12
     PAST,  # what was won and lost at the cut, but for the last end, and what it belongs to
     PAST_CUT,
     PAST_COUNT,
-) = range(12)
-REALS = 12
+    LOG_N,
+) = range(13)
+REALS = 13
 LEADER, FOLLOWED, DECISIONS, USED = range(4)
 BET, BET_N, BET_CUT = range(3)
 NEXT_FUTILITY, NEXT_SWITCH = range(2)
@@ -191,6 +192,7 @@ def take(desk: Desk) -> None:
             desk.ints[SIZE, i] = merge(desk.values, desk.ints[START, i], desk.ints[SIZE, i], new, other)
             desk.ints[START, i] = other
             desk.ints[N, i] += desk.ints[BATCH, i]
+            desk.reals[LOG_N, i] = math.log(desk.ints[N, i])
             desk.ints[BATCH, i] = 0
 
 
@@ -206,8 +208,7 @@ def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
         return FUTILE if futile(desk, rules, tables) else RUNNING
     due = follow(desk, leader, pulls) or rules.balanced or leader != desk.run[LEADER]
     desk.run[LEADER] = leader
-    test(desk, rules, tables, due)
-    rival = challenger(desk)
+    rival = test(desk, rules, tables, due)
     if rival < 0:
         return DECIDED
     if rules.tolerance > 0 and tolerable(desk, rules, tables, rival):
@@ -223,7 +224,7 @@ def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
 @compiled
 def best_looking(desk: Desk, rules: Rules) -> int:
     """Return the arm with the best empirical quantile, ties by fewest readings below it, then by order."""
-    best, top, middle = -1, -math.inf, 0.0
+    best, top = -1, -math.inf
     for i in range(desk.ints.shape[1]):
         size = desk.ints[SIZE, i]
         if desk.ints[ALIVE, i] == 0 or size == 0:
@@ -231,13 +232,16 @@ def best_looking(desk: Desk, rules: Rules) -> int:
         bottom = desk.ints[N, i] - size if rules.worst else 0
         rank = max(1, math.ceil(rules.level * (size + bottom) - 1e-9)) - bottom
         x = order_statistic(desk, i, rank)
-        if best >= 0 and x < top:
-            continue
-        both = below(desk.values, desk.ints[START, i], size, x)
-        both += up_to(desk.values, desk.ints[START, i], size, x)
-        if best < 0 or x > top or both / size < middle:
-            best, top, middle = i, x, both / size
+        if best < 0 or x > top or (x == top and middle(desk, i, x) < middle(desk, best, x)):
+            best, top = i, x
     return best
+
+
+@compiled
+def middle(desk: Desk, arm: int, x: float) -> float:
+    """Return twice the share of an arm's readings below x, those at x counted half."""
+    first, size = desk.ints[START, arm], desk.ints[SIZE, arm]
+    return (below(desk.values, first, size, x) + up_to(desk.values, first, size, x)) / size
 
 
 @compiled
@@ -266,8 +270,8 @@ def keep(desk: Desk, arm: int, m: int, where: int) -> None:
 
 
 @compiled
-def test(desk: Desk, rules: Rules, tables: Tables, everyone: bool) -> None:
-    """Reject arms the evidence against which suffices at all cuts, until the strongest challenger is known."""
+def test(desk: Desk, rules: Rules, tables: Tables, everyone: bool) -> int:
+    """Reject arms the evidence against which suffices at all cuts; return the strongest challenger, -1 if none."""
     leader = desk.run[LEADER]
     for i in range(desk.ints.shape[1]):
         desk.ints[LOOKED, i] = 0
@@ -280,6 +284,7 @@ def test(desk: Desk, rules: Rules, tables: Tables, everyone: bool) -> None:
     while rival >= 0 and not desk.ints[LOOKED, rival]:
         look(desk, rules, tables, rival)
         rival = challenger(desk)
+    return rival
 
 
 @compiled
@@ -499,8 +504,8 @@ def least(
                 ):
                     inner, cut = between(desk, rules, tables, judged, upper, inner, cut)
                 continue
-        middle = (low + high) // 2
-        rank = point(edges, layer, left, right, middle)
+        half = (low + high) // 2
+        rank = point(edges, layer, left, right, half)
         own = log_mixture(tables.high, top - rank, n)
         look_at_rank(desk, rules, tables, judged, rank, tolerance, followed)
         value = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], followed)
@@ -508,14 +513,14 @@ def least(
             value == best and (layer < layer_of_best or (layer == layer_of_best and rank < rank_of_best))
         ):
             best, layer_of_best, rank_of_best = value, layer, rank
-        for half in range(2):
-            ends = (low, middle) if half == 0 else (middle, high)
+        for side in range(2):
+            ends = (low, half) if side == 0 else (half, high)
             stack[depth, 0], stack[depth, 1], stack[depth, 2] = ends[0], ends[1], layer
             stack[depth, 3], stack[depth, 4] = left, right
-            bounds[depth, 0] = low_own if half == 0 else own
-            bounds[depth, 1] = low_starts if half == 0 else sides[STARTS]
-            bounds[depth, 2] = sides[WHOLE] if half == 0 else high_whole
-            bounds[depth, 3] = sides[ENDS] if half == 0 else high_ends
+            bounds[depth, 0] = low_own if side == 0 else own
+            bounds[depth, 1] = low_starts if side == 0 else sides[STARTS]
+            bounds[depth, 2] = sides[WHOLE] if side == 0 else high_whole
+            bounds[depth, 3] = sides[ENDS] if side == 0 else high_ends
             depth += 1
     if inner < best:
         return inner, cut
@@ -602,7 +607,7 @@ def challenger(desk: Desk) -> int:
 @compiled
 def score(desk: Desk, i: int) -> float:
     """Return the evidence against a rival plus the log of its pulls; what speaks for it does not count."""
-    return float(max(desk.reals[EVIDENCE, i], 0.0) + math.log(desk.ints[N, i]))
+    return float(max(desk.reals[EVIDENCE, i], 0.0) + desk.reals[LOG_N, i])
 
 
 @compiled

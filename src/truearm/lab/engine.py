@@ -88,6 +88,12 @@ def _engine(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -
     return _ENGINES[type(policy)](policy, problem, more, max_pulls)
 
 
+@lru_cache(maxsize=16)
+def _start(policy: Policy[Any], problem: Problem) -> Any:  # noqa: ANN401 - each policy has a state of its own
+    """Return the state before the first pull, which all runs of a setting share."""
+    return policy.start(problem)
+
+
 class _Engine(ABC):
     """One run: the arrays of a compiled run, and what it asks for."""
 
@@ -97,7 +103,7 @@ class _Engine(ABC):
 
     def __init__(self, policy: Any, problem: Problem, more: More, max_pulls: int) -> None:  # noqa: ANN401
         self.policy, self.problem, self.more, self.max_pulls = policy, problem, more, max_pulls
-        self.state = policy.start(problem)
+        self.state = _start(policy, problem)
         first = policy.ask(self.state)
         self.verdict = first if isinstance(first, Verdict) else None
         self.first = 0 if isinstance(first, Verdict) else first[problem.arms[0]]
@@ -133,10 +139,10 @@ class _Engine(ABC):
         status = self.status if code == self.decided else self.statuses[code]
         if status is Status.INDISTINGUISHABLE:
             return Run(status, None, counts, self.rejected)
-        rejected = self.rejected
+        answer, rejected = self.answer, self.rejected
         if status is not Status.TOLERABLE:
-            rejected = tuple(i for i in range(len(counts)) if i != self.answer)
-        return Run(status, self.answer, counts, rejected)
+            rejected = tuple(i for i in range(len(counts)) if i != answer)
+        return Run(status, answer, counts, rejected)
 
     @property
     def status(self) -> Status:

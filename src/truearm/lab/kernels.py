@@ -264,16 +264,15 @@ def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> in
 @compiled
 def copy(values: Floats, start: int, stop: int, target: int) -> None:
     """Copy a stretch to another that does not overlap it."""
-    shift = target - start
-    for i in range(start, stop):
-        values[i + shift] = values[i]
+    copied(values, start, stop - start, values, target)
 
 
 @compiled
 def copied(values: Floats, start: int, size: int, into: Floats, target: int) -> None:
-    """Copy a stretch to another array."""
+    """Copy a stretch to another array; counted from their own beginnings, so that many are moved at a time."""
+    source, place = values[start : start + size], into[target : target + size]
     for i in range(size):
-        into[target + i] = values[start + i]
+        place[i] = source[i]
 
 
 @compiled
