@@ -24,6 +24,7 @@ from truearm.problem import Problem, check_count
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
 SHARES = (0.05, 0.95)  # limits of the leader's share of a batch; evidence section 4
+EARLY = (0.65, 40.0)  # its upper limit at first, and how it opens with the pulls; evidence section 4
 SWITCH = 1.3  # growth of the pulls before another arm is followed; evidence section 4
 # growth of a pair of arms after which the evidence between them is renewed, and the cut it is looked at in; 1
 # needed 0.9 % fewer pulls and twice the time (benchmarks/freshness.py, with an earlier portfolio)
@@ -389,7 +390,8 @@ def split(head: float, rival: float, gain: float, other: float, owed: float) -> 
     (2, 2, -0.5)
     """
     share = 0.5 if gain + other == 0 else gain / (gain + other)
-    share = min(max(share, SHARES[0]), SHARES[1])
+    most = min(SHARES[1], max(EARLY[0], 1 - EARLY[1] / min(head, rival)))
+    share = min(max(share, SHARES[0]), most)
     size = max(1, int(GROWTH * min(head / share, rival / (1 - share))))
     exact = size * share + owed
     for_leader = min(size, math.floor(exact + 0.5))
