@@ -115,6 +115,7 @@ def test_evidence_rises_with_the_level(count, levels):
 def test_evidence_is_the_least_over_all_shares(own, bet, trust, shift):
     found = least_share(Count(*own), Bets(Count(*bet)), trust, shift=shift).log_value
     theta = np.unique(np.concatenate([np.linspace(max(0.0, shift), 1, 2001), np.geomspace(1e-9, 1, 200)]))
+    theta = np.unique(np.concatenate([theta, 1 - theta]))  # the least may be close to either end
     theta = theta[theta >= shift]
     malicious = trust.adversary is Adversary.MALICIOUS
     g = (lambda t: t - trust.eps) if malicious else (lambda t: (1 - trust.eps) * t)

@@ -166,7 +166,7 @@ class Analysis(Result):
             few=dict(data["few"]),
             units=from_plain(Units | None, data["units"], "units"),
             tiers=from_plain(Tiers | None, data["tiers"], "tiers"),
-            made=from_plain(Made | None, data.get("made"), "made"),
+            made=from_plain(Made | None, data["made"], "made"),
         )
 
     @classmethod

@@ -264,7 +264,7 @@ class Result:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Result":
         """Return the result that `to_dict` described."""
-        certificate = from_plain(Certificate, {"origin": None, **data["certificate"]}, "certificate")
+        certificate = from_plain(Certificate, data["certificate"], "certificate")
         return cls(
             status=Status(data["status"]),
             best=data["best"],
