@@ -26,8 +26,8 @@ from truearm.claims.result import Result
 from truearm.claims.suites import Runs, Suite, judged
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.events import Event, from_row
+from truearm.evidence import Judge
 from truearm.evidence.counts import Counted, Counts
-from truearm.evidence.levels import rule_for
 from truearm.evidence.units import Units
 from truearm.policies import Policy
 from truearm.study import Study
@@ -403,7 +403,7 @@ def _checked(right: bool, wrong: str) -> None:
 def _check_claims(certificate: Certificate, tapes: Readings) -> None:
     """Raise unless every claim holds as of its date, by the rule that follows from problem and design."""
     problem, rule = certificate.problem, certificate.rule
-    derived = rule_for(problem, design=certificate.design, ordered=rule == "pooled")
+    derived = Judge.of(problem, (), design=certificate.design, ordered=rule == "pooled").rule
     _checked(rule in (None, derived), f"certificate.rule is {rule!r}, but the problem asks for {derived!r}")
     _checked(rule is not None or not certificate.claims, "certificate.claims rest on no rule")
     _check_followed(certificate, tapes)

@@ -24,7 +24,7 @@ from truearm.claims.certificate import (
 )
 from truearm.claims.control import described
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.evidence import Breakdown, Entry, Judge, Strength, rule_for
+from truearm.evidence import Breakdown, Entry, Judge, Strength
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shares import deciding_limit
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
@@ -277,7 +277,6 @@ def rejections(
     now = Judge.of(
         problem, samples, leader=leader, entries=entries, design=certificate.design, ordered=bool(entries)
     )
-    pairs = rule_for(problem, design=certificate.design)
     earlier = {
         arms.index(claim.arm): certificate.judge(claim, tapes)
         for claim in certificate.claims
@@ -289,7 +288,7 @@ def rejections(
             {
                 i: judge if adversary is None else judge.under(adversary)
                 for i, judge in earlier.items()
-                if adversary is None or now.under(adversary).rule == pairs
+                if adversary is None or now.under(adversary).rule == now.pairs
             },
         )
         for adversary in (None, *Adversary)

@@ -246,6 +246,30 @@ class Judge(ABC):
         return log_threshold(self.problem, self.rule, 1 / len(self.problem.arms))
 
     @property
+    def pairs(self) -> Rule:
+        """By which rule pairs of arms are judged, whoever was followed."""
+        return rule_for(self.problem, design=self.design)
+
+    def log_bar(self, claims: int | None = None, share: float = 1.0) -> float:
+        """Return how much log-evidence a pair needs, so that none of several claims is ever false.
+
+        Parameters
+        ----------
+        claims
+            How many may be false: by default one less than there are arms, all against the best one (T3, T4).
+        share
+            Of the error probability.
+
+        Examples
+        --------
+        >>> judge = Judge.of(Problem(arms=("A", "B", "C")), [])
+        >>> [round(math.exp(bar), 6) for bar in (judge.log_bar(), judge.log_bar(1), judge.log_bar(1, 1 / 3))]
+        [40.0, 20.0, 60.0]
+        """
+        k = len(self.problem.arms) if claims is None else claims + 1
+        return math.log(threshold(k, share * self.problem.delta, self.pairs))
+
+    @property
     def refuted(self) -> tuple[int, ...]:
         """The arms with more readings than eps explains that are bad by promise: missing, or outside the range.
 
@@ -255,13 +279,14 @@ class Judge(ABC):
         bar = math.log(len(self.samples) / FALSE_ALARM)
         return tuple(i for i, s in enumerate(self.samples) if s.idle and exceeds(s.idle, s.n, allowed, bar))
 
-    def under(self, adversary: Adversary) -> Self:
+    def under(self, adversary: Adversary, share: float = 1.0) -> Self:
         """Return the judge of pairs under another adversary; levels say what it is asked at (evidence T6).
 
-        Pairs, because a leg of T5 need not lose evidence where contamination rises.
+        Pairs, because a leg of T5 need not lose evidence where contamination rises. `share` is that of the error
+        probability.
         """
         rule = rule_for(self.problem, adversary, design=self.design)
-        return replace(self, rule=rule, log_threshold=log_threshold(self.problem, rule), entries=())
+        return replace(self, rule=rule, log_threshold=log_threshold(self.problem, rule, share), entries=())
 
     @property
     def hopeless(self) -> bool:
@@ -393,19 +418,18 @@ class Judge(ABC):
     def decidable(self, judged: int) -> bool:
         """Tell whether endless readings like these would put an arm behind the leader, up to the tolerance."""
 
-    def worse_than(self, baseline: int, share: float | None = None) -> tuple[int, ...]:
+    def worse_than(self, baseline: int, *, shared: bool = False) -> tuple[int, ...]:
         """Return the arms that are certainly worse than a baseline named in advance (evidence T10b).
 
         Parameters
         ----------
-        share
-            Error probability of each comparison; delta over the number of arms if None.
+        shared
+            Whether the problem's error probability is that of each comparison already, and not of all of them.
         """
         others = [i for i, sample in enumerate(self.samples) if i != baseline and sample.n]
         if self.hopeless or not self.samples[baseline].n:
             return ()
-        pairs = rule_for(self.problem, design=self.design)
-        bar = math.log(threshold(2, share or self.problem.delta / len(self.samples), pairs))
+        bar = self.log_bar(1, 1.0 if shared else 1 / len(self.samples))
         return tuple(i for i in others if self.better(baseline, i, enough=bar).log_value >= bar)
 
     @abstractmethod
@@ -422,9 +446,9 @@ class Judge(ABC):
     ) -> float | None:
         """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
 
-    def pair_breakdown(self, better: int, worse: int) -> Breakdown:
+    def pair_breakdown(self, better: int, worse: int, share: float = 1.0) -> Breakdown:
         """Return up to which contamination one arm rejects another, by adversary; to the digits a table shows."""
-        judges = {a: replace(self, leader=better, entries=()).under(a) for a in Adversary}
+        judges = {a: replace(self, leader=better).under(a, share) for a in Adversary}
         # closed cuts: two equal arms do not exclude each other
         return Breakdown(*(j.breakdown([partial(_closed, j, worse)], a, accuracy=1e-4) for a, j in judges.items()))
 
@@ -723,8 +747,7 @@ class QuantileJudge(Judge):
             Whether the distance is a ratio; as the problem's tolerance if None.
         """
         relative = self.problem.tolerance.relative if relative is None else relative
-        pairs = rule_for(self.problem, design=self.design)
-        bar, sign = log_threshold(self.problem, pairs), self.problem.sign
+        bar, sign = self.log_bar(), self.problem.sign
         head, measure, worst, settled = self.samples[self.leader], self._measure(), 0.0, set(outright)
         widest = sorted(range(len(self.samples)), key=lambda i: -self.samples[i].quantile(self.problem.level))
         for i in widest:
