@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from truearm.claims import wording
+from truearm.claims import promises
 from truearm.claims.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, clusters, doubts, find
 from truearm.claims.certificate import sample_of
 from truearm.evidence import Judge
@@ -46,7 +46,7 @@ def doubted(problem, *tapes):
 
 def message(problem, tape):
     (alarm,) = alarms(problem, tape)
-    return wording.alarm(alarm, problem)
+    return promises.alarm(alarm, problem)
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_pulls_never_told_raise_no_alarm():
 def test_one_missing_reading_is_told_where_none_was_promised(missing):
     problem, tape = Problem(arms=("A",), contamination=0.0, missing=missing), [*np.linspace(0, 1, 20), math.nan]
     told = alarms(problem, tape) if missing == "worst" else doubts(Judge.of(problem, samples(problem, tape)))
-    assert [wording.alarm(alarm, problem).split(",")[0] for alarm in told] == [
+    assert [promises.alarm(alarm, problem).split(",")[0] for alarm in told] == [
         "1 of 21 readings of A (4.76%) are missing"
     ]
     assert kinds(Problem(arms=("A",), contamination=None), tape) == []
@@ -240,7 +240,7 @@ def test_an_arm_that_is_one_process_is_confounded(rng):
     arm = np.repeat([0, 1], 50)
     (doubt,) = clusters([Suspect("host", rng.normal(0, 1, 100), arm, arm)])
     assert (doubt.kind, doubt.detail) == ("confounded", "host")
-    assert "nothing tells a difference of arms from one of 'host'" in wording.alarm(
+    assert "nothing tells a difference of arms from one of 'host'" in promises.alarm(
         doubt, Problem(arms=("A", "B"))
     )
 
@@ -254,7 +254,7 @@ def test_alarms_name_their_arm_and_survive_braces_and_control_characters(rng):
     problem = Problem(arms=("{0}\n", "B"))
     (alarm,) = alarms(problem, np.round(rng.normal(0, 1, 100)), rng.normal(0, 1, 100))
     assert alarm.arm == "{0}\n"
-    assert "readings of {0}\N{REPLACEMENT CHARACTER} (" in wording.alarm(alarm, problem)
+    assert "readings of {0}\N{REPLACEMENT CHARACTER} (" in promises.alarm(alarm, problem)
 
 
 def test_arms_without_readings_have_no_alarms():
@@ -269,7 +269,7 @@ values = st.one_of(st.none(), st.floats(), st.sampled_from([0.0, 1.0, 60.0, 1000
 @given(st.lists(values, max_size=300), st.sampled_from([None, 0.0, 0.05, 0.4]), st.sampled_from(["max", "min"]))
 def test_any_tape_is_taken_and_told_in_one_sentence(tape, eps, goal):
     problem = Problem(arms=("A",), contamination=eps, goal=goal)
-    said = [wording.alarm(alarm, problem) for alarm in alarms(problem, tape)]
+    said = [promises.alarm(alarm, problem) for alarm in alarms(problem, tape)]
     assert all(text.endswith(".") and text.count(". ") == 0 for text in said)
 
 

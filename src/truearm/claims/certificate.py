@@ -49,7 +49,7 @@ DECIDED = (Status.CERTIFIED, Status.TOLERABLE, Status.SEPARATED)
 
 
 class Alarm(NamedTuple):
-    """Something in the readings that does not fit the promises; `wording.alarm` says it with what to do.
+    """Something in the readings that does not fit the promises; `promises.alarm` says it with what to do.
 
     Examples
     --------
