@@ -341,7 +341,7 @@ def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
 
 
 def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -> Breakdown:
-    """Return eps* per adversary, certified (evidence T6): by pairs, and at least what was decided."""
+    """Return eps* per adversary, certified (evidence T6): by pairs, and at least what was decided, by whatever."""
     judge = found[None].judge
     rivals = [i for i in range(len(judge.samples)) if i != judge.leader]
     closest = sorted(rivals, key=lambda i: -judge.looks(i))  # decides it: the others are quick
@@ -353,7 +353,7 @@ def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -
 
     points = _by_adversary(judge, point)
     declared = judge.problem.contamination
-    if declared is None or verdict.rule != "pooled" or verdict.status is not Status.CERTIFIED:
+    if declared is None or verdict.status is not Status.CERTIFIED:
         return points
     order = list(Adversary)  # each is a special case of the next
     decided = order.index(declared.adversary)

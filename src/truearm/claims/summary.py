@@ -291,11 +291,10 @@ def _in_rounds(result: Result, voice: Voice) -> str:
 
 
 def _up_to(result: Result, declared: Contamination, voice: Voice) -> str:
-    """Return how much contamination the readings at hand bear; what was certified at eps stands at eps."""
+    """Return how much contamination the readings at hand bear."""
     point = getattr(result.breakdown, declared.adversary.value)
     if point is None:
         return ""
-    point = max(point, declared.eps) if result.status is Status.CERTIFIED else point
     what = f"{voice.reading}s"
     return f"These {what} support it for up to {percent(min(point, 0.5), ROUND_FLOOR)} bad {what}."
 
