@@ -42,6 +42,15 @@ def test_claims_are_those_of_the_vectors(name):
     assert sorted(together) == sorted(expected["eBH_claims"])
 
 
+@pytest.mark.parametrize("claimed", [1, 2, 5])
+def test_false_discoveries_are_claimed_at_their_bar_and_not_below(claimed):
+    """Extensions D2: r claims need (k-1)/(r delta) each, here of 5 variants at 0.05."""
+    for near, expected in ((1.001, tuple(range(claimed))), (0.999, ())):
+        each = near * 5 / (claimed * 0.05)
+        evidence = {i: math.log(each if i < claimed else 1.0) for i in range(5)}
+        assert false_discovery(evidence, math.log(5 / 0.05)) == expected
+
+
 def test_other_adversaries_need_more_evidence():
     """c0 by its equation (1 + ln c)/c = delta, solved here by another way: 1,033.9/9 at delta 0.05."""
     arms = ("A", "B", "C", "D")

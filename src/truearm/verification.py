@@ -468,8 +468,8 @@ def _compared(given: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[str, 
         if path[0] in _SENTENCES or (path[0] in _ALARMS and path[-1] == "message"):
             worded.append(f"the words of {name}, which this version would choose otherwise")
             continue
-        given = "is not there" if one is _Absent else f"is {one!r:.80}"
-        msg = f"{name} {given}, but the readings give {'nothing' if other is _Absent else f'{other!r:.80}'}"
+        said = "is not there" if one is _Absent else f"is {one!r:.80}"
+        msg = f"{name} {said}, but the readings give {'nothing' if other is _Absent else f'{other!r:.80}'}"
         raise VerificationError(msg)
     return tuple(worded)
 

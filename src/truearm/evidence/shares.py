@@ -22,7 +22,7 @@ from truearm.bounds.mixture import log_mixture_at
 from truearm.bounds.search import last_true
 from truearm.evidence.binned import Binned
 from truearm.evidence.cuts import Portfolio, Stake, fisher, fisher_sum, portfolio
-from truearm.evidence.judge import Judge, Least, Margin
+from truearm.evidence.judge import Judge, Least, Margin, Rejection
 from truearm.evidence.levels import Strength, Trust, divergence
 from truearm.evidence.points import certified_eps
 from truearm.evidence.sample import Sample
@@ -536,11 +536,7 @@ class ShareJudge(Judge):
         return overlapped(upper, [1 - highest_level(c, n, share, "sequential") for c, n in lost])
 
     def breakdown(
-        self,
-        rejections: "Sequence[Callable[[Strength], float]]",
-        adversary: Adversary,
-        *,
-        accuracy: float = 1e-7,
+        self, rejections: Sequence[Rejection], adversary: Adversary, *, accuracy: float = 1e-7
     ) -> float | None:
         """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
         limit = 0.5 if adversary is Adversary.MALICIOUS else 1.0  # from there on g(1-theta) or g(theta) is 0

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from truearm.bounds import lower_rank
 from truearm.bounds.search import last_true
 from truearm.evidence.cuts import Evidence, Lift, fixed_term
-from truearm.evidence.judge import Judge, Least, Margin
+from truearm.evidence.judge import Judge, Least, Margin, Rejection
 from truearm.evidence.levels import Levels, Strength, Trust, divergence
 from truearm.evidence.moments import deviation
 from truearm.evidence.sample import Sample
@@ -313,11 +313,7 @@ class WinsJudge(Judge):
         return cannot_win(self.met(one, other, self._tolerated), level, bar, out)
 
     def breakdown(
-        self,
-        rejections: "Sequence[Callable[[Strength], float]]",
-        adversary: Adversary,
-        *,
-        accuracy: float = 1e-7,
+        self, rejections: Sequence[Rejection], adversary: Adversary, *, accuracy: float = 1e-7
     ) -> float | None:
         """Return the largest eps up to which every rejection holds (extensions E1)."""
 
