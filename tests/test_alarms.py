@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from truearm.bounds.mixture import log_mixture
 from truearm.claims import promises
-from truearm.claims.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, clusters, doubts, find
+from truearm.claims.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, clusters, doubts, find, unshared
 from truearm.claims.certificate import sample_of
 from truearm.evidence import Judge
+from truearm.evidence.sample import Sample
+from truearm.evidence.serial import LOG_DOUBT, log_evidence_of
 from truearm.evidence.units import Suspect
 from truearm.problem import Contamination, Problem
 
@@ -291,3 +294,39 @@ def test_lists_and_arrays_give_the_same_alarms(tape):
 
 def test_a_million_clean_readings_raise_no_alarm(rng):
     assert alarms(ONE, rng.lognormal(0, 1, 1_000_000)) == ()
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_outliers_are_told_from_the_number_that_their_half_of_the_level_asks_for(k):
+    """docs/assumptions.md: M_n(n - far; 1 - p) >= 2/a, a = 0.001/k; the other half pays for the limits."""
+    n, p = 2000, 0.05 + 0.95 * 2 / math.pi * math.atan(1 / 14.826)
+    least = next(far for far in range(n) if log_mixture(n - far, n, 1 - p) >= math.log(2 * k / 0.001))
+    problem, calm = Problem(arms=tuple("ABC"[:k])), Sample.of(np.arange(float(n)))
+    for far, told in ((least - 1, []), (least, ["outliers"])):
+        wild = Sample.of(np.append(np.arange(float(n - far)), np.full(far, 1e9)))
+        assert [alarm.kind for alarm in find(problem, [wild, *[calm] * (k - 1)])] == told
+
+
+def test_columns_that_may_be_units_share_the_level():
+    asked = []
+
+    class Column(Suspect):
+        def p_value(self, level):
+            asked.append(level)
+            return super().p_value(level)
+
+    rows, rng = np.arange(40), np.random.default_rng(6)
+    columns = [Column(name, rng.normal(size=40), rows % 2, rows // 4) for name in ("pid", "day", "user")]
+    assert clusters(columns) == ()
+    assert asked == pytest.approx([FALSE_ALARM / 3] * 3)
+
+
+def test_pairs_that_are_looked_at_side_by_side_share_the_level():
+    """Evidence T12d: told at exp(evidence)/400 tests, and not at one more."""
+    rng = np.random.default_rng(8)
+    calm, drifting = rng.normal(size=120), rng.normal(size=120) + np.linspace(0, 3, 120)
+    most = int(math.exp(log_evidence_of(calm - drifting) - LOG_DOUBT))
+    assert most > 1
+    assert [len(unshared([calm, drifting], tests)) for tests in (most, most + 1)] == [1, 0]
+    twice = [calm, drifting, drifting]
+    assert unshared(twice) == unshared(twice, 2)
