@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 
 from truearm.analysis import analyze
+from truearm.policies.control import AgainstControl
 from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
 from truearm.policies.toptwo import TopTwo
@@ -105,6 +106,15 @@ STUDIES = {
     ),
     "lucb": lambda: told(Problem(arms=arms(3)), (2, 0, 1), policy=Lucb()),
     "lucb with slack": lambda: told(Problem(arms=arms(2), tolerance=0.5), (0.3, 0), policy=Lucb("dkw", slack=0.1)),
+    "rounds": lambda: told(Problem(arms=arms(3), rounds=True, goal="min"), (0, 2, 1.5), holes=0.02),
+    "rounds within a ratio": lambda: told(
+        Problem(arms=arms(2), rounds=True, tolerance=Tolerance.of("20%"), goal="min"), (10, 10.1), spread=0.3
+    ),
+    "share": lambda: told(Problem(arms=arms(2), at_least=0.0), (1.5, -0.5)),
+    "share of three": lambda: told(Problem(arms=arms(3), at_most=0.5, tolerance=0.02), (0, 2, 1), holes=0.03),
+    "in a range": lambda: told(Problem(arms=arms(3), between=(-2.5, 5.0), contamination=0.1), (2, 0, 0.2)),
+    "against a control": lambda: told(Problem(arms=arms(3)), (0, 2, 0), policy=AgainstControl("A"), max_pulls=400),
+    "an arm called notes": lambda: told(Problem(arms=("notes", "message")), (2, 0)),
     "pending": pending,
     "late": lambda: late(Problem(arms=arms(3)), (1.5, 0, 0.2)),
     "late and stopped": lambda: late(Problem(arms=arms(2)), (1.5, 0), stop=60),
@@ -118,6 +128,9 @@ ANALYSES = {
     "analyzed, dependent": lambda: (frame(), {"dependent_arms": True}),
     "analyzed, missing": lambda: (frame(holes=0.05), {"missing": "independent", "contamination": 0.1}),
     "analyzed, drifting": lambda: (frame(drift=0.1), {"order": "rows"}),
+    "analyzed, control and tiers": lambda: (frame(4), {"control": "C", "tiers": True}),
+    "analyzed, rounds": lambda: (frame(2), {"round": "rows", "design": "fixed"}),
+    "analyzed, share": lambda: (frame(2), {"at_least": -0.5, "design": "fixed"}),
     "analyzed, prescient": lambda: (frame(), {"contamination": Contamination(0.02, "prescient")}),
 }
 NAMES = (*STUDIES, *ANALYSES)

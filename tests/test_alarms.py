@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from truearm.claims import wording
-from truearm.claims.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, clusters, doubts, find
+from truearm.bounds.mixture import log_mixture
+from truearm.claims import promises
+from truearm.claims.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, clusters, doubts, find, unshared
 from truearm.claims.certificate import sample_of
 from truearm.evidence import Judge
+from truearm.evidence.sample import Sample
+from truearm.evidence.serial import LOG_DOUBT, log_evidence_of
 from truearm.evidence.units import Suspect
 from truearm.problem import Contamination, Problem
 
@@ -46,7 +49,7 @@ def doubted(problem, *tapes):
 
 def message(problem, tape):
     (alarm,) = alarms(problem, tape)
-    return wording.alarm(alarm, problem)
+    return promises.alarm(alarm, problem)
 
 
 @pytest.fixture
@@ -189,7 +192,7 @@ def test_pulls_never_told_raise_no_alarm():
 def test_one_missing_reading_is_told_where_none_was_promised(missing):
     problem, tape = Problem(arms=("A",), contamination=0.0, missing=missing), [*np.linspace(0, 1, 20), math.nan]
     told = alarms(problem, tape) if missing == "worst" else doubts(Judge.of(problem, samples(problem, tape)))
-    assert [wording.alarm(alarm, problem).split(",")[0] for alarm in told] == [
+    assert [promises.alarm(alarm, problem).split(",")[0] for alarm in told] == [
         "1 of 21 readings of A (4.76%) are missing"
     ]
     assert kinds(Problem(arms=("A",), contamination=None), tape) == []
@@ -240,7 +243,7 @@ def test_an_arm_that_is_one_process_is_confounded(rng):
     arm = np.repeat([0, 1], 50)
     (doubt,) = clusters([Suspect("host", rng.normal(0, 1, 100), arm, arm)])
     assert (doubt.kind, doubt.detail) == ("confounded", "host")
-    assert "nothing tells a difference of arms from one of 'host'" in wording.alarm(
+    assert "nothing tells a difference of arms from one of 'host'" in promises.alarm(
         doubt, Problem(arms=("A", "B"))
     )
 
@@ -254,7 +257,7 @@ def test_alarms_name_their_arm_and_survive_braces_and_control_characters(rng):
     problem = Problem(arms=("{0}\n", "B"))
     (alarm,) = alarms(problem, np.round(rng.normal(0, 1, 100)), rng.normal(0, 1, 100))
     assert alarm.arm == "{0}\n"
-    assert "readings of {0}\N{REPLACEMENT CHARACTER} (" in wording.alarm(alarm, problem)
+    assert "readings of {0}\N{REPLACEMENT CHARACTER} (" in promises.alarm(alarm, problem)
 
 
 def test_arms_without_readings_have_no_alarms():
@@ -269,7 +272,7 @@ values = st.one_of(st.none(), st.floats(), st.sampled_from([0.0, 1.0, 60.0, 1000
 @given(st.lists(values, max_size=300), st.sampled_from([None, 0.0, 0.05, 0.4]), st.sampled_from(["max", "min"]))
 def test_any_tape_is_taken_and_told_in_one_sentence(tape, eps, goal):
     problem = Problem(arms=("A",), contamination=eps, goal=goal)
-    said = [wording.alarm(alarm, problem) for alarm in alarms(problem, tape)]
+    said = [promises.alarm(alarm, problem) for alarm in alarms(problem, tape)]
     assert all(text.endswith(".") and text.count(". ") == 0 for text in said)
 
 
@@ -291,3 +294,39 @@ def test_lists_and_arrays_give_the_same_alarms(tape):
 
 def test_a_million_clean_readings_raise_no_alarm(rng):
     assert alarms(ONE, rng.lognormal(0, 1, 1_000_000)) == ()
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_outliers_are_told_from_the_number_that_their_half_of_the_level_asks_for(k):
+    """docs/assumptions.md: M_n(n - far; 1 - p) >= 2/a, a = 0.001/k; the other half pays for the limits."""
+    n, p = 2000, 0.05 + 0.95 * 2 / math.pi * math.atan(1 / 14.826)
+    least = next(far for far in range(n) if log_mixture(n - far, n, 1 - p) >= math.log(2 * k / 0.001))
+    problem, calm = Problem(arms=tuple("ABC"[:k])), Sample.of(np.arange(float(n)))
+    for far, told in ((least - 1, []), (least, ["outliers"])):
+        wild = Sample.of(np.append(np.arange(float(n - far)), np.full(far, 1e9)))
+        assert [alarm.kind for alarm in find(problem, [wild, *[calm] * (k - 1)])] == told
+
+
+def test_columns_that_may_be_units_share_the_level():
+    asked = []
+
+    class Column(Suspect):
+        def p_value(self, level):
+            asked.append(level)
+            return super().p_value(level)
+
+    rows, rng = np.arange(40), np.random.default_rng(6)
+    columns = [Column(name, rng.normal(size=40), rows % 2, rows // 4) for name in ("pid", "day", "user")]
+    assert clusters(columns) == ()
+    assert asked == pytest.approx([FALSE_ALARM / 3] * 3)
+
+
+def test_pairs_that_are_looked_at_side_by_side_share_the_level():
+    """Evidence T12d: told at exp(evidence)/400 tests, and not at one more."""
+    rng = np.random.default_rng(8)
+    calm, drifting = rng.normal(size=120), rng.normal(size=120) + np.linspace(0, 3, 120)
+    most = int(math.exp(log_evidence_of(calm - drifting) - LOG_DOUBT))
+    assert most > 1
+    assert [len(unshared([calm, drifting], tests)) for tests in (most, most + 1)] == [1, 0]
+    twice = [calm, drifting, drifting]
+    assert unshared(twice) == unshared(twice, 2)

@@ -10,7 +10,7 @@ from truearm import Contamination, InvalidArgument, OutOfReach, VerificationErro
 from truearm.analysis import Analysis
 from truearm.claims.answers import control as told
 from truearm.evidence import Judge
-from truearm.evidence.control import against_control, false_discovery, log_bar, step_down
+from truearm.evidence.control import against_control, false_discovery, step_down
 from truearm.evidence.cuts import pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
@@ -34,20 +34,32 @@ def test_claims_are_those_of_the_vectors(name):
     given, expected = VECTORS[name]["inputs"], VECTORS[name]["expected"]
     evidence = {i: math.log(e) for i, e in enumerate(given["E_j0"], 1)}
     problem = Problem(arms=tuple(map(str, range(given["k"]))), delta=given["delta"])
-    bars = [math.exp(log_bar(problem, "causal", left)) for left in range(given["k"] - 1, 0, -1)]
+    log_bar = Judge.of(problem, ()).log_bar
+    bars = [math.exp(log_bar(left)) for left in range(given["k"] - 1, 0, -1)]
     assert bars == pytest.approx([float(x) for x in expected["holm_thresholds"]])
-    assert list(step_down(evidence, lambda left: log_bar(problem, "causal", left))) == expected["holm_claims"]
-    together = false_discovery(evidence, log_bar(problem, "causal", given["k"] - 1))
+    assert list(step_down(evidence, log_bar)) == expected["holm_claims"]
+    together = false_discovery(evidence, log_bar(given["k"] - 1))
     assert sorted(together) == sorted(expected["eBH_claims"])
+
+
+@pytest.mark.parametrize("claimed", [1, 2, 5])
+def test_false_discoveries_are_claimed_at_their_bar_and_not_below(claimed):
+    """Extensions D2: r claims need (k-1)/(r delta) each, here of 5 variants at 0.05."""
+    for near, expected in ((1.001, tuple(range(claimed))), (0.999, ())):
+        each = near * 5 / (claimed * 0.05)
+        evidence = {i: math.log(each if i < claimed else 1.0) for i in range(5)}
+        assert false_discovery(evidence, math.log(5 / 0.05)) == expected
 
 
 def test_other_adversaries_need_more_evidence():
     """c0 by its equation (1 + ln c)/c = delta, solved here by another way: 1,033.9/9 at delta 0.05."""
-    problem = Problem(arms=("A", "B", "C", "D"))
+    arms = ("A", "B", "C", "D")
+    clairvoyant = Judge.of(Problem(arms=arms, contamination=Contamination(0.05, "prescient")), ())
+    dependent = Judge.of(Problem(arms=arms, dependent_arms=True), ())
     for left in (1, 3):
-        c0 = math.exp(log_bar(problem, "clairvoyant", left)) / left
+        c0 = math.exp(clairvoyant.log_bar(left)) / left
         assert (1 + math.log(c0)) / c0 == pytest.approx(0.05)
-        assert math.exp(log_bar(problem, "dependent", left)) == pytest.approx(4 * left / 0.05**2)
+        assert math.exp(dependent.log_bar(left)) == pytest.approx(4 * left / 0.05**2)
 
 
 def test_who_beats_the_control(tapes):

@@ -506,3 +506,12 @@ def test_certified_relative_tolerance_is_the_least_ratio_that_suffices(x, y, sig
     ratios = sorted({1.0, *(max(w / b, b / w) for w, b in positive)})
     tried = (ratio * extra for ratio in ratios for extra in (1.0, 1 + 1e-12))
     assert found == pytest.approx(next(filter(suffices, tried), math.inf) - 1, abs=1e-11)
+
+
+def test_a_cut_below_all_readings_of_the_judged_arm_may_be_the_least():
+    """A leg that began high and lost: at its first readings it had everything to lose (evidence section 11)."""
+    start, end, own = (Sample.of(np.repeat(x, 20)) for x in ([5.0], [3.0, 5.0], [10.0]))
+    rivals, levels = portfolio(3, Stake(end), [Leg(start, end)]), Levels(0.5, 0.5)
+    found = pooled(own, rivals, levels)
+    assert found.log_value == pytest.approx(pooled_at(own, rivals, levels, cut=5.0))
+    assert found.log_value < pooled_at(own, rivals, levels, cut=10.0) - 1

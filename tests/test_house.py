@@ -4,6 +4,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,16 @@ def test_no_entropy_on_the_pure_floors(floor):
     for path in paths:
         drawn = re.findall(r"np\.random\.default_rng\((.*?)\)", re.sub(r'"""(.|\n)*?"""', "", path.read_text()))
         assert drawn in ([], ["seed"]), path  # a study shuffles by the seed it was given
+
+
+def test_the_floors_on_the_page_are_those_of_the_contract():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    layers = [re.findall(r"\w+", layer) for layer in settings["contracts"][0]["layers"]]
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.*?) \|", page, re.MULTILINE)
+    assert [int(floor) for floor, _ in rows] == list(range(len(rows)))[::-1]
+    floors = [re.findall(r"`(\w+)/?`", part) for _, named in rows for part in named.split(" above ")]
+    assert [sorted(floor) for floor in floors] == [sorted(layer) for layer in layers]
 
 
 def test_the_version_is_written_once():

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from truearm.bounds.mixture import log_mixture
 from truearm.claims.certificate import sample_of
 from truearm.evidence import Entry, Judge, fixed_pair, pair, shifted
 from truearm.evidence.sample import Sample
@@ -436,3 +437,37 @@ def test_many_cuts_between_ranks_are_searched_to_the_same_minimum(tapes, since, 
         remembered = Judge.of(problem, samples, leader=1, entries=ended, ordered=True)
         plain = judge.at_cut(2, float(cut))
         assert [remembered.at_cut(2, float(cut)) for _ in range(2)] == pytest.approx([plain] * 2, abs=1e-9)
+
+
+def rank_of(n, level, bar):
+    """Return the sequential rank by its definition."""
+    return int(np.sum(log_mixture(np.arange(n), n, level) >= bar))  # it falls with the rank
+
+
+@pytest.mark.parametrize(("pending", "k"), [(0, 2), (0, 3), (60, 2)])
+def test_giving_up_pays_for_every_arm_and_takes_pulls_that_are_out_for_either(pending, k):
+    """Evidence T9 by its definition, on arms that read alike: where it is first declared, not a reading before."""
+    problem = Problem(arms=tuple("ABC"[:k]), contamination=Contamination(0.2, "malicious"))
+
+    def declared(n):
+        rank = rank_of(n + pending, 0.7, math.log(k / problem.delta))  # 1 - p- = 1 - p+ = 0.7, at delta/k
+        upper, lower = n + pending + 1 - rank, rank - pending  # of the values: what is out is above, and below
+        return upper < lower
+
+    def found(n):
+        arms = [Sample(np.arange(float(n)), pending=pending)] * k
+        return Judge.of(problem, arms).futile(tuple(range(k)))
+
+    first = next(n for n in range(20, 2000) if declared(n))
+    assert [found(n) for n in (first - 1, first)] == [False, True]
+
+
+@pytest.mark.parametrize("k", [1, 2, 20])
+def test_that_a_promise_failed_is_said_of_one_of_many_arms_as_rarely_as_of_one(k):
+    """Ville's inequality at 0.001/k: the least number of holes that refutes 5%, and one less."""
+    problem = Problem(arms=tuple(map(str, range(k))), missing="independent")
+    least = next(bad for bad in range(100) if log_mixture(100 - bad, 100, 0.95) >= math.log(k / 0.001))
+    calm = [Sample.of(np.arange(100.0), worst=False)] * (k - 1)
+    for bad, refuted in ((least - 1, ()), (least, (0,))):
+        holed = Sample(np.arange(100.0 - bad), bad, worst=False)
+        assert Judge.of(problem, [holed, *calm]).refuted == refuted

@@ -9,12 +9,12 @@ from scipy.stats import norm
 from contracts.driving import drive
 from statistical.promise import kept
 from truearm import bounds
-from truearm.claims.certificate import Status
+from truearm.claims.certificate import Status, Verdict
 from truearm.claims.certify import certify
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies import Told
 from truearm.policies.lucb import Lucb, limit_rank, quantile_radius
-from truearm.problem import Contamination, Problem
+from truearm.problem import Adversary, Contamination, Problem
 
 FORMS = ["beta-binomial", "stitched", "dkw"]
 
@@ -233,3 +233,14 @@ def test_a_worse_arm_is_separated_at_most_as_often_as_promised():
         run = drive(Lucb(growth=0.1, t_opt=200), of, contaminated(rng, gap, 0.1))
         wrong.append(run.verdict is not None and run.verdict.best == "B")
     assert kept(wrong, 0.2)
+
+
+@pytest.mark.parametrize("adversary", Adversary)
+def test_what_bounds_certify_stands_at_the_declared_contamination(adversary):
+    """The breakdown point is at least what was decided, against that adversary and weaker ones (evidence T6)."""
+    problem = Problem(arms=("A", "B"), contamination=Contamination(0.2, adversary))
+    verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))  # by bounds: pairs do not show it
+    found = certify(problem, {"A": range(2, 12), "B": range(10)}, verdict)
+    order = list(Adversary)
+    expected = tuple(0.2 if i <= order.index(adversary) else None for i in range(len(order)))
+    assert found.breakdown == expected

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from truearm import Contamination, InvalidArgument, Study, VerificationError
 from truearm.analysis import analyze
-from truearm.claims import wording
+from truearm.claims import promises, summary
 from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.policies.partial import PartialIdentification
@@ -112,7 +112,7 @@ def test_alarms_are_told_in_full():
     result = certify(Problem(arms=("A", "B")), readings, verdict)
     words = "".join(Outline(page(result, readings)).text)
     assert len(result.alarms) == 2
-    assert all(words.count(wording.alarm(alarm, result.problem)) == 1 for alarm in result.alarms)
+    assert all(words.count(promises.alarm(alarm, result.problem)) == 1 for alarm in result.alarms)
 
 
 def test_a_title_can_be_chosen(study, written):
@@ -321,5 +321,5 @@ def test_an_arm_named_like_an_alarm_keeps_its_whole_summary_on_the_page():
     while counts := study.ask_counts():
         study.tell_arrays({arm: [3.0 if arm == name else 1.0] * n for arm, n in counts.items()})
     words = "".join(Outline(page(study.result, study.readings)).text)
-    assert wording.summary(study.result, alarms=False) in words
+    assert summary.summary(study.result, alarms=False) in words
     assert f"{name} has the highest median: 3x B's" in words

@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -245,9 +246,15 @@ def test_a_gate_has_its_own_bar():
     tapes = {"old": np.ones(10), "new": np.full(10, 2.0)}
     found = answered(Study.of(problem, max_pulls=12), tapes).result
     judge = judge_of(found.certificate, found.readings)
-    value = judge.better(0, 1).log_value
-    assert judge.worse_than(0, math.exp(-value) * 1.01) == (1,)
-    assert judge.worse_than(0, math.exp(-value) * 0.99) == judge.worse_than(1, 0.5) == ()
+    least = math.exp(-judge.better(0, 1).log_value)
+
+    def asked(delta, baseline=0, *, shared):
+        problem = replace(judge.problem, delta=delta)
+        return replace(judge, problem=problem).worse_than(baseline, shared=shared)
+
+    assert asked(1.01 * least, shared=True) == asked(1.01 * 2 * least, shared=False) == (1,)  # T10b: delta over k
+    assert asked(0.99 * least, shared=True) == asked(0.99 * 2 * least, shared=False) == ()
+    assert asked(0.5, 1, shared=True) == ()
 
 
 ITEMS = np.random.default_rng(2).normal(0, 5, 150)

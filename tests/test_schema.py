@@ -1,14 +1,19 @@
 """Every result of every kind is what the schema in the package says."""
 
 import json
+import re
+from dataclasses import fields, replace
 from importlib import resources
+from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pytest
 
 import truearm as ta
-from truearm.claims.certificate import Status
+from truearm.claims.certificate import Alarm, Bound, Claim, ControlClaims, Entered, Origin, Place, Status
+from truearm.claims.result import Arm, Control, Variant
+from truearm.problem import Contamination, Handicap, Problem, Regularity, Tolerance
 
 SCHEMA = json.loads(resources.files("truearm").joinpath("schema.json").read_text(encoding="utf-8"))
 VALID = jsonschema.Draft202012Validator(SCHEMA)
@@ -75,3 +80,64 @@ def test_what_is_no_result_is_refused(key, value):
     found = RESULTS["certified"]().to_dict()
     assert not VALID.is_valid({**found, key: value})
     assert not VALID.is_valid({name: kept for name, kept in found.items() if name != key})
+
+
+# docs/certificate.md lists what a document holds: nothing more, nothing less
+
+PAGE = (Path(__file__).parent.parent / "docs" / "certificate.md").read_text(encoding="utf-8")
+
+
+def listed(heading):
+    """Return the rows of a table by the keys that its first column names, with what they hold."""
+    table = PAGE.split(f"| {heading} | holds |\n|---|---|\n", 1)[1].split("\n\n", 1)[0]
+    return {key: held for keys, held in re.findall(r"^\| (.*?) \| (.*) \|$", table, re.M) for key in named(keys)}
+
+
+def named(text):
+    return re.findall(r"`(\w+)`", text)
+
+
+def documents():
+    found = [make().to_dict(readings=True) for make in RESULTS.values()]
+    table = ta.Counts.of({"A": np.arange(300.0), "B": np.arange(60.0, 360.0)})
+    timed = replace(ta.analyze(data(2)), conditions={"process": "fresh"})
+    late = ta.Study(["A", "B"], max_pulls=50)
+    while pulls := late.ask(2):
+        late.tell(pulls[0], 1.0)
+    late.stop()
+    return [*found, ta.analyze(table).to_dict(), timed.to_dict(), late.result.to_dict(readings=True)]
+
+
+def test_the_page_lists_the_keys_of_every_document():
+    found = documents()
+    of_all, of_analyses = listed("key"), listed("key of an analysis")
+    analyses = {key for document in found if "contests" in document for key in document}
+    studies = {key for document in found if "contests" not in document for key in document}
+    assert set(of_all) | set(of_analyses) == analyses | studies
+    assert not set(of_analyses) & studies
+    assert set(listed("key of `certificate`")) == {key for document in found for key in document["certificate"]}
+
+
+@pytest.mark.parametrize(
+    ("key", "kinds"),
+    [
+        ("problem", [Problem, Contamination, Tolerance, Regularity, Handicap]),
+        ("origin", [Origin]),
+        ("entries", [Entered]),
+        ("claims", [Claim]),
+        ("exclusions", [Bound]),
+        ("control", [ControlClaims]),
+        ("places", [Place]),
+    ],
+)
+def test_the_page_names_every_field_of_a_certificate(key, kinds):
+    held = set(named(listed("key of `certificate`")[key]))
+    wanted = {name for kind in kinds for name in getattr(kind, "_fields", None) or [f.name for f in fields(kind)]}
+    assert wanted <= held
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"), [("arms", Arm), ("doubts", Alarm), ("control", Control), ("control", Variant)]
+)
+def test_the_page_names_every_field_of_a_document(key, kind):
+    assert set(kind._fields) <= set(named(listed("key")[key]))

@@ -19,7 +19,17 @@ from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Entry, Judge, Stake, Trust, portfolio
 from truearm.evidence.sample import Sample
-from truearm.evidence.shares import ACCURACY, Bets, Count, ShareJudge, interval, least_share, mixture_term
+from truearm.evidence.shares import (
+    ACCURACY,
+    Bets,
+    Count,
+    ShareJudge,
+    deciding_limit,
+    highest_level,
+    interval,
+    least_share,
+    mixture_term,
+)
 from truearm.evidence.units import by_unit
 from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
 from truearm.study import Study
@@ -115,6 +125,7 @@ def test_evidence_rises_with_the_level(count, levels):
 def test_evidence_is_the_least_over_all_shares(own, bet, trust, shift):
     found = least_share(Count(*own), Bets(Count(*bet)), trust, shift=shift).log_value
     theta = np.unique(np.concatenate([np.linspace(max(0.0, shift), 1, 2001), np.geomspace(1e-9, 1, 200)]))
+    theta = np.unique(np.concatenate([theta, 1 - theta]))  # the least may be close to either end
     theta = theta[theta >= shift]
     malicious = trust.adversary is Adversary.MALICIOUS
     g = (lambda t: t - trust.eps) if malicious else (lambda t: (1 - trust.eps) * t)
@@ -445,3 +456,29 @@ def test_where_medians_tie_the_share_that_decides_is_named(tapes, goal, decides)
         name, limit = decides.split("=")
         assert ta.analyze(tapes, **{name: float(limit)}).status is Status.CERTIFIED
         assert f"--{name.replace('_', '-')} {limit}" in str(result)
+
+
+def test_the_limit_that_decides_pays_for_all_that_were_tried():
+    """Marks of four values have three limits: the evidence at the best of them is compared with 3/delta."""
+    marks = [Sample.of([3.0, 3.0, 4.0, 5.0] * 30), Sample.of([3.0, 3.0, 3.0, 2.0] * 30)]
+    split = [sample.mapped(lambda values: (values >= 4).astype(float)) for sample in marks]
+    least = 3 * math.exp(-Judge.of(Problem(arms=("A", "B"), at_least=1), split).against(1).log_value)
+    found = [deciding_limit(Problem(arms=("A", "B"), delta=near * least), marks) for near in (0.99, 1.01)]
+    assert found == [None, 4.0]
+
+
+def test_readings_that_are_bad_by_promise_succeed_for_nobody_when_a_study_gives_up():
+    """Extensions 1.6 by its definition, of two arms with half of their readings in the set and a tenth missing."""
+    problem = Problem(arms=("A", "B"), at_least=1, contamination=0.2, missing="independent")
+
+    def declared(n):
+        upper = highest_level(n // 2, n, problem.delta / 2, "sequential")
+        return upper - (1 - upper) <= 0.2  # the lower limit mirrors it: all that did not succeed is half of n too
+
+    def found(n):
+        one = Sample(np.repeat([0.0, 1.0], [n // 2 - n // 10, n // 2]), n // 10, worst=False)
+        return Judge.of(problem, [one, one]).futile((0, 1))
+
+    sizes = range(100, 1500, 20)
+    assert [found(n) for n in sizes] == [declared(n) for n in sizes]
+    assert {declared(n) for n in sizes} == {True, False}

@@ -26,6 +26,8 @@ TRUST = {
     "clairvoyant": [],
     "dependent": [],
     "handicap": [],
+    "rounds": ["dates"],
+    "share": [],
     "lucb": ["bounds"],
     "elimination": ["bounds"],
 }

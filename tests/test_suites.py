@@ -1,6 +1,7 @@
 """Suites: many metrics of the same runs judged together, and `race --metrics json` by its real entry point."""
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -12,11 +13,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from truearm.bounds.mixture import log_mixture
 from truearm.claims.suite_wording import headline, paragraph
 from truearm.claims.suites import Progress, Suite, judged
 from truearm.cli.race import race_command
 from truearm.errors import CommandFailed, InvalidArgument, OutOfReach
-from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, step_down, won
+from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, discovered, step_down, won
+from truearm.evidence.wins import PRIOR
 from truearm.problem import Contamination, Problem, Tolerance
 from truearm.report import suites as report
 from truearm.report.suite_page import page
@@ -466,3 +469,19 @@ def test_revisions_are_compared_metric_by_metric(tmp_path):
     done = race(*words, cwd=project, env=cache)
     assert done.returncode == 1, done.stderr
     assert "1 is worse than that of v1: ms (1.5x)" in done.stdout.replace("\n", " ")
+
+
+@pytest.mark.parametrize("near", [0.99, 1.01])
+def test_every_bar_of_a_suite_pays_for_its_claims(near):
+    """Extensions D4, of 2 pairs: 2P places, P statements of their own, and both directions of giving up."""
+    enough = near > 1
+    nothing = Weighed.begin(2, 0.45)
+    last, highest = np.full((3, 2), -9.0), np.full((3, 2), -9.0)
+    last[WORSE, 0], highest[WITHIN, 1] = math.log(near * 4 / 0.05), math.log(near * 2 / 0.05)
+    assert discovered(replace(nothing, last=last), 0.05)[WORSE, 0] == enough
+    assert discovered(replace(nothing, highest=highest), 0.05)[WITHIN, 1] == enough
+    highest[WITHIN, 1], highest[BETTER, 0] = -9.0, math.log(near * 4 / 0.05)
+    assert step_down(highest, 0.05)[BETTER, 0] == enough
+    even = replace(nothing, rounds=1500, wins=np.full((3, 2), 750))
+    chance = math.exp(-float(log_mixture(750, 1500, 0.55, PRIOR)))
+    assert even.futile(near * 4 * chance).tolist() == [enough] * 2

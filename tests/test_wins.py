@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -197,3 +198,33 @@ def test_the_name_and_its_margins_hold_together():
             limits[arm] is None or limits[arm] <= math.exp(far) for arm, far in zip("BC", true[1:], strict=True)
         )
     assert binomtest(right, 120, 0.8, alternative="less").pvalue > 0.0001
+
+
+def swinging(k, n=1500):
+    """Return a judge of k arms that read alike but for their order in every other round."""
+    swings = np.arange(n) % 2.0
+    tapes = [Taped.in_rounds(swings if i % 2 else 1 - swings) for i in range(k)]
+    return Judge.of(Problem(arms=tuple("ABCDEF"[:k]), rounds=True), tapes)
+
+
+def at_delta(judge, delta):
+    return Judge.of(replace(judge.problem, delta=delta), judge.samples)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_every_bar_of_rounds_pays_for_its_claims(k):
+    """Extensions E1, E6 and T10b: deciding, telling pairs apart, giving up on all arms and on one of a gate."""
+    judge = swinging(k)
+    assert math.exp(judge.log_threshold) == pytest.approx(2 * (k - 1) / 0.05)
+    assert math.exp(judge.log_strict) == pytest.approx(k * (k - 1) / 0.05)
+    chance = math.exp(-float(log_mixture(750, 1500, 0.55, PRIOR)))  # of half of the rounds, each won with 0.55
+    for claims, asked in ((k * (k - 1), lambda j: j.futile((0, 1))), (k - 1, lambda j: j.given_up(0, 1))):
+        assert [asked(at_delta(judge, near * claims * chance)) for near in (0.99, 1.01)] == [False, True]
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_a_gate_is_settled_by_evidence_of_k_over_delta(k):
+    tapes = [Taped.in_rounds(np.arange(12.0) + 2 * (i == 0)) for i in range(k)]
+    judge = Judge.of(Problem(arms=tuple("ABCDEF"[:k]), rounds=True), tapes)
+    least = k * math.exp(-judge.better(0, 1).log_value)
+    assert [at_delta(judge, near * least).settled(0, 1) for near in (0.99, 1.01)] == [False, True]

@@ -12,8 +12,10 @@ from truearm.claims import wording
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.notebook import html
+from truearm.claims.promises import alarm
 from truearm.claims.result import Lead
-from truearm.claims.wording import interval_ends, least_factor, name_of, number, percent, quantile_name, summary
+from truearm.claims.summary import notes, summary
+from truearm.claims.wording import interval_ends, least_factor, name_of, number, percent, quantile_name
 from truearm.problem import Contamination, Problem, Regularity
 
 STEADY = np.arange(1000) * 0.618 % 1
@@ -212,7 +214,7 @@ def test_doubtful_says_what_is_wrong_what_to_do_and_claims_nothing():
 
 def test_drift_beside_a_result_does_not_advise_what_was_done():
     problem = Problem(arms=("A", "B"))
-    text = wording.alarm(DOUBT._replace(detail=SIDE_BY_SIDE), problem)
+    text = alarm(DOUBT._replace(detail=SIDE_BY_SIDE), problem)
     assert "Measure the arms side by side" not in text
     assert "All arms were measured side by side" in text
 
@@ -237,7 +239,7 @@ KINDS = ("dependence", "missing", "contradiction", "clusters", "confounded", "ou
 )
 def test_every_alarm_is_one_whole_sentence_about_its_arm(kind, missing, eps):
     one = Alarm(kind, "" if kind in ("clusters", "confounded") else "x%{}", 20, 100, (3.0,), "day")
-    text = wording.alarm(one, Problem(arms=("x%{}", "B"), contamination=eps, missing=missing))
+    text = alarm(one, Problem(arms=("x%{}", "B"), contamination=eps, missing=missing))
     assert text[0].isupper() or text[0].isdigit()
     assert text.endswith(".")
     assert ("day" if kind in ("clusters", "confounded") else "x%{}") in text
@@ -489,6 +491,6 @@ def test_assumptions_are_named_only_where_they_are_made(change, said):
 def test_notes_count_the_arms_with_missing_values_wherever_they_are_listed():
     result = result_of(Status.EXHAUSTED)
     holes = {**dict.fromkeys("ABCDE", 0), "F": 2, "G": 1}
-    assert wording.notes(holes, {}, {}, result)[0] == "3 missing values count at their worst (F 2, G 1)."
+    assert notes(holes, {}, {}, result)[0] == "3 missing values count at their worst (F 2, G 1)."
     many = dict.fromkeys("ABCDEFG", 1)
-    assert wording.notes(many, {}, {}, result)[0].endswith("(A 1, B 1, C 1, D 1, E 1, 2 other arms).")
+    assert notes(many, {}, {}, result)[0].endswith("(A 1, B 1, C 1, D 1, E 1, 2 other arms).")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.bounds.search import bracket
-from truearm.claims import alarms, answers, wording
+from truearm.claims import alarms, answers, summary
 from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.claims.control import check_control, check_ordered, claims_of
@@ -126,10 +126,10 @@ class Analysis(Result):
         """What a reader should know besides the answer, one sentence each."""
         asked = answers.tiers(self.tiers, self.problem.error)
         outside = answers.outside(self.outside, self.problem.between)
-        return (*asked, *outside, *wording.notes(self.missing, self.few, self.needed, self, self.units))
+        return (*asked, *outside, *summary.notes(self.missing, self.few, self.needed, self, self.units))
 
     def __str__(self) -> str:
-        return " ".join((wording.summary(self), *self.notes))
+        return " ".join((summary.summary(self), *self.notes))
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON: those of a `Result`, and the rest of the analysis."""
@@ -166,7 +166,7 @@ class Analysis(Result):
             few=dict(data["few"]),
             units=from_plain(Units | None, data["units"], "units"),
             tiers=from_plain(Tiers | None, data["tiers"], "tiers"),
-            made=from_plain(Made | None, data.get("made"), "made"),
+            made=from_plain(Made | None, data["made"], "made"),
         )
 
     @classmethod

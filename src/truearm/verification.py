@@ -26,8 +26,8 @@ from truearm.claims.result import Result
 from truearm.claims.suites import Runs, Suite, judged
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.events import Event, from_row
+from truearm.evidence import Judge
 from truearm.evidence.counts import Counted, Counts
-from truearm.evidence.levels import rule_for
 from truearm.evidence.units import Units
 from truearm.policies import Policy
 from truearm.study import Study
@@ -35,9 +35,7 @@ from truearm.world.frames import Collected
 from truearm.world.metrics import runs_of
 
 ACCURACY = 1e-6  # relative; reports show four digits, and other machines round the last of sixteen differently
-_WORDS = frozenset(
-    {"message", "assumptions", "notes"}
-)  # sentences made from the rest; another version words them anew
+_SENTENCES, _ALARMS = ("assumptions", "notes"), ("doubts", "alarms")  # keys whose words another version may choose
 _ROWS = ("clusters", "confounded")  # doubts about columns that readings do not show
 
 
@@ -113,7 +111,6 @@ def verify(
         given, found = _record(result), _record(again)
     else:
         given, found = dict(case.data), again.to_dict()
-        given["certificate"] = {"origin": None, **given["certificate"]}  # a file from before there were origins
         for key in ("readings", "events"):
             given.pop(key, None)
         if "ratios" in given:
@@ -220,7 +217,7 @@ def _certificate_of(data: Mapping[str, Any]) -> Certificate:
     if not isinstance(data, Mapping) or not isinstance(data.get("certificate"), Mapping):
         msg = "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
         raise InvalidArgument(msg)
-    certificate: Certificate = from_plain(Certificate, {"origin": None, **data["certificate"]}, "certificate")
+    certificate: Certificate = from_plain(Certificate, data["certificate"], "certificate")
     return certificate
 
 
@@ -406,7 +403,7 @@ def _checked(right: bool, wrong: str) -> None:
 def _check_claims(certificate: Certificate, tapes: Readings) -> None:
     """Raise unless every claim holds as of its date, by the rule that follows from problem and design."""
     problem, rule = certificate.problem, certificate.rule
-    derived = rule_for(problem, design=certificate.design, ordered=rule == "pooled")
+    derived = Judge.of(problem, (), design=certificate.design, ordered=rule == "pooled").rule
     _checked(rule in (None, derived), f"certificate.rule is {rule!r}, but the problem asks for {derived!r}")
     _checked(rule is not None or not certificate.claims, "certificate.claims rest on no rule")
     _check_followed(certificate, tapes)
@@ -468,10 +465,11 @@ def _compared(given: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[str, 
     worded = []
     for path, one, other in _differences(given, found):
         name = ".".join(map(str, path)).replace(".[", "[")
-        if not _WORDS.isdisjoint(path):
+        if path[0] in _SENTENCES or (path[0] in _ALARMS and path[-1] == "message"):
             worded.append(f"the words of {name}, which this version would choose otherwise")
             continue
-        msg = f"{name} {_shown(one)}, but the readings give {_shown(other).removeprefix('is ')}"
+        said = "is not there" if one is _Absent else f"is {one!r:.80}"
+        msg = f"{name} {said}, but the readings give {'nothing' if other is _Absent else f'{other!r:.80}'}"
         raise VerificationError(msg)
     return tuple(worded)
 
@@ -481,10 +479,6 @@ class _Absent:
 
 
 _Path = tuple[str, ...]
-
-
-def _shown(value: Any) -> str:  # noqa: ANN401 - a part of a result
-    return "is not there" if value is _Absent else f"is {value!r:.80}"
 
 
 def _differences(given: Any, found: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any, Any]]:  # noqa: ANN401

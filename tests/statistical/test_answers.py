@@ -11,7 +11,7 @@ import pytest
 
 from truearm.bounds.mixture import log_mixture
 from truearm.evidence import Judge
-from truearm.evidence.control import against_control, false_discovery, log_bar, step_down
+from truearm.evidence.control import against_control, false_discovery, step_down
 from truearm.evidence.sample import Sample
 from truearm.evidence.tiers import order
 from truearm.problem import Contamination, Problem
@@ -48,7 +48,7 @@ def test_coins_are_what_the_judge_sees():
 def test_no_arm_equal_to_the_control_beats_it(k, runs, looks):
     """Of 1,500 runs, looked at after every reading; power above 0.99 against twice the promised 0.1."""
     problem = Problem(arms=tuple(map(str, range(k))), delta=DELTA, contamination=None)
-    bar = log_bar(problem, "causal", k - 1)
+    bar = Judge.of(problem, ()).log_bar(k - 1)
     wrong = np.zeros(runs, dtype=bool)
     for evidence in coins(np.random.default_rng(k), runs, k, looks):
         wrong |= evidence.max(axis=1) >= bar
@@ -61,12 +61,12 @@ def test_no_arm_equal_to_the_control_beats_it(k, runs, looks):
 def test_true_winners_do_not_make_false_claims_cheaper_than_delta(runs, looks):
     """Step-down with 4 variants that win at once and 5 equal to the control: power 0.97 against twice 0.1."""
     problem = Problem(arms=tuple(map(str, range(10))), delta=DELTA, contamination=None)
-    sure = dict.fromkeys(range(5, 9), 1000.0)
+    sure, log_bar = dict.fromkeys(range(5, 9), 1000.0), Judge.of(problem, ()).log_bar
     wrong = np.zeros(runs, dtype=bool)
     for evidence in coins(np.random.default_rng(3), runs, 6, looks):
-        for run in np.flatnonzero(~wrong & (evidence.max(axis=1) >= log_bar(problem, "causal", 5))).tolist():
+        for run in np.flatnonzero(~wrong & (evidence.max(axis=1) >= log_bar(5))).tolist():
             values = {**sure, **dict(enumerate(evidence[run].tolist()))}
-            claimed = step_down(values, lambda left: log_bar(problem, "causal", left))
+            claimed = step_down(values, log_bar)
             wrong[run] = any(variant < 5 for variant in claimed)
     assert kept(wrong, DELTA)
     assert power(400, DELTA, times=2) > 0.97

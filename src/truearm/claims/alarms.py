@@ -4,7 +4,7 @@ Those that rest on chance are false alarms, over all arms together, with probabi
 kind: "dependence", "missing" and "outliers" however often one looks (e-values and ranks that hold at all times,
 evidence T12, audit 2.C), "units" at any one look. docs/assumptions.md derives the bounds. "ties" and
 "contradiction" are plain facts about the readings. Nothing is changed or left out here, and nothing is worded: see
-`wording.alarm`.
+`promises.alarm`.
 """
 
 import math

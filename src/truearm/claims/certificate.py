@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from truearm.evidence import Entry, Judge, Rule, Strength
 from truearm.evidence.control import Method
 from truearm.evidence.counts import Counted
-from truearm.evidence.levels import log_threshold
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shifts import empty, oriented
 from truearm.evidence.wins import Taped
@@ -50,7 +49,7 @@ DECIDED = (Status.CERTIFIED, Status.TOLERABLE, Status.SEPARATED)
 
 
 class Alarm(NamedTuple):
-    """Something in the readings that does not fit the promises; `wording.alarm` says it with what to do.
+    """Something in the readings that does not fit the promises; `promises.alarm` says it with what to do.
 
     Examples
     --------
@@ -314,7 +313,9 @@ class Certificate:
     @property
     def log_threshold(self) -> float | None:
         """How much log-evidence each claim must reach; None when the decision rests on bounds alone."""
-        return None if self.rule is None else log_threshold(self.problem, self.rule)
+        if self.rule is None:
+            return None
+        return Judge.of(self.problem, (), design=self.design, ordered=self.rule == "pooled").log_threshold
 
     def verify(self, readings: Readings) -> "Verified":
         """Decide again from the raw readings, per arm in order of pull, and compare; raise if a part differs.

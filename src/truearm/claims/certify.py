@@ -24,7 +24,7 @@ from truearm.claims.certificate import (
 )
 from truearm.claims.control import described
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.evidence import Breakdown, Entry, Judge, Strength, rule_for
+from truearm.evidence import Breakdown, Entry, Judge, Strength
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shares import deciding_limit
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
@@ -277,7 +277,6 @@ def rejections(
     now = Judge.of(
         problem, samples, leader=leader, entries=entries, design=certificate.design, ordered=bool(entries)
     )
-    pairs = rule_for(problem, design=certificate.design)
     earlier = {
         arms.index(claim.arm): certificate.judge(claim, tapes)
         for claim in certificate.claims
@@ -289,7 +288,7 @@ def rejections(
             {
                 i: judge if adversary is None else judge.under(adversary)
                 for i, judge in earlier.items()
-                if adversary is None or now.under(adversary).rule == pairs
+                if adversary is None or now.under(adversary).rule == now.pairs
             },
         )
         for adversary in (None, *Adversary)
@@ -342,7 +341,7 @@ def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
 
 
 def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -> Breakdown:
-    """Return eps* per adversary, certified (evidence T6): by pairs, and at least what was decided."""
+    """Return eps* per adversary, certified (evidence T6): by pairs, and at least what was decided, by whatever."""
     judge = found[None].judge
     rivals = [i for i in range(len(judge.samples)) if i != judge.leader]
     closest = sorted(rivals, key=lambda i: -judge.looks(i))  # decides it: the others are quick
@@ -354,7 +353,7 @@ def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -
 
     points = _by_adversary(judge, point)
     declared = judge.problem.contamination
-    if declared is None or verdict.rule != "pooled" or verdict.status is not Status.CERTIFIED:
+    if declared is None or verdict.status is not Status.CERTIFIED:
         return points
     order = list(Adversary)  # each is a special case of the next
     decided = order.index(declared.adversary)

@@ -11,8 +11,7 @@ from truearm.claims.certificate import Certificate, Claim, ControlClaims, Readin
 from truearm.claims.result import Control, Variant
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence import Judge
-from truearm.evidence.control import Method, against_control, check_method, log_bar
-from truearm.evidence.levels import rule_for
+from truearm.evidence.control import Method, against_control, check_method
 from truearm.evidence.points import Breakdown
 from truearm.problem import Problem
 
@@ -123,12 +122,12 @@ def check(certificate: Certificate, readings: Readings) -> None:
     if claims is None:
         return
     check_method(problem, claims.method, certificate.design)
-    control, rule = check_control(claims.control, problem.arms), rule_for(problem, design=certificate.design)
+    control, bars = check_control(claims.control, problem.arms), Judge.of(problem, (), design=certificate.design)
     _check_form(claims)
-    alone, together = log_bar(problem, rule, len(problem.arms) - 1), math.log(max(1, len(claims.better)))
+    alone, together = bars.log_bar(), math.log(max(1, len(claims.better)))
     for place, claim in enumerate(claims.better):
         judge, arm = _judge(certificate, claim, readings), problem.arms.index(claim.leader)
-        step = log_bar(problem, rule, len(problem.arms) - 1 - place)
+        step = bars.log_bar(len(problem.arms) - 1 - place)
         needed = step if claims.method == "holm" else alone - together
         _check_enough(judge.better(arm, control).log_value, needed, claim.leader, "beats", claims.control)
     for claim in claims.not_better:

@@ -3,15 +3,16 @@
 import math
 from html import escape
 
+from truearm.claims.promises import alarm
 from truearm.claims.result import Arm, Result
+from truearm.claims.summary import summary
 from truearm.claims.wording import (
-    alarm,
+    ON_PAGES,
     column_name,
     count,
     interval_ends,
     name_of,
     number,
-    summary,
     value,
     value_ends,
 )
@@ -76,20 +77,16 @@ def _row(result: Result, arm: Arm, span: tuple[float, float]) -> str:
     kind = "best" if arm.name == result.best else "" if arm.name in result.candidates else "out"
     where = "–" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
     if arm.low <= arm.high and where != "–":
-        where = " to ".join(map(_short, value_ends(arm.low, arm.high, result.problem)))
+        where = " to ".join(value_ends(arm.low, arm.high, result.problem, ON_PAGES))
     texts = (
         name_of(arm.name),
         count(arm.n),
-        _short(value(arm.observed, result.problem)),
+        value(arm.observed, result.problem, ON_PAGES),
         where,
-        _short(number(arm.mad)),
+        number(arm.mad, signs=ON_PAGES),
     )
     cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
     return f'<tr class="{kind}">{cells}<td>{_picture(arm, span)}</td></tr>'
-
-
-def _short(text: str) -> str:
-    return {"minus infinity": "−∞", "infinity": "∞", "unknown": "–"}.get(text, text)
 
 
 def _span(result: Result) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """What a study found, as types: the verdict with intervals, margins, breakdown points and a certificate.
 
-Nothing is computed here: `certify` computes, `plain` turns into plain values, `wording` says it.
+Nothing is computed here: `certify` computes, `plain` turns into plain values, `summary` and `promises` say it.
 """
 
 import math
@@ -177,9 +177,9 @@ class Result:
     """How readings were taken, where those who took them tell: `time` does."""
 
     def __str__(self) -> str:
-        from truearm.claims import wording
+        from truearm.claims.summary import summary
 
-        return wording.summary(self)
+        return summary(self)
 
     def _repr_html_(self) -> str:
         from truearm.claims import notebook
@@ -201,9 +201,9 @@ class Result:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The promises the result rests on, one sentence each."""
-        from truearm.claims import wording
+        from truearm.claims.promises import assumptions
 
-        return wording.assumptions(self)
+        return assumptions(self)
 
     def plot(self, ax: Any = None) -> Any:  # noqa: ANN401 - Axes of a guest
         """Draw where each arm's true quantile lies, on these matplotlib Axes or on new ones (extra `plot`)."""
@@ -219,8 +219,6 @@ class Result:
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON, the readings too if asked for; infinities and NaN become None."""
-        from truearm.claims import wording
-
         problem = to_plain(self.problem)
         plain = {
             "schema": SCHEMA,
@@ -245,7 +243,7 @@ class Result:
             "doubts": [self._alarm(alarm) for alarm in self.doubts],
             "alarms": [self._alarm(alarm) for alarm in self.alarms],
             "control": to_plain(self.control),
-            "assumptions": list(wording.assumptions(self)),
+            "assumptions": list(self.assumptions),
             "certificate": {**to_plain(self.certificate), "log_threshold": self.certificate.log_threshold},
         }
         if self.conditions is not None:
@@ -257,14 +255,14 @@ class Result:
         return plain
 
     def _alarm(self, alarm: Alarm) -> dict[str, Any]:
-        from truearm.claims import wording
+        from truearm.claims import promises
 
-        return {**to_plain(alarm), "message": wording.alarm(alarm, self.problem)}
+        return {**to_plain(alarm), "message": promises.alarm(alarm, self.problem)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Result":
         """Return the result that `to_dict` described."""
-        certificate = from_plain(Certificate, {"origin": None, **data["certificate"]}, "certificate")
+        certificate = from_plain(Certificate, data["certificate"], "certificate")
         return cls(
             status=Status(data["status"]),
             best=data["best"],

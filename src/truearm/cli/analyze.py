@@ -11,7 +11,7 @@ import click
 from truearm.analysis import Analysis, analyze
 from truearm.claims.certificate import Status
 from truearm.claims.result import Arm
-from truearm.claims.wording import column_name, count, name_of, number, percent, value, value_ends
+from truearm.claims.wording import ON_TERMINALS, column_name, count, name_of, number, percent, value, value_ends
 from truearm.cli import edge, options
 from truearm.errors import InvalidArgument, speaking_of, speaking_options
 from truearm.evidence import Breakdown
@@ -24,7 +24,6 @@ from truearm.world.frames import Collected, Roles, looks_like_time
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
 _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality
-_SHORT = {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}
 
 
 @click.command("analyze", context_settings={"max_content_width": 100})
@@ -229,16 +228,12 @@ def _arms(found: Analysis) -> list[tuple[str, ...]]:
 
 def _row(found: Analysis, arm: Arm) -> tuple[str, ...]:
     ends = (
-        " to ".join(map(_short, value_ends(arm.low, arm.high, found.problem)))
+        " to ".join(value_ends(arm.low, arm.high, found.problem, ON_TERMINALS))
         if arm.low <= arm.high
         else "contradictory"
     )
-    numbers = (_short(value(arm.observed, found.problem)), ends, _short(number(arm.mad)))
+    numbers = (value(arm.observed, found.problem, ON_TERMINALS), ends, number(arm.mad, signs=ON_TERMINALS))
     return (name_of(arm.name), count(arm.n), *numbers, standing_in(found, arm.name))
-
-
-def _short(text: str) -> str:
-    return _SHORT.get(text, text)
 
 
 def _quality(found: Analysis) -> str:

@@ -43,8 +43,7 @@ def worse_than(result: Result, tapes: Tapes, baseline: str, *, shared: bool = Fa
     arms = result.problem.arms
     if result.status is Status.DOUBTFUL or meaningless(result):
         return ()
-    share = result.problem.delta / (1 if shared else len(arms))
-    found = judge_of(result.certificate, tapes).worse_than(arms.index(baseline), share)
+    found = judge_of(result.certificate, tapes).worse_than(arms.index(baseline), shared=shared)
     return tuple(arms[i] for i in found)
 
 

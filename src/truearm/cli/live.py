@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
-from truearm.claims.wording import column_name, count, interval_ends, name_of, names, percent
+from truearm.claims.wording import Signs, column_name, count, interval_ends, name_of, names, percent
 from truearm.cli.edge import load, undisturbed
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
@@ -209,9 +209,8 @@ def bar(share: float, width: int = 12) -> str:
 def _interval(arm: Arm, unit: Unit) -> str:
     if math.isinf(arm.low) and math.isinf(arm.high):
         return ""
-    low, high = interval_ends(arm.low / unit.size, arm.high / unit.size)
-    short = {"minus infinity": "", "infinity": ""}
-    return f"{short.get(low, low)} to {short.get(high, high)}".strip()
+    ends = interval_ends(arm.low / unit.size, arm.high / unit.size, Signs("", "", ""))
+    return " to ".join(ends).strip()
 
 
 def _place(standing: Standing, arm: str) -> str:

@@ -15,7 +15,8 @@ from truearm.claims import alarms
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
-from truearm.claims.wording import amount, breakdowns, count, name_of, number, percent
+from truearm.claims.summary import breakdowns
+from truearm.claims.wording import amount, count, name_of, number, percent
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
 from truearm.cli.gates import about_baseline, given_up, meaningless, worse_than

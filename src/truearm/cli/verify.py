@@ -90,7 +90,8 @@ def told(found: Verified, file: str) -> str:
     Verified with trust in: the order of pulls.
     Not a part of the certificate: machine.
     """
-    lines = [f"Verified: {name_of(file)} follows from its readings." if found else f"V{str(found)[1:]}."]
+    trusted = f"Verified with trust in: {'; '.join(found.trust)}."
+    lines = [f"Verified: {name_of(file)} follows from its readings." if found else trusted]
     if found.beside:
         lines.append(f"Not a part of the certificate: {', '.join(map(name_of, found.beside))}.")
     return "\n".join(lines)

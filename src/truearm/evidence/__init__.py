@@ -13,9 +13,10 @@ from truearm.evidence.cuts import (
     pooled,
     portfolio,
 )
-from truearm.evidence.judge import Entry, Judge, Least, Margin, QuantileJudge, best_looking, by_looks
+from truearm.evidence.judge import Entry, Judge, Least, Margin
 from truearm.evidence.levels import Levels, Rule, Strength, Trust, p_value_of, pair_rule, rule_for, threshold
 from truearm.evidence.points import Breakdown, breakdown_estimate, breakdown_point
+from truearm.evidence.quantiles import QuantileJudge, best_looking, by_looks
 from truearm.evidence.shifts import certified_tolerance, shifted
 
 __all__ = [

@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike
 
 from truearm.errors import OutOfReach
 from truearm.evidence.cuts import Lift
-from truearm.evidence.judge import Judge, QuantileJudge
+from truearm.evidence.judge import Judge
 from truearm.evidence.levels import p_value_of
 from truearm.evidence.points import Breakdown, breakdown_point
+from truearm.evidence.quantiles import QuantileJudge
 from truearm.evidence.sample import as_readings
 from truearm.evidence.shifts import empty, worsened
 from truearm.problem import (

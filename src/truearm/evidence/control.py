@@ -12,7 +12,6 @@ import numpy as np
 
 from truearm.errors import OutOfReach
 from truearm.evidence.judge import Judge
-from truearm.evidence.levels import Rule, log_threshold, rule_for, threshold
 from truearm.problem import Design, Problem
 
 Method = Literal["holm", "fdr"]
@@ -60,17 +59,6 @@ def false_discovery(log_evidence: Mapping[int, float], log_bar: float) -> tuple[
     return tuple(order[: max(enough, default=0)])
 
 
-def log_bar(problem: Problem, rule: Rule, left: int) -> float:
-    """Return how much evidence the next claim needs while so many variants are not yet claimed (extensions D1).
-
-    Examples
-    --------
-    >>> round(float(np.exp(log_bar(Problem(arms=("A", "B", "C")), "causal", 2))), 6)
-    40.0
-    """
-    return float(np.log(threshold(left + 1, problem.delta, rule)))
-
-
 def check_method(problem: Problem, method: Method, design: Design = "sequential") -> None:
     """Refuse false discoveries where the mean of the evidence is not bounded, and say what to do.
 
@@ -90,7 +78,9 @@ def check_method(problem: Problem, method: Method, design: Design = "sequential"
             "fdr out"
         )
         raise OutOfReach(msg)
-    if (rule := rule_for(problem)) != "causal":  # extensions D2: the mean of the product is then not at most 1
+    if (
+        rule := Judge.of(problem, ()).rule
+    ) != "causal":  # extensions D2: the mean of the product is then not at most 1
         why = "dependent arms" if rule == "dependent" else "adversaries that see readings not yet taken"
         msg = f"the false discovery rate is not bounded for {why}; leave fdr out, which bounds any false claim"
         raise OutOfReach(msg)
@@ -123,16 +113,12 @@ def against_control(judge: Judge, control: int, method: Method = "holm") -> Stan
     >>> against_control(Judge.of(Problem(arms=("A", "B", "C", "D")), samples), 0)[1:]
     ((1,), (3,))
     """
-    problem, rule = judge.problem, rule_for(judge.problem, design=judge.design)
-    check_method(problem, method, judge.design)
+    check_method(judge.problem, method, judge.design)
     variants = [i for i in range(len(judge.samples)) if i != control]
     if judge.hopeless:
         return Standing(dict.fromkeys(variants, 0.0), (), ())
     found = {i: judge.better(i, control).log_value for i in variants}
-    if method == "holm":
-        better = step_down(found, lambda left: log_bar(problem, rule, left))
-    else:
-        better = false_discovery(found, log_threshold(problem, rule))
+    better = step_down(found, judge.log_bar) if method == "holm" else false_discovery(found, judge.log_bar())
     return Standing(found, better, not_better(judge, control, [i for i in variants if i not in better]))
 
 
@@ -146,6 +132,5 @@ def not_better(judge: Judge, control: int, variants: list[int]) -> tuple[int, ..
     >>> not_better(Judge.of(Problem(arms=("A", "B")), samples), 0, [1])
     (1,)
     """
-    rule = rule_for(judge.problem, design=judge.design)
-    bar, reference = log_threshold(judge.problem, rule), judge.after(leader=control)
+    bar, reference = judge.log_bar(), judge.after(leader=control)
     return tuple(i for i in variants if reference.within(i).log_value >= bar)

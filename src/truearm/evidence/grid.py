@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from truearm.evidence.cuts import Term
 from truearm.evidence.levels import Levels
-from truearm.evidence.sample import Sample
+from truearm.evidence.sample import Ints, Sample
 
 Floats = NDArray[np.float64]
 
@@ -35,6 +35,39 @@ def common_cuts(samples: Sequence[Sample], count: int = _CUTS) -> Floats:
     return np.concatenate(([-np.inf], np.unique(pool[places]), [np.inf]))
 
 
+def against_itself(samples: Sequence[Sample], cuts: Floats, level: float, term: Term, *, least: bool) -> Floats:
+    """Return by arm and cut what an arm's own readings say against it, at the least or at the most.
+
+    Examples
+    --------
+    >>> from truearm.evidence.cuts import mixture_term
+    >>> against_itself([Sample.of(np.arange(40.0))], np.array([30.0]), 0.5, mixture_term(), least=True).round(2)
+    array([[3.3]])
+    """
+    counts = [s.above(cuts) if least else s.fewest_above(cuts) for s in samples]
+    return _rows(counts, samples, level, term)
+
+
+def against_others(
+    samples: Sequence[Sample], cuts: Floats, level: float, term: Term, *, closed: bool, least: bool
+) -> Floats:
+    """Return by arm and cut what an arm says against others; with `closed` its readings at the cut are below it.
+
+    Examples
+    --------
+    >>> from truearm.evidence.cuts import mixture_term
+    >>> arms, cuts, term = [Sample.of(np.arange(40.0))], np.array([10.0]), mixture_term()
+    >>> [against_others(arms, cuts, 0.5, term, closed=c, least=True).round(2).item() for c in (False, True)]
+    [3.3, 2.6]
+    """
+    counts = [s.below(cuts, closed=closed) if least else s.fewest_below(cuts, closed=closed) for s in samples]
+    return _rows(counts, samples, level, term)
+
+
+def _rows(counts: Sequence[Ints], samples: Sequence[Sample], level: float, term: Term) -> Floats:
+    return term(np.array(counts, dtype=np.float64), np.array([[s.n] for s in samples]), level)
+
+
 def pair_bounds(samples: Sequence[Sample], levels: Levels, term: Term) -> tuple[Floats, Floats]:
     """Return lower and upper bounds of the strict log-evidence that the row's arm is better than the column's.
 
@@ -47,13 +80,10 @@ def pair_bounds(samples: Sequence[Sample], levels: Levels, term: Term) -> tuple[
     True
     """
     cuts = common_cuts(samples)
-    sizes = np.array([[s.n] for s in samples])
-    below = np.array([s.below(cuts, closed=True) for s in samples], dtype=np.float64)
-    above = np.array([s.above(cuts) for s in samples], dtype=np.float64)
-    rival, own = term(below, sizes, levels.low), term(above, sizes, levels.high)
-    few_below = np.array([s.fewest_below(cuts, closed=True) for s in samples], dtype=np.float64)
-    few_above = np.array([s.fewest_above(cuts) for s in samples], dtype=np.float64)
-    rival_most, own_most = term(few_below, sizes, levels.low), term(few_above, sizes, levels.high)
+    own, own_most = (against_itself(samples, cuts, levels.high, term, least=least) for least in (True, False))
+    rival, rival_most = (
+        against_others(samples, cuts, levels.low, term, closed=True, least=least) for least in (True, False)
+    )
     k = len(samples)
     low, high = np.empty((k, k)), np.empty((k, k))
     rows = max(1, _ROWS // (k * cuts.size))

@@ -82,11 +82,14 @@ def threshold(k: int, delta: float, rule: Rule) -> float:
     rule
         "pooled": one e-process per arm, causal adversary. "causal", "clairvoyant", "dependent": pairs of
         arms, under an adversary blind to the future, one that sees it, and arms that move together besides.
+        "paired": who wins side by side.
 
     Examples
     --------
     >>> [round(threshold(10, 0.05, rule), 2) for rule in ("pooled", "causal", "clairvoyant", "dependent")]
     [20.0, 180.0, 1033.9, 14400.0]
+    >>> round(threshold(10, 0.05, "paired"), 2)
+    360.0
     """
     check_delta(delta)
     rivals = max(1, check_count("k", k) - 1)
@@ -101,7 +104,7 @@ def threshold(k: int, delta: float, rule: Rule) -> float:
             return 4 * rivals / delta**2  # evidence T4c
         case "paired":
             return 2 * rivals / delta  # extensions E1
-    msg = f"rule must be 'pooled', 'causal', 'clairvoyant' or 'dependent', but got {rule!r}"
+    msg = f"rule must be 'pooled', 'causal', 'clairvoyant', 'dependent' or 'paired', but got {rule!r}"
     raise InvalidArgument(msg)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.evidence.cuts import Term, fisher_sum, fixed_term, mixture_term
-from truearm.evidence.grid import common_cuts
-from truearm.evidence.judge import Judge, QuantileJudge
-from truearm.evidence.sample import Sample
+from truearm.evidence.grid import against_itself, against_others, common_cuts
+from truearm.evidence.judge import Judge
+from truearm.evidence.quantiles import QuantileJudge
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +29,7 @@ class Screen:
 
     Examples
     --------
+    >>> from truearm.evidence.sample import Sample
     >>> from truearm.problem import Problem
     >>> arms = [Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0)), Sample.of(np.arange(40.0))]
     >>> judge = Judge.of(Problem(arms=("A", "B", "C")), arms)
@@ -51,20 +52,14 @@ class Screen:
     def of(cls, judge: QuantileJudge, ranking: Sequence[int]) -> "Screen":
         """Return the bounds for the samples of a judge, at its levels."""
         samples = [judge.samples[i] for i in ranking]
-        fixed, cuts = judge.design == "fixed", _common(samples)
+        fixed, cuts, (low, high) = judge.design == "fixed", common_cuts(samples, _CUTS), judge.levels
         term: Term = fixed_term if fixed else mixture_term()
-        sizes = np.array([[sample.n] for sample in samples])
-
-        def terms(counts: list[NDArray[np.intp]], level: float) -> Floats:
-            return term(np.array(counts, dtype=np.float64), sizes, level)
-
-        low, high = judge.levels
-        below = terms([sample.fewest_below(cuts) for sample in samples], low)
+        below = against_others(samples, cuts, low, term, closed=False, least=False)
         return cls(
             ranking=np.array(ranking),
-            own=terms([sample.fewest_above(cuts) for sample in samples], high),
+            own=against_itself(samples, cuts, high, term, least=False),
             below=below,
-            closed=terms([sample.fewest_below(cuts, closed=True) for sample in samples], low),
+            closed=against_others(samples, cuts, low, term, closed=True, least=False),
             most=np.maximum.accumulate(below, axis=0),
             fixed=fixed,
         )
@@ -108,6 +103,7 @@ def screened(judge: Judge, ranking: Sequence[int]) -> Accusers:
 
     Examples
     --------
+    >>> from truearm.evidence.sample import Sample
     >>> from truearm.problem import Problem
     >>> arms = [Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))]
     >>> screened(Judge.of(Problem(arms=("A", "B")), arms), [0, 1])(1, 3.0)
@@ -120,10 +116,3 @@ def screened(judge: Judge, ranking: Sequence[int]) -> Accusers:
         return list(ranking[:place])
 
     return everyone
-
-
-def _common(samples: Sequence[Sample]) -> Floats:
-    """Return finite cuts spread over the readings of all arms."""
-    cuts = common_cuts(samples, _CUTS)
-    finite = cuts[np.isfinite(cuts)]
-    return finite if finite.size else np.zeros(1)

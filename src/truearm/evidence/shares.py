@@ -22,8 +22,8 @@ from truearm.bounds.mixture import log_mixture_at
 from truearm.bounds.search import last_true
 from truearm.evidence.binned import Binned
 from truearm.evidence.cuts import Portfolio, Stake, fisher, fisher_sum, portfolio
-from truearm.evidence.judge import Judge, Least, Margin
-from truearm.evidence.levels import Strength, Trust, divergence, log_threshold, rule_for
+from truearm.evidence.judge import Judge, Least, Margin, Rejection
+from truearm.evidence.levels import Strength, Trust, divergence
 from truearm.evidence.points import certified_eps
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import succeeded
@@ -536,11 +536,7 @@ class ShareJudge(Judge):
         return overlapped(upper, [1 - highest_level(c, n, share, "sequential") for c, n in lost])
 
     def breakdown(
-        self,
-        rejections: "Sequence[Callable[[Strength], float]]",
-        adversary: Adversary,
-        *,
-        accuracy: float = 1e-7,
+        self, rejections: Sequence[Rejection], adversary: Adversary, *, accuracy: float = 1e-7
     ) -> float | None:
         """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
         limit = 0.5 if adversary is Adversary.MALICIOUS else 1.0  # from there on g(1-theta) or g(theta) is 0
@@ -549,7 +545,7 @@ class ShareJudge(Judge):
 
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:  # noqa: ARG002
         """Return alpha*: how many points the leader may be from the largest share, pairs of arms alone."""
-        bar, worst = log_threshold(self.problem, rule_for(self.problem, design=self.design)), 0.0
+        bar, worst = self.log_bar(), 0.0
         rivals = [i for i in range(len(self.samples)) if i != self.leader and i not in outright]
 
         def holds(rival: int, amount: float) -> bool:
@@ -570,7 +566,7 @@ class ShareJudge(Judge):
         0.253
         """
         # by the pair: a leg need not gain where the levels fall, and the claims must be nested
-        bar = log_threshold(self.problem, rule_for(self.problem, design=self.design), 1 / len(self.samples))
+        bar = self.log_bar(share=1 / len(self.samples))
 
         def holds(amount: float) -> bool:
             return self._pair(self.leader, judged, shift=-amount, enough=bar).log_value >= bar
@@ -615,7 +611,7 @@ def deciding_limit(problem: Problem, samples: Sequence[Sample]) -> float | None:
     asked = replace(problem, quantile=0.5, goal="max", at_least=0.0, tolerance=Tolerance(), handicap=None)
     asked = replace(asked, delta=problem.delta / max(1, len(limits)))
     reached = {limit: _least_at(asked, samples, limit) for limit in limits}
-    bar = log_threshold(asked, rule_for(asked))
+    bar = Judge.of(asked, samples).log_bar()
     best = max(reached, key=lambda limit: reached[limit], default=None)
     return None if best is None or reached[best] < bar else problem.sign * best
 

@@ -5,7 +5,6 @@ probability 1 - delta no claim is ever false, nor is anything that follows from 
 pairs decide, no pair is searched by itself.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -135,5 +134,4 @@ def claim_breakdown(judge: Judge, better: int, worse: int) -> Breakdown:
     >>> [round(point, 3) for point in claim_breakdown(judge, 0, 1)]
     [0.265, 0.22, 0.11]
     """
-    problem = replace(judge.problem, delta=judge.problem.delta / len(judge.samples))  # k(k-1)/delta for all pairs
-    return replace(judge, problem=problem).pair_breakdown(better, worse)
+    return judge.pair_breakdown(better, worse, 1 / len(judge.samples))  # k(k-1)/delta for all pairs

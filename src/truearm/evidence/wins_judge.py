@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from truearm.bounds import lower_rank
 from truearm.bounds.search import last_true
 from truearm.evidence.cuts import Evidence, Lift, fixed_term
-from truearm.evidence.judge import Judge, Least, Margin
+from truearm.evidence.judge import Judge, Least, Margin, Rejection
 from truearm.evidence.levels import Levels, Strength, Trust, divergence
 from truearm.evidence.moments import deviation
 from truearm.evidence.sample import Sample
@@ -115,7 +115,11 @@ class WinsJudge(Judge):
     @property
     def log_strict(self) -> float:
         """How much log-evidence lets all pairs at once be told apart (extensions E1)."""
-        return math.log(self._pairs / self.problem.delta)
+        return self._log_union(self._pairs)
+
+    def _log_union(self, claims: int) -> float:
+        """Return how much log-evidence each of several one-sided claims needs, so that none is ever false."""
+        return math.log(claims / self.problem.delta)
 
     @property
     def symmetric(self) -> bool:
@@ -257,12 +261,12 @@ class WinsJudge(Judge):
     def _scaled(found: Score, times: float) -> Score:
         return Score(*(round(times * n) for n in found))
 
-    def worse_than(self, baseline: int, share: float | None = None) -> tuple[int, ...]:
+    def worse_than(self, baseline: int, *, shared: bool = False) -> tuple[int, ...]:
         """Return the arms that a baseline named in advance wins against in more than half of the rounds.
 
         Each comparison has one direction and a bar of its own (evidence T10b).
         """
-        bar = -math.log(share or self.problem.delta / len(self.samples))
+        bar = self._log_union(1 if shared else len(self.samples))
         others = (i for i, sample in enumerate(self.samples) if i != baseline and sample.n)
         return tuple(i for i in others if self.better(baseline, i).log_value >= bar and not self.hopeless)
 
@@ -293,12 +297,12 @@ class WinsJudge(Judge):
         >>> judge.given_up(0, 1), judge.after(tuple(x.first(100) for x in judge.samples)).given_up(0, 1)
         (True, False)
         """
-        bar = math.log((len(self.samples) - 1) / self.problem.delta)  # extensions E6, gates
+        bar = self._log_union(len(self.samples) - 1)  # extensions E6, gates
         return self.hopeless or self._cannot_win(baseline, judged, self._level(), bar)
 
     def settled(self, baseline: int, judged: int) -> bool:
         """Tell whether it is known if an arm is worse than a baseline, or that rounds cannot show it."""
-        bar = math.log(len(self.samples) / self.problem.delta)  # evidence T10b
+        bar = self._log_union(len(self.samples))  # evidence T10b
         shown = max(self.better(baseline, judged).log_value, self.better(judged, baseline).log_value) >= bar
         return shown or self.given_up(baseline, judged)
 
@@ -309,11 +313,7 @@ class WinsJudge(Judge):
         return cannot_win(self.met(one, other, self._tolerated), level, bar, out)
 
     def breakdown(
-        self,
-        rejections: "Sequence[Callable[[Strength], float]]",
-        adversary: Adversary,
-        *,
-        accuracy: float = 1e-7,
+        self, rejections: Sequence[Rejection], adversary: Adversary, *, accuracy: float = 1e-7
     ) -> float | None:
         """Return the largest eps up to which every rejection holds (extensions E1)."""
 

@@ -18,7 +18,8 @@ from truearm.bounds.search import first_count
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence.cuts import portfolio
-from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, QuantileJudge, exceeds
+from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
+from truearm.evidence.quantiles import QuantileJudge
 from truearm.lab import compiled_elimination as elimination
 from truearm.lab import compiled_lucb as lucb
 from truearm.lab import compiled_toptwo as toptwo

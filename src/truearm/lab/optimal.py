@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from truearm.claims.certificate import Status
-from truearm.evidence import Levels, best_looking
+from truearm.evidence import Judge, Levels, best_looking
 from truearm.evidence.cuts import pair
-from truearm.evidence.levels import divergence, log_threshold, rule_for
+from truearm.evidence.levels import divergence
 from truearm.evidence.sample import Sample
 from truearm.lab.simulate import Run, Tapes
 from truearm.policies.toptwo import GROWTH, START
@@ -131,15 +131,11 @@ def stopping_pulls(problem: Problem, tapes: Tapes, deltas: Sequence[float]) -> t
     run, stops = steps(problem, tapes), []
     step = next(run)
     for delta in deltas:
-        bar = _bar(replace(problem, delta=delta))
+        bar = Judge.of(replace(problem, delta=delta), ()).log_threshold
         while step.log_evidence < bar:
             step = next(run)
         stops.append(sum(step.counts))
     return tuple(stops)
-
-
-def _bar(problem: Problem) -> float:
-    return log_threshold(problem, rule_for(problem))
 
 
 class Optimal:
@@ -157,7 +153,7 @@ class Optimal:
 
     def run(self, problem: Problem, tapes: Tapes, max_pulls: int) -> Run:
         """Return how the run ended."""
-        run, bar = steps(problem, tapes), _bar(problem)
+        run, bar = steps(problem, tapes), Judge.of(problem, ()).log_threshold
         while (step := next(run)).log_evidence < bar:
             if sum(step.counts) >= max_pulls:
                 return Run(Status.EXHAUSTED, None, step.counts)

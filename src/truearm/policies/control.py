@@ -18,8 +18,7 @@ from truearm.claims.certificate import Claim, ControlClaims, Status, Verdict
 from truearm.claims.control import check_control, check_ordered
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
-from truearm.evidence.control import Method, check_method, false_discovery, log_bar, not_better
-from truearm.evidence.levels import log_threshold
+from truearm.evidence.control import Method, check_method, false_discovery, not_better
 from truearm.evidence.shifts import empty
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, check_count
@@ -196,7 +195,7 @@ def _decided(state: State) -> State:
 
 def _bar(state: State) -> float:
     left = len(state.problem.arms) - 1 - len(state.better) if state.method == "holm" else 1
-    return log_bar(state.problem, state.judge.rule, max(1, left))
+    return state.judge.log_bar(max(1, left))
 
 
 def _looked(state: State, *, everyone: bool = False) -> State:
@@ -258,7 +257,7 @@ def _together(state: State, *, exactly: bool) -> State:
 
     While the study goes on a claim is only a reason not to pull an arm; those of a verdict are computed exactly.
     """
-    variants, bar = _weighed(state), log_threshold(state.problem, state.judge.rule) + (0.0 if exactly else SAFE)
+    variants, bar = _weighed(state), state.judge.log_bar() + (0.0 if exactly else SAFE)
     found = {i: state.log_evidence[i] for i in variants}
     exact = set() if exactly else set(variants)
     while new := set(claimed := false_discovery(found, bar)) - exact:

@@ -19,16 +19,17 @@ from typing import Any, NamedTuple
 
 from truearm import __version__
 from truearm.analysis import Analysis, Contest
-from truearm.claims import wording
 from truearm.claims.certificate import Bound, Claim, Exclusion, Status, Tapes
+from truearm.claims.promises import alarm
 from truearm.claims.result import Arm, Control, Result
-from truearm.claims.wording import count, name_of, number, percent, target_name
+from truearm.claims.summary import summary
+from truearm.claims.wording import ON_PAGES, count, name_of, names, number, percent, target_name, value
 from truearm.errors import InvalidArgument
 from truearm.evidence.wins_judge import WinsJudge
 from truearm.problem import Adversary, Interval
 from truearm.report import charts, slider, standings
 from truearm.report.charts import Scale, Tick, axis
-from truearm.report.markup import between, note, section, short, table, text
+from truearm.report.markup import between, note, section, table, text
 from truearm.report.picture import VIEW, Picture, Strip, Timeline, span
 from truearm.report.text import standing_in
 
@@ -97,7 +98,7 @@ def parts(result: Result, readings: Tapes, *, title: str | None = None) -> Parts
     ]
     return Parts(
         _headline(result) if title is None else title,
-        wording.summary(result, alarms=False),
+        summary(result, alarms=False),
         "\n".join(filter(None, sections)),
         slider.view(picture),
     )
@@ -183,7 +184,7 @@ def _headline(result: Result) -> str:
         return (
             _beaten(result.control)
             if result.control
-            else f"{wording.names([*([result.best] if result.best else []), *result.ties])} tie"
+            else f"{names([*([result.best] if result.best else []), *result.ties])} tie"
         )
     match result.status:
         case Status.DOUBTFUL:
@@ -200,7 +201,7 @@ def _headline(result: Result) -> str:
 def _beaten(asked: Control) -> str:
     better, control = asked.named("better"), name_of(asked.arm)
     verb = "beats" if len(better) == 1 else "beat"
-    return f"{wording.names(better)} {verb} {control}" if better else f"No arm is shown to beat {control}"
+    return f"{names(better)} {verb} {control}" if better else f"No arm is shown to beat {control}"
 
 
 def _alarms(result: Result) -> str:
@@ -208,8 +209,7 @@ def _alarms(result: Result) -> str:
     if not told_of:
         return ""
     told = (
-        f'<p class="alarm"><strong>{text(a.kind)}</strong>: {text(wording.alarm(a, result.problem))}</p>'
-        for a in told_of
+        f'<p class="alarm"><strong>{text(a.kind)}</strong>: {text(alarm(a, result.problem))}</p>' for a in told_of
     )
     return section("alarms", "Alarms", note("Signs that the promises do not hold. Nothing was changed."), *told)
 
@@ -226,10 +226,10 @@ def _arms(picture: Picture) -> str:
         (
             arm.name,
             count(arm.n),
-            short(number(arm.observed)),
-            between(arm.low, arm.high),
+            value(arm.observed, result.problem, ON_PAGES),
+            between(arm.low, arm.high, result.problem),
             _contamination_part(arm),
-            short(number(arm.mad)),
+            number(arm.mad, signs=ON_PAGES),
             between(arm.mad_low, arm.mad_high),
         )
         for arm in result.arms
@@ -261,14 +261,14 @@ def _met(picture: Picture) -> str:
     for i, arm in enumerate(arms):
         if i != head:
             met, apart = judge.met(head, i), judge.apart(head, i)
-            numbers = (count(met.rounds), count(met.wins), apart.scale, short(number(apart.observed)))
+            numbers = (count(met.rounds), count(met.wins), apart.scale, number(apart.observed, signs=ON_PAGES))
             rows.append((arm, *numbers, between(apart.low, apart.high)))
     titles = ("against", "rounds", f"won by {name_of(leader)}", "better by", "observed median", "true median")
     delta = percent(picture.result.problem.delta)
     told = (
         f"Intervals hold for all pairs at once, error probability {delta}. Of an arm by itself nothing is claimed."
     )
-    return _captioned("Side by side", titles, rows) + note(told)
+    return table(titles, rows, "Side by side") + note(told)
 
 
 def _promised(picture: Picture) -> str:
@@ -317,27 +317,20 @@ def _analysis(found: Analysis) -> str:
     return section("analysis", "All arms in order", f"<ul>{notes}</ul>", _ranking(found), _pairs(found))
 
 
-def _captioned(caption: str, titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    # on a phone a table is a block, in which a caption would be as narrow as its longest word
-    style = "text-align:left;padding-top:.75rem;min-width:min(20rem,80vw)"
-    named = f'<table><caption style="{style}">{text(caption)}</caption>'
-    return table(titles, rows).replace("<table>", named, 1)
-
-
 def _ranking(found: Analysis) -> str:
     name, arms = target_name(found.problem), {arm.name: arm for arm in found.arms}
     rows = (
         (
             arm,
             f"{place}",
-            short(number(arms[arm].observed)),
+            value(arms[arm].observed, found.problem, ON_PAGES),
             standing_in(found, arm),
             count(found.missing.get(arm, 0)),
         )
         for place, arm in enumerate(found.ranking, 1)
     )
     titles = ("arm", "place", f"observed {name}", "standing", "cells without a value")
-    return _captioned(f"Arms by observed {name}, the best first", titles, rows)
+    return table(titles, rows, f"Arms by observed {name}, the best first")
 
 
 def _pairs(found: Analysis) -> str:
@@ -357,7 +350,7 @@ def _pairs(found: Analysis) -> str:
         *(f"up to, {a.value}" for a in Adversary),
         "excluded",
     )
-    return _captioned(f"Every arm against every other{some}", titles, map(_pair, shown)) + note(
+    return table(titles, map(_pair, shown), f"Every arm against every other{some}") + note(
         "The p-value is that of the second arm being best, adjusted for the number of arms. 'Up to' is the "
         "largest share of bad readings, by adversary, under which the first arm excludes the second."
     )
@@ -452,8 +445,8 @@ def _rejected(time: Timeline, arm: str) -> str:
 def _reached(time: Timeline, line: Sequence[float]) -> str:
     """Return between which of its points a drawn line first reaches the threshold."""
     before = 0
-    for n, value in zip(time.pulls, line, strict=True):
-        if value >= time.log_threshold:
+    for n, log_evidence in zip(time.pulls, line, strict=True):
+        if log_evidence >= time.log_threshold:
             return f"between {count(before)} and {count(n)} pulls" if before else f"by {count(n)} pulls"
         before = n
     return "not reached"
@@ -572,7 +565,7 @@ def _certificate(result: Result) -> str:
         "threshold": "none" if needed is None else f"{_factor(needed)} (logarithm {number(needed)})",
         "error probability": percent(result.problem.delta),
     }
-    listed = "".join(f"<dt>{text(key)}</dt><dd>{text(value)}</dd>" for key, value in facts.items())
+    listed = "".join(f"<dt>{text(key)}</dt><dd>{text(fact)}</dd>" for key, fact in facts.items())
     return section(
         "certificate",
         "The certificate",
@@ -612,4 +605,4 @@ def _exclusions(exclusions: Sequence[Exclusion]) -> str:
 
 
 def _bound(bound: Bound) -> str:
-    return f"{short(number(bound.value))} ({name_of(bound.arm)}, {count(bound.n)} readings)"
+    return f"{number(bound.value, signs=ON_PAGES)} ({name_of(bound.arm)}, {count(bound.n)} readings)"

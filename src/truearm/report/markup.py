@@ -4,7 +4,11 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from truearm.claims.wording import interval_ends, name_of
+from truearm.claims.wording import ON_PAGES, interval_ends, name_of, value_ends
+from truearm.problem import Problem
+
+# on a phone a table is a block, in which a caption would be as narrow as its longest word
+_CAPTION = "text-align:left;padding-top:.75rem;min-width:min(20rem,80vw)"
 
 
 def text(words: str) -> str:
@@ -43,7 +47,7 @@ def note(words: str) -> str:
     return f'<p class="note">{text(words)}</p>'
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
     """Return a table whose first column names the row; on a narrow page every cell shows its title.
 
     Examples
@@ -56,26 +60,16 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         f'<tr><th scope="row">{text(first)}</th>{"".join(map(_cell, titles[1:], rest))}</tr>'
         for first, *rest in rows
     )
-    return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    above = f'<caption style="{_CAPTION}">{text(caption)}</caption>' if caption else ""
+    return f'<div class="table"><table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _cell(title: str, words: str) -> str:
     return f'<td data-title="{text(title)}"><span>{text(words)}</span></td>'
 
 
-def short(words: str) -> str:
-    """Return a number in words as a sign where it has one, to fit a table.
-
-    Examples
-    --------
-    >>> short("infinity"), short("12.5")
-    ('∞', '12.5')
-    """
-    return {"minus infinity": "−∞", "infinity": "∞", "unknown": "–"}.get(words, words)
-
-
-def between(low: float, high: float) -> str:
-    """Return an interval, rounded outward, to fit a table.
+def between(low: float, high: float, problem: Problem | None = None) -> str:
+    """Return an interval, rounded outward, to fit a table; that of what a problem compares, or of readings.
 
     Examples
     --------
@@ -85,5 +79,8 @@ def between(low: float, high: float) -> str:
     '–'
     """
     if math.isinf(low) and math.isinf(high):
-        return "–"
-    return " to ".join(map(short, interval_ends(low, high))) if low <= high else "contradictory"
+        return ON_PAGES.none
+    if low > high:
+        return "contradictory"
+    ends = interval_ends(low, high, ON_PAGES) if problem is None else value_ends(low, high, problem, ON_PAGES)
+    return " to ".join(ends)

@@ -98,8 +98,8 @@ class Picture:
     def points(self) -> Points:
         """Per adversary and rival of the leader, the largest eps at which the rival is rejected; None for ties.
 
-        The least of them is `result.breakdown`. What was certified at the declared eps stands up to it, also
-        when it rests on bounds rather than on evidence. Arms that tie with the best one are not rejected.
+        The least of them is `result.breakdown`, which is at least what was certified, by evidence or by bounds.
+        Arms that tie with the best one are not rejected.
         """
         result = self.result
         if self.leader is None:
@@ -111,23 +111,11 @@ class Picture:
         points = {arm: breakdown_of(found, i)._asdict() for arm, i in rivals.items()}
         return {
             adversary: {
-                arm: _latest(
-                    points[arm][adversary.value],
-                    getattr(result.breakdown, adversary.value),
-                    self._decided(adversary),
-                )
+                arm: _latest(points[arm][adversary.value], getattr(result.breakdown, adversary.value))
                 for arm in rivals
             }
             for adversary in Adversary
         }
-
-    def _decided(self, adversary: Adversary) -> float | None:
-        """Return up to which eps the study itself certified its best arm against this adversary."""
-        declared = self.result.problem.contamination
-        if self.result.status is not Status.CERTIFIED or declared is None:
-            return None
-        order = list(Adversary)  # each is a special case of the next
-        return declared.eps if order.index(adversary) <= order.index(declared.adversary) else None
 
     def candidates(self, eps: float, adversary: Adversary) -> tuple[str, ...]:
         """Return the arms that may be best if at most eps of the readings are bad: the leader among them."""

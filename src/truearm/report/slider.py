@@ -35,7 +35,13 @@ def candidates(picture: Picture) -> str:
     ends = picture.intervals(declared.eps, declared.adversary)
     left = set(picture.candidates(declared.eps, declared.adversary))
     rows = "".join(
-        _row(picture, i, _cell(ends[i], picture.window), decided=decided, is_out=arm.name not in left)
+        _row(
+            picture,
+            i,
+            _cell(picture, ends[i]),
+            decided=decided,
+            is_out=arm.name not in left,
+        )
         for i, arm in enumerate(result.arms)
     )
     ruler = axis(charts.ticks(picture.window))
@@ -64,14 +70,10 @@ def _nothing(picture: Picture) -> str:
 
 def _opening(eps: float, adversary: Adversary) -> str:
     return (
-        f"If each reading is bad with a chance of at most {_unbroken(eps)} ({adversary}): "
+        f"If each reading is bad with a chance of at most {percent(eps)} ({adversary}): "
         if eps
         else "If no reading is bad: "
     )
-
-
-def _unbroken(eps: float) -> str:
-    return percent(eps).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _explanation(picture: Picture) -> str:
@@ -127,7 +129,7 @@ def _controls(picture: Picture) -> str:
     return (
         f'<div class="controls" hidden><fieldset><legend>Adversary</legend>{radios}</fieldset>'
         '<label class="eps-label" for="eps">Share of readings that may be bad: '
-        f'<output id="eps-chosen" for="eps">{_unbroken(declared.eps)}</output></label>'
+        f'<output id="eps-chosen" for="eps">{percent(declared.eps)}</output></label>'
         '<div class="marks above" aria-hidden="true"></div>'
         f'<input type="range" id="eps" min="0" max="{len(picture.eps) - 1}" step="1" '
         f'value="{picture.eps.index(declared.eps)}" autocomplete="off">'
@@ -147,13 +149,13 @@ def _sentence(picture: Picture, eps: float, adversary: Adversary) -> tuple[str, 
     return f"{count(len(left))} candidates remain: {names}. {excluded}", False
 
 
-def _cell(ends: tuple[Interval, Interval], window: Interval) -> list[Any]:
+def _cell(picture: Picture, ends: tuple[Interval, Interval]) -> list[Any]:
     """Return an arm's interval in words and as places on the board: all of it, then contamination's part."""
-    whole, core = ends
+    (whole, core), problem, window = ends, picture.result.problem, picture.window
     if whole.low > whole.high:
-        return [between(*whole), 0, 0, 0, 0]
+        return [between(*whole, problem), 0, 0, 0, 0]
     inner = sorted(min(max(end, whole.low), whole.high) for end in core)
-    return [between(*whole), *(at(end, window) for end in (*whole, *inner))]
+    return [between(*whole, problem), *(at(end, window) for end in (*whole, *inner))]
 
 
 def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]:
@@ -206,12 +208,12 @@ def view(picture: Picture) -> dict[str, Any]:
         return {}
     return {
         "eps": picture.eps,
-        "percent": [_unbroken(eps) for eps in picture.eps],
+        "percent": [percent(eps) for eps in picture.eps],
         "quantile": target_name(result.problem),
         "leader": result.problem.arms.index(picture.leader),
         "declared": _declared_mark(picture),
         "intervals": {  # the oblivious and the prescient adversary leave the same interval (audit 2.A)
-            a.value: [[_cell(ends, picture.window) for ends in picture.intervals(eps, a)] for eps in picture.eps]
+            a.value: [[_cell(picture, ends) for ends in picture.intervals(eps, a)] for eps in picture.eps]
             for a in (Adversary.OBLIVIOUS, Adversary.MALICIOUS)
         },
         "adversaries": {a.value: _under(picture, a) for a in Adversary},

@@ -8,9 +8,8 @@ from typing import Any
 
 from truearm.claims.suite_wording import ORDER, paragraph
 from truearm.claims.suites import Compared, Runs, SuiteResult
-from truearm.claims.wording import interval_ends, name_of, number
+from truearm.claims.wording import ON_PAGES, interval_ends, name_of, number
 from truearm.report.export import cell
-from truearm.report.markup import short
 
 _COLUMNS = ("metric", "arm", "goal", "standing", "reference_median", "median", "scale", "observed", "low", "high")
 
@@ -42,7 +41,7 @@ def rows(result: SuiteResult) -> list[tuple[str, ...]]:
 
 
 def _row(one: Compared) -> tuple[str, ...]:
-    medians = (short(number(x)) for x in (one.reference_median, one.median))
+    medians = (number(x, signs=ON_PAGES) for x in (one.reference_median, one.median))
     return (name_of(one.metric), name_of(one.arm), *medians, relative(one), one.standing)
 
 
@@ -55,15 +54,18 @@ def relative(one: Compared) -> str:
     '2 (2 to 2)'
     """
     if math.isnan(one.observed):
-        return "–"
+        return ON_PAGES.none
     if one.scale == "ratio":
         low, high = (float(f"{x:.12g}") for x in (one.low, one.high))  # 0.5 came back from its logarithm as more
-        ends = number(low, 0.01, ROUND_FLOOR), number(high, 0.01, ROUND_CEILING)
+        ends = number(low, 0.01, ROUND_FLOOR), number(high, 0.01, ROUND_CEILING, signs=ON_PAGES)
         observed, open_ends = number(one.observed, 0.01), one.low <= 0 and math.isinf(one.high)
     else:
-        ends, observed = interval_ends(one.low, one.high), f"{'+' * (one.observed > 0)}{number(one.observed)}"
+        ends, observed = (
+            interval_ends(one.low, one.high, ON_PAGES),
+            f"{'+' * (one.observed > 0)}{number(one.observed)}",
+        )
         open_ends = math.isinf(one.low) and math.isinf(one.high)
-    return observed if open_ends else f"{observed} ({' to '.join(map(short, ends))})"
+    return observed if open_ends else f"{observed} ({' to '.join(ends)})"
 
 
 def document(result: SuiteResult, runs: Runs) -> dict[str, Any]:

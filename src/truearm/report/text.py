@@ -12,7 +12,9 @@ from truearm.analysis import Analysis
 from truearm.claims.certificate import Place, Status, Tapes
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Arm, Lead, Reach, Result
+from truearm.claims.summary import sentences
 from truearm.claims.wording import (
+    ON_TERMINALS,
     Voice,
     column_name,
     count,
@@ -20,7 +22,6 @@ from truearm.claims.wording import (
     name_of,
     number,
     percent,
-    sentences,
     value,
     value_ends,
 )
@@ -314,7 +315,7 @@ def statistics_rows(
             max(values, default=math.nan),
         )
         spent = [known.get(arm.name, {}).get(name, math.nan) / clock.size for name in ("user", "system")]
-        return (name_of(arm.name), *(_short(number(x)) for x in (*found, *(spent if known else ()))))
+        return (name_of(arm.name), *(number(x, signs=ON_TERMINALS) for x in (*found, *(spent if known else ()))))
 
     return [heading, *map(row, result.arms)]
 
@@ -327,7 +328,7 @@ def quantile_cell(x: float, censored: float | None = None) -> str:
     >>> quantile_cell(12.3456), quantile_cell(math.inf), quantile_cell(math.inf, censored=math.inf)
     ('12.35', 'inf', 'time-out')
     """
-    return "time-out" if x == censored else _short(number(x))
+    return "time-out" if x == censored else number(x, signs=ON_TERMINALS)
 
 
 def _row(result: Result, arm: Arm, found: dict[str, Ratio], censored: float | None) -> Row:
@@ -337,11 +338,11 @@ def _row(result: Result, arm: Arm, found: dict[str, Ratio], censored: float | No
         relative = _relative(result, ratio)
     interval = "-" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
     if arm.low <= arm.high and interval != "-":
-        interval = " to ".join(map(_short, value_ends(arm.low, arm.high, result.problem)))
+        interval = " to ".join(value_ends(arm.low, arm.high, result.problem, ON_TERMINALS))
     return Row(
         name_of(arm.name),
         count(arm.n),
-        "time-out" if arm.observed == censored else _short(value(arm.observed, result.problem)),
+        "time-out" if arm.observed == censored else value(arm.observed, result.problem, ON_TERMINALS),
         interval,
         relative,
         standing_of(result, arm.name),
@@ -380,10 +381,6 @@ def is_bounded(result: Result, ratio: Ratio) -> bool:
     apart = {standing_of(result, ratio.arm), standing_of(result, ratio.reference)} == {"best", "excluded"}
     known = ratio.low > 0 or ratio.high < math.inf
     return known and not (apart and ratio.low <= 1 <= ratio.high)
-
-
-def _short(text: str) -> str:
-    return {"minus infinity": "-inf", "infinity": "inf", "unknown": "-"}.get(text, text)
 
 
 def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bool = True) -> str:
