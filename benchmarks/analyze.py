@@ -2,7 +2,7 @@
 
 Files: ten arms, as Parquet and as CSV, ten million rows by default and a fiftieth of them, beside DuckDB's
 `SELECT arm, median(value) ... GROUP BY arm`. Frames: as many rows in Polars, medians beside its own, and shares
-beside a count. Many arms: seconds, for 100 to 1,000 arms of 300 readings; twice the arms should take twice.
+beside a count. Many arms: seconds, for 100 to 5,000 arms of 300 readings; twice the arms should take twice.
 Each round of a file is tried up to `TRIES` times until other processes use hardly anything meanwhile, and the try
 they disturb least counts. Told are medians over rounds, the ratio of each round's wall times as median, least and
 most, and the ratio of CPU times. Peak memory is that of a process of its own, without what its imports take.
@@ -155,7 +155,7 @@ def of_frames(rows, rounds):
 
 def of_many_arms(rounds):
     """Print seconds of CPU time by the number of arms, one of which is far ahead, or none."""
-    sizes = (100, 300, 1000)
+    sizes = (100, 300, 1000, 5000)
     headed(("readings", *(f"{k:,} arms" for k in sizes)))
     for name, lead in (("one far ahead", 3.0), ("all alike", 0.0)):
         told = []

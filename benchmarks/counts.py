@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "counts.md"
+PICTURE = Path(__file__).parent.parent / "docs" / "images" / "stream.png"
 PARTS = ("speed", "memory", "stream")
 CHUNK = 10_000_000
 
@@ -117,25 +118,60 @@ def memory(rows: int) -> list[str]:
     return lines
 
 
-def stream(readings: int, batch: int = 1_000_000) -> list[str]:
+def stream(readings: int, batch: int = 1_000_000) -> tuple[list[str], list[tuple[int, float, float]]]:
+    """Return lines of a table, and per batch: readings so far, the cost of one, and that of sorting it."""
     from truearm import Counts
 
     rng = np.random.default_rng(1)
-    counts, spent, lines, mark = Counts(), 0.0, [], 10 * batch
-    first, total = None, 0
-    while total < readings:
-        new = rng.standard_t(2, size=batch) + total / readings  # heavy tails, and a law that drifts
-        start = time.perf_counter()
+    counts, lines, costs, mark, first = Counts(), [], [], batch, 0
+    while len(costs) * batch < readings:
+        new = rng.standard_t(2, size=batch) + len(costs) * batch / readings  # heavy tails, and a law that drifts
+        start = time.process_time()
         counts = counts.add({"A": new})
-        spent += time.perf_counter() - start
-        total += batch
+        middle = time.process_time()
+        np.sort(new)
+        total, each = (len(costs) + 1) * batch, 1e9 / batch
+        costs.append((total, (middle - start) * each, (time.process_time() - middle) * each))
         if total in (mark, readings):
-            each = spent / (total if first is None else total - first[0]) * 1e9
+            _, ours, sorting = np.array(costs[first:]).mean(axis=0)
             column = counts.columns["A"].counts
             heaviest = column.max() / column.sum()
-            lines.append(f"| {total:,} | {each:.0f} ns | {counts.edges.size:,} | {heaviest:.3%} |")
-            first, spent, mark = (total,), 0.0, min(10 * mark, readings)
-    return lines
+            told = (
+                f"{total:,}",
+                f"{ours:.0f} ns",
+                f"{sorting:.0f} ns",
+                f"{counts.edges.size:,}",
+                f"{heaviest:.3%}",
+            )
+            lines.append(f"| {' | '.join(told)} |")
+            mark, first = min(10 * mark, readings), len(costs)
+    return lines, costs
+
+
+def drawn(costs: list[tuple[int, float, float]]) -> None:
+    """Draw the cost of a reading against how many there were before."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    n, ours, sorting = np.array(costs).T
+    figure, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+    ax.plot(n, ours, ".", label="counts.add")
+    ax.plot(n, sorting, ".", label="np.sort alone")
+    ax.set(xscale="log", ylim=(0, 2.5 * np.median(ours)))
+    ax.set(xlabel="readings so far", ylabel="CPU time of a reading, ns")
+    ax.legend(loc="lower left")
+    figure.savefig(PICTURE, dpi=120, metadata={"Software": None})
+
+
+def _replaced(kept: str, text: str) -> str:
+    """Return a file in which the parts that were measured now stand in place of those from before."""
+    if not kept:
+        return text
+    parts = {part.partition("\n")[0]: part for part in kept.split("\n## ")}
+    parts |= {part.partition("\n")[0]: part for part in text.split("\n## ")[1:]}
+    return "\n## ".join(part.rstrip("\n") + "\n" for part in parts.values())
 
 
 def main() -> None:
@@ -145,7 +181,7 @@ def main() -> None:
     parser.add_argument("--memory-rows", type=float, default=2e8)
     parser.add_argument("--readings", type=float, default=1e8, help="of the stream")
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--save", action="store_true", help="write benchmarks/results/counts.md")
+    parser.add_argument("--save", action="store_true", help="write benchmarks/results/counts.md and its picture")
     asked = parser.parse_args()
     chosen = asked.only or PARTS
     out = ["# Counts instead of readings", "", f"`python benchmarks/counts.py`, {os.cpu_count()} cores.", ""]
@@ -171,16 +207,26 @@ def main() -> None:
             "",
         ]
     if "stream" in chosen:
-        out += ["## A stream", "", "`counts.add` of a million heavy-tailed, drifting readings at a time.", ""]
+        lines, costs = stream(int(asked.readings))
         out += [
-            "| readings so far | cost of each since the line before | edges | heaviest bucket |",
-            "|---|---|---|---|",
+            "## A stream",
+            "",
+            "`counts.add` of a million heavy-tailed, drifting readings at a time; CPU time.",
+            "",
         ]
-        out += [*stream(int(asked.readings)), ""]
+        out += [
+            "| readings so far | cost of each since the line before | of sorting it | edges | heaviest bucket |",
+            "|---|---|---|---|---|",
+            *lines,
+            "",
+        ]
+        if asked.save:
+            drawn(costs)
     text = "\n".join(out)
     print(text)
     if asked.save:
-        RESULTS.write_text(text, encoding="utf-8")
+        kept = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() and asked.only else ""
+        RESULTS.write_text(_replaced(kept, text), encoding="utf-8")
 
 
 if __name__ == "__main__":

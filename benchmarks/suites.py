@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from truearm.evidence.suites import WORSE, Weighed, won
+from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, won
 from truearm.evidence.wins import win_level
 from truearm.problem import Adversary
 
@@ -52,6 +52,36 @@ def row(metrics, runs):
     return f"| {metrics} | {' | '.join(cells)} | {equal[:, 2].sum()} of {runs} |"
 
 
+def false_claims(share, apart, runs, rounds=120):
+    """Return in how many suites of 20 metrics, at the edge of a null and without bad runs, any claim is false."""
+    false = [WORSE, BETTER] if apart == 0 else [WORSE, WITHIN, BETTER]
+    found = 0
+    for i in range(runs):
+        rng = np.random.default_rng([10, i])
+        load, common = rng.normal(size=(1, 1, rounds)), rng.normal(size=(2, 1, rounds))
+        own = rng.normal(size=(2, 20, rounds))
+        old, new = load + 0.03 * (math.sqrt(share) * common + math.sqrt(1 - share) * own)
+        weighed = Weighed.begin(20, 0.5).after(won(-old, -old - math.log(TOLERANCE), -new - apart))
+        found += bool(weighed.claimed(DELTA)[false].any())
+    return found
+
+
+def errors(runs):
+    """Return lines about false claims where metrics are correlated."""
+    lines = [
+        "",
+        f"Suites of 20 metrics with any false claim, of {runs} each; delta 0.05 allows {runs * DELTA:.0f}.",
+        "",
+        "| correlation of the metrics of a run | equal | worse by the tolerance, exactly |",
+        "|---|---|---|",
+    ]
+    for share in (0.0, 0.5, 0.8):
+        cells = (false_claims(share, apart, runs) for apart in (0.0, math.log(TOLERANCE)))
+        lines.append(f"| {share:g} | {' | '.join(map(str, cells))} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
 def main(runs):
     lines = [
         "# Suites",
@@ -66,6 +96,7 @@ def main(runs):
     for metrics in METRICS:
         lines.append(row(metrics, runs))
         print(lines[-1], flush=True)
+    lines += errors(25 * runs)
     (Path(__file__).parent / "results" / "suites.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

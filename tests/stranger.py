@@ -210,8 +210,13 @@ class Judge:
 
     # Evidence
 
+    def counts(self, claim):
+        if claim["counts"] is None:
+            return {arm: len(self.tapes[arm]) for arm in self.arms}
+        return dict(zip(self.arms, claim["counts"], strict=True))
+
     def evidence(self, claim, rule):
-        counts = dict(zip(self.arms, claim["counts"], strict=True))
+        counts = self.counts(claim)
         own = self.sample(claim["arm"], counts[claim["arm"]])
         fixed = self.certificate["design"] == "fixed"
         if self.problem["rounds"]:
@@ -359,7 +364,7 @@ def verify(document):
     check(rule is not None or not claims, "claims without a rule")
     last = dict.fromkeys(arms, 0)
     for claim in claims:
-        counts = dict(zip(arms, claim["counts"], strict=True))
+        counts = judge.counts(claim)
         check(all(last[a] <= counts[a] <= len(tapes[a]) for a in arms), "counts")
         if certificate["design"] == "fixed" or (certificate["origin"] or {}).get("by") == "analyze":
             last = {arm: len(tapes[arm]) for arm in arms}
@@ -389,7 +394,7 @@ def verify(document):
             check(
                 mine == theirs or (None not in (mine, theirs) and close(mine, theirs)), f"{key} of {arm['name']}"
             )
-    early = any(claim["counts"] != [len(tapes[a]) for a in arms] for claim in claims)
+    early = any(judge.counts(claim) != {a: len(tapes[a]) for a in arms} for claim in claims)
     who = certificate["entries"] and len(arms) > 2
     return ["dates"] * bool(early) + ["who led when"] * bool(who) + ["bounds"] * bool(certificate["exclusions"])
 

@@ -164,7 +164,7 @@ def test_a_false_claim_is_found_out(tapes):
             forged(certificate, better=wrong).verify(tapes)
     with pytest.raises(VerificationError, match="'B' does not beat 'A'"):
         forged(certificate, not_better=(certificate.control.not_better[0]._replace(arm="B"),)).verify(tapes)
-    early = d._replace(counts=tuple(n - 1 for n in d.counts))
+    early = d._replace(counts=tuple(len(tape) - 1 for tape in tapes.values()))
     assert forged(certificate, better=(early, c)).verify(tapes).trust
     with pytest.raises(VerificationError, match="different dates"):
         forged(certificate, better=(early, c), method="fdr").verify(tapes)

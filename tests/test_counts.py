@@ -222,6 +222,52 @@ def test_a_stream_keeps_its_size_and_follows_where_readings_go():
     assert largest < 0.005  # the law moved by a thousand standard deviations, and the edges with it
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_a_stream_is_exact_at_every_edge(seed):
+    """Batches of several arms, smooth or tied, with infinities and missing readings, in little room."""
+    rng = np.random.default_rng(seed)
+    stream, seen = Counts(room=32), {"A": [], "B": []}
+    for _ in range(6):
+        new = {}
+        for arm, before in seen.items():
+            x = rng.normal(size=int(rng.integers(0, 60))) * rng.choice([0.1, 10.0])
+            x = np.round(x) if seed % 2 else x
+            x[rng.random(x.size) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
+            new[arm] = x
+            before.extend(x.tolist())
+        stream = stream.add(new)
+    assert stream.edges.size <= 32
+    for arm, tape in seen.items():
+        known = np.sort(np.array(tape)[~np.isnan(tape)])
+        column = stream.columns[arm]
+        assert (np.cumsum(column.counts) - column.counts).tolist() == known.searchsorted(stream.edges).tolist()
+        full = np.flatnonzero(column.counts)
+        places = (stream.edges.searchsorted(known, "right") - 1).tolist()
+        assert sorted(set(places)) == full.tolist()
+        for bucket, low, high in zip(full.tolist(), column.lows[full], column.highs[full], strict=True):
+            inside = known[np.array(places) == bucket]
+            assert (low, high) == (inside[0], inside[-1])
+        assert column.missing == len(tape) - known.size
+
+
+def test_a_frequent_value_has_a_bucket_to_itself():
+    x = np.concatenate((np.random.default_rng(1).normal(size=50_000), np.full(50_000, 0.25)))
+    column = Counts.of({"A": x}, room=64).columns["A"]
+    own = int(column.counts.argmax())
+    assert (column.counts[own], column.lows[own], column.highs[own]) == (50_000, 0.25, 0.25)
+
+
+def test_room_bounds_the_work_of_every_batch(monkeypatch):
+    """Never are there more than three times as many edges as there is room, however many readings come at once."""
+    sizes, at_edges = [], Counts.at_edges
+    monkeypatch.setattr(Counts, "at_edges", lambda self, edges: sizes.append(edges.size) or at_edges(self, edges))
+    rng, stream = np.random.default_rng(2), Counts(room=256)
+    for _ in range(5):
+        stream = stream.add({"A": rng.standard_t(2, size=20_000), "B": rng.normal(size=20_000)})
+    assert 256 < max(sizes) <= 3 * 256
+    assert all(column.counts.max() < 0.03 * 100_000 for column in stream.columns.values())
+
+
 def test_a_changed_table_is_refused():
     data = Counts.of({"A": [1.0, 2.0]}).to_dict()
     with pytest.raises(InvalidArgument, match="was changed since it was written"):

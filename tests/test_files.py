@@ -374,7 +374,7 @@ def test_a_name_twice_in_one_object_is_refused(tmp_path):
         ("less.tsv", "A\tB\n1\t2\n3\n", "line 3 of 'less.tsv' has 1 cell, but the first line has 2"),
         ("deep.csv", "A,B\n" + "1,2\n" * 60_000 + "1,2,3\n", "line 60002 of 'deep.csv' has 3 cells"),
         ("latin.csv", b"A,B\n1,2\n3,\xe4\n", "line 3 of 'latin.csv' is not UTF-8; save the file as UTF-8"),
-        ("side.csv", ",".join(map(str, range(1001))) + "\n", "there are 1,001 columns"),
+        ("side.csv", ",".join(map(str, range(10_001))) + "\n", "there are 10,001 columns"),
     ],
 )
 def test_what_is_wrong_with_a_wide_file_is_said(tmp_path, name, content, message):

@@ -160,14 +160,14 @@ def test_an_arm_that_is_no_number_is_no_arm(kind):
 
 @pytest.mark.parametrize("kind", FRAMES)
 def test_an_id_taken_for_the_arm_is_refused_with_the_count(kind):
-    frame = FRAMES[kind]({"id": list(range(1001)), "ms": [1.0] * 1001})
-    with pytest.raises(InvalidArgument, match="arm='id' names 1,001 arms, but at most 1,000"):
+    frame = FRAMES[kind]({"id": list(range(10_001)), "ms": [1.0] * 10_001})
+    with pytest.raises(InvalidArgument, match="arm='id' names 10,001 arms, but at most 10,000"):
         tapes_of(frame, "id", "ms")
 
 
 def test_a_frame_on_its_side_is_refused_with_the_count():
-    with pytest.raises(InvalidArgument, match="there are 1,001 columns"):
-        tapes_of({str(i): [1.0] for i in range(1001)})
+    with pytest.raises(InvalidArgument, match="there are 10,001 columns"):
+        tapes_of({str(i): [1.0] for i in range(10_001)})
     assert len(tapes_of({str(i): [1.0] for i in range(1000)})) == 1000
 
 

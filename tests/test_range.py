@@ -5,17 +5,20 @@ import math
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import truearm as ta
-from truearm import Contamination, InvalidArgument, OutOfReach, Study, analyze
+from truearm import Contamination, InvalidArgument, OutOfReach, Study, analyze, lab
 from truearm.analysis import Analysis
 from truearm.claims.certificate import sample_of
+from truearm.cli import main
 from truearm.evidence import Judge
 from truearm.evidence.cuts import pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
+from truearm.lab import scenarios
 from truearm.problem import Handicap, Interval, Problem, Tolerance
 
 values = st.one_of(st.integers(-20, 20).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))
@@ -181,3 +184,60 @@ def test_two_arms_alone_know_the_plausible_range():
     assert not ta.is_better(x, y, contamination=0.01, between=(0, 200))
     with pytest.raises(ta.InvalidArgument, match="between must rise"):
         ta.is_better(x, y, between=(200, 0))
+
+
+def pilot(n=400, seed=6):
+    rng = np.random.default_rng(seed)
+    tapes = {arm: rng.normal(mean, size=n) for arm, mean in (("A", 5.0), ("B", 6.0))}
+    tapes["B"][:20] = -500.0
+    return tapes
+
+
+def test_a_plan_leaves_out_what_a_pilot_has_outside_the_range():
+    tapes = pilot()
+    inside = {arm: tape[np.abs(tape) < 100] for arm, tape in tapes.items()}
+    found = ta.plan(pilot=tapes, between=(0, 100))
+    assert found == ta.plan(pilot=inside)
+    assert found.clean.lower_bound < ta.plan(pilot=tapes).clean.lower_bound
+
+
+def test_a_time_out_of_a_pilot_is_not_outside_and_what_is_beyond_the_good_end_is():
+    tapes = {"A": [1.0, 2.0, 3.0, math.inf], "B": [4.0, 5.0, 6.0, -math.inf]}
+    kept = {"A": [1.0, 2.0, 3.0, math.inf], "B": [4.0, 5.0, 6.0]}
+    assert ta.plan(pilot=tapes, goal="min", between=(0, 100)) == ta.plan(pilot=kept, goal="min")
+
+
+def test_a_plan_without_a_pilot_has_no_readings_to_be_outside():
+    with pytest.raises(InvalidArgument, match="a plan without a pilot has none; leave it out"):
+        ta.plan(between=(0, 1))
+
+
+def test_the_command_line_plans_with_a_range(tmp_path):
+    rows = "".join(f"{arm},{x!r}\n" for arm, tape in pilot().items() for x in tape.tolist())
+    (tmp_path / "pilot.csv").write_text("arm,ms\n" + rows, encoding="utf-8")
+    words = ["plan", "--pilot", str(tmp_path / "pilot.csv"), "--arm", "arm", "--value", "ms", "--json"]
+    told = CliRunner().invoke(main, [*words, "--between", "0", "100"])
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.output) == json.loads(json.dumps(ta.plan(pilot=pilot(), between=(0, 100)).to_dict()))
+
+
+def test_the_lab_tells_a_policy_the_range():
+    """Bad readings far outside: those of the best arm low, of the other high. Known as bad, they cost less."""
+    two = lab.arms.translations(lab.arms.instance("G2").arms[0], [1.0])
+    attack = lab.adversaries.oblivious(0.05, (-50.0, 50.0))
+    options = {"contamination": 0.05, "engine": "python", "seed": 2}
+    blind, told = (
+        lab.simulate("toptwo", two, attack, 8, between=between, **options) for between in (None, (-20.0, 20.0))
+    )
+    assert told.problem.between == (-20.0, 20.0)
+    assert told.summary.pulls < blind.summary.pulls
+    assert math.isnan(told.limit)
+    assert not told.summary.errors.count
+
+
+def test_a_scenario_names_a_range():
+    grid = {"policy": "toptwo", "instance": "G2", "between": {"low": -20, "high": 20}}
+    cell = scenarios.parse({"grid": [grid]}).cells[0]
+    assert cell.options["between"] == (-20, 20)
+    with pytest.raises(InvalidArgument, match="between must be a range such as"):
+        scenarios.parse({"grid": [grid | {"between": {"low": 1}}]})

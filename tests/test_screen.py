@@ -1,14 +1,21 @@
 """Many arms: cheap bounds leave every decision as it is, and work grows with the arms, not with their pairs."""
 
+import json
+
 import numpy as np
 import pytest
 
 from truearm.analysis import analyze
+from truearm.bounds import mixture
 from truearm.claims.certify import judge_of
-from truearm.evidence import Judge, best_looking, by_looks, cuts
+from truearm.errors import InvalidArgument, VerificationError
+from truearm.evidence import Judge, best_looking, by_looks, cuts, screen
 from truearm.evidence.sample import Sample
 from truearm.evidence.screen import Screen
+from truearm.evidence.wins import Taped, leading, led
 from truearm.problem import Contamination, Problem
+from truearm.report import html
+from truearm.verification import verify
 
 CASES = 60
 
@@ -135,3 +142,132 @@ def test_readings_are_shifted_where_they_are_looked_at_only():
         assert cuts.pair(a, b, levels, lift=lambda x, by=by: x + by) == cuts.pair(
             a, b.mapped(lambda x, by=by: x + by), levels
         )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_screen_of_shares_is_a_bound_of_the_evidence_of_every_pair(seed):
+    rng = np.random.default_rng(seed)
+    tapes = {f"a{i}": rng.random(int(rng.integers(5, 90))) for i in range(int(rng.integers(2, 9)))}
+    options = {
+        "at_least": 0.6,
+        "design": ("sequential", "fixed")[seed % 2],
+        "contamination": (0.02, None)[seed % 3 > 0],
+    }
+    found = analyze(tapes, **options)
+    judge = judge_of(found.certificate, tapes)
+    ranking = judge.ranked()
+    screen = Screen.of(judge, ranking)
+    for place, worse in enumerate(ranking):
+        for i in ranking[:place]:
+            evident = judge.better(i, worse).log_value
+            if evident > 0:
+                assert i in screen.accusers(place, evident)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_shares_are_ranked_rejected_and_futile_as_by_comparing_all_pairs(seed):
+    rng = np.random.default_rng(seed)
+    tapes = {f"a{i}": (rng.random(80) < rng.choice([0.2, 0.6, 0.9])).astype(float) for i in range(6)}
+    found = analyze(tapes, at_least=1, delta=0.2)
+    judge = judge_of(found.certificate, tapes)
+    left, ranking = list(range(6)), []
+    while left:
+        ranking.append(left.pop(left.index(judge.best_looking(left))))
+    assert judge.ranked() == ranking
+    rejected = {}
+    for place, worse in enumerate(ranking):
+        by = [i for i in ranking[:place] if evidence(judge, i, worse) >= judge.log_threshold]
+        rejected |= {worse: by[0]} if by else {}
+    arms = judge.problem.arms
+    assert {claim.arm: claim.leader for claim in found.certificate.claims} == {
+        arms[worse]: arms[by] for worse, by in rejected.items()
+    }
+
+
+def test_accusers_are_those_of_a_screen_without_groups(monkeypatch):
+    """Groups of two rows, and as many levels as there are: the same arms in the same order as row by row."""
+    rng = np.random.default_rng(3)
+    tapes = {f"a{i}": rng.normal(rng.choice([0.0, 0.5, 1.0]), size=30) for i in range(70)}
+    _, judge, ranking = judged(tapes, {"delta": 0.2})
+    flat = Screen.of(judge, ranking)
+    monkeypatch.setattr("truearm.evidence.screen._GROUP", 2)
+    deep = Screen.of(judge, ranking)
+    assert len(deep.groups) > 4
+    found = [list(deep.accusers(place, 2.0)) for place in range(70)]
+    monkeypatch.setattr("truearm.evidence.screen._GROUP", 128)
+    assert found == [list(Screen.of(judge, ranking).accusers(place, 2.0)) for place in range(70)]
+    assert any(found)
+    assert len(flat.groups) == 2
+
+
+def arms_of(kind, k):
+    """Return many arms: one is best, all are equal, they stand on a ladder, they pass or fail, they time out."""
+    rng = np.random.default_rng(5)
+    means = {"one": np.where(np.arange(k) == 7, 3.0, 0.0), "ladder": np.linspace(0, 5, k)}.get(kind, np.zeros(k))
+    tapes = {f"arm{i:04}": rng.normal(mean, size=40) for i, mean in enumerate(means.tolist())}
+    if kind == "time-outs":
+        tapes = {arm: np.where(np.arange(40) % 3 == 1, np.inf, tape) for arm, tape in tapes.items()}
+        tapes["arm0007"] = np.arange(40.0) / 40 - 9
+    return tapes, {"at_least": 0.0} if kind == "shares" else {"goal": "min"} if kind == "time-outs" else {}
+
+
+def work(kind, k, monkeypatch):
+    """Return what an analysis of k arms and its check cost per arm: looks at a mixture, rows screened, bytes."""
+    looks, rows, beta, may = [], [], mixture._log_partial_beta, screen._may
+    monkeypatch.setattr(
+        mixture, "_log_partial_beta", lambda *given: looks.append(np.size(given[0])) or beta(*given)
+    )
+    monkeypatch.setattr(screen, "_may", lambda *given: rows.append(len(given[0])) or may(*given))
+    tapes, options = arms_of(kind, k)
+    found = analyze(tapes, **options)
+    text = json.dumps(found.to_dict())
+    verify(json.loads(text), tapes)
+    monkeypatch.undo()
+    return np.array([sum(looks), sum(rows), len(text)]) / k
+
+
+@pytest.mark.parametrize("kind", ["one", "equal", "ladder", "shares", "time-outs"])
+def test_an_arm_costs_as_much_among_many_as_among_few(kind, monkeypatch):
+    """From 50 to 200 arms: pairs would cost four times as much per arm; log k may cost a third more."""
+    few, many = (work(kind, k, monkeypatch) for k in (50, 200))
+    assert (many <= 1.5 * few).all(), (few, many)
+
+
+def test_the_page_grows_with_the_arms_and_the_words_do_not():
+    sizes = []
+    for k in (50, 200):
+        found = analyze(arms_of("one", k)[0])
+        sizes.append((len(str(found)), len(html.page(found, found.readings)) / k))
+    assert sizes[1][0] < 1.2 * sizes[0][0]
+    assert sizes[1][1] < 1.2 * sizes[0][1]
+
+
+def test_files_in_which_every_claim_names_the_sizes_of_all_arms_are_verified():
+    tapes = {"A": np.arange(100.0, 300.0), "B": np.arange(200.0), "C": np.arange(50.0)}
+    data = analyze(tapes).to_dict()
+    for claim in data["certificate"]["claims"]:
+        claim["counts"] = [200, 200, 50]
+    assert verify(data, tapes)
+    data["certificate"]["claims"][0]["counts"] = [200, 199, 50]
+    with pytest.raises(VerificationError, match=r"certificate.claims\[0\].counts"):
+        verify(data, tapes)
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_arms_in_rounds_are_ranked_as_taking_the_leader_again_and_again(seed):
+    rng = np.random.default_rng(seed)
+    tapes = rng.integers(0, 4, size=(7, 9)).astype(float)
+    tapes[rng.random(tapes.shape) < 0.1] = np.nan
+    samples = [Taped.in_rounds(tape[: int(rng.integers(0, 10))]) for tape in tapes]
+    left, taken = [i for i, sample in enumerate(samples) if sample.size], []
+    while left:
+        taken.append(leading(samples, left))
+        left.remove(taken[-1])
+    assert led(samples) == taken + [i for i, sample in enumerate(samples) if not sample.size]
+
+
+@pytest.mark.parametrize("asked", [{"pairs": True}, {"tiers": True}, {"round": "rows"}])
+def test_all_pairs_of_too_many_arms_are_refused_before_any_work(asked):
+    tapes = {str(i): [1.0, 2.0] for i in range(1001)}
+    with pytest.raises(InvalidArgument, match="ends with 1,000 arms; there are 1,001: leave some out"):
+        analyze(tapes, **asked)

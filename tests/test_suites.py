@@ -10,17 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
+import truearm as ta
 from truearm.bounds.mixture import log_mixture
 from truearm.claims.suite_wording import headline, paragraph
 from truearm.claims.suites import Progress, Suite, judged
 from truearm.cli.race import race_command
 from truearm.errors import CommandFailed, InvalidArgument, OutOfReach
-from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, discovered, step_down, won
-from truearm.evidence.wins import PRIOR
-from truearm.problem import Contamination, Problem, Tolerance
+from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, discovered, step_down, withstood, won
+from truearm.evidence.wins import PRIOR, win_level
+from truearm.problem import Adversary, Contamination, Problem, Tolerance
 from truearm.report import suites as report
 from truearm.report.suite_page import page
 from truearm.verification import VerificationError, verify
@@ -52,6 +55,111 @@ def standings(suite, old, new):
 
 
 # What is claimed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_claim_withstands_what_the_same_rounds_reach_at_another_eps(seed):
+    """At every eps up to the breakdown point, and at none beyond it, evidence has ever reached 2P/delta."""
+    rng = np.random.default_rng(seed)
+    wins = rng.random((1, 1, 60)) < rng.choice([0.6, 0.8, 0.95])
+    found, bar = withstood(wins[0, 0], np.log(2 * 7 / 0.05)), np.log(2 * 7 / 0.05)
+    for adversary, point in zip(Adversary, found, strict=True):
+        for eps in np.linspace(0, 0.24, 40):
+            level = win_level(eps, adversary)
+            reached = Weighed.begin(1, level).after(np.repeat(wins, 3, axis=0)).highest[0, 0] >= bar
+            if point is None or abs(eps - point) > 2e-4:
+                assert reached == (point is not None and eps <= point)
+
+
+def test_a_metric_claimed_by_step_down_alone_withstands_less_than_was_declared():
+    """Two metrics: the second is claimed at 1/2 of the bar, so that at the bar of all it holds up to less."""
+    rng = np.random.default_rng(2)
+    suite = replace(SUITE, problem=replace(ROUNDS, contamination=Contamination(0.05)))
+    for n in range(20, 60):
+        noise = np.where(rng.random(n) < 0.12, -1.0, 1.0)
+        found = judged(
+            suite, runs_of({"a": [1.0] * n, "b": [1.0] * n}, {"a": [2.0] * n, "b": (1 + noise / 2).tolist()})
+        )
+        a, b = found.compared
+        if b.standing == "worse" and (b.breakdown.oblivious or 0.0) < 0.05:
+            break
+    else:
+        pytest.fail("no such suite was drawn")
+    assert a.breakdown.oblivious > 0.05
+
+
+def test_what_is_not_claimed_withstands_nothing():
+    found = judged(SUITE, runs_of({"a": [1.0, 2.0] * 20}, {"a": [2.0, 1.0] * 20}))
+    assert found.compared[0].standing == "open"
+    assert found.compared[0].breakdown == (None, None, None)
+
+
+# From a table
+
+
+def table(n=60, seed=4):
+    rng = np.random.default_rng(seed)
+    load = np.repeat(rng.normal(size=n), 2)
+    new = np.tile([0.0, 1.0], n)
+    return {
+        "rev": ["old", "new"] * n,
+        "run": np.repeat(np.arange(n), 2),
+        "ms": 20 + load + 3 * new + 0.1 * rng.normal(size=2 * n),
+        "qps": 900 + load + 0.1 * rng.normal(size=2 * n),
+    }
+
+
+def test_a_table_of_runs_is_judged_as_the_runs_are():
+    frame = table()
+    found = ta.suite(frame, arm="rev", round="run", reference="old", higher=["qps"], tolerance="5%")
+    columns = [{name: frame[name][i::2].tolist() for name in ("ms", "qps")} for i in (0, 1)]
+    same = judged(tolerant("5%", higher=("qps",)), runs_of(*columns))
+    assert found == same
+    assert {one.metric: one.standing for one in found.compared} == {"ms": "worse", "qps": "not worse"}
+    assert str(found).startswith("Of 2 metrics 1 is worse than that of old by more than 5%: ms (1.15x)")
+
+
+@pytest.mark.parametrize("of", [pl.DataFrame, pd.DataFrame])
+def test_every_frame_will_do_and_rows_may_come_in_any_order(of):
+    frame = table()
+    mixed = np.random.default_rng(1).permutation(118) + 2  # the first round stays the first
+    order = [0, 1, *sorted(mixed.tolist(), key=lambda i: (i % 2, i))]
+    shuffled = of({name: [column[i] for i in order] for name, column in frame.items()})
+    options = {"arm": "rev", "round": "run", "reference": "old", "metrics": ["ms", "qps"]}
+    assert ta.suite(shuffled, **options) == ta.suite(frame, **options)
+
+
+def test_a_round_without_a_reading_speaks_for_nothing_in_a_table_too():
+    frame = table()
+    frame["ms"][[5, 9]] = np.nan
+    found = ta.suite(frame, arm="rev", round="run", reference="old", metrics=["ms"])
+    assert found.compared[0].missing == 2
+    assert found.runs["new"][2] is None
+
+
+def test_what_is_wrong_with_a_table_of_runs_is_said():
+    frame, options = table(), {"arm": "rev", "round": "run"}
+    for message, given in {
+        "control must name an arm, but got 'x'": {"reference": "x"},
+        r"write \['ms'\]": {"reference": "old", "metrics": "ms"},
+        "no column to compare": {"reference": "old", "metrics": []},
+        "higher names 'no'": {"reference": "old", "higher": ["no"]},
+    }.items():
+        with pytest.raises(InvalidArgument, match=message):
+            ta.suite(frame, **options, **given)
+    with pytest.raises(InvalidArgument, match="frame must be"):
+        ta.suite(7, reference="old", **options)
+
+
+def test_a_suite_from_a_table_is_verified_and_shown(tmp_path):
+    found = ta.suite(table(), arm="rev", round="run", reference="old")
+    data = json.loads(json.dumps(found.to_dict(runs=True)))
+    assert verify(data)
+    found.save_html(tmp_path / "suite.html")
+    assert "up to" in (tmp_path / "suite.html").read_text(encoding="utf-8")
+    data["metrics"][0]["breakdown"]["malicious"] += 0.01
+    with pytest.raises(VerificationError, match=r"metrics\[0\].breakdown.malicious"):
+        verify(data)
 
 
 def test_claims_need_less_and_less_evidence():
@@ -204,7 +312,7 @@ def test_several_commands_are_compared_with_the_reference():
         ("mb", "c"): "not worse",
     }
     assert headline(found) == "1 of 4 comparisons is worse than that of a"
-    assert report.rows(found)[0] == ("metric", "command", "a", "median", "relative", "standing")
+    assert report.rows(found)[0] == ("metric", "command", "a", "median", "relative", "standing", "up to")
 
 
 # What a run prints
@@ -305,7 +413,7 @@ def test_a_metric_that_is_worse_fails_the_gate_and_is_named(failed):
     )
     assert "95% sure of all of it, as long as each run is bad with a chance of at most 5%" in words
     assert "Only in old: gone. Only in new: added." in words
-    assert re.search(r"^ms +2 +2\.2 +1\.1 \(1\.1 to 1\.1\) +worse$", failed.stdout, re.MULTILINE)
+    assert re.search(r"^ms +2 +2\.2 +1\.1 \(1\.1 to 1\.1\) +worse +[\d.]+%$", failed.stdout, re.MULTILINE)
     assert failed.stderr == ""
 
 

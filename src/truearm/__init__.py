@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from truearm.run import find_best
     from truearm.service.client import Client
     from truearm.study import Study
+    from truearm.suites import suite
     from truearm.timing import time
     from truearm.verification import verify
     from truearm.world.lazy import count
@@ -67,6 +68,7 @@ _ROOMS = {
     "run": "find_best",
     "service.client": "Client",
     "study": "Study",
+    "suites": "suite",
     "timing": "time",
     "verification": "verify",
     "world.lazy": "count",
@@ -132,6 +134,7 @@ __all__ = [
     "plan",
     "quality_curve",
     "quantile_interval",
+    "suite",
     "time",
     "verify",
 ]

@@ -57,6 +57,7 @@ from truearm.world.lazy import Source, opened
 Floats = NDArray[np.float64]
 
 _MANY = 1 << 20  # readings; from here on threads sort faster than one
+_MOST_PAIRED = 1000  # arms; half a million pairs are searched in a minute, and nobody reads more
 _MOST = 1e12  # readings; what would take more of them is never going to be decided
 
 
@@ -454,7 +455,14 @@ class _Asked(NamedTuple):
 def _asked(
     problem: Problem, design: Design, *, pairs: bool, control: str | None, fdr: bool, tiers: bool
 ) -> _Asked:
-    """Refuse what has no answer before any work is done."""
+    """Refuse what has no answer, or no end, before any work is done."""
+    wide = {"pairs=True": pairs, "tiers=True": tiers, "rounds": problem.rounds}
+    if len(problem.arms) > _MOST_PAIRED and any(wide.values()):
+        msg = (
+            f"{next(name for name, given in wide.items() if given)} compares every arm with every other, and that "
+            f"ends with {_MOST_PAIRED:,} arms; there are {len(problem.arms):,}: leave some out, or ask without it"
+        )
+        raise InvalidArgument(msg)
     if control is not None or tiers:
         check_ordered(problem, "tiers=True" if control is None else f"control={control!r}")
     if control is not None:
@@ -552,23 +560,21 @@ def _rejections(
     judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float], accusers: Accusers
 ) -> tuple[Claim, ...]:
     """Return for every rejected arm the first accuser, from the leader down, whose evidence suffices."""
-    claims, bar, counts = [], judge.log_threshold, tuple(s.n for s in judge.samples)
+    claims, bar = [], judge.log_threshold
     for place, judged in enumerate(ranking):
         for accuser in accusers(place, bar):
             found = known.get((accuser, judged))
             if found is None and _evidence(judge, accuser, judged, enough=bar) >= bar:
                 found = _evidence(judge, accuser, judged)
             if found is not None and found >= bar:
-                claims.append(_claim(judge, accuser, judged, found, counts))
+                claims.append(_claim(judge, accuser, judged, found))
                 break
     return tuple(claims)
 
 
-def _claim(
-    judge: Judge, better: int, worse: int, log_evidence: float, counts: tuple[int, ...], *, tolerant: bool = False
-) -> Claim:
+def _claim(judge: Judge, better: int, worse: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
     arms = judge.problem.arms
-    return Claim(arms[worse], arms[better], counts, 0, log_evidence, tolerant)
+    return Claim(arms[worse], arms[better], None, 0, log_evidence, tolerant)
 
 
 def _excluded(
@@ -610,14 +616,14 @@ def _verdict(judge: Judge, claims: tuple[Claim, ...]) -> Verdict:
 
 def _tolerable(judge: Judge, alive: Sequence[int]) -> tuple[Claim, ...]:
     """Return claims that no arm left is better than the leader by more than the tolerance, or nothing."""
-    claims, counts = [], tuple(s.n for s in judge.samples)
+    claims = []
     for judged in alive:
         if judged == judge.leader:
             continue
         found = judge.within(judged).log_value
         if found < judge.log_threshold:
             return ()
-        claims.append(_claim(judge, judge.leader, judged, found, counts, tolerant=True))
+        claims.append(_claim(judge, judge.leader, judged, found, tolerant=True))
     return tuple(claims)
 
 
@@ -649,7 +655,7 @@ def _needed(judge: Judge, result: Result) -> dict[str, int] | None:
     if result.best is not None:
         return {}
     more: dict[str, int] = {}
-    for rival in (judge.problem.arms.index(name) for name in result.candidates):
+    for rival in _left(judge, result):
         if rival == judge.leader:
             continue
         times = _times(judge, rival)
@@ -659,6 +665,12 @@ def _needed(judge: Judge, result: Result) -> dict[str, int] | None:
             name, extra = judge.problem.arms[i], math.ceil((times - 1) * judge.samples[i].n)
             more[name] = max(more.get(name, 0), extra)
     return more
+
+
+def _left(judge: Judge, result: Result) -> list[int]:
+    """Return the arms left, in the order of the result."""
+    places = {arm: i for i, arm in enumerate(judge.problem.arms)}
+    return [places[arm] for arm in result.candidates]
 
 
 def _times(judge: Judge, rival: int) -> float | None:
@@ -684,6 +696,5 @@ def _few(judge: Judge, result: Result) -> dict[str, int]:
     """Return which arms left have so few readings that no values of theirs could decide."""
     if judge.hopeless:
         return {}
-    left = (judge.problem.arms.index(name) for name in result.candidates)
-    short = (i for i in left if i != judge.leader and judge.ceiling(i) < judge.log_threshold)
+    short = (i for i in _left(judge, result) if i != judge.leader and judge.ceiling(i) < judge.log_threshold)
     return {judge.problem.arms[i]: judge.samples[i].n for i in short}

@@ -32,6 +32,7 @@ from truearm.problem import (
     Problem,
     Tolerance,
     as_number,
+    check_between,
     check_count,
     check_delta,
     check_positive,
@@ -204,6 +205,7 @@ def plan(
     share: float | None = None,
     at_least: float | None = None,
     at_most: float | None = None,
+    between: tuple[float, float] | None = None,
     reach: float | None = None,
 ) -> Plan:
     """Tell before sampling whether a study can be decided, and how many pulls it will take.
@@ -226,6 +228,9 @@ def plan(
         matters.
     at_least, at_most
         Plan for shares with a pilot: what a success is.
+    between
+        The plausible range of a pilot's readings: those outside are left out of it. They would count as pulls, and
+        for no side (extensions E2), which leaves fewer on the wrong one: the plan asks for no less than it takes.
     reach
         How far from the median, in quantile levels, the paper's algorithms may rely on the family; by default the
         one that serves each of them best.
@@ -245,21 +250,32 @@ def plan(
         msg = f"tolerance {100 * within.amount:g}% is relative; a plan needs units of the readings, such as 0.1"
         raise InvalidArgument(msg)
     check_delta(delta)
+    tapes = None if pilot is None else tapes_of(pilot, arm, value)
+    if check_between(between) is not None:
+        tapes = _plausible(tapes, between, goal_for(goal, at_least, at_most))
     if share is not None or at_least is not None or at_most is not None:
         goal_for(goal, at_least, at_most)
-        tapes = None if pilot is None else tapes_of(pilot, arm, value)
         shares, pilots = _supposed_shares(arms, gap, share, tapes, at_least=at_least, at_most=at_most)
         return _planned_shares(shares, declared, delta, within, pilots)
     goal = goal or "max"
     level = check_quantile(quantile) if goal == "max" else 1 - check_quantile(quantile)
-    if pilot is not None:
-        supposed = _from_pilot(
-            tapes_of(pilot, arm, value), level, 1.0 if goal == "max" else -1.0, room=within.amount
-        )
+    if tapes is not None:
+        supposed = _from_pilot(tapes, level, 1.0 if goal == "max" else -1.0, room=within.amount)
     else:
         supposed = _from_family(arms, gap, family, goal)
     setting = _Setting(supposed, declared, check_delta(delta), within, quantile, level)
     return _planned(setting, check_reach(reach) if reach is not None else None)
+
+
+def _plausible(tapes: Mapping[str, Floats] | None, between: Any, goal: str) -> dict[str, Floats]:  # noqa: ANN401
+    """Return a pilot without the readings outside a range; those that timed out are not outside (evidence T8)."""
+    if tapes is None:
+        msg = f"between={between!r} is about readings, and a plan without a pilot has none; leave it out"
+        raise InvalidArgument(msg)
+    (low, high), censored = between, math.inf if goal == "min" else -math.inf
+    return {
+        name: tape[~((tape < low) | (tape > high)) | (tape == censored)] for name, tape in tapes.items()
+    }  # what is missing stays missing
 
 
 def _supposed_shares(

@@ -122,6 +122,20 @@ def verify(
     return Verified((*trust, *worded), beside)
 
 
+def _as_written_now(certificate: Mapping[str, Any], again: Result) -> dict[str, Any]:
+    """Return the certificate of an older file: it had no origin, or named the sizes of all arms in each claim."""
+    written: dict[str, Any] = {"origin": None, **certificate}
+    kept, sizes = again.certificate.claims, list(again.pulls.values())
+    if isinstance(written.get("claims"), list) and any(claim.counts is None for claim in kept):
+        written["claims"] = [_undated(claim, sizes) for claim in written["claims"]]
+    return written
+
+
+def _undated(claim: Any, sizes: list[int]) -> Any:  # noqa: ANN401 - whatever the file holds
+    dated = isinstance(claim, Mapping) and claim.get("counts") == sizes
+    return {**claim, "counts": None} if dated else claim
+
+
 def _verified_suite(data: Mapping[str, Any], readings: "Readings | Collected | Counts | Study | None") -> Verified:
     """Judge a suite again by its runs, or by those of its log."""
     suite: Suite = from_plain(Suite, data["suite"], "suite")
@@ -413,8 +427,7 @@ def _check_claims(certificate: Certificate, tapes: Readings) -> None:
     before: tuple[int, ...] = (0,) * len(problem.arms)
     for place, claim in enumerate(certificate.claims):
         where = f"certificate.claims[{place}]"
-        _check_dates(certificate, claim, tapes, before, where)
-        before = claim.counts
+        before = _check_dates(certificate, claim, tapes, before, where)
         found, needed = certificate.evidence(claim, tapes)(None), certificate.log_threshold or 0.0
         short = f"the evidence against {claim.arm!r} is {found:.6g}, short of the {needed:.6g} it needs"
         _checked(found >= needed, short)
@@ -440,21 +453,30 @@ def _check_followed(certificate: Certificate, tapes: Readings) -> None:
 
 def _check_dates(
     certificate: Certificate, claim: Claim, tapes: Readings, before: tuple[int, ...], where: str
-) -> None:
-    """Raise if a claim is dated at counts that its study cannot have had."""
+) -> tuple[int, ...]:
+    """Return the date of a claim; raise if its study cannot have had such counts."""
     arms, entries = certificate.problem.arms, certificate.entries
     _checked({claim.arm, claim.leader} <= set(arms) and claim.arm != claim.leader, f"{where} names no two arms")
-    _checked(len(claim.counts) == len(arms), f"{where}.counts has not one count per arm")
-    counts = dict(zip(arms, claim.counts, strict=True))
-    for arm, early in zip(arms, before, strict=True):
-        most = len(tapes.get(arm, ()))
-        _checked(
-            early <= counts[arm] <= most, f"{where}.counts has {counts[arm]} of {arm!r}, not {early} to {most}"
-        )
+    counts = _counts_of(certificate, claim, tapes, before, where)
     _checked(0 <= claim.entered <= len(entries), f"{where}.entered is {claim.entered} of {len(entries)}")
     for arm, since, _ in entries[: claim.entered]:
         _checked(since <= counts[arm], f"{arm!r} cannot be followed from pull {since} of {counts[arm]}")
     _checked(not claim.tolerant or bool(certificate.problem.tolerance), f"{where} is tolerant without a tolerance")
+    return tuple(counts.values())
+
+
+def _counts_of(
+    certificate: Certificate, claim: Claim, tapes: Readings, before: tuple[int, ...], where: str
+) -> Mapping[str, int]:
+    most = {arm: len(tapes.get(arm, ())) for arm in certificate.problem.arms}
+    if claim.counts is None:
+        return most
+    _checked(len(claim.counts) == len(most), f"{where}.counts has not one count per arm")
+    counts = dict(zip(most, claim.counts, strict=True))
+    for arm, early in zip(most, before, strict=True):
+        wrong = f"{where}.counts has {counts[arm]} of {arm!r}, not {early} to {most[arm]}"
+        _checked(early <= counts[arm] <= most[arm], wrong)
+    return counts
 
 
 # Comparing

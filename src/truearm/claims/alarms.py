@@ -43,7 +43,7 @@ def doubts(judge: Judge) -> tuple[Alarm, ...]:
     >>> [(doubt.kind, doubt.arm, doubt.found) for doubt in doubts(Judge.of(promised, samples))]
     [('missing', 'B', 30)]
     """
-    arms, refuted = judge.problem.arms, judge.refuted
+    arms, refuted = judge.problem.arms, dict.fromkeys(judge.refuted)
     kinds = ["outside" if 2 * sample.outside >= sample.idle else "missing" for sample in judge.samples]
     missing = [Alarm(kinds[i], arms[i], judge.samples[i].idle, judge.samples[i].n) for i in refuted]
     contradicted = [

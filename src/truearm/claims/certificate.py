@@ -83,8 +83,8 @@ class Claim(NamedTuple):
 
     arm: str
     leader: str
-    counts: tuple[int, ...]
-    """Pulls issued to each arm when the claim was made."""
+    counts: tuple[int, ...] | None
+    """Pulls issued to each arm when the claim was made; None: it rests on all of them."""
     entered: int
     """How many entries of the pooled rule had begun by then; the last of them had not ended."""
     log_evidence: float
@@ -341,18 +341,24 @@ class Certificate:
         """Return the judge of a claim as of its date."""
         arms = self.problem.arms
         entered = self.entries[: claim.entered]
-        involved = {claim.arm, claim.leader, *(e.arm for e in entered)}
+        places = {arm: arms.index(arm) for arm in (claim.arm, claim.leader, *(e.arm for e in entered))}
 
         def head(arm: str, n: int) -> Sample:
-            return sample_of(readings.get(arm, ()), n, self.problem, arm) if arm in involved else EMPTY
+            return sample_of(readings.get(arm, ()), n, self.problem, arm)
 
-        counts = dict(zip(arms, claim.counts, strict=True))
+        counts = {
+            arm: len(readings.get(arm, ())) if claim.counts is None else claim.counts[i]
+            for arm, i in places.items()
+        }
+        samples: list[Sample] = [EMPTY] * len(arms)
+        for arm, i in places.items():
+            samples[i] = head(arm, counts[arm])
         return Judge.of(
             self.problem,
-            [head(arm, n) for arm, n in counts.items()],
-            leader=arms.index(claim.leader),
+            samples,
+            leader=places[claim.leader],
             entries=[
-                Entry(arms.index(e.arm), head(e.arm, e.since), head(e.arm, min(e.until, counts[e.arm])))
+                Entry(places[e.arm], head(e.arm, e.since), head(e.arm, min(e.until, counts[e.arm])))
                 for e in entered
             ],
             design=self.design,

@@ -188,7 +188,12 @@ def _leader(judge: Judge, verdict: Verdict) -> int | None:
         return arms.index(verdict.best)
     if verdict.estimated:
         return None
-    return judge.best_looking([arms.index(arm) for arm in verdict.candidates])
+    places = _places(arms)
+    return judge.best_looking([places[arm] for arm in verdict.candidates])
+
+
+def _places(arms: Sequence[str]) -> dict[str, int]:
+    return {arm: i for i, arm in enumerate(arms)}
 
 
 def describe(name: str, sample: Sample, problem: Problem, *, design: Design, known: bool = True) -> Arm:
@@ -267,21 +272,24 @@ def rejections(
     True
     """
     problem, arms = certificate.problem, certificate.problem.arms
-    latest = (arms[leader], tuple(s.n for s in samples))
+    places, latest = _places(arms), tuple(s.n for s in samples)
     entries = [
-        Entry(
-            arms.index(arm), sample_of(tapes[arm], since, problem, arm), sample_of(tapes[arm], until, problem, arm)
-        )
+        Entry(places[arm], sample_of(tapes[arm], since, problem, arm), sample_of(tapes[arm], until, problem, arm))
         for arm, since, until in certificate.entries
     ]
     now = Judge.of(
         problem, samples, leader=leader, entries=entries, design=certificate.design, ordered=bool(entries)
     )
-    earlier = {
-        arms.index(claim.arm): certificate.judge(claim, tapes)
-        for claim in certificate.claims
-        if not claim.tolerant and (claim.leader, claim.counts) != latest  # the present judge knows those
-    }
+
+    def dated(claim: Claim) -> Judge | None:
+        """Return the judge of a claim, None where that is the present one."""
+        accuser = places[claim.leader]
+        if accuser == leader and claim.counts in (None, latest):
+            return None
+        return now.after(leader=accuser) if claim.counts is None else certificate.judge(claim, tapes)
+
+    strict = {places[claim.arm]: dated(claim) for claim in certificate.claims if not claim.tolerant}
+    earlier = {i: judge for i, judge in strict.items() if judge is not None}
     return {
         adversary: Rejections(
             now if adversary is None else now.under(adversary),
@@ -318,13 +326,15 @@ def _ties(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
     """
     if verdict.best is None and verdict.status is not Status.DOUBTFUL:
         leader = judge.problem.arms[judge.leader]
-        alike = [arm for arm in verdict.candidates if judge.same([judge.leader, judge.problem.arms.index(arm)])]
+        places = _places(judge.problem.arms)
+        alike = [arm for arm in verdict.candidates if judge.same([judge.leader, places[arm]])]
         return tuple(alike) if len(alike) > 1 and leader in alike else ()
     if verdict.best is None or verdict.rule is None:
         tolerated = verdict.best is None or verdict.status is not Status.CERTIFIED
         return () if tolerated else tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)
     arms, bar = judge.problem.arms, judge.log_threshold
-    rejected = sorted(arms.index(claim.arm) for claim in verdict.claims if not claim.tolerant)
+    places = _places(arms)
+    rejected = sorted(places[claim.arm] for claim in verdict.claims if not claim.tolerant)
     observed = [judge.looks(i) for i in range(len(arms))]
     equal = [i for i in rejected if judge.leader < i and observed[i] == observed[judge.leader]]
     return tuple(arms[i] for i in equal if found.against(i, closed=True, enough=bar)(None) < bar)
@@ -397,12 +407,12 @@ def _breakdown_estimate(judge: Judge) -> Breakdown:
 
 def _tolerance(judge: Judge, verdict: Verdict) -> float:
     """Return alpha* of the leader over all arms (evidence T7): 0 when every rival is rejected outright."""
-    arms = judge.problem.arms
     given = judge.problem.handicap
     if given is not None:
         decided = 0.0 if verdict.status in _STRICT else math.inf
         return given.tolerance.amount if verdict.status is Status.TOLERABLE else decided
-    worst = judge.tolerance([arms.index(claim.arm) for claim in verdict.claims if not claim.tolerant])
+    places = _places(judge.problem.arms)
+    worst = judge.tolerance([places[claim.arm] for claim in verdict.claims if not claim.tolerant])
     # the pooled rule needs less than pairs do: what it certified stands; bounds speak of effective gaps (E3)
     by_evidence = verdict.status is Status.TOLERABLE and verdict.rule is not None
     return min(worst, judge.problem.tolerance.amount) if by_evidence else worst

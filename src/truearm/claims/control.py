@@ -13,6 +13,7 @@ from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence import Judge
 from truearm.evidence.control import Method, against_control, check_method
 from truearm.evidence.points import Breakdown
+from truearm.evidence.sample import EMPTY, Sample
 from truearm.problem import Problem
 
 _SLACK = 1e-9  # of log-evidence: rounding may differ between machines
@@ -63,13 +64,12 @@ def claims_of(judge: Judge, control: str, method: Method) -> ControlClaims:
     'B'
     """
     arms, at = judge.problem.arms, check_control(control, judge.problem.arms)
-    found, counts = against_control(judge, at, method), tuple(s.n for s in judge.samples)
-    reference = judge.after(leader=at)
+    found, reference = against_control(judge, at, method), judge.after(leader=at)
     return ControlClaims(
         control,
         method,
-        tuple(Claim(control, arms[i], counts, 0, found.log_evidence[i]) for i in found.better),
-        tuple(Claim(arms[i], control, counts, 0, reference.within(i).log_value, True) for i in found.not_better),
+        tuple(Claim(control, arms[i], None, 0, found.log_evidence[i]) for i in found.better),
+        tuple(Claim(arms[i], control, None, 0, reference.within(i).log_value, True) for i in found.not_better),
     )
 
 
@@ -139,8 +139,10 @@ def check(certificate: Certificate, readings: Readings) -> None:
 def _judge(certificate: Certificate, claim: Claim, readings: Readings) -> Judge:
     """Return the judge of pairs as of the date of a claim."""
     problem = certificate.problem
-    dated = zip(problem.arms, claim.counts, strict=True)
-    samples = [sample_of(readings.get(arm, ()), n, problem, arm) for arm, n in dated]
+    samples: list[Sample] = [EMPTY] * len(problem.arms)
+    for arm in (claim.arm, claim.leader):
+        i, tape = problem.arms.index(arm), readings.get(arm, ())
+        samples[i] = sample_of(tape, len(tape) if claim.counts is None else claim.counts[i], problem, arm)
     return Judge.of(problem, samples, design=certificate.design)
 
 

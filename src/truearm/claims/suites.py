@@ -5,7 +5,8 @@ Everything follows from the suite and its runs, so that a stranger who has both 
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 from truearm.claims import alarms
 from truearm.claims.control import check_control
 from truearm.claims.plain import to_plain
+from truearm.claims.result import Named
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.evidence import Judge
+from truearm.evidence import Breakdown, Judge
 from truearm.evidence.shifts import worsened
-from truearm.evidence.suites import BETTER, KINDS, WITHIN, WORSE, Bools, Weighed, won
+from truearm.evidence.suites import BETTER, KINDS, WITHIN, WORSE, Bools, Weighed, withstood, won
 from truearm.evidence.wins import Taped, win_level_of
 from truearm.evidence.wins_judge import WinsJudge
 from truearm.problem import Problem
@@ -31,6 +33,7 @@ Run = Mapping[str, float | None] | None
 Runs = Mapping[str, Sequence[Run]]
 """Per arm its runs in order of round."""
 Status = Literal["decided", "undecided", "doubtful"]
+_NOTHING = Breakdown(None, None, None)
 Standing = Literal["worse", "better", "not worse", "indistinguishable", "open", "doubtful"]
 
 
@@ -182,6 +185,8 @@ class Compared(NamedTuple):
     """Rounds in which the reading of either is missing."""
     log_evidence: tuple[float, ...]
     """That it is worse by more than the tolerance, that it is not, and that it is better."""
+    breakdown: Breakdown = _NOTHING
+    """Largest contamination under which what is said is certified, for all metrics at once (extensions D4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +210,17 @@ class SuiteResult:
     compared: tuple[Compared, ...]
     only: tuple[Seen, ...]
     late: tuple[Seen, ...]
+    runs: Runs = field(default_factory=dict, compare=False, repr=False)
+    """What everything here was computed from."""
+
+    def __str__(self) -> str:
+        from truearm.claims.suite_wording import paragraph
+
+        return paragraph(self)
+
+    def save_html(self, path: str | Named) -> None:
+        """Write a self-contained page."""
+        import_module("truearm.report.suite_page").save(self, path)
 
     def named(self, standing: Standing) -> list[Compared]:
         """Return what stands so."""
@@ -228,8 +244,9 @@ class SuiteResult:
         """Whether a metric was not printed by every arm in every run."""
         return bool(self.only or self.late) or any(one.missing for one in self.compared)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, None where a number is not finite."""
+    def to_dict(self, *, runs: bool = False) -> dict[str, Any]:
+        """Return plain values for JSON, the runs too if asked for; None where a number is not finite."""
+        told = {arm: [None if run is None else dict(run) for run in tape] for arm, tape in self.runs.items()}
         return {
             "schema": SCHEMA,
             "status": self.status,
@@ -240,6 +257,7 @@ class SuiteResult:
             "metrics": [dict(_finite(one)) for one in self.compared],
             "only": [one._asdict() | {"arms": list(one.arms)} for one in self.only],
             "late": [one._asdict() | {"arms": list(one.arms)} for one in self.late],
+            **({"runs": told} if runs else {}),
         }
 
 
@@ -247,6 +265,8 @@ def _finite(one: Compared) -> Iterator[tuple[str, Any]]:
     for key, value in one._asdict().items():
         if key == "log_evidence":
             yield key, dict(zip(KINDS, value, strict=True))
+        elif key == "breakdown":
+            yield key, value._asdict()
         else:
             yield key, None if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -310,13 +330,18 @@ def judged(suite: Suite, runs: Runs) -> SuiteResult:
     roll, weighed = after.roll, after.weighed
     if roll is None or weighed is None:
         spent = min(len(tape) for tape in runs.values())
-        return SuiteResult(suite=suite, rounds=0, uncounted=spent, compared=(), only=(), late=())
+        return SuiteResult(suite=suite, rounds=0, uncounted=spent, compared=(), only=(), late=(), runs=runs)
     columns = _Columns.of(suite, roll, runs, roll.rounds)
     claims, futile = weighed.claimed(suite.problem.delta, fdr=suite.fdr), weighed.futile(suite.problem.delta)
-    compared = tuple(
-        _compared(suite, columns, i, _standing(claims[:, i], futile=bool(futile[i])), weighed.highest[:, i])
-        for i in range(len(columns.pairs))
-    )
+    wins, bar = columns.won(suite), math.log(2 * len(columns.pairs) / suite.problem.delta)
+
+    def described(i: int) -> Compared:
+        standing = _standing(claims[:, i], futile=bool(futile[i]))
+        found = _compared(suite, columns, i, standing, weighed.highest[:, i])
+        kind = _CLAIMED.get(found.standing)
+        return found if kind is None else found._replace(breakdown=withstood(wins[kind, i], bar))
+
+    compared = tuple(map(described, range(len(columns.pairs))))
     return SuiteResult(
         suite=suite,
         rounds=weighed.rounds,
@@ -324,7 +349,11 @@ def judged(suite: Suite, runs: Runs) -> SuiteResult:
         compared=compared,
         only=roll.only,
         late=roll.late(runs),
+        runs=runs,
     )
+
+
+_CLAIMED: Mapping[Standing, int] = {"worse": WORSE, "not worse": WITHIN, "better": BETTER}
 
 
 def _standing(claims: Bools, *, futile: bool) -> Standing:

@@ -55,6 +55,7 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 @options.delta_option
 @options.contamination_option
 @options.tolerance_option
+@options.between_option
 @options.json_option
 @click.option(
     "--plot",

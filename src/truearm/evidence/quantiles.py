@@ -417,7 +417,7 @@ class QuantileJudge(Judge):
         >>> round(judge.margin(1, relative=True), 2), round(judge.margin(1, relative=False), 2)
         (2.0, 20.0)
         """
-        bar, judge = self.log_strict, self._uncensored(judged)
+        bar, judge = self.log_strict, self._uncensored([judged])
         if self.hopeless or judge.against(judged, closed=True, enough=bar).log_value < bar:
             return None
 
@@ -442,13 +442,14 @@ class QuantileJudge(Judge):
         """
         counted = any(isinstance(sample, Binned) for sample in self.samples)
         if self.rule == "pooled" or self.hopeless or counted or not arms:
-            return [self.margin(i, relative=ratio) for i, ratio in zip(arms, relative, strict=True)]
+            judge = self if self.rule == "pooled" else self._uncensored(arms)
+            return [judge.margin(i, relative=ratio) for i, ratio in zip(arms, relative, strict=True)]
         fixed, sign = self.design == "fixed", self.problem.sign
         bar, term = self.log_strict, fixed_term if fixed else mixture_term()
         bar = fisher_sum(bar) if fixed else bar
-        judges = [self._uncensored(i) for i in arms]
-        worse = [judge.samples[i].settled() for judge, i in zip(judges, arms, strict=True)]
-        most = [judge._span(i, relative=r) for judge, i, r in zip(judges, arms, relative, strict=True)]
+        lifted = self._uncensored(arms)
+        worse = [lifted.samples[i].settled() for i in arms]
+        most = [lifted._span(i, relative=r) for i, r in zip(arms, relative, strict=True)]
 
         def hold(amounts: Floats) -> NDArray[np.bool_]:
             shifts = [
@@ -467,18 +468,21 @@ class QuantileJudge(Judge):
         told = [math.expm1(x) if ratio else x for x, ratio in zip(found, relative, strict=True)]
         return [x if sure else None for x, sure in zip(told, certain.tolist(), strict=True)]
 
-    def _uncensored(self, judged: int) -> Self:
-        """Return the judge with an arm's censored readings at the best value they may have had.
+    def _uncensored(self, judged: Sequence[int]) -> Self:
+        """Return the judge with the censored readings of some arms at the best value they may have had.
 
         All arms have one limit, and every reading with a value is within it: a censored one is no better than the
         worst of those (evidence T8).
         """
-        if not self.samples[judged].censored:
+        if not any(self.samples[i].censored for i in judged):
             return self
         known = [s.values[np.isfinite(s.values)] for s in self.samples]
         floor = min((float(values[0]) for values in known if values.size), default=-math.inf)
-        lifted = self.samples[judged].mapped(lambda values: np.maximum(values, floor))
-        return replace(self, samples=(*self.samples[:judged], lifted, *self.samples[judged + 1 :]))
+        samples = list(self.samples)
+        for i in judged:
+            if samples[i].censored:
+                samples[i] = samples[i].mapped(lambda values: np.maximum(values, floor))
+        return replace(self, samples=tuple(samples))
 
     def _span(self, judged: int, *, relative: bool) -> float:
         """Return a distance, or the log of a factor, that no reading of one arm has over one of the other."""

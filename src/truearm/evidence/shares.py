@@ -203,6 +203,7 @@ def trusted(theta: Floats, trust: Trust) -> Floats:
     return np.maximum(0.0, (1 - trust.eps) * theta)  # audit 2.A
 
 
+@lru_cache(maxsize=4096)  # of many arms, many have the same counts
 def least_share(
     own: Count,
     bets: Bets,
@@ -341,6 +342,26 @@ class ShareJudge(Judge):
         """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
         return True  # extensions 1.2: g(theta) + g(1-theta) is 1 - e for the one and 1 - 2e for the other
 
+    def terms(self, among: Sequence[int], count: int) -> tuple[Floats, Floats]:
+        """Return what arms say at a few common shares: against themselves, and against others (extensions 1.1).
+
+        Two rows added are at least the evidence of a pair, which is the least over all shares.
+
+        Parameters
+        ----------
+        count
+            How many shares: half of them evenly spread, half where the arms are.
+        """
+        seen = np.array([self.looks(i) for i in among])
+        near = (
+            np.quantile(seen[~np.isnan(seen)], np.linspace(0, 1, count // 2)) if not np.isnan(seen).all() else []
+        )
+        theta = np.unique(np.concatenate((np.linspace(0, 1, count - count // 2 + 2)[1:-1], near)))
+        term = fixed_term if self.design == "fixed" else mixture_term
+        own, bets = (np.array([f(i) for i in among], dtype=np.float64) for f in (self._own, self._bet))
+        high, low = trusted(theta, self.levels)[None], trusted(1 - theta, self.levels)[None]
+        return term(own[:, :1], own[:, 1:], high), term(bets[:, :1], bets[:, 1:], low)
+
     def looks(self, arm: int) -> float:
         """Return the share of successes among the readings that have a value."""
         sample = self.samples[arm]
@@ -350,6 +371,12 @@ class ShareJudge(Judge):
         """Return the arm with the largest share, missing readings that count at their worst taken for failures."""
         left = [i for i in among if self.samples[i].size]
         return max(left, key=lambda i: self._guaranteed(self.samples[i])) if left else None
+
+    def ranked(self) -> list[int]:
+        """Return all arms, the best-looking first; arms without a single value come last."""
+        left = [i for i, sample in enumerate(self.samples) if sample.size]
+        found = sorted(left, key=lambda i: -self._guaranteed(self.samples[i]))
+        return found + [i for i, sample in enumerate(self.samples) if not sample.size]
 
     @staticmethod
     def _guaranteed(sample: Sample) -> float:
@@ -522,7 +549,8 @@ class ShareJudge(Judge):
         """
 
         def overlapped(upper: Sequence[float], lower: Sequence[float]) -> bool:
-            return all(any(self._hidden(upper[i], low) for j, low in enumerate(lower) if j != i) for i in alive)
+            highest = sorted(range(len(lower)), key=lower.__getitem__)[-2:]  # who is hidden is so by one of them
+            return all(any(self._hidden(upper[i], lower[j]) for j in highest if j != i) for i in alive)
 
         # pending pulls may turn out either way: successes for the upper limit, failures for the lower one; missing
         # readings are what they count as: failures for the one, successes for the other, or neither
@@ -546,7 +574,7 @@ class ShareJudge(Judge):
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:  # noqa: ARG002
         """Return alpha*: how many points the leader may be from the largest share, pairs of arms alone."""
         bar, worst = self.log_bar(), 0.0
-        rivals = [i for i in range(len(self.samples)) if i != self.leader and i not in outright]
+        rivals = sorted(set(range(len(self.samples))) - {self.leader, *outright})
 
         def holds(rival: int, amount: float) -> bool:
             return self._pair(self.leader, rival, shift=amount, enough=bar).log_value >= bar

@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.bounds.mixture import log_mixture
+from truearm.bounds.search import last_true
 from truearm.evidence.control import false_discovery
-from truearm.evidence.wins import PRIOR
+from truearm.evidence.points import Breakdown
+from truearm.evidence.wins import PRIOR, win_level
+from truearm.problem import Adversary
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -98,6 +101,38 @@ class Weighed:
         bar = math.log(2 * max(1, self.wins.shape[1]) / delta)
         cannot = log_mixture(self.wins, self.rounds, 1 - self.level, PRIOR) >= bar  # extensions E6
         return np.asarray(cannot[WORSE] & cannot[WITHIN])
+
+
+def withstood(wins: Bools, log_bar: float) -> Breakdown:
+    """Return up to which contamination the evidence of some rounds has ever reached a bar, by adversary.
+
+    With the bar of all places at once, 2P/delta, any of the claims that reach it at the true eps is false with a
+    chance of at most delta (extensions D4).
+
+    Parameters
+    ----------
+    wins
+        Which rounds speak for a claim.
+
+    Examples
+    --------
+    >>> withstood(np.ones(40, dtype=bool), math.log(40.0))
+    Breakdown(oblivious=0.3706..., prescient=0.3706..., malicious=0.1853...)
+    >>> withstood(np.zeros(40, dtype=bool), math.log(40.0)).oblivious is None
+    True
+    """
+    rounds = np.arange(1, wins.size + 1)
+    null = rounds - np.cumsum(wins)
+
+    def reached(eps: float, adversary: Adversary) -> bool:
+        level = win_level(eps, adversary)
+        return level > 0 and bool((log_mixture(null, rounds, level, PRIOR) >= log_bar).any())
+
+    if not wins.size or not reached(0.0, Adversary.OBLIVIOUS):
+        return Breakdown(None, None, None)
+    # the levels of the first two are the same; a malicious adversary with half of eps is as bad (extensions E1)
+    most = last_true(lambda eps: reached(eps, Adversary.OBLIVIOUS), 0.0, 0.5, accuracy=1e-4)
+    return Breakdown(most, most, most / 2)
 
 
 def step_down(log_evidence: Floats, delta: float) -> Bools:

@@ -219,6 +219,30 @@ def leading(samples: Sequence[Taped], among: Sequence[int]) -> int | None:
     return max(seen, key=worst)
 
 
+def led(samples: Sequence[Taped]) -> list[int]:
+    """Return all arms as `leading` would take them one after the other; those without a value come last.
+
+    Examples
+    --------
+    >>> led([Taped.in_rounds(tape) for tape in ([1.0, 1.0], [], [3.0, 0.0], [2.0])])
+    [2, 3, 0, 1]
+    """
+    left = [i for i, sample in enumerate(samples) if sample.size]
+    sizes = np.array([samples[i].tape.size for i in left])
+    tapes = np.full((len(left), sizes.max(initial=0)), np.nan)
+    for row, i in zip(tapes, left, strict=True):
+        row[: samples[i].tape.size] = samples[i].tape
+    leads = np.array([((one > tapes).sum(axis=1) - (tapes > one).sum(axis=1)) for one in tapes], dtype=np.float64)
+    leads /= np.maximum(1, np.minimum(sizes[:, None], sizes)) if left else 1
+    np.fill_diagonal(leads, np.inf)
+    ranking = []
+    while left:
+        best = int(leads.min(axis=1).argmax())
+        ranking.append(left.pop(best))
+        leads = np.delete(np.delete(leads, best, axis=0), best, axis=1)
+    return ranking + [i for i, sample in enumerate(samples) if not sample.size]
+
+
 def _lead(one: Taped, other: Taped) -> float:
     there = score(one, other)
     return (there.wins - score(other, one).wins) / max(1, there.rounds)

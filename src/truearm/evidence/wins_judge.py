@@ -24,6 +24,7 @@ from truearm.evidence.wins import (
     at_least,
     cannot_win,
     leading,
+    led,
     log_evidence,
     score,
     win_level,
@@ -129,6 +130,10 @@ class WinsJudge(Judge):
     def best_looking(self, among: Sequence[int]) -> int | None:
         """Return the arm that does best against the one it does worst against."""
         return leading(self.samples, among)
+
+    def ranked(self) -> list[int]:
+        """Return all arms, the best-looking first; arms without a single value come last."""
+        return led(self.samples)
 
     def looks(self, arm: int) -> float:
         """Return an arm's observed median: for showing, since arms are compared round by round."""

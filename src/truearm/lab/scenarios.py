@@ -39,6 +39,7 @@ _GRID_KEYS = {
     "contamination",
     "delta",
     "tolerance",
+    "between",
     "reach",
     "size",
     "published",
@@ -223,6 +224,7 @@ def _cell(table: dict[str, Any], common: Table, where: str) -> Cell:
     options = dict(common) | {
         "delta": float(table.get("delta", 0.05)),
         "tolerance": table.get("tolerance", 0.0),
+        "between": _between(table["between"], where) if "between" in table else None,
         "contamination": Contamination(eps, power) if told == "declared" else None,  # type: ignore[arg-type]
         "regularity": _regularity(instance.arms, float(table["reach"])) if "reach" in table else None,
     }
@@ -291,6 +293,13 @@ def _attack(kind: str, instance: Instance, eps: float, power: str, *, size: floa
         return adversaries.benign(instance, eps)
     bad = tuple(-size if arm == instance.best else size for arm in range(len(instance.arms)))
     return adversaries.oblivious(eps, bad)
+
+
+def _between(value: object, where: str) -> tuple[float, float]:
+    if not isinstance(value, Mapping) or set(value) != {"low", "high"}:
+        msg = f"{where}: between must be a range such as {{ low = 0.0, high = 10.0 }}, but got {value!r:.80}"
+        raise InvalidArgument(msg)
+    return value["low"], value["high"]
 
 
 def _regularity(laws: Sequence[Law], reach: float) -> Regularity:

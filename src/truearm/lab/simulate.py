@@ -30,6 +30,7 @@ from truearm.problem import (
     Problem,
     Regularity,
     Tolerance,
+    check_between,
     check_count,
     check_delta,
 )
@@ -248,6 +249,8 @@ class Simulation:
     @property
     def limit(self) -> float:
         """The least expected number of pulls of any method with the same promise; NaN where it is not known."""
+        if self.problem.between is not None:
+            return math.nan
         try:
             found = limit(
                 self.instance,
@@ -295,6 +298,7 @@ def simulate(
     delta: float = 0.05,
     contamination: float | Contamination | None = None,
     tolerance: float | str | Tolerance = 0.0,
+    between: tuple[float, float] | None = None,
     regularity: Regularity | None = None,
     executor: Executor | None = None,
     seed: int = 0,
@@ -313,6 +317,9 @@ def simulate(
     contamination
         What the policy is told. None is the paper's promise, that the arms are separated whatever the attack does,
         as in `limit`.
+    between
+        The plausible range that the policy is told: readings outside are bad ones that eps covers (extensions E2).
+        No lower bound is known then.
     executor
         Where blocks of replications run: any `concurrent.futures` executor, also that of a Dask client.
     seed
@@ -341,6 +348,7 @@ def simulate(
         tolerance=Tolerance.of(tolerance),
         quantile=instance.quantile,
         at_least=instance.at_least,
+        between=check_between(between),
         regularity=regularity,
     )
     attack = adversary if adversary is not None else instance.attack

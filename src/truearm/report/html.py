@@ -570,7 +570,7 @@ def _certificate(result: Result) -> str:
         "certificate",
         "The certificate",
         f"<dl>{listed}</dl>",
-        _claims(certificate.claims),
+        _claims(certificate.claims, result.total),
         _exclusions(certificate.exclusions),
         "<p>To check it, recompute every claim from the readings, which this page holds only in part:</p>",
         f"<pre><code>{_code(_VERIFY)}</code></pre>",
@@ -581,7 +581,7 @@ def _code(lines: str) -> str:
     return "\n".join(text(line) for line in lines.splitlines())
 
 
-def _claims(claims: Sequence[Claim]) -> str:
+def _claims(claims: Sequence[Claim], total: int) -> str:
     if not claims:
         return ""
     rows = (
@@ -589,7 +589,7 @@ def _claims(claims: Sequence[Claim]) -> str:
             claim.arm,
             claim.leader,
             "not better by more than the tolerance" if claim.tolerant else "not the best",
-            count(sum(claim.counts)),
+            count(total if claim.counts is None else sum(claim.counts)),
             f"{_factor(claim.log_evidence)} (logarithm {number(claim.log_evidence, None, ROUND_FLOOR)})",
         )
         for claim in claims

@@ -107,7 +107,8 @@ class Picture:
         arms = result.problem.arms
         leader = arms.index(self.leader)
         found = rejections(result.certificate, self.tapes, self.samples, leader=leader)
-        rivals = {arm: i for i, arm in enumerate(arms) if i != leader and arm not in result.ties}
+        ties = frozenset(result.ties)
+        rivals = {arm: i for i, arm in enumerate(arms) if i != leader and arm not in ties}
         points = {arm: breakdown_of(found, i)._asdict() for arm, i in rivals.items()}
         return {
             adversary: {
@@ -183,7 +184,7 @@ class Picture:
         nearest = sorted(others, key=lambda arm: self._evidence(arm, looks[-1]))[:rivals]
         lines = {arm: tuple(self._evidence(arm, look) for look in looks) for arm in nearest}
         rejected = {
-            claim.arm: (sum(claim.counts), claim.log_evidence)
+            claim.arm: (result.total if claim.counts is None else sum(claim.counts), claim.log_evidence)
             for claim in result.certificate.claims
             if not claim.tolerant
         }

@@ -1,6 +1,8 @@
 """A suite as one self-contained page: every metric beside the reference, drawn and in a table."""
 
 import math
+from os import PathLike
+from pathlib import Path
 
 from truearm.claims.suite_wording import headline, paragraph
 from truearm.claims.suites import Compared, Runs, SuiteResult
@@ -42,6 +44,19 @@ def page(result: SuiteResult, runs: Runs) -> str:
     return assembled(headline(result), paragraph(result), parts, document(result, runs))
 
 
+def save(result: SuiteResult, path: "str | PathLike[str]") -> None:
+    """Write a suite as a page.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from truearm.report.suites import example
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(example(), Path(folder, "suite.html"))
+    """
+    Path(path).write_text(page(result, result.runs), encoding="utf-8")
+
+
 def _doubts(result: SuiteResult) -> str:
     named = [text(name_of(one.metric)) for one in result.named("doubtful")]
     told = f'<p class="alarm">Nothing is claimed of {", ".join(named[:_DRAWN])}.</p>'
@@ -54,7 +69,8 @@ def _told(result: SuiteResult) -> str:
     return (
         "Medians are shown; of an arm by itself nothing is claimed. Relative is the median over rounds of an "
         f"arm's reading over that of {reference} in the same round (a signed difference where readings are not "
-        f"positive), with limits that hold for all metrics at once, error probability {delta}."
+        f"positive), with limits that hold for all metrics at once, error probability {delta}. Up to is the "
+        "largest share of bad runs under which what is said of a metric is certified, for all metrics at once."
     )
 
 

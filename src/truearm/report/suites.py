@@ -8,10 +8,23 @@ from typing import Any
 
 from truearm.claims.suite_wording import ORDER, paragraph
 from truearm.claims.suites import Compared, Runs, SuiteResult
-from truearm.claims.wording import ON_PAGES, interval_ends, name_of, number
+from truearm.claims.wording import ON_PAGES, interval_ends, name_of, number, percent
+from truearm.problem import Contamination
 from truearm.report.export import cell
 
-_COLUMNS = ("metric", "arm", "goal", "standing", "reference_median", "median", "scale", "observed", "low", "high")
+_COLUMNS = (
+    "metric",
+    "arm",
+    "goal",
+    "standing",
+    "reference_median",
+    "median",
+    "scale",
+    "observed",
+    "low",
+    "high",
+    "up_to",
+)
 
 
 def ordered(result: SuiteResult) -> list[Compared]:
@@ -31,18 +44,34 @@ def rows(result: SuiteResult) -> list[tuple[str, ...]]:
     Examples
     --------
     >>> rows(example())
-    [('metric', '', 'old', 'new', 'relative', 'standing'), ('ms', 'new', '2', '4', '2 (2 to 2)', 'worse'),
-     ('mb', 'new', '1', '1', '1 (1 to 1)', 'not worse')]
+    [('metric', '', 'old', 'new', 'relative', 'standing', 'up to'),
+     ('ms', 'new', '2', '4', '2 (2 to 2)', 'worse', '28.5%'),
+     ('mb', 'new', '1', '1', '1 (1 to 1)', 'not worse', '28.5%')]
     """
     one = len(result.suite.others) == 1
     reference = name_of(result.suite.reference)
     heading = ("metric", "" if one else "command", reference, name_of(result.suite.others[0]) if one else "median")
-    return [(*heading, "relative", "standing"), *map(_row, ordered(result))]
+    return [(*heading, "relative", "standing", "up to"), *(_row(result, one) for one in ordered(result))]
 
 
-def _row(one: Compared) -> tuple[str, ...]:
+def _row(result: SuiteResult, one: Compared) -> tuple[str, ...]:
     medians = (number(x, signs=ON_PAGES) for x in (one.reference_median, one.median))
-    return (name_of(one.metric), name_of(one.arm), *medians, relative(one), one.standing)
+    point = up_to(result, one)
+    bad = "-" if point is None else percent(point, ROUND_FLOOR)
+    return (name_of(one.metric), name_of(one.arm), *medians, relative(one), one.standing, bad)
+
+
+def up_to(result: SuiteResult, one: Compared) -> float | None:
+    """Return the largest share of bad runs, of the kind declared, under which what is said of a metric holds.
+
+    Examples
+    --------
+    >>> round(up_to(example(), example().compared[0]), 3)
+    0.286
+    """
+    declared = result.suite.problem.contamination or Contamination(0.0)
+    point: float | None = getattr(one.breakdown, declared.adversary.value)
+    return point
 
 
 def relative(one: Compared) -> str:
@@ -86,13 +115,13 @@ def csv_text(result: SuiteResult) -> str:
     Examples
     --------
     >>> print(csv_text(example()).splitlines()[1])
-    ms,new,min,worse,2.0,4.0,ratio,2.0,2.0,2.0
+    ms,new,min,worse,2.0,4.0,ratio,2.0,2.0,2.0,0.2856...
     """
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(_COLUMNS)
     for one in ordered(result):
-        values = (getattr(one, name) for name in _COLUMNS)
+        values = (*(getattr(one, name) for name in _COLUMNS[:-1]), up_to(result, one))
         writer.writerow([cell(x) if not isinstance(x, float) or math.isfinite(x) else "" for x in values])
     return written.getvalue()
 

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 _BLOCK = 1 << 14  # rows told apart at a time: what is needed for them stays in a cache and in memory at hand
 _SHARE = 256  # rows of a block per arm, at least: many arms need larger blocks
 
-MOST_ARMS = 1000  # more are an id column taken for the arm: comparing all pairs of them would not end
+MOST_ARMS = 10_000  # a minute of work, and a place in the list for everyone; more are an id taken for the arm
 MOST_SUSPECTED = 1 << 16  # first rows in which units that nobody declared are looked for
 _SHOWN = 60  # letters of a cell in a message: what is wrong shows at its beginning
 
@@ -430,10 +430,10 @@ def check_number_of_arms(n: int, arm: str | None) -> None:
 
     Examples
     --------
-    >>> check_number_of_arms(5000, "user_id")
+    >>> check_number_of_arms(50_000, "user_id")
     Traceback (most recent call last):
         ...
-    truearm.errors.InvalidArgument: arm='user_id' names 5,000 arms, but at most 1,000 can be compared; choose the
+    truearm.errors.InvalidArgument: arm='user_id' names 50,000 arms, but at most 10,000 can be compared; choose the
     column that names the groups, or leave arms out
     """
     if n <= MOST_ARMS:

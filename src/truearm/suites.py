@@ -1,0 +1,113 @@
+"""Many metrics of the same runs, from a table: every metric is compared, with one error probability for all.
+
+`truearm race --metrics json` asks the same while runs are made.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from truearm.claims.suites import Run, Suite, SuiteResult, judged
+from truearm.errors import InvalidArgument, speaking_of
+from truearm.problem import Contamination, Problem, Tolerance
+from truearm.world.frames import collect
+
+
+def suite(
+    frame: Any,  # noqa: ANN401 - whatever narwhals understands
+    *,
+    arm: str,
+    round: str,
+    reference: str,
+    metrics: Sequence[str] | None = None,
+    higher: Sequence[str] = (),
+    goal: Literal["max", "min"] = "min",
+    tolerance: float | str | Tolerance = 0.0,
+    delta: float = 0.05,
+    contamination: float | Contamination | None = 0.05,
+    fdr: bool = False,
+) -> SuiteResult:
+    """Compare every metric of every arm with that of a reference, round by round.
+
+    Parameters
+    ----------
+    frame
+        A pandas, polars or pyarrow table or a dict of sequences: one row per run.
+    arm, round
+        The columns that name the arm, and what arms were measured in side by side. Rounds count in the order in
+        which they first come; rows of one arm and round become one, by their medians.
+    reference
+        The arm that the others are compared with.
+    metrics
+        The columns to compare; all others if None. The first round is not counted: it says what each arm has.
+    higher
+        The metrics of which more is better; of the others less is, or more if `goal` is "max".
+    tolerance
+        By how much a metric may be worse: "5%", or in the units of the metrics, all alike.
+    fdr
+        Bound the mean share of false ones among the metrics named worse or better, not the chance of any.
+
+    Returns
+    -------
+    SuiteResult
+        `str` of it is a paragraph; `compared` has the metrics one by one; `verify` takes `to_dict(runs=True)`.
+
+    Examples
+    --------
+    >>> n = list(range(40))
+    >>> runs = {"rev": ["old", "new"] * 40, "run": [i for i in n for _ in "ab"], "ms": [], "qps": []}
+    >>> for i in n:
+    ...     runs["ms"] += [20 + i % 7, 24 + i % 7]
+    ...     runs["qps"] += [900 + i % 5, 900 + i % 5]
+    >>> found = suite(runs, arm="rev", round="run", reference="old", higher=["qps"], tolerance="5%")
+    >>> [(one.metric, one.standing, round(one.breakdown.oblivious, 2)) for one in found.compared]
+    [('ms', 'worse', 0.35), ('qps', 'not worse', 0.35)]
+    """
+    names = _metrics(frame, metrics, {arm, round})
+    columns = {}
+    for name in names:
+        with speaking_of(unit="round"):
+            columns[name] = collect(frame, arm, name, unit=round).side_by_side().tapes
+    first = columns[names[0]]
+    runs: dict[str, list[Run]] = {
+        one: [_run({name: columns[name][one][place] for name in names}) for place in range(tape.size)]
+        for one, tape in first.items()
+    }
+    problem = Problem(
+        arms=tuple(runs),
+        delta=delta,
+        contamination=Contamination.of(contamination),
+        tolerance=Tolerance.of(tolerance),
+        goal=goal,
+        rounds=True,
+    )
+    return judged(Suite(problem=problem, reference=reference, higher=tuple(higher), fdr=fdr), runs)
+
+
+def _metrics(frame: Any, asked: Sequence[str] | None, others: set[str]) -> list[str]:  # noqa: ANN401
+    """Return the columns to compare."""
+    if isinstance(asked, str):
+        msg = f"metrics must be a list of columns, but got {asked!r}; write [{asked!r}]"
+        raise InvalidArgument(msg)
+    known = list(frame) if isinstance(frame, Mapping) else _columns(frame)
+    found = [name for name in known if name not in others] if asked is None else list(dict.fromkeys(asked))
+    if not found:
+        msg = f"there is no column to compare beside {', '.join(sorted(others))}; name some in metrics"
+        raise InvalidArgument(msg)
+    return found
+
+
+def _columns(frame: Any) -> list[str]:  # noqa: ANN401
+    import narwhals as nw
+
+    try:
+        return list(nw.from_native(frame, eager_only=True).columns)
+    except TypeError:
+        msg = f"frame must be a data frame or a dict of sequences, but got {type(frame).__name__}"
+        raise InvalidArgument(msg) from None
+
+
+def _run(readings: Mapping[str, float]) -> Run:
+    """Return what one run told, None if it told nothing."""
+    told = {name: float(value) if math.isfinite(value) else None for name, value in readings.items()}
+    return told if any(value is not None for value in told.values()) else None
