@@ -32,7 +32,7 @@ from truearm.evidence import (
 from truearm.evidence.binned import Binned
 from truearm.evidence.control import Method, check_method
 from truearm.evidence.counts import Counted, Counts, Made, changed_halves
-from truearm.evidence.sample import Sample, within
+from truearm.evidence.sample import Sample
 from truearm.evidence.screen import Accusers, screened
 from truearm.evidence.serial import Serial
 from truearm.evidence.shares import counted
@@ -417,23 +417,11 @@ def _sorted_readings(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sam
     if problem.rounds:
         worst = problem.missing == "worst"
         return tuple(Taped.in_rounds(oriented(tape, problem, ""), worst=worst) for tape in tapes.values())
-    plausible = empty(problem, "").plausible
 
     def sample(tape: Floats) -> Sample:
         if problem.target == "share":
             return counted(tape, problem)
-        values = oriented(tape, problem, "")
-        values.sort()
-        known = values[: values.searchsorted(np.nan)]  # NaN comes last
-        known.flags.writeable = False
-        inside = known if plausible is None else within(known, plausible)
-        return Sample(
-            inside,
-            tape.size - known.size,
-            worst=problem.missing == "worst",
-            plausible=plausible,
-            outside=known.size - inside.size,
-        )
+        return empty(problem, "").merged(oriented(tape, problem, ""))
 
     columns = list(tapes.values())
     if sum(tape.size for tape in columns) < _MANY:
