@@ -166,6 +166,8 @@ def test_a_frame_is_counted_only_for_shares_and_only_if_large(monkeypatch):
     counted(monkeypatch)
     assert analyze(frame, arm="arm", value="x", at_least=1).counts is not None
     assert analyze(frame, arm="arm", value="x", at_least=1, order="rows").counts is None
+    users = frame.with_row_index("user")
+    assert analyze(users, arm="arm", value="x", unit="user", at_least=1).counts is None
     assert analyze(frame, arm="arm", value="x").counts is None
     assert analyze(frame.to_pandas(), arm="arm", value="x", at_least=1).counts is None
 

@@ -1,4 +1,4 @@
-"""Data of any size, counted where they are: lazy frames, folders and patterns of files, databases.
+"""Data of any size, counted where they are: lazy frames, folders and patterns of files, databases, shares of frames.
 
 An engine is asked for one thing: how many readings of each arm are in each bucket, the lowest and the highest.
 A first pass counts in buckets that a head of the data suggests; further passes count again, or fetch, what is in
@@ -93,7 +93,7 @@ def opened(
     import narwhals as nw
 
     table = nw.from_native(lazy, pass_through=True)
-    if limits != (None, None) and _is_many(table) and round is None and roles.order is None:
+    if limits != (None, None) and round == roles.unit == roles.order is None and _is_many(table):
         table = table.lazy()  # a share needs no reading: Polars counts them all in the time of telling arms apart
     if not isinstance(table, nw.LazyFrame) or roles.arm is None or roles.value is None:
         return lazy
