@@ -6,6 +6,7 @@ with error probability delta (evidence T3, T4; in the fixed design a p-value bel
 """
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
@@ -426,7 +427,7 @@ def _sorted_readings(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sam
     columns = list(tapes.values())
     if sum(tape.size for tape in columns) < _MANY:
         return tuple(map(sample, columns))
-    with ThreadPoolExecutor() as pool:  # numpy sorts without holding the interpreter
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy sorts without holding the interpreter
         return tuple(pool.map(sample, columns))
 
 

@@ -1,4 +1,4 @@
-"""Data of any size, counted where they are: lazy frames, folders and patterns of files, databases, shares of frames.
+"""Data of any size, counted where they are: lazy frames, folders and patterns of files, databases.
 
 An engine is asked for one thing: how many readings of each arm are in each bucket, the lowest and the highest.
 A first pass counts in buckets that a head of the data suggests; further passes count again, or fetch, what is in
@@ -342,9 +342,9 @@ def _named(table: Any, roles: Roles) -> Any:  # noqa: ANN401 - narwhals frames
         raise InvalidArgument(msg)
     value, arm = nw.col(str(roles.value)), nw.col(str(roles.arm))
     words = schema[str(roles.arm)]
-    name = arm if words == nw.String else arm.cast(nw.String)
+    named = arm if words == nw.String else arm.cast(nw.String)
     chosen = {
-        "arm": nw.when(~arm.is_nan()).then(name) if words.is_float() else name,
+        "arm": nw.when(~arm.is_nan()).then(named) if words.is_float() else named,
         "value": value if kind == nw.Float64 else value.cast(nw.Float64),
     }
     for role, name in (("unit", roles.unit), ("order", roles.order)):
