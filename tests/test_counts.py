@@ -138,12 +138,45 @@ def check_decision(tapes, asked, sizes):
 @given(worlds(), st.sampled_from([{"at_least": 2.0}, {"at_most": 2.5}, {"at_least": 2.2, "contamination": None}]))
 @settings(max_examples=8, deadline=None)
 def test_shares_are_counted_exactly(tapes, asked):
-    frame = long(tapes)
+    frame, exact = long(tapes), analyze(tapes, **asked)
     with pytest.MonkeyPatch.context() as patch:
         counted(patch, 3, 1 << 21, 2)
-        exact, found = (analyze(f, arm="arm", value="x", **asked) for f in (frame, frame.lazy()))
-    bare = replace(found, made=None, counts=None, certificate=exact.certificate)
+        found, frozen = (analyze(f, arm="arm", value="x", **asked) for f in (frame.lazy(), frame))
+    bare = replace(found, made=None, counts=None, certificate=exact.certificate, readings=exact.readings)
     assert repr(bare) == repr(exact)  # a mean of nothing is NaN, which equals nothing
+    assert found.counts.digest == frozen.counts.digest
+    assert len(found.made.queries) == 1
+    assert ta.verify(frozen)
+
+
+@pytest.mark.parametrize("limit", [0.0, -0.0, 5e-324, 1.0, 1.7976931348623157e308, -1.7976931348623157e308])
+@pytest.mark.parametrize("name", ["at_least", "at_most"])
+def test_a_share_is_split_at_its_limit(monkeypatch, name, limit):
+    ends = [-math.inf, -1.7976931348623157e308, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, math.nextafter(1, 2)]
+    tapes = {"A": [*ends, 1.7976931348623157e308, math.inf, math.nan] * 9, "B": [limit] * 9}
+    counted(monkeypatch)
+    found = analyze(long(tapes), arm="arm", value="x", **{name: limit})
+    assert [arm.observed for arm in found.arms] == [arm.observed for arm in analyze(tapes, **{name: limit}).arms]
+    assert found.missing == {"A": 9, "B": 0}
+
+
+def test_a_frame_is_counted_only_for_shares_and_only_if_large(monkeypatch):
+    frame = long({"A": [1.0, 0.0] * 30, "B": [1.0, 0.0, 0.0] * 20})
+    assert analyze(frame, arm="arm", value="x", at_least=1).counts is None
+    counted(monkeypatch)
+    assert analyze(frame, arm="arm", value="x", at_least=1).counts is not None
+    assert analyze(frame, arm="arm", value="x", at_least=1, order="rows").counts is None
+    users = frame.with_row_index("user")
+    assert analyze(users, arm="arm", value="x", unit="user", at_least=1).counts is None
+    assert analyze(frame, arm="arm", value="x").counts is None
+    assert analyze(frame.to_pandas(), arm="arm", value="x", at_least=1).counts is None
+
+
+def test_an_arm_that_is_no_number_is_no_arm_in_an_engine_either(monkeypatch):
+    counted(monkeypatch)
+    frame = pl.DataFrame({"arm": [1.0, 2.0, math.nan, None] * 9, "x": np.arange(36.0)})
+    with pytest.raises(InvalidArgument, match="18 rows of column 'arm' name no arm"):
+        analyze(frame.lazy(), arm="arm", value="x")
 
 
 readings = st.lists(st.floats(allow_nan=False), min_size=1, max_size=40)

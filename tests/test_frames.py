@@ -376,3 +376,12 @@ def test_a_long_cell_is_not_printed_whole():
     with pytest.raises(InvalidArgument) as error:
         tapes_of({"A": "x" * 10_000})
     assert len(str(error.value)) < 200
+
+
+def test_an_arm_that_first_rows_do_not_name_is_found():
+    late = frames.MOST_SUSPECTED + 3
+    rows = pl.DataFrame({"arm": ["B", "A"] * (late // 2) + ["C", "A"], "ms": np.arange(late // 2 * 2 + 2.0)})
+    found = collect(rows, "arm", "ms").tapes
+    assert list(found) == ["B", "A", "C"]
+    assert found["C"].tolist() == [late // 2 * 2]
+    assert found["A"].tolist() == rows.filter(pl.col("arm") == "A")["ms"].to_list()

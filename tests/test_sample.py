@@ -20,7 +20,7 @@ from truearm.evidence.intervals import (
     quantile_interval,
 )
 from truearm.evidence.moments import Moments, deviation, moments, spread
-from truearm.evidence.sample import EMPTY, Sample, as_readings
+from truearm.evidence.sample import EMPTY, Sample, as_readings, rising
 from truearm.problem import Contamination
 
 INF, NAN = math.inf, math.nan
@@ -348,6 +348,32 @@ def test_arms_share_the_delta_of_the_quality_curve():
     x = np.arange(500)
     assert quality_curve(x, delta=0.1, arms=10)(50) == quality_curve(x, delta=0.01)(50)
     assert quality_curve(x, delta=0.9, design="fixed")(50) == quality_curve(x, delta=0.5, design="fixed")(50)
+
+
+LAWS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "heavy tails": lambda rng, n: rng.standard_cauchy(n) ** 3,
+    "most in one place": lambda rng, n: np.where(
+        rng.random(n) < 0.9, 7 + 1e-9 * rng.random(n), rng.normal(size=n)
+    ),
+    "one value": lambda _, n: np.full(n, 3.0),
+    "whole numbers": lambda rng, n: rng.integers(-50, 50, n).astype(np.float64),
+    "two far apart": lambda rng, n: rng.choice([-1e308, 1e308], n),
+    "the largest": lambda rng, n: rng.uniform(-1, 1, n) * 1.7e308,
+    "the smallest": lambda rng, n: rng.integers(-9, 9, n) * 5e-324,
+    "infinities": lambda rng, n: np.where(rng.random(n) < 0.7, rng.choice([-INF, INF], n), rng.normal(size=n)),
+    "falling": lambda _, n: -np.arange(n, dtype=np.float64),
+    "steps that no sample shows": lambda rng, n: np.where(np.arange(n) % 16 == 0, 1.0, rng.normal(size=n)),
+}
+
+
+@pytest.mark.parametrize("n", [1 << 15, 50_001, 300_000])
+@pytest.mark.parametrize("law", LAWS)
+def test_rising_is_sorting(law, n):
+    x = LAWS[law](np.random.default_rng(n), n)
+    before = x.copy()
+    assert np.array_equal(rising(x), np.sort(x))
+    assert np.array_equal(x, before)
 
 
 def test_merging_is_sorting_all_at_once():

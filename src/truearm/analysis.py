@@ -6,6 +6,7 @@ with error probability delta (evidence T3, T4; in the fixed design a p-value bel
 """
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
@@ -32,7 +33,7 @@ from truearm.evidence import (
 from truearm.evidence.binned import Binned
 from truearm.evidence.control import Method, check_method
 from truearm.evidence.counts import Counted, Counts, Made, changed_halves
-from truearm.evidence.sample import Sample, within
+from truearm.evidence.sample import Sample
 from truearm.evidence.screen import Accusers, screened
 from truearm.evidence.serial import Serial
 from truearm.evidence.shares import counted
@@ -418,28 +419,16 @@ def _sorted_readings(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sam
     if problem.rounds:
         worst = problem.missing == "worst"
         return tuple(Taped.in_rounds(oriented(tape, problem, ""), worst=worst) for tape in tapes.values())
-    plausible = empty(problem, "").plausible
 
     def sample(tape: Floats) -> Sample:
         if problem.target == "share":
             return counted(tape, problem)
-        values = oriented(tape, problem, "")
-        values.sort()
-        known = values[: values.searchsorted(np.nan)]  # NaN comes last
-        known.flags.writeable = False
-        inside = known if plausible is None else within(known, plausible)
-        return Sample(
-            inside,
-            tape.size - known.size,
-            worst=problem.missing == "worst",
-            plausible=plausible,
-            outside=known.size - inside.size,
-        )
+        return empty(problem, "").merged(oriented(tape, problem, ""))
 
     columns = list(tapes.values())
     if sum(tape.size for tape in columns) < _MANY:
         return tuple(map(sample, columns))
-    with ThreadPoolExecutor() as pool:  # numpy sorts without holding the interpreter
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy sorts without holding the interpreter
         return tuple(pool.map(sample, columns))
 
 

@@ -195,6 +195,8 @@ class _Case(NamedTuple):
         def given() -> Result:
             return result if isinstance(result, Result) else _result_of(data)
 
+        if readings is None and isinstance(result, Analysis):
+            readings = result.counts
         if readings is None and kept is None:
             msg = "readings must be given: the result does not carry its own"
             raise InvalidArgument(msg)

@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 _FANOUT = 8  # pieces an open stretch of ranks is cut into; 4 to 16 cost the same within 20 %
 _COARSE = 32  # first pieces of the whole range of ranks
 _UNIFORM = 0.05  # share of the capital on the leader's whole sample; evidence T5
+_STRIDE = 64  # buckets of which it is asked at once whether any of them matters
 _MANY = 4096  # cuts between ranks that are looked at one by one
 _MATTERS = 100.0  # nats of evidence: no threshold of anybody is higher, so that above it bounds will do
 _TOLERANT = 0.5  # the same where that share alone may end a study, within a tolerance
@@ -253,11 +254,14 @@ def _least(cuts: _Cuts, guess: int | None, enough: float | None = None) -> Evide
 
 def _note_open(cuts: _Cuts, own: Binned, rival: Binned, bar: float) -> None:
     """Note the buckets in which the evidence may be below a bar that it is not below at their ends."""
-    places = np.arange(own.body.size + 1)
     at_best = _Cuts(own.at_best(), cuts.rivals, cuts.levels, cuts.term)
+    places = np.arange(own.body.size)
+    edges = np.append(places[::_STRIDE], own.body.size)
+    sides = at_best.at_ranks(edges)
+    ruled_out = at_best.bounded(sides.picked(slice(-1)), sides.picked(slice(1, None))) >= bar
+    places = places[~np.repeat(ruled_out, np.diff(edges))]
     sides = at_best.at_ranks(places)
     below = places[at_best.bounded(sides, sides) < bar]
-    below = below[below < own.body.size]
     own.note(below)
     # a rival's bucket matters if a cut in such a bucket of the judged arm may split it
     first, last = rival.highs.searchsorted(own.body[below]), rival.body.searchsorted(own.highs[below], "right")

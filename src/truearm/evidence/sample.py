@@ -25,6 +25,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 _NONE = np.empty(0)
+_MANY = 1 << 15  # readings, from which on `rising` is faster than one sort of them all
+_BLOCK = 1 << 13  # of them at a time, while what is computed of them is near the processor
+_ROW = 256  # numbers that processors sort at once: so many cost 2 ns each, a million 54 ns
 _LONG, _TAILS = 4096, 8  # a body so long is rewritten only when the tail is an eighth of it: copying costs most
 
 
@@ -154,7 +157,7 @@ class Sample:
         """Return the sample with more readings, and with `pending` pulls still out."""
         new = np.asarray(readings, dtype=np.float64)
         holes = np.isnan(new)
-        known = np.sort(new[~holes] if holes.any() else new)
+        known = rising(new[~holes] if holes.any() else new)
         missing = self.missing + new.size - known.size
         inside = known if self.plausible is None else within(known, self.plausible)
         outside = self.outside + known.size - inside.size
@@ -236,6 +239,46 @@ class Sample:
     def fewest_above(self, cuts: ArrayLike) -> Ints:
         """Return the same as `above`; of counts in buckets only bounds are known."""
         return self.above(cuts)
+
+
+def rising(values: Floats) -> Floats:
+    """Return numbers sorted, none of them NaN: many are first put into buckets, which are then sorted one by one.
+
+    A bucket of at most half a row lies inside a row, or inside one that begins half a row later, wherever it is;
+    so sorting all of the former rows and then all of the latter sorts all such buckets, whatever else rows hold.
+
+    Examples
+    --------
+    >>> rising(np.array([3.0, 1.0, 2.0]))
+    array([1., 2., 3.])
+    >>> x = np.arange(100_000) * 0.618 % 1
+    >>> np.array_equal(rising(x), np.sort(x))
+    True
+    """
+    n = values.size
+    if n < _MANY:
+        return np.sort(values)
+    some = np.sort(values[:: n >> 11])
+    some = some[np.isfinite(some)]
+    tail, buckets = some.size >> 8, min(n >> 5, 1 << 16)
+    width = float(some[-1 - tail] / buckets - some[tail] / buckets) if some.size else 0.0
+    if not np.finfo(np.float64).tiny * buckets < width:  # nearly all are equal
+        return np.sort(values)
+    keys = np.empty(n, dtype=np.uint16)
+    for start in range(0, n, _BLOCK):
+        with np.errstate(over="ignore"):
+            key = (values[start : start + _BLOCK] - some[tail]) / width
+        keys[start : start + _BLOCK] = np.clip(key + 1, 0, buckets - 1, out=key)
+    sizes, found = np.bincount(keys, minlength=buckets), values.take(np.argsort(keys, kind="stable"))
+    for start in (0, _ROW // 2):
+        end = n - (n - start) % _ROW
+        found[start:end].reshape(-1, _ROW).sort(axis=1)
+        found[end:].sort()
+    ends = np.cumsum(sizes)
+    for bucket in np.flatnonzero(sizes > _ROW // 2).tolist():
+        part = found[ends[bucket] - sizes[bucket] : ends[bucket]]
+        part[:] = rising(part) if part.size < n // 2 else np.sort(part)
+    return found
 
 
 def within(values: Floats, plausible: Interval) -> Floats:

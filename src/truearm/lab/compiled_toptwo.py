@@ -241,7 +241,7 @@ def best_looking(desk: Desk, rules: Rules) -> int:
 def middle(desk: Desk, arm: int, x: float) -> float:
     """Return twice the share of an arm's readings below x, those at x counted half."""
     first, size = desk.ints[START, arm], desk.ints[SIZE, arm]
-    return float(below(desk.values, first, size, x) + up_to(desk.values, first, size, x)) / size
+    return float((below(desk.values, first, size, x) + up_to(desk.values, first, size, x)) / size)
 
 
 @compiled

@@ -5,6 +5,7 @@ A first pass counts in buckets that a head of the data suggests; further passes 
 the few buckets on which a decision or a figure depends. Small data are read as a whole. Nothing is decided here.
 """
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +33,7 @@ Limits = tuple[float | None, float | None]
 
 SMALL = 1 << 20  # rows: up to so many are read as a whole, which takes a second or two
 _SAMPLED = 1 << 16  # of the first rows: they say where readings are dense
-_PARTS = 1 << 13  # buckets of a zone: of smooth laws each holds a few ten-thousandths of the readings
+_PARTS = 1 << 12  # buckets of a zone: of smooth laws each holds less than a thousandth of the readings
 _CELLS = 1 << 20  # arms times buckets of a table: 24 bytes each
 _FETCHED = 1 << 21  # readings that are fetched at once: some 100 MB while they are
 _FINER = 256  # buckets that one bucket is cut into where its readings were fetched
@@ -92,6 +93,8 @@ def opened(
     import narwhals as nw
 
     table = nw.from_native(lazy, pass_through=True)
+    if limits != (None, None) and round == roles.unit == roles.order is None and _is_many(table):
+        table = table.lazy()  # a share needs no reading: Polars counts them all in the time of telling arms apart
     if not isinstance(table, nw.LazyFrame) or roles.arm is None or roles.value is None:
         return lazy
     return _small_or_counted(table, roles, how, round, limits=limits, explain=explain)
@@ -139,6 +142,12 @@ def count(
         msg = "like has edges of its own; give counts that an engine made, or read the readings into it with add"
         raise InvalidArgument(msg)
     return Source(table, roles, MEDIANS, head, ruler=None if like is None else like.ruler, explain=explain).counts
+
+
+def _is_many(table: Any) -> bool:  # noqa: ANN401 - a narwhals frame, or anything
+    import narwhals as nw
+
+    return isinstance(table, nw.DataFrame) and table.implementation.is_polars() and len(table) > SMALL
 
 
 def _small_or_counted(
@@ -332,8 +341,10 @@ def _named(table: Any, roles: Roles) -> Any:  # noqa: ANN401 - narwhals frames
         )
         raise InvalidArgument(msg)
     value, arm = nw.col(str(roles.value)), nw.col(str(roles.arm))
+    words = schema[str(roles.arm)]
+    named = arm if words == nw.String else arm.cast(nw.String)
     chosen = {
-        "arm": arm if schema[str(roles.arm)] == nw.String else arm.cast(nw.String),
+        "arm": nw.when(~arm.is_nan()).then(named) if words.is_float() else named,
         "value": value if kind == nw.Float64 else value.cast(nw.Float64),
     }
     for role, name in (("unit", roles.unit), ("order", roles.order)):
@@ -503,8 +514,11 @@ class Source:
         self._rows = self._prepared(_named(table, roles))
         first = head.head(MOST_SUSPECTED).to_native()
         self.suspects = frames.collect(first, roles.arm, roles.value).suspects if suspects else ()
-        values, weights = _sampled(_named(head.lazy(), roles).collect())
-        self.counts = self._first(ruler or _ruler(values, weights), values)
+        if limits == (None, None) or roles.order is not None:  # halves are compared at all readings
+            values, weights = _sampled(_named(head.lazy(), roles).collect())
+            self.counts = self._first(ruler or _ruler(values, weights), values)
+        else:
+            self.counts = self._first(_split_at(limits), np.empty(0))
 
     def collected(self) -> Collected:
         """Return what is known so far."""
@@ -582,7 +596,7 @@ class Source:
         return _collected(lazy)
 
     def _first(self, ruler: Ruler, head: Floats) -> Counts:
-        """Count all readings; those of the zone in which most of the head are need the least arithmetic."""
+        """Count all readings in one scan; of the zone in which most of the head are it is asked first."""
         import narwhals as nw
 
         zones = range(len(ruler.zones))
@@ -591,16 +605,11 @@ class Source:
         )
         self._dense = zone = ruler.zones[main]
         value = nw.col("value")
-        inside = self._rows.filter((value >= zone.low) & (value < zone.high))
-        outside = self._rows.filter((value < zone.low) | (value >= zone.high) | value.is_null() | value.is_nan())
+        inside = (value >= zone.low) & (value < zone.high)
+        others = _numbered(ruler, [i for i in zones if i != main])
+        number = nw.when(inside).then(_part(zone, ruler.bases[main])).otherwise(others)
         keys = ["arm", "late"] if self.roles.order is not None else ["arm"]
-        both = nw.concat(
-            [
-                _grouped(inside, _part(zone, ruler.bases[main]), keys),
-                _grouped(outside, _numbered(ruler, [i for i in zones if i != main]), keys),
-            ]
-        )
-        found = _Lumps.of(self._run(both))
+        found = _Lumps.of(self._run(_grouped(self._rows, number, keys)))
         self.passes += 1
         self._check_arms(found)
         edges = np.concatenate((ruler.edges(), [np.inf]))
@@ -729,6 +738,13 @@ def _ruler(values: Floats, weights: Floats) -> Ruler:
         return Ruler((Zone(0.0, 1.0, 1),))
     arms = np.unique(weights).size
     return Ruler.of(values, weights, max(256, min(_PARTS, _CELLS // max(1, arms))))
+
+
+def _split_at(limits: Limits) -> Ruler:
+    """Return a ruler that tells successes from failures: below the first number that is different, it, above."""
+    at_least, at_most = limits
+    first = at_least if at_least is not None else math.nextafter(at_most or 0.0, math.inf)
+    return Ruler((Zone(first, math.nextafter(first, math.inf), 1),))
 
 
 def _runs(buckets: Sequence[int], most: int) -> list[NDArray[np.intp]]:
