@@ -361,6 +361,22 @@ def test_a_file_that_is_small_is_read_as_before(tmp_path):
     assert analyze(str(tmp_path / "rows.csv"), **asked, unit="user").units.name == "user"
 
 
+def test_labels_of_a_pattern_are_words(monkeypatch, tmp_path):
+    """Read as numbers, versions 1.1 and 1.10 would be one arm, and persons 7 and 007 one person."""
+    rng = np.random.default_rng(3)
+    version, who = np.tile(["1.1", "1.10", "1.2"], 400), np.arange(1200)
+    ms = np.tile([10.0, 30.0, 20.0], 400) + rng.normal(size=1200)
+    frame = pl.DataFrame({"version": version, "who": [f"{'0' * (i % 2)}{i // 2}" for i in who], "ms": ms})
+    frame.write_csv(tmp_path / "rows.csv")
+    counted(monkeypatch)
+    for unit in (None, "who"):
+        asked = {"arm": "version", "value": "ms", "goal": "min", "unit": unit}
+        read, found = (analyze(str(tmp_path / name), **asked) for name in ("rows.csv", "*.csv"))
+        assert found.made is not None
+        assert (found.best, found.pulls, found.units) == (read.best, read.pulls, read.units)
+        assert found.best == "1.1"
+
+
 def test_rounds_of_many_rows_become_one_reading_each(monkeypatch):
     rng = np.random.default_rng(5)
     day = np.repeat(np.arange(120), 20)

@@ -208,7 +208,7 @@ def _scan(source: str | Path, query: str | None, roles: Roles, how: Reduction | 
         if how is not None and (roles.arm is None or not large):
             return files.collect(path, **roles._asdict(), how=how)
         found = [text]
-    return _relation(found, text)
+    return _relation(found, text, [name for name in (roles.arm, roles.unit) if name is not None])
 
 
 def is_scan(source: str) -> bool:
@@ -241,7 +241,8 @@ def _files(text: str) -> list[str] | None:
     return found
 
 
-def _relation(found: Sequence[str], text: str) -> Any:  # noqa: ANN401 - a DuckDB relation
+def _relation(found: Sequence[str], text: str, labels: Sequence[str]) -> Any:  # noqa: ANN401 - a DuckDB relation
+    """Return files as one relation; labels of a CSV file are words, because as numbers 1.1 and 1.10 are one."""
     try:
         import duckdb
     except ModuleNotFoundError:
@@ -257,7 +258,9 @@ def _relation(found: Sequence[str], text: str) -> Any:  # noqa: ANN401 - a DuckD
         if kinds == {"parquet"}:
             return connection.read_parquet(list(found), union_by_name=len(found) > 1)
         names: Any = list(found)  # several at once are not in its stubs
-        return connection.read_csv(names, union_by_name=len(found) > 1)
+        rows = connection.read_csv(names, union_by_name=len(found) > 1)
+        words: Any = {name: "VARCHAR" for name in labels if name in rows.columns}
+        return connection.read_csv(names, union_by_name=len(found) > 1, dtype=words) if words else rows
     except duckdb.Error as error:
         msg = f"{text!r} cannot be read: {str(error).splitlines()[0]}"
         raise InvalidArgument(msg) from None
