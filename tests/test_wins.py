@@ -125,9 +125,9 @@ def test_ratios_are_between_positive_readings_as_measured():
     assert np.exp(ahead(one, other, relative=True, sign=-1.0)).tolist() == [0.0, 1.0, 2.0]
 
 
-def test_a_rival_that_timed_out_was_no_better_than_the_worst_known():
-    one, other = taped([5.0, 6.0]), taped([-math.inf, 1.0])
-    assert ahead(one, other, relative=False, sign=1.0, floor=2.0).tolist() == [3.0, 4.0]
+def test_a_rival_that_timed_out_is_behind_by_nobody_knows_how_much():
+    one, other = taped([5.0, 6.0, -math.inf]), taped([-math.inf, 1.0, -math.inf])
+    assert ahead(one, other, relative=False, sign=1.0, certain=True).tolist() == [-math.inf, 0.0, 5.0]
 
 
 @pytest.mark.parametrize("p0", [0.45, 0.3])

@@ -838,17 +838,9 @@ class QuantileJudge(Judge):
         return [x if sure else None for x, sure in zip(told, certain.tolist(), strict=True)]
 
     def _uncensored(self, judged: int) -> Self:
-        """Return the judge with an arm's censored readings at the best value they may have had.
-
-        All arms have one limit, and every reading with a value is within it: a censored one is no better than the
-        worst of those (evidence T8).
-        """
-        if not self.samples[judged].censored:
-            return self
-        known = [s.values[np.isfinite(s.values)] for s in self.samples]
-        floor = min((float(values[0]) for values in known if values.size), default=-math.inf)
-        lifted = self.samples[judged].mapped(lambda values: np.maximum(values, floor))
-        return replace(self, samples=(*self.samples[:judged], lifted, *self.samples[judged + 1 :]))
+        """Return the judge to whom an arm's censored readings may be anything: of how far, no reading tells (T8c)."""
+        hidden = self.samples[judged].hidden()
+        return replace(self, samples=(*self.samples[:judged], hidden, *self.samples[judged + 1 :]))
 
     def _span(self, judged: int, *, relative: bool) -> float:
         """Return a distance, or the log of a factor, that no reading of one arm has over one of the other."""

@@ -347,10 +347,8 @@ class WinsJudge(Judge):
         share
             Error probability of the limit.
         """
-        known = [s.values[np.isfinite(s.values)] for s in self.samples]
-        floor = min((float(values[0]) for values in known if values.size), default=-math.inf)
         mine, rival = self.samples[one], self.samples[other]
-        apart = ahead(mine, rival, relative=relative, sign=self.problem.sign, floor=floor)
+        apart = ahead(mine, rival, relative=relative, sign=self.problem.sign, certain=True)
         rounds = min(mine.n, rival.n)
         if self.design == "fixed":
             rank = lower_rank(rounds, self._level(), share)
