@@ -399,7 +399,7 @@ def test_rows_of_a_file_are_called_rows():
 @pytest.mark.parametrize("rounds", [None, "rows"])
 @pytest.mark.parametrize("late", [0.1, 0.9])
 def test_a_bad_reading_beyond_the_limit_makes_no_margin_over_an_arm_that_times_out(rounds, late):
-    """B takes 2.1 times as long as A and is stopped at a limit; 4% of the readings are absurd, within the promise."""
+    """B takes 2.1 times as long as A, up to a limit; 4% of the readings are absurd, as promised."""
     rng = np.random.default_rng(1)
     quick, slow = rng.normal(1.0, 0.05, 600), rng.normal(2.1, 0.05, 600)
     slow[slow > np.quantile(slow, 1 - late)] = math.inf

@@ -26,6 +26,7 @@ TRUST = {
     "clairvoyant": [],
     "dependent": [],
     "handicap": [],
+    "limited": [],
     "lucb": ["bounds"],
     "elimination": ["bounds"],
 }

@@ -1003,7 +1003,8 @@ def _on_status(result: Result) -> Iterable[str]:
     problem = result.problem
     if problem.handicap is not None:
         given = problem.handicap
-        yield f"{name_of(given.arm)} is judged as if it were worse by {amount(given.tolerance)} than it is."
+        late = "" if given.limit is None else f", and as a time-out where that is beyond {number(given.limit)}"
+        yield f"{name_of(given.arm)} is judged as if it were worse by {amount(given.tolerance)} than it is{late}."
     if problem.regularity is not None:
         r = problem.regularity
         yield (

@@ -43,7 +43,7 @@ from truearm.evidence.levels import Levels, Rule, Strength, Trust, divergence, l
 from truearm.evidence.moments import deviation, spread
 from truearm.evidence.points import Breakdown, breakdown_estimate, breakdown_point
 from truearm.evidence.sample import Sample
-from truearm.evidence.shifts import as_measured, certified_tolerance, improved, shifted, worsened
+from truearm.evidence.shifts import certified_tolerance, improved, shifted, worsened
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem, Tolerance
 
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
@@ -290,11 +290,6 @@ class Judge(ABC):
     def same(self, among: Sequence[int]) -> bool:  # noqa: ARG002 - for judges that compare reading by reading
         """Tell whether arms measured the same wherever they met; by themselves they do not meet."""
         return False
-
-    def measured(self) -> Self:
-        """Return the judge of the readings as they were measured, without a handicap."""
-        by_arm = zip(self.samples, self.problem.arms, strict=True)
-        return self.after(tuple(as_measured(sample, self.problem, arm) for sample, arm in by_arm))
 
     @abstractmethod
     def looks(self, arm: int) -> float:
@@ -838,7 +833,7 @@ class QuantileJudge(Judge):
         return [x if sure else None for x, sure in zip(told, certain.tolist(), strict=True)]
 
     def _uncensored(self, judged: int) -> Self:
-        """Return the judge to whom an arm's censored readings may be anything: of how far, no reading tells (T8c)."""
+        """Return the judge to whom an arm's censored readings may be anything (evidence T8c)."""
         hidden = self.samples[judged].hidden()
         return replace(self, samples=(*self.samples[:judged], hidden, *self.samples[judged + 1 :]))
 
