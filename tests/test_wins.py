@@ -130,6 +130,13 @@ def test_a_rival_that_timed_out_is_behind_by_nobody_knows_how_much():
     assert ahead(one, other, relative=False, sign=1.0, certain=True).tolist() == [-math.inf, 0.0, 5.0]
 
 
+def test_arms_that_timed_out_in_every_round_did_not_measure_the_same():
+    late, same = taped([-math.inf, -math.inf]), taped([1.0, math.inf])
+    problem = Problem(arms=("A", "B"), rounds=True)
+    assert not Judge.of(problem, [late, late]).same([0, 1])
+    assert Judge.of(problem, [same, same]).same([0, 1])
+
+
 @pytest.mark.parametrize("p0", [0.45, 0.3])
 def test_futility_is_the_mirror_of_evidence(p0):
     found = Score(600, 300)
