@@ -105,6 +105,7 @@ ways = st.sampled_from([(4, 1 << 21, 2), (64, 40, 4), (1 << 13, 1 << 21, 256), (
 @given(worlds(), options, ways)
 @settings(max_examples=12, deadline=None)
 @example({"A": np.full(60, 1.5), "B": np.full(60, 1.2)}, {"pairs": True}, (1, 1 << 21, 2))
+@example({"A": np.repeat([5e-324, 1e-310, 2.0], 60), "B": np.repeat([0.0, 5e-324, 1e-323], 60)}, {}, (3, 0, 2))
 def test_counts_decide_as_the_readings_do(tapes, asked, sizes):
     """Every field that decides is equal, whatever the buckets, the number of passes and what is fetched."""
     check_decision(tapes, asked, sizes)

@@ -703,10 +703,13 @@ class Source:
 
 
 def _zones(low: float, high: float, parts: int) -> list[Zone]:
-    """Return zones from a reading up to another, two where their distance is no number."""
+    """Return zones from a reading up to another, two where their distance, or the parts to one, are no number."""
     end = float(np.nextafter(high, np.inf))
-    if np.isfinite(end - low):
+    if np.isfinite(end - low) and end - low > parts / sys.float_info.max:
         return [Zone(low, end, parts)]
+    if np.isfinite(end - low):
+        middle = max(low + (end - low) / 2, float(np.nextafter(low, np.inf)))
+        return [Zone(low, middle, 1), Zone(middle, end, 1)]
     return [Zone(low, 0.0, parts), Zone(0.0, end if np.isfinite(end) else high, parts)]
 
 
