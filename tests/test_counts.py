@@ -378,6 +378,22 @@ def test_labels_of_a_pattern_are_words(monkeypatch, tmp_path):
         assert found.best == "1.1"
 
 
+def test_readings_of_a_pattern_are_not_rounded_to_what_the_first_rows_look_like(monkeypatch, tmp_path):
+    early, late = 12_000, 15_000  # an engine guesses by the first 20,480 rows
+    x = np.concatenate((np.zeros(2 * early), np.tile([0.3, 0.2], late) + np.arange(2 * late) % 7 / 100))
+    frame = pl.DataFrame({"arm": np.tile(["A", "B"], early + late), "x": x})
+    words = pl.when(pl.col("x") == 0).then(pl.lit("0")).otherwise(pl.col("x").cast(pl.String))
+    frame.with_columns(x=words).write_csv(tmp_path / "rows.csv")
+    counted(monkeypatch)
+    found = analyze(str(tmp_path / "*.csv"), arm="arm", value="x")
+    assert found.made is not None
+    same_decision(analyze(frame, arm="arm", value="x"), found)
+    with (tmp_path / "rows.csv").open("a") as file:
+        file.write("A,oops\n")
+    with pytest.raises(InvalidArgument, match=r"the data cannot be read: .*Could not convert string \"oops\""):
+        analyze(str(tmp_path / "*.csv"), arm="arm", value="x")
+
+
 def test_rounds_of_many_rows_become_one_reading_each(monkeypatch):
     rng = np.random.default_rng(5)
     day = np.repeat(np.arange(120), 20)

@@ -154,7 +154,7 @@ class WinsJudge(Judge):
         (True, False)
         """
         first, *others = (self.samples[i].tape for i in among)
-        known = first.size > 0 and bool((first > -np.inf).all())  # of two that timed out nobody knows: extensions E6
+        known = first.size > 0 and bool((first > -np.inf).all())  # of time-outs nobody knows: extensions E6
         return known and bool(others) and all(np.array_equal(first, tape) for tape in others)
 
     def met(self, one: int, other: int, lift: Lift | None = None) -> Score:

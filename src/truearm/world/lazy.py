@@ -208,7 +208,7 @@ def _scan(source: str | Path, query: str | None, roles: Roles, how: Reduction | 
         if how is not None and (roles.arm is None or not large):
             return files.collect(path, **roles._asdict(), how=how)
         found = [text]
-    return _relation(found, text, [name for name in (roles.arm, roles.unit) if name is not None])
+    return _relation(found, text, roles)
 
 
 def is_scan(source: str) -> bool:
@@ -241,8 +241,8 @@ def _files(text: str) -> list[str] | None:
     return found
 
 
-def _relation(found: Sequence[str], text: str, labels: Sequence[str]) -> Any:  # noqa: ANN401 - a DuckDB relation
-    """Return files as one relation; labels of a CSV file are words, because as numbers 1.1 and 1.10 are one."""
+def _relation(found: Sequence[str], text: str, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation
+    """Return files as one relation."""
     try:
         import duckdb
     except ModuleNotFoundError:
@@ -258,12 +258,23 @@ def _relation(found: Sequence[str], text: str, labels: Sequence[str]) -> Any:  #
         if kinds == {"parquet"}:
             return connection.read_parquet(list(found), union_by_name=len(found) > 1)
         names: Any = list(found)  # several at once are not in its stubs
-        rows = connection.read_csv(names, union_by_name=len(found) > 1)
-        words: Any = {name: "VARCHAR" for name in labels if name in rows.columns}
-        return connection.read_csv(names, union_by_name=len(found) > 1, dtype=words) if words else rows
+        kinds_of = _kinds(connection.read_csv(names, union_by_name=len(found) > 1), roles)
+        return connection.read_csv(names, union_by_name=len(found) > 1, dtype=kinds_of)
     except duckdb.Error as error:
         msg = f"{text!r} cannot be read: {str(error).splitlines()[0]}"
         raise InvalidArgument(msg) from None
+
+
+def _kinds(guessed: Any, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation, and what it takes as types
+    """Return of what types columns of a CSV file are, where a guess by its first rows does harm.
+
+    As numbers, the labels 1.1 and 1.10 would be one; as whole numbers, readings further down would be rounded.
+    """
+    known = {name: str(kind) for name, kind in zip(guessed.columns, guessed.types, strict=True)}
+    found = {name: "VARCHAR" for name in (roles.arm, roles.unit) if name in known}
+    if known.get(str(roles.value), "").endswith("INT"):
+        found[str(roles.value)] = "DOUBLE"
+    return found
 
 
 def _database(address: str, query: str | None) -> Any:  # noqa: ANN401 - an Ibis table
@@ -306,7 +317,14 @@ def _collected(lazy: Any) -> Any:  # noqa: ANN401 - narwhals frames
 
     if lazy.implementation is Implementation.POLARS:
         return lazy.collect(engine="streaming")
-    return lazy.collect("pyarrow")
+    try:
+        return lazy.collect("pyarrow")
+    except Exception as error:
+        if lazy.implementation is not Implementation.DUCKDB:
+            raise
+        what = " ".join(str(error).split("\n\n")[0].split())
+        msg = f"the data cannot be read: {what:.300}; correct them, or leave cells of missing readings empty"
+        raise InvalidArgument(msg) from None
 
 
 def _text(lazy: Any) -> str:  # noqa: ANN401 - a narwhals frame
