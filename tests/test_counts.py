@@ -354,6 +354,21 @@ def test_units_and_halves_are_counted_in_the_engine(monkeypatch, tmp_path):
     assert ta.verify(calm, calm.counts)
 
 
+def test_units_that_time_out_are_counted_as_they_are_read(monkeypatch):
+    rng = np.random.default_rng(5)
+    unit, arm = np.repeat(np.arange(400), 4), np.repeat(["A", "B"], 800)
+    x = np.where(rng.random(1600) < 0.3, math.inf, rng.normal(size=1600) + (arm == "A"))
+    x[rng.random(1600) < 0.05] = -math.inf
+    frame = pl.DataFrame({"arm": arm, "unit": unit, "x": x})
+    asked = {"arm": "arm", "value": "x", "unit": "unit", "goal": "min"}
+    exact = analyze(frame, **asked)
+    counted(monkeypatch)
+    same_decision(exact, analyze(frame.lazy(), **asked))
+    for source in (frame, frame.lazy()):
+        with pytest.raises(InvalidArgument, match=r"of [0-9]+ units as many readings timed out as did not"):
+            analyze(source, **asked, missing="independent")
+
+
 def test_a_file_that_is_small_is_read_as_before(tmp_path):
     frame = visits()
     frame.write_csv(tmp_path / "rows.csv")

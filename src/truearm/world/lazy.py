@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone
-from truearm.evidence.units import MEDIANS, Reduction, Units
+from truearm.evidence.units import MEDIANS, Reduction, Units, check_clear
 from truearm.world import files, frames
 from truearm.world.frames import MOST_SUSPECTED, Collected, Roles, check_number_of_arms, check_several
 
@@ -380,7 +380,11 @@ def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any: 
     won = value >= at_least if at_least is not None else value <= (at_most or 0.0)
     units = (
         named.with_columns(value=known)
-        .with_columns(won=nw.when(won).then(1).otherwise(0))
+        .with_columns(
+            won=nw.when(won).then(1).otherwise(0),
+            over=nw.when(value == float("inf")).then(1).otherwise(0),
+            under=nw.when(value == float("-inf")).then(1).otherwise(0),
+        )
         .group_by("arm", "unit")
         .agg(
             *order,
@@ -388,6 +392,8 @@ def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any: 
             known=value.count(),
             value=value.median(),
             won=nw.col("won").sum(),
+            over=nw.col("over").sum(),
+            under=nw.col("under").sum(),
         )
     )
     if limits != (None, None):
@@ -395,8 +401,12 @@ def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any: 
     found, lost = units, nw.col("known") == 0
     if how.missing == "worst":
         lost = lost | (nw.col("known") < nw.col("rows"))
-    endless = (nw.col("value") == float("inf")) | (nw.col("value") == float("-inf"))
-    lost = lost | (endless & (nw.col("known") % 2 == 0))
+    unclear = nw.col("value").is_nan()  # half of it -inf and half inf
+    for end, number in ((float("inf"), "over"), (float("-inf"), "under")):
+        unclear = unclear | ((nw.col("value") == end) & (2 * nw.col(number) <= nw.col("known")))
+    if how.missing == "independent":
+        check_clear(int(_collected(units.filter(unclear).select(n=nw.len()))["n"].to_list()[0]))
+    lost = lost | unclear
     return found.with_columns(value=nw.when(lost).then(None).otherwise(nw.col("value")))
 
 
