@@ -137,6 +137,18 @@ def test_arms_that_timed_out_in_every_round_did_not_measure_the_same():
     assert Judge.of(problem, [same, same]).same([0, 1])
 
 
+def test_who_is_named_in_a_circle_is_named_under_a_condition():
+    """A beats B, B beats C and C beats A in five rounds of nine: no arm wins most rounds against both others."""
+    rng, study = np.random.default_rng(1), Study(["A", "B", "C"], rounds=True, contamination=None)
+    faces = {"A": [2.0, 4.0, 9.0], "B": [1.0, 6.0, 8.0], "C": [3.0, 5.0, 7.0]}
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: rng.choice(faces[arm], n) for arm, n in counts.items()})
+    claims = study.result.certificate.claims
+    assert study.result.best is not None
+    assert any(claim.leader != study.result.best for claim in claims)
+    assert "against every other arm, if any arm does" in str(study.result)
+
+
 @pytest.mark.parametrize("p0", [0.45, 0.3])
 def test_futility_is_the_mirror_of_evidence(p0):
     found = Score(600, 300)

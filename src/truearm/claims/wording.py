@@ -475,6 +475,7 @@ def _head(result: Result, voice: Voice, seen: str = "") -> str:
     late = f"; {names(lost)} timed out or failed too often" if lost else ""
     if result.problem.target == "wins":
         each = "" if len(result.arms) == 2 else " against every other arm"
+        each += ", if any arm does" if _handed_on(result) else ""
         told = f"{' and is' if voice.better else ';'} {told}" if told else ""
         return (
             f"{who} is {voice.best or 'best'}: measured side by side, it wins more than half of the rounds{each}"
@@ -898,6 +899,11 @@ def assumptions(result: Result) -> tuple[str, ...]:
     )
 
 
+def _handed_on(result: Result) -> bool:
+    """Tell whether an arm was rejected by another one than the best, which then says nothing by itself (E1)."""
+    return any(claim.leader != result.best and not claim.tolerant for claim in result.certificate.claims)
+
+
 def _on_rounds(result: Result) -> Iterable[str]:
     """Return what a comparison in rounds rests on (extensions E1)."""
     problem = result.problem
@@ -912,7 +918,7 @@ def _on_rounds(result: Result) -> Iterable[str]:
     yield "Which of two arms wins more often does not change from round to round; how well they do may."
     if problem.contamination is not None and problem.contamination.clairvoyant:
         yield "What arms would truly read does not react to what was read before."
-    if any(claim.leader != result.best and not claim.tolerant for claim in result.certificate.claims):
+    if _handed_on(result):
         yield "One of the arms wins at least half of the rounds against each other one."
     yield (
         "Whether a reading is missing has nothing to do with what it would have said, and the bad and the missing "
