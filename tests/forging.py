@@ -88,6 +88,11 @@ STUDIES = {
     "handicap": lambda: told(
         Problem(arms=arms(2), goal="min", handicap=Handicap("A", Tolerance.of("5%"))), (100, 101), spread=0.5
     ),
+    "limited": lambda: told(
+        Problem(arms=arms(2), goal="min", handicap=Handicap("A", Tolerance.of("5%"), 105.0)),
+        (100, 101),
+        spread=0.5,
+    ),
     "ties": lambda: told(Problem(arms=arms(3)), (1, 1, 0), spread=0.0),
     "elimination": lambda: told(
         Problem(arms=arms(3), regularity=REGULAR, contamination=None),

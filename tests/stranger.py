@@ -138,10 +138,7 @@ class Judge:
         self.shown = {arm: [None if x is None else self.sign * x for x in tapes[arm]] for arm in self.arms}
         given = self.problem["handicap"]
         self.tapes = {
-            arm: [
-                x if x is None or not given or given["arm"] != arm else self.worse(x, given["tolerance"])
-                for x in tape
-            ]
+            arm: [x if x is None or not given or given["arm"] != arm else self.handicapped(x, given) for x in tape]
             for arm, tape in self.shown.items()
         }
         self.low, self.high = self.levels()
@@ -163,6 +160,10 @@ class Judge:
         if c["adversary"] == "malicious":
             return q - eps, 1 - q - eps
         return (1 - eps) * q, (1 - eps) * (1 - q)
+
+    def handicapped(self, x, given):
+        found, limit = self.worse(x, given["tolerance"]), given["limit"]
+        return -math.inf if limit is not None and found < self.sign * limit else found
 
     def worse(self, x, tolerance):
         amount = tolerance["amount"]

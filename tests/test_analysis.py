@@ -394,3 +394,18 @@ def test_units_are_told_with_their_rows():
 
 def test_rows_of_a_file_are_called_rows():
     assert "1,200 rows of 3 arms." in str(analyze(CLEAR))
+
+
+@pytest.mark.parametrize("rounds", [None, "rows"])
+@pytest.mark.parametrize("late", [0.1, 0.9])
+def test_a_bad_reading_beyond_the_limit_makes_no_margin_over_an_arm_that_times_out(rounds, late):
+    """B takes 2.1 times as long as A, up to a limit; 4% of the readings are absurd, as promised."""
+    rng = np.random.default_rng(1)
+    quick, slow = rng.normal(1.0, 0.05, 600), rng.normal(2.1, 0.05, 600)
+    slow[slow > np.quantile(slow, 1 - late)] = math.inf
+    quick[rng.random(600) < 0.04] = 1e9
+    found = analyze({"A": quick, "B": slow}, goal="min", round=rounds)
+    [lead] = found.better_by
+    assert found.best == "A"
+    assert (lead.at_least or 0.0) < 2.1
+    assert (lead.at_least is None) == (late > 0.5)

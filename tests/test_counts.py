@@ -105,6 +105,7 @@ ways = st.sampled_from([(4, 1 << 21, 2), (64, 40, 4), (1 << 13, 1 << 21, 256), (
 @given(worlds(), options, ways)
 @settings(max_examples=12, deadline=None)
 @example({"A": np.full(60, 1.5), "B": np.full(60, 1.2)}, {"pairs": True}, (1, 1 << 21, 2))
+@example({"A": np.repeat([5e-324, 1e-310, 2.0], 60), "B": np.repeat([0.0, 5e-324, 1e-323], 60)}, {}, (3, 0, 2))
 def test_counts_decide_as_the_readings_do(tapes, asked, sizes):
     """Every field that decides is equal, whatever the buckets, the number of passes and what is fetched."""
     check_decision(tapes, asked, sizes)
@@ -432,12 +433,59 @@ def test_units_and_halves_are_counted_in_the_engine(monkeypatch, tmp_path):
     assert ta.verify(calm, calm.counts)
 
 
+def test_units_that_time_out_are_counted_as_they_are_read(monkeypatch):
+    rng = np.random.default_rng(5)
+    unit, arm = np.repeat(np.arange(400), 4), np.repeat(["A", "B"], 800)
+    x = np.where(rng.random(1600) < 0.3, math.inf, rng.normal(size=1600) + (arm == "A"))
+    x[rng.random(1600) < 0.05] = -math.inf
+    frame = pl.DataFrame({"arm": arm, "unit": unit, "x": x})
+    asked = {"arm": "arm", "value": "x", "unit": "unit", "goal": "min"}
+    exact = analyze(frame, **asked)
+    counted(monkeypatch)
+    same_decision(exact, analyze(frame.lazy(), **asked))
+    for source in (frame, frame.lazy()):
+        with pytest.raises(InvalidArgument, match=r"of [0-9]+ units as many readings timed out as did not"):
+            analyze(source, **asked, missing="independent")
+
+
 def test_a_file_that_is_small_is_read_as_before(tmp_path):
     frame = visits()
     frame.write_csv(tmp_path / "rows.csv")
     asked = {"arm": "site", "value": "ms", "goal": "min"}
     assert analyze(tmp_path / "rows.csv", **asked).best == analyze(frame, **asked).best == "new"
     assert analyze(str(tmp_path / "rows.csv"), **asked, unit="user").units.name == "user"
+
+
+def test_labels_of_a_pattern_are_words(monkeypatch, tmp_path):
+    """Read as numbers, versions 1.1 and 1.10 would be one arm, and persons 7 and 007 one person."""
+    rng = np.random.default_rng(3)
+    version, who = np.tile(["1.1", "1.10", "1.2"], 400), np.arange(1200)
+    ms = np.tile([10.0, 30.0, 20.0], 400) + rng.normal(size=1200)
+    frame = pl.DataFrame({"version": version, "who": [f"{'0' * (i % 2)}{i // 2}" for i in who], "ms": ms})
+    frame.write_csv(tmp_path / "rows.csv")
+    counted(monkeypatch)
+    for unit in (None, "who"):
+        asked = {"arm": "version", "value": "ms", "goal": "min", "unit": unit}
+        read, found = (analyze(str(tmp_path / name), **asked) for name in ("rows.csv", "*.csv"))
+        assert found.made is not None
+        assert (found.best, found.pulls, found.units) == (read.best, read.pulls, read.units)
+        assert found.best == "1.1"
+
+
+def test_readings_of_a_pattern_are_not_rounded_to_what_the_first_rows_look_like(monkeypatch, tmp_path):
+    early, late = 12_000, 15_000  # an engine guesses by the first 20,480 rows
+    x = np.concatenate((np.zeros(2 * early), np.tile([0.3, 0.2], late) + np.arange(2 * late) % 7 / 100))
+    frame = pl.DataFrame({"arm": np.tile(["A", "B"], early + late), "x": x})
+    words = pl.when(pl.col("x") == 0).then(pl.lit("0")).otherwise(pl.col("x").cast(pl.String))
+    frame.with_columns(x=words).write_csv(tmp_path / "rows.csv")
+    counted(monkeypatch)
+    found = analyze(str(tmp_path / "*.csv"), arm="arm", value="x")
+    assert found.made is not None
+    same_decision(analyze(frame, arm="arm", value="x"), found)
+    with (tmp_path / "rows.csv").open("a") as file:
+        file.write("A,oops\n")
+    with pytest.raises(InvalidArgument, match=r"the data cannot be read: .*Could not convert string \"oops\""):
+        analyze(str(tmp_path / "*.csv"), arm="arm", value="x")
 
 
 def test_rounds_of_many_rows_become_one_reading_each(monkeypatch):

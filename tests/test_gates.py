@@ -1,6 +1,7 @@
 """A gate in rounds: it goes on until it knows of every arm whether it is worse than the guard, and no longer."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from truearm.cli.setting import Setting
 from truearm.cli.telling import Outcome, told
 from truearm.errors import InvalidArgument
 from truearm.policies.paired import Paired
+from truearm.world import processes
 from truearm.world.commands import Command
+from truearm.world.processes import Measurement
 
 ROUNDS = 3000
 
@@ -112,3 +115,32 @@ def test_a_race_with_a_gate_tells_its_policy(tmp_path):
     with opened(log) as found:
         assert found.study.policy == Paired(guard="old")
         assert found.study.problem.delta == 0.05
+
+
+@pytest.mark.parametrize("target", [[], ["--quantile", "0.5"]])
+@pytest.mark.parametrize(("new", "timeout", "code"), [(1.3, 1.2, 3), (1.3, 2.0, 0), (2.5, 2.0, 1)])
+def test_a_run_that_times_out_is_no_worse_than_the_limit(monkeypatch, new, timeout, code, target):
+    """The old one takes 1, half as much again is allowed: what takes 1.3 is good, however early it is stopped."""
+    clock = np.random.default_rng(7)
+
+    def measured(command, _metric, conditions):
+        taken = (new if command.text == "new" else 1.0) * clock.uniform(0.99, 1.01)
+        late = taken > conditions.timeout
+        return Measurement(
+            value=math.nan if late else taken,
+            wall=min(taken, conditions.timeout),
+            user=0.0,
+            system=0.0,
+            peak_memory=None,
+            exit_code=0,
+            timed_out=late,
+            stdout_tail="",
+            stderr_tail="",
+        )
+
+    monkeypatch.setattr(processes, "measure", measured)
+    gate = ["--fail-if-worse-than", "old", "--tolerance", "50%", "--timeout", str(timeout)]
+    found = CliRunner().invoke(main, ["race", "old", "new", *gate, *target, "-M", "400", "-q"])
+    assert found.exit_code == code, found.output
+    assert ("--timeout ends runs before they are worse than old" in found.output) == (timeout < 1.5)
+    assert "time-out" not in next(line for line in found.output.splitlines() if line.startswith("old  "))

@@ -28,6 +28,7 @@ TRUST = {
     "handicap": [],
     "rounds": ["dates"],
     "share": [],
+    "limited": [],
     "lucb": ["bounds"],
     "elimination": ["bounds"],
 }

@@ -126,9 +126,28 @@ def test_ratios_are_between_positive_readings_as_measured():
     assert np.exp(ahead(one, other, relative=True, sign=-1.0)).tolist() == [0.0, 1.0, 2.0]
 
 
-def test_a_rival_that_timed_out_was_no_better_than_the_worst_known():
-    one, other = taped([5.0, 6.0]), taped([-math.inf, 1.0])
-    assert ahead(one, other, relative=False, sign=1.0, floor=2.0).tolist() == [3.0, 4.0]
+def test_a_rival_that_timed_out_is_behind_by_nobody_knows_how_much():
+    one, other = taped([5.0, 6.0, -math.inf]), taped([-math.inf, 1.0, -math.inf])
+    assert ahead(one, other, relative=False, sign=1.0, certain=True).tolist() == [-math.inf, 0.0, 5.0]
+
+
+def test_arms_that_timed_out_in_every_round_did_not_measure_the_same():
+    late, same = taped([-math.inf, -math.inf]), taped([1.0, math.inf])
+    problem = Problem(arms=("A", "B"), rounds=True)
+    assert not Judge.of(problem, [late, late]).same([0, 1])
+    assert Judge.of(problem, [same, same]).same([0, 1])
+
+
+def test_who_is_named_in_a_circle_is_named_under_a_condition():
+    """A beats B, B beats C and C beats A in five rounds of nine: no arm wins most rounds against both others."""
+    rng, study = np.random.default_rng(1), Study(["A", "B", "C"], rounds=True, contamination=None)
+    faces = {"A": [2.0, 4.0, 9.0], "B": [1.0, 6.0, 8.0], "C": [3.0, 5.0, 7.0]}
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: rng.choice(faces[arm], n) for arm, n in counts.items()})
+    claims = study.result.certificate.claims
+    assert study.result.best is not None
+    assert any(claim.leader != study.result.best for claim in claims)
+    assert "against every other arm, if any arm does" in str(study.result)
 
 
 @pytest.mark.parametrize("p0", [0.45, 0.3])

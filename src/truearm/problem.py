@@ -472,6 +472,11 @@ class Tolerance:
 class Handicap:
     """An arm that is judged as if it were worse by a tolerance: only who is worse by more than that loses to it.
 
+    Parameters
+    ----------
+    limit
+        Where readings end, if those beyond are told as infinities: made worse beyond it, the arm's own are so too.
+
     Examples
     --------
     >>> Handicap("old", Tolerance.of("3%")).tolerance.amount
@@ -480,6 +485,11 @@ class Handicap:
 
     arm: str
     tolerance: Tolerance
+    limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            object.__setattr__(self, "limit", check_positive("limit", self.limit))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

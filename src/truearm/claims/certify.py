@@ -91,7 +91,7 @@ def certify(
     known = leader is not None and not doubtful
     compared = known and not verdict.estimated  # by quantiles: of another estimator the evidence says nothing
     ties = _ties(judge, found[None], verdict)
-    measured = judge.measured()
+    measured = as_measured(judge, tapes)
     candidates = (*verdict.candidates, *(arm for arm in ties if arm not in verdict.candidates))
     arms = tuple(_described(measured, i, known=not doubtful) for i in range(len(problem.arms)))
     return Result(
@@ -196,6 +196,27 @@ def _places(arms: Sequence[str]) -> dict[str, int]:
     return {arm: i for i, arm in enumerate(arms)}
 
 
+def as_measured(judge: Judge, tapes: Readings) -> Judge:
+    """Return the judge of the readings as they were measured: without a handicap, for showing.
+
+    Examples
+    --------
+    >>> from truearm.problem import Handicap, Tolerance
+    >>> problem = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("50%")))
+    >>> tapes = {"old": [2.0], "new": [2.5]}
+    >>> judge = Judge.of(problem, [sample_of(tape, 1, problem, arm) for arm, tape in tapes.items()])
+    >>> judge.looks(0), as_measured(judge, tapes).looks(0)
+    (-3.0, -2.0)
+    """
+    given = judge.problem.handicap
+    if given is None:
+        return judge
+    plain, tape = replace(judge.problem, handicap=None), tapes.get(given.arm, ())
+    found = {given.arm: sample_of(tape, len(tape), plain, given.arm)}
+    by_arm = zip(judge.problem.arms, judge.samples, strict=True)
+    return judge.after(tuple(found.get(arm, sample) for arm, sample in by_arm))
+
+
 def describe(name: str, sample: Sample, problem: Problem, *, design: Design, known: bool = True) -> Arm:
     """Return what is known of one arm, at a level that holds for all arms at once.
 
@@ -210,7 +231,7 @@ def describe(name: str, sample: Sample, problem: Problem, *, design: Design, kno
     35.0
     """
     by_arm = [sample if arm == name else EMPTY for arm in problem.arms]
-    return _described(Judge.of(problem, by_arm, design=design).measured(), problem.arms.index(name), known=known)
+    return _described(Judge.of(problem, by_arm, design=design), problem.arms.index(name), known=known)
 
 
 def _described(judge: Judge, i: int, *, known: bool) -> Arm:

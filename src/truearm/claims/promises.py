@@ -130,6 +130,20 @@ def assumptions(result: Result) -> tuple[str, ...]:
     )
 
 
+def handed_on(result: Result) -> bool:
+    """Tell whether an arm was rejected by another one than the best, which then says nothing by itself (E1).
+
+    Examples
+    --------
+    >>> from truearm.claims.certificate import Verdict
+    >>> from truearm.claims.certify import certify
+    >>> found = certify(Problem(arms=("A", "B")), {"A": [3.0] * 80, "B": [1.0] * 80}, Verdict(Status.EXHAUSTED))
+    >>> handed_on(found)
+    False
+    """
+    return any(claim.leader != result.best and not claim.tolerant for claim in result.certificate.claims)
+
+
 def _on_rounds(result: Result) -> Iterable[str]:
     """Return what a comparison in rounds rests on (extensions E1)."""
     problem = result.problem
@@ -144,7 +158,7 @@ def _on_rounds(result: Result) -> Iterable[str]:
     yield "Which of two arms wins more often does not change from round to round; how well they do may."
     if problem.contamination is not None and problem.contamination.clairvoyant:
         yield "What arms would truly read does not react to what was read before."
-    if any(claim.leader != result.best and not claim.tolerant for claim in result.certificate.claims):
+    if handed_on(result):
         yield "One of the arms wins at least half of the rounds against each other one."
     yield (
         "Whether a reading is missing has nothing to do with what it would have said, and the bad and the missing "
@@ -235,7 +249,8 @@ def _on_status(result: Result) -> Iterable[str]:
     problem = result.problem
     if problem.handicap is not None:
         given = problem.handicap
-        yield f"{name_of(given.arm)} is judged as if it were worse by {amount(given.tolerance)} than it is."
+        late = "" if given.limit is None else f", and as a time-out where that is beyond {number(given.limit)}"
+        yield f"{name_of(given.arm)} is judged as if it were worse by {amount(given.tolerance)} than it is{late}."
     if problem.regularity is not None:
         r = problem.regularity
         yield (

@@ -8,7 +8,7 @@ margin (`Result.better_by`) may be sharper, with an error probability delta of i
 import math
 from typing import NamedTuple
 
-from truearm.claims.certify import judge_of
+from truearm.claims.certify import as_measured, judge_of
 from truearm.claims.result import Arm, Result
 from truearm.evidence.wins_judge import WinsJudge
 
@@ -67,7 +67,8 @@ def _side_by_side(result: Result, reference: str | None) -> tuple[Ratio, ...]:
     """
     if result.readings is None or reference is None:
         return ()
-    judge, arms = judge_of(result.certificate, result.readings).measured(), result.problem.arms
+    judge = as_measured(judge_of(result.certificate, result.readings), result.readings)
+    arms = result.problem.arms
     assert isinstance(judge, WinsJudge)
     base = arms.index(reference)
     found = {i: judge.apart(*((base, i) if result.problem.goal == "min" else (i, base))) for i in range(len(arms))}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_FLOOR
 
 from truearm.claims.certificate import DECIDED, Status
-from truearm.claims.promises import alarm
+from truearm.claims.promises import alarm, handed_on
 from truearm.claims.result import Arm, Lead, Result
 from truearm.claims.wording import (
     LISTED,
@@ -258,6 +258,7 @@ def _head(result: Result, voice: Voice, seen: str = "") -> str:
     late = f"; {names(lost)} timed out or failed too often" if lost else ""
     if result.problem.target == "wins":
         each = "" if len(result.arms) == 2 else " against every other arm"
+        each += ", if any arm does" if handed_on(result) else ""
         told = f"{' and is' if voice.better else ';'} {told}" if told else ""
         return (
             f"{who} is {voice.best or 'best'}: measured side by side, it wins more than half of the rounds{each}"

@@ -251,7 +251,8 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
         raise click.UsageError(msg)
     for name in (asked.control, asked.fail_unless_best, asked.fail_if_worse_than):
         in_race(name, setting)
-    given = Handicap(gate, tolerance) if gate is not None and tolerance else None
+    limit = asked.timeout if asked.metric == "wall" and goal == "min" else None
+    given = Handicap(gate, tolerance, limit) if gate is not None and tolerance else None
     setting = replace(setting, guard=gate)
     return setting, Problem(
         arms=setting.arms,

@@ -10,11 +10,14 @@
 from collections.abc import Sequence
 from typing import cast
 
+import numpy as np
+
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.certify import judge_of
 from truearm.claims.result import Result
 from truearm.claims.suites import SuiteResult
 from truearm.claims.wording import name_of
+from truearm.evidence.shifts import oriented
 from truearm.evidence.wins_judge import WinsJudge
 from truearm.report.text import standing_of
 
@@ -79,6 +82,22 @@ def meaningless(result: Result) -> bool:
         and given.tolerance.relative
         and any(arm.name == given.arm and arm.observed <= 0 for arm in result.arms)
     )
+
+
+def hidden(result: Result) -> bool:
+    """Tell whether runs time out before they can be worse than a gate's baseline by more than the tolerance.
+
+    Examples
+    --------
+    >>> from truearm.study import Study
+    >>> hidden(Study(["A", "B"], max_pulls=0).result)
+    False
+    """
+    given = result.problem.handicap
+    if given is None or given.limit is None:
+        return False
+    seen = np.array([arm.observed for arm in result.arms if arm.name == given.arm])
+    return bool(np.isinf(oriented(seen, result.problem, given.arm)).any())
 
 
 def exit_code(

@@ -8,6 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING
 from typing import TYPE_CHECKING
 
@@ -111,9 +112,9 @@ class Board:
         from rich.text import Text
 
         study, problem = self.study, self.study.problem
-        tapes = study.readings
+        tapes, plain = study.readings, replace(problem, handicap=None)
         arms = [
-            describe(arm, sample_of(tapes[arm], len(tapes[arm]), problem, arm), problem, design="sequential")
+            describe(arm, sample_of(tapes[arm], len(tapes[arm]), plain, arm), plain, design="sequential")
             for arm in problem.arms
         ]
         standing = study.standing

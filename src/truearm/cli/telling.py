@@ -19,7 +19,7 @@ from truearm.claims.summary import breakdowns
 from truearm.claims.wording import amount, count, name_of, number, percent
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
-from truearm.cli.gates import about_baseline, given_up, meaningless, worse_than
+from truearm.cli.gates import about_baseline, given_up, hidden, meaningless, worse_than
 from truearm.cli.live import duration, nearly_equal
 from truearm.cli.screen import Screen
 from truearm.cli.setting import Setting
@@ -225,6 +225,8 @@ def _gates(outcome: Outcome) -> Iterator[str]:
             if names
             else f"No command is shown to be worse than {gate}{much}{_no_use(outcome)}."
         )
+        if not names and hidden(outcome.result):
+            yield f"--timeout ends runs before they are worse than {gate}{much}; give them more time."
 
 
 def _no_use(outcome: Outcome) -> str:

@@ -22,7 +22,6 @@ from truearm.evidence.grid import Floats
 from truearm.evidence.levels import Rule, Strength, log_threshold, rule_for, threshold
 from truearm.evidence.points import Breakdown
 from truearm.evidence.sample import Sample
-from truearm.evidence.shifts import as_measured
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
@@ -246,11 +245,6 @@ class Judge(ABC):
     def same(self, among: Sequence[int]) -> bool:  # noqa: ARG002 - for judges that compare reading by reading
         """Tell whether arms measured the same wherever they met; by themselves they do not meet."""
         return False
-
-    def measured(self) -> Self:
-        """Return the judge of the readings as they were measured, without a handicap."""
-        by_arm = zip(self.samples, self.problem.arms, strict=True)
-        return self.after(tuple(as_measured(sample, self.problem, arm) for sample, arm in by_arm))
 
     @abstractmethod
     def looks(self, arm: int) -> float:

@@ -469,19 +469,10 @@ class QuantileJudge(Judge):
         return [x if sure else None for x, sure in zip(told, certain.tolist(), strict=True)]
 
     def _uncensored(self, judged: Sequence[int]) -> Self:
-        """Return the judge with the censored readings of some arms at the best value they may have had.
-
-        All arms have one limit, and every reading with a value is within it: a censored one is no better than the
-        worst of those (evidence T8).
-        """
-        if not any(self.samples[i].censored for i in judged):
-            return self
-        known = [s.values[np.isfinite(s.values)] for s in self.samples]
-        floor = min((float(values[0]) for values in known if values.size), default=-math.inf)
+        """Return the judge to whom the censored readings of some arms may be anything (evidence T8c)."""
         samples = list(self.samples)
         for i in judged:
-            if samples[i].censored:
-                samples[i] = samples[i].mapped(lambda values: np.maximum(values, floor))
+            samples[i] = samples[i].hidden()
         return replace(self, samples=tuple(samples))
 
     def _span(self, judged: int, *, relative: bool) -> float:

@@ -73,12 +73,19 @@ def oriented(values: Floats, problem: Problem, arm: str) -> Floats:
     >>> given = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("50%")))
     >>> oriented(np.array([2.0]), given, "old"), oriented(np.array([2.0]), given, "new")
     (array([-3.]), array([-2.]))
+    >>> limited = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("50%"), 4.0))
+    >>> oriented(np.array([2.0, 3.0]), limited, "old")
+    array([ -3., -inf])
     """
     if problem.target == "share":
         return np.where(np.isnan(values), values, succeeded(values, problem).astype(np.float64))
     turned: Floats = problem.sign * values
     given = problem.handicap
-    return turned if given is None or given.arm != arm else worsened(turned, given.tolerance, problem.sign)
+    if given is None or given.arm != arm:
+        return turned
+    moved = worsened(turned, given.tolerance, problem.sign)
+    # a time-out of another arm may be anything beyond the limit, and so it is no worse than these (evidence T8c)
+    return moved if given.limit is None else np.where(moved < problem.sign * given.limit, -np.inf, moved)
 
 
 def succeeded(values: Floats, problem: Problem) -> NDArray[np.bool_]:
@@ -107,22 +114,6 @@ def empty(problem: Problem, arm: str) -> Sample:
     if problem.between is not None:  # `oriented` may turn it around, and moves it with the readings
         plausible = Interval(*np.sort(oriented(np.array(problem.between), problem, arm)).tolist())
     return Sample.of([], worst=problem.missing == "worst", plausible=plausible)
-
-
-def as_measured(sample: Sample, problem: Problem, arm: str) -> Sample:
-    """Return the sample of an arm without its handicap, for showing; bigger is still better.
-
-    Examples
-    --------
-    >>> from truearm.problem import Handicap
-    >>> given = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("50%")))
-    >>> as_measured(Sample.of(oriented(np.array([2.0]), given, "old")), given, "old").values
-    array([-2.])
-    """
-    given = problem.handicap
-    if given is None or given.arm != arm:
-        return sample
-    return sample.mapped(lambda values: improved(values, given.tolerance, problem.sign))
 
 
 def shifted(sample: Sample, tolerance: Tolerance, sign: float = 1.0) -> Sample:

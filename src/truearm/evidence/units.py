@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, given, word
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -119,7 +119,8 @@ def by_unit(
     -----
     Whether a large or a small reading is the worst depends on which arm is accused, so one number cannot stand
     for a unit at its worst. A missing unit can: every later step counts it on the side that hurts (evidence T8).
-    Half -inf and half inf have no median; such a unit is missing too.
+    Half -inf and half inf have no median; such a unit is missing too. That it is so because of what was read, no
+    promise about missing readings covers: where one was made, such a unit is an error.
 
     Examples
     --------
@@ -135,10 +136,32 @@ def by_unit(
     known = sizes - np.bincount(codes[np.isnan(values)], minlength=total)
     starts = np.cumsum(sizes) - sizes
     if missing == "independent":
-        return np.where(known > 0, _middle(ordered, starts, known, known, lost=0, middle=middle), np.nan), sizes
+        found = _middle(ordered, starts, known, known, lost=0, middle=middle)
+        check_clear(int(np.count_nonzero(np.isnan(found) & (known > 0))))
+        return np.where(known > 0, found, np.nan), sizes
     low = _middle(ordered, starts, sizes, known, lost=sizes - known, middle=middle)  # those missing are smallest
     high = _middle(ordered, starts, sizes, known, lost=0, middle=middle)
     return np.where(low == high, low, np.nan), sizes
+
+
+def check_clear(unclear: int) -> None:
+    """Raise if units lie between a value and a time-out, and are to be left out as if by chance (extensions 2).
+
+    Examples
+    --------
+    >>> check_clear(2)
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: of 2 units as many readings timed out as did not, so that their median is
+    beyond a limit or is not, which is not missing for unrelated reasons; use missing='worst'
+    """
+    if unclear:
+        msg = (
+            f"of {unclear:,} {word('unit')}{'s' * (unclear != 1)} as many readings timed out as did not, so that "
+            "their median is beyond a limit or is not, which is not missing for unrelated reasons; use "
+            f"{given(missing='worst')}"
+        )
+        raise InvalidArgument(msg)
 
 
 def _ordered(values: Floats, codes: Codes) -> Floats:

@@ -162,23 +162,26 @@ def cannot_win(found: Score, p0: float, log_bar: float, out: int = 0, prior: Pri
     return bool(log_mixture(min(won, found.rounds), found.rounds, 1 - p0, prior) >= log_bar)  # extensions E6
 
 
-def ahead(one: Taped, other: Taped, *, relative: bool, sign: float, floor: float = -math.inf) -> Floats:
+def ahead(one: Taped, other: Taped, *, relative: bool, sign: float, certain: bool = False) -> Floats:
     """Return by how much one arm was at least ahead of another in each round, lowest first; idle rounds left out.
 
     As a difference, or as the logarithm of a factor. A round that speaks for the null is minus infinity.
 
     Parameters
     ----------
-    floor
-        The best value that a reading of the other arm which timed out may have had.
+    certain
+        Whether one that timed out is behind by nothing more than that: of how far, no reading tells.
 
     Examples
     --------
-    >>> ahead(Taped.in_rounds([3.0, 2.0]), Taped.in_rounds([1.0, np.nan]), relative=False, sign=1.0)
-    array([-inf,   2.])
+    >>> one, other = Taped.in_rounds([3.0, 2.0, 4.0]), Taped.in_rounds([1.0, np.nan, -np.inf])
+    >>> ahead(one, other, relative=False, sign=1.0), ahead(one, other, relative=False, sign=1.0, certain=True)
+    (array([-inf,   2.,  inf]), array([-inf,   0.,   2.]))
     """
     n = min(one.tape.size, other.tape.size)
-    mine, rival = one.tape[:n], np.maximum(other.tape[:n], floor)
+    mine, rival = one.tape[:n], other.tape[:n]
+    if certain:
+        rival = np.where(np.isneginf(rival), mine, rival)  # extensions E1
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         if relative:
             mine, rival = (sign * np.log(sign * x) for x in (mine, rival))  # NaN where a ratio means nothing

@@ -163,7 +163,8 @@ class WinsJudge(Judge):
         (True, False)
         """
         first, *others = (self.samples[i].tape for i in among)
-        return first.size > 0 and bool(others) and all(np.array_equal(first, tape) for tape in others)
+        known = first.size > 0 and bool((first > -np.inf).all())  # of time-outs nobody knows: extensions E6
+        return known and bool(others) and all(np.array_equal(first, tape) for tape in others)
 
     def met(self, one: int, other: int, lift: Lift | None = None) -> Score:
         """Return how one arm did against another, side by side."""
@@ -352,10 +353,8 @@ class WinsJudge(Judge):
         share
             Error probability of the limit.
         """
-        known = [s.values[np.isfinite(s.values)] for s in self.samples]
-        floor = min((float(values[0]) for values in known if values.size), default=-math.inf)
         mine, rival = self.samples[one], self.samples[other]
-        apart = ahead(mine, rival, relative=relative, sign=self.problem.sign, floor=floor)
+        apart = ahead(mine, rival, relative=relative, sign=self.problem.sign, certain=True)
         rounds = min(mine.n, rival.n)
         if self.design == "fixed":
             rank = lower_rank(rounds, self._level(), share)

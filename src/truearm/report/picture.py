@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from truearm.claims.alarms import FAR
 from truearm.claims.certificate import Claim, Status, Tapes, digest, sample_of
-from truearm.claims.certify import breakdown_of, rejections
+from truearm.claims.certify import as_measured, breakdown_of, rejections
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
@@ -92,7 +92,7 @@ class Picture:
     @cached_property
     def measured(self) -> Judge:
         """The judge of the readings without a handicap."""
-        return Judge.of(self.result.problem, self.samples, design=self.result.design).measured()
+        return as_measured(Judge.of(self.result.problem, self.samples, design=self.result.design), self.tapes)
 
     @cached_property
     def points(self) -> Points:

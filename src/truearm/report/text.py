@@ -107,8 +107,9 @@ def in_unit(result: Result, unit: Unit) -> Result:
     factor = 1.0 if relative else 1 / unit.size
     tolerance = Tolerance(result.problem.tolerance.amount * factor, relative)
     given = result.problem.handicap
-    if given is not None and not given.tolerance.relative:
-        given = Handicap(given.arm, Tolerance(given.tolerance.amount / unit.size))
+    if given is not None:
+        own = given.tolerance if given.tolerance.relative else Tolerance(given.tolerance.amount / unit.size)
+        given = Handicap(given.arm, own, _divided(given.limit, unit))
     problem = replace(result.problem, tolerance=tolerance, handicap=given)
     return replace(
         result,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone
-from truearm.evidence.units import MEDIANS, Reduction, Units
+from truearm.evidence.units import MEDIANS, Reduction, Units, check_clear
 from truearm.world import files, frames
 from truearm.world.frames import MOST_SUSPECTED, Collected, Roles, check_number_of_arms, check_several
 
@@ -217,7 +217,7 @@ def _scan(source: str | Path, query: str | None, roles: Roles, how: Reduction | 
         if how is not None and (roles.arm is None or not large):
             return files.collect(path, **roles._asdict(), how=how)
         found = [text]
-    return _relation(found, text)
+    return _relation(found, text, roles)
 
 
 def is_scan(source: str) -> bool:
@@ -250,7 +250,8 @@ def _files(text: str) -> list[str] | None:
     return found
 
 
-def _relation(found: Sequence[str], text: str) -> Any:  # noqa: ANN401 - a DuckDB relation
+def _relation(found: Sequence[str], text: str, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation
+    """Return files as one relation."""
     try:
         import duckdb
     except ModuleNotFoundError:
@@ -266,10 +267,23 @@ def _relation(found: Sequence[str], text: str) -> Any:  # noqa: ANN401 - a DuckD
         if kinds == {"parquet"}:
             return connection.read_parquet(list(found), union_by_name=len(found) > 1)
         names: Any = list(found)  # several at once are not in its stubs
-        return connection.read_csv(names, union_by_name=len(found) > 1)
+        kinds_of = _kinds(connection.read_csv(names, union_by_name=len(found) > 1), roles)
+        return connection.read_csv(names, union_by_name=len(found) > 1, dtype=kinds_of)
     except duckdb.Error as error:
         msg = f"{text!r} cannot be read: {str(error).splitlines()[0]}"
         raise InvalidArgument(msg) from None
+
+
+def _kinds(guessed: Any, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation, and what it takes as types
+    """Return of what types columns of a CSV file are, where a guess by its first rows does harm.
+
+    As numbers, the labels 1.1 and 1.10 would be one; as whole numbers, readings further down would be rounded.
+    """
+    known = {name: str(kind) for name, kind in zip(guessed.columns, guessed.types, strict=True)}
+    found = {name: "VARCHAR" for name in (roles.arm, roles.unit) if name in known}
+    if known.get(str(roles.value), "").endswith("INT"):
+        found[str(roles.value)] = "DOUBLE"
+    return found
 
 
 def _database(address: str, query: str | None) -> Any:  # noqa: ANN401 - an Ibis table
@@ -312,7 +326,14 @@ def _collected(lazy: Any) -> Any:  # noqa: ANN401 - narwhals frames
 
     if lazy.implementation is Implementation.POLARS:
         return lazy.collect(engine="streaming")
-    return lazy.collect("pyarrow")
+    try:
+        return lazy.collect("pyarrow")
+    except Exception as error:
+        if lazy.implementation is not Implementation.DUCKDB:
+            raise
+        what = " ".join(str(error).split("\n\n")[0].split())
+        msg = f"the data cannot be read: {what:.300}; correct them, or leave cells of missing readings empty"
+        raise InvalidArgument(msg) from None
 
 
 def _text(lazy: Any) -> str:  # noqa: ANN401 - a narwhals frame
@@ -370,7 +391,11 @@ def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any: 
     won = value >= at_least if at_least is not None else value <= (at_most or 0.0)
     units = (
         named.with_columns(value=known)
-        .with_columns(won=nw.when(won).then(1).otherwise(0))
+        .with_columns(
+            won=nw.when(won).then(1).otherwise(0),
+            over=nw.when(value == float("inf")).then(1).otherwise(0),
+            under=nw.when(value == float("-inf")).then(1).otherwise(0),
+        )
         .group_by("arm", "unit")
         .agg(
             *order,
@@ -378,6 +403,8 @@ def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any: 
             known=value.count(),
             value=value.median(),
             won=nw.col("won").sum(),
+            over=nw.col("over").sum(),
+            under=nw.col("under").sum(),
         )
     )
     if limits != (None, None):
@@ -385,8 +412,12 @@ def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any: 
     found, lost = units, nw.col("known") == 0
     if how.missing == "worst":
         lost = lost | (nw.col("known") < nw.col("rows"))
-    endless = (nw.col("value") == float("inf")) | (nw.col("value") == float("-inf"))
-    lost = lost | (endless & (nw.col("known") % 2 == 0))
+    unclear = nw.col("value").is_nan()  # half of it -inf and half inf
+    for end, number in ((float("inf"), "over"), (float("-inf"), "under")):
+        unclear = unclear | ((nw.col("value") == end) & (2 * nw.col(number) <= nw.col("known")))
+    if how.missing == "independent":
+        check_clear(int(_collected(units.filter(unclear).select(n=nw.len()))["n"].to_list()[0]))
+    lost = lost | unclear
     return found.with_columns(value=nw.when(lost).then(None).otherwise(nw.col("value")))
 
 
@@ -709,10 +740,13 @@ class Source:
 
 
 def _zones(low: float, high: float, parts: int) -> list[Zone]:
-    """Return zones from a reading up to another, two where their distance is no number."""
+    """Return zones from a reading up to another, two where their distance, or the parts to one, are no number."""
     end = float(np.nextafter(high, np.inf))
-    if np.isfinite(end - low):
+    if np.isfinite(end - low) and end - low > parts / sys.float_info.max:
         return [Zone(low, end, parts)]
+    if np.isfinite(end - low):
+        middle = max(low + (end - low) / 2, float(np.nextafter(low, np.inf)))
+        return [Zone(low, middle, 1), Zone(middle, end, 1)]
     return [Zone(low, 0.0, parts), Zone(0.0, end if np.isfinite(end) else high, parts)]
 
 
