@@ -284,7 +284,7 @@ def _supposed_shares(
         msg = (
             f"share must be in (0, 1), but got {share!r}; it is the share of the best arm's readings that succeed"
         )
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "share", share)
     gaps = [float(gap)] * (check_count("arms", arms, least=2) - 1) if isinstance(gap, int | float) else list(gap)
     return (best, *(max(0.0, best - check_positive("gap", each)) for each in gaps)), None
 

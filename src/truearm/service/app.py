@@ -166,7 +166,7 @@ class Service:
         try:
             return msgspec.json.decode(body, type=route.takes)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise Refused(problems.malformed(error, body)) from None
+            raise Refused(problems.malformed(error, body, route.takes)) from None
 
     def _check_not_foreign(self, request: Request) -> None:
         # without a body there is no media type that would keep a page of another site from sending it
@@ -213,10 +213,12 @@ class Service:
         return Response(json.dumps(openapi.schema()), media_type="application/json")
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    remedy = "see /openapi.json for what can be asked"
-    problem = Problem(error.status_code, error.detail, f"{error.detail}; {remedy}")
+    path = request.url.path[:200]
+    what = {404: f"there is no page {path!r}", 405: f"{request.method} is not for {path!r}"}
+    detail = f"{what.get(error.status_code, error.detail)}; see /openapi.json for what can be asked"
+    problem = Problem(error.status_code, error.detail, detail, field="path", value=path)
     return problems.response(problem, dict(error.headers or {}))
 
 

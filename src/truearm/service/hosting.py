@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from truearm.claims.result import Result
-from truearm.errors import InvalidArgument, ProtocolError, VerificationError
+from truearm.errors import InvalidArgument, ProtocolError, VerificationError, speaking_of
 from truearm.events import ISSUED, Event, Noted, Stopped
 from truearm.problem import Contamination, Pull, check_adversary
 from truearm.service import snapshot, wire
@@ -28,6 +28,7 @@ from truearm.world.rows import as_json, check_text, from_text, linked, parsed, t
 
 BEGUN, GIVEN, KEY = "begun", "given", "key"
 _LOADED = 1000  # studies kept in memory
+_NAMED = 10  # arms that a message names
 _SNAPSHOT = 5_000  # events after which a snapshot is worth its time
 _GROWTH = 0.05  # and the growth of the log: what is replayed after a crash is at most this part of it
 
@@ -205,13 +206,13 @@ class Host:
                 transaction.append([began])
         if known is not None and known.notes != text:
             msg = f"id {name!r} is the name of another study; choose another one"
-            raise Conflict(msg)
+            raise Conflict(msg, "id", name)
         return wire.Made(name, known is None)
 
     def _defined(self, new: wire.NewStudy) -> dict[str, Any]:
         if len(new.arms) > self.limits.arms:
             msg = f"arms may be {self.limits.arms} at most, but got {len(new.arms)}; compare fewer at a time"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "arms", len(new.arms))
         for arm in new.arms:
             check_text("arms", arm)
         study = Study(
@@ -233,7 +234,7 @@ class Host:
         )
         if new.passive and new.rounds:
             msg = "passive studies take readings one by one and cannot be in rounds; leave one of the two out"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "passive", value=True)
         service = {"title": check_text("title", new.title), "passive": new.passive, "lease": new.lease}
         return {**study.definition, "service": service}
 
@@ -303,8 +304,8 @@ class Host:
         with self._held(name) as hosted:
             if not hosted.passive:
                 msg = f"study {name!r} hands out pulls; use ask and tell, or begin a passive study"
-                raise Conflict(msg)
-            texts = [_given(hosted, reading) for reading in readings]
+                raise Conflict(msg, "study", name)
+            texts = [_given(hosted, reading, i) for i, reading in enumerate(readings)]
             with self.database.writing(name) as transaction:
                 self._following(hosted, transaction.after(hosted.position))
                 if transaction.has_key(key):
@@ -358,7 +359,7 @@ class Host:
         began = self.database.at(name, 0)
         if began is None:
             msg = f"there is no study {name!r}; see GET /studies"
-            raise NotFound(msg)
+            raise NotFound(msg, "study", name)
         hosted = Hosted(name, began)
         kept = self.database.snapshot(name)
         row = None if kept is None else self.database.at(name, kept[0])
@@ -396,7 +397,7 @@ class Host:
     def _check_batch(self, field: str, size: int) -> None:
         if size > self.limits.batch:
             msg = f"{field} may be {self.limits.batch} at most in one request, but got {size}; send several"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, field, size)
 
 
 class _Change:
@@ -429,10 +430,12 @@ class _Change:
         return found
 
 
-def _bound(given: "float | wire.Spoiled | None") -> float | Contamination | None:
+def _bound(given: "float | wire.Spoiled | None") -> Contamination | None:
     if isinstance(given, wire.Spoiled):
-        return Contamination(given.eps, check_adversary(given.adversary))
-    return given
+        with speaking_of(eps="contamination.eps"):
+            return Contamination(given.eps, check_adversary(given.adversary))
+    with speaking_of(eps="contamination"):
+        return Contamination.of(given)
 
 
 def _check_active(hosted: Hosted) -> None:
@@ -440,7 +443,7 @@ def _check_active(hosted: Hosted) -> None:
         msg = (
             f"study {hosted.name!r} is passive: it takes readings that nobody asked for; send them to its readings"
         )
-        raise Conflict(msg)
+        raise Conflict(msg, "study", hosted.name)
 
 
 def _out(hosted: Hosted, pulls: Iterable[Pull]) -> list[wire.Out]:
@@ -471,11 +474,12 @@ def _released(study: Study, ticket: int) -> wire.Outcome:
     return wire.Outcome(ticket, "released")
 
 
-def _given(hosted: Hosted, reading: wire.Given) -> list[Any]:
+def _given(hosted: Hosted, reading: wire.Given, i: int) -> list[Any]:
     if reading.arm not in hosted.given:
-        msg = f"arm must be one of {', '.join(hosted.given)}, but got {reading.arm!r}"
-        raise InvalidArgument(msg)
-    notes = None if reading.notes is None else as_json("notes", reading.notes)
+        known = ", ".join([*hosted.given][:_NAMED]) + (", ..." if len(hosted.given) > _NAMED else "")
+        msg = f"readings[{i}].arm must be one of {known}, but got {reading.arm!r}"
+        raise InvalidArgument(msg, f"readings[{i}].arm", reading.arm)
+    notes = None if reading.notes is None else as_json(f"readings[{i}].notes", reading.notes)
     return [GIVEN, None, reading.arm, None, repr(_number(reading.value)), notes]
 
 

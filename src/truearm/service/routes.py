@@ -156,7 +156,7 @@ def _report(call: Call) -> Response:
     with call.host.looking(call.study) as hosted:
         if hosted.passive and not all(hosted.given.values()):
             msg = f"study {call.study!r} has arms without a reading; there is nothing to report yet"
-            raise Refused(Problem(409, "Conflict", msg))
+            raise Refused(Problem(409, "Conflict", msg, field="study", value=call.study))
         result, title = hosted.result(), hosted.title
         tapes: Any = hosted.given if hosted.passive else hosted.study.readings
     if "application/json" in call.headers.get("accept", ""):
