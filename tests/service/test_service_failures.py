@@ -16,13 +16,17 @@ from pathlib import Path
 import httpx
 import pytest
 
+from truearm.errors import InvalidArgument
+from truearm.report.export import document
+from truearm.service import routes
 from truearm.service.app import Service
 from truearm.service.client import Client, ServiceError
-from truearm.service.database import Database
+from truearm.service.database import Database, DatabaseError
 from truearm.service.hosting import Host
 from truearm.service.server import _bound
 from truearm.service.settings import Limits, Settings
-from truearm.service.wire import NewStudy, Told
+from truearm.service.tokens import OPEN
+from truearm.service.wire import Given, NewStudy, Told
 
 from .serving import Server
 
@@ -51,6 +55,125 @@ def test_a_full_disk_is_said_and_got_over(tmp_path):
         told = {ticket for tape in study.readings.values() for ticket in tape if ticket is not None}
     assert set(acknowledged) <= told
     assert "Traceback" not in str(error)
+
+
+def test_a_full_disk_at_the_end_is_no_error(tmp_path):
+    with Server(tmp_path / "s.db") as server:
+        Client(server.url, "full", ["A", "B"]).ask(100)
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, hard))
+        assert server.end(signal.SIGTERM) == 0
+    assert "Traceback" not in "".join(server.lines)
+
+
+def measured(study, n):
+    pulls = study.ask(n)
+    study.tell_many([(pull, pull.ticket) for pull in pulls])
+    return {pull.ticket for pull in pulls}
+
+
+def test_a_file_that_is_gone_takes_no_reading_with_it(tmp_path):
+    """SQLite would go on writing to a file without a name."""
+    away = tmp_path / "away"
+    away.mkdir()
+    with Server(tmp_path / "s.db") as server, server.client() as http:
+        study = Client(server.url, "moved", ["A", "B"])
+        acknowledged = measured(study, 4)
+        for path in tmp_path.glob("s.db*"):
+            path.rename(away / path.name)
+        answer = http.post("/studies/moved/ask", json={"worker": "w"})
+        assert answer.status_code == 503
+        assert "is gone; put the file back" in answer.json()["detail"]
+        assert http.get("/studies/moved").status_code == 503
+        assert not list(tmp_path.glob("s.db*"))
+        for path in away.iterdir():
+            path.rename(tmp_path / path.name)
+        acknowledged |= measured(study, 4)
+        assert {value for tape in study.readings.values() for value in tape} == acknowledged
+
+
+def copied(path, to):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("VACUUM INTO ?", (str(to),))
+
+
+def test_a_back_up_that_is_put_there_is_gone_on_with(tmp_path):
+    """What a server has in memory is ahead of it: nothing of that is believed."""
+    with Server(tmp_path / "s.db") as server, server.client() as http:
+        study = Client(server.url, "back", ["A", "B"])
+        kept = measured(study, 4)
+        copied(tmp_path / "s.db", tmp_path / "copy.db")
+        measured(study, 6)
+        for path in tmp_path.glob("s.db*"):
+            path.unlink()
+        (tmp_path / "copy.db").rename(tmp_path / "s.db")
+        assert http.get("/studies/back").status_code == 503
+        assert http.get("/studies/back").json()["position"] == 8
+        kept |= measured(study, 2)
+    with Server(tmp_path / "s.db") as server:
+        readings = Client(server.url, "back").readings
+    assert {value for tape in readings.values() for value in tape} == kept == set(range(6))
+
+
+def test_a_back_up_of_postgresql_is_gone_on_with(postgresql):
+    postgresql.psql("CREATE DATABASE turned")
+    with closing(Host(Database(postgresql.get_uri("turned")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="back"))
+        host.ask("back", "ann", 4)
+        postgresql.psql("CREATE DATABASE earlier")
+        with closing(Host(Database(postgresql.get_uri("earlier")))) as other:
+            other.create(NewStudy(arms=["A", "B"], id="back"))
+            host.database.close()
+            host.database = other.database
+            with pytest.raises(DatabaseError, match="was replaced, such as by a back-up; send the request again"):
+                host.tell("back", [Told(0, 1.5)])
+            assert [pull.ticket for pull in host.ask("back", "bob", 1).pulls] == [0]
+
+
+def test_a_lock_of_another_program_is_not_waited_for_by_one_after_the_other(tmp_path):
+    database = Database(str(tmp_path / "s.db"), patience=0.5)
+    with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other, closing(database):
+        other.execute("BEGIN IMMEDIATE")
+        said = []
+
+        def write():
+            try:
+                with database.writing("any"):
+                    pass
+            except DatabaseError as error:
+                said.append(str(error))
+
+        threads = [threading.Thread(target=write) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(said) == 8
+    assert sum("is locked by another program" in each for each in said) >= 6
+
+
+def test_a_report_has_the_readings_of_its_certificate(tmp_path, monkeypatch):
+    """Others may give readings while it is written."""
+    given = [Given(arm, value) for value in range(60) for arm in "AB"]
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="still", passive=True))
+        host.give("still", "monday", given)
+
+        def late(result, tapes):
+            host.give("still", "tuesday", given)
+            return document(result, tapes)
+
+        monkeypatch.setattr(routes, "document", late)
+        call = routes.Call(host, OPEN, "still", None, {}, {"accept": "application/json"})
+        found = json.loads(routes._report(call).body)
+    assert (
+        {arm: len(tape) for arm, tape in found["readings"].items()} == found["pulls"]["arms"] == {"A": 60, "B": 60}
+    )
+
+
+def test_a_database_in_memory_is_refused():
+    with pytest.raises(InvalidArgument, match="':memory:' cannot be a file; choose a file"):
+        Database(":memory:")
 
 
 def test_a_database_that_goes_away_is_used_again_when_it_is_back(postgresql):

@@ -59,6 +59,8 @@ def test_only_what_never_began_goes_out_again(http):
     told(http, place, (0, 1.0))
     found = http.post(f"{place}/release", json={"tickets": [0, 1, 7]}).json()["outcomes"]
     assert [item["outcome"] for item in found] == ["refused", "released", "refused"]
+    again = http.post(f"{place}/release", json={"tickets": [1]}).json()["outcomes"]
+    assert [item["outcome"] for item in again] == ["known"]
     assert asked(http, place)[0] | {"until": 0} == {"ticket": 2, "arm": "B", "worker": "ann", "until": 0}
 
 
@@ -151,6 +153,12 @@ def test_passive_readings_are_taken_once_for_each_key(http):
     assert http.get(place).json()["result"]["pulls"]["total"] == 400
     wrong = http.post(f"{place}/readings", json={"key": "t", "readings": [{"arm": "C", "value": 1}]})
     assert wrong.json()["detail"] == "readings[0].arm must be one of A, B, but got 'C'"
+    other = http.post(f"{place}/readings", json={**body, "readings": body["readings"][:-1]})
+    assert (other.status_code, other.json()["field"], other.json()["value"]) == (409, "key", "monday")
+    more = [{"key": f"{day}", "readings": [{"arm": "A", "value": v} for v in (None, day)]} for day in range(2)]
+    for each in [*more, *more]:
+        assert http.post(f"{place}/readings", json=each).status_code == 200
+    assert http.post(f"{place}/readings", json={**more[1], "readings": more[0]["readings"]}).status_code == 409
     assert http.post(f"{place}/ask", json={"worker": "ann"}).status_code == 409
     assert http.post(f"{begun(http, 'active')}/readings", json=body).status_code == 409
 

@@ -117,8 +117,10 @@ class Database:
         self.is_file = not url.startswith(("postgresql://", "postgres://"))
         # SQLite's writers of one process queue here: they would otherwise sleep and try again
         self._turn = threading.Lock() if self.is_file else None
+        self._prepared: tuple[int, int] | None = None  # which file it was, by device and inode
+        self._path = Path(url)
         if self.is_file:
-            _check_file(Path(url))
+            _check_file(self._path)
         with self._failing():
             self._prepare()
 
@@ -212,8 +214,13 @@ class Database:
         if self._turn is None:
             yield
             return
-        with self._turn:
+        if not self._turn.acquire(timeout=self._patience):
+            msg = f"the database {self} is locked by another program; send the request again when it is not"
+            raise DatabaseError(msg)
+        try:
             yield
+        finally:
+            self._turn.release()
 
     @contextmanager
     def _failing(self) -> Iterator[Connection]:
@@ -235,6 +242,9 @@ class Database:
 
     def _connected(self) -> Connection:
         connection: Connection | None = getattr(self._own, "connection", None)
+        if connection is not None and self.is_file and self._file() != self._own.file:
+            self._drop()  # it would go on writing to a file that nobody finds again
+            connection = None
         if connection is None:
             connection = self._sqlite() if self.is_file else self._postgresql()
             self._own.connection = connection
@@ -251,11 +261,26 @@ class Database:
             with suppress(Exception):
                 connection.close()
 
+    def _file(self) -> tuple[int, int]:
+        """Return which file lies where the database should, by device and inode."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            msg = f"the database {self} is gone; put the file back, nothing was written meanwhile"
+            raise DatabaseError(msg) from None
+        return found.st_dev, found.st_ino
+
     def _sqlite(self) -> Connection:
+        if self._prepared is not None:
+            self._file()  # one that is gone is not begun anew
         connection = sqlite3.connect(
             self.url, timeout=self._patience, isolation_level=None, check_same_thread=False
         )
         connection.execute("PRAGMA synchronous = FULL")
+        self._own.file = self._file()
+        if self._prepared not in (None, self._own.file):  # another one, such as a back-up that was put there
+            _check_ours(connection, self.url)
+            self._journal(connection)
         return connection
 
     def _postgresql(self) -> Connection:
@@ -273,6 +298,7 @@ class Database:
         connection = self._connected()
         if self.is_file:
             self._prepare_file(connection)
+            self._prepared = self._own.file
             return
         connection.execute("BEGIN")
         try:
@@ -289,8 +315,7 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
 
-    def _prepare_file(self, connection: Connection) -> None:
-        _check_ours(connection, self.url)  # before anything is written
+    def _journal(self, connection: Connection) -> None:
         deadline = time.monotonic() + self._patience
         while True:  # this one statement does not wait for other connections by itself
             try:
@@ -300,6 +325,10 @@ class Database:
                 if time.monotonic() >= deadline:
                     raise
             time.sleep(0.005)
+
+    def _prepare_file(self, connection: Connection) -> None:
+        _check_ours(connection, self.url)  # before anything is written
+        self._journal(connection)
         with self._in_turn():
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -321,14 +350,14 @@ class Transaction:
     def __init__(self, database: Database, connection: Connection, study: str) -> None:
         self._database, self._connection, self._study = database, connection, study
 
-    def after(self, position: int) -> Iterator[Row]:
-        """Iterate over the rows after a position."""
+    def after(self, position: int, digest: bytes) -> Iterator[Row]:
+        """Iterate over the rows after a position, at which the log must have this digest."""
         while True:
-            rows = self._database._rows(self._connection, _AFTER, (self._study, position, _CHUNK))
-            yield from rows
+            rows = self._database._rows(self._connection, _AFTER, (self._study, position - 1, _CHUNK))
+            yield from continued(self._study, rows, digest)
             if len(rows) < _CHUNK:
                 return
-            position = rows[-1].position
+            position, digest = rows[-1].position, rows[-1].digest
 
     def begun(self) -> Row | None:
         """Return the row of the definition, None if there is no such study."""
@@ -339,10 +368,13 @@ class Transaction:
         """Return how many studies there are."""
         return int(self._connection.execute("SELECT count(*) FROM truearm_event WHERE position = 0").fetchone()[0])
 
-    def has_key(self, key: str) -> bool:
-        """Tell whether readings came under this key before."""
-        statement = "SELECT 1 FROM truearm_event WHERE study = ? AND worker = ? AND kind = 'key'"
-        return bool(self._connection.execute(self._database._sql(statement), (self._study, key)).fetchall())
+    def before_key(self, key: str, count: int) -> list[Row] | None:
+        """Return so many rows before that of a key, and the one before them; None if the key is new."""
+        statement = "SELECT position FROM truearm_event WHERE study = ? AND worker = ? AND kind = 'key'"
+        found = self._connection.execute(self._database._sql(statement), (self._study, key)).fetchone()
+        if found is None:
+            return None
+        return self._database._rows(self._connection, _AFTER, (self._study, found[0] - count - 2, count + 1))
 
     def append(self, rows: Sequence[Row]) -> None:
         """Write rows, which are there for everybody once the transaction ends."""
@@ -352,6 +384,22 @@ class Transaction:
             return
         with self._connection.cursor() as cursor:  # type: ignore[attr-defined]
             cursor.executemany(self._database._sql(_INSERT), values)
+
+
+def continued(study: str, rows: list[Row], digest: bytes) -> Iterator[Row]:
+    r"""Iterate over all rows but the first, which must be the one that was read last.
+
+    Examples
+    --------
+    >>> list(continued("taste", [Row(7, "stopped", None, None, None, None, None, b"\1", None, 0.0)], b"\0"))
+    Traceback (most recent call last):
+        ...
+    truearm.service.database.DatabaseError: the log of study 'taste' was replaced, such as by a back-up; ...
+    """
+    if not rows or rows[0].digest != digest:
+        msg = f"the log of study {study!r} was replaced, such as by a back-up; send the request again"
+        raise DatabaseError(msg)
+    yield from rows[1:]
 
 
 def _check_ours(connection: Connection, path: str) -> None:
@@ -378,7 +426,7 @@ def _remedy(error: Exception) -> str:
 
 
 def _check_file(path: Path) -> None:
-    if not path.parent.is_dir() or path.is_dir():
+    if not path.parent.is_dir() or path.is_dir() or str(path) == ":memory:":  # each thread would have its own
         msg = f"database {str(path)!r} cannot be a file; choose a file in an existing directory"
         raise InvalidArgument(msg)
     if not path.exists() or not path.stat().st_size:

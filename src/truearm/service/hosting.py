@@ -20,7 +20,7 @@ from truearm.errors import InvalidArgument, ProtocolError, VerificationError, sp
 from truearm.events import ISSUED, Event, Noted, Stopped
 from truearm.problem import Contamination, Pull, check_adversary
 from truearm.service import snapshot, wire
-from truearm.service.database import Database, DatabaseError, Row
+from truearm.service.database import Database, DatabaseError, Row, continued
 from truearm.service.settings import Limits
 from truearm.study import Study
 from truearm.world import chain
@@ -188,7 +188,8 @@ class Host:
         for hosted in list(self._loaded.values()):
             with hosted.lock:
                 if hosted.position > hosted.kept:
-                    self._keep(hosted)
+                    with suppress(DatabaseError, ProtocolError):  # it is a cache
+                        self._keep(hosted)
         self.database.close()
 
     def create(self, new: wire.NewStudy) -> wire.Made:
@@ -307,8 +308,9 @@ class Host:
                 raise Conflict(msg, "study", name)
             texts = [_given(hosted, reading, i) for i, reading in enumerate(readings)]
             with self.database.writing(name) as transaction:
-                self._following(hosted, transaction.after(hosted.position))
-                if transaction.has_key(key):
+                self._following(hosted, transaction.after(hosted.position, hosted.digest))
+                if (known := transaction.before_key(key, len(texts))) is not None:
+                    _check_same(key, known, texts)
                     return wire.Taken(0, hosted.position)
                 rows = hosted.rows(texts, None)
                 rows.append(_keyed(rows[-1], key))
@@ -322,8 +324,11 @@ class Host:
     def looking(self, name: str) -> Iterator[Hosted]:
         """Hold a study, up to date with its log, while it is looked at."""
         with self._held(name) as hosted:
-            while rows := self.database.after(name, hosted.position):
-                self._following(hosted, rows)
+            known = -1
+            while hosted.position > known:
+                known = hosted.position
+                rows = self.database.after(name, known - 1)
+                self._following(hosted, continued(name, rows, hosted.digest))
             yield hosted
 
     @contextmanager
@@ -411,7 +416,7 @@ class _Change:
         hosted, events = self._hosted, list[Event]()
         try:
             with self._host.database.writing(hosted.name) as transaction:
-                self._host._following(hosted, transaction.after(hosted.position))
+                self._host._following(hosted, transaction.after(hosted.position, hosted.digest))
                 hosted.study.log_to(events.extend)
                 try:
                     found = work(hosted, events.__len__)
@@ -459,6 +464,7 @@ def _told(study: Study, told: wire.Told, written: Callable[[], int]) -> wire.Out
     try:
         if told.notes is not None:
             as_json("notes", told.notes)
+        _check_arm(study, told)
         value = _number(told.value)
         study.tell(told.ticket, value if told.notes is None else Noted(value, told.notes))
     except (ProtocolError, InvalidArgument) as error:
@@ -466,7 +472,17 @@ def _told(study: Study, told: wire.Told, written: Callable[[], int]) -> wire.Out
     return wire.Outcome(told.ticket, "told" if written() > before else "known")
 
 
+def _check_arm(study: Study, told: wire.Told) -> None:
+    log = study._log
+    if told.arm is not None and told.ticket < len(log.arms) and told.arm != log.names[log.arms[told.ticket]]:
+        known = log.names[log.arms[told.ticket]]
+        msg = f"ticket {told.ticket} is of arm {known!r}, but got arm {told.arm!r}; ask again and tell that pull"
+        raise ProtocolError(msg)
+
+
 def _released(study: Study, ticket: int) -> wire.Outcome:
+    if ticket in study._log.released:
+        return wire.Outcome(ticket, "known")
     try:
         study.release(ticket)
     except ProtocolError as error:
@@ -481,6 +497,13 @@ def _given(hosted: Hosted, reading: wire.Given, i: int) -> list[Any]:
         raise InvalidArgument(msg, f"readings[{i}].arm", reading.arm)
     notes = None if reading.notes is None else as_json(f"readings[{i}].notes", reading.notes)
     return [GIVEN, None, reading.arm, None, repr(_number(reading.value)), notes]
+
+
+def _check_same(key: str, known: list[Row], texts: list[list[Any]]) -> None:
+    first, *rows = known
+    if first.kind == GIVEN or [list(row[1:7]) for row in rows] != texts:
+        msg = f"key {key!r} came with other readings before, and nothing was added; choose another key"
+        raise Conflict(msg, "key", key)
 
 
 def _keyed(last: Row, key: str) -> Row:

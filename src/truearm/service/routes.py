@@ -158,7 +158,10 @@ def _report(call: Call) -> Response:
             msg = f"study {call.study!r} has arms without a reading; there is nothing to report yet"
             raise Refused(Problem(409, "Conflict", msg, field="study", value=call.study))
         result, title = hosted.result(), hosted.title
-        tapes: Any = hosted.given if hosted.passive else hosted.study.readings
+        # a copy, for other requests go on
+        tapes: Any = (
+            {arm: [*tape] for arm, tape in hosted.given.items()} if hosted.passive else hosted.study.readings
+        )
     if "application/json" in call.headers.get("accept", ""):
         return _json(document(result, tapes))
     from truearm.report.html import page

@@ -4,6 +4,7 @@ A token is printed once, when it is made. Its secret has 256 random bits, so tha
 """
 
 import hmac
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 from truearm.errors import InvalidArgument
 from truearm.service.database import Database
+from truearm.service.wire import ID
 
 ROLES = ("viewer", "worker", "admin")  # each may what those before it may
 _FRESH = 2.0  # seconds for which tokens are not read again
@@ -54,6 +56,9 @@ def make(database: Database, role: str, study: str | None = None) -> str:
     """
     if role not in ROLES:
         msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}"
+        raise InvalidArgument(msg)
+    if study is not None and not re.fullmatch(ID, study):
+        msg = f"study of a token must be the id of one, such as taste, but got {study!r}; leave it out for all studies"
         raise InvalidArgument(msg)
     name, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     database.add_token(name, _digest(secret), role, study)

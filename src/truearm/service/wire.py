@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Raw, Struct
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
-Id = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]*$", min_length=1, max_length=64)]
+ID = "^[a-z0-9][a-z0-9-]*$"
+Id = Annotated[str, Meta(pattern=ID, min_length=1, max_length=64)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Ticket = Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)]
 Value = float | Literal["nan", "inf", "-inf"] | None
@@ -77,6 +78,8 @@ class Told(Struct, frozen=True, forbid_unknown_fields=True):
     ticket: Ticket
     value: Value
     notes: dict[str, Any] | None = None
+    arm: Name | None = None
+    """Of which arm it is, so that a ticket of another one is refused; a log that was restored may hand them out anew."""
 
 
 class Telling(Struct, frozen=True, forbid_unknown_fields=True):
