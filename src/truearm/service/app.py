@@ -267,6 +267,10 @@ class _Outermost:
 
         try:
             await self._app(scope, receive, dressed)
+        except asyncio.CancelledError:  # the server ends and has waited long enough
+            if not status:
+                problem = Problem(503, "Ending", "this server ends; send the request again, to another or later")
+                await problems.response(problem, {"Connection": "close"})(scope, receive, dressed)
         finally:
             grant = state.get("grant")
             fields = {

@@ -58,7 +58,7 @@ def make(database: Database, role: str, study: str | None = None) -> str:
         msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}"
         raise InvalidArgument(msg)
     if study is not None and not re.fullmatch(ID, study):
-        msg = f"study of a token must be the id of one, such as taste, but got {study!r}; leave it out for all studies"
+        msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"
         raise InvalidArgument(msg)
     name, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     database.add_token(name, _digest(secret), role, study)
