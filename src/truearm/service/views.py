@@ -99,11 +99,12 @@ def _live(hosted: Hosted) -> wire.Live:
     pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
     if not pulls or (hosted.passive and not _is_known(hosted)):
         answer = "Some arms have no reading yet" if pulls else "No reading yet"
-        return wire.Live(hosted.position, study.done, hosted.title, answer, "", pulls, out, "", {})
-    found = parts(hosted.result(), tapes)
+        summary = f"Compared are {names(study.problem.arms)}." if len(study.problem.arms) > 1 else ""
+        return wire.Live(hosted.position, study.done, hosted.title, answer, summary, pulls, out, "", {})
+    done = study.done or hosted.passive
+    found = parts(hosted.result(), tapes, certificate=done)
     # a page of the service allows no style in its text: its script puts these where they belong
     sections = found.sections.replace(' style="', ' data-style="')
-    done = study.done or hosted.passive
     answer = found.title if done else _so_far(hosted)
     summary = found.summary if done else ""
     return wire.Live(hosted.position, done, hosted.title, answer, summary, pulls, out, sections, found.picture)
