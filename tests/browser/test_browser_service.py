@@ -167,8 +167,23 @@ def test_the_form_estimates_while_one_types_and_begins_a_study(browser, server):
         page.wait_for_selector("#estimate:has-text('can be told up to')", timeout=20_000)
         page.get_by_role("button", name="Begin").click()
         page.wait_for_selector("text=No reading yet")
+        assert page.url == f"{server.url}/s/by-the-form"
         page.goto(server.url)
         page.wait_for_selector(".cards h2:has-text('By the form')")
+
+
+def test_the_address_of_a_study_may_be_chosen(browser, server):
+    begun(server, "taken")
+    with opened(browser, f"{server.url}/new") as page:
+        page.fill("#id-in", "taken")
+        page.fill("#title-in", "Another one")
+        page.fill("#arms", "A\nB")
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector("#notice:has-text('choose another one')")
+        assert page.evaluate("document.activeElement.id") == "id-in"
+        page.fill("#id-in", "free")
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_url("**/s/free")
 
 
 @pytest.mark.parametrize(("typed", "share"), [("", None), ("five", None), ("50", None), ("7,5 %", 0.075)])
@@ -279,6 +294,42 @@ def test_every_field_has_a_label_and_all_is_reached_by_keys(browser, server):
         page.wait_for_selector("text=No reading yet")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+
+
+def truearm(*words, **more):
+    command = [sys.executable, "-m", "truearm", *words]
+    environment = {"PYTHONPATH": SOURCE, "PATH": "/usr/bin:/bin", **more}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_walk_needs_no_more_than_its_two_tokens(browser, tmp_path):
+    """docs/team.md as it is written: tokens first, then the form, a phone, a machine and the wall."""
+    path = str(tmp_path / "studies.db")
+    admin, worker = (
+        truearm("serve", "--database", path, "--new-token", role) for role in ("admin", "worker:taste")
+    )
+    with Server(path, "--host", "0.0.0.0") as server:
+        url = server.url.replace("0.0.0.0", "127.0.0.1")
+        with opened(browser, f"{url}/new#token={admin}") as page:
+            page.fill("#title-in", "Which lemonade tastes best?")
+            page.fill("#id-in", "taste")
+            page.fill("#arms", "1\n2\n3")
+            page.get_by_role("button", name="Begin").click()
+            page.wait_for_url("**/s/taste")
+        with opened(browser, f"{url}/s/taste/next#token={worker}", **PHONE) as phone:
+            phone.fill("#worker", "ann")
+            phone.click("text=Begin")
+            phone.wait_for_selector("#card:visible")
+            phone.fill("#value", "7")
+            phone.click("#send")
+            phone.wait_for_selector("text=1 measured by you, ann")
+        truearm("work", url, "taste", "-M", "2", "--", "echo", "{arm}", TRUEARM_TOKEN=worker)
+        with opened(browser, f"{url}/s/taste#token={worker}") as wall:
+            wall.wait_for_selector("#pulls:has-text('3 readings')", timeout=20_000)
+        with opened(browser, f"{url}/#token={worker}") as page:
+            page.wait_for_selector(".cards h2:has-text('Which lemonade tastes best?')", timeout=20_000)
 
 
 MEASURE = """import random, sys

@@ -6,7 +6,9 @@ const decimal = (id) => typed($(id).value.replace(/%\s*$/, "")) ?? NaN;
 const isShare = () => kind() === "share";
 
 const BAD = "Bad readings: a percentage from 0 to below 50.";
-const FIELDS = { arms: "arms", title: "title-in", contamination: "eps" };
+const FIELDS = { arms: "arms", id: "id-in", title: "title-in", contamination: "eps" };
+const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 64).replace(/^-+|-+$/g, "");
+let named = false; // by hand
 let asking = null;
 let timer = 0;
 
@@ -38,6 +40,10 @@ function write(text) {
   $("estimate").textContent = text;
 }
 
+$("id-in").oninput = () => (named = $("id-in").value !== "");
+$("title-in").oninput = () => {
+  if (!named) $("id-in").value = slug($("title-in").value);
+};
 $("new-form").addEventListener("input", () => {
   $("gap-label").textContent = isShare()
     ? "A difference worth finding, in points of 100"
@@ -52,10 +58,11 @@ $("new-form").onsubmit = async (event) => {
   event.preventDefault();
   const eps = decimal("eps");
   if (!(eps >= 0 && eps < 50)) return wrong("eps", BAD);
+  const id = $("id-in").value.trim();
   const target = isShare() ? { at_least: 1 } : { goal: kind() };
   try {
     const made = await fetched("/studies", {
-      title: $("title-in").value.trim(), arms: arms(), contamination: eps / 100, ...target,
+      title: $("title-in").value.trim(), arms: arms(), contamination: eps / 100, ...target, ...(id && { id }),
     });
     location.href = `/s/${encodeURIComponent(made.id)}`;
   } catch (error) {
