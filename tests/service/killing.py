@@ -1,4 +1,4 @@
-"""Processes that are killed: `python killing.py DATABASE POINTS` prints the tickets that were acknowledged to them.
+"""Processes that are killed: `python killing.py DATABASE POINTS` prints the tickets acknowledged to them.
 
 Each is a copy of this one, which has loaded everything, so that one begins and ends within milliseconds.
 """
