@@ -19,7 +19,7 @@ import pytest
 from truearm.errors import InvalidArgument
 from truearm.report.export import document
 from truearm.service import routes
-from truearm.service.app import Service
+from truearm.service.app import Service, _Outermost
 from truearm.service.client import Client, ServiceError
 from truearm.service.database import Database, DatabaseError
 from truearm.service.hosting import Host
@@ -252,6 +252,30 @@ def test_a_server_ends_in_good_order(tmp_path):
     assert code == 0
     with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
         assert connection.execute("SELECT study, position FROM truearm_snapshot").fetchall() == [("ended", 5)]
+
+
+def test_a_request_that_outlasts_the_end_is_told_to_come_again():
+    sent = []
+
+    async def cut_off():
+        begun = asyncio.Event()
+
+        async def endless(*_):
+            begun.set()
+            await asyncio.sleep(3600)
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+        request = asyncio.create_task(_Outermost(endless)(scope, None, send))
+        await begun.wait()
+        request.cancel()
+        await request
+
+    asyncio.run(cut_off())
+    assert sent[0]["status"] == 503
+    assert "send the request again" in json.loads(sent[1]["body"])["detail"]
 
 
 @pytest.fixture(scope="module")

@@ -120,7 +120,7 @@ def test_a_stopped_study_hands_out_nothing(http):
 def test_readings_come_as_tables(http):
     place = begun(http, "tables", arms=["=A", "B"])
     asked(http, place, n=3)
-    told(http, place, (0, 1.5), (1, "nan"))
+    told(http, place, (1, "nan"), (0, 1.5))
     rows = list(csv.DictReader(io.StringIO(http.get(f"{place}/readings.csv").text)))
     assert [(row["ticket"], row["arm"], row["draw"], row["value"]) for row in rows] == [
         ("0", "'=A", "0", "1.5"),

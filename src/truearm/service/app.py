@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -210,7 +210,12 @@ class Service:
             pass
 
     async def _schema(self, _: Request) -> Response:
-        return Response(json.dumps(openapi.schema()), media_type="application/json")
+        return Response(_published(), media_type="application/json")
+
+
+@cache
+def _published() -> bytes:
+    return json.dumps(openapi.schema()).encode()
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -188,7 +188,9 @@ def logged(row: Row) -> wire.Logged:
 
 
 def readings(rows: list[Row]) -> list[tuple[Any, ...]]:
-    """Return the readings among rows of a log, as ticket, arm, draw, value, worker and time.
+    """Return the readings among rows of a log in order of pull, as ticket, arm, draw, value, worker and time.
+
+    They come in as they are told, the quick ones first, and no order of readings may depend on what they say.
 
     Examples
     --------
@@ -196,11 +198,12 @@ def readings(rows: list[Row]) -> list[tuple[Any, ...]]:
     [(0, 'A', None, 2.5, 'ann', 0.0)]
     """
     draws = {row.ticket: row.draw for row in rows if row.kind == "issued"}
-    return [
+    found = [
         (row.ticket, row.arm, draws.get(row.ticket), float(row.value or "nan"), row.worker, row.at)
         for row in rows
         if row.kind in ("told", GIVEN)
     ]
+    return sorted(found, key=lambda row: row[0] or 0)  # those that nobody asked for stay as they came
 
 
 def csv_text(found: list[tuple[Any, ...]]) -> str:
