@@ -58,6 +58,18 @@ def test_every_public_name_and_verb_has_its_place():
     assert [verb for verb in main.commands or main.list_commands(None) if f"## truearm {verb}" not in verbs] == []
 
 
+def test_every_route_and_field_has_its_place():
+    from truearm.service import openapi
+
+    described, page = openapi.schema(), pages.http()
+    routes = [f"## `{method.upper()} {path}`" for path, found in described["paths"].items() for method in found]
+    fields = [
+        f"| `{name}` |" for kind in described["components"]["schemas"].values() for name in kind["properties"]
+    ]
+    assert [each for each in [*routes, *fields] if each not in page] == []
+    assert "| `lease` | number, > 0, ≤ 31,536,000 | `3600.0` | Seconds for which a worker that asks again" in page
+
+
 def words_of(svg):
     return re.sub(
         r"\s+", " ", html.unescape(re.sub(r"<style.*?</style>|<[^>]+>", " ", svg, flags=re.DOTALL))

@@ -87,7 +87,24 @@ def speaking_of(**names: str) -> Iterator[None]:
 
 
 class TruearmError(Exception):
-    """The root of the tree, for callers who want to catch all of it."""
+    """The root of the tree, for callers who want to catch all of it.
+
+    Attributes
+    ----------
+    argument, value
+        The argument that is wrong and what it was, where it is one; what speaks to programs passes them on.
+
+    Examples
+    --------
+    >>> error = InvalidArgument("delta must be below 1, but got 2", "delta", 2)
+    >>> str(error), error.argument, error.value
+    ('delta must be below 1, but got 2', 'delta', 2)
+    """
+
+    def __init__(self, message: str = "", argument: str | None = None, value: object = None) -> None:
+        super().__init__(message)
+        self.argument = argument
+        self.value = value
 
 
 class InvalidArgument(TruearmError, ValueError):

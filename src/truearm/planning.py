@@ -300,9 +300,35 @@ def _supposed_shares(
         msg = (
             f"share must be in (0, 1), but got {share!r}; it is the share of the best arm's readings that succeed"
         )
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "share", share)
     gaps = [float(gap)] * (check_count("arms", arms, least=2) - 1) if isinstance(gap, int | float) else list(gap)
     return (best, *(max(0.0, best - check_positive("gap", each)) for each in gaps)), None
+
+
+def _share_outlook(
+    seen: Sequence[float], declared: Contamination, delta: float, within: Tolerance, largest: float
+) -> Outlook:
+    found = share_limit(seen, declared.eps, declared.adversary, tolerance=within.amount, answer=0)
+    bound = 0.0 if within and math.isfinite(found.time) else found.pulls(delta)
+    return Outlook(bound, _pulls(found, delta, SHARE_RATIO), min(1.0, largest))
+
+
+def clean_outlook(*, arms: int, gap: float, share: float | None, eps: float, delta: float) -> Outlook:
+    """Return `clean` of a plan with one gap and nothing else of it, for a form that asks while one types.
+
+    Examples
+    --------
+    >>> clean_outlook(arms=3, gap=0.5, share=None, eps=0.05, delta=0.05) == plan(arms=3, gap=0.5).clean
+    True
+    >>> clean_outlook(arms=3, gap=0.2, share=0.5, eps=0.05, delta=0.05) == plan(arms=3, gap=0.2, share=0.5).clean
+    True
+    """
+    declared = Contamination(eps)
+    if share is not None:
+        shares, _ = _supposed_shares(arms, gap, share, None, at_least=None, at_most=None)
+        return _share_outlook(shares, declared, delta, Tolerance(), shares[0] - max(shares[1:]))
+    supposed = _from_family(arms, gap, "gaussian", "max")
+    return _outlook(_Setting(supposed, declared, check_delta(delta), Tolerance(), 0.5, 0.5), attacked=False)
 
 
 def _planned_shares(
@@ -313,9 +339,7 @@ def _planned_shares(
     malicious = adversary is Adversary.MALICIOUS
 
     def outlook(seen: Sequence[float], eps: float, largest: float) -> Outlook:
-        found = share_limit(seen, eps, adversary, tolerance=within.amount, answer=0)
-        bound = 0.0 if within and math.isfinite(found.time) else found.pulls(delta)
-        return Outlook(bound, _pulls(found, delta, SHARE_RATIO), largest)
+        return _share_outlook(seen, Contamination(eps, adversary), delta, within, largest)
 
     eps = declared.eps
     worst = [max(0.0, p - eps) if malicious else (1 - eps) * p for p in shares[:1]]
@@ -342,9 +366,9 @@ def _planned_shares(
         contamination=declared,
         quantile=0.5,
         tolerance=within,
-        clean=outlook(shares, eps, min(1.0, largest[0])),
-        worst=outlook(worst, eps, min(1.0, largest[1])),
-        promised=outlook(worst, 0.0, min(1.0, largest[2])),
+        clean=outlook(shares, eps, largest[0]),
+        worst=outlook(worst, eps, largest[1]),
+        promised=outlook(worst, 0.0, largest[2]),
         algorithm1=Size(None, None),
         algorithm3=Size(None, None),
         table=tuple(cells),

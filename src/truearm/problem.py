@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol
 
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, word
 
 Design = Literal["sequential", "fixed"]
 """Whether readings may have been looked at while they grew, or their number was chosen in advance."""
@@ -46,28 +46,28 @@ def check_arms(arms: Iterable[str]) -> tuple[str, ...]:
     """
     if isinstance(arms, str):
         msg = f"arms must be a list of names, but got the single string {arms!r}; write [{arms!r}]"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "arms", arms)
     if not isinstance(arms, Iterable):
         msg = f"arms must be a list of names, but got {arms!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "arms", arms)
     names = tuple(arms)
     if not names:
         msg = "arms must name at least one arm, but got none"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "arms", names)
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name:
             msg = f"arms must be non-empty strings, but got {name!r}; use str(name)"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "arms", name)
         if any("\ud800" <= char <= "\udfff" for char in name):
             msg = (
                 f"names of arms must be text that can be written, but {name!r} holds a byte or half of a letter "
                 "that is none; give it another name (of a race: -n NAME)"
             )
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "arms", name)
         if name in seen:
             msg = f"arms must have different names, but {name!r} appears twice"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "arms", name)
         seen.add(name)
     return names
 
@@ -101,9 +101,9 @@ def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -
             pass
         except OverflowError:
             msg = f"{name} is beyond the largest number, 1.8e308; {remedy}"
-            raise InvalidArgument(msg) from None
+            raise InvalidArgument(msg, name, value) from None
     msg = f"{name} must be a number, but got {value!r:.80}; {remedy}"
-    raise InvalidArgument(msg)
+    raise InvalidArgument(msg, name, value)
 
 
 def check_eps(eps: float) -> float:
@@ -114,7 +114,7 @@ def check_eps(eps: float) -> float:
     >>> check_eps(0.1)
     0.1
     """
-    number = as_number("eps", eps, "give the largest fraction of bad readings, such as 0.05")
+    number = as_number(word("eps"), eps, "give the largest fraction of bad readings, such as 0.05")
     if not 0 <= number < 0.5:
         reason = (
             "from one half on, bad readings can move the observed median anywhere"
@@ -122,8 +122,8 @@ def check_eps(eps: float) -> float:
             else "it is a fraction of the readings"
         )
         meant = f"; for {number:g} percent write {number / 100:g}" if 1 <= number < 50 else ""
-        msg = f"eps must be in [0, 0.5), but got {eps!r}; {reason}{meant}"
-        raise InvalidArgument(msg)
+        msg = f"{word('eps')} must be in [0, 0.5), but got {eps!r}; {reason}{meant}"
+        raise InvalidArgument(msg, word("eps"), eps)
     return number
 
 
@@ -139,7 +139,7 @@ def check_adversary(adversary: str) -> Adversary:
         return Adversary(adversary)
     except ValueError:
         msg = f"adversary must be 'oblivious', 'prescient' or 'malicious', but got {adversary!r}"
-        raise InvalidArgument(msg) from None
+        raise InvalidArgument(msg, "adversary", adversary) from None
 
 
 def check_delta(delta: float, name: str = "delta") -> float:
@@ -153,7 +153,7 @@ def check_delta(delta: float, name: str = "delta") -> float:
     number = as_number(name, delta, "give an error probability, such as 0.05")
     if not 0 < number < 1:
         msg = f"{name} must be in (0, 1), but got {delta!r}; it is an error probability, such as 0.05"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, name, delta)
     return number
 
 
@@ -168,7 +168,7 @@ def check_quantile(quantile: float, name: str = "quantile") -> float:
     number = as_number(name, quantile, "0.5 is the median")
     if not 0 < number < 1:
         msg = f"{name} must be in (0, 1), but got {quantile!r}; 0.5 is the median, 0.95 the 95th percentile"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, name, quantile)
     return number
 
 
@@ -186,7 +186,7 @@ def check_reach(reach: float) -> float:
             f"reach must be in (0, 0.5), but got {reach!r}; it is how far from the median, in quantile "
             "levels, the distribution function is known to rise"
         )
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "reach", reach)
     return number
 
 
@@ -201,7 +201,7 @@ def check_positive(name: str, value: float) -> float:
     number = as_number(name, value, "give a positive number")
     if not 0 < number < math.inf:
         msg = f"{name} must be positive and finite, but got {value!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, name, value)
     return number
 
 
@@ -215,7 +215,7 @@ def check_count(name: str, value: int, least: int = 1) -> int:
     """
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
         msg = f"{name} must be an integer not less than {least}, but got {value!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, name, value)
     return value.__index__()
 
 
@@ -242,7 +242,7 @@ def goal_for(goal: str | None, at_least: float | None, at_most: float | None, *,
             f"goal={goal!r} is given with {share[0]}={share[1]:g}, which says what is good: the largest share is "
             "the best; leave goal out"
         )
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "goal", goal)
     default = "min" if timed and share is None else "max"
     return default if goal is None else goal
 
@@ -263,7 +263,7 @@ def check_design(design: str) -> Design:
         f"design must be 'sequential' or 'fixed', but got {design!r}; "
         "'fixed' is for a number of readings that was chosen before the first of them"
     )
-    raise InvalidArgument(msg)
+    raise InvalidArgument(msg, "design", design)
 
 
 def check_missing(missing: str) -> Missing:
@@ -282,7 +282,7 @@ def check_missing(missing: str) -> Missing:
         f"missing must be 'worst' or 'independent', but got {missing!r}; 'worst' promises nothing, 'independent' "
         "promises that whether a reading is missing has nothing to do with what it would have said"
     )
-    raise InvalidArgument(msg)
+    raise InvalidArgument(msg, "missing", missing)
 
 
 def check_between(between: "tuple[float, float] | Interval | None") -> "Interval | None":
@@ -299,11 +299,11 @@ def check_between(between: "tuple[float, float] | Interval | None") -> "Interval
     ends = tuple(between) if isinstance(between, list | tuple) else ()
     if len(ends) != 2:
         msg = f"between must be two numbers, but got {between!r:.80}; {remedy}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "between", between)
     low, high = (as_number(f"between[{i}]", end, remedy) for i, end in enumerate(ends))
     if not low < high:
         msg = f"between must rise from its first number to its second, but got {between!r}; {remedy}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "between", between)
     return Interval(low, high)
 
 
@@ -385,14 +385,14 @@ class Contamination:
         object.__setattr__(self, "adversary", check_adversary(self.adversary))
         if self.causal not in (None, True, False):
             msg = f"causal must be True, False or None, but got {self.causal!r}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "causal", self.causal)
         object.__setattr__(self, "causal", None if self.causal is None else bool(self.causal))
         if self.adversary is Adversary.OBLIVIOUS and self.causal is False:
             msg = (
                 "causal=False contradicts adversary='oblivious', whose choices are made in advance; "
                 "use adversary='prescient' for one that sees the future"
             )
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "causal", self.causal)
 
     @property
     def clairvoyant(self) -> bool:
@@ -447,7 +447,7 @@ class Tolerance:
         number = as_number("tolerance", self.amount, "give a number such as 0.1, or use Tolerance.of('2%')")
         if not 0 <= number < math.inf:
             msg = f"tolerance must be a finite number >= 0 or a string like '2%', but got {self.amount!r}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "tolerance", self.amount)
         object.__setattr__(self, "amount", number)
 
     @classmethod
@@ -461,7 +461,7 @@ class Tolerance:
             number = float(value.strip().removesuffix("%"))
         except ValueError:
             msg = f"tolerance must be a number or a string like '2%', but got {value!r}"
-            raise InvalidArgument(msg) from None
+            raise InvalidArgument(msg, "tolerance", value) from None
         return cls(number / 100, relative=True) if value.strip().endswith("%") else cls(number)
 
     def __bool__(self) -> bool:
@@ -557,31 +557,31 @@ class Problem:
         object.__setattr__(self, "quantile", check_quantile(self.quantile))
         if self.goal not in ("max", "min"):
             msg = f"goal must be 'max' or 'min', but got {self.goal!r}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "goal", self.goal)
         check_missing(self.missing)
         if self.handicap is not None and self.handicap.arm not in self.arms:
             msg = f"handicap must name an arm, but got {self.handicap.arm!r}; the arms are {', '.join(self.arms)}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "handicap", self.handicap.arm)
         object.__setattr__(self, "between", check_between(self.between))
         if self.between is not None and self.contamination is None:
             msg = (
                 f"between={tuple(self.between)} says which readings are bad, and contamination=None that nobody "
                 "knows how many may be; give a bound, such as contamination=0.05, or leave between out"
             )
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "between", tuple(self.between))
         if self.missing == "independent" and self.contamination is None:  # nothing covers them (evidence T8)
             msg = (
                 "missing='independent' takes missing readings for bad ones, and contamination=None bounds those "
                 "by nothing; give a bound, such as contamination=0.05, or leave missing out"
             )
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "missing", self.missing)
         self._check_rounds()
         self._check_share()
 
     def _check_rounds(self) -> None:
         if self.rounds not in (True, False):
             msg = f"rounds must be True or False, but got {self.rounds!r}"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "rounds", self.rounds)
         object.__setattr__(self, "rounds", bool(self.rounds))
         others = {
             "quantile": None if self.quantile == 0.5 else self.quantile,
@@ -595,12 +595,12 @@ class Problem:
                 f"rounds=True compares who wins side by side, and {other}={others[other]!r} something "
                 f"of each arm by itself; leave out {other}, or rounds"
             )
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, other, others[other])
         if self.rounds and self.regularity is not None:
             msg = (
                 "rounds=True needs no regularity, which is for policies 'elimination' and 'uniform'; leave it out"
             )
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "regularity", self.regularity)
 
     def _check_share(self) -> None:
         for name in ("at_least", "at_most"):
@@ -609,29 +609,29 @@ class Problem:
                 number = as_number(name, limit, "give the reading from which on it is a success, such as 1")
                 if not math.isfinite(number):
                     msg = f"{name} must be finite, but got {limit!r}"
-                    raise InvalidArgument(msg)
+                    raise InvalidArgument(msg, name, limit)
                 object.__setattr__(self, name, number)
         if self.target != "share":
             return
         if self.at_least is not None and self.at_most is not None:
             msg = f"at_least={self.at_least:g} and at_most={self.at_most:g} are two targets; give one of them"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "at_most", self.at_most)
         name, limit = ("at_least", self.at_least) if self.at_most is None else ("at_most", self.at_most)
         if self.goal != "max":
             msg = f"goal={self.goal!r} contradicts {name}={limit:g}: the largest share is the best; leave goal out"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "goal", self.goal)
         if self.quantile != 0.5:
             msg = f"quantile={self.quantile:g} and {name}={limit:g} are two targets; give one of them"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "quantile", self.quantile)
         if self.tolerance.relative or self.tolerance.amount >= 1:
             given = (
                 f"{100 * self.tolerance.amount:g}%" if self.tolerance.relative else f"{self.tolerance.amount:g}"
             )
             msg = f"tolerance of a share is in points, but got {given}; write 0.02 for two points of a hundred"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "tolerance", given)
         if self.handicap is not None:
             msg = f"handicap is an amount of the readings, but {name}={limit:g} compares shares; use tolerance"
-            raise InvalidArgument(msg)
+            raise InvalidArgument(msg, "handicap", self.handicap.arm)
 
     @property
     def target(self) -> Target:

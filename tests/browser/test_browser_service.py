@@ -115,6 +115,39 @@ def test_a_phone_measures_and_two_taps_are_one_reading(browser, server):
     assert [row.split(",")[3] for row in rows[1:]] == ["4.5", "nan"]
 
 
+def test_two_people_of_one_name_are_told_that_a_reading_was_not_counted(browser, server):
+    """They see the same pull; the second reading of it is refused, and that must not vanish at once."""
+    url = begun(server, "namesakes")
+    with opened(browser, f"{url}/next", **PHONE) as one, opened(browser, f"{url}/next", **PHONE) as other:
+        for page in (one, other):
+            page.fill("#worker", "ann")
+            page.click("text=Begin")
+            page.wait_for_selector("#card:visible")
+            page.fill("#value", "4" if page is one else "5")
+        one.click("#send")
+        one.wait_for_selector("text=1 measured by you, ann")
+        other.click("#send")
+        other.wait_for_selector("text=0 measured by you, ann")
+        other.wait_for_selector("#card:visible")
+        assert "Not counted: ticket 0" in other.inner_text("#notice")
+        assert "Does somebody else here use the name ann?" in other.inner_text("#notice")
+
+
+@pytest.mark.parametrize(("typed", "told_as"), [("1,234", None), ("1e999", None), ("-0,5", -0.5), (",5", 0.5)])
+def test_what_may_be_two_numbers_is_not_guessed(browser, server, typed, told_as):
+    url = begun(server, f"typed-{['1,234', '1e999', '-0,5', ',5'].index(typed)}")
+    with opened(browser, f"{url}/next", **PHONE) as page:
+        page.fill("#worker", "eve")
+        page.click("text=Begin")
+        page.wait_for_selector("#card:visible")
+        page.fill("#value", typed)
+        page.click("#send")
+        page.wait_for_selector("text=A reading is a number" if told_as is None else "text=1 measured by you, eve")
+    with server.client() as http:
+        rows = http.get(url.replace("/s/", "/studies/") + "/readings.csv").text.splitlines()[1:]
+    assert [float(row.split(",")[3]) for row in rows] == ([] if told_as is None else [told_as])
+
+
 def test_a_share_is_told_by_two_buttons(browser, server):
     url = begun(server, "share", arms=("Old", "New"), at_least=1)
     with opened(browser, f"{url}/next", **PHONE) as page:
@@ -134,8 +167,87 @@ def test_the_form_estimates_while_one_types_and_begins_a_study(browser, server):
         page.wait_for_selector("#estimate:has-text('can be told up to')", timeout=20_000)
         page.get_by_role("button", name="Begin").click()
         page.wait_for_selector("text=No reading yet")
+        assert page.url == f"{server.url}/s/by-the-form"
         page.goto(server.url)
         page.wait_for_selector(".cards h2:has-text('By the form')")
+
+
+def test_the_address_of_a_study_may_be_chosen(browser, server):
+    begun(server, "taken")
+    with opened(browser, f"{server.url}/new") as page:
+        page.fill("#id-in", "taken")
+        page.fill("#title-in", "Another one")
+        page.fill("#arms", "A\nB")
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector("#notice:has-text('choose another one')")
+        assert page.evaluate("document.activeElement.id") == "id-in"
+        page.fill("#id-in", "free")
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_url("**/s/free")
+
+
+@pytest.mark.parametrize(("typed", "share"), [("", None), ("five", None), ("50", None), ("7,5 %", 0.075)])
+def test_a_bound_that_is_none_begins_no_study(browser, server, typed, share):
+    """Else nothing would be promised of bad readings, or too much, and nobody would know."""
+    with opened(browser, f"{server.url}/new", **PHONE) as page:
+        page.fill("#title-in", f"Bounded by {typed}")
+        page.fill("#arms", "A\nB")
+        page.fill("#eps", typed)
+        page.get_by_role("button", name="Begin").click()
+        if share is None:
+            page.wait_for_selector("#notice:has-text('from 0 to below 50')")
+            assert page.evaluate("document.activeElement.id") == "eps"
+            assert page.locator("#notice").evaluate("e => e.getBoundingClientRect().top") >= 0  # in sight
+            return
+        page.wait_for_selector("text=No reading yet")
+        name = page.url.rpartition("/")[2]
+    with server.client() as http:
+        definition = http.get(f"/studies/{name}").json()["definition"]
+    assert definition["problem"]["contamination"]["eps"] == share
+
+
+def test_a_field_that_the_server_refuses_is_gone_to(browser, server):
+    with opened(browser, f"{server.url}/new") as page:
+        page.fill("#arms", "A\nA")
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector("#notice:has-text('different names')")
+        assert page.evaluate("document.activeElement.id") == "arms"
+
+
+def test_a_new_study_says_how_readings_come_in(browser, server):
+    url = begun(server, "hints")
+    with opened(browser, url) as page:
+        page.wait_for_selector("#how:visible")
+        assert "Compared are Lemon, Ginger and Mint." in page.inner_text("#summary")
+        assert page.inner_text("#how-work") == f"truearm work {server.url} hints -- ./measure {{arm}}"
+        told(server, "hints", 1)
+        page.wait_for_selector("#how", state="hidden", timeout=20_000)
+
+
+def test_what_is_saved_can_be_verified(browser, server, tmp_path):
+    url = begun(server, "saved")
+    told(server, "saved", 100)
+    with opened(browser, url) as page:
+        page.wait_for_selector("h1:has-text('is best')")
+        with page.expect_download() as download:
+            page.click("#json")
+        download.value.save_as(tmp_path / download.value.suggested_filename)
+    words = [sys.executable, "-m", "truearm", "verify", str(tmp_path / "saved.json")]
+    done = subprocess.run(
+        words, env={"PYTHONPATH": SOURCE}, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout.split(":")[0]) == (0, "Verified"), done.stderr
+
+
+def test_a_study_that_is_not_there_offers_nothing(browser, server):
+    with opened(browser, f"{server.url}/s/nowhere") as page:
+        page.wait_for_selector("h1:has-text('There is no such study')")
+        assert not page.is_visible(".doors")
+    begun(server, "unasked", passive=True)
+    with opened(browser, f"{server.url}/s/unasked/next", **PHONE) as page:
+        page.fill("#worker", "fay")
+        page.click("text=Begin")
+        page.wait_for_selector("text=Nobody is asked here")
 
 
 def test_names_are_text_and_the_policy_holds(browser, server):
@@ -182,6 +294,42 @@ def test_every_field_has_a_label_and_all_is_reached_by_keys(browser, server):
         page.wait_for_selector("text=No reading yet")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+
+
+def truearm(*words, **more):
+    command = [sys.executable, "-m", "truearm", *words]
+    environment = {"PYTHONPATH": SOURCE, "PATH": "/usr/bin:/bin", **more}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_walk_needs_no_more_than_its_two_tokens(browser, tmp_path):
+    """docs/team.md as it is written: tokens first, then the form, a phone, a machine and the wall."""
+    path = str(tmp_path / "studies.db")
+    admin, worker = (
+        truearm("serve", "--database", path, "--new-token", role) for role in ("admin", "worker:taste")
+    )
+    with Server(path, "--host", "0.0.0.0") as server:
+        url = server.url.replace("0.0.0.0", "127.0.0.1")
+        with opened(browser, f"{url}/new#token={admin}") as page:
+            page.fill("#title-in", "Which lemonade tastes best?")
+            page.fill("#id-in", "taste")
+            page.fill("#arms", "1\n2\n3")
+            page.get_by_role("button", name="Begin").click()
+            page.wait_for_url("**/s/taste")
+        with opened(browser, f"{url}/s/taste/next#token={worker}", **PHONE) as phone:
+            phone.fill("#worker", "ann")
+            phone.click("text=Begin")
+            phone.wait_for_selector("#card:visible")
+            phone.fill("#value", "7")
+            phone.click("#send")
+            phone.wait_for_selector("text=1 measured by you, ann")
+        truearm("work", url, "taste", "-M", "2", "--", "echo", "{arm}", TRUEARM_TOKEN=worker)
+        with opened(browser, f"{url}/s/taste#token={worker}") as wall:
+            wall.wait_for_selector("#pulls:has-text('3 readings')", timeout=20_000)
+        with opened(browser, f"{url}/#token={worker}") as page:
+            page.wait_for_selector(".cards h2:has-text('Which lemonade tastes best?')", timeout=20_000)
 
 
 MEASURE = """import random, sys

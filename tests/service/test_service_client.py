@@ -123,3 +123,58 @@ def test_a_command_that_does_not_name_the_arm_is_refused(server):
     done = work(server, "nameless", "--", "true", check=False)
     assert done.returncode == 2
     assert "write {arm} there" in done.stderr
+
+
+CODE = [
+    (("sh", "-c", "echo 1; : {arm}"), True),
+    (("python3 -c 'print(len(\"{arm}\"))'",), True),
+    (("sh", "-c", 'echo 1; : "$1"', "sh", "{arm}"), False),
+    (("echo 1; : {arm} | cat",), False),
+    (("echo", "1", "--of={arm}"), False),
+]
+
+
+@pytest.mark.parametrize(("words", "refused"), CODE, ids=str)
+def test_a_name_that_a_server_gave_is_never_run(server, tmp_path, words, refused):
+    """Who begins a study chooses the names, and must not run programs on the machines of those who work for it."""
+    name = f"code-{CODE.index((words, refused))}"
+    arms = [f"$(touch {tmp_path}/a)", f"; touch {tmp_path}/b", f"'; touch {tmp_path}/c '"]
+    Client(server.url, name, arms)
+    done = work(server, name, "-i", "-M", "3", "--", *words, check=False)
+    assert done.returncode == (2 if refused else 0), done.stderr
+    assert ("would become code" in done.stderr) == refused
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plain_names_may_stand_in_code(server):
+    Client(server.url, "plain", ["1", "2"])
+    work(server, "plain", "-M", "1", "--", "sh", "-c", "echo {arm}")
+
+
+def test_a_reading_of_another_arm_is_refused(server):
+    """Tickets that a restored log hands out anew may be of other arms than those that workers still hold."""
+    with Client(server.url, "restored", ["A", "B"]) as study:
+        pull = study.ask()[0]
+        with pytest.raises(ta.ProtocolError, match="ticket 0 is of arm 'A', but got arm 'B'; ask again"):
+            study.tell(pull._replace(arm="B"), 1.0)
+        study.tell(pull, 1.0)
+        study.tell(0, 1.0)
+
+
+def test_an_answer_that_was_lost_changes_nothing(server):
+    """Each request is sent again, as a client does that has not heard the answer."""
+    with Client(server.url, "heard", ["A", "B"]) as study:
+        once = study._once
+        study._once = lambda *request: (once(*request), once(*request))[1]
+        pulls = study.ask(3)
+        study.tell(pulls[0], math.nan)
+        study.release(pulls[1])
+        study.stop()
+        kinds = [event[0] for event in map(ta.events.to_row, study.replayed().events())]
+        assert kinds == ["issued"] * 3 + ["told", "released", "stopped"]
+
+
+def test_a_passive_study_is_not_replayed(server):
+    study = Client(server.url, "unasked", ["A", "B"], passive=True)
+    with pytest.raises(ta.ProtocolError, match="is passive and has no pulls to replay; its report has result"):
+        study.readings  # noqa: B018

@@ -15,14 +15,20 @@ from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
-from truearm.service.app import Service
+from truearm.errors import InvalidArgument
+from truearm.report.export import document
+from truearm.service import routes
+from truearm.service.app import Service, _Outermost
 from truearm.service.client import Client, ServiceError
-from truearm.service.database import Database
+from truearm.service.database import Database, DatabaseError
 from truearm.service.hosting import Host
-from truearm.service.server import _bound
+from truearm.service.server import _bound, _Patient
 from truearm.service.settings import Limits, Settings
-from truearm.service.wire import NewStudy, Told
+from truearm.service.tokens import OPEN
+from truearm.service.wire import Given, NewStudy, Told
 
 from .serving import Server
 
@@ -51,6 +57,125 @@ def test_a_full_disk_is_said_and_got_over(tmp_path):
         told = {ticket for tape in study.readings.values() for ticket in tape if ticket is not None}
     assert set(acknowledged) <= told
     assert "Traceback" not in str(error)
+
+
+def test_a_full_disk_at_the_end_is_no_error(tmp_path):
+    with Server(tmp_path / "s.db") as server:
+        Client(server.url, "full", ["A", "B"]).ask(100)
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, hard))
+        assert server.end(signal.SIGTERM) == 0
+    assert "Traceback" not in "".join(server.lines)
+
+
+def measured(study, n):
+    pulls = study.ask(n)
+    study.tell_many([(pull, pull.ticket) for pull in pulls])
+    return {pull.ticket for pull in pulls}
+
+
+def test_a_file_that_is_gone_takes_no_reading_with_it(tmp_path):
+    """SQLite would go on writing to a file without a name."""
+    away = tmp_path / "away"
+    away.mkdir()
+    with Server(tmp_path / "s.db") as server, server.client() as http:
+        study = Client(server.url, "moved", ["A", "B"])
+        acknowledged = measured(study, 4)
+        for path in tmp_path.glob("s.db*"):
+            path.rename(away / path.name)
+        answer = http.post("/studies/moved/ask", json={"worker": "w"})
+        assert answer.status_code == 503
+        assert "is gone; put the file back" in answer.json()["detail"]
+        assert http.get("/studies/moved").status_code == 503
+        assert not list(tmp_path.glob("s.db*"))
+        for path in away.iterdir():
+            path.rename(tmp_path / path.name)
+        acknowledged |= measured(study, 4)
+        assert {value for tape in study.readings.values() for value in tape} == acknowledged
+
+
+def copied(path, to):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("VACUUM INTO ?", (str(to),))
+
+
+def test_a_back_up_that_is_put_there_is_gone_on_with(tmp_path):
+    """What a server has in memory is ahead of it: nothing of that is believed."""
+    with Server(tmp_path / "s.db") as server, server.client() as http:
+        study = Client(server.url, "back", ["A", "B"])
+        kept = measured(study, 4)
+        copied(tmp_path / "s.db", tmp_path / "copy.db")
+        measured(study, 6)
+        for path in tmp_path.glob("s.db*"):
+            path.unlink()
+        (tmp_path / "copy.db").rename(tmp_path / "s.db")
+        assert http.get("/studies/back").status_code == 503
+        assert http.get("/studies/back").json()["position"] == 8
+        kept |= measured(study, 2)
+    with Server(tmp_path / "s.db") as server:
+        readings = Client(server.url, "back").readings
+    assert {value for tape in readings.values() for value in tape} == kept == set(range(6))
+
+
+def test_a_back_up_of_postgresql_is_gone_on_with(postgresql):
+    postgresql.psql("CREATE DATABASE turned")
+    with closing(Host(Database(postgresql.get_uri("turned")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="back"))
+        host.ask("back", "ann", 4)
+        postgresql.psql("CREATE DATABASE earlier")
+        with closing(Host(Database(postgresql.get_uri("earlier")))) as other:
+            other.create(NewStudy(arms=["A", "B"], id="back"))
+            host.database.close()
+            host.database = other.database
+            with pytest.raises(DatabaseError, match="was replaced, such as by a back-up; send the request again"):
+                host.tell("back", [Told(0, 1.5)])
+            assert [pull.ticket for pull in host.ask("back", "bob", 1).pulls] == [0]
+
+
+def test_a_lock_of_another_program_is_not_waited_for_by_one_after_the_other(tmp_path):
+    database = Database(str(tmp_path / "s.db"), patience=0.5)
+    with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other, closing(database):
+        other.execute("BEGIN IMMEDIATE")
+        said = []
+
+        def write():
+            try:
+                with database.writing("any"):
+                    pass
+            except DatabaseError as error:
+                said.append(str(error))
+
+        threads = [threading.Thread(target=write) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(said) == 8
+    assert sum("is locked by another program" in each for each in said) >= 6
+
+
+def test_a_report_has_the_readings_of_its_certificate(tmp_path, monkeypatch):
+    """Others may give readings while it is written."""
+    given = [Given(arm, value) for value in range(60) for arm in "AB"]
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="still", passive=True))
+        host.give("still", "monday", given)
+
+        def late(result, tapes):
+            host.give("still", "tuesday", given)
+            return document(result, tapes)
+
+        monkeypatch.setattr(routes, "document", late)
+        call = routes.Call(host, OPEN, "still", None, {}, {"accept": "application/json"})
+        found = json.loads(routes._report(call).body)
+    assert (
+        {arm: len(tape) for arm, tape in found["readings"].items()} == found["pulls"]["arms"] == {"A": 60, "B": 60}
+    )
+
+
+def test_a_database_in_memory_is_refused():
+    with pytest.raises(InvalidArgument, match="':memory:' cannot be a file; choose a file"):
+        Database(":memory:")
 
 
 def test_a_database_that_goes_away_is_used_again_when_it_is_back(postgresql):
@@ -131,6 +256,30 @@ def test_a_server_ends_in_good_order(tmp_path):
         assert connection.execute("SELECT study, position FROM truearm_snapshot").fetchall() == [("ended", 5)]
 
 
+def test_a_request_that_outlasts_the_end_is_told_to_come_again():
+    sent = []
+
+    async def cut_off():
+        begun = asyncio.Event()
+
+        async def endless(*_):
+            begun.set()
+            await asyncio.sleep(3600)
+
+        async def send(message):
+            sent.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+        request = asyncio.create_task(_Outermost(endless)(scope, None, send))
+        await begun.wait()
+        request.cancel()
+        await request
+
+    asyncio.run(cut_off())
+    assert sent[0]["status"] == 503
+    assert "send the request again" in json.loads(sent[1]["body"])["detail"]
+
+
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory):
     with Server(tmp_path_factory.mktemp("slow") / "s.db", "--patience", "2") as server:
@@ -161,15 +310,17 @@ def test_a_head_that_does_not_come_is_not_waited_for(impatient):
     assert raw(impatient, b"GET /healthz HT") == b""
 
 
+DROPS = [bytes([byte]) for byte in b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 70]
+
+
 def test_a_second_head_that_does_not_come_is_not_waited_for(impatient):
     """The connection answers one request and is closed; without that, drops would keep it open for ever."""
     whole = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-    drops = [bytes([byte]) for byte in b"GET /healthz HTTP/1.1\r\n" * 4]
-    assert raw(impatient, whole, *drops, pause=0.05).count(b"HTTP/1.1") == 1
+    assert raw(impatient, whole, *DROPS, pause=0.05).count(b"HTTP/1.1") == 1
 
 
 def test_a_head_that_comes_in_drops_is_not_waited_for(impatient):
-    assert raw(impatient, *(bytes([byte]) for byte in b"GET /healthz HTTP/1.1\r\n" * 4), pause=0.05) == b""
+    assert raw(impatient, *DROPS, pause=0.05) == b""
 
 
 HEAD = b"POST /studies/slow/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -185,12 +336,70 @@ def test_a_body_without_end_is_cut(impatient):
     assert b"413" in answer.splitlines()[0] or answer == b""  # it may be gone before we have sent it all
 
 
-def test_a_large_head_is_refused(impatient):
-    answer = raw(
-        impatient,
-        b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
-    )
-    assert answer == b"" or answer.split()[1] in (b"400", b"431")
+@pytest.mark.parametrize("end", [b"\r\n\r\n", b""])
+def test_a_large_head_is_refused(impatient, end):
+    head = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nX: "
+    answer = raw(impatient, head + b"x" * 100_000 + end)
+    assert answer == b"" or answer.split()[1] == b"431"  # it may be gone before we have sent it all
+
+
+class Wire(asyncio.Transport):
+    """A connection that only notes what becomes of it."""
+
+    def __init__(self):
+        super().__init__({})
+        self.closed, self.written = False, b""
+
+    def write(self, data):
+        self.written += data
+
+    def close(self):
+        self.closed = True
+
+    def is_closing(self):
+        return self.closed
+
+    def pause_reading(self):
+        pass
+
+    def resume_reading(self):
+        pass
+
+
+def taken(*pieces):
+    """Return how many bytes a connection takes before it is closed, and what it answered."""
+
+    async def silent(_, receive, *__):
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    async def fed():
+        protocol, wire = _Patient(uvicorn.Config(silent, ws="none", log_config=None), ServerState(), {}), Wire()
+        protocol.most = 1000
+        protocol.connection_made(wire)
+        count = 0
+        for piece in pieces:
+            if not wire.closed:
+                protocol.data_received(piece)
+                count += len(piece)
+        protocol.connection_lost(None)
+        await asyncio.gather(*protocol.tasks)
+        return count, wire.written
+
+    return asyncio.run(fed())
+
+
+def test_trailers_without_end_are_cut():
+    """What follows the body is kept by the parser, and no limit of the application counts it."""
+    head = HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: "
+    assert taken(head, *[b"x" * 1000] * 100)[0] < 16_384 + 16_000 + 1001
+
+
+def test_a_head_without_end_is_cut():
+    count, answer = taken(b"GET / HTTP/1.1\r\nX: ", *[b"x" * 1000] * 100)
+    assert count < 16_384 + 1001
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert b"16384 bytes at most; send fewer or shorter headers" in answer
 
 
 def test_what_is_no_request_is_refused(impatient):

@@ -6,18 +6,26 @@ What workers were handed and what was acknowledged to them is noted on their sid
 import contextlib
 import json
 import math
+import os
 import random
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 
 import pytest
 
+from truearm.events import Reading
 from truearm.service.client import Client, ServiceError
+from truearm.service.database import Database
+from truearm.service.hosting import Host
+from truearm.service.wire import NewStudy
 from truearm.study import Study
 
-from .serving import Server
+from . import killing
+from .serving import SOURCE, Server
 
 
 class Worker(threading.Thread):
@@ -140,6 +148,21 @@ def killed(database, points, seed=0):
 
 def test_a_server_that_is_killed_loses_nothing(database):
     assert killed(database, 2) > 10
+
+
+def test_a_process_that_is_killed_at_many_points_loses_nothing(database):
+    """What lies below HTTP, where processes come and go quickly: 20 of them in seconds."""
+    with contextlib.closing(Host(Database(database))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="killed", contamination=0.0))
+    words = [sys.executable, killing.__file__, database, "20"]
+    environment = {**os.environ, "PYTHONPATH": SOURCE}
+    done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
+    tickets = [int(line) for line in done.stdout.split()]
+    with contextlib.closing(Host(Database(database))) as host, host.looking("killed") as hosted:
+        told = [event for event in hosted.study.events() if isinstance(event, Reading)]
+    values = {event.ticket: event.value for event in told}
+    assert len(values) == len(told) >= len(tickets) == len(set(tickets)) > 60
+    assert [values.get(ticket) for ticket in tickets] == [killing.value_of(ticket) for ticket in tickets]
 
 
 @pytest.mark.slow

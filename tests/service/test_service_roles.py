@@ -162,3 +162,12 @@ def test_other_machines_are_not_served_without_a_token(tmp_path):
                 time.sleep(0.1)
             assert found == 401  # and not open to everybody, though there is no token left
     assert json.loads(server.lines[0])["tokens"] == 1
+
+
+@pytest.mark.parametrize("study", ["", "Taste", "a/b"])
+def test_a_token_for_no_study_is_not_one_for_all(tmp_path, study):
+    """Such as when the name in a script is empty."""
+    made = truearm("--database", str(tmp_path / "s.db"), "--new-token", f"worker:{study}")
+    assert made.returncode == 2
+    assert "must be the id of one" in made.stderr
+    assert made.stdout == ""

@@ -59,6 +59,8 @@ def test_only_what_never_began_goes_out_again(http):
     told(http, place, (0, 1.0))
     found = http.post(f"{place}/release", json={"tickets": [0, 1, 7]}).json()["outcomes"]
     assert [item["outcome"] for item in found] == ["refused", "released", "refused"]
+    again = http.post(f"{place}/release", json={"tickets": [1]}).json()["outcomes"]
+    assert [item["outcome"] for item in again] == ["known"]
     assert asked(http, place)[0] | {"until": 0} == {"ticket": 2, "arm": "B", "worker": "ann", "until": 0}
 
 
@@ -99,7 +101,8 @@ def test_a_study_is_decided_as_its_replay_is(http):
 def test_an_unchanged_study_is_not_sent_again(http):
     place = begun(http, "tagged")
     tag = http.get(place).headers["etag"]
-    assert http.get(place, headers={"If-None-Match": tag}).status_code == 304
+    for known in (tag, f"W/{tag}"):
+        assert http.get(place, headers={"If-None-Match": known}).status_code == 304
     asked(http, place)
     assert http.get(place, headers={"If-None-Match": tag}).status_code == 200
 
@@ -117,7 +120,7 @@ def test_a_stopped_study_hands_out_nothing(http):
 def test_readings_come_as_tables(http):
     place = begun(http, "tables", arms=["=A", "B"])
     asked(http, place, n=3)
-    told(http, place, (0, 1.5), (1, "nan"))
+    told(http, place, (1, "nan"), (0, 1.5))
     rows = list(csv.DictReader(io.StringIO(http.get(f"{place}/readings.csv").text)))
     assert [(row["ticket"], row["arm"], row["draw"], row["value"]) for row in rows] == [
         ("0", "'=A", "0", "1.5"),
@@ -150,7 +153,13 @@ def test_passive_readings_are_taken_once_for_each_key(http):
     assert http.post(f"{place}/readings", json=body).json() == {"added": 0, "position": 401}
     assert http.get(place).json()["result"]["pulls"]["total"] == 400
     wrong = http.post(f"{place}/readings", json={"key": "t", "readings": [{"arm": "C", "value": 1}]})
-    assert wrong.json()["detail"] == "arm must be one of A, B, but got 'C'"
+    assert wrong.json()["detail"] == "readings[0].arm must be one of A, B, but got 'C'"
+    other = http.post(f"{place}/readings", json={**body, "readings": body["readings"][:-1]})
+    assert (other.status_code, other.json()["field"], other.json()["value"]) == (409, "key", "monday")
+    more = [{"key": f"{day}", "readings": [{"arm": "A", "value": v} for v in (None, day)]} for day in range(2)]
+    for each in [*more, *more]:
+        assert http.post(f"{place}/readings", json=each).status_code == 200
+    assert http.post(f"{place}/readings", json={**more[1], "readings": more[0]["readings"]}).status_code == 409
     assert http.post(f"{place}/ask", json={"worker": "ann"}).status_code == 409
     assert http.post(f"{begun(http, 'active')}/readings", json=body).status_code == 409
 
@@ -179,36 +188,126 @@ def test_events_go_on_after_the_last_one_known(http):
     assert found == ["id: 3", "id: 4", "id: 5"]
 
 
-WRONG = [
-    ("POST", "/studies", {"arms": []}, 422, "arms"),
-    ("POST", "/studies", {"arms": ["A"], "delta": 7}, 422, "delta"),
-    ("POST", "/studies", {"arms": ["A", "A"]}, 422, "'A'"),
-    ("POST", "/studies", {"arms": ["A\0", "B"]}, 422, "NUL"),
-    ("POST", "/studies", {"arms": ["A", "B"], "title": "\0"}, 422, "title"),
-    ("POST", "/studies", {"arms": ["A", "B"], "id": "../x"}, 422, "id"),
-    ("POST", "/studies", {"arms": ["A", "B"], "colour": 1}, 422, "colour"),
-    ("POST", "/studies", {"arms": [f"{i}" for i in range(501)]}, 422, "500 at most"),
-    ("POST", "/studies/wrong/ask", {"worker": "ann", "n": 1001}, 422, "1000 at most"),
-    ("POST", "/studies/wrong/ask", {"worker": "a\0"}, 422, "worker"),
-    ("POST", "/studies/wrong/tell", {"readings": [{"ticket": "0", "value": 1}]}, 422, "readings[0].ticket"),
-    ("POST", "/studies/nowhere/ask", {"worker": "ann"}, 404, "nowhere"),
-    ("GET", "/studies/nowhere", None, 404, "nowhere"),
-    ("GET", "/studies/nowhere/events", None, 404, "nowhere"),
-    ("GET", "/studies?before=x", None, 422, "before"),
-    ("GET", "/studies/wrong/log?since=-1", None, 422, "since"),
-    ("GET", "/nowhere", None, 404, "openapi"),
-    ("PUT", "/studies", None, 405, "openapi"),
+NEW = {"arms": ["A", "B"]}
+WRONG = [  # a request, its status, the field and the value that are wrong, and a word of what to do
+    ("POST /studies", {"arms": []}, 422, "arms", [], "a list of length >= 1"),
+    ("POST /studies", {}, 422, "arms", None, "arms is missing"),
+    ("POST /studies", [1], 422, None, [1], "the body must be an object"),
+    ("POST /studies", {"arms": ["A", "A"]}, 422, "arms", "A", "different names"),
+    ("POST /studies", {"arms": ["A\0", "B"]}, 422, "arms", "A\0", "NUL"),
+    ("POST /studies", {"arms": ["x" * 300]}, 422, "arms[0]", f"{'x' * 200}...", "text of length <= 200"),
+    ("POST /studies", {"arms": [f"{i}" for i in range(501)]}, 422, "arms", 501, "500 at most"),
+    ("POST /studies", NEW | {"title": "\0"}, 422, "title", "\0", "remove them"),
+    ("POST /studies", NEW | {"id": "../x"}, 422, "id", "../x", "matching regex"),
+    ("POST /studies", NEW | {"id": "wrong", "delta": 0.2}, 409, "id", "wrong", "choose another one"),
+    ("POST /studies", NEW | {"colour": 1}, 422, "colour", 1, "the fields are arms, id, title"),
+    ("POST /studies", NEW | {"delta": 7}, 422, "delta", 7, "such as 0.05"),
+    ("POST /studies", NEW | {"delta": "x"}, 422, "delta", "x", "delta must be a number"),
+    (
+        "POST /studies",
+        NEW | {"contamination": 0.7},
+        422,
+        "contamination",
+        0.7,
+        "contamination must be in [0, 0.5)",
+    ),
+    ("POST /studies", NEW | {"contamination": {"eps": 0.7}}, 422, "contamination.eps", 0.7, "in [0, 0.5)"),
+    ("POST /studies", NEW | {"tolerance": "x"}, 422, "tolerance", "x", "like '2%'"),
+    ("POST /studies", NEW | {"tolerance": -1}, 422, "tolerance", -1, ">= 0"),
+    ("POST /studies", NEW | {"tolerance": "2%", "at_least": 1}, 422, "tolerance", "2%", "write 0.02"),
+    ("POST /studies", NEW | {"quantile": 1}, 422, "quantile", 1, "0.5 is the median"),
+    ("POST /studies", NEW | {"quantile": 0.9, "at_most": 1}, 422, "quantile", 0.9, "give one of them"),
+    ("POST /studies", NEW | {"goal": "most"}, 422, "goal", "most", 'must be "max", "min" or null'),
+    ("POST /studies", NEW | {"goal": "min", "at_least": 1}, 422, "goal", "min", "leave goal out"),
+    ("POST /studies", NEW | {"at_least": 1, "at_most": 2}, 422, "at_most", 2, "give one of them"),
+    ("POST /studies", NEW | {"between": [3, 1]}, 422, "between", [3, 1], "must rise"),
+    ("POST /studies", NEW | {"between": [1, 3], "contamination": None}, 422, "between", [1, 3], "give a bound"),
+    (
+        "POST /studies",
+        NEW | {"missing": "independent", "contamination": None},
+        422,
+        "missing",
+        "independent",
+        "give a",
+    ),
+    ("POST /studies", NEW | {"rounds": True, "quantile": 0.9}, 422, "quantile", 0.9, "leave out quantile"),
+    ("POST /studies", NEW | {"rounds": True, "passive": True}, 422, "passive", True, "leave one of the two out"),
+    ("POST /studies", NEW | {"rounds": True, "policy": "lucb"}, 422, "policy", "lucb", "leave policy out"),
+    ("POST /studies", NEW | {"at_least": 1, "policy": "lucb"}, 422, "policy", "lucb", "use policy 'toptwo'"),
+    ("POST /studies", NEW | {"between": [1, 3], "policy": "lucb"}, 422, "between", [1, 3], "leave between out"),
+    ("POST /studies", NEW | {"tolerance": "2%", "policy": "lucb"}, 422, "tolerance", "2%", "give a number"),
+    ("POST /studies/wrong/ask", {"worker": "ann", "n": 1001}, 422, "n", 1001, "1000 at most"),
+    ("POST /studies/wrong/ask", {"worker": "ann", "n": 0}, 422, "n", 0, "an integer >= 1"),
+    ("POST /studies/wrong/ask", {"worker": "a\0"}, 422, "worker", "a\0", "remove them"),
+    ("POST /studies/wrong/ask", {"worker": 3}, 422, "worker", 3, "worker must be text, but got 3"),
+    (
+        "POST /studies/wrong/tell",
+        {"readings": [{"ticket": "0", "value": 1}]},
+        422,
+        "readings[0].ticket",
+        "0",
+        "integer",
+    ),
+    ("POST /studies/wrong/tell", {"readings": [{"ticket": 0}]}, 422, "readings[0].value", None, "is missing"),
+    (
+        "POST /studies/wrong/tell",
+        {"readings": [{"ticket": 0, "value": "1.5"}]},
+        422,
+        "readings[0].value",
+        "1.5",
+        "a number",
+    ),
+    (
+        "POST /studies/wrong/readings",
+        {"key": "k", "readings": [{"arm": "A", "value": 1}]},
+        409,
+        "study",
+        "wrong",
+        "use ask",
+    ),
+    (
+        "POST /studies/still/readings",
+        {"key": "k", "readings": [{"arm": "C", "value": 1}]},
+        422,
+        "readings[0].arm",
+        "C",
+        "A, B",
+    ),
+    ("POST /studies/still/ask", {"worker": "ann"}, 409, "study", "still", "send them to its readings"),
+    ("POST /studies/nowhere/ask", {"worker": "ann"}, 404, "study", "nowhere", "see GET /studies"),
+    ("GET /studies/nowhere", None, 404, "study", "nowhere", "see GET /studies"),
+    ("GET /studies/nowhere/events", None, 404, "study", "nowhere", "see GET /studies"),
+    ("GET /studies/still/report", None, 409, "study", "still", "arms without a reading"),
+    ("GET /studies?before=x", None, 422, "before", "x", "take it from `next`"),
+    ("GET /studies/wrong/log?since=-1", None, 422, "since", "-1", "the last position you know"),
+    ("GET /nowhere", None, 404, "path", "/nowhere", "/openapi.json"),
+    ("PUT /studies", None, 405, "path", "/studies", "/openapi.json"),
+    ("POST /estimate", {"arms": 2, "gap": 0}, 422, "gap", 0, "a number >= 1e-06"),
 ]
 
 
-@pytest.mark.parametrize(("request_of", "status", "word"), [(case[:3], *case[3:]) for case in WRONG])
-def test_what_is_wrong_is_named(http, request_of, status, word):
-    method, path, body = request_of
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: f"{case[0]} {case[3]}")
+def test_what_is_wrong_is_named(http, case):
+    request, body, *expected, remedy = case
     begun(http, "wrong")
-    answer = http.request(method, path, json=body)
-    assert answer.status_code == status, answer.text
+    begun(http, "still", passive=True)
+    answer = http.request(*request.split(), json=body)
+    found = answer.json()
+    assert [answer.status_code, found.get("field"), found.get("value")] == expected, found
     assert answer.headers["content-type"] == "application/problem+json"
-    assert word in answer.json()["detail"]
+    assert remedy in found["detail"], found
+
+
+NUMBERS = [("1e400", "1e400"), ("9" * 400, f"{'9' * 200}..."), ("-1e999", "-1e999")]
+
+
+@pytest.mark.parametrize(("written", "shown"), NUMBERS, ids=["float", "integer", "negative"])
+def test_a_number_that_no_machine_holds_is_shown_as_it_was_written(http, written, shown):
+    place = begun(http, "huge")
+    body = '{"readings": [{"ticket": 0, "value": HUGE}]}'.replace("HUGE", written)
+    found = http.post(f"{place}/tell", content=body, headers={"Content-Type": "application/json"}).json()
+    assert (found["field"], found["value"]) == ("readings[0].value", shown)
+    assert "at most 1.8e308 in size" in found["detail"]
 
 
 def test_every_answer_has_the_headers_that_protect_a_page(http):

@@ -68,8 +68,8 @@ def serve_command(
         msg = f"truearm serve needs {error.name}; install truearm[serve]"
         raise InvalidArgument(msg) from None
     if new_token is not None:
-        role, _, study = new_token.partition(":")
-        click.echo(make(Database(database), role, study or None))
+        role, colon, study = new_token.partition(":")
+        click.echo(make(Database(database), role, study if colon else None))
     elif remove_token is not None:
         if not Database(database).remove_token(remove_token):
             msg = f"there is no token {remove_token!r}; see --tokens"

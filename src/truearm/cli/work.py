@@ -1,6 +1,7 @@
 """`truearm work`: this machine measures for a study that is served elsewhere, with the code of a race."""
 
 import math
+import re
 import shlex
 import signal
 import socket
@@ -20,6 +21,8 @@ from truearm.problem import Problem, Pull
 from truearm.service.client import Client
 from truearm.world.commands import Command, bind
 from truearm.world.processes import METRICS, Conditions, measure
+
+_CODE = re.compile(r"[^\w./=:@%+,-]")  # in a word: more than a name or an option
 
 
 @click.command("work", context_settings={"max_content_width": 100})
@@ -84,7 +87,26 @@ def _commands(template: str, state: Mapping[str, Any], shell: str) -> dict[str, 
     if "{arm}" not in template:
         msg = f"command {template!r} does not say where the arm stands; write {{arm}} there"
         raise InvalidArgument(msg)
-    return {arm["name"]: bind(template, {"arm": arm["name"]}, shell=shell) for arm in state["arms"]}
+    names = [arm["name"] for arm in state["arms"]]
+    _check_no_code(template, names)
+    return {name: bind(template, {"arm": name}, shell=shell) for name in names}
+
+
+def _check_no_code(template: str, names: Sequence[str]) -> None:
+    """Refuse to write names that a server gave into what a shell or an interpreter would run as code."""
+    lexer = shlex.shlex(template, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        inside = [word for word in lexer if "{arm}" in word and _CODE.search(word.replace("{arm}", ""))]
+    except ValueError:  # a quote is open: binding says so
+        return
+    unsafe = [name for name in names if shlex.quote(name) != name]
+    if inside and unsafe:
+        msg = (
+            f"arm {name_of(unsafe[0])} would become code in {inside[0]!r}; let {{arm}} be a word of its own, "
+            "such as in sh -c './measure \"$1\"' sh {arm}"
+        )
+        raise InvalidArgument(msg, "command", template)
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def check_compares(problem: Problem, policy: str) -> None:
     """
     if problem.target != "quantile":
         msg = f"policy {policy!r} compares quantiles; use policy 'toptwo', which compares shares too"
-        raise OutOfReach(msg)
+        raise OutOfReach(msg, "policy", policy)
 
 
 def check_no_range(problem: Problem, policy: str) -> None:
@@ -150,7 +150,7 @@ def check_no_range(problem: Problem, policy: str) -> None:
     """
     if problem.between is not None:
         msg = f"policy {policy!r} takes no plausible range; leave between out, or use policy 'toptwo'"
-        raise OutOfReach(msg)
+        raise OutOfReach(msg, "between", problem.between)
 
 
 def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own
@@ -193,7 +193,7 @@ def _kind(name: str, options: Iterable[str]) -> "type[Policy[Any]]":
     if not isinstance(name, str) or name not in _CLASSES:
         names = ", ".join(repr(known) for known in sorted(_CLASSES))
         msg = f"policy must be one of {names} or a policy object, but got {name!r}"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "policy", name)
     kind: type[Policy[Any]] = getattr(import_module(f"truearm.policies.{name}"), _CLASSES[name])
     known_options = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     if unknown := [option for option in options if option not in known_options]:
@@ -230,7 +230,7 @@ def serving(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
     made = by_name("paired" if policy == "toptwo" else policy) if isinstance(policy, str) else policy
     if type(made).__name__ != _CLASSES["paired"]:
         msg = f"rounds=True has a policy of its own, but got policy={policy!r}; leave policy out"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "policy", policy)
     return made
 
 

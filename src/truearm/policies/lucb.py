@@ -236,7 +236,7 @@ class Lucb:
                 f"policy 'lucb' takes tolerances in units of the readings, but got the relative one "
                 f"{problem.tolerance.amount!r}; give a number, or use policy 'toptwo'"
             )
-            raise OutOfReach(msg)
+            raise OutOfReach(msg, "tolerance", f"{100 * problem.tolerance.amount:g}%")
         if problem.level + self.slack >= 1:
             msg = f"slack must be below 1 - q = {1 - problem.level:.6g}, but got {self.slack!r}"
             raise OutOfReach(msg)

@@ -72,8 +72,8 @@ class Parts(NamedTuple):
     picture: dict[str, Any]
 
 
-def parts(result: Result, readings: Tapes, *, title: str | None = None) -> Parts:
-    """Return what a page shows of a result, for a page of another kind; parameters as of `page`.
+def parts(result: Result, readings: Tapes, *, title: str | None = None, certificate: bool = True) -> Parts:
+    """Return what a page shows of a result, for a page of another kind; a study that goes on has no certificate.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def parts(result: Result, readings: Tapes, *, title: str | None = None) -> Parts
         _quality(result),
         _readings(picture),
         _assumptions(result),
-        _certificate(result),
+        _certificate(result) if certificate else "",
     ]
     return Parts(
         _headline(result) if title is None else title,

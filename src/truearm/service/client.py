@@ -127,7 +127,7 @@ class Client:
 
     def tell_many(self, readings: Sequence[tuple[Pull | int, float]]) -> None:
         """Record several readings in one request; what is refused is told after the others are recorded."""
-        items = [{"ticket": _ticket(pull), **_value(value)} for pull, value in readings]
+        items = [{"ticket": _ticket(pull), **_arm(pull), **_value(value)} for pull, value in readings]
         if items:
             self._outcomes("tell", {"readings": items, "worker": self.worker})
 
@@ -165,6 +165,9 @@ class Client:
         """Return the study as it is now, replayed here from its log, whose chain of digests is checked."""
         pages = list(self._pages())
         digest, events = chain.first(pages[0]["definition"]), []
+        if json.loads(pages[0]["definition"])["service"]["passive"]:
+            msg = f"study {self.name!r} is passive and has no pulls to replay; its report has result and readings"
+            raise ProtocolError(msg, "study", self.name)
         for event in (event for page in pages for event in page["events"]):
             notes = None if event["notes"] is None else json.dumps(event["notes"], ensure_ascii=False)
             row = [event["kind"], event["ticket"], event["arm"], event["draw"], event["value"], notes]
@@ -228,9 +231,34 @@ class Client:
 
     def _connected(self) -> HTTPConnection:
         if self._connection is None:
-            kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+            kind = _Secure if self._parts.scheme == "https" else _Plain
             self._connection = kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
         return self._connection
+
+
+class _Plain(HTTPConnection):
+    """Sends head and body together: each piece that comes by itself wakes the server once more."""
+
+    _pieces: list[bytes] | None = None
+
+    def request(self, *values: Any, **named: Any) -> None:  # noqa: ANN401 - of HTTPConnection
+        self._pieces = []
+        try:
+            super().request(*values, **named)
+            whole = b"".join(self._pieces)
+        finally:
+            self._pieces = None
+        self.send(whole)
+
+    def send(self, data: Any) -> None:  # noqa: ANN401
+        if self._pieces is None:
+            super().send(data)
+        else:
+            self._pieces.append(data)
+
+
+class _Secure(_Plain, HTTPSConnection):
+    """The same over TLS."""
 
 
 def _said(text: bytes, status: int) -> str:
@@ -242,6 +270,10 @@ def _said(text: bytes, status: int) -> str:
 
 def _ticket(pull: Pull | int) -> int:
     return pull.ticket if isinstance(pull, Pull) else int(pull)
+
+
+def _arm(pull: Pull | int) -> dict[str, str]:
+    return {"arm": pull.arm} if isinstance(pull, Pull) else {}
 
 
 def _value(value: float) -> dict[str, Any]:

@@ -89,7 +89,9 @@ class Connection(Protocol):
 
 
 class Database:
-    """The tables by a file name or a URL, for all threads of a process; each thread has a connection of its own.
+    """The tables by a file name or a URL, for all threads of a process.
+
+    Each thread has a connection of its own; those that write to a file share one.
 
     Parameters
     ----------
@@ -111,16 +113,18 @@ class Database:
     def __init__(self, url: str, patience: float = 20.0) -> None:
         self.url = url
         self._patience = patience
-        self._own = threading.local()
         self._all: set[Connection] = set()
         self._guard = threading.Lock()
         self.is_file = not url.startswith(("postgresql://", "postgres://"))
         # SQLite's writers of one process queue here: they would otherwise sleep and try again
         self._turn = threading.Lock() if self.is_file else None
+        self._prepared: tuple[int, int] | None = None  # which file it was, by device and inode
+        self._path = Path(url)
+        self._forget()
         if self.is_file:
-            _check_file(Path(url))
-        with self._failing():
-            self._prepare()
+            _check_file(self._path)
+        with self._in_turn() as connection:
+            self._prepare(connection)
 
     def __str__(self) -> str:
         """Name it without its password."""
@@ -134,12 +138,17 @@ class Database:
                 with suppress(Exception):
                     connection.close()
             self._all.clear()
-        self._own = threading.local()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._own = _Own()
+        # one that writes keeps what it wrote in its cache, as long as no other one does
+        self._writer = _Shared() if self.is_file else self._own
 
     @contextmanager
     def writing(self, study: str) -> "Iterator[Transaction]":
         """Hold a study while its log is read and continued; on any error nothing is written."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             connection.execute("BEGIN IMMEDIATE" if self.is_file else "BEGIN")
             try:
                 if not self.is_file:
@@ -170,7 +179,7 @@ class Database:
 
     def keep_snapshot(self, study: str, position: int, body: bytes) -> None:
         """Keep a snapshot unless there is a newer one."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             connection.execute(self._sql(_KEEP), (study, position, body))
 
     def snapshot(self, study: str) -> tuple[int, bytes] | None:
@@ -183,13 +192,13 @@ class Database:
 
     def add_token(self, name: str, digest: bytes, role: str, study: str | None) -> None:
         """Keep a token by its digest."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             statement = "INSERT INTO truearm_token (id, digest, role, study, at) VALUES (?, ?, ?, ?, ?)"
             connection.execute(self._sql(statement), (name, digest, role, study, time.time()))
 
     def remove_token(self, name: str) -> bool:
         """Forget a token; tell whether there was one."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             return bool(connection.execute(self._sql("DELETE FROM truearm_token WHERE id = ?"), (name,)).rowcount)
 
     def tokens(self) -> list[tuple[str, bytes, str, str | None, float]]:
@@ -208,19 +217,24 @@ class Database:
         return statement if self.is_file else statement.replace("?", "%s")
 
     @contextmanager
-    def _in_turn(self) -> Iterator[None]:
-        if self._turn is None:
-            yield
-            return
-        with self._turn:
-            yield
+    def _in_turn(self) -> Iterator[Connection]:
+        """Give the connection that writes."""
+        if self._turn is not None and not self._turn.acquire(timeout=self._patience):
+            msg = f"the database {self} is locked by another program; send the request again when it is not"
+            raise DatabaseError(msg)
+        try:
+            with self._failing(self._writer) as connection:
+                yield connection
+        finally:
+            if self._turn is not None:
+                self._turn.release()
 
     @contextmanager
-    def _failing(self) -> Iterator[Connection]:
-        """Give this thread's connection, and say in words what a driver raises."""
+    def _failing(self, own: "_Own | _Shared | None" = None) -> Iterator[Connection]:
+        """Give this thread's connection, or the one that is asked for, and say in words what a driver raises."""
+        own = own or self._own
         try:
-            connection = self._connected()
-            yield connection
+            yield self._connected(own)
         except TruearmError:
             raise
         except Exception as error:
@@ -229,33 +243,47 @@ class Database:
                 raise DatabaseError(msg) from error
             if not _is_driver_error(error):
                 raise
-            self._drop()
+            self._drop(own)
             msg = f"the database {self} failed: {_first_line(error)}; {_remedy(error)}"
             raise DatabaseError(msg) from error
 
-    def _connected(self) -> Connection:
-        connection: Connection | None = getattr(self._own, "connection", None)
-        if connection is None:
-            connection = self._sqlite() if self.is_file else self._postgresql()
-            self._own.connection = connection
+    def _connected(self, own: "_Own | _Shared") -> Connection:
+        if own.connection is not None and self.is_file and self._file() != own.file:
+            self._drop(own)  # it would go on writing to a file that nobody finds again
+        if own.connection is None:
+            own.connection = self._sqlite(own) if self.is_file else self._postgresql()
             with self._guard:
-                self._all.add(connection)
-        return connection
+                self._all.add(own.connection)
+        return own.connection
 
-    def _drop(self) -> None:
-        connection = getattr(self._own, "connection", None)
-        self._own.connection = None
+    def _drop(self, own: "_Own | _Shared") -> None:
+        connection, own.connection = own.connection, None
         if connection is not None:
             with self._guard:
                 self._all.discard(connection)
             with suppress(Exception):
                 connection.close()
 
-    def _sqlite(self) -> Connection:
+    def _file(self) -> tuple[int, int]:
+        """Return which file lies where the database should, by device and inode."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            msg = f"the database {self} is gone; put the file back, nothing was written meanwhile"
+            raise DatabaseError(msg) from None
+        return found.st_dev, found.st_ino
+
+    def _sqlite(self, own: "_Own | _Shared") -> Connection:
+        if self._prepared is not None:
+            self._file()  # one that is gone is not begun anew
         connection = sqlite3.connect(
             self.url, timeout=self._patience, isolation_level=None, check_same_thread=False
         )
         connection.execute("PRAGMA synchronous = FULL")
+        own.file = self._file()
+        if self._prepared not in (None, own.file):  # another one, such as a back-up that was put there
+            _check_ours(connection, self.url)
+            self._journal(connection)
         return connection
 
     def _postgresql(self) -> Connection:
@@ -269,10 +297,10 @@ class Database:
         connection.execute(f"SET lock_timeout = {int(1000 * self._patience)}")
         return connection
 
-    def _prepare(self) -> None:
-        connection = self._connected()
+    def _prepare(self, connection: Connection) -> None:
         if self.is_file:
             self._prepare_file(connection)
+            self._prepared = self._writer.file
             return
         connection.execute("BEGIN")
         try:
@@ -289,8 +317,7 @@ class Database:
                 connection.execute("ROLLBACK")
             raise
 
-    def _prepare_file(self, connection: Connection) -> None:
-        _check_ours(connection, self.url)  # before anything is written
+    def _journal(self, connection: Connection) -> None:
         deadline = time.monotonic() + self._patience
         while True:  # this one statement does not wait for other connections by itself
             try:
@@ -300,19 +327,36 @@ class Database:
                 if time.monotonic() >= deadline:
                     raise
             time.sleep(0.005)
-        with self._in_turn():
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                if not connection.execute("PRAGMA user_version").fetchone()[0]:
-                    for statement in (*_TABLES, *_GROWS["sqlite"]):
-                        connection.execute(statement.format(bytes="BLOB", rowless=" WITHOUT ROWID"))
-                    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                    connection.execute(f"PRAGMA user_version = {VERSION}")
-                connection.execute("COMMIT")
-            except BaseException:
-                with suppress(Exception):
-                    connection.execute("ROLLBACK")
-                raise
+
+    def _prepare_file(self, connection: Connection) -> None:
+        _check_ours(connection, self.url)  # before anything is written
+        self._journal(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if not connection.execute("PRAGMA user_version").fetchone()[0]:
+                for statement in (*_TABLES, *_GROWS["sqlite"]):
+                    connection.execute(statement.format(bytes="BLOB", rowless=" WITHOUT ROWID"))
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(Exception):
+                connection.execute("ROLLBACK")
+            raise
+
+
+class _Own(threading.local):
+    """The connection of a thread."""
+
+    connection: Connection | None = None
+    file: tuple[int, int] | None = None
+
+
+class _Shared:
+    """The connection of all threads that take turns."""
+
+    connection: Connection | None = None
+    file: tuple[int, int] | None = None
 
 
 class Transaction:
@@ -321,14 +365,14 @@ class Transaction:
     def __init__(self, database: Database, connection: Connection, study: str) -> None:
         self._database, self._connection, self._study = database, connection, study
 
-    def after(self, position: int) -> Iterator[Row]:
-        """Iterate over the rows after a position."""
+    def after(self, position: int, digest: bytes) -> Iterator[Row]:
+        """Iterate over the rows after a position, at which the log must have this digest."""
         while True:
-            rows = self._database._rows(self._connection, _AFTER, (self._study, position, _CHUNK))
-            yield from rows
+            rows = self._database._rows(self._connection, _AFTER, (self._study, position - 1, _CHUNK))
+            yield from continued(self._study, rows, digest)
             if len(rows) < _CHUNK:
                 return
-            position = rows[-1].position
+            position, digest = rows[-1].position, rows[-1].digest
 
     def begun(self) -> Row | None:
         """Return the row of the definition, None if there is no such study."""
@@ -339,10 +383,13 @@ class Transaction:
         """Return how many studies there are."""
         return int(self._connection.execute("SELECT count(*) FROM truearm_event WHERE position = 0").fetchone()[0])
 
-    def has_key(self, key: str) -> bool:
-        """Tell whether readings came under this key before."""
-        statement = "SELECT 1 FROM truearm_event WHERE study = ? AND worker = ? AND kind = 'key'"
-        return bool(self._connection.execute(self._database._sql(statement), (self._study, key)).fetchall())
+    def before_key(self, key: str, count: int) -> list[Row] | None:
+        """Return so many rows before that of a key, and the one before them; None if the key is new."""
+        statement = "SELECT position FROM truearm_event WHERE study = ? AND worker = ? AND kind = 'key'"
+        found = self._connection.execute(self._database._sql(statement), (self._study, key)).fetchone()
+        if found is None:
+            return None
+        return self._database._rows(self._connection, _AFTER, (self._study, found[0] - count - 2, count + 1))
 
     def append(self, rows: Sequence[Row]) -> None:
         """Write rows, which are there for everybody once the transaction ends."""
@@ -352,6 +399,22 @@ class Transaction:
             return
         with self._connection.cursor() as cursor:  # type: ignore[attr-defined]
             cursor.executemany(self._database._sql(_INSERT), values)
+
+
+def continued(study: str, rows: list[Row], digest: bytes) -> Iterator[Row]:
+    r"""Iterate over all rows but the first, which must be the one that was read last.
+
+    Examples
+    --------
+    >>> list(continued("taste", [Row(7, "stopped", None, None, None, None, None, b"\1", None, 0.0)], b"\0"))
+    Traceback (most recent call last):
+        ...
+    truearm.service.database.DatabaseError: the log of study 'taste' was replaced, such as by a back-up; ...
+    """
+    if not rows or rows[0].digest != digest:
+        msg = f"the log of study {study!r} was replaced, such as by a back-up; send the request again"
+        raise DatabaseError(msg)
+    yield from rows[1:]
 
 
 def _check_ours(connection: Connection, path: str) -> None:
@@ -378,7 +441,7 @@ def _remedy(error: Exception) -> str:
 
 
 def _check_file(path: Path) -> None:
-    if not path.parent.is_dir() or path.is_dir():
+    if not path.parent.is_dir() or path.is_dir() or str(path) == ":memory:":  # each thread would have its own
         msg = f"database {str(path)!r} cannot be a file; choose a file in an existing directory"
         raise InvalidArgument(msg)
     if not path.exists() or not path.stat().st_size:

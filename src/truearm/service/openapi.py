@@ -1,10 +1,15 @@
 """The published schema, made from the routes and their types."""
 
+import ast
+import inspect
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from truearm import __version__
+from truearm.service import wire
 from truearm.service.problems import Problem
 from truearm.service.routes import ROUTES, Route
 
@@ -21,6 +26,9 @@ def schema() -> dict[str, Any]:
     """
     types = [Problem, *(kind for route in ROUTES for kind in (route.takes, route.gives) if isinstance(kind, type))]
     _, components = msgspec.json.schema_components(list(dict.fromkeys(types)), ref_template=_REF)
+    for kind in components:
+        for name, meaning in _meanings().get(kind, {}).items():
+            components[kind]["properties"][name]["description"] = meaning
     paths: dict[str, Any] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -36,6 +44,18 @@ def schema() -> dict[str, Any]:
     }
 
 
+@cache
+def _meanings() -> dict[str, dict[str, str]]:
+    """Return what stands below fields of the types, by type and field."""
+    found: dict[str, dict[str, str]] = {}
+    for kind in ast.parse(inspect.getsource(wire)).body:
+        for field, below in pairwise(kind.body if isinstance(kind, ast.ClassDef) else ()):
+            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
+                words = inspect.cleandoc(ast.literal_eval(below.value))
+                found.setdefault(kind.name, {})[ast.unparse(field.target)] = words  # type: ignore[attr-defined]
+    return found
+
+
 def _operation(route: Route) -> dict[str, Any]:
     name = route.answer.__name__.strip("_")
     found: dict[str, Any] = {
@@ -43,6 +63,7 @@ def _operation(route: Route) -> dict[str, Any]:
         "responses": _responses(route),
         "parameters": _parameters(route),
     }
+    found["summary"] = (route.answer.__doc__ or "").strip()
     if route.role is not None:
         found["security"] = [{"token": []}, {}]
         found["description"] = f"Needs the role {route.role}."
@@ -85,11 +106,18 @@ def _problem() -> dict[str, Any]:
 def _events() -> dict[str, Any]:
     return {
         "operationId": "events",
-        "description": "Needs the role viewer. Events as they happen, after the one named by Last-Event-ID.",
+        "summary": "Send events as they happen (server-sent events).",
+        "description": "Needs the role viewer.",
         "security": [{"token": []}, {}],
         "parameters": [
             {"name": "study", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}},
-            {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "string"}},
+            {
+                "name": "Last-Event-ID",
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string"},
+                "description": "the last position you know; all events without it",
+            },
         ],
         "responses": {
             "200": {"description": "A stream without end.", "content": {"text/event-stream": {"schema": {}}}},

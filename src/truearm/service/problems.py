@@ -1,14 +1,18 @@
 """Errors as they travel (RFC 9457): what is wrong with which field and value, and what to do."""
 
+import json
 import re
 from typing import Any
 
 import msgspec
+import msgspec.inspect
 from starlette.responses import Response
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.service.database import DatabaseError
 from truearm.service.hosting import Conflict, NotFound
+
+_LONG = 200  # characters of a value that an answer repeats
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,40 +54,114 @@ def of(error: TruearmError) -> Problem:
     """
     for kind, status, title in _STATUS:
         if isinstance(error, kind):
-            return Problem(status, title, str(error))
+            return Problem(status, title, str(error), field=error.argument, value=_short(error.value))
     return Problem(500, "Error", str(error))
 
 
-def malformed(error: Exception, body: bytes) -> Problem:
+def malformed(error: Exception, body: bytes, takes: type) -> Problem:
     """Return what is wrong with a body: the field and its value, as far as they can be told.
 
     Examples
     --------
-    >>> problem = malformed(msgspec.ValidationError("Expected `int`, got `str` - at `$.n`"), b'{"n": "x"}')
+    >>> class Many(msgspec.Struct):
+    ...     n: int
+    >>> problem = malformed(msgspec.ValidationError("Expected `int`, got `str` - at `$.n`"), b'{"n": "x"}', Many)
     >>> problem.detail, problem.field, problem.value
-    ("n: Expected `int`, got `str`, but got 'x'; see /openapi.json", 'n', 'x')
+    ("n must be an integer, but got 'x'; see /openapi.json", 'n', 'x')
     """
     if not isinstance(error, msgspec.ValidationError):
         return Problem(400, "Not JSON", f"the body must be JSON in UTF-8, but: {error}; see /openapi.json")
     words, _, place = str(error).partition(" - at `$")
     field = place.rstrip("`").lstrip(".")
-    value = _found(body, field)
-    shown = f", but got {value!r:.80}" if field and "key in" not in field else ""
-    named = f"{field}: " if field else ""
-    return Problem(
-        422, "Invalid value", f"{named}{words}{shown}; see /openapi.json", field=field or None, value=value
+    if found := re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", words, re.DOTALL):
+        named = f"{field}.{found[2]}".lstrip(".")
+        known = isinstance(kind := _kind(takes, field), msgspec.inspect.StructType)
+        fields = ", ".join(one.encode_name for one in kind.fields) if known else ""
+        what = "is missing" if found[1].startswith("missing") else f"is not a field; the fields are {fields}"
+        return _invalid(f"{named} {what}", named, _found(body, named))
+    value, name = _found(body, field), field or "the body"
+    if words.startswith("Expected"):
+        said = f"{name} must be {_expected(words)}"
+    elif words.startswith("Invalid enum value"):
+        said = f"{name} must be {_choices(_kind(takes, field))}"
+    elif words == "Number out of range":
+        said = f"{name} must be at most 1.8e308 in size"
+    else:
+        said = f"{name}: {words}"
+    return _invalid(said if "[...]" in field else f"{said}, but got {value!r:.80}", field or None, value)
+
+
+def _invalid(said: str, field: str | None, value: Any) -> Problem:  # noqa: ANN401
+    return Problem(422, "Invalid value", f"{said}; see /openapi.json", field=field, value=value)
+
+
+_WORDS = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "null": "null",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+def _expected(words: str) -> str:
+    """Return what msgspec expected, in the words of JSON.
+
+    Examples
+    --------
+    >>> _expected("Expected `float | str | null`, got `bool`"), _expected("Expected `int` >= 1")
+    ('a number, text or null', 'an integer >= 1')
+    """
+    kinds, rest = re.match(r"Expected `([^`]*)`(.*?)(?:, got `[^`]*`)?$", words, re.DOTALL).groups()  # type: ignore[union-attr]
+    said = [_WORDS.get(kind, kind) for kind in kinds.split(" | ")]
+    return " or ".join(filter(None, (", ".join(said[:-1]), said[-1]))) + rest
+
+
+def _kind(takes: type, field: str) -> Any:  # noqa: ANN401 - of msgspec.inspect
+    """Return the type at a place of a body, None where it cannot be told."""
+    kind: Any = msgspec.inspect.type_info(takes)
+    for step in re.findall(r"\[\d+\]|[^.\[\]]+", field):
+        kinds = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
+        if step.startswith("["):
+            kind = next((one.item_type for one in kinds if isinstance(one, msgspec.inspect.ListType)), None)
+        else:
+            structs = (one for one in kinds if isinstance(one, msgspec.inspect.StructType))
+            fields = (each for one in structs for each in one.fields)
+            kind = next((each.type for each in fields if each.encode_name == step), None)
+    return kind
+
+
+def _choices(kind: Any) -> str:  # noqa: ANN401
+    kinds = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
+    said = ["a number"] if any(isinstance(one, msgspec.inspect.FloatType) for one in kinds) else []
+    for one in kinds:
+        said += [f'"{value}"' for value in getattr(one, "values", ())]
+    said += ["null"] if any(isinstance(one, msgspec.inspect.NoneType) for one in kinds) else []
+    return (
+        " or ".join(filter(None, (", ".join(said[:-1]), said[-1]))) if said else "one of the words of the schema"
     )
 
 
 def _found(body: bytes, field: str) -> Any:  # noqa: ANN401 - whatever was sent
+    """Return what was sent at a place; numbers that are too large as they were written."""
     try:
-        value = msgspec.json.decode(body)
+        try:
+            value = msgspec.json.decode(body)
+        except msgspec.MsgspecError:
+            value = json.loads(body, parse_float=str, parse_int=str)
         for step in re.findall(r"\[(\d+)\]|([^.\[\]]+)", field):
             value = value[int(step[0])] if step[0] else value[step[1]]
-    except (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError, RecursionError):
+    except (KeyError, IndexError, TypeError, ValueError, RecursionError):
         return None
-    text = msgspec.json.encode(value)
-    return value if len(text) <= 200 else None
+    return _short(value)
+
+
+def _short(value: Any) -> Any:  # noqa: ANN401
+    """Return a value if it is short, else the beginning of it as text."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
+    return value if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
 def response(problem: Problem, headers: dict[str, str] | None = None) -> Response:

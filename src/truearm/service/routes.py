@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,7 +31,7 @@ class Call(NamedTuple):
     study: str
     body: Any
     query: dict[str, str]
-    headers: dict[str, str]
+    headers: Mapping[str, str]
 
 
 class Route(NamedTuple):
@@ -54,11 +54,13 @@ def _json(value: object, status: int = 200, headers: dict[str, str] | None = Non
 
 
 def _create(call: Call) -> Response:
+    """Begin a study, or find the same one; another under its name is refused."""
     made = call.host.create(call.body)
     return _json(made, 201 if made.created else 200, {"Location": f"/studies/{made.id}"})
 
 
 def _list(call: Call) -> Response:
+    """List studies, the newest first, 50 to a page."""
     if call.grant.study is not None:
         found = [call.grant.study] if call.host.database.at(call.grant.study, 0) else []
         return _json(wire.Page([_summary(call.host, name) for name in found], None))
@@ -88,34 +90,41 @@ def _summary(host: Host, name: str) -> wire.Summary:
 
 
 def _show(call: Call) -> Response:
+    """Tell where a study stands, with the result once it is done. Has an ETag."""
     with call.host.looking(call.study) as hosted:
         tag = f'"{hosted.position}-{hosted.digest.hex()[:16]}"'
-        if call.headers.get("if-none-match") == tag:
+        if call.headers.get("if-none-match", "").removeprefix("W/") == tag:  # a proxy that packs answers says W/
             return Response(status_code=304, headers={"ETag": tag})
         return _json(views.state(hosted), headers={"ETag": tag})
 
 
 def _ask(call: Call) -> Response:
+    """Hand out pulls, first those that the worker has; in rounds, whole rounds."""
     return _json(call.host.ask(call.study, call.body.worker, call.body.n))
 
 
 def _tell(call: Call) -> Response:
+    """Record what pulls gave. Each reading has an outcome: `told`, `known` (the same again) or `refused`."""
     return _json(call.host.tell(call.study, call.body.readings, call.body.worker))
 
 
 def _release(call: Call) -> Response:
+    """Take back pulls that never began. What began and was lost is told as null."""
     return _json(call.host.release(call.study, call.body.tickets, call.body.worker))
 
 
 def _give(call: Call) -> Response:
+    """Add readings to a passive study, once for each key; the key with other readings is refused."""
     return _json(call.host.give(call.study, call.body.key, call.body.readings))
 
 
 def _stop(call: Call) -> Response:
+    """End a study with what is known so far."""
     return _json(call.host.stop(call.study))
 
 
 def _log(call: Call) -> Response:
+    """Return the log in pages of 5,000 events: all that a stranger needs to replay the study."""
     text = call.query.get("since", "0")
     if not re.fullmatch(r"[0-9]{1,15}", text):
         raise _wrong("since", text, "give the last position you know, or 0")
@@ -139,11 +148,13 @@ def _rows(call: Call) -> list[Row]:
 
 
 def _csv(call: Call) -> Response:
+    """Return the readings as a table."""
     text = views.csv_text(views.readings(_rows(call)))
     return Response(text, media_type="text/csv", headers=_attached(call, "csv"))
 
 
 def _parquet(call: Call) -> Response:
+    """Return the readings as a table; needs pyarrow on the server."""
     body = views.parquet(views.readings(_rows(call)))
     return Response(body, media_type="application/vnd.apache.parquet", headers=_attached(call, "parquet"))
 
@@ -153,12 +164,16 @@ def _attached(call: Call, suffix: str) -> dict[str, str]:
 
 
 def _report(call: Call) -> Response:
+    """Return the self-contained page; as JSON, which `truearm verify` checks, if `Accept` says so."""
     with call.host.looking(call.study) as hosted:
         if hosted.passive and not all(hosted.given.values()):
             msg = f"study {call.study!r} has arms without a reading; there is nothing to report yet"
-            raise Refused(Problem(409, "Conflict", msg))
+            raise Refused(Problem(409, "Conflict", msg, field="study", value=call.study))
         result, title = hosted.result(), hosted.title
-        tapes: Any = hosted.given if hosted.passive else hosted.study.readings
+        # a copy, for other requests go on
+        tapes: Any = (
+            {arm: [*tape] for arm, tape in hosted.given.items()} if hosted.passive else hosted.study.readings
+        )
     if "application/json" in call.headers.get("accept", ""):
         return _json(document(result, tapes))
     from truearm.report.html import page
@@ -168,21 +183,19 @@ def _report(call: Call) -> Response:
 
 
 def _live(call: Call) -> Response:
+    """Return what the page of a study shows."""
     with call.host.looking(call.study) as hosted:
         return _json(views.live(hosted))
 
 
 def _estimate(call: Call) -> Response:
-    from truearm.planning import plan
+    """Estimate how many readings a study may take."""
+    from truearm.planning import clean_outlook
 
     asked: wire.Estimating = call.body
-    found = plan(
-        arms=asked.arms,
-        gap=asked.gap,
-        share=asked.share,
-        contamination=asked.contamination,
-        delta=asked.delta,
-    ).clean
+    found = clean_outlook(
+        arms=asked.arms, gap=asked.gap, share=asked.share, eps=asked.contamination, delta=asked.delta
+    )
     pulls = math.ceil(found.expected) if found.decidable else None
     return _json(wire.Estimate(pulls, found.largest_eps))
 
@@ -195,6 +208,7 @@ def _policy(page: str) -> str:
 
 
 def _health(call: Call) -> Response:
+    """Tell whether the server and its database answer."""
     call.host.database.tokens()
     return _json(wire.Health("ok", __version__))
 

@@ -4,6 +4,7 @@ A token is printed once, when it is made. Its secret has 256 random bits, so tha
 """
 
 import hmac
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 from truearm.errors import InvalidArgument
 from truearm.service.database import Database
+from truearm.service.wire import ID
 
 ROLES = ("viewer", "worker", "admin")  # each may what those before it may
 _FRESH = 2.0  # seconds for which tokens are not read again
@@ -55,6 +57,9 @@ def make(database: Database, role: str, study: str | None = None) -> str:
     if role not in ROLES:
         msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}"
         raise InvalidArgument(msg)
+    if study is not None and not re.fullmatch(ID, study):
+        msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"
+        raise InvalidArgument(msg)
     name, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     database.add_token(name, _digest(secret), role, study)
     return f"ta_{name}_{secret}"
@@ -77,26 +82,33 @@ class Tokens:
         self, database: Database, clock: Callable[[], float] = time.monotonic, *, needed: bool = False
     ) -> None:
         self._database, self._clock, self._needed = database, clock, needed
-        self._read = -1e9
+        self._at = -1e9
         self._known: dict[str, tuple[bytes, Grant]] = {}
 
     def __len__(self) -> int:
-        return len(self._fresh())
+        if not self.fresh:
+            self.read()
+        return len(self._known)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether they were read a moment ago."""
+        return self._clock() - self._at <= _FRESH
+
+    def read(self) -> None:
+        """Read them from the database."""
+        rows = self._database.tokens()
+        self._known = {name: (digest, Grant(role, study, name)) for name, digest, role, study, _ in rows}
+        self._needed = self._needed or bool(rows)
+        self._at = self._clock()
 
     def grant(self, token: str | None) -> Grant | None:
-        """Return what a token allows, None if it allows nothing."""
-        known = self._fresh()
+        """Return what a token allows, None if it allows nothing; the database is read only if that is due."""
+        if not self.fresh:
+            self.read()
         if not self._needed:
             return OPEN
         _, _, rest = (token or "").partition("ta_")
         name, _, secret = rest.partition("_")
-        digest, grant = known.get(name, (b"\0" * 32, None))
+        digest, grant = self._known.get(name, (b"\0" * 32, None))
         return grant if hmac.compare_digest(digest, _digest(secret)) else None
-
-    def _fresh(self) -> dict[str, tuple[bytes, Grant]]:
-        if self._clock() - self._read > _FRESH:
-            rows = self._database.tokens()
-            self._known = {name: (digest, Grant(role, study, name)) for name, digest, role, study, _ in rows}
-            self._needed = self._needed or bool(rows)
-            self._read = self._clock()
-        return self._known

@@ -4,6 +4,7 @@ import csv
 import io
 import math
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from msgspec import Raw
@@ -14,9 +15,12 @@ from truearm.report.export import cell, document
 from truearm.report.html import parts
 from truearm.service import wire
 from truearm.service.database import Row
-from truearm.service.hosting import GIVEN, Hosted
+from truearm.service.hosted import GIVEN, Hosted
 
 _FEW = 3  # arms that are named one by one
+_SHOWN: WeakKeyDictionary[Hosted, wire.Live] = (
+    WeakKeyDictionary()
+)  # many look at one study, and it is held meanwhile
 _COLUMNS = ("ticket", "arm", "draw", "value", "worker", "at")
 
 
@@ -83,16 +87,24 @@ def live(hosted: Hosted) -> wire.Live:
     ...     host.close()
     'No reading yet'
     """
+    kept = _SHOWN.get(hosted)
+    if kept is None or kept.position != hosted.position:
+        kept = _SHOWN[hosted] = _live(hosted)
+    return kept
+
+
+def _live(hosted: Hosted) -> wire.Live:
     study, tapes = hosted.study, hosted.given if hosted.passive else hosted.study.readings
     out = _out(hosted)
     pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
     if not pulls or (hosted.passive and not _is_known(hosted)):
         answer = "Some arms have no reading yet" if pulls else "No reading yet"
-        return wire.Live(hosted.position, study.done, hosted.title, answer, "", pulls, out, "", {})
-    found = parts(hosted.result(), tapes)
+        summary = f"Compared are {names(study.problem.arms)}." if len(study.problem.arms) > 1 else ""
+        return wire.Live(hosted.position, study.done, hosted.title, answer, summary, pulls, out, "", {})
+    done = study.done or hosted.passive
+    found = parts(hosted.result(), tapes, certificate=done)
     # a page of the service allows no style in its text: its script puts these where they belong
     sections = found.sections.replace(' style="', ' data-style="')
-    done = study.done or hosted.passive
     answer = found.title if done else _so_far(hosted)
     summary = found.summary if done else ""
     return wire.Live(hosted.position, done, hosted.title, answer, summary, pulls, out, sections, found.picture)
@@ -176,7 +188,9 @@ def logged(row: Row) -> wire.Logged:
 
 
 def readings(rows: list[Row]) -> list[tuple[Any, ...]]:
-    """Return the readings among rows of a log, as ticket, arm, draw, value, worker and time.
+    """Return the readings among rows of a log in order of pull, as ticket, arm, draw, value, worker and time.
+
+    They come in as they are told, the quick ones first, and no order of readings may depend on what they say.
 
     Examples
     --------
@@ -184,11 +198,12 @@ def readings(rows: list[Row]) -> list[tuple[Any, ...]]:
     [(0, 'A', None, 2.5, 'ann', 0.0)]
     """
     draws = {row.ticket: row.draw for row in rows if row.kind == "issued"}
-    return [
+    found = [
         (row.ticket, row.arm, draws.get(row.ticket), float(row.value or "nan"), row.worker, row.at)
         for row in rows
         if row.kind in ("told", GIVEN)
     ]
+    return sorted(found, key=lambda row: row[0] or 0)  # those that nobody asked for stay as they came
 
 
 def csv_text(found: list[tuple[Any, ...]]) -> str:

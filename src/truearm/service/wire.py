@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Raw, Struct
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
-Id = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]*$", min_length=1, max_length=64)]
+ID = "^[a-z0-9][a-z0-9-]*$"
+Id = Annotated[str, Meta(pattern=ID, min_length=1, max_length=64)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Ticket = Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)]
 Value = float | Literal["nan", "inf", "-inf"] | None
@@ -25,23 +26,39 @@ class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is to be found out; the words are those of `truearm.Study`."""
 
     arms: Annotated[list[Name], Meta(min_length=1)]
+    """Their names, all different."""
     id: Id | None = None
     """Its name in addresses; one is made up if none is given."""
     title: Annotated[str, Meta(max_length=200)] = ""
+    """What people call it."""
     delta: float = 0.05
+    """Error probability."""
     contamination: float | Spoiled | None = 0.05
+    """How large a share of the readings may be bad; null if nobody knows."""
     tolerance: float | Annotated[str, Meta(max_length=40)] = 0.0
+    """How much worse than the best an answer may be: in units of the readings, or relative, such as "2%"."""
     quantile: float = 0.5
+    """Compare arms by this quantile."""
     goal: Literal["max", "min"] | None = None
+    """Which readings are better; the larger ones if it is left out."""
     at_least: float | None = None
+    """Compare arms by the share of readings that are at least this."""
     at_most: float | None = None
+    """Compare arms by the share of readings that are at most this."""
     missing: Literal["worst", "independent"] = "worst"
+    """How missing readings count."""
     between: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
+    """Where readings may lie; others are bad."""
     dependent_arms: bool = False
+    """Whether what one arm gives may depend on another."""
     rounds: bool = False
+    """Compare arms by who wins more than half of the rounds, in which they are measured side by side."""
     policy: Literal["toptwo", "lucb"] = "toptwo"
+    """What decides which arm is next."""
     max_pulls: Annotated[int, Meta(ge=0, le=100_000_000)] = 1_000_000
+    """Pulls after which the study ends undecided."""
     seed: Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)] | None = None
+    """Shuffles the order within a batch."""
     passive: bool = False
     """Readings come as they come (`readings`), nobody is asked for any."""
     lease: Annotated[float, Meta(gt=0, le=31_536_000)] = 3600.0
@@ -77,6 +94,8 @@ class Told(Struct, frozen=True, forbid_unknown_fields=True):
     ticket: Ticket
     value: Value
     notes: dict[str, Any] | None = None
+    arm: Name | None = None
+    """Of which arm it is, so that a ticket of another one is refused: a restored log may hand it out anew."""
 
 
 class Telling(Struct, frozen=True, forbid_unknown_fields=True):

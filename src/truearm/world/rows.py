@@ -85,9 +85,9 @@ def check_text(name: str, text: str) -> str:
         ...
     truearm.errors.InvalidArgument: arm must be text without NUL characters and stray bytes, but got 'B\x00'; ...
     """
-    if "\0" in text or not _is_encodable(text):
+    if "\0" in text or not (text.isascii() or _is_encodable(text)):
         msg = f"{name} must be text without NUL characters and stray bytes, but got {text!r}; remove them"
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, name, text)
     return text
 
 
@@ -111,7 +111,7 @@ def as_json(name: str, value: Mapping[str, Any]) -> str:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError) as error:
         msg = f"{name} must be a dict of plain JSON values, but: {error}"
-        raise InvalidArgument(msg) from None
+        raise InvalidArgument(msg, name) from None
     _check_strings(name, json.loads(text))
     return text
 

@@ -14,9 +14,10 @@ export const number = (n) => n.toLocaleString("en-US");
 export const readings = (n) => `${number(n)} ${n === 1 ? "reading" : "readings"}`;
 
 export class Problem extends Error {
-  constructor(status, text) {
+  constructor(status, text, field) {
     super(text);
     this.status = status;
+    this.field = field;
   }
 }
 
@@ -43,12 +44,12 @@ function askForToken() {
   $("token").focus();
 }
 
-export async function request(path, body, signal) {
+export async function request(path, body, signal, other = {}) {
   const more = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
   const kind = body === undefined ? {} : { "Content-Type": "application/json" };
   let answer;
   try {
-    answer = await fetch(path, { ...more, headers: { ...headers(), ...kind }, signal });
+    answer = await fetch(path, { ...more, headers: { ...headers(), ...kind, ...other }, signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, "No connection to the server. Nothing is lost; this page tries again.");
@@ -56,19 +57,25 @@ export async function request(path, body, signal) {
   if (answer.ok) return answer;
   if (answer.status === 401) askForToken();
   const told = await answer.json().catch(() => ({}));
-  throw new Problem(answer.status, told.detail ?? `The server answered ${answer.status}.`);
+  throw new Problem(answer.status, told.detail ?? `The server answered ${answer.status}.`, told.field);
+}
+
+// what people type: a comma may stand for the point, but 1,234 may be two things
+export function typed(text) {
+  const plain = text.trim().replace(/^([-+]?\d*),(\d{1,2}|\d{4,})$/, "$1.$2");
+  return /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(plain) ? Number(plain) : null;
 }
 
 export const fetched = async (path, body, signal) => (await request(path, body, signal)).json();
 export const pause = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
 
 // a link to a file that needs the token: it is fetched with it and then saved
-export function saving(link, path, name) {
+export function saving(link, path, name, other) {
   link.href = path;
   link.onclick = async (event) => {
     event.preventDefault();
     try {
-      const blob = await (await request(path)).blob();
+      const blob = await (await request(path, undefined, undefined, other)).blob();
       const made = document.createElement("a");
       made.href = URL.createObjectURL(blob);
       made.download = name;

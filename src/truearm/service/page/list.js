@@ -1,12 +1,13 @@
 import { $, fetched, notice, number, pause, readings } from "./common.js";
 
 const GOOD = new Set(["certified", "separated", "tolerable"]);
+const SAID = { doubtful: "Nothing is certified", exhausted: "Not decided", indistinguishable: "Too close to tell apart" };
 let older = null;
 let all = false; // older ones are shown too: then the list no longer renews itself
 
 function said(one) {
   if (one.best !== null) return `${one.best} is best`;
-  if (one.status !== null) return one.status;
+  if (one.status !== null) return SAID[one.status] ?? "No winner";
   return one.leader === null ? "No reading yet" : `${one.leader} leads`;
 }
 
@@ -24,7 +25,7 @@ function card(one) {
   part("p", said(one), "said");
   const color = one.status === null ? "" : GOOD.has(one.status) ? "good" : one.status === "doubtful" ? "bad" : "";
   part("span", one.status ?? (one.done ? "ended" : "running"), `chip ${color}`);
-  part("p", `${readings(one.pulls)} of ${one.arms} arms${one.out ? `, ${number(one.out)} being measured` : ""}`, "note");
+  part("p", `${readings(one.pulls - one.out)} of ${one.arms} arms${one.out ? `, ${number(one.out)} being measured` : ""}`, "note");
   item.append(link);
   return item;
 }
@@ -34,6 +35,7 @@ async function show(path, add) {
   const items = page.studies.map(card);
   if (add) $("studies").append(...items);
   else $("studies").replaceChildren(...items);
+  $("loading").hidden = true;
   older = page.next;
   $("more").hidden = older === null;
   $("none").hidden = $("studies").children.length > 0;

@@ -1,10 +1,14 @@
-import { $, fetched, notice, number } from "./common.js";
+import { $, fetched, notice, number, typed } from "./common.js";
 
 const kind = () => document.querySelector("input[name=kind]:checked").value;
 const arms = () => $("arms").value.split("\n").map((line) => line.trim()).filter(Boolean);
-const decimal = (id) => Number($(id).value.trim().replace(",", "."));
+const decimal = (id) => typed($(id).value.replace(/%\s*$/, "")) ?? NaN;
 const isShare = () => kind() === "share";
 
+const BAD = "Bad readings: a percentage from 0 to below 50.";
+const FIELDS = { arms: "arms", id: "id-in", title: "title-in", contamination: "eps" };
+const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 64).replace(/^-+|-+$/g, "");
+let named = false; // by hand
 let asking = null;
 let timer = 0;
 
@@ -20,7 +24,7 @@ async function estimate() {
   const [k, gap, eps] = [arms().length, decimal("gap"), decimal("eps")];
   if (k < 2) return write("Two arms or more can be compared.");
   if (!(gap > 0)) return write("Name a difference to see how many readings it may take.");
-  if (!(eps >= 0 && eps < 50)) return write("Bad readings: a number from 0 to 50.");
+  if (!(eps >= 0 && eps < 50)) return write(BAD);
   asking = new AbortController();
   const share = isShare() ? { share: 0.5, gap: gap / 100 } : { gap };
   try {
@@ -36,6 +40,10 @@ function write(text) {
   $("estimate").textContent = text;
 }
 
+$("id-in").oninput = () => (named = $("id-in").value !== "");
+$("title-in").oninput = () => {
+  if (!named) $("id-in").value = slug($("title-in").value);
+};
 $("new-form").addEventListener("input", () => {
   $("gap-label").textContent = isShare()
     ? "A difference worth finding, in points of 100"
@@ -48,14 +56,23 @@ document.querySelectorAll("input[name=kind]").forEach((one) => {
 });
 $("new-form").onsubmit = async (event) => {
   event.preventDefault();
+  const eps = decimal("eps");
+  if (!(eps >= 0 && eps < 50)) return wrong("eps", BAD);
+  const id = $("id-in").value.trim();
   const target = isShare() ? { at_least: 1 } : { goal: kind() };
   try {
     const made = await fetched("/studies", {
-      title: $("title-in").value.trim(), arms: arms(), contamination: decimal("eps") / 100, ...target,
+      title: $("title-in").value.trim(), arms: arms(), contamination: eps / 100, ...target, ...(id && { id }),
     });
     location.href = `/s/${encodeURIComponent(made.id)}`;
   } catch (error) {
-    notice(error.message);
+    wrong(FIELDS[error.field?.replace(/[.[].*/, "")], error.message);
   }
+  return undefined;
 };
+
+function wrong(id, text) {
+  notice(text);
+  if (id) $(id).focus();
+}
 estimate();

@@ -1,8 +1,9 @@
-import { $, fetched, notice, number, pause, study } from "./common.js";
+import { $, fetched, notice, number, pause, study, typed } from "./common.js";
 
 const path = `/studies/${encodeURIComponent(study)}`;
 const KEPT = "truearm-worker";
 let ticket = null;
+let arm = "";
 let mine = 0;
 
 function only(id) {
@@ -14,7 +15,7 @@ async function insist(work) {
   for (let wait = 1; ; wait = Math.min(2 * wait, 10)) {
     try {
       const found = await work();
-      notice("");
+      if (wait > 1) notice("");
       return found;
     } catch (error) {
       notice(error.message);
@@ -41,7 +42,9 @@ async function next() {
     return undefined;
   }
   ticket = asked.pulls[0].ticket;
-  $("arm").textContent = asked.pulls[0].arm;
+  arm = asked.pulls[0].arm;
+  $("arm").textContent = arm;
+  $("arm").classList.toggle("long", arm.length > 24);
   $("value").value = "";
   only("card");
   if (!$("tell-form").hidden) $("value").focus();
@@ -54,9 +57,10 @@ async function tell(value) {
   const now = ticket;
   ticket = null; // two taps are one reading
   try {
-    const told = await insist(() => fetched(`${path}/tell`, { readings: [{ ticket: now, value }], worker }));
-    if (told.outcomes[0].outcome === "refused") notice(told.outcomes[0].detail);
-    else mine += 1;
+    const told = await insist(() => fetched(`${path}/tell`, { readings: [{ ticket: now, value, arm }], worker }));
+    const refused = told.outcomes[0].outcome === "refused";
+    notice(refused ? `Not counted: ${told.outcomes[0].detail}. Does somebody else here use the name ${worker}?` : "");
+    if (!refused) mine += 1;
     $("count").textContent = `${number(mine)} measured by you, ${worker}`;
     await next();
   } catch (error) {
@@ -65,16 +69,11 @@ async function tell(value) {
   }
 }
 
-function parsed(text) {
-  const plain = text.trim().replace(/^(-?\d+),(\d+)$/, "$1.$2");
-  return /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(plain) ? Number(plain) : null;
-}
-
 $("tell-form").onsubmit = (event) => {
   event.preventDefault();
-  const value = parsed($("value").value);
-  if (value === null) {
-    notice(`A reading is a number such as 12.5, not "${$("value").value}".`);
+  const value = typed($("value").value);
+  if (value === null || !Number.isFinite(value)) {
+    notice(`A reading is a number such as 12.5 or 1250, not "${$("value").value}".`);
     $("value").select();
     return;
   }
@@ -109,7 +108,13 @@ async function begin() {
   }
   try {
     const found = await insist(() => fetched(path));
+    notice("");
     $("title").textContent = found.title;
+    if (found.passive) {
+      only("done");
+      $("verdict").textContent = "Nobody is asked here: readings come by themselves";
+      return;
+    }
     const { at_least: least, at_most: most } = found.definition.problem ?? found.definition;
     const yes = least === 1 || least === 0.5;
     $("yes-no").hidden = !yes;

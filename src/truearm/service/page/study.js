@@ -25,14 +25,16 @@ function write(id, text) {
 }
 
 function draw(live) {
+  document.querySelector(".doors").hidden = false;
   document.title = `${live.answer} - ${live.title}`;
   write("title", live.title);
   write("answer", live.answer);
   write("summary", live.summary);
-  write("pulls", `${readings(live.pulls)} asked for`);
+  write("pulls", readings(live.pulls - live.out.length));
   const people = [...new Set(live.out.map((one) => one.worker).filter(Boolean))];
   write("out", live.out.length ? `${number(live.out.length)} being measured${people.length ? ` by ${people.join(", ")}` : ""}` : "");
   $("next").hidden = live.done;
+  $("how").hidden = live.done || live.pulls > 0;
   const kept = chosen();
   const focus = document.activeElement?.id;
   const open = [...document.querySelectorAll("#sections details")].map((one) => one.open);
@@ -96,6 +98,11 @@ async function changed() {
 $("next").href = `/s/${encodeURIComponent(study)}/next`;
 saving($("csv"), `${path}/readings.csv`, `${study}.csv`);
 saving($("report"), `${path}/report`, `${study}.html`);
+saving($("json"), `${path}/report`, `${study}.json`, { Accept: "application/json" });
+$("how-next").href = $("next").href;
+$("how-next").textContent = $("next").href;
+$("how-work").textContent = `truearm work ${location.origin} ${study} -- ./measure {arm}`;
+$("how-client").textContent = `study = truearm.Client("${location.origin}", "${study}")`;
 
 addEventListener("load", async () => {
   try {
