@@ -15,7 +15,13 @@ ROOT = Path(__file__).parent.parent
 TOOLS = ("pytest", "hypothesis", "jsonschema", "mpmath")
 TESTS = (
     *("tests/bounds", "tests/test_study.py", "tests/test_run.py", "tests/test_evidence.py", "tests/test_judge.py"),
-    *("tests/test_sample.py", "tests/test_certificate.py", "tests/test_terminals.py", "tests/test_cli.py"),
+    *(
+        "tests/test_sample.py",
+        "tests/test_rounds.py",
+        "tests/test_certificate.py",
+        "tests/test_terminals.py",
+        "tests/test_cli.py",
+    ),
     *("tests/test_cli_studies.py", "tests/test_cli_race.py", "tests/test_report_html.py"),
 )
 
