@@ -51,7 +51,7 @@ SIZES = {  # what makes each of them take a few minutes at most
     "priors": "--runs 2",
     "race_vs_hyperfine": "--jobs 1 --trials 5 --commands 2",
     "revisions": "--max-time 60s",
-    "rounds": "2",
+    "rounds": "5",
     "shares": "--quick",
     "startup": "--runs 10",
     "suites": "10",

@@ -176,11 +176,14 @@ def schema() -> str:
 
 PEERS = (
     ("Commands: hyperfine", "race_vs_hyperfine"),
+    ("Gates in CI: thresholds, hyperfine, pytest-benchmark", "false_alarms"),
+    ("Python statements: pyperf", "time_vs_pyperf"),
     ("Rules for the best arm: QLUCB and the paper's Algorithm 3", "efficiency"),
     ("Published means of QLUCB, reproduced", "howard_ramdas"),
     ("Simulators: river and mabwiser", "engine"),
     ("Files: DuckDB's medians", "analyze"),
-    ("Shares", "shares"),
+    ("Shares: Polars and pandas", "shares"),
+    ("Ask and tell: Optuna", "service"),
 )
 
 
