@@ -10,8 +10,10 @@ nothing and writes the page from the results of full size.
 
 import argparse
 import importlib.util
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -80,16 +82,28 @@ def run(name, folder, words, most):
     kept, began, stamp = folder / "results" / f"{name}.md", time.time(), time.monotonic()
     words = [sys.executable, str(folder / f"{name}.py"), *words.format(folder=folder).split()]
     try:
-        ended = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=most)
+        code, out, err = ended(words, folder, most)
     except subprocess.TimeoutExpired:
         return f"stopped after {most:.0f} s", ""
     took = time.monotonic() - stamp
-    if ended.returncode:
-        last = (ended.stderr.strip() or ended.stdout.strip()).splitlines()[-1:]
-        return f"failed after {took:.0f} s: {' '.join(last)}", ""
+    if code:
+        return f"failed after {took:.0f} s: {' '.join((err.strip() or out.strip()).splitlines()[-1:])}", ""
     if kept.exists() and kept.stat().st_mtime >= began:
         return f"{took:.0f} s", lower(kept)
-    return f"{took:.0f} s", f"## {name}, as printed\n\n```\n{ended.stdout.rstrip()}\n```"
+    return f"{took:.0f} s", f"## {name}, as printed\n\n```\n{out.rstrip()}\n```"
+
+
+def ended(words, folder, most):
+    """Return the exit code of a program and what it printed; what it started ends with it, whatever happens."""
+    with subprocess.Popen(
+        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=most)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, out, err
 
 
 def lower(path):

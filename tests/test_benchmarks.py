@@ -33,6 +33,20 @@ def test_what_goes_wrong_is_told_and_not_fatal(folder):
     assert run_all.run("lonely", folder, "", 30)[0] == "not run: a_peer_that_is_not_there not installed"
 
 
+def test_what_is_late_leaves_nobody_behind(folder):
+    (folder / "late.py").write_text(
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "open('pid', 'w').write(str(child.pid))\nchild.wait()"
+    )
+    most = 1.0
+    while not (folder / "pid").exists():  # longer where starting takes longer
+        most *= 2
+        assert run_all.run("late", folder, "", most)[0].startswith("stopped after")
+    state = Path("/proc", (folder / "pid").read_text(), "stat")
+    assert not state.exists() or state.read_text().split()[2] in "ZX"  # dead, perhaps not yet buried
+
+
 def test_results_are_gathered_with_machine_and_date(folder):
     told = {name: run_all.run(name, folder, "{folder} 2", 30) for name in ("prints", "writes", "fails")}
     page = run_all.page(told, "`make bench`")
