@@ -30,6 +30,7 @@ def folder(tmp_path, monkeypatch):
 def test_what_goes_wrong_is_told_and_not_fatal(folder):
     assert run_all.run("fails", folder, "", 30)[0].endswith("no such thing")
     assert run_all.run("late", folder, "", 0.5)[0].startswith("stopped after")
+    assert run_all.run("prints", folder, "", -1.0)[0] == "not run: the time was over"
     assert run_all.run("lonely", folder, "", 30)[0] == "not run: a_peer_that_is_not_there not installed"
 
 
