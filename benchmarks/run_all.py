@@ -3,9 +3,9 @@
     python benchmarks/run_all.py [--only engine,analyze] [--minutes 45] [--full] [--collect]
 
 Sizes are such that all of it takes some 40 minutes on two quiet cores, and 45 at most. It runs in a copy
-(build/bench), so that the results of full size, which the pages quote, stay as they are. `--full` runs at full size
-and in place, for hours. A benchmark that fails, is late (10 minutes) or misses a peer is told and keeps none of the
-others back. `--collect` runs nothing and writes the page from the results of full size.
+(build/bench), so that the results of full size, which the pages quote, stay as they are. `--full` runs at full
+size and in place, for hours. A benchmark that fails, is late (10 minutes) or misses a peer is told and keeps none
+of the others back. `--collect` runs nothing and writes the page from the results of full size.
 """
 
 import argparse
@@ -165,7 +165,11 @@ def main():
             left = end - time.monotonic()
             told[name] = run(name, folder, sizes.get(name, ""), left if asked.full else min(left, 600.0))
             print(f"{name:20} {told[name][0]}", flush=True)
-    what = "Results of full size" if asked.collect or asked.full else "`make bench`, small sizes"
+    what = (
+        "Results of full size, each with its conditions"
+        if asked.collect or asked.full
+        else "`make bench`, small sizes"
+    )
     (HERE / "RESULTS.md").write_text(page(told, what), encoding="utf-8")
     print("benchmarks/RESULTS.md")
 
