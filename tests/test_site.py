@@ -50,7 +50,7 @@ def test_programs_that_read_find_everything(site):
 
 
 def test_a_page_is_told_by_its_first_sentence():
-    page = "# Title\n\n```\ncode\n```\n\n| a |\n|---|\n\n**Say** what [one](a.md) has: a file. More."
+    page = "# Title\n\n```\ncode\n```\n\n| a |\n|---|\n\n**Say** what [one](docs/reading.md) has: a file. More."
     assert pages.first_sentence(page) == "**Say** what one has: a file."
     assert pages.first_sentence("# Title\n\n![A picture](a.png)\n") == ""
 
