@@ -59,7 +59,7 @@ statistical: $(STAMP)
 spark: $(PEERS)
 	$(BIN)/pytest -q -m spark tests/test_spark.py
 
-# all benchmarks beside their peers, with a bound on the time of each; benchmarks/RESULTS.md says what came out
+# all benchmarks beside their peers, small enough for 45 minutes; benchmarks/RESULTS.md says what came out
 bench: $(PEERS)
 	$(BIN)/python benchmarks/run_all.py
 

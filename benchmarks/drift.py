@@ -1,6 +1,6 @@
 """Equal arms under a load: how often a winner is named, and how often nothing is wrong and doubted anyway.
 
-Run: python benchmarks/drift.py [runs of the wide grid]. Writes benchmarks/results/drift.md. The runs are those of
+Run: python benchmarks/drift.py [RUNS of the wide grid]. Writes benchmarks/results/drift.md. The runs are those of
 tests/statistical/test_drift.py: toptwo as in `find_best`, at most 2,500 pulls, delta 5%, noise .03 in log times,
 3% slow spikes. A winner is one that evidence of drift leaves standing; promised are at most 28 of 400 under each
 load, and at most 16 doubtful of 5,000 runs without one.
@@ -20,7 +20,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 from statistical.test_drift import NOMINAL, doubts, outcomes  # noqa: E402 - after the path
 
-RUNS, QUIET, NOISE = 400, 5000, 0.03
+WIDE = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+RUNS, QUIET, NOISE = 20 * WIDE, 250 * WIDE, 0.03
 QUIET_LAWS = (("run times", 2), ("run times", 5), ("0 or 1", 2), ("few values", 5))
 SIZES = (0.25, 0.5, 1, 2, 5)
 SCALES = (10, 30, 100, 300, 1000)
@@ -63,7 +64,7 @@ def wide_loads():
         yield f"ramp | {rise} | 2500", partial(loads.ramp, rise=rise * NOISE)
 
 
-def wide(runs):
+def wide(runs=WIDE):
     yield "| load | size / noise | scale | k | contamination | goal | winners | doubtful |"
     yield "|---" * 8 + "|"
     rows = []
@@ -79,12 +80,11 @@ def wide(runs):
 
 def main():
     start = time.perf_counter()
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     text = ["# Equal arms under a load", ""]
     for title, lines in (
-        (f"Named loads, {RUNS} runs each (promised: at most 28 winners)", nominal()),
-        (f"No load, {QUIET:,} runs each (promised: at most 16 doubtful)", quiet()),
-        (f"Wide grid, {runs} runs each: cells with more than 5% false winners, worst first", wide(runs)),
+        (f"Named loads, {RUNS} runs each (promised: at most 28 winners of 400)", nominal()),
+        (f"No load, {QUIET:,} runs each (promised: at most 16 doubtful of 5,000)", quiet()),
+        (f"Wide grid, {WIDE} runs each: cells with more than 5% false winners, worst first", wide()),
     ):
         text += [f"## {title}", ""]
         for line in lines:

@@ -1,11 +1,12 @@
-"""What it costs and saves to look at evidence now and then instead of always. Run: python benchmarks/freshness.py.
+"""What it costs and saves to look at evidence now and then instead of always.
 
 `policies.toptwo.STALE` is the growth of a pair of arms after which the evidence between them is renewed: 1 weighs
 all arms anew, at all cuts, at every decision. Same tapes for every value; mean ratio of pulls to the limit over
 instances of up to ten arms, clean, under the worst attack and certified, and the longest run over its cell's mean.
-Writes benchmarks/results/freshness.md.
+Run: python benchmarks/freshness.py [RUNS]. Writes benchmarks/results/freshness.md.
 """
 
+import sys
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from truearm import Contamination, lab
 from truearm.lab.simulate import simulate
 from truearm.policies import toptwo
 
-RUNS = 60
+RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 60
 VALUES = (1.0, 1.05, 1.1, 1.2, 1.5, 1000.0)
 
 

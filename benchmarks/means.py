@@ -2,8 +2,10 @@
 
 The rule on means pulls both arms alike and stops when a normal mixture (Robbins) of the mean difference, whose
 variance it is told, reaches 1/delta. It is right for clean normal readings and promises nothing else.
+Run: python benchmarks/means.py [RUNS]. Writes benchmarks/results/means.md.
 """
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,8 @@ from truearm import families
 from truearm.lab import translations, worst
 from truearm.lab.simulate import simulate
 
-RUNS, DELTA, SPREAD = 400, 0.05, 0.1  # SPREAD is the mixture's variance of the difference
+RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 400
+DELTA, SPREAD = 0.05, 0.1  # SPREAD is the mixture's variance of the difference
 GAPS = (1.0, 0.5, 0.25)
 KEPT = Path(__file__).parent / "results" / "means.md"
 

@@ -99,6 +99,7 @@ def with_truearm(lines: list[str], eps: float) -> Trial:
     done = subprocess.run([TRUEARM, *words], check=False, capture_output=True, text=True)
     wall = time.monotonic() - began
     found = json.loads(done.stdout)
+    assert found["target"] == "wins", "a race is in rounds"
     best = None if found["best"] is None else lines.index(found["best"])
     return Trial(verdict(best), "", found["pulls"]["total"], wall)
 
@@ -176,9 +177,9 @@ Made by `benchmarks/race_vs_hyperfine.py`, {trials} trials of each line, {jobs} 
 {stories}
 
 hyperfine ranks by the mean; "by median" is the ranking a reader finds in its exported medians. It runs every
-command about 3 seconds, whatever the difference. truearm declares the contamination in the column eps, and may
-answer "open" ({limit} seconds are its budget). Runs and wall time (seconds, start-up of the tool included) are
-medians over the trials, for all commands together.
+command about 3 seconds, whatever the difference. truearm measures in rounds, every command once in random order;
+it declares the contamination in the column eps, and may answer "open" ({limit} seconds are its budget). Runs and
+wall time (seconds, start-up of the tool included) are medians over the trials, for all commands together.
 
 | scenario | arms | hyperfine right | by median | runs | wall | eps | truearm right | wrong | open | runs | wall |
 |---|---|---|---|---|---|---|---|---|---|---|---|

@@ -1,7 +1,7 @@
 """Rounds side by side against cuts: rounds until a decision, equal arms, and who is in a round.
 
-Run: python benchmarks/rounds.py. Writes benchmarks/results/rounds.md. Run times of `lab.loads`: noise .03 in their
-logarithms, 3% slow spikes; at most 3,000 rounds, delta 5%. The cut is `TopTwo(balanced=True)` on the same
+Run: python benchmarks/rounds.py [RUNS]. Writes benchmarks/results/rounds.md. Run times of `lab.loads`: noise .03
+in their logarithms, 3% slow spikes; at most 3,000 rounds, delta 5%. The cut is `TopTwo(balanced=True)` on the same
 readings.
 """
 
@@ -19,7 +19,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 from statistical.test_rounds import LOADS, equal, in_rounds, shared, winners  # noqa: E402 - after the path
 
-RUNS, ROUNDS, EQUAL = 30, 3000, 300
+RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+ROUNDS, EQUAL = 3000, 10 * RUNS
 SHOWN = ("quiet", "wander", "neighbor")
 
 
@@ -131,7 +132,7 @@ def main():
     for title, lines in (
         (f"Two commands: mean rounds of {RUNS} runs until it is decided", gaps()),
         (f"Several commands: mean pulls of {RUNS} runs, by who is in a round", fields()),
-        ("Equal commands: winners named in 500 rounds (promised: 5%, 15)", equals()),
+        ("Equal commands: winners named in 500 rounds (promised: 5%)", equals()),
     ):
         text += [f"## {title}", ""]
         for line in lines:

@@ -1,15 +1,19 @@
 """Run every benchmark beside its peers, each within a bounded time, and write benchmarks/RESULTS.md.
 
-    python benchmarks/run_all.py [--most 1800] [--only engine,analyze] [--collect]
+    python benchmarks/run_all.py [--only engine,analyze] [--minutes 45] [--full] [--collect]
 
-A benchmark that fails, runs out of time or misses a peer is told and keeps none of the others back. `--collect`
-runs nothing and writes the page from the results that are kept.
+Sizes are such that all of it takes some 40 minutes on two quiet cores, and 45 at most. It runs in a copy
+(build/bench), so that the results of full size, which the pages quote, stay as they are. `--full` runs at full
+size and in place, for hours. A benchmark that fails, is late (10 minutes) or misses a peer is told and keeps none
+of the others back. `--collect` runs nothing and writes the page from the results of full size.
 """
 
 import argparse
 import importlib.util
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -20,14 +24,42 @@ from pathlib import Path
 from truearm.world.machine import machine
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results"
+COPY = HERE.parent / "build" / "bench"
 PEERS = {
-    "analyze": ("duckdb",),
+    "analyze": ("duckdb", "polars"),
+    "counts": ("duckdb",),
     "engine": ("river", "mabwiser"),
+    "false_alarms": ("hyperfine", "gcc", "taskset"),
     "race_vs_hyperfine": ("hyperfine", "gcc"),
+    "service": ("optuna",),
     "shares": ("polars", "pandas"),
+    "startup": ("hyperfine",),
+    "time_vs_pyperf": ("pyperf",),
 }
-ARGUMENTS = {"race_vs_hyperfine": ("--jobs", "1", "--scenarios", "S0,S1,S2,S3,S4,S5")}
+FULL = {"counts": "--save", "howard_ramdas": "--save", "race_vs_hyperfine": "--jobs 1"}
+SIZES = {  # what makes each of them take a few minutes at most
+    "analyze": "10000000 3",
+    "control": "8",
+    "counts": "--rows 1e7 --memory-rows 2e7 --readings 1e7",
+    "drift": "2",
+    "efficiency": "--quick",
+    "engine": "3",
+    "false_alarms": "--gates 4 --log {folder}/false_alarms.jsonl",
+    "freshness": "10",
+    "howard_ramdas": "--reps 8",
+    "means": "100",
+    "optimality": "binomial",
+    "plausible_range": "12",
+    "priors": "--runs 2",
+    "race_vs_hyperfine": "--jobs 1 --trials 4 --commands 2",
+    "revisions": "--max-time 60s",
+    "rounds": "5",
+    "shares": "--quick",
+    "startup": "--runs 10",
+    "suites": "10",
+    "time_vs_pyperf": "--trials 1 --pairs sum,sort,join",
+    "wrong_decisions": "0.1",
+}
 VERSIONS = ("numpy", "scipy", "numba", "duckdb", "polars", "pandas", "pyarrow", "river", "mabwiser", "pyperf")
 
 
@@ -35,23 +67,50 @@ def is_there(peer):
     return importlib.util.find_spec(peer) is not None or shutil.which(peer) is not None
 
 
-def run(name, most):
-    """Run one benchmark, and return how it ended, and what it printed if it wrote no file of its own."""
-    missing = [peer for peer in PEERS.get(name, ()) if not is_there(peer)]
-    if missing:
+def copied():
+    """Return the folder of benchmarks in a fresh copy of what they read and write."""
+    shutil.rmtree(COPY, ignore_errors=True)
+    for part in ("benchmarks", "docs/images", "src", "tests"):
+        shutil.copytree(HERE.parent / part, COPY / part, ignore=shutil.ignore_patterns("__pycache__"))
+    return COPY / "benchmarks"
+
+
+def run(name, folder, words, most):
+    """Run one benchmark, and return how it ended, and what it wrote, or printed if it wrote nothing."""
+    if missing := [peer for peer in PEERS.get(name, ()) if not is_there(peer)]:
         return f"not run: {', '.join(missing)} not installed", ""
-    kept, began, stamp = RESULTS / f"{name}.md", time.time(), time.monotonic()
-    words = [sys.executable, str(HERE / f"{name}.py"), *ARGUMENTS.get(name, ())]
+    if most <= 0:
+        return "not run: the time was over", ""
+    kept, began, stamp = folder / "results" / f"{name}.md", time.time(), time.monotonic()
+    words = [sys.executable, str(folder / f"{name}.py"), *words.format(folder=folder).split()]
     try:
-        ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=most)
+        code, out, err = ended(words, folder, most)
     except subprocess.TimeoutExpired:
-        return f"stopped after {most:.0f} s; the results are those kept before", ""
+        return f"stopped after {most:.0f} s", ""
     took = time.monotonic() - stamp
-    if ended.returncode:
-        last = (ended.stderr.strip() or ended.stdout.strip()).splitlines()[-1:]
-        return f"failed after {took:.0f} s: {' '.join(last)}", ""
-    is_written = kept.exists() and kept.stat().st_mtime >= began
-    return f"{took:.0f} s", "" if is_written else ended.stdout.rstrip()
+    if code:
+        return f"failed after {took:.0f} s: {' '.join((err.strip() or out.strip()).splitlines()[-1:])}", ""
+    if kept.exists() and kept.stat().st_mtime >= began:
+        return f"{took:.0f} s", lower(kept)
+    return f"{took:.0f} s", f"## {name}, as printed\n\n```\n{out.rstrip()}\n```"
+
+
+def ended(words, folder, most):
+    """Return the exit code of a program and what it printed; what it started ends with it, whatever happens."""
+    with subprocess.Popen(
+        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=most)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, out, err
+
+
+def lower(path):
+    """Return a page with its headings one lower."""
+    return re.sub(r"^#", "##", path.read_text(encoding="utf-8").strip(), flags=re.MULTILINE)
 
 
 def version(package):
@@ -64,18 +123,17 @@ def version(package):
 def hyperfine():
     if shutil.which("hyperfine") is None:
         return "not installed"
-    return subprocess.run(["hyperfine", "--version"], capture_output=True, text=True, check=True).stdout.split()[
-        -1
-    ]
+    said = subprocess.run(["hyperfine", "--version"], capture_output=True, text=True, check=True).stdout
+    return said.split()[-1]
 
 
-def page(told):
-    """Return the machine, the versions, how each benchmark ended, and all results, headings one lower."""
+def page(told, what):
+    """Return the machine, the versions, how each benchmark ended, and what came out."""
     here = {**machine(), **{name: version(name) for name in VERSIONS}, "hyperfine": hyperfine()}
     lines = [
         "# All benchmarks",
         "",
-        f"`make bench`, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC. Ratios to peers are inside each table.",
+        f"{what}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC. Ratios to peers are inside each table.",
         "",
         *("| | |", "|---|---|"),
         *(f"| {name} | {value} |" for name, value in here.items()),
@@ -83,29 +141,36 @@ def page(told):
         *("| benchmark | this run |", "|---|---|"),
         *(f"| {name} | {how} |" for name, (how, _) in told.items()),
     ]
-    for name, (_, printed) in told.items():
-        if printed:
-            lines += ["", f"## {name}, as printed in this run", "", "```", printed, "```"]
-    for path in sorted(RESULTS.glob("*.md")):
-        lines += ["", re.sub(r"^#", "##", path.read_text(encoding="utf-8").strip(), flags=re.MULTILINE)]
+    for _, found in told.values():
+        lines += ["", found] if found else []
     return "\n".join(lines) + "\n"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--most", type=float, default=1800.0, help="seconds that one benchmark may take")
     parser.add_argument("--only", default="", help="names, separated by commas")
+    parser.add_argument("--minutes", type=float, help="for all together: 45, at full size 1,440")
+    parser.add_argument("--full", action="store_true", help="at full size and in place")
     parser.add_argument("--collect", action="store_true", help="run nothing, gather what is kept")
     asked = parser.parse_args()
     names = [path.stem for path in sorted(HERE.glob("*.py")) if path.stem != Path(__file__).stem]
-    chosen = asked.only.split(",") if asked.only else names
-    told = {}
-    for name in names:
-        told[name] = "not run; results kept before", ""
-        if name in chosen and not asked.collect:
-            told[name] = run(name, asked.most)
+    if unknown := set(asked.only.split(",")) - {*names, ""}:
+        parser.error(f"--only: there is no benchmark {', '.join(sorted(unknown))}")
+    if asked.collect:
+        told = {path.stem: ("kept", lower(path)) for path in sorted((HERE / "results").glob("*.md"))}
+    else:
+        folder, sizes = (HERE, FULL) if asked.full else (copied(), SIZES)
+        told, end = {}, time.monotonic() + 60 * (asked.minutes or (1440 if asked.full else 45))
+        for name in asked.only.split(",") if asked.only else names:
+            left = end - time.monotonic()
+            told[name] = run(name, folder, sizes.get(name, ""), left if asked.full else min(left, 600.0))
             print(f"{name:20} {told[name][0]}", flush=True)
-    (HERE / "RESULTS.md").write_text(page(told), encoding="utf-8")
+    what = (
+        "Results of full size, each with its conditions"
+        if asked.collect or asked.full
+        else "`make bench`, small sizes"
+    )
+    (HERE / "RESULTS.md").write_text(page(told, what), encoding="utf-8")
     print("benchmarks/RESULTS.md")
 
 

@@ -1,7 +1,7 @@
-"""How often the best arm is ever rejected at the worst instances. Run: python benchmarks/wrong_decisions.py.
+"""How often the best arm is ever rejected at the worst instances.
 
-The scenarios are those of tests/statistical/test_wrong_decisions.py, at full size (`make statistical` tests them).
-Writes benchmarks/results/wrong_decisions.md.
+The scenarios are those of tests/statistical/test_wrong_decisions.py, at full size (`make statistical` tests them)
+or at a part of it. Run: python benchmarks/wrong_decisions.py [0.1]. Writes benchmarks/results/wrong_decisions.md.
 """
 
 import sys
@@ -16,16 +16,15 @@ from statistical.test_wrong_decisions import DELTA, FULL, SCENARIOS, K, losses  
 
 
 def main():
-    start = time.perf_counter()
+    start, part = time.perf_counter(), float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
     lines = ["| worst case | k | runs | pulls at most | best arm ever rejected | p-value against delta |"]
     lines.append("|---|---|---|---|---|---|")
     for scenario in SCENARIOS:
         for k in K:
-            lost = losses(scenario, k, *FULL[k])
+            runs, pulls = FULL[k]
+            lost = losses(scenario, k, max(1, round(part * runs)), pulls)
             test = binomtest(int(lost.sum()), lost.size, DELTA, alternative="greater")
-            lines.append(
-                f"| {scenario} | {k} | {lost.size} | {FULL[k][1]:,} | {lost.mean():.4f} | {test.pvalue:.3f} |"
-            )
+            lines.append(f"| {scenario} | {k} | {lost.size} | {pulls:,} | {lost.mean():.4f} | {test.pvalue:.3f} |")
             print(lines[-1], flush=True)
     text = [f"# The best arm ever rejected, promised at most {DELTA}", "", *lines]
     text += ["", f"{time.perf_counter() - start:.0f} s on one core."]

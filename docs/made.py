@@ -32,7 +32,7 @@ PICTURE = ROOT / "docs/images/race.svg"
 READ = ROOT / "docs/images/race-read.svg"
 MANUAL = ROOT / "docs/truearm.1"
 COMMANDS = ("zstd -qkf data", "gzip -kf data", "xz -kf data")
-WIDTH = 88
+WIDTH = 72  # narrow, so that it can be read on a phone
 MARKS = (  # parts of a race's answer that docs/reading.md explains, by what stands there
     (re.escape(COMMANDS[0]), "①"),
     (r"[\d.]+x faster", "②"),
@@ -44,6 +44,7 @@ MARKS = (  # parts of a race's answer that docs/reading.md explains, by what sta
     (r"\d+ runs", "⑧"),
     ("relative", "⑨"),
 )
+AT_A_GLANCE = ("is fastest", r"[\d.]+x faster than gzip -kf data", r"[\d.]+x faster than xz -kf data", "95% sure")
 _FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)  # a picture asks nothing from the network
 
 
@@ -81,12 +82,20 @@ def picture(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) -> str
     typed = "truearm race " + " ".join(f"'{command['command']}'" for command in found["commands"])
     console.print(Text.assemble(("$ ", "green"), (typed, "bold")))
     answer = Text(told(found, marks))
-    answer.stylize("bold green", 0, len(found["best"]))
+    if not marks:  # at a glance: who, how much, how sure
+        answer.stylize("dim", 0, answer.plain.index("\n\n"))
+        answer.highlight_regex("|".join(map(_spaced, AT_A_GLANCE)), "bold not dim")
+    answer.stylize("bold green not dim", 0, len(found["best"]))
     answer.highlight_regex(rf"(?m)^{re.escape(found['best'])}.*best$", "bold green")
     answer.highlight_regex(r"(?m)^command .*$|^.*excluded$", "dim")
     answer.highlight_regex("[①-⑨]", "bold yellow not dim")
     console.print(answer)
     return console.export_svg(title="truearm", code_format=_FONTS.sub("", CONSOLE_SVG_FORMAT), unique_id="race")
+
+
+def _spaced(words: str) -> str:
+    """Return a pattern that finds words where lines are broken between them too."""
+    return words.replace(" ", r"\s+")
 
 
 def manual() -> str:

@@ -38,6 +38,8 @@ def gather(folder: Path) -> Path:
     for page in docs.rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         page.write_text(text.replace("../benchmarks/results/", "made/results/"), encoding="utf-8")
+    with (docs / "figures.md").open("a", encoding="utf-8") as figures:  # tables are found below what quotes them
+        figures.write("\n```{toctree}\n:hidden:\n:glob:\n\nmade/results/*\n```\n")
     made = {
         "reference.md": reference(),
         "commands.md": command_line(),
@@ -249,11 +251,14 @@ def schema() -> str:
 
 PEERS = (
     ("Commands: hyperfine", "race_vs_hyperfine"),
+    ("Gates in CI: thresholds, hyperfine, pytest-benchmark", "false_alarms"),
+    ("Python statements: pyperf", "time_vs_pyperf"),
     ("Rules for the best arm: QLUCB and the paper's Algorithm 3", "efficiency"),
     ("Published means of QLUCB, reproduced", "howard_ramdas"),
     ("Simulators: river and mabwiser", "engine"),
     ("Files: DuckDB's medians", "analyze"),
-    ("Shares", "shares"),
+    ("Shares: Polars and pandas", "shares"),
+    ("Ask and tell: Optuna", "service"),
 )
 
 
@@ -270,19 +275,16 @@ def peers() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def ordered(docs: Path) -> list[str]:
-    """Return the names of all pages in the order of the index, globs filled in."""
+def ordered(docs: Path, page: str = "index") -> list[str]:
+    """Return the names of all pages below one, in the order of the tables of contents, globs filled in."""
     names: list[str] = []
-    for block in re.findall(
-        r"```\{toctree\}\n(.*?)```", (docs / "index.md").read_text(encoding="utf-8"), re.DOTALL
-    ):
-        for line in block.splitlines():
-            entry = re.sub(r"^.*<(.*)>$", r"\1", line.strip())
+    text = (docs / f"{page}.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
+        for entry in (line.strip() for line in block.splitlines()):
             if entry and not entry.startswith(":"):
-                found = sorted(
-                    path.relative_to(docs).with_suffix("").as_posix() for path in docs.glob(f"{entry}.md")
-                )
-                names += [name for name in found if name not in names]
+                for path in sorted(docs.glob(f"{entry}.md")):
+                    name = path.relative_to(docs).with_suffix("").as_posix()
+                    names += [name, *ordered(docs, name)]
     return names
 
 
@@ -298,11 +300,17 @@ def index(docs: Path, names: list[str]) -> str:
     """Return the pages as a list for programs that read: the title and the first sentence of each."""
     lines = ["# truearm", "", f"> {truearm.__doc__}", "", "- [All pages in one file](truearm.md)"]
     for name in names:
-        title, *rest = (docs / f"{name}.md").read_text(encoding="utf-8").split("\n\n")
-        first = next((part for part in rest if re.match(r"[\w`*]", part)), "")
-        sentence = re.split(r"(?<=[.:?]) ", " ".join(first.split()))[0]
-        lines.append(f"- [{title.lstrip('# ')}]({name}.html): {sentence}")
+        text = (docs / f"{name}.md").read_text(encoding="utf-8")
+        title = text.split("\n", 1)[0].lstrip("# ")
+        lines.append(f"- [{title}]({name}.html): {first_sentence(text)}".rstrip(": "))
     return "\n".join(lines) + "\n"
+
+
+def first_sentence(page: str) -> str:
+    """Return the first sentence of a page outside of blocks, tables and pictures; links become their words."""
+    text = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
+    first = next((part for part in text.split("\n\n")[1:] if re.match(r"\s*[\w`*\[]", part)), "")
+    return re.split(r"(?<=[.?]) (?=[A-Z`*])", _LINK.sub(r"\1", " ".join(first.split())))[0]
 
 
 def whole(docs: Path, names: list[str]) -> str:

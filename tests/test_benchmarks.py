@@ -1,20 +1,24 @@
 """The driver of the benchmarks: what fails, is late or misses a peer is told, and the page has all results."""
 
+import contextlib
+import os
+import select
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+HERE = Path(__file__).parent.parent / "benchmarks"
+sys.path.insert(0, str(HERE))
 
-import run_all
+import run_all  # noqa: E402 - after the path
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "results").mkdir()
     programs = {
-        "prints": "print('ratio 2.0')",
+        "prints": "import sys; print('ratio 2.0', sys.argv[1:])",
         "writes": f"open('{tmp_path}/results/writes.md', 'w').write('# Its own')",
         "fails": "raise SystemExit('no such thing')",
         "late": "import time; time.sleep(60)",
@@ -22,23 +26,59 @@ def folder(tmp_path, monkeypatch):
     }
     for name, text in programs.items():
         (tmp_path / f"{name}.py").write_text(text)
-    monkeypatch.setattr(run_all, "HERE", tmp_path)
-    monkeypatch.setattr(run_all, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(run_all, "PEERS", {"lonely": ("a_peer_that_is_not_there",)})
     return tmp_path
 
 
-def test_what_goes_wrong_is_told_and_not_fatal():
-    assert run_all.run("fails", 30)[0].endswith("no such thing")
-    assert run_all.run("late", 0.5)[0].startswith("stopped after")
-    assert run_all.run("lonely", 30)[0] == "not run: a_peer_that_is_not_there not installed"
+def test_what_goes_wrong_is_told_and_not_fatal(folder):
+    assert run_all.run("fails", folder, "", 30)[0].endswith("no such thing")
+    assert run_all.run("late", folder, "", 0.5)[0].startswith("stopped after")
+    assert run_all.run("prints", folder, "", -1.0)[0] == "not run: the time was over"
+    assert run_all.run("lonely", folder, "", 30)[0] == "not run: a_peer_that_is_not_there not installed"
 
 
-def test_results_are_kept_and_gathered_with_machine_and_date():
-    told = {name: run_all.run(name, 30) for name in ("prints", "writes")}
-    page = run_all.page(told)
-    assert "ratio 2.0" in page
+def test_what_is_late_leaves_nobody_behind(folder):
+    (folder / "late.py").write_text(
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "open('pid', 'w').write(str(child.pid))\nchild.wait()"
+    )
+    most = 1.0
+    while not (folder / "pid").exists():  # longer where starting takes longer
+        most *= 2
+        assert run_all.run("late", folder, "", most)[0].startswith("stopped after")
+    with contextlib.suppress(ProcessLookupError):  # dead and buried
+        assert select.select([os.pidfd_open(int((folder / "pid").read_text()))], [], [], 60)[0]
+
+
+def test_results_are_gathered_with_machine_and_date(folder):
+    told = {name: run_all.run(name, folder, "{folder} 2", 30) for name in ("prints", "writes", "fails")}
+    page = run_all.page(told, "`make bench`")
+    assert f"ratio 2.0 ['{folder}', '2']" in page
     assert "## Its own" in page
+    assert "| fails | failed after" in page
     assert "| hyperfine | " in page
     assert "UTC" in page
-    assert all(how.endswith(" s") for how, _ in told.values())
+
+
+def test_results_of_full_size_stay_as_they_are(folder, monkeypatch):
+    for part in ("benchmarks/results", "docs/images", "src", "tests"):
+        (folder / part).mkdir(parents=True)
+    name = "writes"
+    kept = folder / "benchmarks/results" / f"{name}.md"
+    kept.write_text("# Kept")
+    (folder / "benchmarks/writes.py").write_text(f"open('results/{name}.md', 'w').write('# New')")
+    monkeypatch.setattr(run_all, "HERE", folder / "benchmarks")
+    monkeypatch.setattr(run_all, "COPY", folder / "copy")
+    monkeypatch.setattr(sys, "argv", ["run_all.py", "--only", name])
+    run_all.main()
+    assert kept.read_text() == "# Kept"
+    assert "## New" in (folder / "benchmarks/RESULTS.md").read_text()
+
+
+def test_every_size_is_that_of_a_benchmark():
+    names = {path.stem for path in HERE.glob("*.py")}
+    assert set(run_all.SIZES) | set(run_all.PEERS) | set(run_all.FULL) <= names
+    words = " ".join(run_all.SIZES["race_vs_hyperfine"].split())
+    assert "--jobs 1" in words
+    assert "--scenarios" not in words  # all of S0 to S5

@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
-PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/recipes/ci-gate.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 GITHUB, GITLAB = (yaml.safe_load(text) for kind, text in BLOCKS if kind == "yaml")
 SHELL = next(text for kind, text in BLOCKS if kind == "sh")

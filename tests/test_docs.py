@@ -4,6 +4,7 @@ import doctest
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,7 @@ def is_run(path):
 
 @pytest.mark.parametrize("path", [path for path in PAGES if is_run(path)], ids=name_of)
 def test_the_page_does_what_it_says(path, tmp_path, monkeypatch):
+    shutil.copytree(DOCS / "data", tmp_path, dirs_exist_ok=True)  # as a reader has fetched it from the page
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     for kind, source in blocks(path):

@@ -1,8 +1,10 @@
 """A result in a notebook: it draws itself, and goes into a frame and onto a page."""
 
 import json
+import sys
 
 import pytest
+from jupyter_client import KernelManager
 from matplotlib.figure import Figure
 
 import truearm as ta
@@ -48,3 +50,47 @@ def test_a_study_writes_its_page_too(tmp_path):
 def test_a_result_without_readings_says_what_to_do(found, tmp_path):
     with pytest.raises(InvalidArgument, match="does not hold its readings"):
         ta.Result.from_dict(found.to_dict()).save_html(tmp_path / "page.html")
+
+
+CELLS = """
+import itertools, time, truearm as ta
+clock = itertools.count()
+time.monotonic = lambda: next(clock) / 5  # each look at the clock is late enough to draw
+draw = itertools.cycle(range(7))
+ta.find_best({"<A>": lambda: next(draw), "B": lambda: 9.0 + next(draw)}, seed=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def printed():
+    """What a real kernel sends to its notebook while the cells run, in order."""
+    manager = KernelManager()
+    manager.kernel_spec.argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    manager.start_kernel()
+    client = manager.blocking_client()
+    client.start_channels()
+    sent = []
+    try:
+        client.wait_for_ready(timeout=60)
+        reply = client.execute_interactive(CELLS, output_hook=sent.append, timeout=120)
+        assert reply["content"]["status"] == "ok", reply["content"]
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    return sent
+
+
+def test_progress_is_drawn_in_a_notebook_and_taken_away(printed):
+    drawn = [m["content"]["data"]["text/html"] for m in printed if m["msg_type"] == "update_display_data"]
+    assert "starting" in drawn[0]
+    assert any("<progress" in shown and "B leads, 2 left" in shown for shown in drawn)
+    assert drawn[-1] == ""
+    assert all("<A>" not in shown for shown in drawn)
+    places = [m["content"]["transient"]["display_id"] for m in printed if "transient" in m["content"]]
+    assert len({place for place in places if place}) == 1
+
+
+def test_a_notebook_shows_the_result_and_nothing_else(printed):
+    assert [m["content"]["text"] for m in printed if m["msg_type"] == "stream"] == []
+    (shown,) = (m["content"]["data"]["text/html"] for m in printed if m["msg_type"] == "execute_result")
+    assert "B has the highest median" in shown

@@ -49,6 +49,12 @@ def test_programs_that_read_find_everything(site):
         assert path.stem == "index" or f"[{title.lstrip('# ')}]" in listed
 
 
+def test_a_page_is_told_by_its_first_sentence():
+    page = "# Title\n\n```\ncode\n```\n\n| a |\n|---|\n\n**Say** what [one](docs/reading.md) has: a file. More."
+    assert pages.first_sentence(page) == "**Say** what one has: a file."
+    assert pages.first_sentence("# Title\n\n![A picture](a.png)\n") == ""
+
+
 def test_every_public_name_and_verb_has_its_place():
     from truearm import __all__
     from truearm.cli import main

@@ -26,6 +26,21 @@ assert_type(ta.find_best({"A": lambda: 1.0, "B": lambda: 2.0}), ta.Result)
 study = ta.Study(["A", "B"])
 for pull in study.ask():
     study.tell(pull, 1.0)
+assert_type(study.result, ta.Result | None)
+monday = ta.count("monday/*.parquet", arm="variant", value="ms")
+assert_type(monday, ta.Counts)
+assert_type(monday + ta.Counts.of({"A": [1.0], "B": [2.0]}), ta.Counts)
+assert_type(monday.add({"A": [1.0]}), ta.Counts)
+assert_type(ta.analyze(monday, goal="min"), Analysis)
+with ta.Client("http://127.0.0.1:8000", "taste", ["A", "B"], at_least=4) as client:
+    while pulls := client.ask():
+        assert_type(pulls, list[ta.Pull])
+        client.tell_many([(pull, 4.0) for pull in pulls])
+    assert_type(client.done, bool)
+    assert_type(client.result, ta.Result | None)
+    assert_type(client.readings, dict[str, list[float | None]])
+assert_type(ta.audit(100, 1), ta.Audit)
+assert_type(ta.median_interval([1.0, 2.0, 3.0]), ta.Interval)
 """
 WRONG = """
 import truearm as ta
@@ -35,6 +50,10 @@ ta.plan(arms="five")
 ta.time({"a": "pass"}, max_minutes=3)
 ta.find_best({"A": lambda: 1.0}).winner
 ta.nothing
+ta.Counts.of({"A": "one"}) + 1
+ta.Client(8000, "taste")
+ta.Client("http://127.0.0.1:8000", "taste").tell("A", 1.0)
+ta.count("monday.csv", arm="variant")
 """
 
 
@@ -62,4 +81,4 @@ def test_a_users_program_has_the_types_it_says(tmp_path):
 
 def test_mistakes_of_a_users_program_are_found(tmp_path):
     told = checked(WRONG, tmp_path)
-    assert all(f"program.py:{line}:" in told for line in (4, 5, 6, 7, 8)), told
+    assert all(f"program.py:{line}:" in told for line in range(4, 13)), told

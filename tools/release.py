@@ -27,7 +27,7 @@ def said(part: str, words: list[str], *, folder: Path | None = None, codes: tupl
     print(f"{part:28} {'ok' if is_right else 'failed'}   {last[0][:90]}", flush=True)
     if not is_right:
         sys.exit(f"{' '.join(words)}\n{ended.stdout}{ended.stderr}")
-    return ended.stdout
+    return ended.stdout + ended.stderr
 
 
 def carries(wheel: Path) -> None:
@@ -47,8 +47,10 @@ def asked(binaries: Path, folder: Path) -> None:
     said("python -m truearm", [python, "-m", "truearm", "--version"])
     said("truearm race", [truearm, "race", "-q", "sleep 0.01", "sleep 0.03"], folder=folder)
     said("truearm analyze x.csv", [truearm, "analyze", "x.csv", "--arm", "arm", "--value", "value"], folder=folder)
-    if "\n  time " in said("truearm --help", [truearm, "--help"]):
-        said("truearm time", [truearm, "time", "pass", "sum(range(1000))"], folder=folder)
+    said("truearm --help", [truearm, "--help"])
+    said("truearm time", [truearm, "time", "pass", "sum(range(1000))"], folder=folder)
+    told = said("truearm serve", [truearm, "serve"], folder=folder, codes=(2,))
+    assert "truearm[serve]" in told, "a verb that needs an extra says which"
     program = "import truearm as ta; print(ta.time({'a': 'pass', 'b': 'sum(range(2000))'}, progress=False).best)"
     said("ta.time", [python, "-c", program], folder=folder)
     assert (binaries.parent / "share/man/man1/truearm.1").is_file()

@@ -476,7 +476,7 @@ def _address(file: Path) -> str:
 
 def _text_address(file: Path) -> str:
     """Return the path of a text file and how it is packed: DuckDB does not see the ending behind a ?."""
-    packing = {".gz": "gzip", ".zst": "zstd"}.get(file.suffix.lower(), "none")
+    packing = {".gz": "gzip", ".zst": "zstd"}.get(file.suffix.lower(), "uncompressed")
     return f"{_address(file)}, compression = '{packing}', hive_partitioning = false"
 
 
