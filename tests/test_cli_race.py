@@ -303,6 +303,37 @@ def test_a_saved_race_reports_its_time_outs(tmp_path):
         assert says in again.stdout
 
 
+def test_time_outs_of_all_are_no_tie():
+    found = race("--timeout", "0.1", "-r", "2", "sleep 8", "sleep 9")
+    assert found.returncode == 3
+    assert found.stdout.startswith("Not decided: sleep 8 and sleep 9 timed out in each of 2 rounds.")
+
+
+def test_a_run_that_goes_on_beyond_the_time_that_was_asked_for_is_stopped(tmp_path):
+    """It has no reading, and what was measured before is kept."""
+    words = ("--max-time", "1", "-n", "hangs", "sleep 87654", "-n", "quick", "true", "--json", "--save", "r.db")
+    found = race(*words, cwd=tmp_path)
+    assert found.returncode == 3, found.stderr
+    told = json.loads(found.stdout)
+    assert (told["status"], told["pulls"]["arms"]["hangs"]) == ("exhausted", 1)
+    assert "87654" not in subprocess.run(["ps", "ax"], capture_output=True, text=True, check=True).stdout
+    again = race(*words[:-3], "--max-time", "1", cwd=tmp_path)
+    assert "a run of hangs was stopped, without a reading; --timeout would count it as slow" in " ".join(
+        again.stdout.split()
+    )
+    assert "more run" not in again.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--export-json", "a", "--export-csv", "./a"), ("--save", "a", "--export-html", "a")],
+)
+def test_no_file_is_written_twice(words, tmp_path):
+    found = race(*words, "true", "sleep 0.01", cwd=tmp_path)
+    assert (found.returncode, [*tmp_path.iterdir()]) == (2, [])
+    assert "write to the same file" in found.stderr
+
+
 def test_a_race_against_a_time_out_is_decided():
     found = race("--timeout", "0.1", "sleep 0.02", "sleep 1")
     assert found.returncode == 0, found.stderr

@@ -712,6 +712,8 @@ def _all_the_same(result: Result, voice: Voice) -> list[str]:
     left = [arm for arm in result.candidates if arm not in result.ties]
     ruled_out += f"; {names(left)} {'is' if len(left) == 1 else 'are'} not ruled out yet" if left else ""
     futile = result.status is Status.INDISTINGUISHABLE
+    if all(_is_lost(arm, result.problem) for arm in result.arms if arm.name in result.ties):
+        return [f"Not decided: {names(result.ties)} timed out in {every}{ruled_out}. Allow them more time."]
     return [
         f"{names(result.ties)} tie: they measured the same in {every}{ruled_out}.",
         f"More {voice.reading}s would not help ({_sure(result.problem)} sure, if they keep behaving the same)."

@@ -217,9 +217,11 @@ order_option = click.option(
 )
 
 
-def read_tapes(file: str, arm: str | None, value: str | None) -> dict[str, files.Floats]:
-    """Return the readings of a file by arm, with errors that speak of options."""
-    return collected(file, arm, value).tapes
+kind_option = click.option(
+    "--kind",
+    type=click.Choice(sorted(set(files.FORMATS.values()))),
+    help="What the file is, if neither its ending nor, on standard input, its beginning says.",
+)
 
 
 def collected(file: str, arm: str | None, value: str | None, **more: Any) -> Collected:  # noqa: ANN401 - of `collect`

@@ -55,6 +55,8 @@ class Outcome:
     """Seconds that the shell of the commands takes of each reading."""
     turns: tuple[int, float] = (0, 0.0)
     """How often a setup ran because its turn came, and how many seconds that took."""
+    cut: str | None = None
+    """The command whose run was stopped because the time that was asked for was up."""
     standing: Standing | None = None
     verbose: bool = False
     failure: click.ClickException | None = None
@@ -195,17 +197,17 @@ def _csv(outcome: Outcome) -> str:
 
 
 def _html(outcome: Outcome) -> str:
-    return html_page(outcome.result, outcome.tapes)
+    return html_page(outcome.result, outcome.tapes, _shown(outcome)[0], outcome.setting.metric)
 
 
-def html_page(result: Result, tapes: Tapes) -> str:
+def html_page(result: Result, tapes: Tapes, unit: text.Unit = text.PLAIN, metric: str | None = None) -> str:
     """Return the report as a page, or say what is missing."""
     try:
         module = import_module("truearm.report.html")
     except ModuleNotFoundError:
         msg = "this installation of truearm has no HTML report; write JSON or Markdown instead"
         raise InvalidArgument(msg) from None
-    page: str = module.page(result, tapes)
+    page: str = module.page(result, tapes, unit=unit, metric=metric)
     return page
 
 
@@ -239,6 +241,9 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield "Interrupted."
     if outcome.patience is not None and outcome.result.status is Status.EXHAUSTED:
         yield f"Stopped after {number(outcome.patience / 60)} minutes; --max-time allows more."
+    if outcome.cut is not None:
+        cut = f"a run of {name_of(outcome.cut)} was stopped, without a reading"
+        yield f"Time was up: {cut}; --timeout would count it as slow."
     yield from _forecast(outcome)
     yield from _about_shell(outcome)
     if outcome.turns[0]:
@@ -270,9 +275,10 @@ def _forecast(outcome: Outcome) -> Iterator[str]:
     if near := nearly_equal(standing, max(result.pulls.values())):
         yield near
     left = standing.pulls_left(result.pulls, 1)
-    if 0 < left < math.inf:
+    if 0 < left < math.inf and min(result.pulls.values()):
         ends = "would tell whether they can be told apart" if standing.close else "would decide"
-        yield f"About {number(float(f'{left:.1g}'))} more runs {ends} (an estimate)."
+        more = number(float(f"{left:.1g}"))
+        yield f"About {more} more run{'s' * (more != '1')} {ends} (an estimate)."
 
 
 def _outlying(outcome: Outcome) -> Iterator[str]:

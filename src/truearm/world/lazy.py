@@ -77,6 +77,11 @@ def opened(
     {'A': [1.0]}
     """
     named = [name for name, given in (*roles._asdict().items(), ("round", round)) if given is not None]
+    if query is not None and not isinstance(source, str | Path):
+        msg = "query goes with the address of a database, such as duckdb://shop.db; leave it out for data at hand"
+        raise InvalidArgument(msg)
+    if isinstance(source, Source):
+        return source
     if isinstance(source, Counts):
         if named:
             msg = f"{named[0]} is given, but these readings were counted before; leave it out, or give the data"
