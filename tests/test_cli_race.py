@@ -303,6 +303,14 @@ def test_a_saved_race_reports_its_time_outs(tmp_path):
         assert says in again.stdout
 
 
+def test_a_name_among_commands_without_says_whose_it_is():
+    """As in hyperfine the first name is that of the first command, wherever it stands."""
+    told = "x is the name of echo 1: -n names commands in their order."
+    numbers = ("--metric", "stdout", "--goal", "max", "-r", "1", "echo 1", "-n", "x", "echo 2")
+    assert told in " ".join(race(*numbers).stdout.split())
+    assert "is the name of" not in race(*numbers, "-n", "y").stdout
+
+
 def test_time_outs_of_all_are_no_tie():
     found = race("--timeout", "0.1", "-r", "2", "sleep 8", "sleep 9")
     assert found.returncode == 3

@@ -48,3 +48,9 @@ def test_a_study_writes_its_page_too(tmp_path):
 def test_a_result_without_readings_says_what_to_do(found, tmp_path):
     with pytest.raises(InvalidArgument, match="does not hold its readings"):
         ta.Result.from_dict(found.to_dict()).save_html(tmp_path / "page.html")
+
+
+def test_an_analysis_of_counts_is_saved_as_a_page(tmp_path):
+    found = ta.analyze(ta.Counts.of({"A": range(100, 300), "B": range(200)}))
+    found.save_html(tmp_path / "counts.html")
+    assert "<h1>A is best</h1>" in (tmp_path / "counts.html").read_text(encoding="utf-8")

@@ -179,7 +179,8 @@ class Result:
     def __str__(self) -> str:
         from truearm.claims import wording
 
-        return wording.summary(self)
+        code = (self.conditions or {}).get("process") in ("fresh", "shared")  # Python that was timed
+        return wording.summary(self, voice=wording.TIMED if code else wording.PLAIN)
 
     def _repr_html_(self) -> str:
         from truearm.claims import notebook

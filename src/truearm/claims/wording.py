@@ -210,6 +210,7 @@ class Voice(NamedTuple):
 
 
 PLAIN = Voice()
+TIMED = Voice("run", "run", "fastest", "faster")
 
 
 def names(arms: Sequence[str], word: str = "and") -> str:
@@ -373,6 +374,10 @@ def _only_arm(result: Result, voice: Voice) -> list[str]:
     arm, problem = result.arms[0], result.problem
     name, what = target_name(problem), f"{voice.reading}s"
     alone = " is the only arm: its observed" if voice == PLAIN else ": observed"
+    if arm.n and _is_lost(arm, problem):
+        return [
+            f"{name_of(arm.name)}: half or more of {count(arm.n)} {what} timed out or failed, so it has no {name}."
+        ]
     head = f"{name_of(arm.name)}{alone} {name} {'is ' * (voice == PLAIN)}{_standing(result, arm)}"
     if result.status is Status.DOUBTFUL:
         return [

@@ -1,5 +1,6 @@
 """`truearm analyze`: which arm is best in data already there."""
 
+import math
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -117,7 +118,8 @@ def analyze_command(
     else:
         _check_no_query(file, chosen.pop("query"))
         readings = _read(file, roles, chosen["round"], how, form)
-        found = analyze(readings, **chosen)
+        with speaking_options():
+            found = analyze(readings, **chosen)
     if chosen["explain"] and readings.tapes:
         click.echo("Nothing is sent to an engine: so few rows are read and compared one by one.", err=True)
     if found.problem.rounds and readings.tapes:
@@ -248,6 +250,7 @@ def _row(found: Analysis, arm: Arm) -> tuple[str, ...]:
         if arm.low <= arm.high
         else "contradictory"
     )
+    ends = "-" if math.isinf(arm.low) and math.isinf(arm.high) else ends
     numbers = (_short(value(arm.observed, found.problem)), ends, _short(number(arm.mad)))
     return (name_of(arm.name), count(arm.n), *numbers, standing_in(found, arm.name))
 

@@ -244,6 +244,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     if outcome.cut is not None:
         cut = f"a run of {name_of(outcome.cut)} was stopped, without a reading"
         yield f"Time was up: {cut}; --timeout would count it as slow."
+    yield from _about_names(outcome)
     yield from _forecast(outcome)
     yield from _about_shell(outcome)
     if outcome.turns[0]:
@@ -265,6 +266,16 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         limited = outcome.ended and outcome.result.status is Status.EXHAUSTED
         limits = ", without this limit unless you give it again" if limited else ""
         yield f"All readings are in {name}; go on with: truearm race --resume {name}{limits}"
+
+
+def _about_names(outcome: Outcome) -> Iterator[str]:
+    """Say which commands have names if others have none: a name may have been meant for another one."""
+    commands = [command for command in outcome.setting.commands if command.name != outcome.baseline]
+    named = [command for command in commands if command.name != command.text and not command.parameters]
+    if len(named) == len(commands) or any(command.cwd for command in commands):
+        return
+    for command in named:
+        yield f"{name_of(command.name)} is the name of {name_of(command.text)}: -n names commands in their order."
 
 
 def _forecast(outcome: Outcome) -> Iterator[str]:

@@ -173,6 +173,9 @@ def save(result: Result, path: "str | PathLike[str]") -> None:
         ...
     truearm.errors.InvalidArgument: the result does not hold its readings; write page(result, readings) yourself
     """
+    if isinstance(result, Analysis) and result.counts is not None:
+        Path(path).write_text(counted_page(result), encoding="utf-8")
+        return
     if result.readings is None:
         msg = "the result does not hold its readings; write page(result, readings) yourself"
         raise InvalidArgument(msg)

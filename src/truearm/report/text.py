@@ -13,6 +13,7 @@ from truearm.claims.certificate import Place, Status, Tapes
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Arm, Lead, Reach, Result, Variant
 from truearm.claims.wording import (
+    TIMED,
     Voice,
     column_name,
     count,
@@ -56,8 +57,8 @@ SIZES = (
 UNITS = {"wall": TIMES, "cpu": TIMES, "memory": SIZES, "stdout": (PLAIN,)}
 _LEAST_NAME = 12  # letters of a name that are always shown
 _VOICES = {
-    "wall": Voice("run", "run", "fastest", "faster"),
-    "cpu": Voice("run", "run", "fastest", "faster"),
+    "wall": TIMED,
+    "cpu": TIMED,
     "memory": Voice("run", "run", "smallest", "smaller"),
 }
 
@@ -470,7 +471,8 @@ def answer(result: Result, unit: Unit, metric: str = "stdout", *, alarms: bool =
     """
     voice = _VOICES.get(metric, Voice("run", "run")) if result.problem.goal == "min" else Voice("run", "run")
     told = sentences(result, alarms=alarms, voice=voice)
-    plain = not unit.name or (result.best is not None and len(result.arms) > 1) or not result.total
+    said = any(map(math.isfinite, (arm.observed for arm in result.arms)))
+    plain = not unit.name or (result.best is not None and len(result.arms) > 1) or not said
     return told if plain else [*told, f"Readings are in {unit.name}."]
 
 

@@ -349,7 +349,7 @@ class _Table:
         readings = [name for name, n in zip(names, full, strict=True) if n]
         words = [name for name, n in zip(names, full, strict=True) if not n and self._has_words(name)]
         if readings and words:
-            raise InvalidArgument(frames.holds_words(words[0], readings[0]))
+            raise InvalidArgument(frames.holds_words(words[0], readings))
 
     def _has_words(self, column: str) -> bool:
         cell = _quoted(column)

@@ -641,7 +641,7 @@ def _wide(columns: Mapping[str, Any], reader: Callable[[Any, str], Floats]) -> d
             failed[name] = error
     words = [name for name in failed if _are_words(columns[name])]
     if words and tapes:
-        raise InvalidArgument(holds_words(words[0], next(iter(tapes))))
+        raise InvalidArgument(holds_words(words[0], list(tapes)))
     if failed:
         raise next(iter(failed.values()))
     return tapes
@@ -655,15 +655,20 @@ def _are_words(column: Any) -> bool:  # noqa: ANN401 - any sequence
     return len(cells) > 1 and all(isinstance(cell, str) and not _is_date(cell) for cell in cells)
 
 
-def holds_words(words: str, readings: str) -> str:
-    """Return what to say of a frame read as wide that seems to be long.
+def holds_words(words: str, readings: Sequence[str]) -> str:
+    """Return what to say of a frame read as wide that seems to be long, or to name its rows.
 
     Examples
     --------
-    >>> holds_words("variant", "ms")
+    >>> holds_words("variant", ["ms"])
     "column 'variant' holds words; name the columns: arm='variant', value='ms'"
+    >>> print(holds_words("item", ["A", "B"]))
+    column 'item' holds words; name the columns: arm='item', value='A'; or, if the others are arms measured side by
+    side, round='item'
     """
-    return f"column {words!r} holds words; name the columns: {given(arm=words, value=readings)}"
+    told = f"column {words!r} holds words; name the columns: {given(arm=words, value=readings[0])}"
+    aside = f"; or, if the others are arms measured side by side, {given(round=words)}"
+    return told + (aside if len(readings) > 1 else "")
 
 
 def _name(cell: object, row: int, column: str, part: str = "arm") -> str:

@@ -264,7 +264,8 @@ def _relation(found: Sequence[str], text: str) -> Any:  # noqa: ANN401 - a DuckD
         names: Any = list(found)  # several at once are not in its stubs
         return connection.read_csv(names, union_by_name=len(found) > 1)
     except duckdb.Error as error:
-        msg = f"{text!r} cannot be read: {str(error).splitlines()[0]}"
+        said = str(error).splitlines()[0]
+        msg = f"{text!r} cannot be read: {said}; give a pattern that fits tables only, such as 'logs/*.csv'"
         raise InvalidArgument(msg) from None
 
 
