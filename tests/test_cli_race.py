@@ -311,6 +311,38 @@ def test_a_name_among_commands_without_says_whose_it_is():
     assert "is the name of" not in race(*numbers, "-n", "y").stdout
 
 
+@pytest.mark.parametrize("words", [("--tolerance", "5"), ("--metric", "cpu", "--tolerance", "1.5")])
+def test_a_tolerance_without_its_unit_is_not_taken_for_seconds(words):
+    """A gate with a tolerance of 5 seconds would pass whatever a command of milliseconds does."""
+    found = race("-r", "2", "true", "sleep 0.01", *words)
+    assert found.returncode == 2
+    assert f"for {words[-1]} percent write {words[-1]}%, or {words[-1]}s" in " ".join(found.stderr.split())
+
+
+@pytest.mark.parametrize(("much", "seconds"), [("5s", 5.0), ("20ms", 0.02), ("0.02", 0.02)])
+def test_a_tolerance_is_a_time_with_its_unit(much, seconds):
+    words = (
+        "-n",
+        "old",
+        "sleep 0.001",
+        "-n",
+        "new",
+        "sleep 0.002",
+        "--fail-if-worse-than",
+        "old",
+        "--tolerance",
+        much,
+    )
+    found = race("-r", "2", *words, "--json")
+    assert json.loads(found.stdout)["certificate"]["problem"]["handicap"]["tolerance"]["amount"] == seconds
+    told = race("-r", "2", *words).stdout
+    assert f"worse than old by more than {1000 * seconds:,g} ms" in " ".join(told.split())
+
+
+def test_of_other_numbers_a_tolerance_is_in_their_unit():
+    assert race("--tolerance", "5", *NUMBERS, "-r", "2").returncode == 3
+
+
 def test_time_outs_of_all_are_no_tie():
     found = race("--timeout", "0.1", "-r", "2", "sleep 8", "sleep 9")
     assert found.returncode == 3

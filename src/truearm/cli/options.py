@@ -35,6 +35,28 @@ class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take 
             self.fail(str(error), param, ctx)
 
 
+class _TimeTolerance(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
+    """A tolerance of times: a share, or a time with its unit; a bare number of seconds was meant as percent."""
+
+    name = "TOLERANCE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        if isinstance(value, Tolerance):
+            return value
+        chosen = {} if ctx is None else ctx.params
+        timed = chosen.get("metric", "wall") in ("wall", "cpu") and chosen.get("metrics") != "json"
+        try:
+            if timed and re.search(r"\d\s*(ms|s|m|h)\s*$", value):
+                return Tolerance(seconds(value))
+            found = Tolerance.of(value)
+        except InvalidArgument as error:
+            self.fail(str(error), param, ctx)
+        if timed and not found.relative and found.amount >= 1:
+            much = value.strip()
+            self.fail(f"{much} alone is {much} seconds; for {much} percent write {much}%, or {much}s", param, ctx)
+        return found
+
+
 class NewFile(click.Path):
     """The path of a file to write; that its folder is there is checked before any work is done."""
 
@@ -153,6 +175,14 @@ tolerance_option = click.option(
     show_default=True,
     help="Also accept an arm that is provably within this of the best: 2% is relative, 0.1 is in units of the "
     "readings.",
+)
+time_tolerance_option = click.option(
+    "--tolerance",
+    type=_TimeTolerance(),
+    default="0",
+    show_default=True,
+    help="Also accept an arm that is provably within this of the best: 2% is relative, 5ms a time; of what is no "
+    "time, a number in units of the readings.",
 )
 missing_option = click.option(
     "--missing",

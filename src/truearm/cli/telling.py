@@ -215,11 +215,13 @@ def _gates(outcome: Outcome) -> Iterator[str]:
     if outcome.baseline is not None:
         yield about_baseline(outcome.result, outcome.baseline)
     if outcome.gate is not None:
-        gate, given = name_of(outcome.gate), outcome.result.problem.handicap
+        unit, shown = _shown(outcome)
+        gate, given = name_of(outcome.gate), shown.problem.handicap
         if meaningless(outcome.result):
             yield f"A tolerance in percent needs positive readings, and {gate}'s are not: give it in their unit."
             return
-        much = "" if given is None else f" by more than {amount(given.tolerance)}"
+        sign = f" {unit.sign}" if given and unit.sign and not given.tolerance.relative else ""
+        much = "" if given is None else f" by more than {amount(given.tolerance)}{sign}"
         names = ", ".join(map(name_of, outcome.worse))
         yield (
             f"Worse than {gate}{much}: {names}."

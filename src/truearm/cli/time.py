@@ -67,7 +67,7 @@ class _Asked:
 )
 @options.delta_option
 @options.contamination_option
-@options.tolerance_option
+@options.time_tolerance_option
 @click.option(
     "-r",
     "--runs",

@@ -472,7 +472,12 @@ def answer(result: Result, unit: Unit, metric: str = "stdout", *, alarms: bool =
     voice = _VOICES.get(metric, Voice("run", "run")) if result.problem.goal == "min" else Voice("run", "run")
     told = sentences(result, alarms=alarms, voice=voice)
     said = any(map(math.isfinite, (arm.observed for arm in result.arms)))
-    plain = not unit.name or (result.best is not None and len(result.arms) > 1) or not said
+    given = result.problem.handicap
+    absolute = any(
+        within and not within.relative for within in (result.problem.tolerance, given and given.tolerance)
+    )
+    ratios_only = result.best is not None and len(result.arms) > 1 and not absolute
+    plain = not unit.name or ratios_only or not said
     return told if plain else [*told, f"Readings are in {unit.name}."]
 
 
