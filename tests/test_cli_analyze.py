@@ -200,6 +200,19 @@ def test_standard_input_is_known_by_its_beginning(form):
     assert (ended.returncode, ended.stdout.split(b":")[0]) == (0, b"B has the highest median")
 
 
+def test_a_goal_beside_a_share_is_told_in_options(tmp_path):
+    (tmp_path / "a.csv").write_text("A,B\n1,2\n3,2\n")
+    ended = truearm("analyze", tmp_path / "a.csv", "--at-least", 2, "--goal", "max")
+    assert ended.returncode == 2
+    assert "--goal 'max' is given with --at-least 2, which says what is good" in ended.stderr
+
+
+def test_an_arm_without_an_interval_has_a_dash(tmp_path):
+    (tmp_path / "a.csv").write_text("A,B\n1,2\n3,2\n")
+    ended = truearm("analyze", tmp_path / "a.csv")
+    assert "inf" not in ended.stdout
+
+
 def test_a_query_is_for_databases_only(tmp_path):
     (tmp_path / "a.csv").write_text("A,B\n1,2\n")
     ended = truearm("analyze", tmp_path / "a.csv", "--query", "select 1")

@@ -343,6 +343,12 @@ def test_of_other_numbers_a_tolerance_is_in_their_unit():
     assert race("--tolerance", "5", *NUMBERS, "-r", "2").returncode == 3
 
 
+def test_one_command_that_times_out_has_no_median():
+    found = race("--timeout", "0.1", "-r", "2", "sleep 9")
+    assert found.stdout.startswith("sleep 9: half or more of 2 runs timed out or failed, so it has no median.")
+    assert "infinity" not in found.stdout
+
+
 def test_time_outs_of_all_are_no_tie():
     found = race("--timeout", "0.1", "-r", "2", "sleep 8", "sleep 9")
     assert found.returncode == 3
