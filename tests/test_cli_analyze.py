@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from truearm.claims.certificate import Certificate, Status
@@ -174,8 +175,7 @@ def test_units_with_holes_count_as_promised(tmp_path):
     [
         (["--arm", "code", "--value", "ms", "--unit", "proces"], "--unit 'proces' is not a column; did you mean"),
         (["--arm", "code", "--value", "ms", "--order", "process"], "--order 'process' must hold numbers or times"),
-        (["--unit", "process"], "--unit 'process' needs a long frame"),
-        (["--unit", "process"], "name them too: --arm '...' --value '...'"),
+        (["--unit", "process"], "column 'code' holds words; name the columns: --arm 'code' --value"),
         (["--arm", "process", "--value", "ms", "--unit", "code"], "arm 'A0' has one unit only: its 50 readings"),
     ],
 )
@@ -183,6 +183,41 @@ def test_mistakes_with_units_end_with_two_and_a_remedy(timed, words, message):
     ended = truearm("analyze", timed, *words)
     assert ended.returncode == 2
     assert message in " ".join(ended.stderr.split())
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "records", "parquet"])
+def test_standard_input_is_known_by_its_beginning(form):
+    frame = pd.DataFrame({"site": ["A", "B"] * 40, "ms": [float(i % 2 * 100 + i) for i in range(80)]})
+    written = {
+        "csv": frame.to_csv(index=False).encode(),
+        "jsonl": frame.to_json(orient="records", lines=True).encode(),
+        "records": frame.to_json(orient="records").encode(),
+        "parquet": frame.to_parquet(),
+    }
+    text = written[form]
+    command = [sys.executable, "-m", "truearm", "analyze", "-", "--arm", "site", "--value", "ms"]
+    ended = subprocess.run(command, input=text, capture_output=True, check=False, timeout=120)
+    assert (ended.returncode, ended.stdout.split(b":")[0]) == (0, b"B has the highest median")
+
+
+def test_a_goal_beside_a_share_is_told_in_options(tmp_path):
+    (tmp_path / "a.csv").write_text("A,B\n1,2\n3,2\n")
+    ended = truearm("analyze", tmp_path / "a.csv", "--at-least", 2, "--goal", "max")
+    assert ended.returncode == 2
+    assert "--goal 'max' is given with --at-least 2, which says what is good" in ended.stderr
+
+
+def test_an_arm_without_an_interval_has_a_dash(tmp_path):
+    (tmp_path / "a.csv").write_text("A,B\n1,2\n3,2\n")
+    ended = truearm("analyze", tmp_path / "a.csv")
+    assert "inf" not in ended.stdout
+
+
+def test_a_query_is_for_databases_only(tmp_path):
+    (tmp_path / "a.csv").write_text("A,B\n1,2\n")
+    ended = truearm("analyze", tmp_path / "a.csv", "--query", "select 1")
+    assert ended.returncode == 2
+    assert "--query goes with the address of a database" in ended.stderr
 
 
 def test_errors_of_everyday_files_speak_of_options(tmp_path):

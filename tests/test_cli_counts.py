@@ -48,11 +48,35 @@ def test_a_pattern_explains_itself(folder, monkeypatch):
     assert "GROUP BY" in found.stderr
 
 
+def test_few_rows_of_a_pattern_are_read_and_can_be_counted_and_drawn(folder):
+    table, drawn = folder / "few.json", folder / "few.html"
+    words = ("analyze", folder / "logs", "--arm", "site", "--value", "ms", "--goal", "min")
+    found = run(*words, "--counts", table, "--html", drawn, "--explain")
+    assert found.exit_code == 0
+    assert "Nothing is sent to an engine" in found.stderr
+    assert 'id="eps"' in drawn.read_text()
+    assert run("analyze", table, "--goal", "min").stdout.split(":")[0] == found.stdout.split(":")[0]
+    (folder / "few_found.json").write_text(run(*words, "--json").stdout)
+    ended = run("verify", folder / "few_found.json", table)
+    assert ended.exit_code == 1
+    assert "A table of counts verifies what was found from it" in ended.stdout
+
+
+def test_counts_have_a_page_without_a_slider(folder, monkeypatch):
+    monkeypatch.setattr(lazy, "SMALL", 100)
+    drawn = folder / "page.html"
+    found = run("analyze", folder / "logs", "--arm", "site", "--value", "ms", "--goal", "min", "--html", drawn)
+    assert found.exit_code == 0
+    written = drawn.read_text()
+    assert "<h1>new is best</h1>" in written
+    assert "counted where they are" in written
+    assert 'id="eps"' not in written
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (("--value", "msec"), "did you mean 'ms'"),
-        (("--value", "ms", "--html", "page.html"), "--html draws readings, and these were counted"),
         (("--value", "ms", "--query", "select 1"), "query goes with the address of a database"),
     ],
 )

@@ -55,6 +55,8 @@ def test_a_plan_from_pilot_data(tmp_path):
         (["--pilot", "pilot.csv", "--gap", 3], "--gap and --pilot exclude each other"),
         (["--pilot", "pilot.csv", "--family", "gaussian"], "--family and --pilot exclude each other"),
         (["--family", "poisson"], "is not one of"),
+        (["--share", 0.6, "--gap", 0.7], "gap must be at most the share of the best arm, 0.6, but got 0.7"),
+        (["--decimal", ","], "--decimal says how a pilot file is read; give one with --pilot FILE"),
     ],
 )
 def test_mistakes_end_with_two(words, message):
@@ -94,3 +96,26 @@ def test_a_picture_that_cannot_be_written_is_an_error_in_words(tmp_path):
     assert ended.returncode == 2
     assert "No such file or directory" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_pilot_is_read_as_everyday_files_are(tmp_path):
+    rng = np.random.default_rng(1)
+    rows = [
+        f"{arm};{user};{rng.normal(k, 0.3):.3f} s".replace(".", ",")
+        for user in range(60)
+        for k, arm in enumerate("AB")
+    ]
+    (tmp_path / "p.dat").write_text("\n".join(["arm;user;x", *rows, *rows]))
+    columns = ("--pilot", tmp_path / "p.dat", "--arm", "arm", "--value", "x", "--json")
+    ended = truearm("plan", *columns, "--kind", "csv", "--decimal", ",", "--strip", "s", "--unit", "user")
+    found = json.loads(ended.stdout)
+    assert (ended.returncode, found["arms"]) == (0, 2)
+    assert found["gaps"][0] == pytest.approx(1, abs=0.2)
+
+
+def test_of_times_that_a_tool_exported_less_is_better(tmp_path):
+    times = {"slow": 1.0, "middle": 0.6, "fast": 0.5}
+    results = [{"command": name, "times": [x + i / 1000 for i in range(40)]} for name, x in times.items()]
+    (tmp_path / "h.json").write_text(json.dumps({"results": results}))
+    found = json.loads(truearm("plan", "--pilot", tmp_path / "h.json", "--json").stdout)
+    assert sorted(found["gaps"]) == pytest.approx([0.1, 0.5])

@@ -303,6 +303,82 @@ def test_a_saved_race_reports_its_time_outs(tmp_path):
         assert says in again.stdout
 
 
+def test_a_name_among_commands_without_says_whose_it_is():
+    """As in hyperfine the first name is that of the first command, wherever it stands."""
+    told = "x is the name of echo 1: -n names commands in their order."
+    numbers = ("--metric", "stdout", "--goal", "max", "-r", "1", "echo 1", "-n", "x", "echo 2")
+    assert told in " ".join(race(*numbers).stdout.split())
+    assert "is the name of" not in race(*numbers, "-n", "y").stdout
+
+
+@pytest.mark.parametrize("words", [("--tolerance", "5"), ("--metric", "cpu", "--tolerance", "1.5")])
+def test_a_tolerance_without_its_unit_is_not_taken_for_seconds(words):
+    """A gate with a tolerance of 5 seconds would pass whatever a command of milliseconds does."""
+    found = race("-r", "2", "true", "sleep 0.01", *words)
+    assert found.returncode == 2
+    assert f"for {words[-1]} percent write {words[-1]}%, or {words[-1]}s" in " ".join(found.stderr.split())
+
+
+@pytest.mark.parametrize(("much", "seconds"), [("5s", 5.0), ("20ms", 0.02), ("0.02", 0.02)])
+def test_a_tolerance_is_a_time_with_its_unit(much, seconds):
+    words = (
+        "-n",
+        "old",
+        "sleep 0.001",
+        "-n",
+        "new",
+        "sleep 0.002",
+        "--fail-if-worse-than",
+        "old",
+        "--tolerance",
+        much,
+    )
+    found = race("-r", "2", *words, "--json")
+    assert json.loads(found.stdout)["certificate"]["problem"]["handicap"]["tolerance"]["amount"] == seconds
+    told = race("-r", "2", *words).stdout
+    assert f"worse than old by more than {1000 * seconds:,g} ms" in " ".join(told.split())
+
+
+def test_of_other_numbers_a_tolerance_is_in_their_unit():
+    assert race("--tolerance", "5", *NUMBERS, "-r", "2").returncode == 3
+
+
+def test_one_command_that_times_out_has_no_median():
+    found = race("--timeout", "0.1", "-r", "2", "sleep 9")
+    assert found.stdout.startswith("sleep 9: half or more of 2 runs timed out or failed, so it has no median.")
+    assert "infinity" not in found.stdout
+
+
+def test_time_outs_of_all_are_no_tie():
+    found = race("--timeout", "0.1", "-r", "2", "sleep 8", "sleep 9")
+    assert found.returncode == 3
+    assert found.stdout.startswith("Not decided: sleep 8 and sleep 9 timed out in each of 2 rounds.")
+
+
+def test_a_run_that_goes_on_beyond_the_time_that_was_asked_for_is_stopped(tmp_path):
+    """It has no reading, and what was measured before is kept."""
+    words = ("--max-time", "1", "-n", "hangs", "sleep 87654", "-n", "quick", "true", "--json", "--save", "r.db")
+    found = race(*words, cwd=tmp_path)
+    assert found.returncode == 3, found.stderr
+    told = json.loads(found.stdout)
+    assert (told["status"], told["pulls"]["arms"]["hangs"]) == ("exhausted", 1)
+    assert "87654" not in subprocess.run(["ps", "ax"], capture_output=True, text=True, check=True).stdout
+    again = race(*words[:-3], "--max-time", "1", cwd=tmp_path)
+    assert "a run of hangs was stopped, without a reading; --timeout would count it as slow" in " ".join(
+        again.stdout.split()
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--export-json", "a", "--export-csv", "./a"), ("--save", "a", "--export-html", "a")],
+)
+def test_no_file_is_written_twice(words, tmp_path):
+    found = race(*words, "true", "sleep 0.01", cwd=tmp_path)
+    assert (found.returncode, [*tmp_path.iterdir()]) == (2, [])
+    assert "write to the same file" in found.stderr
+
+
 def test_a_race_against_a_time_out_is_decided():
     found = race("--timeout", "0.1", "sleep 0.02", "sleep 1")
     assert found.returncode == 0, found.stderr

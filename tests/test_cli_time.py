@@ -69,6 +69,11 @@ def test_interpreters_are_compared():
         (("1", "1"), "two statements are called '1'; give them different names with -n"),
         (("1", "-n", "a", "-n", "b"), "there are 2 names but 1 to be named"),
         (("1", "--python", "nothing-of-that-name"), "is no program on the PATH"),
+        (("1", "--python", "true"), "does not answer as Python does; name another interpreter"),
+        (
+            ("while True: pass", "1", "--max-time", "2"),
+            "'while True: pass' did not end within 2 s; allow more time",
+        ),
         ((), "Missing argument 'STATEMENT...'"),
     ],
 )

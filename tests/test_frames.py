@@ -78,7 +78,7 @@ def test_names_become_strings(codes):
 def test_an_unknown_column_is_named_with_the_nearest_one(frame):
     with pytest.raises(InvalidArgument, match="arm='sit' is not a column; did you mean 'site'"):
         tapes_of(frame, "sit", "ms")
-    with pytest.raises(InvalidArgument, match="value='zzz' is not a column; Columns are 'site', 'ms', 'other'"):
+    with pytest.raises(InvalidArgument, match="value='zzz' is not a column; columns are 'site', 'ms', 'other'"):
         tapes_of(frame, "site", "zzz")
 
 
@@ -295,7 +295,7 @@ def test_equal_places_stay_as_they_stand(kind):
         ({"unit": "site"}, "unit='site' is the column of the arms"),
         ({"order": "ms"}, "order='ms' is the column of the readings"),
         ({"unit": 3}, "unit must be the name of a column, a string, but got 3"),
-        ({"arm": None, "value": None, "unit": "user"}, "unit='user' needs a long frame, .* name them too: arm="),
+        ({"arm": None, "value": None, "unit": "user"}, "column 'site' holds words; name the columns: arm='site'"),
         ({"arm": None, "value": None, "order": "at"}, "order='at' needs a long frame"),
     ],
 )
@@ -303,6 +303,28 @@ def test_what_is_wrong_with_unit_and_order_is_said(kind, change, message):
     arguments = {"arm": "site", "value": "ms", **change}
     with pytest.raises(InvalidArgument, match=message):
         collect(FRAMES[kind](SITES), **arguments)
+
+
+WIDE = {"item": ["x", "y", "x", "z"], "A": [1.0, 2.0, 3.0, 4.0], "B": [5.0, None, 7.0, 8.0]}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_column_of_a_wide_frame_may_name_the_units(kind):
+    found = collect(FRAMES[kind](WIDE), unit="item")
+    assert found.units.counts == {"A": 3, "B": 3}
+    assert found.side_by_side().tapes["A"].tolist() == [2.0, 2.0, 4.0]
+    np.testing.assert_array_equal(found.side_by_side().tapes["B"], [6.0, np.nan, 8.0])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FRAMES if kind != "dict"])
+@pytest.mark.parametrize("name", ["id", "user", "Index", "#"])
+def test_a_column_that_counts_rows_is_no_arm(kind, name):
+    """A dict of sequences is what a program has at hand, where no column numbers the rows."""
+    with pytest.raises(
+        InvalidArgument, match=f"column '{name}' counts the rows, so it is no arm; .*round='{name}'"
+    ):
+        collect(FRAMES[kind]({name: [1, 2, 3], "A": [4.0, 5.0, 4.0]}))
+    assert list(collect(FRAMES[kind]({name: [1, 3, 2], "A": [4.0, 5.0, 4.0]})).tapes) == [name, "A"]
 
 
 @pytest.mark.parametrize("kind", FRAMES)

@@ -94,3 +94,14 @@ def test_a_notebook_shows_the_result_and_nothing_else(printed):
     assert [m["content"]["text"] for m in printed if m["msg_type"] == "stream"] == []
     (shown,) = (m["content"]["data"]["text/html"] for m in printed if m["msg_type"] == "execute_result")
     assert "B has the highest median" in shown
+
+
+def test_an_analysis_of_counts_is_saved_as_a_page(tmp_path):
+    found = ta.analyze(ta.Counts.of({"A": range(100, 300), "B": range(200)}))
+    found.save_html(tmp_path / "counts.html")
+    assert "<h1>A is best</h1>" in (tmp_path / "counts.html").read_text(encoding="utf-8")
+
+
+def test_counts_are_of_readings_by_arm():
+    with pytest.raises(InvalidArgument, match=r"readings must be given by arm, .* but got list"):
+        ta.Counts.of([1.0, 2.0])

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from truearm import Contamination, InvalidArgument, Study, VerificationError
 from truearm.analysis import analyze
-from truearm.claims import promises, summary
+from truearm.claims import promises, summary, wording
 from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.policies.partial import PartialIdentification
 from truearm.problem import Problem
 from truearm.report.html import page, result_in
 from truearm.report.picture import Picture
+from truearm.report.text import TIMES
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -323,3 +324,33 @@ def test_an_arm_named_like_an_alarm_keeps_its_whole_summary_on_the_page():
     words = "".join(Outline(page(study.result, study.readings)).text)
     assert summary.summary(study.result, alarms=False) in words
     assert f"{name} has the highest median: 3x B's" in words
+
+
+def test_in_rounds_the_page_shows_what_was_observed_and_no_interval_of_an_arm():
+    rng = np.random.default_rng(5)
+    tapes = {"A": rng.normal(2.0, 0.1, 60), "B": rng.normal(2.5, 0.1, 60)}
+    found = analyze(tapes, round="rows", goal="min")
+    written = page(found, tapes)
+    shown = re.findall(r'<span class="where">([^<]*)</span>', written)
+    assert shown == [wording.number(arm.observed) for arm in found.arms]
+    assert "observed median: " in written
+    assert "true median: " not in written
+
+
+def test_readings_are_shown_in_the_unit_that_was_asked_for():
+    """The result for machines stays in the unit of the readings, and so does its digest."""
+    tapes = {"A": [2.2e-6 + i * 1e-8 for i in range(60)], "B": [4.4e-6 + i * 1e-8 for i in range(60)]}
+    found = analyze(tapes, goal="min")
+    written = page(found, tapes, unit=TIMES[0], metric="wall")
+    assert result_in(written).arms[0].observed == found.arms[0].observed
+    text = " ".join(Outline(written).text)
+    assert "observed median [us]" in text
+    assert "in microseconds; smaller is better" in text
+    assert "A is fastest" in text
+    assert "0.0000" not in text
+
+
+def test_what_was_said_in_the_unit_of_the_readings_keeps_the_page_in_it():
+    tapes = {"A": [0.002 + i * 1e-5 for i in range(60)], "B": [0.004 + i * 1e-5 for i in range(60)]}
+    written = page(analyze(tapes, goal="min", tolerance=0.001), tapes, unit=TIMES[1])
+    assert "observed median [ms]" not in written

@@ -1,5 +1,6 @@
 """Names in bad hands: what exports and terminals make of them. And bounds on work, also when it is interrupted."""
 
+import contextlib
 import csv
 import html
 import io
@@ -203,6 +204,31 @@ def check_cursor(seed, cases):
         written = cursor_after(("race", "sleep 0.002", "sleep 0.0021"), wait, requests)
         assert written.rfind(b"\x1b[?25h") > written.rfind(b"\x1b[?25l"), (wait, requests, written[-300:])
         assert b"Traceback" not in written, written[-500:]
+
+
+def test_a_terminal_says_early_that_commands_are_nearly_equal():
+    """Each command wins every other round, by one in a hundred: the line comes up while the race goes on."""
+    one, other = (f"echo $((100 + (TRUEARM_ITERATION + {i}) % 2))" for i in range(2))
+    words = ("race", "--metric", "stdout", "--goal", "min", "-n", "one", one, "-n", "other", other)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = "xterm"
+        os.execv(sys.executable, [sys.executable, "-m", "truearm.cli", *words])
+    written = b""
+    while b"nearly equal" not in written:
+        try:
+            written += os.read(terminal, 1 << 16)
+        except OSError:  # it ended
+            break
+    os.kill(pid, signal.SIGINT)
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 1 << 16):
+            pass
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    shown = " ".join(re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", written).decode(errors="replace").split())
+    assert re.search(r"one and other are nearly equal|other and one are nearly equal", shown)
+    assert "Ctrl-C to stop" in shown
 
 
 def test_the_cursor_comes_back_after_an_interrupt():

@@ -15,6 +15,7 @@ def test_the_faster_statement_is_found_and_verified():
     )
     assert found.best == "built in"
     assert found.problem.rounds
+    assert str(found).startswith("built in is fastest: ")
     assert ta.verify(found)
 
 

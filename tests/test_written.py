@@ -46,6 +46,13 @@ CELLS = (
     "1 000",
     "--1",
     "1.2.3",
+    "1,23",
+    "12,34,567",
+    "1,2345",
+    "1,234,5",
+    ",123",
+    "1,234.5",
+    "1.23,4",
 )
 FORMS = (
     Written(),
@@ -112,6 +119,49 @@ def test_the_error_names_what_reads_the_file(tmp_path, collect, case):
     found = collect(file, arm="site", value="ms", **asked)
     assert told(found.tapes) == expected
     assert found.dropped == (2 if case == "nameless" else 0)
+
+
+def test_a_mark_between_thousands_stands_before_three_digits(tmp_path, collect):
+    """Else 12,5 would be read as 125."""
+    file = tmp_path / "a.csv"
+    file.write_text("site;ms\nA;13,865\nB;12,5\n")
+    with pytest.raises(InvalidArgument, match=r"thousands=',' if it is 13865, decimal=',' if it is 13\.865"):
+        collect(file, arm="site", value="ms")
+    with pytest.raises(InvalidArgument, match=r"row 2 of column 'ms' is '12,5'.*decimal=','"):
+        collect(file, arm="site", value="ms", thousands=",")
+
+
+def test_a_word_that_is_not_there_does_not_count_all_as_failures(tmp_path, collect):
+    file = tmp_path / "a.csv"
+    file.write_text("site,won\nA,no\nB,ja\nA,\n")
+    with pytest.raises(InvalidArgument, match=r"row 1 of column 'won' is 'no'.*true='yes'"):
+        collect(file, arm="site", value="won")
+    with pytest.raises(InvalidArgument, match=r"true='yes' is no cell of column 'won'.* 'ja', 'no'"):
+        collect(file, arm="site", value="won", true="yes")
+    file.write_text("A,B\nno,no\nno,\n")
+    assert told(collect(file, true="yes").tapes) == {"A": [0.0, 0.0], "B": [0.0]}
+
+
+def test_blanks_around_a_name_are_no_part_of_it(tmp_path, collect):
+    (tmp_path / "a.csv").write_text("site , ms\nA , 1\nA,2\n B,3\n")
+    assert told(collect(tmp_path / "a.csv", arm="site", value="ms").tapes) == {"A": [1.0, 2.0], "B": [3.0]}
+
+
+def test_a_wide_file_may_name_its_rows(tmp_path, collect):
+    (tmp_path / "a.csv").write_text("item,A,B\nq1,1,5\nq2,,6\nq3,3,7\n")
+    found = collect(tmp_path / "a.csv", unit="item")
+    assert told(found.side_by_side().tapes) == {"A": [1.0, None, 3.0], "B": [5.0, 6.0, 7.0]}
+    (tmp_path / "a.csv").write_text("id,A,B\n1,1,5\n2,,6\n3,3,7\n")
+    with pytest.raises(InvalidArgument, match=r"column 'id' counts the rows.*round='id'"):
+        collect(tmp_path / "a.csv")
+
+
+def test_the_summary_of_a_benchmark_is_no_file_of_readings(tmp_path, collect):
+    names = "command,mean,stddev,median,user,system,min,max"
+    (tmp_path / "a.csv").write_text(f"{names}\nsort,1,1,1,1,1,1,1\ncat,1,1,1,1,1,1,1\n")
+    for columns in ({}, {"arm": "command", "value": "mean"}):
+        with pytest.raises(InvalidArgument, match="no single times; export them with --export-json"):
+            collect(tmp_path / "a.csv", **columns)
 
 
 def test_booleans_are_numbers_without_asking(tmp_path, collect):

@@ -271,7 +271,7 @@ def analyze(
     elif round is None:
         collected = collect(source, *roles[:2], unit=roles.unit, order=roles.order, how=reduction)
     else:
-        collected = _in_rounds(source, roles, round, reduction)
+        collected = in_rounds(source, roles, round, reduction)
     tapes = _checked(_tapes(collected))
     problem = Problem(
         arms=tuple(tapes),
@@ -364,8 +364,14 @@ def _check_together(design: str, *, dependent_arms: bool) -> None:
         raise OutOfReach(msg)
 
 
-def _in_rounds(frame: Any, roles: Roles, column: str, reduction: Reduction) -> Collected:  # noqa: ANN401
-    """Return tapes of which place r is round r."""
+def in_rounds(frame: Any, roles: Roles, column: str, reduction: Reduction) -> Collected:  # noqa: ANN401
+    """Return tapes of which place r is round r.
+
+    Examples
+    --------
+    >>> in_rounds({"A": [1.0, 2.0], "B": [3.0]}, Roles(), "rows", Reduction()).tapes
+    {'A': array([1., 2.]), 'B': array([ 3., nan])}
+    """
     for name, given in (("unit", roles.unit), ("order", roles.order)):
         if given is not None:
             msg = f"round={column!r} makes one reading of each arm per round, whenever; leave out {name}={given!r}"

@@ -302,7 +302,13 @@ def _supposed_shares(
         )
         raise InvalidArgument(msg, "share", share)
     gaps = [float(gap)] * (check_count("arms", arms, least=2) - 1) if isinstance(gap, int | float) else list(gap)
-    return (best, *(max(0.0, best - check_positive("gap", each)) for each in gaps)), None
+    if beyond := [each for each in gaps if check_positive("gap", each) > best]:
+        msg = (
+            f"gap must be at most the share of the best arm, {best:g}, but got {beyond[0]:g}; no share is below "
+            "zero, and gaps are in points, such as 0.1"
+        )
+        raise InvalidArgument(msg)
+    return (best, *(best - each for each in gaps)), None
 
 
 def _share_outlook(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol
 
-from truearm.errors import InvalidArgument, word
+from truearm.errors import InvalidArgument, given, word
 
 Design = Literal["sequential", "fixed"]
 """Whether readings may have been looked at while they grew, or their number was chosen in advance."""
@@ -238,9 +238,11 @@ def goal_for(goal: str | None, at_least: float | None, at_most: float | None, *,
     """
     share = next(((n, x) for n, x in (("at_least", at_least), ("at_most", at_most)) if x is not None), None)
     if goal is not None and share is not None:
+        name, x = share
+        said = given(**{name: int(x) if float(x).is_integer() else x})
         msg = (
-            f"goal={goal!r} is given with {share[0]}={share[1]:g}, which says what is good: the largest share is "
-            "the best; leave goal out"
+            f"{given(goal=goal)} is given with {said}, which says what is good: the largest share is the best; "
+            "leave goal out"
         )
         raise InvalidArgument(msg, "goal", goal)
     default = "min" if timed and share is None else "max"

@@ -58,7 +58,8 @@ def time(
     True
     """
     if not isinstance(codes, Mapping) or not codes:
-        msg = f"codes must map names to statements or functions, but got {codes!r:.80}"
+        such = "such as {'join': \"''.join(x)\", 'loop': function}"
+        msg = f"codes must map names to statements or functions, {such}, but got {codes!r:.80}"
         raise InvalidArgument(msg)
     return raced(
         timed(codes, setup),

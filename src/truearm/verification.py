@@ -214,6 +214,9 @@ def _taken(
     tapes: Readings = readings if isinstance(readings, Mapping) else _tapes_in(readings)
     if digest(certificate.problem, tapes) != certificate.digest:
         msg = "the readings are not those of the certificate: their digest differs"
+        if isinstance(readings, Collected) and readings.counts is not None:
+            msg += ". A table of counts verifies what was found from it (truearm analyze TABLE --json); what was "
+            msg += "found from readings one by one is verified by these"
         raise VerificationError(msg)
     if isinstance(readings, Collected) and readings.counts is not None:
         return readings, tapes, study

@@ -178,8 +178,10 @@ class Result:
 
     def __str__(self) -> str:
         from truearm.claims.summary import summary
+        from truearm.claims.wording import PLAIN, TIMED
 
-        return summary(self)
+        code = (self.conditions or {}).get("process") in ("fresh", "shared")  # Python that was timed
+        return summary(self, voice=TIMED if code else PLAIN)
 
     def _repr_html_(self) -> str:
         from truearm.claims import notebook

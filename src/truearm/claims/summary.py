@@ -184,6 +184,10 @@ def _only_arm(result: Result, voice: Voice) -> list[str]:
     arm, problem = result.arms[0], result.problem
     name, what = target_name(problem), f"{voice.reading}s"
     alone = " is the only arm: its observed" if voice == PLAIN else ": observed"
+    if arm.n and _is_lost(arm, problem):
+        return [
+            f"{name_of(arm.name)}: half or more of {count(arm.n)} {what} timed out or failed, so it has no {name}."
+        ]
     head = f"{name_of(arm.name)}{alone} {name} {'is ' * (voice == PLAIN)}{_standing(result, arm)}"
     if result.status is Status.DOUBTFUL:
         return [
@@ -411,6 +415,8 @@ def _all_the_same(result: Result, voice: Voice) -> list[str]:
     left = [arm for arm in result.candidates if arm not in result.ties]
     ruled_out += f"; {names(left)} {'is' if len(left) == 1 else 'are'} not ruled out yet" if left else ""
     futile = result.status is Status.INDISTINGUISHABLE
+    if all(_is_lost(arm, result.problem) for arm in result.arms if arm.name in result.ties):
+        return [f"Not decided: {names(result.ties)} timed out in {every}{ruled_out}. Allow them more time."]
     return [
         f"{names(result.ties)} tie: they measured the same in {every}{ruled_out}.",
         f"More {voice.reading}s would not help ({_sure(result.problem)} sure, if they keep behaving the same)."

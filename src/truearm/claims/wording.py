@@ -235,6 +235,7 @@ class Voice(NamedTuple):
 
 
 PLAIN = Voice()
+TIMED = Voice("run", "run", "fastest", "faster")
 
 
 def names(arms: Sequence[str], word: str = "and") -> str:

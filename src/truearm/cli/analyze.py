@@ -1,14 +1,16 @@
 """`truearm analyze`: which arm is best in data already there."""
 
+import math
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from decimal import ROUND_FLOOR
 from typing import Any
 
 import click
 
-from truearm.analysis import Analysis, analyze
+from truearm.analysis import Analysis, analyze, in_rounds
 from truearm.claims.certificate import Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import ON_TERMINALS, column_name, count, name_of, number, percent, value, value_ends
@@ -19,8 +21,8 @@ from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.text import control_rows, standing_in, table, tier_rows
-from truearm.world import files, lazy, tables
-from truearm.world.frames import Collected, Roles, looks_like_time
+from truearm.world import lazy, tables
+from truearm.world.frames import Collected, Roles, collect, looks_like_time
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
 _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality
@@ -33,11 +35,7 @@ _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as 
 @options.unit_option
 @options.order_option
 @options.round_option
-@click.option(
-    "--kind",
-    type=click.Choice(sorted(set(files.FORMATS.values()))),
-    help="What the file is, if its ending does not say; standard input is CSV.",
-)
+@options.kind_option
 @options.written_options
 @options.goal_option
 @options.quantile_option
@@ -114,11 +112,15 @@ def analyze_command(
     roles = Roles(arm, value, unit, order)
     kept = None if lazy.is_scan(file) else tables.read(file)
     if lazy.is_scan(file) or kept is not None:
-        readings = Collected({}, counts=kept)
-        found = _counted(file if kept is None else kept, roles, chosen, form)
+        with _counting(form):
+            readings, found = _scanned(file if kept is None else kept, roles, chosen, how)
     else:
+        _check_no_query(file, chosen.pop("query"))
         readings = _read(file, roles, chosen["round"], how, form)
-        found = analyze(readings, **chosen)
+        with speaking_options():
+            found = analyze(readings, **chosen)
+    if chosen["explain"] and readings.tapes:
+        click.echo("Nothing is sent to an engine: so few rows are read and compared one by one.", err=True)
     if found.problem.rounds and readings.tapes:
         readings = readings.side_by_side()
     if as_json:
@@ -128,11 +130,10 @@ def analyze_command(
         click.echo("\n\n".join((told(found), *(click.wrap_text(line, _width()) for line in advice))))
     exports = edge.Exports()
     if html is not None:
-        _check_drawn(readings)
-        from truearm.report.html import page
+        from truearm.report.html import counted_page, page
 
         with exports.writing(html):
-            edge.write(html, page(found, readings.tapes))
+            edge.write(html, page(found, readings.tapes) if readings.tapes else counted_page(found))
     if table is not None:
         counts = found.counts or Counts.of({arm: readings.tapes[arm] for arm in found.problem.arms})
         with exports.writing(table):
@@ -164,19 +165,35 @@ def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator
         )
 
 
-def _counted(source: str | Counts, roles: Roles, chosen: dict[str, Any], form: Mapping[str, Any]) -> Analysis:
-    """Return the analysis of data that an engine counts, with errors that speak of options."""
+@contextmanager
+def _counting(form: Mapping[str, Any]) -> Iterator[None]:
+    """Let errors speak of options, and refuse those that say how text is written."""
     if given := [name for name, option in form.items() if option]:
         msg = f"--{given[0].replace('_', '-')} is for a file that is read row by row; an engine counts these data"
         raise InvalidArgument(msg)
     with speaking_options():
-        return analyze(source, **roles._asdict(), **chosen)
+        yield
 
 
-def _check_drawn(readings: Collected) -> None:
-    """Raise if a page was asked for, which draws readings, of data that were counted."""
-    if not readings.tapes:
-        msg = "--html draws readings, and these were counted; leave it out, or draw a sample of a million rows"
+def _scanned(
+    file: str | Counts, roles: Roles, chosen: dict[str, Any], how: Reduction
+) -> tuple[Collected, Analysis]:
+    """Return the readings of a folder, a pattern or a database if they are few, and what they say."""
+    asked = {name: chosen[name] for name in ("round", "query", "explain")}
+    source = lazy.opened(file, roles, how, limits=(chosen["at_least"], chosen["at_most"]), **asked)
+    rest = {**chosen, "query": None}
+    if isinstance(source, lazy.Source | Counts):
+        return Collected({}), analyze(source, **roles._asdict(), **rest)
+    column = chosen["round"]
+    readings = (
+        collect(source, **roles._asdict(), how=how) if column is None else in_rounds(source, roles, column, how)
+    )
+    return readings, analyze(readings, **rest)
+
+
+def _check_no_query(file: str, query: str | None) -> None:
+    if query is not None:
+        msg = f"--query goes with the address of a database, such as duckdb://shop.db; leave it out for {file!r}"
         raise InvalidArgument(msg)
 
 
@@ -232,6 +249,7 @@ def _row(found: Analysis, arm: Arm) -> tuple[str, ...]:
         if arm.low <= arm.high
         else "contradictory"
     )
+    ends = "-" if math.isinf(arm.low) and math.isinf(arm.high) else ends
     numbers = (value(arm.observed, found.problem, ON_TERMINALS), ends, number(arm.mad, signs=ON_TERMINALS))
     return (name_of(arm.name), count(arm.n), *numbers, standing_in(found, arm.name))
 

@@ -162,10 +162,23 @@ class Asked:
                 self.share and self.fail_if_worse_than and self.tolerance,
                 "--fail-if-worse-than has a tolerance for readings, not for shares; leave --tolerance out",
             ),
+            *self._about_files(),
             *self._about_suites(),
         ):
             if wrong:
                 raise click.UsageError(msg)
+
+    def _about_files(self) -> Iterator[tuple[object, str]]:
+        """Say which file would be written twice, so that one thing would take the place of another."""
+        written: dict[str, str | None] = {
+            f"--export-{name}": path for name, path in self.exports.items() if path != "-"
+        }
+        written.update({"--save": self.save, "--resume": self.resume})
+        taken: dict[Path, str] = {}
+        for option, path in written.items():
+            if path is not None:
+                first = taken.setdefault(Path(path).absolute(), option)
+                yield first != option, f"{first} and {option} write to the same file, {path!r}; name two files"
 
     def _about_suites(self) -> Iterator[tuple[object, str]]:
         yield self.higher and not self.metrics, "--higher names metrics of a suite; add --metrics json"

@@ -35,6 +35,28 @@ class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take 
             self.fail(str(error), param, ctx)
 
 
+class _TimeTolerance(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
+    """A tolerance of times: a share, or a time with its unit; a bare number of seconds was meant as percent."""
+
+    name = "TOLERANCE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        if isinstance(value, Tolerance):
+            return value
+        chosen = {} if ctx is None else ctx.params
+        timed = chosen.get("metric", "wall") in ("wall", "cpu") and chosen.get("metrics") != "json"
+        try:
+            if timed and re.search(r"\d\s*(ms|s|m|h)\s*$", value):
+                return Tolerance(seconds(value))
+            found = Tolerance.of(value)
+        except InvalidArgument as error:
+            self.fail(str(error), param, ctx)
+        if timed and not found.relative and found.amount >= 1:
+            much = value.strip()
+            self.fail(f"{much} alone is {much} seconds; for {much} percent write {much}%, or {much}s", param, ctx)
+        return found
+
+
 class NewFile(click.Path):
     """The path of a file to write; that its folder is there is checked before any work is done."""
 
@@ -154,6 +176,14 @@ tolerance_option = click.option(
     help="Also accept an arm that is provably within this of the best: 2% is relative, 0.1 is in units of the "
     "readings.",
 )
+time_tolerance_option = click.option(
+    "--tolerance",
+    type=_TimeTolerance(),
+    default="0",
+    show_default=True,
+    help="Also accept an arm that is provably within this of the best: 2% is relative, 5ms a time; of what is no "
+    "time, a number in units of the readings.",
+)
 missing_option = click.option(
     "--missing",
     type=click.Choice(["worst", "independent"]),
@@ -217,9 +247,11 @@ order_option = click.option(
 )
 
 
-def read_tapes(file: str, arm: str | None, value: str | None) -> dict[str, files.Floats]:
-    """Return the readings of a file by arm, with errors that speak of options."""
-    return collected(file, arm, value).tapes
+kind_option = click.option(
+    "--kind",
+    type=click.Choice(sorted(set(files.FORMATS.values()))),
+    help="What the file is, if neither its ending nor, on standard input, its beginning says.",
+)
 
 
 def collected(file: str, arm: str | None, value: str | None, **more: Any) -> Collected:  # noqa: ANN401 - of `collect`

@@ -4,13 +4,14 @@ import math
 import shutil
 import sys
 from decimal import ROUND_FLOOR
-from typing import Any
+from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
 
 from truearm.claims.wording import count, number, percent
 from truearm.cli import edge, options
+from truearm.evidence.units import Reduction
 from truearm.planning import FAMILIES, Outlook, Plan, Size, plan
 from truearm.problem import Contamination, Tolerance
 from truearm.report.export import json_text
@@ -43,6 +44,9 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 @click.option("--pilot", metavar="FILE", help="Plan with the readings in FILE instead of a family.")
 @click.option("--arm", metavar="COLUMN", help="The column of the pilot file that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column of the pilot file that holds the reading.")
+@options.unit_option
+@options.kind_option
+@options.written_options
 @options.goal_option
 @options.quantile_option
 @click.option(
@@ -70,6 +74,8 @@ def plan_command(
     pilot: str | None,
     arm: str | None,
     value: str | None,
+    unit: str | None,
+    goal: Literal["max", "min"] | None,
     contamination: Contamination | None,
     tolerance: Tolerance,
     as_json: bool,
@@ -82,6 +88,7 @@ def plan_command(
     truearm plan --arms 5 --gap 0.5 --family gaussian --contamination 0.05
     truearm plan --arms 3 --gap 0.5 --gap 2 --family cauchy
     truearm plan --pilot pilot.csv --arm variant --value ms --goal min
+    truearm plan --pilot preise.csv --arm laden --value preis --decimal , --strip €
     truearm plan --share 0.6 --gap 0.1 --arms 3
 
     Ends with 3 if no number of pulls would decide.
@@ -93,11 +100,18 @@ def plan_command(
         amount = f"{100 * tolerance.amount:g}%"
         msg = f"--tolerance {amount} is relative; a plan needs units of the readings, such as --tolerance 0.1"
         raise click.UsageError(msg)
+    form = {name: chosen.pop(name) for name in (*options.WRITTEN, "kind")}
     if pilot is not None:
         _refuse_beside_pilot("arms", "gaps", "family")
-        chosen["pilot"] = options.read_tapes(pilot, arm, value)
+        how = Reduction.of("worst", at_least=chosen["at_least"], at_most=chosen["at_most"])
+        readings = options.collected(pilot, arm, value, unit=unit, how=how, **form)
+        goal = goal or ("min" if readings.timed and chosen["at_least"] is chosen["at_most"] is None else None)
+        chosen["pilot"] = readings.tapes
+    elif given := [name for name, said in {"arm": arm, "value": value, "unit": unit, **form}.items() if said]:
+        msg = f"--{given[0].replace('_', '-')} says how a pilot file is read; give one with --pilot FILE"
+        raise click.UsageError(msg)
     gap = gaps if len(gaps) > 1 else (gaps or (0.5,))[0]
-    found = plan(arms=arms, gap=gap, contamination=contamination, tolerance=tolerance, **chosen)
+    found = plan(arms=arms, gap=gap, goal=goal, contamination=contamination, tolerance=tolerance, **chosen)
     click.echo(json_text(found.to_dict()) if as_json else told(found))
     exports = edge.Exports()
     if plot is not None:

@@ -75,6 +75,7 @@ def _plain(word: str) -> str:
 @click.option(
     "--metric",
     type=click.Choice(METRICS),
+    is_eager=True,  # a tolerance is read by it
     default="wall",
     show_default=True,
     help="What is measured: wall time, user and system time (cpu), peak memory (of the command itself, from about "
@@ -83,6 +84,7 @@ def _plain(word: str) -> str:
 @click.option(
     "--metrics",
     type=click.Choice([SUITE]),
+    is_eager=True,
     help="A suite: one run prints a flat JSON object of numbers, and every number is compared with that of one "
     "command (--fail-if-worse-than, --control, or the first), error controlled over all of them.",
 )
@@ -100,7 +102,7 @@ def _plain(word: str) -> str:
 @options.at_most_option
 @options.delta_option
 @options.contamination_option
-@options.tolerance_option
+@options.time_tolerance_option
 @click.option("-w", "--warmup", type=click.IntRange(0), default=0, help="Runs of each command that do not count.")
 @click.option("-r", "--runs", type=click.IntRange(1), help="Exactly so many runs of each command: -m N -M N.")
 @click.option(

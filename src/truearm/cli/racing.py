@@ -15,6 +15,7 @@ import click
 
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
+from truearm.claims.wording import name_of
 from truearm.cli import gates, saved
 from truearm.cli.agreeing import agree
 from truearm.cli.asked import Asked, defined, in_race, suite_of
@@ -41,6 +42,7 @@ from truearm.world.revisions import checked_out, removed
 from truearm.world.store import Store
 
 BRIEF = 3.0  # seconds, as hyperfine takes at least
+_GRACE, _GRACE_SHARE = 1.0, 0.1  # seconds and share of the limit in which a run that began in time may end
 ITERATION = "TRUEARM_ITERATION"  # the variable that holds the number of a run of its command, from 0 on
 
 __all__ = ["ITERATION", "Race", "begun", "in_race", "outcome", "resumed", "run_out"]
@@ -138,6 +140,7 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         patience=asked.limit if late and asked.max_time is None else None,
         shell_cost=shell_cost(setting.commands[0], setting.metric),
         turns=recorder.turns,
+        cut=recorder.cut,
         standing=race.study.standing,
         verbose=asked.verbose,
         failure=failure,
@@ -161,7 +164,7 @@ def _measured(race: Race, asked: Asked, recorder: "_Recorder") -> click.ClickExc
     try:
         with _terminable(), _hooked(race.setting), recorder:
             recorder.warm_up(race.setting.warmup)
-            with _board(race, asked) as draw:
+            with _board(race, asked) as draw, _in_time(asked, recorder):
                 run(
                     study,
                     lambda arm: partial(recorder.pull, arm),
@@ -237,6 +240,31 @@ def _terminable() -> Iterator[None]:
 
 
 @contextmanager
+def _in_time(asked: Asked, recorder: "_Recorder") -> Iterator[None]:
+    """Stop a run that goes on beyond the limit of time that was asked for; beyond our own only tell of it."""
+    if asked.limit is None:
+        yield
+        return
+
+    def late(*_: object) -> None:
+        if recorder.running is None:
+            return
+        if asked.max_time is not None:
+            recorder.cut = recorder.running
+            raise KeyboardInterrupt
+        told = f"{name_of(recorder.running)} is still running. Ctrl-C stops it and keeps what is known."
+        click.echo(f"\nThe time is up, but {told}", err=True)
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, asked.limit + max(_GRACE, _GRACE_SHARE * asked.limit))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
 def _hooked(setting: Setting) -> Iterator[None]:
     """Run the setup before and the cleanup after, whatever happens between; the same line once for all.
 
@@ -292,6 +320,8 @@ class _Recorder:
         self.race = race
         self.counts = Counter({arm: len(tape) for arm, tape in race.study.readings.items()})
         self.turns = (0, 0.0)
+        self.running: str | None = None
+        self.cut: str | None = None
         self._turn: str | None = None
         self._last: dict[str, Any] = {}
         self._source = command_source(
@@ -344,10 +374,13 @@ class _Recorder:
 
     def pull(self, arm: str) -> float:
         """Run a command once; a time-out counts as worse than any run that ended."""
+        self.running = arm
         try:
             value = self._measured(arm, str(self.counts[arm]))
         except TimeoutError:
             value = self.race.study.problem.censored
+        finally:
+            self.running = None
         self.counts[arm] += 1
         if self.race.follower is not None:
             self.race.follower.took(arm, self._last.get(NOTE))

@@ -271,7 +271,9 @@ def report_command(
         study.stop()  # this object only: the log does not know of it
         assert study.result is not None
         if html is not None:
-            write(html, html_page(study.result, study.readings))
+            metric = saved.setting.metric if saved.setting else None
+            unit = text.unit_for(metric or "stdout", study.result.arms, target=study.problem.target)
+            write(html, html_page(study.result, study.readings, unit, metric))
             return
         click.echo(_reported(saved, study.result, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
         sys.exit(exit_code(study.result))

@@ -56,6 +56,8 @@ class Outcome:
     """Seconds that the shell of the commands takes of each reading."""
     turns: tuple[int, float] = (0, 0.0)
     """How often a setup ran because its turn came, and how many seconds that took."""
+    cut: str | None = None
+    """The command whose run was stopped because the time that was asked for was up."""
     standing: Standing | None = None
     verbose: bool = False
     failure: click.ClickException | None = None
@@ -196,17 +198,17 @@ def _csv(outcome: Outcome) -> str:
 
 
 def _html(outcome: Outcome) -> str:
-    return html_page(outcome.result, outcome.tapes)
+    return html_page(outcome.result, outcome.tapes, _shown(outcome)[0], outcome.setting.metric)
 
 
-def html_page(result: Result, tapes: Tapes) -> str:
+def html_page(result: Result, tapes: Tapes, unit: text.Unit = text.PLAIN, metric: str | None = None) -> str:
     """Return the report as a page, or say what is missing."""
     try:
         module = import_module("truearm.report.html")
     except ModuleNotFoundError:
         msg = "this installation of truearm has no HTML report; write JSON or Markdown instead"
         raise InvalidArgument(msg) from None
-    page: str = module.page(result, tapes)
+    page: str = module.page(result, tapes, unit=unit, metric=metric)
     return page
 
 
@@ -214,11 +216,13 @@ def _gates(outcome: Outcome) -> Iterator[str]:
     if outcome.baseline is not None:
         yield about_baseline(outcome.result, outcome.baseline)
     if outcome.gate is not None:
-        gate, given = name_of(outcome.gate), outcome.result.problem.handicap
+        unit, shown = _shown(outcome)
+        gate, given = name_of(outcome.gate), shown.problem.handicap
         if meaningless(outcome.result):
             yield f"A tolerance in percent needs positive readings, and {gate}'s are not: give it in their unit."
             return
-        much = "" if given is None else f" by more than {amount(given.tolerance)}"
+        sign = f" {unit.sign}" if given and unit.sign and not given.tolerance.relative else ""
+        much = "" if given is None else f" by more than {amount(given.tolerance)}{sign}"
         names = ", ".join(map(name_of, outcome.worse))
         yield (
             f"Worse than {gate}{much}: {names}."
@@ -242,6 +246,10 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield "Interrupted."
     if outcome.patience is not None and outcome.result.status is Status.EXHAUSTED:
         yield f"Stopped after {number(outcome.patience / 60)} minutes; --max-time allows more."
+    if outcome.cut is not None:
+        cut = f"a run of {name_of(outcome.cut)} was stopped, without a reading"
+        yield f"Time was up: {cut}; --timeout would count it as slow."
+    yield from _about_names(outcome)
     yield from _forecast(outcome)
     yield from _about_shell(outcome)
     if outcome.turns[0]:
@@ -265,6 +273,16 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield f"All readings are in {name}; go on with: truearm race --resume {name}{limits}"
 
 
+def _about_names(outcome: Outcome) -> Iterator[str]:
+    """Say which commands have names if others have none: a name may have been meant for another one."""
+    commands = [command for command in outcome.setting.commands if command.name != outcome.baseline]
+    named = [command for command in commands if command.name != command.text and not command.parameters]
+    if len(named) == len(commands) or any(command.cwd for command in commands):
+        return
+    for command in named:
+        yield f"{name_of(command.name)} is the name of {name_of(command.text)}: -n names commands in their order."
+
+
 def _forecast(outcome: Outcome) -> Iterator[str]:
     """Give what a race that ended early still needs, if its runs go on as they were."""
     result, standing = outcome.result, outcome.standing
@@ -273,9 +291,10 @@ def _forecast(outcome: Outcome) -> Iterator[str]:
     if near := nearly_equal(standing, max(result.pulls.values())):
         yield near
     left = standing.pulls_left(result.pulls, 1)
-    if 0 < left < math.inf:
+    if 0 < left < math.inf and min(result.pulls.values()):
         ends = "would tell whether they can be told apart" if standing.close else "would decide"
-        yield f"About {number(float(f'{left:.1g}'))} more runs {ends} (an estimate)."
+        more = number(float(f"{left:.1g}"))
+        yield f"About {more} more run{'s' * (more != '1')} {ends} (an estimate)."
 
 
 def _outlying(outcome: Outcome) -> Iterator[str]:

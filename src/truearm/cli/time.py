@@ -67,7 +67,7 @@ class _Asked:
 )
 @options.delta_option
 @options.contamination_option
-@options.tolerance_option
+@options.time_tolerance_option
 @click.option(
     "-r",
     "--runs",
@@ -104,7 +104,7 @@ def time_command(**chosen: object) -> None:
     sources = _sources(asked)
     try:
         result = raced(
-            {name: source.calibrated() for name, source in sources.items()},
+            {name: source.within(asked.max_time).calibrated() for name, source in sources.items()},
             delta=asked.delta,
             contamination=asked.contamination,
             tolerance=asked.tolerance,
@@ -127,7 +127,7 @@ def time_command(**chosen: object) -> None:
         from truearm.report.html import page
 
         with exports.writing(asked.html):
-            edge.write(asked.html, page(result, tapes))
+            edge.write(asked.html, page(result, tapes, unit=_unit(result), metric="wall"))
     sys.exit(exports.code(gates.exit_code(result)))
 
 
@@ -166,10 +166,14 @@ def _conditions(sources: dict[str, Timed]) -> dict[str, object]:
     }
 
 
-def _told(result: Result, asked: _Asked) -> str:
+def _unit(result: Result) -> text.Unit:
     unit = text.unit_for("wall", result.arms)
-    if all(arm.observed < unit.size for arm in result.arms):  # below a microsecond
-        unit = _NANOSECONDS
+    below = all(arm.observed < unit.size for arm in result.arms)  # a microsecond
+    return _NANOSECONDS if below else unit
+
+
+def _told(result: Result, asked: _Asked) -> str:
+    unit = _unit(result)
     shown = text.in_unit(result, unit)
     columns = shutil.get_terminal_size((100, 24)).columns
     width, alone = min(100, columns), len(result.arms) == 1

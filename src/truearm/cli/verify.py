@@ -121,7 +121,7 @@ def _result(path: str) -> Any:  # noqa: ANN401 - whatever the file holds; `verif
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        msg = f"{path} is not JSON: {error}"
+        msg = f"{path} is not JSON: {error}; give what --json printed, or a log"
         raise InvalidArgument(msg) from None
 
 

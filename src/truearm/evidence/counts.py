@@ -319,6 +319,9 @@ class Counts:
         >>> stream.n, len(stream.edges) <= ROOM
         ({'A': 100000}, True)
         """
+        if not isinstance(tapes, Mapping):
+            msg = f"readings must be given by arm, such as {{'A': [1.5, 2]}}, but got {type(tapes).__name__}"
+            raise InvalidArgument(msg)
         known = {str(arm): np.sort(as_readings(tape, str(arm)) + 0.0) for arm, tape in tapes.items()}
         told = {arm: tape[: tape.searchsorted(np.nan)] for arm, tape in known.items()}  # NaN comes last
         table = self if self.room is None else self._with_edges(list(told.values()))

@@ -31,14 +31,16 @@ from truearm.report import charts, slider, standings
 from truearm.report.charts import Scale, Tick, axis
 from truearm.report.markup import between, note, section, table, text
 from truearm.report.picture import VIEW, Picture, Strip, Timeline, span
-from truearm.report.text import standing_in
+from truearm.report.text import PLAIN, Unit, paragraph, standing_in
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="result">(.*?)</script>', re.DOTALL)
 _PAIRS = 200  # rows of a table: more are not read, and all are in the machine-readable part
 _SHARES = (0.95, 0.9, 0.75, 0.5, 0.25)  # of the quality curve, told in words
 
 
-def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
+def page(
+    result: Result, readings: Tapes, *, title: str | None = None, unit: Unit = PLAIN, metric: str | None = None
+) -> str:
     """Return a report as one self-contained HTML page, with a slider of the contamination.
 
     Parameters
@@ -48,6 +50,10 @@ def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
         told.
     title
         Heading of the page; what was found, in a few words, by default.
+    unit
+        What readings are shown in.
+    metric
+        What was measured, if it was a command: "wall", "cpu", "memory" or "stdout".
 
     Examples
     --------
@@ -59,8 +65,34 @@ def page(result: Result, readings: Tapes, *, title: str | None = None) -> str:
     >>> written[:15], result_in(written) == study.result
     ('<!DOCTYPE html>', True)
     """
-    found = parts(result, readings, title=title)
+    found = parts(result, readings, title=title, unit=unit, metric=metric)
     return assembled(found.title, found.summary, [found.sections], result.to_dict(), found.picture)
+
+
+def counted_page(result: Analysis, *, title: str | None = None) -> str:
+    """Return a page of an analysis of counts: what is known without single readings, so no slider and no curves.
+
+    Examples
+    --------
+    >>> from truearm import analyze
+    >>> from truearm.evidence.counts import Counts
+    >>> found = analyze(Counts.of({"A": range(100, 300), "B": range(200)}))
+    >>> "<h1>A is best</h1>" in counted_page(found)
+    True
+    """
+    sections = [
+        _alarms(result),
+        standings.control(result),
+        _arms_table(result),
+        _analysis(result),
+        standings.tiers(result),
+        _quality(result),
+        _assumptions(result),
+        _certificate(result),
+        note("Readings were counted where they are and not kept, so that none is drawn here."),
+    ]
+    heading = _headline(result) if title is None else title
+    return assembled(heading, summary(result, alarms=False), sections, result.to_dict())
 
 
 class Parts(NamedTuple):
@@ -72,7 +104,15 @@ class Parts(NamedTuple):
     picture: dict[str, Any]
 
 
-def parts(result: Result, readings: Tapes, *, title: str | None = None, certificate: bool = True) -> Parts:
+def parts(
+    result: Result,
+    readings: Tapes,
+    *,
+    title: str | None = None,
+    unit: Unit = PLAIN,
+    metric: str | None = None,
+    certificate: bool = True,
+) -> Parts:
     """Return what a page shows of a result, for a page of another kind; a study that goes on has no certificate.
 
     Examples
@@ -82,7 +122,8 @@ def parts(result: Result, readings: Tapes, *, title: str | None = None, certific
     >>> parts(study.result, study.readings).title
     'Not decided yet'
     """
-    picture = Picture.of(result, readings)
+    picture = Picture.of(result, readings).shown_in(unit)
+    result, unit = picture.result, picture.unit
     sections = [
         _alarms(result),
         standings.control(result),
@@ -91,14 +132,14 @@ def parts(result: Result, readings: Tapes, *, title: str | None = None, certific
         _analysis(result) if isinstance(result, Analysis) else "",
         standings.tiers(result) if isinstance(result, Analysis) else "",
         _evidence(picture),
-        _quality(result),
+        _quality(result, unit),
         _readings(picture),
         _assumptions(result),
         _certificate(result) if certificate else "",
     ]
     return Parts(
         _headline(result) if title is None else title,
-        summary(result, alarms=False),
+        summary(result, alarms=False) if metric is None else paragraph(result, unit, metric, alarms=False),
         "\n".join(filter(None, sections)),
         slider.view(picture),
     )
@@ -139,6 +180,9 @@ def save(result: Result, path: "str | PathLike[str]") -> None:
         ...
     truearm.errors.InvalidArgument: the result does not hold its readings; write page(result, readings) yourself
     """
+    if isinstance(result, Analysis) and result.counts is not None:
+        Path(path).write_text(counted_page(result), encoding="utf-8")
+        return
     if result.readings is None:
         msg = "the result does not hold its readings; write page(result, readings) yourself"
         raise InvalidArgument(msg)
@@ -219,9 +263,16 @@ def _alarms(result: Result) -> str:
 
 def _arms(picture: Picture) -> str:
     result = picture.result
+    more = _met(picture) if result.problem.rounds else ""
+    return _arms_table(result, more, _breakdown_table(picture), unit=picture.unit)
+
+
+def _arms_table(result: Result, *below: str, unit: Unit = PLAIN) -> str:
     name = target_name(result.problem)
     where = f"true {name}" if result.problem.contamination else f"true {name} if none is bad"
-    titles = ("arm", "pulls", f"observed {name}", where, "due to contamination", "MAD", "true MAD")
+    sign = f" [{unit.sign}]" if unit.sign else ""
+    spread = (f"MAD{sign}", f"true MAD{sign}")
+    titles = ("arm", "pulls", f"observed {name}{sign}", f"{where}{sign}", "due to contamination", *spread)
     rows = (
         (
             arm.name,
@@ -236,17 +287,17 @@ def _arms(picture: Picture) -> str:
     )
     if result.problem.rounds:
         brief = [(*row[:3], row[5]) for row in (titles, *rows)]
-        return section("arms", "The arms", table(brief[0], brief[1:]), _met(picture), _breakdown_table(picture))
+        return section("arms", "The arms", table(brief[0], brief[1:]), *below)
     return section(
         "arms",
         "The arms",
         table(titles, rows),
         note(
-            f"Intervals {_promised(picture)}, for all arms at once, with error probability "
+            f"Intervals {_promised(result)}, for all arms at once, with error probability "
             f"{percent(result.problem.delta)}. Due to contamination is the share of the width that no "
             "number of readings removes: an estimate. MAD: median absolute deviation."
         ),
-        _breakdown_table(picture),
+        *below,
     )
 
 
@@ -271,10 +322,10 @@ def _met(picture: Picture) -> str:
     return table(titles, rows, "Side by side") + note(told)
 
 
-def _promised(picture: Picture) -> str:
-    if picture.result.problem.contamination is None:
+def _promised(result: Result) -> str:
+    if result.problem.contamination is None:
         return "as if no reading were bad"
-    return f"at the declared contamination of {percent(picture.declared.eps)}"
+    return f"at the declared contamination of {percent(result.problem.contamination.eps)}"
 
 
 def _contamination_part(arm: Arm) -> str:
@@ -417,7 +468,7 @@ def _plotted(picture: Picture, drawn: int) -> str:
         else "It may be looked at any time."
     )
     return (
-        f"Computed from the readings in order of pull, {_promised(picture)}, knowing that "
+        f"Computed from the readings in order of pull, {_promised(picture.result)}, knowing that "
         f"{name_of(result.leader or '')} leads in the end. At each point every arm has the same share of its "
         f"pulls{_dotted(result)} {kind} Lines may leave the picture.{some}"
     )
@@ -452,7 +503,7 @@ def _reached(time: Timeline, line: Sequence[float]) -> str:
     return "not reached"
 
 
-def _quality(result: Result) -> str:
+def _quality(result: Result, unit: Unit = PLAIN) -> str:
     if not result.quality or result.leader is None:
         return ""
     falling = result.problem.goal == "max"
@@ -464,7 +515,10 @@ def _quality(result: Result) -> str:
         charts.ticks(window),
         percents,
         label=f"Quality curve of {name_of(result.leader)}; the table below has some of its values",
-        titles=(f"guaranteed share of true readings that are {side} x", "x, in units of the readings"),
+        titles=(
+            f"guaranteed share of true readings that are {side} x",
+            f"x, in {unit.name or 'units of the readings'}",
+        ),
     )
     found = {point.share: point.x for point in result.quality}
     rows = [(percent(share), f"{side} {number(found[share])}") for share in _SHARES if share in found]

@@ -22,6 +22,7 @@ from truearm.evidence import Judge
 from truearm.evidence.moments import moments
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination, Interval
+from truearm.report.text import PLAIN, Unit, in_unit
 
 Floats = NDArray[np.float64]
 Points = Mapping[Adversary, Mapping[str, float | None]]
@@ -48,6 +49,8 @@ class Picture:
         What a study found.
     tapes
         The readings it was found from, per arm in order of pull, in the user's units.
+    unit
+        What both are in.
 
     Examples
     --------
@@ -62,6 +65,7 @@ class Picture:
 
     result: Result
     tapes: Tapes
+    unit: Unit = PLAIN
 
     @classmethod
     def of(cls, result: Result, readings: Tapes) -> "Picture":
@@ -73,6 +77,29 @@ class Picture:
             )
             raise InvalidArgument(msg)
         return cls(result, {arm: _compact(readings.get(arm, ())) for arm in result.problem.arms})
+
+    def shown_in(self, unit: Unit) -> "Picture":
+        """Return the picture in another unit; as it is where something was said in that of the readings.
+
+        Examples
+        --------
+        >>> from truearm import analyze
+        >>> from truearm.report.text import TIMES
+        >>> tapes = {"A": [0.002] * 20, "B": [0.004] * 20}
+        >>> Picture.of(analyze(tapes, goal="min"), tapes).shown_in(TIMES[1]).result.arms[0].observed
+        2.0
+        """
+        result, problem = self.result, self.result.problem
+        absolute = (problem.tolerance.amount and not problem.tolerance.relative) or problem.between is not None
+        if unit.size == 1.0 or absolute or problem.handicap is not None or problem.target == "share":
+            return self
+        if result.certificate.exclusions:
+            return self
+        tapes = {
+            arm: [None if value is None else value / unit.size for value in tape]
+            for arm, tape in self.tapes.items()
+        }
+        return Picture(in_unit(result, unit), {arm: _compact(tape) for arm, tape in tapes.items()}, unit)
 
     @cached_property
     def samples(self) -> list[Sample]:

@@ -8,7 +8,7 @@ from decimal import ROUND_FLOOR
 from typing import Any
 
 from truearm.claims.certificate import Status
-from truearm.claims.wording import count, name_of, percent, target_name
+from truearm.claims.wording import ON_PAGES, count, name_of, percent, target_name, value
 from truearm.problem import Adversary, Interval
 from truearm.report import charts
 from truearm.report.charts import at, axis
@@ -77,7 +77,7 @@ def _opening(eps: float, adversary: Adversary) -> str:
 
 
 def _explanation(picture: Picture) -> str:
-    problem = picture.result.problem
+    problem, unit = picture.result.problem, picture.unit.name or _PLAINLY
     better = "larger" if problem.goal == "max" else "smaller"
     tolerant = (
         " The study asked for an arm within a tolerance; this picture asks which arm is the best itself."
@@ -86,20 +86,21 @@ def _explanation(picture: Picture) -> str:
     )
     if problem.rounds:
         return (
-            f"The observed median in units of the readings; {better} is better. At the one true contamination, "
+            f"The observed median in {unit}; {better} is better. At the one true contamination, "
             "whatever it is, the best arm is not among the excluded, with error probability "
             f"{percent(problem.delta)}: "
             "who wins side by side decides, and nothing is claimed of an arm by itself." + tolerant
         )
+    where = "" if problem.target == "share" else f" in {unit}"
     return (
-        f"The true {target_name(problem)}{_UNITS[problem.target]}; {better} is better. At the one "
+        f"The true {target_name(problem)}{where}; {better} is better. At the one "
         "true contamination, whatever it is, two statements hold, each with error probability "
         f"{percent(problem.delta)}: all true values lie in their intervals, and the best arm is not among the "
         "excluded. An arrow says that an interval goes on." + tolerant
     )
 
 
-_UNITS = {"quantile": " in units of the readings", "share": "", "wins": ""}
+_PLAINLY = "units of the readings"
 
 
 def _legend() -> str:
@@ -154,6 +155,8 @@ def _cell(picture: Picture, ends: tuple[Interval, Interval]) -> list[Any]:
     (whole, core), problem, window = ends, picture.result.problem, picture.window
     if whole.low > whole.high:
         return [between(*whole, problem), 0, 0, 0, 0]
+    if whole.low == whole.high:
+        return [value(whole.low, problem, ON_PAGES), *(at(whole.low, window),) * 4]
     inner = sorted(min(max(end, whole.low), whole.high) for end in core)
     return [between(*whole, problem), *(at(end, window) for end in (*whole, *inner))]
 
@@ -181,7 +184,7 @@ def _row(picture: Picture, i: int, cell: list[Any], *, decided: bool, is_out: bo
         "open-low": ends[0] < 0,
         "open-high": ends[1] > charts.WIDTH,
     }
-    label = f"true {target_name(picture.result.problem)}: {words}"
+    label = f"{_what(picture)}: {words}"
     drawn = charts.bar(ends, at(arm.observed, picture.window) if arm.n else -1.0, label)
     state = _states(picture, arm.name, declared.adversary)[is_out or is_best]
     return (
@@ -189,6 +192,12 @@ def _row(picture: Picture, i: int, cell: list[Any], *, decided: bool, is_out: bo
         f'<span class="name">{text(arm.name)}</span><span class="picture">{drawn}</span>'
         f'<span class="where">{text(words)}</span><span class="state">{text(state)}</span></li>'
     )
+
+
+def _what(picture: Picture) -> str:
+    """Return what is drawn of an arm: of an arm by itself rounds claim nothing."""
+    problem = picture.result.problem
+    return "observed median" if problem.rounds else f"true {target_name(problem)}"
 
 
 def view(picture: Picture) -> dict[str, Any]:
@@ -209,7 +218,7 @@ def view(picture: Picture) -> dict[str, Any]:
     return {
         "eps": picture.eps,
         "percent": [percent(eps) for eps in picture.eps],
-        "quantile": target_name(result.problem),
+        "what": _what(picture),
         "leader": result.problem.arms.index(picture.leader),
         "declared": _declared_mark(picture),
         "intervals": {  # the oblivious and the prescient adversary leave the same interval (audit 2.A)

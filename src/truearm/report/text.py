@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from truearm.analysis import Analysis
 from truearm.claims.certificate import Place, Status, Tapes
 from truearm.claims.ratios import Ratio
-from truearm.claims.result import Arm, Lead, Reach, Result
+from truearm.claims.result import Arm, Lead, Reach, Result, Variant
 from truearm.claims.summary import sentences
 from truearm.claims.wording import (
     ON_TERMINALS,
+    TIMED,
     Voice,
     column_name,
     count,
@@ -57,8 +58,8 @@ SIZES = (
 UNITS = {"wall": TIMES, "cpu": TIMES, "memory": SIZES, "stdout": (PLAIN,)}
 _LEAST_NAME = 12  # letters of a name that are always shown
 _VOICES = {
-    "wall": Voice("run", "run", "fastest", "faster"),
-    "cpu": Voice("run", "run", "fastest", "faster"),
+    "wall": TIMED,
+    "cpu": TIMED,
     "memory": Voice("run", "run", "smallest", "smaller"),
 }
 
@@ -191,11 +192,27 @@ def control_rows(result: Result) -> list[tuple[str, ...]]:
                 name_of(v.arm),
                 f"{standing[v.standing]} {name_of(asked.arm)}",
                 f"{math.exp(min(v.log_evidence, 700.0)):.2g}",
-                *map(_point, v.breakdown),
+                *(_point(_withstood(result, v, adversary)) for adversary in Adversary),
             )
             for v in asked.variants
         ),
     ]
+
+
+def _withstood(result: Result, variant: Variant, adversary: Adversary) -> float | None:
+    """Return up to which contamination an arm beats the control: what was claimed at the declared one stands.
+
+    Its claim may need less evidence than a breakdown point, because others were claimed before (extensions D1).
+    """
+    point: float | None = getattr(variant.breakdown, adversary.value)
+    declared, order = result.problem.contamination, list(Adversary)  # each is a special case of the next
+    if (
+        variant.standing != "better"
+        or declared is None
+        or order.index(adversary) > order.index(declared.adversary)
+    ):
+        return point
+    return max(point or 0.0, declared.eps)
 
 
 def tier_rows(found: Analysis) -> list[tuple[str, ...]]:
@@ -426,7 +443,7 @@ def _cut(name: str, width: int) -> str:
     return name if len(name) <= width else f"{name[: width - 3]}..."
 
 
-def paragraph(result: Result, unit: Unit, metric: str = "stdout") -> str:
+def paragraph(result: Result, unit: Unit, metric: str = "stdout", *, alarms: bool = True) -> str:
     """Return the summary of a result whose readings are in that unit, in words for what was measured.
 
     Examples
@@ -435,10 +452,10 @@ def paragraph(result: Result, unit: Unit, metric: str = "stdout") -> str:
     >>> paragraph(Study(["A"], max_pulls=0).result, PLAIN)
     'A is the only arm; it has no readings yet. 0 runs.'
     """
-    return " ".join(answer(result, unit, metric))
+    return " ".join(answer(result, unit, metric, alarms=alarms))
 
 
-def answer(result: Result, unit: Unit, metric: str = "stdout") -> list[str]:
+def answer(result: Result, unit: Unit, metric: str = "stdout", *, alarms: bool = True) -> list[str]:
     """Return the same piece by piece, the answer first.
 
     Examples
@@ -451,8 +468,14 @@ def answer(result: Result, unit: Unit, metric: str = "stdout") -> list[str]:
     ['A is the only arm; it has no readings yet.', '0 runs.']
     """
     voice = _VOICES.get(metric, Voice("run", "run")) if result.problem.goal == "min" else Voice("run", "run")
-    told = sentences(result, voice=voice)
-    plain = not unit.name or (result.best is not None and len(result.arms) > 1) or not result.total
+    told = sentences(result, alarms=alarms, voice=voice)
+    said = any(map(math.isfinite, (arm.observed for arm in result.arms)))
+    given = result.problem.handicap
+    absolute = any(
+        within and not within.relative for within in (result.problem.tolerance, given and given.tolerance)
+    )
+    ratios_only = result.best is not None and len(result.arms) > 1 and not absolute
+    plain = not unit.name or ratios_only or not said
     return told if plain else [*told, f"Readings are in {unit.name}."]
 
 

@@ -230,7 +230,10 @@ def scanned(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
         msg = f"scan from {low} to {high} needs a step, because its ends are not whole numbers"
         raise InvalidArgument(msg)
     width = _decimal("step", step or "1")
-    if width <= 0 or first > last or (last - first) / width >= MOST_COMMANDS:
+    if first > last:
+        msg = f"scan must rise from low to high, but got {low} to {high}; swap them"
+        raise InvalidArgument(msg)
+    if width <= 0 or (last - first) / width >= MOST_COMMANDS:
         msg = (
             f"scan must rise from low to high in fewer than {MOST_COMMANDS} positive steps, "
             f"but got {low:.40} to {high:.40} in steps of {width:.6g}; scan fewer values, or in larger steps"

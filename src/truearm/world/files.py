@@ -36,7 +36,6 @@ from truearm.world.frames import (
     check_number_of_arms,
     check_several,
     gathered,
-    without_foot,
 )
 from truearm.world.json_shapes import columns_in
 from truearm.world.written import ABSENT, Written, remedy
@@ -64,6 +63,8 @@ _PACKED = (".gz", ".zst")  # DuckDB unpacks these by itself, if there is text in
 _RENAMED = re.compile(r"(.*)_\d+", re.DOTALL)  # what DuckDB makes of a name that it has seen before
 _DIGITS_FIRST = r"^[-+]?[^A-Za-z0-9]?\s*[0-9]"  # a number, however written, and no name
 _GZIP = b"\x1f\x8b"
+_BEGINNINGS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "excel"}
+_SUMMARY = {"command", "mean", "stddev", "median", "user", "system", "min", "max"}  # hyperfine's columns, and ours
 _MARKS = {  # of byte order; those of UTF-32 begin with one of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -118,7 +119,7 @@ def collect(
     Parameters
     ----------
     path
-        A file, or "-" for standard input, which is CSV unless `kind` says otherwise.
+        A file, or "-" for standard input, which is CSV unless its beginning or `kind` says otherwise.
     arm, value
         The columns that name the arm and hold the reading; without them every column is an arm. Files of
         hyperfine and pyperf need neither.
@@ -157,9 +158,9 @@ def collect(
         with _duckdb().connect() as connection:
             try:
                 table = _Table(connection, file, kept, written)
-                return (
-                    table.wide(roles) if roles.arm is None else table.long(roles, how, drop_unnamed=drop_unnamed)
-                )
+                if roles.arm is None:
+                    return table.wide(roles, how)
+                return table.long(roles, how, drop_unnamed=drop_unnamed)
             except _duckdb().Error as error:
                 raise InvalidArgument(_reason(str(error), file, kept)) from None
 
@@ -167,16 +168,15 @@ def collect(
 @contextmanager
 def _located(path: str | Path, kind: str | None) -> Iterator[tuple[Path, str]]:
     if str(path) == "-":
-        form = _form_of(Path("stdin"), kind or "csv")
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, f"stdin.{form}")
+            file = Path(folder, "stdin")
             with file.open("wb") as spool:
                 while block := sys.stdin.buffer.read(1 << 20):
                     spool.write(block)
             _check_size(file, "standard input")
-            if form in _TEXT and _begins(file)[:2] == _GZIP:
-                file = file.rename(file.with_name(f"{file.name}.gz"))
-            yield file, form
+            form = _form_of(file, kind or _kind_by_bytes(file))
+            packed = ".gz" if form in _TEXT and _begins(file)[:2] == _GZIP else ""
+            yield file.rename(file.with_name(f"stdin.{form}{packed}")), form
         return
     file = Path(path)
     if not file.is_file():
@@ -206,6 +206,21 @@ def _decoded(file: Path, form: str, written: Written) -> Iterator[tuple[Path, st
             msg = f"{file.name!r} is not {encoding}: {_first_line(error)}; name another encoding"
             raise InvalidArgument(msg) from None
         yield copy, form
+
+
+def _kind_by_bytes(file: Path) -> str:
+    """Return what a file without an ending is, by its beginning: CSV unless it says otherwise."""
+    with file.open("rb") as opened:
+        first = opened.readline(1 << 20)
+        more = bool(opened.readline(1 << 20).strip())
+    for mark, kind in _BEGINNINGS.items():
+        if first.startswith(mark):
+            return kind
+    if first.lstrip()[:1] not in (b"{", b"["):
+        return "csv"
+    with suppress(ValueError):
+        return "jsonl" if more and isinstance(json.loads(first), dict) else "json"
+    return "json"
 
 
 def _begins(file: Path) -> bytes:
@@ -269,6 +284,7 @@ class _Table:
         self._cells = _source(connection, file, form, written.sep)
         self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form, written.sep)
         self.types = {row[0]: row[1] for row in self._run(f"DESCRIBE SELECT * FROM {self._cells}").fetchall()}
+        _check_single(file, self.types)
         if (
             form == "csv"
             and len(self.types) == 1
@@ -277,22 +293,34 @@ class _Table:
         ):
             raise InvalidArgument(msg)
 
-    def wide(self, roles: Roles) -> Collected:
-        """Return every column as an arm, without the empty cells at its foot."""
+    def wide(self, roles: Roles, how: Reduction) -> Collected:
+        """Return every column as an arm, without the empty cells at its foot; one may name the units instead."""
         self._check_names(self.types)
-        names = self._named()
+        roles.check_columns(list(self.types))
+        names = [name for name in self._named() if name != roles.unit]
         check_number_of_arms(len(names), None)
         if not names:
             raise InvalidArgument(_NO_ROWS)
-        table = self._chosen({name: self._number(name) for name in names})
+        unit = {} if roles.unit is None else {roles.unit: str(self._unit(roles))}
+        table = self._chosen({**{name: self._number(name) for name in names}, **unit})
         self._check_shape(names, table)
         tapes = {}
         for name in names:
             cell = _quoted(name)
             self._check(name, table, cell)
             column = self._sql(f"SELECT {_filled(cell)} AS value FROM {table}").fetchnumpy()
-            tapes[name] = without_foot(column["value"])
-        return Collected(tapes, ordered=roles.order is not None)
+            tapes[name] = column["value"]
+        self._check_met(names)
+        units = self._run(f"SELECT {_quoted(roles.unit)} FROM {table}").fetchall() if roles.unit else None
+        return frames.wide(tapes, None if units is None else [cell for (cell,) in units], roles, how)
+
+    def _check_met(self, columns: Sequence[str]) -> None:
+        """Raise if no cell is the word that counts as 1, and there are several others."""
+        if self._written.true is None or not self._text:
+            return
+        cells = " UNION ".join(f"SELECT trim({_quoted(name)}) AS word FROM {self._cells}" for name in columns)
+        found = self._run(f"SELECT DISTINCT word FROM ({cells}) WHERE lower(word) NOT IN ({_marks()}) ORDER BY 1")
+        _check_true([word for (word,) in found.fetchall()], self._written.true, columns)
 
     def _named(self) -> list[str]:
         """Return the columns with a name: programs write the number of a row into one without."""
@@ -321,7 +349,7 @@ class _Table:
         readings = [name for name, n in zip(names, full, strict=True) if n]
         words = [name for name, n in zip(names, full, strict=True) if not n and self._has_words(name)]
         if readings and words:
-            raise InvalidArgument(frames.holds_words(words[0], readings[0]))
+            raise InvalidArgument(frames.holds_words(words[0], readings))
 
     def _has_words(self, column: str) -> bool:
         cell = _quoted(column)
@@ -355,6 +383,7 @@ class _Table:
                 for part, cell in ((table, "arm"), (self._cells, name))
             )
         self._check(value, table, "value")
+        self._check_met([value])
         kinds = ", ".join(map(_literal, counts))
         code = f"enum_code(TRY_CAST(arm AS ENUM({kinds})))"  # measured: a sixth of the time of a join
         query = ", ".join([f"{code} AS code", f"{_filled('value')} AS value", *extra])
@@ -384,6 +413,8 @@ class _Table:
 
     def _word(self, column: str) -> str:
         """Return a column as words; NaN is none."""
+        if self._text:  # what stands around a word is no part of it
+            return f"trim({_quoted(column)})"
         word = f"{_quoted(column)}::VARCHAR"
         return f"nullif({word}, 'nan')" if self.types[column] in ("FLOAT", "DOUBLE") else word
 
@@ -588,11 +619,23 @@ def _plainly_read(file: Path, form: str, written: Written, roles: Roles) -> dict
         msg = f"{file.name!r} cannot be read as {_TEXT[form]}: {_first_line(error)}; write it anew"
         raise InvalidArgument(msg) from None
     named = {i: name.strip() for i, name in enumerate(names) if name.strip()}
+    _check_single(file, named.values())
     check_distinct(name for name in named.values() if roles.arm is None or name in roles.columns)
     _check_separated(list(named.values()), roles)
     if not rows:
         raise InvalidArgument(_NO_ROWS)
-    return {name: [row[i] or None for row in rows] for i, name in named.items()}
+    words = {roles.arm, roles.unit}
+    return {
+        name: [(row[i].strip() if name in words else row[i]) or None for row in rows] for i, name in named.items()
+    }
+
+
+def _check_single(file: Path, columns: Collection[str]) -> None:
+    """Raise if a file holds what a benchmark tool made of its readings, and not the readings."""
+    if set(columns) >= _SUMMARY:
+        single = "no single times; export them with --export-json FILE"
+        msg = f"{file.name!r} holds one line for each command, and {single}"
+        raise InvalidArgument(msg)
 
 
 def _first_other(file: Path) -> int:
@@ -707,16 +750,18 @@ def _of_rows(
 ) -> Collected:
     """Return tapes of columns that are equally long because they were rows: a shorter one ends at its foot."""
     found = _of_columns(columns, roles, how, written, drop_unnamed=drop_unnamed)
-    if roles.arm is not None:
-        return found
-    return Collected({name: without_foot(tape) for name, tape in found.tapes.items()}, found.ordered)
+    return found if roles.columns else frames.wide(found.tapes, None, roles, how)
 
 
 def _of_columns(
     columns: Mapping[str, Any], roles: Roles, how: Reduction, written: Written, *, drop_unnamed: bool
 ) -> Collected:
     wide = roles.arm is None
-    wanted = columns if wide else [str(roles.value)]
+    wanted = [name for name in columns if name != roles.unit] if wide else [str(roles.value)]
+    if written.true is not None:
+        told = (cell for name in wanted for cell in columns.get(name, ()) if isinstance(cell, str))
+        words = {cell.strip() for cell in told if cell.strip().lower() not in ABSENT}
+        _check_true(sorted(words), written.true, wanted)
     cells = {name: _numbers(columns[name], name, written, names=wide) for name in wanted if name in columns}
     arm, value, unit, order = roles
     try:
@@ -725,6 +770,15 @@ def _of_columns(
         )
     except frames.Unnamed as error:
         raise InvalidArgument(_or_drop(str(error))) from None
+
+
+def _check_true(words: Sequence[str], true: str, columns: Sequence[str]) -> None:
+    """Raise if the word that counts as 1 is none of several that stand there: then all would count as 0."""
+    if len(words) > 1 and true.strip().lower() not in map(str.lower, words):
+        shown = ", ".join(map(repr, words[:5])) + (", ..." if len(words) > 5 else "")
+        where = f"column {columns[0]!r}" if len(columns) == 1 else "the file"
+        msg = f"{given(true=true)} is no cell of {where}, so that all would count as 0; its words are {shown}"
+        raise InvalidArgument(msg)
 
 
 def _numbers(column: Any, name: str, written: Written, *, names: bool) -> Any:  # noqa: ANN401 - any sequence

@@ -30,6 +30,9 @@ _SHARE = 256  # rows of a block per arm, at least: many arms need larger blocks
 
 MOST_ARMS = 10_000  # a minute of work, and a place in the list for everyone; more are an id taken for the arm
 MOST_SUSPECTED = 1 << 16  # first rows in which units that nobody declared are looked for
+_COUNTERS = re.compile(
+    r"id|idx|index|i|n|no\.?|nr\.?|num|number|row|#|rep|repetition|trial|iteration|round|unnamed: 0"
+)
 _SHOWN = 60  # letters of a cell in a message: what is wrong shows at its beginning
 
 
@@ -78,7 +81,7 @@ class Collected(NamedTuple):
 
 
 class Roles(NamedTuple):
-    """Which column of a long frame plays which part; of a wide frame only the order of its rows can be known.
+    """Which column of a long frame plays which part; of a wide one units and the order of rows may be known.
 
     Examples
     --------
@@ -109,7 +112,7 @@ class Roles(NamedTuple):
             if not isinstance(name, str):
                 msg = f"{argument} must be the name of a column, a string, but got {name!r}"
                 raise InvalidArgument(msg)
-            if self.arm is None:
+            if self.arm is None and argument == "order":
                 msg = (
                     f"{given(**{argument: name})} needs a long frame, with one column for the arm and one for the "
                     f"reading; name them too: {given(arm='...', value='...')}"
@@ -391,9 +394,9 @@ def check_column(columns: Iterable[str], name: str, argument: str) -> str:
     if name in known:
         return name
     near = get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    hint = f"; did you mean {near[0]!r}? Columns" if near else "; columns"
     shown = ", ".join(map(repr, known[:20])) + (", ..." if len(known) > 20 else "")
-    msg = f"{given(**{argument: name})} is not a column{hint} Columns are {shown}"
+    msg = f"{given(**{argument: name})} is not a column{hint} are {shown}"
     raise InvalidArgument(msg)
 
 
@@ -511,11 +514,67 @@ def without_foot(column: Floats) -> Floats:
     return column[: told[-1] + 1] if told.size else column[:0]
 
 
+def check_no_counter(tapes: Mapping[str, Floats]) -> None:
+    """Raise if a column of a wide frame only counts the rows: it would be compared as an arm.
+
+    Examples
+    --------
+    >>> check_no_counter({"id": np.arange(3.0), "A": np.array([3.0, 5.0, 4.0])})
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: column 'id' counts the rows, so it is no arm; leave it out of the data, or say
+    that arms were measured side by side in it: round='id'
+    """
+    for name, tape in tapes.items():
+        counted = tape.size > 2 and tape[0] in (0.0, 1.0) and bool(np.all(np.diff(tape) == 1))
+        if counted and len(tapes) > 1 and (looks_like_unit(name) or _COUNTERS.fullmatch(name.casefold().strip())):
+            msg = (
+                f"column {name!r} counts the rows, so it is no arm; leave it out of the data, or say that arms "
+                f"were measured side by side in it: {given(round=name)}"
+            )
+            raise InvalidArgument(msg)
+
+
+def _by_row(tapes: Mapping[str, Floats], units: Sequence[object], roles: Roles, how: Reduction) -> Collected:
+    """Return the readings of a wide frame, a column of which names the unit of each row."""
+    for name, tape in tapes.items():
+        if tape.size != len(units):
+            lengths = f"{roles.unit!r} has {len(units)} rows and {name!r} {tape.size}"
+            msg = f"columns must have the same length, but {lengths}"
+            raise InvalidArgument(msg)
+    arms = np.repeat(np.arange(len(tapes)), len(units))
+    return assembled(
+        Rows(list(tapes), arms, np.concatenate(list(tapes.values())), [*units] * len(tapes)), roles, how
+    )
+
+
+def wide(tapes: Mapping[str, Floats], units: Sequence[object] | None, roles: Roles, how: Reduction) -> Collected:
+    """Return the readings of a table with a column for each arm, and perhaps one that names the unit of each row.
+
+    Examples
+    --------
+    >>> wide({"A": np.array([1.0, np.nan])}, None, Roles(), MEDIANS).tapes
+    {'A': array([1.])}
+    >>> wide({"A": np.array([1.0, 3.0, 8.0])}, ["x", "x", "y"], Roles(unit="user"), MEDIANS).tapes
+    {'A': array([2., 8.])}
+    """
+    if units is not None and tapes:
+        return _by_row(tapes, units, roles, how)
+    check_no_counter(tapes)
+    return Collected({name: without_foot(tape) for name, tape in tapes.items()}, ordered=roles.order is not None)
+
+
 def _from_mapping(frame: Mapping[Any, Any], roles: Roles, how: Reduction, *, drop_unnamed: bool) -> Collected:
     check_distinct(map(str, frame))
     columns = {str(name): column for name, column in frame.items()}
     if roles.arm is None or roles.value is None:
-        return Collected(_wide(columns, numbers), ordered=roles.order is not None)
+        roles.check_columns(list(columns))
+        named = columns.pop(roles.unit, ()) if roles.unit is not None else ()
+        tapes = _wide(columns, numbers)
+        if roles.unit is None or not tapes:
+            return Collected(tapes, ordered=roles.order is not None)
+        told = enumerate(_cells(named, roles.unit), 1)
+        return _by_row(tapes, [_name(cell, row, roles.unit, "unit") for row, cell in told], roles, how)
     roles.check_columns(list(columns))
     names: dict[str, int] = {}
     cells_of_arm = _cells(columns[roles.arm], roles.arm)
@@ -582,7 +641,7 @@ def _wide(columns: Mapping[str, Any], reader: Callable[[Any, str], Floats]) -> d
             failed[name] = error
     words = [name for name in failed if _are_words(columns[name])]
     if words and tapes:
-        raise InvalidArgument(holds_words(words[0], next(iter(tapes))))
+        raise InvalidArgument(holds_words(words[0], list(tapes)))
     if failed:
         raise next(iter(failed.values()))
     return tapes
@@ -596,15 +655,20 @@ def _are_words(column: Any) -> bool:  # noqa: ANN401 - any sequence
     return len(cells) > 1 and all(isinstance(cell, str) and not _is_date(cell) for cell in cells)
 
 
-def holds_words(words: str, readings: str) -> str:
-    """Return what to say of a frame read as wide that seems to be long.
+def holds_words(words: str, readings: Sequence[str]) -> str:
+    """Return what to say of a frame read as wide that seems to be long, or to name its rows.
 
     Examples
     --------
-    >>> holds_words("variant", "ms")
+    >>> holds_words("variant", ["ms"])
     "column 'variant' holds words; name the columns: arm='variant', value='ms'"
+    >>> print(holds_words("item", ["A", "B"]))
+    column 'item' holds words; name the columns: arm='item', value='A'; or, if the others are arms measured side by
+    side, round='item'
     """
-    return f"column {words!r} holds words; name the columns: {given(arm=words, value=readings)}"
+    told = f"column {words!r} holds words; name the columns: {given(arm=words, value=readings[0])}"
+    aside = f"; or, if the others are arms measured side by side, {given(round=words)}"
+    return told + (aside if len(readings) > 1 else "")
 
 
 def _name(cell: object, row: int, column: str, part: str = "arm") -> str:
@@ -704,7 +768,7 @@ def _from_table(frame: Any, roles: Roles, how: Reduction, *, drop_unnamed: bool)
     except TypeError:
         msg = (
             f"frame must be a pandas, polars or pyarrow table, a DuckDB relation, or a dict of sequences, but got "
-            f"{type(frame).__name__}; read files with `truearm.world.files.collect`"
+            f"{type(frame).__name__}; give the path of a file as a string"
         )
         raise InvalidArgument(msg) from None
     for name in columns:
@@ -713,9 +777,10 @@ def _from_table(frame: Any, roles: Roles, how: Reduction, *, drop_unnamed: bool)
             raise InvalidArgument(msg)
     if roles.arm is None or roles.value is None:
         check_number_of_arms(len(columns), None)
-        wide = table.collect() if isinstance(table, nw.LazyFrame) else table
-        tapes = _wide({name: wide[name] for name in columns}, lambda *column: without_foot(_series(*column)))
-        return Collected(tapes, ordered=roles.order is not None)
+        roles.check_columns(columns)
+        rows = table.collect() if isinstance(table, nw.LazyFrame) else table
+        tapes = _wide({name: rows[name] for name in columns if name != roles.unit}, _series)
+        return wide(tapes, None if roles.unit is None else _labels(rows, roles.unit), roles, how)
     roles.check_columns(columns)
     suspects = roles.suspects(columns)
     chosen = table.select(*roles.columns, *suspects)

@@ -78,6 +78,11 @@ def opened(
     {'A': [1.0]}
     """
     named = [name for name, given in (*roles._asdict().items(), ("round", round)) if given is not None]
+    if query is not None and not isinstance(source, str | Path):
+        msg = "query goes with the address of a database, such as duckdb://shop.db; leave it out for data at hand"
+        raise InvalidArgument(msg)
+    if isinstance(source, Source):
+        return source
     if isinstance(source, Counts):
         if named:
             msg = f"{named[0]} is given, but these readings were counted before; leave it out, or give the data"
@@ -270,7 +275,8 @@ def _relation(found: Sequence[str], text: str, roles: Roles) -> Any:  # noqa: AN
         kinds_of = _kinds(connection.read_csv(names, union_by_name=len(found) > 1), roles)
         return connection.read_csv(names, union_by_name=len(found) > 1, dtype=kinds_of)
     except duckdb.Error as error:
-        msg = f"{text!r} cannot be read: {str(error).splitlines()[0]}"
+        said = str(error).splitlines()[0]
+        msg = f"{text!r} cannot be read: {said}; give a pattern that fits tables only, such as 'logs/*.csv'"
         raise InvalidArgument(msg) from None
 
 

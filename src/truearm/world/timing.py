@@ -61,6 +61,8 @@ class Timed:
         The interpreter.
     path
         Where it looks for modules; None for where it does by itself, and in the folder it is started in.
+    patience
+        Seconds that one process may take; None for as long as it takes.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class Timed:
     loops: int = 0
     python: str = sys.executable
     path: tuple[str, ...] | None = None
+    patience: float | None = None
 
     def __post_init__(self) -> None:
         for name, code in (("setup", self.setup), ("statement", self.text)):
@@ -86,6 +89,10 @@ class Timed:
     def calibrated(self) -> "Timed":
         """Return it with so many loops that a block lasts `BLOCK` or longer."""
         return replace(self, loops=int(self._answer(0)))
+
+    def within(self, patience: float | None) -> "Timed":
+        """Return it such that a process which takes longer than this fails."""
+        return replace(self, patience=patience)
 
     def __call__(self) -> float:
         """Return seconds per loop, measured in a process of its own."""
@@ -100,7 +107,12 @@ class Timed:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # a pipe that fills up would have to be read meanwhile
                 check=False,
+                timeout=self.patience,
             )
+        except subprocess.TimeoutExpired:
+            late = f"did not end within {self.patience:g} s; allow more time, or time less"
+            msg = f"{_named('statement', self.text)} {late}"
+            raise CommandFailed(msg, command=self.text) from None
         except OSError as error:
             msg = f"python {self.python!r} cannot be started: {error.strerror}; name another one"
             raise InvalidArgument(msg) from None
@@ -108,6 +120,9 @@ class Timed:
 
     def _number(self, answer: bytes, code: int) -> float:
         """Return the number that a process answered, or say what went wrong in it, and where."""
+        if not answer and not code:
+            msg = f"{self.python!r} does not answer as Python does; name another interpreter"
+            raise InvalidArgument(msg)
         said: dict[str, Any] = {"error": f"the process ended with exit code {code}"}
         if answer:
             said = json.loads(answer)

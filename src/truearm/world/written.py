@@ -16,6 +16,15 @@ _DURATION = re.compile(r"([-+]?)(?:([0-9]+):)?([0-9]+):([0-9]{1,2}(?:\.[0-9]+)?)
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _TWO_WAYS = re.compile(r"[-+]?[0-9]{1,3},[0-9]{3}")  # a thousand, or a decimal
 _WORDS = ("yes", "y", "t", "pass", "passed", "ok", "success", "won", "converted")  # that stand for a success
+_OPPOSITES = {
+    "no": "yes",
+    "n": "y",
+    "f": "t",
+    "fail": "pass",
+    "failed": "passed",
+    "failure": "success",
+    "lost": "won",
+}
 
 
 class Written(NamedTuple):
@@ -89,11 +98,18 @@ class Written(NamedTuple):
             return (-1 if sign == "-" else 1) * (3600.0 * int(hours or 0) + 60.0 * int(minutes) + float(seconds))
         if bare.lower() in _BOOLEANS:
             return _BOOLEANS[bare.lower()]
-        if self.thousands:
+        if self.thousands and self.thousands in bare:
+            if not re.fullmatch(self._grouped(), bare):
+                return None
             bare = bare.replace(self.thousands, "")
         if self.decimal != ".":
             bare = bare.replace(".", "?").replace(self.decimal, ".")
         return float(bare) if _NUMBER.fullmatch(bare) else None
+
+    def _grouped(self) -> str:
+        """Return what a number with marks between its thousands looks like; lakhs have groups of two before."""
+        mark, point = re.escape(str(self.thousands)), re.escape(self.decimal)
+        return rf"[-+]?[0-9]{{1,3}}(?:{mark}[0-9]{{2,3}})*{mark}[0-9]{{3}}(?:{point}[0-9]*)?"
 
     def sql(self, cell: str) -> str:
         """Return `number` as an expression of SQL for a column of text, NULL both for an empty cell and for none.
@@ -112,7 +128,11 @@ class Written(NamedTuple):
             bare = f"trim(replace({bare}, {_literal(self.strip)}, ''))"
         number = cell if self.plain else bare
         if self.thousands:
-            number = f"replace({number}, {_literal(self.thousands)}, '')"
+            grouped = f"regexp_full_match({number}, {_literal(self._grouped())})"
+            without = f"replace({number}, {_literal(self.thousands)}, '')"
+            number = (
+                f"CASE WHEN {grouped} OR NOT contains({number}, {_literal(self.thousands)}) THEN {without} END"
+            )
         if self.decimal != ".":
             number = f"replace(replace({number}, '.', '?'), {_literal(self.decimal)}, '.')"
         read = [f"TRY_CAST(nullif({number}, '') AS DOUBLE)"]  # nullif: duckdb#23818, a bare TRY_CAST raises
@@ -144,12 +164,14 @@ def remedy(cell: str) -> str | None:
     --------
     >>> remedy("$12"), remedy("00:10:13"), remedy("yes"), remedy("fast")
     ("strip='$'", 'durations=True', "true='yes'", None)
+    >>> remedy("1,234")
+    "thousands=',' if it is 1234, decimal=',' if it is 1.234"
     >>> remedy("3,5"), remedy("1.234,50"), remedy("1,234,567")
     ("decimal=','", "decimal=',', thousands='.'", "thousands=','")
     """
     bare = cell.strip()
-    if bare.lower() in _WORDS:
-        return given(true=bare)
+    if bare.lower() in (*_WORDS, *_OPPOSITES):
+        return given(true=_OPPOSITES.get(bare.lower(), bare))
     if _DURATION.fullmatch(bare):
         return given(durations=True)
     sign = re.fullmatch(r"[-+]?\s*([^\s0-9.,+-]+)?\s*([-+]?[0-9][0-9., '_]*?)\s*([^\s0-9.,'_-]+)?", bare)
@@ -159,8 +181,11 @@ def remedy(cell: str) -> str | None:
     marks = _marks(sign[2])
     if marks is None or not (found or marks):
         return None
-    either = f" (or {given(decimal=',')})" if _TWO_WAYS.fullmatch(sign[2]) else ""
-    return given(**found, **marks) + either
+    if _TWO_WAYS.fullmatch(sign[2]):
+        bare = sign[2]
+        whole, parted = given(**found, thousands=","), given(**found, decimal=",")
+        return f"{whole} if it is {bare.replace(',', '')}, {parted} if it is {bare.replace(',', '.')}"
+    return given(**found, **marks)
 
 
 def _marks(digits: str) -> dict[str, str] | None:

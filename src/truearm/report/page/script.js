@@ -42,7 +42,7 @@ function slide() {
       row.classList.toggle("best", isBest);
       row.querySelector(".where").textContent = where;
       row.querySelector(".state").textContent = world.states[arm][isOut || isBest ? 1 : 0];
-      row.querySelector("svg").setAttribute("aria-label", `true ${view.quantile}: ${where}`);
+      row.querySelector("svg").setAttribute("aria-label", `${view.what}: ${where}`);
     });
     chosen.textContent = view.percent[at];
     slider.setAttribute("aria-valuetext", `${view.percent[at]} of the readings may be bad`);
