@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
@@ -89,7 +89,9 @@ class Connection(Protocol):
 
 
 class Database:
-    """The tables by a file name or a URL, for all threads of a process; each thread has a connection of its own.
+    """The tables by a file name or a URL, for all threads of a process.
+
+    Each thread has a connection of its own; those that write to a file share one.
 
     Parameters
     ----------
@@ -111,16 +113,16 @@ class Database:
     def __init__(self, url: str, patience: float = 20.0) -> None:
         self.url = url
         self._patience = patience
-        self._own = threading.local()
         self._all: set[Connection] = set()
         self._guard = threading.Lock()
         self.is_file = not url.startswith(("postgresql://", "postgres://"))
         # SQLite's writers of one process queue here: they would otherwise sleep and try again
         self._turn = threading.Lock() if self.is_file else None
+        self._forget()
         if self.is_file:
             _check_file(Path(url))
-        with self._failing():
-            self._prepare()
+        with self._in_turn() as connection:
+            self._prepare(connection)
 
     def __str__(self) -> str:
         """Name it without its password."""
@@ -134,12 +136,17 @@ class Database:
                 with suppress(Exception):
                     connection.close()
             self._all.clear()
-        self._own = threading.local()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._own = _Own()
+        # one that writes keeps what it wrote in its cache, as long as no other one does
+        self._writer = _Shared() if self.is_file else self._own
 
     @contextmanager
     def writing(self, study: str) -> "Iterator[Transaction]":
         """Hold a study while its log is read and continued; on any error nothing is written."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             connection.execute("BEGIN IMMEDIATE" if self.is_file else "BEGIN")
             try:
                 if not self.is_file:
@@ -170,7 +177,7 @@ class Database:
 
     def keep_snapshot(self, study: str, position: int, body: bytes) -> None:
         """Keep a snapshot unless there is a newer one."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             connection.execute(self._sql(_KEEP), (study, position, body))
 
     def snapshot(self, study: str) -> tuple[int, bytes] | None:
@@ -183,13 +190,13 @@ class Database:
 
     def add_token(self, name: str, digest: bytes, role: str, study: str | None) -> None:
         """Keep a token by its digest."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             statement = "INSERT INTO truearm_token (id, digest, role, study, at) VALUES (?, ?, ?, ?, ?)"
             connection.execute(self._sql(statement), (name, digest, role, study, time.time()))
 
     def remove_token(self, name: str) -> bool:
         """Forget a token; tell whether there was one."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             return bool(connection.execute(self._sql("DELETE FROM truearm_token WHERE id = ?"), (name,)).rowcount)
 
     def tokens(self) -> list[tuple[str, bytes, str, str | None, float]]:
@@ -208,19 +215,17 @@ class Database:
         return statement if self.is_file else statement.replace("?", "%s")
 
     @contextmanager
-    def _in_turn(self) -> Iterator[None]:
-        if self._turn is None:
-            yield
-            return
-        with self._turn:
-            yield
+    def _in_turn(self) -> Iterator[Connection]:
+        """Give the connection that writes."""
+        with self._turn or nullcontext(), self._failing(self._writer) as connection:
+            yield connection
 
     @contextmanager
-    def _failing(self) -> Iterator[Connection]:
-        """Give this thread's connection, and say in words what a driver raises."""
+    def _failing(self, own: "_Own | _Shared | None" = None) -> Iterator[Connection]:
+        """Give this thread's connection, or the one that is asked for, and say in words what a driver raises."""
+        own = own or self._own
         try:
-            connection = self._connected()
-            yield connection
+            yield own.connection or self._connected(own)
         except TruearmError:
             raise
         except Exception as error:
@@ -229,22 +234,18 @@ class Database:
                 raise DatabaseError(msg) from error
             if not _is_driver_error(error):
                 raise
-            self._drop()
+            self._drop(own)
             msg = f"the database {self} failed: {_first_line(error)}; {_remedy(error)}"
             raise DatabaseError(msg) from error
 
-    def _connected(self) -> Connection:
-        connection: Connection | None = getattr(self._own, "connection", None)
-        if connection is None:
-            connection = self._sqlite() if self.is_file else self._postgresql()
-            self._own.connection = connection
-            with self._guard:
-                self._all.add(connection)
+    def _connected(self, own: "_Own | _Shared") -> Connection:
+        own.connection = connection = self._sqlite() if self.is_file else self._postgresql()
+        with self._guard:
+            self._all.add(connection)
         return connection
 
-    def _drop(self) -> None:
-        connection = getattr(self._own, "connection", None)
-        self._own.connection = None
+    def _drop(self, own: "_Own | _Shared") -> None:
+        connection, own.connection = own.connection, None
         if connection is not None:
             with self._guard:
                 self._all.discard(connection)
@@ -269,8 +270,7 @@ class Database:
         connection.execute(f"SET lock_timeout = {int(1000 * self._patience)}")
         return connection
 
-    def _prepare(self) -> None:
-        connection = self._connected()
+    def _prepare(self, connection: Connection) -> None:
         if self.is_file:
             self._prepare_file(connection)
             return
@@ -300,19 +300,30 @@ class Database:
                 if time.monotonic() >= deadline:
                     raise
             time.sleep(0.005)
-        with self._in_turn():
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                if not connection.execute("PRAGMA user_version").fetchone()[0]:
-                    for statement in (*_TABLES, *_GROWS["sqlite"]):
-                        connection.execute(statement.format(bytes="BLOB", rowless=" WITHOUT ROWID"))
-                    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                    connection.execute(f"PRAGMA user_version = {VERSION}")
-                connection.execute("COMMIT")
-            except BaseException:
-                with suppress(Exception):
-                    connection.execute("ROLLBACK")
-                raise
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if not connection.execute("PRAGMA user_version").fetchone()[0]:
+                for statement in (*_TABLES, *_GROWS["sqlite"]):
+                    connection.execute(statement.format(bytes="BLOB", rowless=" WITHOUT ROWID"))
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(Exception):
+                connection.execute("ROLLBACK")
+            raise
+
+
+class _Own(threading.local):
+    """The connection of a thread."""
+
+    connection: Connection | None = None
+
+
+class _Shared:
+    """The connection of all threads that take turns."""
+
+    connection: Connection | None = None
 
 
 class Transaction:
