@@ -1,11 +1,15 @@
 """What the service adds to its database, how long an ask takes, and how soon a large study is back. Loopback only.
 
 1. One client asks and tells over HTTP; then the same rows go into an empty database of the same kind in the same
-   transactions. The goal: at most 3 times the wall time. Blocks of both alternate, and each block's ratio counts.
-2. 100 studies of 20 arms, 4 clients at once: the goal is that 99 of 100 asks take less than 50 ms.
-3. Optuna's ask and tell on its SQLite storage, as many of them, one client and no network.
-4. A study of a million readings: the time from opening the database to the answer of the first ask, with the
-   snapshot that a server keeps; the goal is 2 s. Beside it without a snapshot, by replaying the whole log.
+   transactions, through one connection, as durable. The goal: at most 3 times the wall time. Short blocks of both
+   alternate, and the median of their ratios counts. The CPU time of all three processes is given beside it.
+2. 8 clients at once in one study: what comes while a commit runs shares the next one. Readings a second, beside
+   the bare database that writes each request by itself.
+3. 100 studies of 20 arms, 4 clients at once: the goal is that 99 of 100 asks take less than 50 ms.
+4. Optuna's ask and tell on its SQLite storage, as many of them, one client and no network.
+5. A study of a million readings: the CPU time of an ask and a tell as it grows, without HTTP; the time from
+   opening the database to the answer of the first ask, with the snapshot that a server keeps; the goal is 2 s.
+   Beside it without a snapshot, by replaying the whole log.
 
 Bounded: about two minutes on a quiet machine. Linux only.
 Run: python benchmarks/service.py [postgresql://... postgresql://...], the second for the bare one
@@ -31,10 +35,12 @@ from truearm.service.hosting import Host
 from truearm.service.settings import Limits
 from truearm.service.wire import NewStudy, Told
 
-BLOCKS, CYCLES = 8, 40  # asks and tells of one block
+BLOCKS, CYCLES = 30, 10  # asks and tells of one block
+AT_ONCE, SHARE = 8, 60  # clients of one study, and asks of each
 STUDIES, ARMS, CLIENTS, ASKS = 100, 20, 4, 1500
 TRIALS = 200
-READINGS = 1_000_000
+GROWN = 500  # asks and tells at each size
+SIZES = (1000, 10_000, 100_000, 1_000_000)
 
 
 class Server:
@@ -72,46 +78,107 @@ class Server:
         self.process.stderr.close()
 
 
-def cycles(client, draw, batch):
-    """Ask and tell some times, and return the wall time."""
-    began = time.perf_counter()
-    for _ in range(CYCLES):
+def cycles(client, draw, batch, count=CYCLES):
+    """Ask and tell some times."""
+    for _ in range(count):
         pulls = client.ask(batch)
         client.tell_many([(pull, float(draw.normal())) for pull in pulls])
-    return time.perf_counter() - began
 
 
 def transactions(database, study, since):
-    """Return the rows after a position, those of one transaction together."""
+    """Return the rows after a position, those of one request together."""
     rows = database.after(study, since)
-    return [list(run) for _, run in groupby(rows, key=lambda row: (row.at, row.kind))]
+    return [list(run) for _, run in groupby(rows, key=lambda row: (row.at, row.kind, row.worker))]
 
 
-def bare(database, study, blocks):
-    """Insert rows in transactions, and return the wall time."""
-    began = time.perf_counter()
+def insert(database, study, blocks):
+    """Insert rows, each list of them in a transaction."""
     for rows in blocks:
         with database.writing(study) as transaction:
             transaction.append(rows)
-    return time.perf_counter() - began
+
+
+class Spent:
+    """Wall and CPU time, of this process and of a server, in ms for each of some things."""
+
+    def __init__(self, count, server=None):
+        self._server, self._count = server, count
+
+    def _now(self):
+        return np.array([time.perf_counter(), time.process_time(), self._server.cpu if self._server else 0.0])
+
+    def __enter__(self):
+        self._began = self._now()
+        return self
+
+    def __exit__(self, *_):
+        self.wall, self.here, self.there = (1000 * (self._now() - self._began) / self._count).tolist()
 
 
 def added(url, other, batch):
-    """Return the ratio of wall times, block by block, and readings a second."""
+    """Return what blocks of asks and tells took, and the same rows in the bare database."""
     database, copy = Database(url), Database(other)
-    name, draw, ratios, walls, since = f"batch-{batch}", np.random.default_rng(1), [], [], 0
+    name, draw, found = f"batch-{batch}", np.random.default_rng(1), []
     with Server(url) as server, Client(server.url, name, ["A", "B"], contamination=0.0) as client:
-        cycles(client, draw, batch)  # the first block warms up
+        cycles(client, draw, batch, 40)  # imports and the first decisions
         since = client.state["position"]
+        insert(copy, name, transactions(database, name, 0))
         for _ in range(BLOCKS):
-            wall = cycles(client, draw, batch)
+            with Spent(CYCLES, server) as served:
+                cycles(client, draw, batch)
             blocks = transactions(database, name, since)
             since = blocks[-1][-1].position
-            ratios.append(wall / bare(copy, name, blocks))
-            walls.append(wall)
+            with Spent(CYCLES) as bare:
+                insert(copy, name, blocks)
+            found.append((served, bare))
     database.close()
     copy.close()
-    return ratios, BLOCKS * CYCLES * batch / sum(walls)
+    return found
+
+
+def shown(kind, batch, found):
+    """Return a line of the table: medians over blocks; CPU time is counted in steps of 10 ms, so it is a mean."""
+    ratios = [served.wall / bare.wall for served, bare in found]
+    served, bare = ([pair[i] for pair in found] for i in (0, 1))
+    wall, least = (
+        statistics.median(block.wall for block in served),
+        statistics.median(block.wall for block in bare),
+    )
+    low, high = np.quantile(ratios, (0.1, 0.9))
+    times = [
+        statistics.fmean(values) for values in zip(*((s.there, s.here, b.here) for s, b in found), strict=True)
+    ]
+    cpu = " + ".join(f"{value:.2f}" for value in times[:2])
+    ratio = f"{statistics.median(ratios):.2f} ({low:.2f} to {high:.2f})"
+    rate = f"{1000 * batch / wall:,.0f}"
+    return f"| {kind} | {batch} | {ratio} | {wall:.2f} / {least:.2f} | {cpu} / {times[2]:.2f} | {rate} |"
+
+
+def at_once(url, other):
+    """Return readings a second of several clients in one study, and of the bare database, request by request."""
+    database, copy, names = Database(url), Database(other), ["A", "B"]
+    with Server(url) as server:
+        clients = [Client(server.url, "shared", names, contamination=0.0, worker=f"w{i}") for i in range(AT_ONCE)]
+        cycles(clients[0], np.random.default_rng(1), 1, 40)
+        since = clients[0].state["position"]
+        threads = [
+            threading.Thread(target=cycles, args=(client, np.random.default_rng(i), 1, SHARE))
+            for i, client in enumerate(clients)
+        ]
+        with Spent(AT_ONCE * SHARE) as served:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        for client in clients:
+            client.close()
+    insert(copy, "shared", transactions(database, "shared", 0)[:80])
+    with Spent(AT_ONCE * SHARE) as bare:
+        insert(copy, "shared", transactions(database, "shared", since))
+    groups = len({row.at for row in database.after("shared", since)})
+    database.close()
+    copy.close()
+    return 1000 / served.wall, 1000 / bare.wall, groups
 
 
 def latencies(url):
@@ -160,25 +227,37 @@ def alone(url):
     """Return asks and tells a second over HTTP, one reading at a time, and the server's CPU time of each pair."""
     draw = np.random.default_rng(2)
     with Server(url) as server, Client(server.url, "peer", ["A", "B"], contamination=0.0) as client:
-        began, spent = time.perf_counter(), server.cpu
-        for _ in range(TRIALS):
-            client.tell(client.ask()[0], float(draw.normal()))
-        return TRIALS / (time.perf_counter() - began), (server.cpu - spent) / TRIALS
+        cycles(client, draw, 1, 40)
+        with Spent(TRIALS, server) as spent:
+            cycles(client, draw, 1, TRIALS)
+    return 1000 / spent.wall, spent.there
 
 
 def large(url):
-    """Make a study of many readings, ended as a server ends it, with its snapshot."""
-    host, draw = Host(Database(url), Limits(batch=10_000)), np.random.default_rng(3)
+    """Make a study of many readings, ended as a server ends it; return what an ask and a tell took as it grew."""
+    host, draw, grown = Host(Database(url), Limits(batch=10_000)), np.random.default_rng(3), []
     host.create(NewStudy(arms=["A", "B", "C"], id="large", contamination=0.0, max_pulls=10**8))
-    for _ in range(READINGS // 10_000):
-        pulls = host.ask("large", "w", 10_000).pulls
-        host.tell(
-            "large", [Told(p.ticket, float(v)) for p, v in zip(pulls, draw.normal(size=len(pulls)), strict=True)]
-        )
+
+    def pairs(count, batch):
+        for _ in range(count):
+            pulls = host.ask("large", "w", batch).pulls
+            values = draw.normal(size=len(pulls)).tolist()
+            host.tell("large", [Told(pull.ticket, value) for pull, value in zip(pulls, values, strict=True)])
+
+    made = 0
+    for size in SIZES:
+        batch = min(10_000, size - made)
+        with Spent(size - made) as filled:
+            pairs((size - made) // batch, batch)
+        made = size
+        pairs(40, 1)
+        with Spent(GROWN) as single:
+            pairs(GROWN, 1)
+        grown.append((size, single.here, 1000 * filled.here))
     with host.looking("large") as hosted:
         pulls, done = hosted.study.pulls, hosted.study.done
     host.close()
-    return pulls, done
+    return pulls, done, grown
 
 
 def opened(url):
@@ -195,22 +274,39 @@ def main():
         kinds = {"SQLite": (f"{folder}/a.db", f"{folder}/b.db")}
         if len(sys.argv) > 1:
             kinds["PostgreSQL"] = (sys.argv[1], sys.argv[2])
-        print("| database | readings in a request | times the bare database (least, most) | readings a second |")
-        print("|---|---|---|---|")
+        print(
+            "One client, ms for an ask and a tell, CPU of server + client, the bare database after the stroke:\n"
+        )
+        print(
+            "| database | readings in a request | times the bare (10% to 90% of blocks) | wall | CPU | a second |"
+        )
+        print("|---|---|---|---|---|---|")
         for kind, (url, other) in kinds.items():
             for batch in (1, 100):
-                ratios, rate = added(url, other, batch)
-                shown = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-                print(f"| {kind} | {batch} | {shown} | {rate:,.0f} |", flush=True)
+                print(shown(kind, batch, added(url, other, batch)), flush=True)
+        for kind, (url, other) in kinds.items():
+            ours, bare, groups = at_once(url, other)
+            print(
+                f"\n{AT_ONCE} clients at once in one study, {kind}: {ours:.0f} readings a second, "
+                f"{ours / bare:.2f} times the bare database; "
+                f"{2 * AT_ONCE * SHARE} requests in {groups} transactions.",
+                flush=True,
+            )
         asks = 1000 * latencies(f"{folder}/c.db")
         told = ", ".join(f"{name} {np.quantile(asks, q):.1f} ms" for name, q in (("p50", 0.5), ("p99", 0.99)))
         print(f"\nAsks in {STUDIES} studies of {ARMS} arms, {CLIENTS} clients at once, {asks.size} asks: {told}.")
         (ours, cpu), theirs = alone(f"{folder}/d.db"), peer(folder)
         print(
-            f"\nAsk and tell, a second: {ours:.0f} over HTTP ({1000 * cpu:.1f} ms of the server's CPU each); "
+            f"\nAsk and tell, a second: {ours:.0f} over HTTP ({cpu:.1f} ms of the server's CPU each); "
             f"Optuna {optuna.__version__}: {theirs:.0f}."
         )
-        pulls, done = large(f"{folder}/e.db")
+        pulls, done, grown = large(f"{folder}/e.db")
+        print(
+            "\n| readings in the study | ask and tell of one, ms of CPU | a reading in large batches, us of CPU |"
+        )
+        print("|---|---|---|")
+        for size, single, filled in grown:
+            print(f"| {size:,} | {single:.2f} | {filled:.1f} |")
         restart = statistics.median(opened(f"{folder}/e.db") for _ in range(3))
         with sqlite3.connect(f"{folder}/e.db") as connection:
             connection.execute("DELETE FROM truearm_snapshot")

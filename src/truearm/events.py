@@ -121,6 +121,9 @@ def to_row(event: Event) -> Row:
     raise InvalidArgument(msg)
 
 
+_PADS = (None,) * len(COLUMNS)
+
+
 def padded(row: Sequence[Any]) -> list[Any]:
     """Return a row with a value for each of `COLUMNS`, None where it ends before.
 
@@ -129,7 +132,7 @@ def padded(row: Sequence[Any]) -> list[Any]:
     >>> padded(("stopped",))
     ['stopped', None, None, None, None, None]
     """
-    return [*row, *[None] * (len(COLUMNS) - len(row))]
+    return [*row, *_PADS[len(row) :]]
 
 
 def from_row(row: Sequence[Any]) -> Event:

@@ -32,7 +32,10 @@ from truearm.service.tokens import OPEN, Grant, Tokens
 
 LOG = logging.getLogger("truearm.service")
 _THREADS = 8
-_HEAD = 16_384  # bytes
+HEAD = 16_384  # bytes
+LARGE_HEAD = Problem(
+    431, "Head too large", f"the head of a request may have {HEAD} bytes at most; send fewer or shorter headers"
+)
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -94,31 +97,33 @@ class Service:
 
     def in_thread(self, work: Callable[..., Any], *values: Any) -> "asyncio.Future[Any]":  # noqa: ANN401
         """Run what touches the database outside the loop."""
-        return asyncio.get_running_loop().run_in_executor(self._pool, work, *values)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._pool.submit(_run, future, work, values)
+        return future
 
     async def _answer(self, route: Route, request: Request) -> Response:
         self.check_head(request)
         study = request.path_params.get("study", "")
         grant = await self.allowed(request, route.role, study or None)
         body = await self._body(request, route)
-        call = Call(self.host, grant, study, body, dict(request.query_params), dict(request.headers))
+        query = dict(request.query_params) if request.scope["query_string"] else {}
+        call = Call(self.host, grant, study, body, query, request.headers)
         response: Response = await self.in_thread(route.answer, call)
         return response
 
     def check_head(self, request: Request) -> None:
         """Refuse a head that is too large: it is kept in memory whole."""
-        if sum(len(name) + len(value) for name, value in request.headers.raw) > _HEAD:
-            detail = f"the head of a request may have {_HEAD} bytes at most; send fewer or shorter headers"
-            raise Refused(Problem(431, "Head too large", detail), {"Connection": "close"})
+        if sum(len(name) + len(value) for name, value in request.headers.raw) > HEAD:
+            raise Refused(LARGE_HEAD, {"Connection": "close"})
 
     async def allowed(self, request: Request, role: str | None, study: str | None) -> Grant:
         """Return what a request may do, or refuse it."""
         if role is None:
             return OPEN
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        grant: Grant | None = await self.in_thread(
-            self.tokens.grant, token if scheme.lower() == "bearer" else None
-        )
+        if not self.tokens.fresh:
+            await self.in_thread(self.tokens.read)
+        grant = self.tokens.grant(token if scheme.lower() == "bearer" else None)
         if grant is None:
             detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
             raise Refused(Problem(401, "No token", detail), {"WWW-Authenticate": "Bearer"})
@@ -218,6 +223,16 @@ def _published() -> bytes:
     return json.dumps(openapi.schema()).encode()
 
 
+def _run(future: "asyncio.Future[Any]", work: Callable[..., Any], values: tuple[Any, ...]) -> None:
+    """Do work in this thread and hand what comes of it to the loop of a future, if somebody waits there still."""
+    try:
+        settle = partial(future.set_result, work(*values))
+    except BaseException as error:  # it is raised where it is waited for
+        settle = partial(future.set_exception, error)
+    with contextlib.suppress(RuntimeError):  # the loop has ended
+        future.get_loop().call_soon_threadsafe(lambda: future.done() or settle())
+
+
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     path = request.url.path[:200]
@@ -242,6 +257,14 @@ async def _broken(request: Request, error: Exception) -> Response:
     LOG.error("an error of our own", exc_info=error, extra={"fields": {"event": "broken", "request": name}})
     detail = f"the server met an error of its own; its log has more under request {name}, please report it"
     return problems.response(Problem(500, "Error", detail))
+
+
+def _log(fields: dict[str, Any]) -> None:
+    if LOG.isEnabledFor(logging.INFO):  # nobody reads from which line of ours it came
+        LOG.handle(logging.makeLogRecord({**_RECORD, "fields": fields}))
+
+
+_RECORD = {"name": LOG.name, "msg": "request", "levelno": logging.INFO, "levelname": "INFO"}
 
 
 class _Outermost:
@@ -287,9 +310,11 @@ class _Outermost:
                 "ms": round(1000 * (time.perf_counter() - began), 3),
                 "token": grant.name if grant else None,
             }
-            LOG.info("request", extra={"fields": fields})
+            asyncio.get_running_loop().call_soon(_log, fields)  # the answer goes first
+
+
+_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 def _lacking(given: set[bytes]) -> list[tuple[bytes, bytes]]:
-    named = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-    return [(name, value) for name, value in named if name not in given]
+    return [header for header in _HEADERS if header[0] not in given]

@@ -231,9 +231,34 @@ class Client:
 
     def _connected(self) -> HTTPConnection:
         if self._connection is None:
-            kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+            kind = _Secure if self._parts.scheme == "https" else _Plain
             self._connection = kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
         return self._connection
+
+
+class _Plain(HTTPConnection):
+    """Sends head and body together: each piece that comes by itself wakes the server once more."""
+
+    _pieces: list[bytes] | None = None
+
+    def request(self, *values: Any, **named: Any) -> None:  # noqa: ANN401 - of HTTPConnection
+        self._pieces = []
+        try:
+            super().request(*values, **named)
+            whole = b"".join(self._pieces)
+        finally:
+            self._pieces = None
+        self.send(whole)
+
+    def send(self, data: Any) -> None:  # noqa: ANN401
+        if self._pieces is None:
+            super().send(data)
+        else:
+            self._pieces.append(data)
+
+
+class _Secure(_Plain, HTTPSConnection):
+    """The same over TLS."""
 
 
 def _said(text: bytes, status: int) -> str:

@@ -89,7 +89,9 @@ class Connection(Protocol):
 
 
 class Database:
-    """The tables by a file name or a URL, for all threads of a process; each thread has a connection of its own.
+    """The tables by a file name or a URL, for all threads of a process.
+
+    Each thread has a connection of its own; those that write to a file share one.
 
     Parameters
     ----------
@@ -111,18 +113,18 @@ class Database:
     def __init__(self, url: str, patience: float = 20.0) -> None:
         self.url = url
         self._patience = patience
-        self._own = threading.local()
         self._all: set[Connection] = set()
         self._guard = threading.Lock()
         self.is_file = not url.startswith(("postgresql://", "postgres://"))
         # SQLite's writers of one process queue here: they would otherwise sleep and try again
         self._turn = threading.Lock() if self.is_file else None
+        self._forget()
         self._prepared: tuple[int, int] | None = None  # which file it was, by device and inode
         self._path = Path(url)
         if self.is_file:
             _check_file(self._path)
-        with self._failing():
-            self._prepare()
+        with self._in_turn() as connection:
+            self._prepare(connection)
 
     def __str__(self) -> str:
         """Name it without its password."""
@@ -136,12 +138,17 @@ class Database:
                 with suppress(Exception):
                     connection.close()
             self._all.clear()
-        self._own = threading.local()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._own = _Own()
+        # one that writes keeps what it wrote in its cache, as long as no other one does
+        self._writer = _Shared() if self.is_file else self._own
 
     @contextmanager
     def writing(self, study: str) -> "Iterator[Transaction]":
         """Hold a study while its log is read and continued; on any error nothing is written."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             connection.execute("BEGIN IMMEDIATE" if self.is_file else "BEGIN")
             try:
                 if not self.is_file:
@@ -172,7 +179,7 @@ class Database:
 
     def keep_snapshot(self, study: str, position: int, body: bytes) -> None:
         """Keep a snapshot unless there is a newer one."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             connection.execute(self._sql(_KEEP), (study, position, body))
 
     def snapshot(self, study: str) -> tuple[int, bytes] | None:
@@ -185,13 +192,13 @@ class Database:
 
     def add_token(self, name: str, digest: bytes, role: str, study: str | None) -> None:
         """Keep a token by its digest."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             statement = "INSERT INTO truearm_token (id, digest, role, study, at) VALUES (?, ?, ?, ?, ?)"
             connection.execute(self._sql(statement), (name, digest, role, study, time.time()))
 
     def remove_token(self, name: str) -> bool:
         """Forget a token; tell whether there was one."""
-        with self._in_turn(), self._failing() as connection:
+        with self._in_turn() as connection:
             return bool(connection.execute(self._sql("DELETE FROM truearm_token WHERE id = ?"), (name,)).rowcount)
 
     def tokens(self) -> list[tuple[str, bytes, str, str | None, float]]:
@@ -210,24 +217,24 @@ class Database:
         return statement if self.is_file else statement.replace("?", "%s")
 
     @contextmanager
-    def _in_turn(self) -> Iterator[None]:
-        if self._turn is None:
-            yield
-            return
-        if not self._turn.acquire(timeout=self._patience):
+    def _in_turn(self) -> Iterator[Connection]:
+        """Give the connection that writes."""
+        if self._turn is not None and not self._turn.acquire(timeout=self._patience):
             msg = f"the database {self} is locked by another program; send the request again when it is not"
             raise DatabaseError(msg)
         try:
-            yield
+            with self._failing(self._writer) as connection:
+                yield connection
         finally:
-            self._turn.release()
+            if self._turn is not None:
+                self._turn.release()
 
     @contextmanager
-    def _failing(self) -> Iterator[Connection]:
-        """Give this thread's connection, and say in words what a driver raises."""
+    def _failing(self, own: "_Own | _Shared | None" = None) -> Iterator[Connection]:
+        """Give this thread's connection, or the one that is asked for, and say in words what a driver raises."""
+        own = own or self._own
         try:
-            connection = self._connected()
-            yield connection
+            yield self._connected(own)
         except TruearmError:
             raise
         except Exception as error:
@@ -236,25 +243,22 @@ class Database:
                 raise DatabaseError(msg) from error
             if not _is_driver_error(error):
                 raise
-            self._drop()
+            self._drop(own)
             msg = f"the database {self} failed: {_first_line(error)}; {_remedy(error)}"
             raise DatabaseError(msg) from error
 
-    def _connected(self) -> Connection:
-        connection: Connection | None = getattr(self._own, "connection", None)
-        if connection is not None and self.is_file and self._file() != self._own.file:
-            self._drop()  # it would go on writing to a file that nobody finds again
-            connection = None
-        if connection is None:
-            connection = self._sqlite() if self.is_file else self._postgresql()
-            self._own.connection = connection
-            with self._guard:
-                self._all.add(connection)
+    def _connected(self, own: "_Own | _Shared") -> Connection:
+        if own.connection is not None:
+            if not self.is_file or self._file() == own.file:
+                return own.connection
+            self._drop(own)  # it would go on writing to a file that nobody finds again
+        own.connection = connection = self._sqlite(own) if self.is_file else self._postgresql()
+        with self._guard:
+            self._all.add(connection)
         return connection
 
-    def _drop(self) -> None:
-        connection = getattr(self._own, "connection", None)
-        self._own.connection = None
+    def _drop(self, own: "_Own | _Shared") -> None:
+        connection, own.connection = own.connection, None
         if connection is not None:
             with self._guard:
                 self._all.discard(connection)
@@ -270,15 +274,15 @@ class Database:
             raise DatabaseError(msg) from None
         return found.st_dev, found.st_ino
 
-    def _sqlite(self) -> Connection:
+    def _sqlite(self, own: "_Own | _Shared") -> Connection:
         if self._prepared is not None:
             self._file()  # one that is gone is not begun anew
         connection = sqlite3.connect(
             self.url, timeout=self._patience, isolation_level=None, check_same_thread=False
         )
         connection.execute("PRAGMA synchronous = FULL")
-        self._own.file = self._file()
-        if self._prepared not in (None, self._own.file):  # another one, such as a back-up that was put there
+        own.file = self._file()
+        if self._prepared not in (None, own.file):  # another one, such as a back-up that was put there
             _check_ours(connection, self.url)
             self._journal(connection)
         return connection
@@ -294,11 +298,10 @@ class Database:
         connection.execute(f"SET lock_timeout = {int(1000 * self._patience)}")
         return connection
 
-    def _prepare(self) -> None:
-        connection = self._connected()
+    def _prepare(self, connection: Connection) -> None:
         if self.is_file:
             self._prepare_file(connection)
-            self._prepared = self._own.file
+            self._prepared = self._writer.file
             return
         connection.execute("BEGIN")
         try:
@@ -329,19 +332,32 @@ class Database:
     def _prepare_file(self, connection: Connection) -> None:
         _check_ours(connection, self.url)  # before anything is written
         self._journal(connection)
-        with self._in_turn():
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                if not connection.execute("PRAGMA user_version").fetchone()[0]:
-                    for statement in (*_TABLES, *_GROWS["sqlite"]):
-                        connection.execute(statement.format(bytes="BLOB", rowless=" WITHOUT ROWID"))
-                    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                    connection.execute(f"PRAGMA user_version = {VERSION}")
-                connection.execute("COMMIT")
-            except BaseException:
-                with suppress(Exception):
-                    connection.execute("ROLLBACK")
-                raise
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if not connection.execute("PRAGMA user_version").fetchone()[0]:
+                for statement in (*_TABLES, *_GROWS["sqlite"]):
+                    connection.execute(statement.format(bytes="BLOB", rowless=" WITHOUT ROWID"))
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(Exception):
+                connection.execute("ROLLBACK")
+            raise
+
+
+class _Own(threading.local):
+    """The connection of a thread."""
+
+    connection: Connection | None = None
+    file: tuple[int, int] | None = None
+
+
+class _Shared:
+    """The connection of all threads that take turns."""
+
+    connection: Connection | None = None
+    file: tuple[int, int] | None = None
 
 
 class Transaction:

@@ -1,32 +1,29 @@
 """Studies in memory, each the replay of its log. Every change happens in a transaction that first catches up.
 
 What is in memory is a cache: when a write fails, the study is forgotten and read again. Nothing is answered
-before it is committed. A pull belongs to the worker that asked for it; when its lease ends the worker is free of
-it, but the pull stays out and counts at its worst until it is told (docs/parallel.md).
+before it is committed. Changes of a study that come while another is written share the next transaction.
 """
 
 import math
-import pickle
 import secrets
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, cast
 
-from truearm.claims.result import Result
-from truearm.errors import InvalidArgument, ProtocolError, VerificationError, speaking_of
-from truearm.events import ISSUED, Event, Noted, Stopped
+from truearm.errors import InvalidArgument, ProtocolError, speaking_of
+from truearm.events import Event, Noted, Stopped
 from truearm.problem import Contamination, Pull, check_adversary
-from truearm.service import snapshot, wire
+from truearm.service import wire
 from truearm.service.database import Database, DatabaseError, Row, continued
+from truearm.service.hosted import BEGUN, GIVEN, KEY, Answer, Hosted, Wish, Work, restore, sealed
 from truearm.service.settings import Limits
 from truearm.study import Study
 from truearm.world import chain
-from truearm.world.rows import as_json, check_text, from_text, linked, parsed, to_text
+from truearm.world.rows import as_json, check_text
 
-BEGUN, GIVEN, KEY = "begun", "given", "key"
 _LOADED = 1000  # studies kept in memory
 _NAMED = 10  # arms that a message names
 _SNAPSHOT = 5_000  # events after which a snapshot is worth its time
@@ -39,126 +36,6 @@ class NotFound(ProtocolError):
 
 class Conflict(ProtocolError):
     """The request has no meaning for this study as it is."""
-
-
-class Hosted:
-    """One study: its log, the replay of it, and who holds which pull."""
-
-    def __init__(self, name: str, began: Row) -> None:
-        self.name, self.began = name, began.at
-        self.definition: dict[str, Any] = parsed(began.notes or "")
-        self.definition_text = began.notes or ""
-        if chain.first(self.definition_text) != began.digest:
-            msg = f"the definition of study {name!r} was changed after it was written; restore a back-up"
-            raise VerificationError(msg)
-        self.position, self.digest = 0, began.digest
-        self.study = Study.replay(self.definition, ())
-        self.holders: dict[int, tuple[str, float]] = {}  # by ticket
-        self.given: dict[str, list[float]] = {arm: [] for arm in self.study.problem.arms}
-        self.kept = 0  # position of the last snapshot
-        self.forgotten = False  # a write failed, so that what is in memory may be ahead of the log
-        self.lock = threading.RLock()
-        self._result: tuple[int, Result] | None = None
-
-    @property
-    def title(self) -> str:
-        """What people call it."""
-        return str(self.definition["service"]["title"]) or self.name
-
-    @property
-    def passive(self) -> bool:
-        """Whether its readings come without being asked for."""
-        return bool(self.definition["service"]["passive"])
-
-    @property
-    def lease(self) -> float:
-        """Seconds for which a worker holds a pull."""
-        return float(self.definition["service"]["lease"])
-
-    def follow(self, rows: Iterable[Row]) -> None:
-        """Take in rows that others wrote, each checked against the one before."""
-        events: list[Event] = []
-        for row in rows:
-            self._link(row)
-            if row.kind == GIVEN and row.arm in self.given:
-                self.given[row.arm].append(float(row.value or "nan"))
-            elif row.kind != KEY:
-                events.append(from_text(row[1:7]))
-                self._hold(row)
-        self.study.follow(events)
-
-    def _link(self, row: Row) -> None:
-        if row.position != self.position + 1 or chain.linked(self.digest, row[:7]) != row.digest:
-            msg = (
-                f"event {row.position} of study {self.name!r} was changed after it was written; restore a back-up"
-            )
-            raise VerificationError(msg)
-        self.position, self.digest = row.position, row.digest
-
-    def _hold(self, row: Row) -> None:
-        if row.ticket is None:
-            return
-        if row.kind == ISSUED and row.worker is not None:
-            self.holders[row.ticket] = row.worker, row.at + self.lease
-        else:
-            self.holders.pop(row.ticket, None)
-
-    def rows(self, texts: Iterable[list[Any]], worker: str | None) -> list[Row]:
-        """Return rows that continue the log."""
-        now = time.time()
-        return [Row._make((*row, worker, now)) for row in linked(texts, self.position, self.digest)]
-
-    def believed(self, rows: Iterable[Row]) -> None:
-        """Note rows that this process wrote itself: the study knows of them."""
-        for row in rows:
-            self.position, self.digest = row.position, row.digest
-            self._hold(row)
-
-    def held(self, worker: str) -> list[Pull]:
-        """Return the pulls a worker has and whose lease runs, in order of issue."""
-        now, arms = time.time(), self.study._log
-        return [
-            Pull(ticket, arms.names[arms.arms[ticket]])
-            for ticket, (holder, until) in sorted(self.holders.items())
-            if holder == worker and until > now
-        ]
-
-    def result(self) -> Result:
-        """Return what is known now: of a study that goes on, as if it were stopped here."""
-        if self._result is None or self._result[0] != self.position:
-            self._result = self.position, self._found()
-        return self._result[1]
-
-    def _found(self) -> Result:
-        if self.passive:
-            return _analyzed(self.study, self.given)
-        study = self.study
-        if not study.done:
-            study = pickle.loads(pickle.dumps(study))  # a copy of our own object
-            study.stop()
-        assert study.result is not None
-        return study.result
-
-
-def _analyzed(study: Study, given: dict[str, list[float]]) -> Result:
-    from truearm.analysis import analyze
-
-    problem = study.problem
-    shares = problem.at_least is not None or problem.at_most is not None
-    return analyze(
-        given,
-        delta=problem.delta,
-        contamination=problem.contamination,
-        tolerance=problem.tolerance,
-        quantile=problem.quantile,
-        goal=None if shares else "min" if problem.goal == "min" else "max",
-        at_least=problem.at_least,
-        at_most=problem.at_most,
-        missing=problem.missing,
-        between=problem.between,
-        dependent_arms=problem.dependent_arms,
-        order="rows",
-    )
 
 
 class Host:
@@ -244,59 +121,46 @@ class Host:
         check_text("worker", worker)
         self._check_batch("n", n)
 
-        def pulls(hosted: Hosted, _: object) -> list[Pull]:
+        def pulls(hosted: Hosted, _: object) -> "Callable[[], wire.Asked]":
             _check_active(hosted)
-            held, study = hosted.held(worker), hosted.study
-            if study.done:
-                return []
-            if len(held) >= n or (held and study.problem.rounds):
-                return held if study.problem.rounds else held[:n]
-            held += study.ask(n - len(held))
-            if left := study.round_left:
-                held += study.ask(left)
-            return held
+            found = _pulls(hosted, worker, n)
+            return lambda: wire.Asked(hosted.study.done, _out(hosted, found))
 
-        with self._changing(name, worker) as (hosted, change):
-            found = change(pulls)
-            return wire.Asked(hosted.study.done, _out(hosted, found))
+        return self._changed(name, worker, pulls)
 
     def tell(self, name: str, readings: list[wire.Told], worker: str | None = None) -> wire.Outcomes:
         """Record what pulls gave, each by itself: what is refused does not keep the others back."""
         self._check_batch("readings", len(readings))
 
-        def outcomes(hosted: Hosted, written: Callable[[], int]) -> list[wire.Outcome]:
+        def outcomes(hosted: Hosted, events: "list[Event]") -> "Callable[[], wire.Outcomes]":
             _check_active(hosted)
-            return [_told(hosted.study, told, written) for told in readings]
+            found = [_told(hosted.study, told, events) for told in readings]
+            return lambda: wire.Outcomes(hosted.study.done, found)
 
-        with self._changing(name, worker) as (hosted, change):
-            found = change(outcomes)
-            return wire.Outcomes(hosted.study.done, found)
+        return self._changed(name, worker, outcomes)
 
     def release(self, name: str, tickets: list[int], worker: str | None = None) -> wire.Outcomes:
         """Take back pulls that never began."""
         self._check_batch("tickets", len(tickets))
 
-        def outcomes(hosted: Hosted, _: object) -> list[wire.Outcome]:
+        def outcomes(hosted: Hosted, _: object) -> "Callable[[], wire.Outcomes]":
             _check_active(hosted)
-            return [_released(hosted.study, ticket) for ticket in tickets]
+            found = [_released(hosted.study, ticket) for ticket in tickets]
+            return lambda: wire.Outcomes(hosted.study.done, found)
 
-        with self._changing(name, worker) as (hosted, change):
-            found = change(outcomes)
-            return wire.Outcomes(hosted.study.done, found)
+        return self._changed(name, worker, outcomes)
 
     def stop(self, name: str) -> wire.Asked:
         """End a study with what is known so far."""
 
-        def stopped(hosted: Hosted, _: object) -> list[Event]:
+        def stopped(hosted: Hosted, events: "list[Event]") -> "Callable[[], wire.Asked]":
             _check_active(hosted)
-            if hosted.study.done:
-                return []
-            hosted.study.stop()
-            return [Stopped()]
+            if not hosted.study.done:
+                events.append(Stopped())
+                hosted.study.stop()
+            return lambda: wire.Asked(True, [])
 
-        with self._changing(name, None) as (_, change):
-            change(stopped, more=True)
-            return wire.Asked(True, [])
+        return self._changed(name, None, stopped)
 
     def give(self, name: str, key: str, readings: list[wire.Given]) -> wire.Taken:
         """Add readings to a passive study, once for each key."""
@@ -312,7 +176,7 @@ class Host:
                 if (known := transaction.before_key(key, len(texts))) is not None:
                     _check_same(key, known, texts)
                     return wire.Taken(0, hosted.position)
-                rows = hosted.rows(texts, None)
+                rows = hosted.rows(texts, None, time.time())
                 rows.append(_keyed(rows[-1], key))
                 transaction.append(rows)
             self._following(hosted, rows)
@@ -369,7 +233,7 @@ class Host:
         kept = self.database.snapshot(name)
         row = None if kept is None else self.database.at(name, kept[0])
         if kept is not None and row is not None:
-            _restore(hosted, row, kept[1])
+            restore(hosted, row, kept[1])
         return hosted
 
     def _forget(self, hosted: Hosted) -> None:
@@ -378,13 +242,44 @@ class Host:
             if self._loaded.get(hosted.name) is hosted:
                 del self._loaded[hosted.name]
 
-    @contextmanager
-    def _changing(self, name: str, worker: str | None) -> "Iterator[tuple[Hosted, _Change]]":
-        with self._held(name) as hosted:
-            change = _Change(self, hosted, worker)
-            yield hosted, change
-        if change.changed:
-            self._listen(name)
+    def _changed(self, name: str, worker: str | None, work: Work[Answer]) -> Answer:
+        """Have a change made, by this thread or by one that writes to the study already."""
+        wish = Wish(work, worker)
+        while not wish.ended:
+            hosted = self._hosted(name)
+            hosted.wishes.append(wish)
+            with hosted.lock:
+                changed = not wish.ended and not hosted.forgotten and self._grant(hosted)
+            if changed:
+                self._listen(name)
+        if wish.error is not None:
+            raise wish.error
+        return cast("Answer", wish.answer)
+
+    def _grant(self, hosted: Hosted) -> bool:
+        """Make all changes that are waited for, in one transaction, and tell whether there were any."""
+        wishes = [hosted.wishes.popleft() for _ in range(len(hosted.wishes))]  # more may come meanwhile
+        rows: list[Row] = []
+        at_fault: Wish[Any] | None = None
+        try:
+            with self.database.writing(hosted.name) as transaction:
+                self._following(hosted, transaction.after(hosted.position, hosted.digest))
+                now = time.time()
+                for at_fault in wishes:
+                    rows += hosted.granted(at_fault, now)
+                at_fault = None
+                if rows:
+                    transaction.append(rows)
+        except BaseException as error:
+            if rows or at_fault:
+                self._forget(hosted)  # it is ahead of its log
+            for wish in [at_fault] if at_fault else wishes:  # the others wish again
+                wish.error = wish.error or error
+            return False
+        for wish in wishes:
+            wish.granted = True
+        self._keep_if_due(hosted)
+        return bool(rows)
 
     def _listen(self, name: str) -> None:
         for listener in self.listeners:
@@ -397,42 +292,12 @@ class Host:
 
     def _keep(self, hosted: Hosted) -> None:
         hosted.kept = hosted.position
-        self.database.keep_snapshot(hosted.name, hosted.position, _snapshot(hosted))
+        self.database.keep_snapshot(hosted.name, hosted.position, sealed(hosted))
 
     def _check_batch(self, field: str, size: int) -> None:
         if size > self.limits.batch:
             msg = f"{field} may be {self.limits.batch} at most in one request, but got {size}; send several"
             raise InvalidArgument(msg, field, size)
-
-
-class _Change:
-    """One change of a study: catch up, do it, write what happened, believe it."""
-
-    def __init__(self, host: Host, hosted: Hosted, worker: str | None) -> None:
-        self._host, self._hosted, self._worker = host, hosted, worker
-        self.changed = False
-
-    def __call__(self, work: Callable[[Hosted, Callable[[], int]], Any], *, more: bool = False) -> Any:  # noqa: ANN401
-        hosted, events = self._hosted, list[Event]()
-        try:
-            with self._host.database.writing(hosted.name) as transaction:
-                self._host._following(hosted, transaction.after(hosted.position, hosted.digest))
-                hosted.study.log_to(events.extend)
-                try:
-                    found = work(hosted, events.__len__)
-                finally:
-                    hosted.study.log_to(None)
-                rows = hosted.rows(map(to_text, [*events, *(found if more else ())]), self._worker)
-                if rows:
-                    transaction.append(rows)
-        except BaseException:
-            if events or more:
-                self._host._forget(hosted)  # it is ahead of its log
-            raise
-        hosted.believed(rows)
-        self.changed = bool(rows)
-        self._host._keep_if_due(hosted)
-        return found
 
 
 def _bound(given: "float | wire.Spoiled | None") -> Contamination | None:
@@ -451,6 +316,19 @@ def _check_active(hosted: Hosted) -> None:
         raise Conflict(msg, "study", hosted.name)
 
 
+def _pulls(hosted: Hosted, worker: str, n: int) -> list[Pull]:
+    """Return the pulls a worker has, and new ones if it wants more."""
+    held, study = hosted.held(worker), hosted.study
+    if study.done:
+        return []
+    if len(held) >= n or (held and study.problem.rounds):
+        return held if study.problem.rounds else held[:n]
+    held += study.ask(n - len(held))
+    if left := study.round_left:
+        held += study.ask(left)
+    return held
+
+
 def _out(hosted: Hosted, pulls: Iterable[Pull]) -> list[wire.Out]:
     return [wire.Out(pull.ticket, pull.arm, *hosted.holders.get(pull.ticket, (None, None))) for pull in pulls]
 
@@ -459,8 +337,8 @@ def _number(value: wire.Value) -> float:
     return math.nan if value is None else float(value)
 
 
-def _told(study: Study, told: wire.Told, written: Callable[[], int]) -> wire.Outcome:
-    before = written()
+def _told(study: Study, told: wire.Told, events: list[Event]) -> wire.Outcome:
+    before = len(events)
     try:
         if told.notes is not None:
             as_json("notes", told.notes)
@@ -469,7 +347,7 @@ def _told(study: Study, told: wire.Told, written: Callable[[], int]) -> wire.Out
         study.tell(told.ticket, value if told.notes is None else Noted(value, told.notes))
     except (ProtocolError, InvalidArgument) as error:
         return wire.Outcome(told.ticket, "refused", str(error))
-    return wire.Outcome(told.ticket, "told" if written() > before else "known")
+    return wire.Outcome(told.ticket, "told" if len(events) > before else "known")
 
 
 def _check_arm(study: Study, told: wire.Told) -> None:
@@ -509,27 +387,3 @@ def _check_same(key: str, known: list[Row], texts: list[list[Any]]) -> None:
 def _keyed(last: Row, key: str) -> Row:
     row = (last.position + 1, KEY, None, None, None, None, None)
     return Row(*row, chain.linked(last.digest, row), key, last.at)
-
-
-def _snapshot(hosted: Hosted) -> bytes:
-    holders = [[ticket, *held] for ticket, held in hosted.holders.items()]
-    return snapshot.sealed([hosted.digest, snapshot.to_bytes(hosted.study), holders, hosted.given])
-
-
-def _restore(hosted: Hosted, row: Row, body: bytes) -> None:
-    """Take a snapshot if it is whole and of this log; else the log is replayed from its beginning."""
-    try:
-        digest, study, holders, given = snapshot.opened(body)
-        if digest != row.digest:
-            return  # of another log, such as one restored from a back-up
-        restored = snapshot.from_bytes(study)
-    except ProtocolError:
-        return
-    if restored.definition != Study.replay(hosted.definition, ()).definition:
-        return
-    hosted.study, hosted.given = restored, given
-    hosted.holders = {ticket: (worker, until) for ticket, worker, until in holders}
-    hosted.position, hosted.digest, hosted.kept = row.position, row.digest, row.position
-
-
-__all__ = ["Conflict", "Host", "Hosted", "NotFound"]

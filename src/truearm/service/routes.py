@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,7 +31,7 @@ class Call(NamedTuple):
     study: str
     body: Any
     query: dict[str, str]
-    headers: dict[str, str]
+    headers: Mapping[str, str]
 
 
 class Route(NamedTuple):

@@ -11,14 +11,15 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from truearm.errors import InvalidArgument
-from truearm.service.app import LOG, Service
+from truearm.service import problems
+from truearm.service.app import HEAD, LARGE_HEAD, LOG, Service
 from truearm.service.settings import Settings, check_open
 from truearm.world.commands import neutralized
 
-_HEAD = 16_384  # bytes of the head of a request
+_WIRE = 16  # times the body: what a request may have with the sizes of its pieces, if those are small
 _GRACE = 10  # seconds that requests have to end
 
 
@@ -71,23 +72,33 @@ class Words(logging.Formatter):
         return f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
 
 
-class _Patient(H11Protocol):
-    """Connections that do not send a whole head in time are closed: many slow ones would keep others out."""
+class _Patient(HttpToolsProtocol):
+    """Connections that do not send a whole head in time are closed: many slow ones would keep others out.
 
-    patience = 10.0
+    So are those that send more than a head, or a whole request, may have: the parser keeps what it is given.
+    """
+
+    patience, most = 10.0, 1_000_000
 
     _due: asyncio.TimerHandle | None = None
+    _came = 0  # bytes of this request
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._due = self.loop.call_later(self.patience, transport.close)
 
     def data_received(self, data: bytes) -> None:
-        if self._due is None and self._idle:
-            self._due = self.loop.call_later(self.patience, self.transport.close)
+        if self._idle:
+            self._begin()
+        self._came += len(data)
         super().data_received(data)
-        if not self._idle:  # the head is there; the application sees to the body
-            self._disarm()
+        if self._idle:
+            if self._came > HEAD and not self.transport.is_closing():
+                self._refuse()
+            return
+        self._disarm()  # the head is there; the application sees to the body
+        if self._came > HEAD + _WIRE * self.most:
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
@@ -96,6 +107,17 @@ class _Patient(H11Protocol):
     @property
     def _idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
+
+    def _begin(self) -> None:
+        if self._due is None:
+            self._came = 0
+            self._due = self.loop.call_later(self.patience, self.transport.close)
+
+    def _refuse(self) -> None:
+        answer = problems.response(LARGE_HEAD, {"Connection": "close"})
+        head = b"".join(b"%b: %b\r\n" % pair for pair in answer.raw_headers)
+        self.transport.write(b"HTTP/1.1 431 Head too large\r\n%b\r\n%b" % (head, bytes(answer.body)))
+        self.transport.close()
 
     def _disarm(self) -> None:
         if self._due is not None:
@@ -168,12 +190,11 @@ def serve(settings: Settings) -> None:
         logger.setLevel(level)
     config = uvicorn.Config(
         service.app(),
-        http=type("Patient", (_Patient,), {"patience": settings.limits.patience}),
+        http=type("Patient", (_Patient,), {"patience": settings.limits.patience, "most": settings.limits.body}),
         ws="none",
         access_log=False,
         log_config=None,
         server_header=False,
-        h11_max_incomplete_event_size=_HEAD,
         timeout_graceful_shutdown=_GRACE,
         limit_concurrency=1000,
     )

@@ -1,5 +1,6 @@
 """What a server may be told: where it listens, what it keeps its logs in, and the limits it holds everybody to."""
 
+from functools import lru_cache
 from ipaddress import ip_address
 
 import msgspec
@@ -28,6 +29,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
 
 
+@lru_cache(1000)
 def is_loopback(host: str) -> bool:
     """Tell whether only this machine can reach an address.
 

@@ -82,26 +82,33 @@ class Tokens:
         self, database: Database, clock: Callable[[], float] = time.monotonic, *, needed: bool = False
     ) -> None:
         self._database, self._clock, self._needed = database, clock, needed
-        self._read = -1e9
+        self._at = -1e9
         self._known: dict[str, tuple[bytes, Grant]] = {}
 
     def __len__(self) -> int:
-        return len(self._fresh())
+        if not self.fresh:
+            self.read()
+        return len(self._known)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether they were read a moment ago."""
+        return self._clock() - self._at <= _FRESH
+
+    def read(self) -> None:
+        """Read them from the database."""
+        rows = self._database.tokens()
+        self._known = {name: (digest, Grant(role, study, name)) for name, digest, role, study, _ in rows}
+        self._needed = self._needed or bool(rows)
+        self._at = self._clock()
 
     def grant(self, token: str | None) -> Grant | None:
-        """Return what a token allows, None if it allows nothing."""
-        known = self._fresh()
+        """Return what a token allows, None if it allows nothing; the database is read only if that is due."""
+        if not self.fresh:
+            self.read()
         if not self._needed:
             return OPEN
         _, _, rest = (token or "").partition("ta_")
         name, _, secret = rest.partition("_")
-        digest, grant = known.get(name, (b"\0" * 32, None))
+        digest, grant = self._known.get(name, (b"\0" * 32, None))
         return grant if hmac.compare_digest(digest, _digest(secret)) else None
-
-    def _fresh(self) -> dict[str, tuple[bytes, Grant]]:
-        if self._clock() - self._read > _FRESH:
-            rows = self._database.tokens()
-            self._known = {name: (digest, Grant(role, study, name)) for name, digest, role, study, _ in rows}
-            self._needed = self._needed or bool(rows)
-            self._read = self._clock()
-        return self._known

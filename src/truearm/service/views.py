@@ -15,7 +15,7 @@ from truearm.report.export import cell, document
 from truearm.report.html import parts
 from truearm.service import wire
 from truearm.service.database import Row
-from truearm.service.hosting import GIVEN, Hosted
+from truearm.service.hosted import GIVEN, Hosted
 
 _FEW = 3  # arms that are named one by one
 _SHOWN: WeakKeyDictionary[Hosted, wire.Live] = (

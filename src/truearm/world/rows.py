@@ -85,7 +85,7 @@ def check_text(name: str, text: str) -> str:
         ...
     truearm.errors.InvalidArgument: arm must be text without NUL characters and stray bytes, but got 'B\x00'; ...
     """
-    if "\0" in text or not _is_encodable(text):
+    if "\0" in text or not (text.isascii() or _is_encodable(text)):
         msg = f"{name} must be text without NUL characters and stray bytes, but got {text!r}; remove them"
         raise InvalidArgument(msg, name, text)
     return text

@@ -1,0 +1,206 @@
+"""One study in memory: the replay of its log, who holds which pull, and which changes are waited for.
+
+A pull belongs to the worker that asked for it; when its lease ends the worker is free of it, but the pull stays
+out and counts at its worst until it is told (docs/parallel.md).
+"""
+
+import pickle
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+from truearm.claims.result import Result
+from truearm.errors import ProtocolError, VerificationError
+from truearm.events import ISSUED, Event
+from truearm.problem import Pull
+from truearm.service import snapshot
+from truearm.service.database import Row
+from truearm.study import Study
+from truearm.world import chain
+from truearm.world.rows import from_text, linked, parsed, to_text
+
+BEGUN, GIVEN, KEY = "begun", "given", "key"
+
+
+Answer = TypeVar("Answer")
+
+
+class Wish(Generic[Answer]):
+    """A change of a study that somebody waits for, and what became of it."""
+
+    def __init__(self, work: "Work[Answer]", worker: str | None) -> None:
+        self.work, self.worker = work, worker
+        self.answer: Answer | None = None  # it counts once `granted`
+        self.granted = False
+        self.error: BaseException | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is granted, or is known to fail."""
+        return self.granted or self.error is not None
+
+
+class Hosted:
+    """One study: its log, the replay of it, and who holds which pull."""
+
+    def __init__(self, name: str, began: Row) -> None:
+        self.name, self.began = name, began.at
+        self.definition: dict[str, Any] = parsed(began.notes or "")
+        self.definition_text = began.notes or ""
+        if chain.first(self.definition_text) != began.digest:
+            msg = f"the definition of study {name!r} was changed after it was written; restore a back-up"
+            raise VerificationError(msg)
+        self.position, self.digest = 0, began.digest
+        self.study = Study.replay(self.definition, ())
+        self.holders: dict[int, tuple[str, float]] = {}  # by ticket
+        self.given: dict[str, list[float]] = {arm: [] for arm in self.study.problem.arms}
+        self.kept = 0  # position of the last snapshot
+        self.forgotten = False  # a write failed, so that what is in memory may be ahead of the log
+        self.lock = threading.RLock()
+        self.wishes: deque[Wish[Any]] = deque()  # whoever has the lock grants all of them
+        self._result: tuple[int, Result] | None = None
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return str(self.definition["service"]["title"]) or self.name
+
+    @property
+    def passive(self) -> bool:
+        """Whether its readings come without being asked for."""
+        return bool(self.definition["service"]["passive"])
+
+    @property
+    def lease(self) -> float:
+        """Seconds for which a worker holds a pull."""
+        return float(self.definition["service"]["lease"])
+
+    def follow(self, rows: Iterable[Row]) -> None:
+        """Take in rows that others wrote, each checked against the one before."""
+        events: list[Event] = []
+        for row in rows:
+            self._link(row)
+            if row.kind == GIVEN and row.arm in self.given:
+                self.given[row.arm].append(float(row.value or "nan"))
+            elif row.kind != KEY:
+                events.append(from_text(row[1:7]))
+                self._hold(row)
+        self.study.follow(events)
+
+    def _link(self, row: Row) -> None:
+        if row.position != self.position + 1 or chain.linked(self.digest, row[:7]) != row.digest:
+            msg = (
+                f"event {row.position} of study {self.name!r} was changed after it was written; restore a back-up"
+            )
+            raise VerificationError(msg)
+        self.position, self.digest = row.position, row.digest
+
+    def _hold(self, row: Row) -> None:
+        if row.ticket is None:
+            return
+        if row.kind == ISSUED and row.worker is not None:
+            self.holders[row.ticket] = row.worker, row.at + self.lease
+        else:
+            self.holders.pop(row.ticket, None)
+
+    def granted(self, wish: Wish[Any], at: float) -> list[Row]:
+        """Do what is wished and return the rows of it, which the study believes from here on.
+
+        An error that left the study as it is belongs to who wished; any other one is raised.
+        """
+        events: list[Event] = []
+        self.study.log_to(events.extend)
+        try:
+            answer = wish.work(self, events)
+        except Exception as error:
+            if events:
+                raise
+            wish.error = error
+            return []
+        finally:
+            self.study.log_to(None)
+        rows = self.rows(map(to_text, events), wish.worker, at)
+        for row in rows:
+            self._hold(row)
+        if rows:
+            self.position, self.digest = rows[-1].position, rows[-1].digest
+        wish.answer = answer()
+        return rows
+
+    def rows(self, texts: Iterable[list[Any]], worker: str | None, at: float) -> list[Row]:
+        """Return rows that continue the log."""
+        return [Row._make((*row, worker, at)) for row in linked(texts, self.position, self.digest)]
+
+    def held(self, worker: str) -> list[Pull]:
+        """Return the pulls a worker has and whose lease runs, in order of issue."""
+        now, arms = time.time(), self.study._log
+        return [
+            Pull(ticket, arms.names[arms.arms[ticket]])
+            for ticket, (holder, until) in sorted(self.holders.items())
+            if holder == worker and until > now
+        ]
+
+    def result(self) -> Result:
+        """Return what is known now: of a study that goes on, as if it were stopped here."""
+        if self._result is None or self._result[0] != self.position:
+            self._result = self.position, self._found()
+        return self._result[1]
+
+    def _found(self) -> Result:
+        if self.passive:
+            return _analyzed(self.study, self.given)
+        study = self.study
+        if not study.done:
+            study = pickle.loads(pickle.dumps(study))  # a copy of our own object
+            study.stop()
+        assert study.result is not None
+        return study.result
+
+
+Work = Callable[[Hosted, list[Event]], Callable[[], Answer]]
+"""What changes a study: it sees the events so far, and returns what answers once those are believed."""
+
+
+def _analyzed(study: Study, given: dict[str, list[float]]) -> Result:
+    from truearm.analysis import analyze
+
+    problem = study.problem
+    shares = problem.at_least is not None or problem.at_most is not None
+    return analyze(
+        given,
+        delta=problem.delta,
+        contamination=problem.contamination,
+        tolerance=problem.tolerance,
+        quantile=problem.quantile,
+        goal=None if shares else "min" if problem.goal == "min" else "max",
+        at_least=problem.at_least,
+        at_most=problem.at_most,
+        missing=problem.missing,
+        between=problem.between,
+        dependent_arms=problem.dependent_arms,
+        order="rows",
+    )
+
+
+def sealed(hosted: Hosted) -> bytes:
+    """Return what is in memory as bytes."""
+    holders = [[ticket, *held] for ticket, held in hosted.holders.items()]
+    return snapshot.sealed([hosted.digest, snapshot.to_bytes(hosted.study), holders, hosted.given])
+
+
+def restore(hosted: Hosted, row: Row, body: bytes) -> None:
+    """Take a snapshot if it is whole and of this log; else the log is replayed from its beginning."""
+    try:
+        digest, study, holders, given = snapshot.opened(body)
+        if digest != row.digest:
+            return  # of another log, such as one restored from a back-up
+        restored = snapshot.from_bytes(study)
+    except ProtocolError:
+        return
+    if restored.definition != Study.replay(hosted.definition, ()).definition:
+        return
+    hosted.study, hosted.given = restored, given
+    hosted.holders = {ticket: (worker, until) for ticket, worker, until in holders}
+    hosted.position, hosted.digest, hosted.kept = row.position, row.digest, row.position
