@@ -158,6 +158,26 @@ class Hosted:
         assert study.result is not None
         return study.result
 
+    def sealed(self) -> bytes:
+        """Return what is in memory as bytes."""
+        holders = [[ticket, *held] for ticket, held in self.holders.items()]
+        return snapshot.sealed([self.digest, snapshot.to_bytes(self.study), holders, self.given])
+
+    def restore(self, row: Row, body: bytes) -> None:
+        """Take a snapshot if it is whole and of this log; else the log is replayed from its beginning."""
+        try:
+            digest, study, holders, given = snapshot.opened(body)
+            if digest != row.digest:
+                return  # of another log, such as one restored from a back-up
+            restored = snapshot.from_bytes(study)
+        except ProtocolError:
+            return
+        if restored.definition != Study.replay(self.definition, ()).definition:
+            return
+        self.study, self.given = restored, given
+        self.holders = {ticket: (worker, until) for ticket, worker, until in holders}
+        self.position, self.digest, self.kept = row.position, row.digest, row.position
+
 
 Work = Callable[[Hosted, list[Event]], Callable[[], Answer]]
 """What changes a study: it sees the events so far, and returns what answers once those are believed."""
@@ -182,25 +202,3 @@ def _analyzed(study: Study, given: dict[str, list[float]]) -> Result:
         dependent_arms=problem.dependent_arms,
         order="rows",
     )
-
-
-def sealed(hosted: Hosted) -> bytes:
-    """Return what is in memory as bytes."""
-    holders = [[ticket, *held] for ticket, held in hosted.holders.items()]
-    return snapshot.sealed([hosted.digest, snapshot.to_bytes(hosted.study), holders, hosted.given])
-
-
-def restore(hosted: Hosted, row: Row, body: bytes) -> None:
-    """Take a snapshot if it is whole and of this log; else the log is replayed from its beginning."""
-    try:
-        digest, study, holders, given = snapshot.opened(body)
-        if digest != row.digest:
-            return  # of another log, such as one restored from a back-up
-        restored = snapshot.from_bytes(study)
-    except ProtocolError:
-        return
-    if restored.definition != Study.replay(hosted.definition, ()).definition:
-        return
-    hosted.study, hosted.given = restored, given
-    hosted.holders = {ticket: (worker, until) for ticket, worker, until in holders}
-    hosted.position, hosted.digest, hosted.kept = row.position, row.digest, row.position

@@ -18,7 +18,7 @@ from truearm.events import Event, Noted, Stopped
 from truearm.problem import Contamination, Pull, check_adversary
 from truearm.service import wire
 from truearm.service.database import Database, DatabaseError, Row, continued
-from truearm.service.hosted import BEGUN, GIVEN, KEY, Answer, Hosted, Wish, Work, restore, sealed
+from truearm.service.hosted import BEGUN, GIVEN, KEY, Answer, Hosted, Wish, Work
 from truearm.service.settings import Limits
 from truearm.study import Study
 from truearm.world import chain
@@ -233,7 +233,7 @@ class Host:
         kept = self.database.snapshot(name)
         row = None if kept is None else self.database.at(name, kept[0])
         if kept is not None and row is not None:
-            restore(hosted, row, kept[1])
+            hosted.restore(row, kept[1])
         return hosted
 
     def _forget(self, hosted: Hosted) -> None:
@@ -292,7 +292,7 @@ class Host:
 
     def _keep(self, hosted: Hosted) -> None:
         hosted.kept = hosted.position
-        self.database.keep_snapshot(hosted.name, hosted.position, sealed(hosted))
+        self.database.keep_snapshot(hosted.name, hosted.position, hosted.sealed())
 
     def _check_batch(self, field: str, size: int) -> None:
         if size > self.limits.batch:
