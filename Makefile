@@ -63,7 +63,7 @@ spark: $(PEERS)
 bench: $(PEERS)
 	$(BIN)/python benchmarks/run_all.py
 
-# what is written by a program and kept in the repository: pictures, the man page
+# what is written by a program and kept in the repository: pictures, the man page, the HTTP reference
 made: $(STAMP)
 	$(BIN)/python docs/made.py
 

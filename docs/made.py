@@ -1,4 +1,4 @@
-"""Writes what a program makes and the repository keeps: pictures of a race, and the man page.
+"""Writes what a program makes and the repository keeps: pictures of a race, the man page, the HTTP reference.
 
 `make made` draws anew from what was measured; `python docs/made.py --measure` also races anew. The tests say when
 a kept file is no longer what this program would write.
@@ -25,12 +25,14 @@ from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.cli import main
 from truearm.report import text
+from truearm.service import openapi
 
 ROOT = Path(__file__).parent.parent
 MEASURED = ROOT / "docs/images/race.json"
 PICTURE = ROOT / "docs/images/race.svg"
 READ = ROOT / "docs/images/race-read.svg"
 MANUAL = ROOT / "docs/truearm.1"
+HTTP = ROOT / "docs/http.md"
 COMMANDS = ("zstd -qkf data", "gzip -kf data", "xz -kf data")
 WIDTH = 72  # narrow, so that it can be read on a phone
 MARKS = (  # parts of a race's answer that docs/reading.md explains, by what stands there
@@ -98,6 +100,72 @@ def _spaced(words: str) -> str:
     return words.replace(" ", r"\s+")
 
 
+def http() -> str:
+    """Return every route of the service with its types, from the schema that it publishes."""
+    described = openapi.schema()
+    parts = [
+        "# HTTP reference",
+        "What `truearm serve` answers, from its `/openapi.json`. [The service](service.md) explains it.",
+    ]
+    for path, methods in described["paths"].items():
+        for method, operation in methods.items():
+            parts += [
+                f"## `{method.upper()} {path}`",
+                f"{operation['summary']} {operation.get('description', '')}",
+            ]
+            parts += _traffic(operation)
+    parts += ["## Types", "Fields without a default must be given."]
+    for name, kind in described["components"]["schemas"].items():
+        parts += [f"### {name}", kind.get("description", "")]
+        if fields := kind.get("properties"):
+            rows = [_field(each, fields[each], each in kind.get("required", ())) for each in fields]
+            parts.append("| field | type | default | meaning |\n|---|---|---|---|\n" + "\n".join(rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def _traffic(operation: dict[str, Any]) -> Iterator[str]:
+    for one in operation["parameters"]:
+        if one["in"] != "path":
+            yield f"`{one['name']}` ({one['in']}, {one['schema']['type']})\n: {one.get('description', 'optional')}"
+    if "requestBody" in operation:
+        yield f"Takes {_content(operation['requestBody'])}"
+    for status, answer in operation["responses"].items():
+        if status != "default":
+            yield f"Gives {status}: {_content(answer)}"
+
+
+def _content(part: dict[str, Any]) -> str:
+    return ", ".join(
+        _type(body["schema"]) if media == "application/json" else f"`{media}`"
+        for media, body in part["content"].items()
+    )
+
+
+def _field(name: str, kind: dict[str, Any], required: bool) -> str:
+    default = "" if required or "default" not in kind else f"`{json.dumps(kind['default'])}`"
+    return f"| `{name}` | {_type(kind)} | {default} | {' '.join(kind.get('description', '').split())} |"
+
+
+def _type(kind: dict[str, Any]) -> str:
+    if "$ref" in kind:
+        name = kind["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in kind:
+        return " or ".join(map(_type, kind["anyOf"]))
+    if "enum" in kind:
+        return " or ".join(f"`{json.dumps(value)}`" for value in kind["enum"])
+    if kind.get("type") == "array":
+        return f"list of {_type(kind['items'])}"
+    limits = [
+        f"{sign} {kind[key]:,}"
+        for key, sign in (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"), ("exclusiveMaximum", "<"))
+        if key in kind
+    ]
+    limits += [f"at most {kind['maxLength']} characters"] if "maxLength" in kind else []
+    limits += [f"`{kind['pattern']}`"] if "pattern" in kind else []
+    return ", ".join([str(kind.get("type", "anything")), *limits])
+
+
 def manual() -> str:
     """Return the man page: every verb with its words and options, as `--help` has them."""
     group = click.Context(main, info_name="truearm")
@@ -149,3 +217,4 @@ if __name__ == "__main__":
     PICTURE.write_text(picture(kept), encoding="utf-8")
     READ.write_text(picture(kept, MARKS), encoding="utf-8")
     MANUAL.write_text(manual(), encoding="utf-8")
+    HTTP.write_text(http(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Gathers the sources of the site, with the pages that a program writes: references, peers, all.
+"""Gathers the sources of the site, with the pages that a program writes: reference, command line, peers, all.
 
 Nothing here chooses words: docstrings, help texts and Markdown files are carried over as they stand. `make site`
 calls it with the folder to gather in, where Sphinx then builds.
@@ -14,13 +14,11 @@ from collections.abc import Iterator
 from enum import Enum
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import click
 
 import truearm
 from truearm.cli import main
-from truearm.service import openapi
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -43,7 +41,6 @@ def gather(folder: Path) -> Path:
     made = {
         "reference.md": reference(),
         "commands.md": command_line(),
-        "http.md": http(),
         "schema.md": schema(),
         "changelog.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
         "peers.md": peers(),
@@ -168,78 +165,6 @@ def command_line() -> str:
         context = click.Context(command, info_name=verb, parent=group, terminal_width=100, max_content_width=100)
         parts += [f"## truearm {verb}", f"```text\n{command.get_help(context).replace(chr(8), '')}\n```"]
     return "\n\n".join(parts) + "\n"
-
-
-def http() -> str:
-    """Return every route of the service with its types, from the schema that it publishes.
-
-    Examples
-    --------
-    >>> "## `POST /studies/{study}/ask`" in http()
-    True
-    """
-    described = openapi.schema()
-    parts = [
-        "# HTTP reference",
-        "What `truearm serve` answers, from its `/openapi.json`. [The service](../service.md) explains it.",
-    ]
-    for path, methods in described["paths"].items():
-        for method, operation in methods.items():
-            parts += [
-                f"## `{method.upper()} {path}`",
-                f"{operation['summary']} {operation.get('description', '')}",
-            ]
-            parts += _traffic(operation)
-    parts += ["## Types", "Fields without a default must be given."]
-    for name, kind in described["components"]["schemas"].items():
-        parts += [f"### {name}", kind.get("description", "")]
-        if fields := kind.get("properties"):
-            rows = [_field(each, fields[each], each in kind.get("required", ())) for each in fields]
-            parts.append("| field | type | default | meaning |\n|---|---|---|---|\n" + "\n".join(rows))
-    return "\n\n".join(parts) + "\n"
-
-
-def _traffic(operation: dict[str, Any]) -> Iterator[str]:
-    for one in operation["parameters"]:
-        if one["in"] != "path":
-            yield f"`{one['name']}` ({one['in']}, {one['schema']['type']})\n: {one.get('description', 'optional')}"
-    if "requestBody" in operation:
-        yield f"Takes {_content(operation['requestBody'])}"
-    for status, answer in operation["responses"].items():
-        if status != "default":
-            yield f"Gives {status}: {_content(answer)}"
-
-
-def _content(part: dict[str, Any]) -> str:
-    return ", ".join(
-        _type(body["schema"]) if media == "application/json" else f"`{media}`"
-        for media, body in part["content"].items()
-    )
-
-
-def _field(name: str, kind: dict[str, Any], required: bool) -> str:
-    default = "" if required or "default" not in kind else f"`{json.dumps(kind['default'])}`"
-    return f"| `{name}` | {_type(kind)} | {default} | {' '.join(kind.get('description', '').split())} |"
-
-
-def _type(kind: dict[str, Any]) -> str:
-    if "$ref" in kind:
-        name = kind["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
-    if "anyOf" in kind:
-        return " or ".join(map(_type, kind["anyOf"]))
-    if "enum" in kind:
-        return " or ".join(f"`{json.dumps(value)}`" for value in kind["enum"])
-    if kind.get("type") == "array":
-        return f"list of {_type(kind['items'])}"
-    limits = [
-        f"{sign} {kind[key]:,}"
-        for key, sign in (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"), ("exclusiveMaximum", "<"))
-        if key in kind
-    ]
-    limits += [f"at most {kind['maxLength']} characters"] if "maxLength" in kind else []
-    limits += [f"`{kind['pattern']}`"] if "pattern" in kind else []
-    return ", ".join([str(kind.get("type", "anything")), *limits])
 
 
 def schema() -> str:

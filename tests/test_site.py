@@ -67,12 +67,13 @@ def test_every_public_name_and_verb_has_its_place():
 def test_every_route_and_field_has_its_place():
     from truearm.service import openapi
 
-    described, page = openapi.schema(), pages.http()
+    described, page = openapi.schema(), made.HTTP.read_text(encoding="utf-8")
     routes = [f"## `{method.upper()} {path}`" for path, found in described["paths"].items() for method in found]
     fields = [
         f"| `{name}` |" for kind in described["components"]["schemas"].values() for name in kind["properties"]
     ]
     assert [each for each in [*routes, *fields] if each not in page] == []
+    assert page == made.http(), "run: make made"
     assert "| `lease` | number, > 0, ≤ 31,536,000 | `3600.0` | Seconds for which a worker that asks again" in page
 
 

@@ -323,3 +323,8 @@ def test_pages_of_other_sites_are_kept_out_while_nobody_needs_a_token(http):
     assert http.post(f"{place}/stop", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     plain = http.post(f"{place}/ask", content=b'{"worker": "x"}', headers={"Content-Type": "text/plain"})
     assert plain.status_code == 415
+
+
+def test_an_estimate_without_end_is_none(http):
+    body = {"arms": 2, "gap": 1e-5, "share": 0.999999, "contamination": 0.49, "delta": 0.999}
+    assert http.post("/estimate", json=body).json()["pulls"] is None

@@ -196,7 +196,7 @@ def _estimate(call: Call) -> Response:
     found = clean_outlook(
         arms=asked.arms, gap=asked.gap, share=asked.share, eps=asked.contamination, delta=asked.delta
     )
-    pulls = math.ceil(found.expected) if found.decidable else None
+    pulls = math.ceil(found.expected) if math.isfinite(found.expected) else None
     return _json(wire.Estimate(pulls, found.largest_eps))
 
 
