@@ -137,8 +137,8 @@ def handed_on(result: Result) -> bool:
     --------
     >>> from truearm.claims.certificate import Verdict
     >>> from truearm.claims.certify import certify
-    >>> found = certify(Problem(arms=("A", "B")), {"A": [3.0] * 80, "B": [1.0] * 80}, Verdict(Status.EXHAUSTED))
-    >>> handed_on(found)
+    >>> ended = Verdict(status=Status.EXHAUSTED, candidates=("A", "B"))
+    >>> handed_on(certify(Problem(arms=("A", "B")), {"A": [3.0] * 80, "B": [1.0] * 80}, ended))
     False
     """
     return any(claim.leader != result.best and not claim.tolerant for claim in result.certificate.claims)

@@ -386,8 +386,8 @@ def split(head: float, rival: float, gain: float, other: float, owed: float) -> 
 
     Examples
     --------
-    >>> split(100.0, 100.0, 3.0, 1.0, 0.0)
-    (2, 2, -0.5)
+    >>> split(1000.0, 1000.0, 3.0, 1.0, 0.0)
+    (26, 20, -0.5)
     """
     share = 0.5 if gain + other == 0 else gain / (gain + other)
     most = min(SHARES[1], max(EARLY[0], 1 - EARLY[1] / min(head, rival)))
