@@ -403,9 +403,9 @@ def test_lists_and_numbers_that_are_none_in_parquet(tmp_path):
 
 @pytest.mark.parametrize("name", ["id.csv", "id.parquet"])
 def test_an_id_taken_for_the_arm_is_refused_with_the_count(tmp_path, name):
-    frame = pd.DataFrame({"id": range(5000), "x": range(5000)})
+    frame = pd.DataFrame({"id": range(20_000), "x": range(20_000)})
     frame.to_csv(tmp_path / name, index=False) if name == "id.csv" else frame.to_parquet(tmp_path / name)
-    with pytest.raises(InvalidArgument, match="arm='id' names 5,000 arms, but at most 1,000"):
+    with pytest.raises(InvalidArgument, match="arm='id' names 20,000 arms, but at most 10,000"):
         read(tmp_path / name, arm="id", value="x")
 
 
