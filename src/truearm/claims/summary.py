@@ -415,8 +415,6 @@ def _all_the_same(result: Result, voice: Voice) -> list[str]:
     left = [arm for arm in result.candidates if arm not in result.ties]
     ruled_out += f"; {names(left)} {'is' if len(left) == 1 else 'are'} not ruled out yet" if left else ""
     futile = result.status is Status.INDISTINGUISHABLE
-    if all(_is_lost(arm, result.problem) for arm in result.arms if arm.name in result.ties):
-        return [f"Not decided: {names(result.ties)} timed out in {every}{ruled_out}. Allow them more time."]
     return [
         f"{names(result.ties)} tie: they measured the same in {every}{ruled_out}.",
         f"More {voice.reading}s would not help ({_sure(result.problem)} sure, if they keep behaving the same)."
@@ -476,6 +474,9 @@ def _exhausted(result: Result, voice: Voice) -> list[str]:
     if not left:
         return ["Not decided yet."]
     excluded = f"; {count(out)} other{'s' * (out > 1)} ruled out" if out else ""
+    if left > 1 and all(_is_lost(arm, problem) for arm in result.arms if arm.name in result.candidates):
+        who = names(result.candidates)
+        return [f"Not decided: {who} timed out or failed too often{excluded}. Allow them more time."]
     return [
         f"Not decided yet: {names(result.candidates, 'or')} may {_may_be(result, voice)}{excluded}.",
         _best_looking(result),
