@@ -168,7 +168,7 @@ def _type(kind: dict[str, Any]) -> str:
 
 def manual() -> str:
     """Return the man page: every verb with its words and options, as `--help` has them."""
-    group = click.Context(main, info_name="truearm")
+    group = click.Context(main, info_name="truearm", **main.context_settings)
     lines = [
         f'.TH TRUEARM 1 "" "truearm {__version__}" "User Commands"',
         ".SH NAME",
@@ -190,10 +190,9 @@ def _verb(verb: str, group: click.Context) -> Iterator[str]:
     context = click.Context(command, info_name=verb, parent=group)
     usage = " ".join(command.collect_usage_pieces(context))
     yield from (f".SH {verb.upper()}", f".B truearm {verb}", _plain(usage), "", *_paragraphs(command.help or ""))
-    for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record is not None:
-            yield from (".TP", f".B {_plain(record[0])}", _plain(" ".join(record[1].split())))
+    records = [parameter.get_help_record(context) for parameter in command.params]
+    for record in (*filter(None, records), ("-h, --help", "Show this message and exit.")):
+        yield from (".TP", f".B {_plain(record[0])}", _plain(" ".join(record[1].split())))
 
 
 def _paragraphs(help_text: str) -> Iterator[str]:

@@ -157,7 +157,7 @@ def command_line() -> str:
     >>> "## truearm race" in command_line()
     True
     """
-    group = click.Context(main, info_name="truearm")
+    group = click.Context(main, info_name="truearm", **main.context_settings)
     parts = ["# All options", "What `--help` says of every verb. [The command line](../cli.md) explains them."]
     for verb in main.list_commands(group):
         command = main.get_command(group, verb)

@@ -109,7 +109,7 @@ def fault_of(line):
         words = shlex.split(line.replace("...", ""), comments=True)[1:]
     except ValueError:
         words = line.split()[1:]  # an apostrophe in the words beside a command
-    group = click.Context(main, info_name="truearm")
+    group = click.Context(main, info_name="truearm", **main.context_settings)
     command = main.get_command(group, words[0]) if words else None
     if command is None:
         return f"there is no such verb: {line}"
