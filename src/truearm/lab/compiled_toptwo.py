@@ -22,6 +22,7 @@ from truearm.lab.kernels import (
     door,
     log_mixture,
     merge,
+    once,
     rank_at_least,
     up_to,
 )
@@ -180,7 +181,7 @@ def is_short(desk: Desk, total: int) -> bool:
     return False
 
 
-@compiled
+@once
 def take(desk: Desk) -> None:
     """Merge the readings of the batch."""
     for i in range(desk.ints.shape[1]):
@@ -221,7 +222,7 @@ def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
     return RUNNING
 
 
-@compiled
+@once
 def best_looking(desk: Desk, rules: Rules) -> int:
     """Return the arm with the best empirical quantile, ties by fewest readings below it, then by order."""
     best, top = -1, -math.inf
@@ -232,19 +233,23 @@ def best_looking(desk: Desk, rules: Rules) -> int:
         bottom = desk.ints[N, i] - size if rules.worst else 0
         rank = max(1, math.ceil(rules.level * (size + bottom) - 1e-9)) - bottom
         x = order_statistic(desk, i, rank)
-        if best < 0 or x > top or (x == top and middle(desk, i, x) < middle(desk, best, x)):
+        if (
+            best < 0
+            or x > top
+            or (x == top and middle(desk.values, desk.ints, i, x) < middle(desk.values, desk.ints, best, x))
+        ):
             best, top = i, x
     return best
 
 
 @compiled
-def middle(desk: Desk, arm: int, x: float) -> float:
+def middle(values: Floats, ints: Ints, arm: int, x: float) -> float:
     """Return twice the share of an arm's readings below x, those at x counted half."""
-    first, size = desk.ints[START, arm], desk.ints[SIZE, arm]
-    return float((below(desk.values, first, size, x) + up_to(desk.values, first, size, x)) / size)
+    first, size = ints[START, arm], ints[SIZE, arm]
+    return float((below(values, first, size, x) + up_to(values, first, size, x)) / size)
 
 
-@compiled
+@once
 def follow(desk: Desk, leader: int, pulls: int) -> bool:
     """Follow the leader from here on, with all its readings up to now behind it, if it is time to."""
     m = desk.run[FOLLOWED]
@@ -431,7 +436,7 @@ def bound(rules: Rules, own: float, starts: float, whole_: float, ends: float, f
     return own + mixed(rules, ends - starts, whole_) if followed else own + whole_
 
 
-@compiled
+@once
 def renew(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
     """Seek the cut anew at which leader and arm are told apart least, as a pair."""
     find(desk, rules, tables, judged, False)
@@ -695,7 +700,7 @@ def order_statistic(desk: Desk, arm: int, rank: int) -> float:
     return at_rank(desk.values, desk.ints[START, arm], desk.ints[SIZE, arm], rank)
 
 
-@compiled
+@once
 def choose_batch(desk: Desk, rules: Rules, tables: Tables, rival: int) -> None:
     """Write the next batch, split by what each arm's pulls add at the least convincing cut."""
     if rules.balanced:

@@ -43,6 +43,11 @@ def compiled(function: Function) -> Function:
     return cast(Function, numba.njit(**_INSIDE)(function))
 
 
+def once(function: Function) -> Function:
+    """Return the same for a function that one other calls: put into it, because to hand over a desk takes long."""
+    return cast(Function, numba.njit(**_INSIDE, forceinline=True)(function))
+
+
 def contracted(function: Function) -> Function:
     """Return the same with multiply-and-add in one rounding, for where no decision hangs on the last bit."""
     return cast(Function, numba.njit(**_INSIDE, fastmath={"contract"})(function))
