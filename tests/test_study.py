@@ -448,9 +448,9 @@ def twins(seed, **options):
 
 
 def test_a_spent_budget_says_so_if_more_could_not_help():
-    enough = twins(1).pulls
-    assert twins(1, max_pulls=int(0.985 * enough)).result.status.value == "indistinguishable"
-    assert twins(1, max_pulls=enough // 2).result.status.value == "exhausted"
+    enough = twins(4).pulls
+    assert twins(4, max_pulls=int(0.985 * enough)).result.status.value == "indistinguishable"
+    assert twins(4, max_pulls=enough // 2).result.status.value == "exhausted"
 
 
 @pytest.mark.parametrize(("new", "best"), [(103.0, "old"), (101.0, "new"), (95.0, "new")])

@@ -718,7 +718,7 @@ def choose_batch(desk: Desk, rules: Rules, tables: Tables, rival: int) -> None:
     gain = head * divergence(counted / head, tables.low.p0)
     other = tail * divergence(over, tables.high.p0)
     owed = desk.reals[CARRY, rival] if desk.ints[CARRY_LEADER, rival] == leader else 0.0
-    pulls, for_leader, owed = split(head, tail, gain, other, owed)
+    pulls, for_leader, owed = split(head, tail, gain, other, owed, desk.ints.shape[1])
     desk.ints[CARRY_LEADER, rival] = leader
     desk.reals[CARRY, rival] = owed
     desk.ints[BATCH, leader] = for_leader

@@ -24,7 +24,7 @@ from truearm.problem import Problem, check_count
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
 GROWTH = 0.02  # a batch adds at most this fraction to either arm; evidence section 4
 SHARES = (0.05, 0.95)  # limits of the leader's share of a batch; evidence section 4
-EARLY = (0.65, 40.0)  # its upper limit at first, and how it opens with the pulls; evidence section 4
+EARLY = (0.75, 60.0)  # its upper limit at first, and how it opens with the pulls; evidence section 4
 SWITCH = 1.3  # growth of the pulls before another arm is followed; evidence section 4
 # growth of a pair of arms after which the evidence between them is renewed, and the cut it is looked at in; 1
 # needed 0.9 % fewer pulls and twice the time (benchmarks/freshness.py, with an earlier portfolio)
@@ -364,7 +364,9 @@ def _batched(state: State, challenger: int) -> State:
     head, rival = state.samples[leader], state.samples[challenger]
     gains = state.judge.gains(challenger, state.cuts[challenger])
     last, owed = state.carries[challenger]
-    size, for_leader, owed = split(head.n, rival.n, gains[0], gains[1], owed if last == leader else 0.0)
+    size, for_leader, owed = split(
+        head.n, rival.n, gains[0], gains[1], owed if last == leader else 0.0, len(state.samples)
+    )
     carries = list(state.carries)
     carries[challenger] = (leader, owed)
     counts = {leader: for_leader, challenger: size - for_leader}
@@ -372,7 +374,9 @@ def _batched(state: State, challenger: int) -> State:
     return state._replace(carries=tuple(carries), decision=batch)
 
 
-def split(head: float, rival: float, gain: float, other: float, owed: float) -> tuple[int, int, float]:
+def split(  # noqa: PLR0917 - compiled code runs it, which knows no keyword-only arguments
+    head: float, rival: float, gain: float, other: float, owed: float, arms: int
+) -> tuple[int, int, float]:
     """Return the size of the next batch of two arms, the leader's part of it, and what it is owed beyond that.
 
     The leader's share is its share of the evidence (evidence section 11). Compiled code runs this function too.
@@ -383,15 +387,19 @@ def split(head: float, rival: float, gain: float, other: float, owed: float) -> 
         Pulls of the leader and of its challenger.
     gain, other
         What the readings of each say at the least convincing cut.
+    owed
+        What the leader is owed from before.
+    arms
+        How many there are: of two neither is neglected at first, of more the leader has many rivals.
 
     Examples
     --------
-    >>> split(1000.0, 1000.0, 3.0, 1.0, 0.0)
+    >>> split(1000.0, 1000.0, 3.0, 1.0, 0.0, 2)
     (26, 20, -0.5)
     """
     share = 0.5 if gain + other == 0 else gain / (gain + other)
     most = min(SHARES[1], max(EARLY[0], 1 - EARLY[1] / min(head, rival)))
-    share = min(max(share, SHARES[0]), most)
+    share = min(max(share, 1 - most if arms == 2 else SHARES[0]), most)
     size = max(1, int(GROWTH * min(head / share, rival / (1 - share))))
     exact = size * share + owed
     for_leader = min(size, math.floor(exact + 0.5))
