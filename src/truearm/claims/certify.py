@@ -383,12 +383,7 @@ def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -
         return under.judge.breakdown([under.against(i, enough=bar) for i in closest], adversary)
 
     points = _by_adversary(judge, point)
-    declared = judge.problem.contamination
-    if declared is None or verdict.status is not Status.CERTIFIED:
-        return points
-    order = list(Adversary)  # each is a special case of the next
-    decided = order.index(declared.adversary)
-    return Breakdown(*(max(p or 0.0, declared.eps) if i <= decided else p for i, p in enumerate(points)))
+    return points.decided_at(judge.problem.contamination) if verdict.status is Status.CERTIFIED else points
 
 
 def breakdown_of(found: Mapping[Adversary | None, Rejections], judged: int) -> Breakdown:

@@ -103,7 +103,14 @@ def described(judge: Judge, claims: ControlClaims | None) -> Control | None:
         standing: Literal["better", "not better", "open"] = (
             "better" if arms[i] in better else "not better" if arms[i] in worse else "open"
         )
-        points = judge.pair_breakdown(i, control) if standing == "better" else Breakdown(None, None, None)
+        if standing != "better":
+            points = Breakdown(None, None, None)
+        else:
+            points = judge.pair_breakdown(i, control)
+            if (
+                claims.method == "holm"
+            ):  # with false discoveries bounded, no claim stands by itself (extensions D1)
+                points = points.decided_at(judge.problem.contamination)
         return Variant(arms[i], standing, judge.better(i, control).log_value, points)
 
     return Control(claims.control, claims.method, tuple(variant(i) for i in range(len(arms)) if i != control))

@@ -9,7 +9,7 @@ import numpy as np
 from truearm.bounds.search import last_true
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
-from truearm.problem import Adversary
+from truearm.problem import Adversary, Contamination
 
 
 class Breakdown(NamedTuple):
@@ -24,6 +24,20 @@ class Breakdown(NamedTuple):
     oblivious: float | None
     prescient: float | None
     malicious: float | None
+
+    def decided_at(self, declared: Contamination | None) -> "Breakdown":
+        """Return the points of what was decided at a declared contamination, by whatever: none is below it.
+
+        Examples
+        --------
+        >>> Breakdown(0.04, None, None).decided_at(Contamination(0.05))
+        Breakdown(oblivious=0.05, prescient=None, malicious=None)
+        """
+        if declared is None:
+            return self
+        order = list(Adversary)  # each is a special case of the next
+        last = order.index(declared.adversary)
+        return Breakdown(*(max(x or 0.0, declared.eps) if i <= last else x for i, x in enumerate(self)))
 
 
 def breakdown_point(

@@ -344,15 +344,7 @@ class QuantileJudge(Judge):
         )
 
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:
-        """Return alpha*: how far the leader may be from the best, pairs of arms alone (evidence T7).
-
-        Parameters
-        ----------
-        outright
-            Arms that are rejected without any tolerance.
-        relative
-            Whether the distance is a ratio; as the problem's tolerance if None.
-        """
+        """Return alpha*: how far the leader may be from the best, pairs of arms alone (evidence T7)."""
         relative = self.problem.tolerance.relative if relative is None else relative
         bar, sign = self.log_bar(), self.problem.sign
         head, measure, worst, settled = self.samples[self.leader], self._measure(), 0.0, set(outright)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from truearm.analysis import Analysis
 from truearm.claims.certificate import Place, Status, Tapes
 from truearm.claims.ratios import Ratio
-from truearm.claims.result import Arm, Lead, Reach, Result, Variant
+from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.claims.summary import sentences
 from truearm.claims.wording import (
     ON_TERMINALS,
@@ -192,27 +192,11 @@ def control_rows(result: Result) -> list[tuple[str, ...]]:
                 name_of(v.arm),
                 f"{standing[v.standing]} {name_of(asked.arm)}",
                 f"{math.exp(min(v.log_evidence, 700.0)):.2g}",
-                *(_point(_withstood(result, v, adversary)) for adversary in Adversary),
+                *map(_point, v.breakdown),
             )
             for v in asked.variants
         ),
     ]
-
-
-def _withstood(result: Result, variant: Variant, adversary: Adversary) -> float | None:
-    """Return up to which contamination an arm beats the control: what was claimed at the declared one stands.
-
-    Its claim may need less evidence than a breakdown point, because others were claimed before (extensions D1).
-    """
-    point: float | None = getattr(variant.breakdown, adversary.value)
-    declared, order = result.problem.contamination, list(Adversary)  # each is a special case of the next
-    if (
-        variant.standing != "better"
-        or declared is None
-        or order.index(adversary) > order.index(declared.adversary)
-    ):
-        return point
-    return max(point or 0.0, declared.eps)
 
 
 def tier_rows(found: Analysis) -> list[tuple[str, ...]]:
