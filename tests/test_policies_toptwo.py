@@ -9,7 +9,7 @@ from truearm.claims.certificate import Status, Verdict
 from truearm.evidence import pair
 from truearm.evidence.shifts import shifted
 from truearm.policies import Told
-from truearm.policies.toptwo import SWITCH, TopTwo
+from truearm.policies.toptwo import SWITCH, TopTwo, split
 from truearm.problem import Problem
 
 
@@ -115,3 +115,14 @@ def test_an_arm_unlucky_at_first_is_not_starved_by_equal_ones():
     assert against["A"] + np.log(48) > against[fighter] + np.log(n), "the plain score would take the fighter"
     assert against["A"] < state.judge.log_threshold, "it is not rejected, so it must be heard again"
     assert "A" in policy.ask(state)
+
+
+@pytest.mark.parametrize(
+    ("pulls", "arms", "least", "most"),
+    [(100, 2, 0.25, 0.75), (100, 3, 0.05, 0.75), (600, 2, 0.1, 0.9), (9000, 2, 0.05, 0.95)],
+)
+def test_early_shares_are_kept_together_and_open_with_the_pulls(pulls, arms, least, most):
+    """Without these limits a load makes winners of equal arms (tests/statistical/test_drift.py)."""
+    for gain, other, share in ((1.0, 0.0, most), (0.0, 1.0, least)):
+        size, for_leader, owed = split(float(pulls), float(pulls), gain, other, 0.0, arms)
+        assert for_leader + owed == pytest.approx(share * size)
