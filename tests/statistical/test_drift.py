@@ -103,7 +103,7 @@ def test_a_load_makes_no_winner_in_full(load, contamination):
 
 @pytest.mark.slow
 def test_early_shares_keep_two_equal_arms_together_under_a_ramp():
-    """400 runs of the hardest setting, at most 10 winners: shares of .05 to .95 from the start gave 17 of these."""
+    """400 runs of the hardest setting, at most 10 winners: shares of .05 to .95 from the start gave 17."""
     assert outcomes(loads.ramp, 400, seed=5, k=2, contamination=None, goal="max")["winner"] <= 10
 
 
