@@ -1,15 +1,17 @@
 """`truearm race` beside hyperfine on commands whose truth is known, with disturbed runs.
 
-    python benchmarks/race_vs_hyperfine.py [--trials 20] [--jobs 1] [--scenarios S0,S5] [--commands 2,4]
+    python benchmarks/race_vs_hyperfine.py [--trials 20] [--minutes M] [--scenarios S0,S5] [--commands 2,4]
 
-Every command sleeps: the first for 10 ms, the others for 10.5 ms (10.2 ms in S5), with 2 % jitter. In some
+Every command sleeps: the first for 10 ms, the others for 10.5 ms (10.2 ms in S5), with 2% jitter. In some
 scenarios a share of the runs takes quite another time. Right is whoever names the first command. Both tools run as
-a user runs them, each trial in a process of its own, start-up included in the wall time. Needs gcc, and Debian's
-hyperfine.
+a user runs them, each trial in a process of its own, start-up included in the wall time. Trials are in rounds:
+every scenario once, both tools one after the other, hyperfine first in every other round. What is known is written
+after each round. Needs gcc, and Debian's hyperfine.
 """
 
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
@@ -17,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -35,6 +38,7 @@ from truearm.world.processes import command_source
 HERE = Path(__file__).parent
 TRUEARM = str(Path(sys.executable).parent / "truearm")
 LIMIT = 45  # seconds a race may take: some five times what hyperfine takes
+LONGEST = 75  # seconds a pair may take: the limit, start and end of a race, and hyperfine on four commands
 
 
 class Scenario(NamedTuple):
@@ -47,12 +51,15 @@ class Scenario(NamedTuple):
 
 SCENARIOS = (
     Scenario("S0", "no disturbance", "10 0 0", "10.5 0 0", 0.05),
-    Scenario("S1", "5 % of all runs take 200 ms", "10 0.05 200", "10.5 0.05 200", 0.05),
-    Scenario("S2", "5 % of the best take 200 ms", "10 0.05 200", "10.5 0 0", 0.05),
-    Scenario("S3", "10 % of the best take 200 ms", "10 0.10 200", "10.5 0 0", 0.10),
-    Scenario("S4", "10 % of the others fail fast (0.3 ms)", "10 0 0", "10.5 0.10 0.3", 0.10),
-    Scenario("S5", "10 % of the best take 12.5 ms, others 10.2 ms", "10 0.10 12.5", "10.2 0 0", 0.10),
+    Scenario("S1", "5% of all runs take 200 ms", "10 0.05 200", "10.5 0.05 200", 0.05),
+    Scenario("S2", "5% of the best take 200 ms", "10 0.05 200", "10.5 0 0", 0.05),
+    Scenario("S3", "10% of the best take 200 ms", "10 0.10 200", "10.5 0 0", 0.10),
+    Scenario("S4", "10% of the others fail fast (0.3 ms)", "10 0 0", "10.5 0.10 0.3", 0.10),
+    Scenario("S5", "10% of the best take 12.5 ms, others 10.2 ms", "10 0.10 12.5", "10.2 0 0", 0.10),
 )
+
+
+Line = tuple[int, Scenario]  # how many commands, and which
 
 
 class Trial(NamedTuple):
@@ -104,26 +111,36 @@ def with_truearm(lines: list[str], eps: float) -> Trial:
     return Trial(verdict(best), "", found["pulls"]["total"], wall)
 
 
-def row(scenario: Scenario, count: int, theirs: list[Trial], ours: list[Trial]) -> str:
-    def share(trials: list[Trial], answer: str, field: str = "answer") -> str:
-        return f"{sum(getattr(t, field) == answer for t in trials)}/{len(trials)}" if trials else "-"
+def tried(scenario: Scenario, lines: list[str], number: int) -> tuple[Trial, Trial]:
+    """Return a trial of each tool, hyperfine's first, side by side so that both meet the same load."""
+    if number % 2:
+        ours = with_truearm(lines, scenario.eps)
+        return with_hyperfine(lines), ours
+    return with_hyperfine(lines), with_truearm(lines, scenario.eps)
 
-    def middle(trials: list[Trial], field: str) -> str:
-        return f"{statistics.median(getattr(t, field) for t in trials):.4g}" if trials else "-"
 
+def row(scenario: Scenario, count: int, pairs: list[tuple[Trial, Trial]]) -> str:
+    def share(trials: tuple[Trial, ...], answer: str, field: str = "answer") -> str:
+        return f"{sum(getattr(t, field) == answer for t in trials)}/{len(trials)}"
+
+    def middle(values: Iterable[float]) -> str:
+        return f"{statistics.median(values):.4g}"
+
+    theirs, ours = zip(*pairs, strict=True)
     cells = [
         scenario.name,
         count,
         share(theirs, "right"),
         share(theirs, "right", "by_median"),
-        middle(theirs, "runs"),
-        middle(theirs, "wall"),
+        middle(t.runs for t in theirs),
+        middle(t.wall for t in theirs),
         f"{scenario.eps:.0%}",
         share(ours, "right"),
         share(ours, "wrong"),
         share(ours, "open"),
-        middle(ours, "runs"),
-        middle(ours, "wall"),
+        middle(t.runs for t in ours),
+        middle(t.wall for t in ours),
+        middle(mine.wall / its.wall for its, mine in pairs),
     ]
     return f"| {' | '.join(map(str, cells))} |"
 
@@ -135,9 +152,8 @@ def overhead(runs: int = 800) -> list[str]:
         measured = {
             "truearm race": lambda: of_race(runs, None),
             "truearm race --save": lambda: of_race(runs, next(fresh)),
+            "hyperfine -N": lambda: of_hyperfine(runs),
         }
-        if shutil.which("hyperfine"):
-            measured["hyperfine -N"] = lambda: of_hyperfine(runs)
         rounds = [{name: measure() for name, measure in measured.items()} for _ in range(9)]
     return [f"| {name} | {1000 * statistics.median(r[name] for r in rounds):.3f} ms |" for name in measured]
 
@@ -172,18 +188,22 @@ def of_hyperfine(runs: int) -> float:
 
 HEAD = """# truearm race beside hyperfine
 
-Made by `benchmarks/race_vs_hyperfine.py`, {trials} trials of each line, {jobs} at a time; {machine}.
+Made by `benchmarks/race_vs_hyperfine.py --jobs {jobs}`, {trials} of each line in paired rounds; {machine}.
 
 {stories}
 
 hyperfine ranks by the mean; "by median" is the ranking a reader finds in its exported medians. It runs every
 command about 3 seconds, whatever the difference. truearm measures in rounds, every command once in random order;
 it declares the contamination in the column eps, and may answer "open" ({limit} seconds are its budget). Runs and
-wall time (seconds, start-up of the tool included) are medians over the trials, for all commands together.
+wall time (seconds, start-up of the tool included) are medians over the trials, for all commands together; ratio is
+the median of truearm's wall time over hyperfine's in the same round.
 
-| scenario | arms | hyperfine right | by median | runs | wall | eps | truearm right | wrong | open | runs | wall |
-|---|---|---|---|---|---|---|---|---|---|---|---|
 """
+
+COLUMNS = (
+    *("scenario", "arms", "hyperfine right", "by median", "runs", "wall"),
+    *("eps", "truearm right", "wrong", "open", "runs", "wall", "ratio"),
+)
 
 TAIL = """
 
@@ -196,48 +216,62 @@ twice to the disk, before it starts and when it has ended):
 
 
 def about() -> str:
-    found, version = machine(), "no hyperfine"
-    if shutil.which("hyperfine"):
-        version = subprocess.run(["hyperfine", "--version"], capture_output=True, text=True, check=True).stdout
+    found = machine()
+    version = subprocess.run(["hyperfine", "--version"], capture_output=True, text=True, check=True).stdout
     words = (f"{found['cpus']} CPUs", found["system"], found["architecture"], version.strip())
     urgent = os.sched_getscheduler(0) != os.SCHED_OTHER  # chrt -f 10, where others use the machine too
     priority = "both tools at real-time priority" if urgent else "ordinary priority"
     return ", ".join([*map(str, words), f"truearm {found['truearm']}", priority])
 
 
+def page(found: dict[Line, list[tuple[Trial, Trial]]], jobs: int, costs: list[str]) -> str:
+    """Return the table of what is known so far."""
+    numbers = sorted({len(pairs) for pairs in found.values()})
+    trials = " or ".join(map(str, numbers)) + (" trial" if numbers == [1] else " trials")
+    stories = "\n".join(f"- {s.name}: {s.story}" for s in SCENARIOS)
+    told = {"trials": trials, "jobs": jobs, "stories": stories, "machine": about(), "limit": LIMIT}
+    rows = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    rows += [row(scenario, count, pairs) for (count, scenario), pairs in found.items()]
+    return HEAD.format(**told) + "\n".join(rows) + TAIL + "\n".join(costs) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=20)
-    parser.add_argument("--jobs", type=int, default=1, help="trials at a time; sleeping takes no CPU")
+    parser.add_argument("--trials", type=int, default=20, help="rounds, at most")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no pair begins that might end later")
+    parser.add_argument("--jobs", type=int, default=1, help="pairs at a time; sleeping takes no CPU")
     parser.add_argument("--scenarios", default=",".join(s.name for s in SCENARIOS))
     parser.add_argument("--commands", default="2,4")
     parser.add_argument("--save", type=Path, default=HERE / "results" / "race_vs_hyperfine.md")
     asked = parser.parse_args()
-    if not shutil.which("hyperfine"):
-        print("hyperfine is not installed: its columns stay empty (Debian: apt-get install hyperfine)")
-    stories = "\n".join(f"- {s.name}: {s.story}" for s in SCENARIOS)
-    told = {"trials": asked.trials, "jobs": asked.jobs, "stories": stories, "machine": about(), "limit": LIMIT}
-    lines = [HEAD.format(**told).rstrip("\n")]
+    end = time.monotonic() + 60 * asked.minutes
+    if missing := [tool for tool in ("gcc", "hyperfine") if not shutil.which(tool)]:
+        parser.error(f"not installed: {', '.join(missing)} (Debian: apt-get install {' '.join(missing)})")
+    chosen = [s for s in SCENARIOS if s.name in asked.scenarios.split(",")]
+    lines = [(count, scenario) for count in map(int, asked.commands.split(",")) for scenario in chosen]
+    found: dict[Line, list[tuple[Trial, Trial]]] = {}
+    costs = overhead()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
         sleeper = compiled(Path(folder))
-        for count in map(int, asked.commands.split(",")):
-            for scenario in (s for s in SCENARIOS if s.name in asked.scenarios.split(",")):
-                raced = commands(scenario, count, sleeper)
-                # one of each in turn, so that both tools meet the same load
-                pairs = [
-                    (
-                        pool.submit(with_hyperfine, raced) if shutil.which("hyperfine") else None,
-                        pool.submit(with_truearm, raced, scenario.eps),
-                    )
-                    for _ in range(asked.trials)
-                ]
-                theirs = [theirs.result() for theirs, _ in pairs if theirs is not None]
-                lines.append(row(scenario, count, theirs, [ours.result() for _, ours in pairs]))
-                print(lines[-1], flush=True)
-    text = "\n".join(lines) + TAIL + "\n".join(overhead()) + "\n"
-    asked.save.parent.mkdir(exist_ok=True)
-    asked.save.write_text(text)
-    print(text[text.rindex("| tool") :])
+
+        def tell(number: int, line: Line) -> tuple[Trial, Trial] | None:
+            if time.monotonic() + LONGEST > end:
+                return None
+            return tried(line[1], commands(line[1], line[0], sleeper), number)
+
+        for number in range(asked.trials):
+            pairs = list(pool.map(partial(tell, number), lines))
+            for line, pair in zip(lines, pairs, strict=True):
+                if pair is not None:
+                    found.setdefault(line, []).append(pair)
+            if found:
+                asked.save.write_text(page(found, asked.jobs, costs), encoding="utf-8")
+            if None in pairs:
+                break
+            print(f"{number + 1} rounds", flush=True)
+    if not found:
+        sys.exit(f"--minutes {asked.minutes:g} is too short: a trial of both tools may take {LONGEST} s")
+    print(asked.save.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

@@ -2,10 +2,12 @@
 
     python benchmarks/run_all.py [--only engine,analyze] [--minutes 45] [--full] [--collect]
 
-Sizes are such that all of it takes some 40 minutes on two quiet cores, and 45 at most. It runs in a copy
-(build/bench), so that the results of full size, which the pages quote, stay as they are. `--full` runs at full
-size and in place, for hours. A benchmark that fails, is late (10 minutes) or misses a peer is told and keeps none
-of the others back. `--collect` runs nothing and writes the page from the results of full size.
+All of it takes --minutes, on two quiet cores: some 20 for the small sizes of all others, the rest for the race
+beside hyperfine, which comes last. It runs in a copy (build/bench): of what is kept here it overwrites
+benchmarks/RESULTS.md alone, so the results of full size, which the pages quote and the tests compare, stay as they
+are. `--full` runs at full size and in place, for hours. A benchmark that fails, is late (5 minutes) or misses a
+peer is told and keeps none of the others back; the page is written after each. `--collect` runs nothing and writes
+the page from the results of full size.
 """
 
 import argparse
@@ -29,7 +31,7 @@ PEERS = {
     "analyze": ("duckdb", "polars"),
     "counts": ("duckdb",),
     "engine": ("river", "mabwiser"),
-    "false_alarms": ("hyperfine", "gcc", "taskset"),
+    "false_alarms": ("hyperfine", "gcc", "taskset", "pytest_benchmark"),
     "race_vs_hyperfine": ("hyperfine", "gcc"),
     "service": ("optuna",),
     "shares": ("polars", "pandas"),
@@ -51,7 +53,7 @@ SIZES = {  # what makes each of them take a few minutes at most
     "optimality": "binomial",
     "plausible_range": "12",
     "priors": "--runs 2",
-    "race_vs_hyperfine": "--jobs 1 --trials 4 --commands 2",
+    "race_vs_hyperfine": "--jobs 1 --trials 1000 --minutes {minutes:.1f} --commands 2",
     "revisions": "--max-time 60s",
     "rounds": "5",
     "shares": "--quick",
@@ -60,7 +62,12 @@ SIZES = {  # what makes each of them take a few minutes at most
     "time_vs_pyperf": "--trials 1 --pairs sum,sort,join",
     "wrong_decisions": "0.1",
 }
-VERSIONS = ("numpy", "scipy", "numba", "duckdb", "polars", "pandas", "pyarrow", "river", "mabwiser", "pyperf")
+VERSIONS = (
+    *("numpy", "scipy", "numba", "duckdb", "polars", "pandas", "pyarrow"),
+    *("river", "mabwiser", "optuna", "pyperf", "pytest-benchmark"),
+)
+LAST = "race_vs_hyperfine"  # has what time is left, half of all at least
+LATE = 300.0  # seconds for any other
 
 
 def is_there(peer):
@@ -76,23 +83,26 @@ def copied():
 
 
 def run(name, folder, words, most):
-    """Run one benchmark, and return how it ended, and what it wrote, or printed if it wrote nothing."""
+    """Run one benchmark; return how it ended, and what it wrote by then, or printed if it wrote nothing."""
     if missing := [peer for peer in PEERS.get(name, ()) if not is_there(peer)]:
         return f"not run: {', '.join(missing)} not installed", ""
     if most <= 0:
         return "not run: the time was over", ""
     kept, began, stamp = folder / "results" / f"{name}.md", time.time(), time.monotonic()
-    words = [sys.executable, str(folder / f"{name}.py"), *words.format(folder=folder).split()]
+    words = words.format(folder=folder, minutes=(most - 15) / 60).split()
+    code, out = None, ""
     try:
-        code, out, err = ended(words, folder, most)
+        code, out, err = ended([sys.executable, str(folder / f"{name}.py"), *words], folder, most)
     except subprocess.TimeoutExpired:
-        return f"stopped after {most:.0f} s", ""
-    took = time.monotonic() - stamp
-    if code:
-        return f"failed after {took:.0f} s: {' '.join((err.strip() or out.strip()).splitlines()[-1:])}", ""
+        how = f"stopped after {most:.0f} s"
+    else:
+        how = f"{time.monotonic() - stamp:.0f} s"
+        if code:
+            last = (err.strip() or out.strip() or f"exit code {code}").splitlines()[-1]
+            how = f"failed after {how}: {last.replace('|', '/')}"
     if kept.exists() and kept.stat().st_mtime >= began:
-        return f"{took:.0f} s", lower(kept)
-    return f"{took:.0f} s", f"## {name}, as printed\n\n```\n{out.rstrip()}\n```"
+        return how, lower(kept)
+    return how, "" if code != 0 else f"## {name}, as printed\n\n```\n{out.rstrip()}\n```"
 
 
 def ended(words, folder, most):
@@ -146,6 +156,10 @@ def page(told, what):
     return "\n".join(lines) + "\n"
 
 
+def write(told, what):
+    (HERE / "RESULTS.md").write_text(page(told, what), encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="names, separated by commas")
@@ -156,21 +170,26 @@ def main():
     names = [path.stem for path in sorted(HERE.glob("*.py")) if path.stem != Path(__file__).stem]
     if unknown := set(asked.only.split(",")) - {*names, ""}:
         parser.error(f"--only: there is no benchmark {', '.join(sorted(unknown))}")
-    if asked.collect:
-        told = {path.stem: ("kept", lower(path)) for path in sorted((HERE / "results").glob("*.md"))}
-    else:
-        folder, sizes = (HERE, FULL) if asked.full else (copied(), SIZES)
-        told, end = {}, time.monotonic() + 60 * (asked.minutes or (1440 if asked.full else 45))
-        for name in asked.only.split(",") if asked.only else names:
-            left = end - time.monotonic()
-            told[name] = run(name, folder, sizes.get(name, ""), left if asked.full else min(left, 600.0))
-            print(f"{name:20} {told[name][0]}", flush=True)
     what = (
         "Results of full size, each with its conditions"
         if asked.collect or asked.full
         else "`make bench`, small sizes"
     )
-    (HERE / "RESULTS.md").write_text(page(told, what), encoding="utf-8")
+    if asked.collect:
+        told = {path.stem: ("kept", lower(path)) for path in sorted((HERE / "results").glob("*.md"))}
+        write(told, what)
+    else:
+        names = asked.only.split(",") if asked.only else names
+        folder, sizes = (HERE, FULL) if asked.full else (copied(), SIZES)
+        total = 60 * (asked.minutes or (1440 if asked.full else 45))
+        told, end = {}, time.monotonic() + total
+        for name in sorted(names, key=LAST.__eq__):
+            left = end - time.monotonic()
+            if not asked.full and name != LAST:
+                left = min(left - total / 2 * (LAST in names), LATE)
+            told[name] = run(name, folder, sizes.get(name, ""), left)
+            print(f"{name:20} {told[name][0]}", flush=True)
+            write(told, what)
     print("benchmarks/RESULTS.md")
 
 

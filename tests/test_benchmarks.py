@@ -37,6 +37,24 @@ def test_what_goes_wrong_is_told_and_not_fatal(folder):
     assert run_all.run("lonely", folder, "", 30)[0] == "not run: a_peer_that_is_not_there not installed"
 
 
+def test_what_was_written_before_the_end_is_kept(folder):
+    writes = f"open('{folder}/results/{{name}}.md', 'w').write('# Two rounds'); "
+    (folder / "fails.py").write_text(writes.format(name="fails") + "raise SystemExit('a | b')")
+    assert run_all.run("fails", folder, "", 30)[1] == "## Two rounds"
+    assert run_all.run("fails", folder, "", 30)[0].endswith(": a / b")  # a cell of a table
+    (folder / "late.py").write_text(writes.format(name="late") + "import time; time.sleep(600)")
+    most = 1.0
+    while not (folder / "results/late.md").exists():  # longer where starting takes longer
+        most *= 2
+        told = run_all.run("late", folder, "", most)
+    assert told == (f"stopped after {most:.0f} s", "## Two rounds")
+
+
+def test_what_is_killed_says_so(folder):
+    (folder / "fails.py").write_text("import os; os.kill(os.getpid(), 9)")
+    assert run_all.run("fails", folder, "", 30)[0].endswith("exit code -9")
+
+
 def test_what_is_late_leaves_nobody_behind(folder):
     (folder / "late.py").write_text(
         "import subprocess, sys\n"
@@ -61,19 +79,43 @@ def test_results_are_gathered_with_machine_and_date(folder):
     assert "UTC" in page
 
 
-def test_results_of_full_size_stay_as_they_are(folder, monkeypatch):
+@pytest.fixture
+def house(folder, monkeypatch):
     for part in ("benchmarks/results", "docs/images", "src", "tests"):
         (folder / part).mkdir(parents=True)
-    name = "writes"
-    kept = folder / "benchmarks/results" / f"{name}.md"
-    kept.write_text("# Kept")
-    (folder / "benchmarks/writes.py").write_text(f"open('results/{name}.md', 'w').write('# New')")
     monkeypatch.setattr(run_all, "HERE", folder / "benchmarks")
     monkeypatch.setattr(run_all, "COPY", folder / "copy")
+    return folder / "benchmarks"
+
+
+def test_results_of_full_size_stay_as_they_are(house, monkeypatch):
+    name = "writes"
+    kept = house / "results" / f"{name}.md"
+    kept.write_text("# Kept")
+    (house / "writes.py").write_text(f"open('results/{name}.md', 'w').write('# New')")
     monkeypatch.setattr(sys, "argv", ["run_all.py", "--only", name])
     run_all.main()
     assert kept.read_text() == "# Kept"
-    assert "## New" in (folder / "benchmarks/RESULTS.md").read_text()
+    assert "## New" in (house / "RESULTS.md").read_text()
+
+
+def test_the_race_comes_last_and_has_half_of_the_time(house, monkeypatch):
+    for name in ("a", "race_vs_hyperfine", "z"):
+        (house / f"{name}.py").touch()
+    limits, pages = {}, []
+
+    def run(name, _folder, _words, most):
+        pages.append((house / "RESULTS.md").exists())
+        limits[name] = most
+        return "1 s", ""
+
+    monkeypatch.setattr(run_all, "run", run)
+    monkeypatch.setattr(sys, "argv", ["run_all.py", "--minutes", "8"])
+    run_all.main()
+    assert list(limits) == ["a", "z", "race_vs_hyperfine"]
+    assert pages == [False, True, True]  # written after each
+    assert limits["a"] <= 240
+    assert 240 < limits["race_vs_hyperfine"] <= 480
 
 
 def test_every_size_is_that_of_a_benchmark():
@@ -82,3 +124,4 @@ def test_every_size_is_that_of_a_benchmark():
     words = " ".join(run_all.SIZES["race_vs_hyperfine"].split())
     assert "--jobs 1" in words
     assert "--scenarios" not in words  # all of S0 to S5
+    assert "--minutes" in words

@@ -38,16 +38,28 @@ def lowest(requirement: str) -> str:
     --------
     >>> lowest("numpy>=1.26"), lowest("psycopg[binary]>=3.2.1")
     ('numpy==1.26.0', 'psycopg[binary]==3.2.1')
+    >>> lowest("uvloop>=0.20; sys_platform != 'win32'")
+    "uvloop==0.20.0; sys_platform != 'win32'"
     """
-    name, version = re.fullmatch(r"([\w\[\]-]+)>=([\d.]+)", requirement).groups()  # type: ignore[union-attr]
-    return f"{name}=={version}{'.0' * (2 - version.count('.'))}"
+    found = re.fullmatch(r"([\w\[\]-]+)>=([\d.]+)(;.*)?", requirement)
+    if found is None:
+        raise ValueError(f"pyproject.toml: a requirement reads name>=version, but got {requirement!r}")
+    name, version, marker = found.groups("")
+    return f"{name}=={version}{'.0' * (2 - version.count('.'))}{marker}"
 
 
-def tried(python: str, wanted: list[str], tools: tuple[str, ...], tests: tuple[str, ...]) -> int:
+def wanted() -> tuple[list[str], list[str]]:
+    """Return the lowest requirements of the base installation, and of all extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    return list(map(lowest, project["dependencies"])), [lowest(one) for needed in extras for one in needed]
+
+
+def tried(python: str, packages: list[str], tools: tuple[str, ...], tests: tuple[str, ...]) -> int:
     """Install, test, and return the exit code of the tests."""
     install = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-    subprocess.run([*install, *wanted, *tools, str(ROOT)], check=True)
-    print("with", ", ".join(wanted), flush=True)
+    subprocess.run([*install, *packages, *tools, str(ROOT)], check=True)
+    print("with", ", ".join(packages), flush=True)
     words = ["-q", "-p", "no:cacheprovider", "-m", "not slow and not statistical and not spark"]
     # what is old warns of what has changed since
     return subprocess.run(
@@ -57,9 +69,7 @@ def tried(python: str, wanted: list[str], tools: tuple[str, ...], tests: tuple[s
 
 def main() -> int:
     """Try the base installation, then the extras, and return an exit code."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    base = [lowest(requirement) for requirement in project["dependencies"]]
-    extras = [lowest(one) for needed in project["optional-dependencies"].values() for one in needed]
+    base, extras = wanted()
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = str(Path(folder) / "bin/python")
