@@ -1,7 +1,8 @@
 """Run the scenarios that come with the package at full size and keep their tables.
 
-Run: python benchmarks/scenarios.py. Writes benchmarks/results/scenarios.md. Each is one command, such as
-`truearm simulate schreuder`; what was published stands in the line above a table or in its last column.
+Run: python benchmarks/scenarios.py [NAME ...], all by default. Writes benchmarks/results/scenarios.md. Each is one
+command, such as `truearm simulate schreuder`; what was published stands in the line above a table or in its last
+column.
 """
 
 import subprocess
@@ -17,9 +18,9 @@ def table(name):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip()
 
 
-def main():
+def main(names):
     text = ["# The scenarios that come with the package, at full size"]
-    for name in NAMES:
+    for name in names:
         start = time.perf_counter()
         shown = table(name)
         seconds = time.perf_counter() - start
@@ -29,4 +30,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or NAMES)

@@ -11,7 +11,9 @@ myst_heading_anchors = 4
 html_theme = "furo"
 html_title = f"truearm {version}"
 html_extra_path = ["made/extra"]
+html_static_path = html_css_files = ["site.css"]
 html_show_sphinx = html_show_copyright = False
+smartquotes = False  # of two hyphens it makes a dash, in options too
 pygments_style = "friendly"
 pygments_dark_style = "native"
 suppress_warnings = ["misc.highlighting_failure"]  # blocks that show what a program prints

@@ -249,9 +249,12 @@ def report() -> str:
     """Return the report page of the kept race, as anyone gets it from `--export-html`."""
     from truearm.claims.result import Result
     from truearm.report.html import page
+    from truearm.report.text import unit_for
 
     found = json.loads((DOCS / "images/race.json").read_text(encoding="utf-8"))
-    return page(Result.from_dict(found), found["readings"])
+    result, metric = Result.from_dict(found), found["metric"]
+    unit = unit_for(metric, result.arms, target=result.problem.target)
+    return page(result, found["readings"], unit=unit, metric=metric)
 
 
 if __name__ == "__main__":

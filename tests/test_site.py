@@ -41,6 +41,19 @@ def test_nothing_is_fetched_when_a_page_is_read(site):
     assert [str(path) for path in written if FETCHED.search(path.read_text(encoding="utf-8"))] == []
 
 
+def test_options_are_written_with_two_hyphens(site):
+    shown = [
+        path for path in site.rglob("*.html") if re.search(r"[–—][a-z]+[- ]", path.read_text(encoding="utf-8"))
+    ]
+    assert [str(path) for path in shown] == []
+
+
+def test_the_page_of_a_race_is_in_the_words_of_a_race():
+    written = pages.report()
+    assert "zstd -qkf data is fastest" in written
+    assert "observed median [ms]" in written
+
+
 def test_programs_that_read_find_everything(site):
     listed, whole = ((site / name).read_text(encoding="utf-8") for name in ("llms.txt", "truearm.md"))
     for path in DOCS.rglob("*.md"):

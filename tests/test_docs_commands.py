@@ -1,0 +1,135 @@
+"""Command lines that pages show without what they print are run too, in a folder that has what they name.
+
+Left out: `serve` and `work` that go on until they are ended (tests/service runs them), what needs PostgreSQL or a
+container, and the walks that have tests of their own (tests/test_revisions_page.py, tests/test_ci.py).
+"""
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from test_docs import DOCS, blocks
+
+PAGES = ("cli.md", "shares.md", "revisions.md", "start/revisions.md", "team.md")
+ENDS = re.compile(r"(?:zcat [^|]*\| )?truearm (?!work)(?!serve(?! --new-token))")
+APART = re.compile(r"\?$| / |2\.0\.5|count\.py")  # words beside the command; the walks
+DONE = (0, 3)  # decided or not
+RACED = (0, 1, 3, 4)  # whatever a second on this machine says: 2 is an error
+SCENARIO = """
+title = "One small cell"
+replications = 2
+
+[[grid]]
+policy = "toptwo"
+instance = { kind = "translations", law = "gaussian", gaps = [2.0] }
+attack = "worst"
+eps = 0.02
+"""
+
+
+def lines(page):
+    """Return the command lines of a page that are run here."""
+    shown = [text for kind, text in blocks(DOCS / page) if kind in ("", "sh")]
+    whole = (line.removeprefix("$ ") for text in shown for line in text.replace("\\\n", " ").splitlines())
+    return [line for line in whole if ENDS.match(line) and not APART.search(line)]
+
+
+def shortened(line):
+    """Return the same command with less time: what it finds does not matter here."""
+    line = re.sub(r"--max-time \w+", "--max-time 1", line.split("  #")[0].rstrip())
+    if "--max-time" not in line:
+        line = re.sub("truearm (race|time)", r"\g<0> --max-time 1", line)
+    return line.replace("simulate harm", "simulate harm --replications 2")
+
+
+def program(path, words):
+    path.write_text(f"#!/bin/sh\n{words}\n")
+    path.chmod(0o755)
+
+
+def repository(folder):
+    """Commit a program that is made and prints a flat JSON object."""
+    program(folder / "bench", """echo '{"wall": 1.5, "memory": 3}'""")
+    (folder / "Makefile").write_text("all:\n")
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for words in ("init -qb main", "add -A", "commit -qm x", "tag v1.0", "tag v2.0"):
+        subprocess.run(["git", *identity, *words.split()], cwd=folder, check=True)
+
+
+def readings(folder):
+    """Write readings of two arms in all the files that are named."""
+    rows = [(arm, n % 9 + more, f"{arm}{n}", n) for n in range(90) for arm, more in (("A", 1), ("B", 30))]
+    names = ("variant", "ms", "user", "time")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    columns |= {"site": columns["variant"], "revenue": columns["ms"], "latency_ms": columns["ms"]}
+    table = "\n".join(",".join(map(str, row)) for row in [tuple(columns), *zip(*columns.values(), strict=True)])
+    for name in ("data.csv", "log.csv", "pilot.csv", "requests.csv"):
+        (folder / name).write_text(table)
+    (folder / "log.csv.gz").write_bytes(gzip.compress(table.encode()))
+    (folder / "logs").mkdir()
+    parquet.write_table(
+        pa.table({name: list(values) for name, values in columns.items()}), folder / "logs/1.parquet"
+    )
+    times = [{"command": name, "times": [t + i % 7 / 99 for i in range(80)]} for name, t in (("a", 1), ("b", 2))]
+    (folder / "hyperfine.json").write_text(json.dumps({"results": times}))
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a line in a shell, in a folder with everything, and return how it ended."""
+    repository(tmp_path)
+    readings(tmp_path)
+    (tmp_path / "my.toml").write_text(SCENARIO)
+    (tmp_path / "data").write_text("".join(f"{n * 7 % 10}\n" for n in range(100)))
+    for name in ("old", "new", "server-a", "server-b"):
+        program(tmp_path / name, "exit 0")
+    places = tmp_path / "bin"
+    places.mkdir()
+    program(places / "truearm", f'exec "{sys.executable}" -m truearm "$@"')
+    surroundings = {
+        **os.environ,
+        "PATH": f"{places}:{os.environ['PATH']}",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+
+    def ended(line):
+        return subprocess.run(
+            ["sh", "-c", line],
+            cwd=tmp_path,
+            env=surroundings,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    return ended
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_line_runs(run, page):
+    asked = lines(page)
+    assert asked
+    before = {
+        "truearm verify result.json": "truearm report run.db --json > result.json",
+        "truearm verify found.json": "truearm analyze data.csv --arm variant --value ms --json > found.json",
+    }
+    for line in asked:
+        for beginning, made in before.items():
+            if line.startswith(beginning):
+                run(made)
+        found = run(shortened(line))
+        fine = RACED if line.startswith(("truearm race", "truearm time")) else DONE
+        assert found.returncode in fine, f"{line}\n{found.stdout}{found.stderr}"
+        assert "Traceback" not in found.stderr
+
+
+def test_a_line_that_fails_is_caught(run):
+    assert run("truearm analyze nothing.csv --arm variant --value ms").returncode not in DONE
