@@ -8,13 +8,16 @@ import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from service.serving import Server
 from test_docs import DOCS, blocks
 
 PAGES = ("cli.md", "shares.md", "revisions.md", "start/revisions.md", "team.md")
@@ -129,6 +132,37 @@ def test_every_command_line_runs(run, page):
         fine = RACED if line.startswith(("truearm race", "truearm time")) else DONE
         assert found.returncode in fine, f"{line}\n{found.stdout}{found.stderr}"
         assert "Traceback" not in found.stderr
+
+
+def fragments(page):
+    """Return the blocks of a page that need a server, a cluster or a function of the reader's."""
+    return [source for kind, source in blocks(DOCS / page) if kind == "py"]
+
+
+def test_shards_of_two_engines_add(tmp_path, monkeypatch):
+    readings(tmp_path)
+    (tmp_path / "logs").rename(tmp_path / "monday")
+    shutil.copytree(tmp_path / "monday", tmp_path / "logs")
+    monkeypatch.chdir(tmp_path)
+    names = {
+        "spark_frame": pl.scan_parquet(tmp_path / "logs/*.parquet")
+    }  # another engine; tests/test_spark.py has Spark
+    for source in fragments("scale.md"):
+        exec(source, names)
+    assert names["found"].best == "A"
+    assert names["monday"].digest == names["tuesday"].digest
+
+
+def test_a_loop_moves_to_a_server(tmp_path, capsys):
+    (source,) = fragments("service.md")
+    with Server(tmp_path / "s.db") as server:
+        exec(source.replace("http://server:8000", server.url), {"measure": {"A": 1.0, "B": 2.0, "C": 3.0}.get})
+    assert capsys.readouterr().out.startswith("A has the lowest median")
+
+
+def test_every_fragment_is_run_somewhere():
+    pages = {path.name for path in DOCS.rglob("*.md") if any(kind == "py" for kind, _ in blocks(path))}
+    assert pages == {"scale.md", "service.md"}
 
 
 def test_a_line_that_fails_is_caught(run):
