@@ -84,7 +84,7 @@ def test_the_page_does_what_it_says(path, tmp_path, monkeypatch):
         if kind == "python":
             run_python(source, names, path)
         elif kind == "py":
-            compile(source, str(path), "exec")  # a fragment that needs a server, a cluster or your own function
+            compile(source, str(path), "exec")  # a fragment; tests/test_docs_commands.py runs it with what it needs
         elif kind == "console":
             run_console(source, tmp_path)
 
