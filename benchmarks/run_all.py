@@ -40,7 +40,7 @@ PEERS = {
 }
 FULL = {"counts": "--save", "howard_ramdas": "--save", "race_vs_hyperfine": "--jobs 1"}
 SIZES = {  # what makes each of them take a few minutes at most
-    "analyze": "10000000 3",
+    "analyze": "10000000 2",
     "control": "8",
     "counts": "--rows 1e7 --memory-rows 2e7 --readings 1e7",
     "drift": "2",
@@ -53,7 +53,7 @@ SIZES = {  # what makes each of them take a few minutes at most
     "optimality": "binomial",
     "plausible_range": "12",
     "plan": "4",
-    "priors": "--runs 2",
+    "priors": "--runs 2 --first 2",
     "race_vs_hyperfine": "--jobs 1 --trials 1000 --minutes {minutes:.1f} --commands 2",
     "revisions": "--max-time 60s",
     "rounds": "5",
