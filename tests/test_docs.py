@@ -84,7 +84,7 @@ def test_the_page_does_what_it_says(path, tmp_path, monkeypatch):
         if kind == "python":
             run_python(source, names, path)
         elif kind == "py":
-            compile(source, str(path), "exec")  # a fragment; tests/test_docs_commands.py runs it with what it needs
+            compile(source, str(path), "exec")  # a fragment, which tests/test_docs_commands.py runs
         elif kind == "console":
             run_console(source, tmp_path)
 
