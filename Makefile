@@ -66,6 +66,7 @@ bench: $(PEERS)
 # what is written by a program and kept in the repository: pictures, the man page, the HTTP reference
 made: $(STAMP)
 	$(BIN)/python docs/made.py
+	@if command -v chromium >/dev/null; then $(BIN)/python docs/screens.py; else echo "no chromium: docs/screens.py was not run"; fi
 
 # the documentation, in build/site; every warning is an error
 site: $(STAMP)
