@@ -127,6 +127,16 @@ def test_every_command_line_is_one(path):
     assert [fault for fault in map(fault_of, command_lines(path)) if fault] == []
 
 
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_code_is_fenced(path):
+    """Indented code is not run; formulas may stand so."""
+    outside = BLOCK.sub("", path.read_text(encoding="utf-8"))
+    assert (
+        re.findall(r"^ {4,}(?:\$ )?(?:truearm|python3?|git|make|pip|from|import|def) .*$", outside, re.MULTILINE)
+        == []
+    )
+
+
 def test_a_command_line_that_is_none_is_caught():
     assert "--nope" in fault_of("truearm race a b --nope 1")
     assert "no such verb" in fault_of("truearm rase a b")

@@ -20,21 +20,21 @@ from pyarrow import parquet
 from service.serving import Server
 from test_docs import DOCS, blocks
 
-PAGES = ("cli.md", "shares.md", "revisions.md", "start/revisions.md", "team.md")
+PAGES = (
+    *("cli.md", "lab.md", "revisions.md", "rounds.md", "shares.md", "start/revisions.md", "suites.md", "team.md"),
+)
 ENDS = re.compile(r"(?:zcat [^|]*\| )?truearm (?!work)(?!serve(?! --new-token))")
 APART = re.compile(r"\?$| / |2\.0\.5|count\.py")  # words beside the command; the walks
 DONE = (0, 3)  # decided or not
 RACED = (0, 1, 3, 4)  # whatever a second on this machine says: 2 is an error
-SCENARIO = """
-title = "One small cell"
-replications = 2
+(SCENARIO,) = (text for kind, text in blocks(DOCS / "lab.md") if kind == "toml")
 
-[[grid]]
-policy = "toptwo"
-instance = { kind = "translations", law = "gaussian", gaps = [2.0] }
-attack = "worst"
-eps = 0.02
-"""
+SUITE = "--fail-if-worse-than old --tolerance 5% --save run.db --export-json suite.json"
+BEFORE = {  # what makes the files of a line
+    "truearm verify result.json": "truearm report run.db --json > result.json",
+    "truearm verify suite.json": f"truearm race --max-time 1 --metrics json -n old ./old -n new ./new {SUITE}",
+    "truearm verify found.json": "truearm analyze data.csv --arm variant --value ms --json > found.json",
+}
 
 
 def lines(page):
@@ -49,7 +49,8 @@ def shortened(line):
     line = re.sub(r"--max-time \w+", "--max-time 1", line.split("  #")[0].rstrip())
     if "--max-time" not in line:
         line = re.sub("truearm (race|time)", r"\g<0> --max-time 1", line)
-    return line.replace("simulate harm", "simulate harm --replications 2")
+    line = re.sub(r" --replications \d+", "", line)
+    return re.sub(r"simulate (harm|evidence|my.toml)", r"\g<0> --replications 1", line)
 
 
 def program(path, words):
@@ -75,6 +76,8 @@ def readings(folder):
     table = "\n".join(",".join(map(str, row)) for row in [tuple(columns), *zip(*columns.values(), strict=True)])
     for name in ("data.csv", "log.csv", "pilot.csv", "requests.csv"):
         (folder / name).write_text(table)
+    scores = "".join(f"{arm},{n},{n % 5 + more}\n" for n in range(60) for arm, more in (("A", 0), ("B", 1)))
+    (folder / "scores.csv").write_text(f"model,question,score\n{scores}")
     (folder / "log.csv.gz").write_bytes(gzip.compress(table.encode()))
     (folder / "logs").mkdir()
     parquet.write_table(
@@ -91,10 +94,12 @@ def run(tmp_path):
     readings(tmp_path)
     (tmp_path / "my.toml").write_text(SCENARIO)
     (tmp_path / "data").write_text("".join(f"{n * 7 % 10}\n" for n in range(100)))
+    (tmp_path / "f").write_text("x")
     for name in ("old", "new", "server-a", "server-b"):
-        program(tmp_path / name, "exit 0")
+        program(tmp_path / name, """echo '{"parse_ms": 12.1}'""")
     places = tmp_path / "bin"
     places.mkdir()
+    program(places / "zstd", "exit 0")
     program(places / "truearm", f'exec "{sys.executable}" -m truearm "$@"')
     surroundings = {
         **os.environ,
@@ -120,12 +125,8 @@ def run(tmp_path):
 def test_every_command_line_runs(run, page):
     asked = lines(page)
     assert asked
-    before = {
-        "truearm verify result.json": "truearm report run.db --json > result.json",
-        "truearm verify found.json": "truearm analyze data.csv --arm variant --value ms --json > found.json",
-    }
     for line in asked:
-        for beginning, made in before.items():
+        for beginning, made in BEFORE.items():
             if line.startswith(beginning):
                 run(made)
         found = run(shortened(line))
