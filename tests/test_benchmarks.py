@@ -38,15 +38,16 @@ def test_what_goes_wrong_is_told_and_not_fatal(folder):
 
 
 def test_what_was_written_before_the_end_is_kept(folder):
+    name = "late"
     writes = f"open('{folder}/results/{{name}}.md', 'w').write('# Two rounds'); "
     (folder / "fails.py").write_text(writes.format(name="fails") + "raise SystemExit('a | b')")
     assert run_all.run("fails", folder, "", 30)[1] == "## Two rounds"
     assert run_all.run("fails", folder, "", 30)[0].endswith(": a / b")  # a cell of a table
-    (folder / "late.py").write_text(writes.format(name="late") + "import time; time.sleep(600)")
+    (folder / f"{name}.py").write_text(writes.format(name=name) + "import time; time.sleep(600)")
     most = 1.0
-    while not (folder / "results/late.md").exists():  # longer where starting takes longer
+    while not (folder / "results" / f"{name}.md").exists():  # longer where starting takes longer
         most *= 2
-        told = run_all.run("late", folder, "", most)
+        told = run_all.run(name, folder, "", most)
     assert told == (f"stopped after {most:.0f} s", "## Two rounds")
 
 

@@ -20,9 +20,7 @@ from pyarrow import parquet
 from service.serving import Server
 from test_docs import DOCS, blocks
 
-PAGES = (
-    *("cli.md", "lab.md", "revisions.md", "rounds.md", "shares.md", "start/revisions.md", "suites.md", "team.md"),
-)
+PAGES = ("cli", "lab", "revisions", "rounds", "shares", "start/revisions", "suites", "team")
 ENDS = re.compile(r"(?:zcat [^|]*\| )?truearm (?!work)(?!serve(?! --new-token))")
 APART = re.compile(r"\?$| / |2\.0\.5|count\.py")  # words beside the command; the walks
 DONE = (0, 3)  # decided or not
@@ -39,7 +37,7 @@ BEFORE = {  # what makes the files of a line
 
 def lines(page):
     """Return the command lines of a page that are run here."""
-    shown = [text for kind, text in blocks(DOCS / page) if kind in ("", "sh")]
+    shown = [text for kind, text in blocks(DOCS / f"{page}.md") if kind in ("", "sh")]
     whole = (line.removeprefix("$ ") for text in shown for line in text.replace("\\\n", " ").splitlines())
     return [line for line in whole if ENDS.match(line) and not APART.search(line)]
 

@@ -1,5 +1,6 @@
 """Tries a release out from end to end: build, check, install into an empty place, ask. Nothing is uploaded."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,8 @@ ROWS = "arm,value\n" + "".join(f"{arm},{mean + i % 7}\n" for i in range(60) for 
 
 def said(part: str, words: list[str], *, folder: Path | None = None, codes: tuple[int, ...] = (0,)) -> str:
     """Run a step, print one line about it, and return what it printed; a step that fails ends the trial."""
-    ended = subprocess.run(words, cwd=folder or ROOT, capture_output=True, text=True, check=False)
+    plain = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}  # twine colors what no terminal shows
+    ended = subprocess.run(words, cwd=folder or ROOT, capture_output=True, text=True, check=False, env=plain)
     is_right = ended.returncode in codes
     last = (ended.stdout.strip() or ended.stderr.strip() or "done").splitlines()
     print(f"{part:28} {'ok' if is_right else 'failed'}   {last[0][:90]}", flush=True)
