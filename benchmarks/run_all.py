@@ -2,7 +2,7 @@
 
     python benchmarks/run_all.py [--only engine,analyze] [--minutes 45] [--full] [--collect]
 
-All of it takes --minutes, on two quiet cores: some 20 for the small sizes of all others, the rest for the race
+All of it takes --minutes, on two quiet cores: some 15 for the small sizes of all others, the rest for the race
 beside hyperfine, which comes last. It runs in a copy (build/bench): of what is kept here it overwrites
 benchmarks/RESULTS.md alone, so the results of full size, which the pages quote and the tests compare, stay as they
 are. `--full` runs at full size and in place, for hours. A benchmark that fails, is late (5 minutes) or misses a
