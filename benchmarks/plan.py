@@ -19,6 +19,7 @@ import numpy as np
 
 from truearm import families, lab, planning
 from truearm.lab.simulate import simulate
+from truearm.policies.toptwo import START
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "truearm" / "planning.py"
@@ -76,7 +77,7 @@ def fitted(rows):
     """Return the constants with the least squared relative error, from settings beyond the first pulls."""
     equations = []
     for _, delta, limit, pulls, _ in rows:
-        first = planning.START * len(limit.weights)
+        first = START * len(limit.weights)
         if pulls > 1.15 * first:
             nats = np.cbrt(pulls**3 - first**3) / limit.time
             equations.append(np.array(planning.terms(limit, delta)) / nats)

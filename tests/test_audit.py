@@ -2,23 +2,20 @@
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 import truearm as ta
+from reference import vectors
 from truearm import Contamination, InvalidArgument, analyze, audit, least_eps
 from truearm.bounds.mixture import log_mixture
 from truearm.claims.support import supported
 from truearm.evidence.audit import changed, distance, known_bad
 from truearm.problem import Adversary, Problem
 
-VECTORS = {
-    v["id"]: v
-    for v in json.loads((Path(__file__).parent / "vectors" / "answers_vectors.json").read_text())["vectors"]
-}
+VECTORS = vectors("answers_vectors")
 
 
 @pytest.mark.parametrize(("name", "design"), [("ext-audit-fixed", "fixed"), ("ext-audit-any-time", "sequential")])

@@ -2,21 +2,14 @@ import gzip
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from entry import TRUEARM, truearm
 from truearm.claims.certificate import Certificate, Status
 from truearm.claims.plain import from_plain
-
-TRUEARM = Path(sys.executable).with_name("truearm")
-
-
-def truearm(*words, stdin=None):
-    command = [str(TRUEARM), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, input=stdin, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +48,7 @@ def test_all_pairs_on_request(data):
 
 
 def test_standard_input_and_small_is_good(data):
-    ended = truearm("analyze", "-", "--arm", "variant", "--value", "x", "--goal", "min", stdin=data.read_text())
+    ended = truearm("analyze", "-", "--arm", "variant", "--value", "x", "--goal", "min", input=data.read_text())
     assert ended.returncode == 0
     assert ended.stdout.startswith("B has the lowest median")
 
@@ -110,7 +103,7 @@ def test_a_page_that_cannot_be_written_ends_with_two(data, tmp_path):
 
 
 def test_standard_input_that_is_empty_is_called_so():
-    ended = truearm("analyze", "-", "--arm", "a", "--value", "b", stdin="")
+    ended = truearm("analyze", "-", "--arm", "a", "--value", "b", input="")
     assert ended.returncode == 2
     assert "standard input is empty" in ended.stderr
 
@@ -232,7 +225,7 @@ def test_errors_of_everyday_files_speak_of_options(tmp_path):
 
 def test_packed_standard_input_and_rows_left_out(data):
     packed = gzip.compress(data.read_bytes() + b",3\n,4\n")
-    command = [str(TRUEARM), "analyze", "-", "--arm", "variant", "--value", "x", "--drop-unnamed"]
+    command = [TRUEARM, "analyze", "-", "--arm", "variant", "--value", "x", "--drop-unnamed"]
     ended = subprocess.run(command, capture_output=True, check=False, input=packed, timeout=120)
     words = " ".join(ended.stdout.decode().split())
     assert ended.returncode == 3

@@ -1,17 +1,9 @@
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-TRUEARM = Path(sys.executable).with_name("truearm")
-
-
-def truearm(*words):
-    command = [str(TRUEARM), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+from entry import truearm
 
 
 def test_a_plan_in_words_and_tables():

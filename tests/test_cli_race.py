@@ -9,29 +9,20 @@ import subprocess
 import sys
 import time
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
+from entry import TRUEARM, received, truearm
 from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
 from truearm.events import Issued, Reading
 from truearm.world.store import Store
 
-TRUEARM = str(Path(sys.executable).parent / "truearm")
 NUMBERS = ("--metric", "stdout", "--goal", "max", "-n", "low", "echo 1", "-n", "high", "echo 2")
 
 
-def race(*words, cwd=None, env=None):
-    return subprocess.run(
-        [TRUEARM, "race", *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=cwd,
-        env={**os.environ, **(env or {})},
-        check=False,
-    )
+def race(*words, **more):
+    return truearm("race", *words, **more)
 
 
 @pytest.fixture(scope="module")
@@ -610,15 +601,9 @@ def on_a_terminal(*words, env):
         [TRUEARM, "race", *words], stdout=subprocess.DEVNULL, stderr=theirs, env={**os.environ, **env}
     )
     os.close(theirs)
-    received = b""
-    try:
-        while piece := os.read(ours, 65536):
-            received += piece
-    except OSError:  # the last process let go of the terminal
-        pass
-    os.close(ours)
+    seen = received(ours)
     process.wait(timeout=60)
-    return received.decode()
+    return seen
 
 
 @pytest.mark.parametrize("env", [{"TERM": "xterm"}, {"TERM": "xterm", "NO_COLOR": "1"}])

@@ -5,11 +5,10 @@ import select
 import sqlite3
 import stat
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from entry import TRUEARM, truearm
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
@@ -18,7 +17,6 @@ from truearm.world.commands import Command
 from truearm.world.processes import Conditions
 from truearm.world.store import Store
 
-TRUEARM = str(Path(sys.executable).parent / "truearm")
 RACE = (
     *("--metric", "stdout", "--goal", "max", "-r", "3", "--save", "run.db", "--env", "WHO=me"),
     *(
@@ -38,10 +36,7 @@ STRANGER = {"XDG_STATE_HOME": "/dev/null/state"}
 
 
 def race(*words, cwd, env=None):
-    return subprocess.run(
-        [TRUEARM, "race", *words], capture_output=True, text=True, timeout=60, cwd=cwd, check=False,
-        stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})},
-    )  # fmt: skip
+    return truearm("race", *words, stdin=subprocess.DEVNULL, cwd=cwd, env=env)
 
 
 @pytest.fixture(scope="module")

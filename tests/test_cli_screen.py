@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from entry import received
 from truearm.report.bars import Span, drawn
 
 WORDS = ("--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")
@@ -21,15 +22,9 @@ def on_a_terminal(*words, **env):
         [sys.executable, "-m", "truearm", "race", "-q", *words], stdout=theirs, stderr=subprocess.PIPE, env=told
     ) as process:
         os.close(theirs)
-        received = b""
-        try:
-            while piece := os.read(ours, 65536):
-                received += piece
-        except OSError:  # the last process let go of the terminal
-            pass
+        seen = received(ours)
         assert process.wait(60) == 0
-    os.close(ours)
-    return received.decode().replace("\r\n", "\n")
+    return seen.replace("\r\n", "\n")
 
 
 def plain(text):

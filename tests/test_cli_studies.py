@@ -3,7 +3,6 @@
 import json
 import random
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,20 +10,14 @@ from pathlib import Path
 import click
 import pytest
 
+from entry import TRUEARM, truearm
 from truearm.cli import _VERBS, main
 from truearm.events import Issued
 from truearm.run import find_best
 from truearm.world.store import Store
 
-TRUEARM = str(Path(sys.executable).parent / "truearm")
 DOCS = Path(__file__).parent.parent / "docs" / "cli.md"
 ARMS = ("--arm", "A", "--arm", "B")
-
-
-def truearm(*words, cwd, stdin=None):
-    return subprocess.run(
-        [TRUEARM, *words], capture_output=True, text=True, timeout=120, cwd=cwd, input=stdin, check=False
-    )
 
 
 def handed(found):
@@ -49,9 +42,9 @@ def test_next_hands_out_every_ticket_once(begun):
 
 def test_a_study_by_hand_ends_with_a_winner(begun):
     folder, pulls = begun
-    truearm("tell", "run.db", cwd=folder, stdin=answers(pulls))
+    truearm("tell", "run.db", cwd=folder, input=answers(pulls))
     while pulls := handed(truearm("next", "run.db", "-n", "8", cwd=folder)):
-        truearm("tell", "run.db", cwd=folder, stdin=answers(pulls))
+        truearm("tell", "run.db", cwd=folder, input=answers(pulls))
     found = json.loads(truearm("report", "run.db", "--json", cwd=folder).stdout)
     assert (found["best"], found["status"], found["metric"]) == ("A", "certified", None)
     assert "The study is done" in truearm("next", "run.db", cwd=folder).stderr
@@ -59,7 +52,7 @@ def test_a_study_by_hand_ends_with_a_winner(begun):
 
 def test_taking_pulls_twice_before_telling_keeps_the_log_readable(begun):
     folder, pulls = begun
-    truearm("tell", "run.db", cwd=folder, stdin="".join(f"{t} {37 * t % 101}\n" for t, _ in pulls))
+    truearm("tell", "run.db", cwd=folder, input="".join(f"{t} {37 * t % 101}\n" for t, _ in pulls))
     taken = [handed(truearm("next", "run.db", "-n", n, cwd=folder)) for n in ("8", "3", "1")]
     assert [len(part) for part in taken] == [8, 3, 1]
     assert truearm("report", "run.db", cwd=folder).returncode in (3, 4)  # undecided, or in doubt
@@ -113,7 +106,7 @@ def test_a_released_pull_goes_out_again(begun):
 
 def test_status_shows_who_is_out(begun):
     folder, pulls = begun
-    truearm("tell", "run.db", cwd=folder, stdin=answers(pulls[:-2]))
+    truearm("tell", "run.db", cwd=folder, input=answers(pulls[:-2]))
     found = json.loads(truearm("status", "run.db", "--json", cwd=folder).stdout)
     assert [out["ticket"] for out in found["out"]] == [38, 39]
     assert found["pulls"]["total"] == 40
@@ -126,7 +119,7 @@ def test_status_shows_who_is_out(begun):
 
 def test_report_prints_text_markdown_and_csv_and_writes_nothing(begun):
     folder, pulls = begun
-    truearm("tell", "run.db", cwd=folder, stdin=answers(pulls[:20]))
+    truearm("tell", "run.db", cwd=folder, input=answers(pulls[:20]))
     before = (folder / "run.db").read_bytes()
     assert "Not decided yet" in truearm("report", "run.db", cwd=folder).stdout
     assert "| `A` |" in truearm("report", "run.db", "--markdown", cwd=folder).stdout

@@ -1,11 +1,11 @@
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from reference import vectors
 from truearm import Contamination, InvalidArgument, OutOfReach, VerificationError, analyze, verify
 from truearm.analysis import Analysis
 from truearm.claims.answers import control as told
@@ -17,10 +17,7 @@ from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Problem
 from truearm.report.text import control_rows
 
-VECTORS = {
-    v["id"]: v
-    for v in json.loads((Path(__file__).parent / "vectors" / "answers_vectors.json").read_text())["vectors"]
-}
+VECTORS = vectors("answers_vectors")
 MEANS = {"A": 0.0, "B": 0.0, "C": 0.8, "D": 1.6, "E": -1.0}
 
 

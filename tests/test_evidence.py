@@ -1,13 +1,12 @@
-import json
 import math
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reference import vectors
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import (
@@ -30,10 +29,7 @@ from truearm.evidence.cuts import pooled_at
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination
 
-VECTORS = {
-    v["id"]: v
-    for v in json.loads((Path(__file__).parent / "vectors" / "evidence_vectors.json").read_text())["vectors"]
-}
+VECTORS = vectors("evidence_vectors")
 SIXTEEN = Prior((16.0,), (1.0,))
 
 

@@ -1,9 +1,7 @@
 """Laws: the vectors of the audit, closed forms against scipy, and the two families as properties."""
 
-import json
 import math
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from reference import vectors
 from truearm import families
 from truearm.errors import InvalidArgument
 from truearm.problem import Regularity
 
-FILE = Path(__file__).parent / "vectors" / "vectors.json"
-VECTORS = {vector["id"]: vector for vector in json.loads(FILE.read_text())["vectors"]}
+VECTORS = vectors("vectors")
 STANDARD = {
     "gaussian": families.gaussian(),
     "uniform01": families.uniform(),

@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from scipy.stats import binom
 
 from truearm import Study
-from truearm.cli import gates, main
+from truearm.claims import gates
+from truearm.cli import main
 from truearm.cli.saved import opened
 from truearm.cli.setting import Setting
 from truearm.cli.telling import Outcome, told

@@ -1,19 +1,17 @@
 """Instances: what the paper, the literature and docs/evidence.md say of them."""
 
-import json
 import math
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from reference import vectors
 from truearm import bounds, families, lab
 from truearm.errors import InvalidArgument, OutOfReach
 
-FILE = Path(__file__).parent / "vectors" / "vectors.json"
-VECTORS = {vector["id"]: vector for vector in json.loads(FILE.read_text())["vectors"]}
+VECTORS = vectors("vectors")
 
 
 @pytest.mark.parametrize("name", lab.INSTANCES)

@@ -1,9 +1,7 @@
 """Limits: the vectors, the published tables, and an independent solver."""
 
-import json
 import math
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
+from reference import vectors
 from truearm import families, lab
 from truearm.bounds.limits import cost, kl
 from truearm.errors import InvalidArgument, OutOfReach
@@ -18,12 +17,7 @@ from truearm.evidence import Levels
 from truearm.families.shapes import Cauchy, Gaussian, Laplace, Logistic
 from truearm.problem import Contamination
 
-FOLDER = Path(__file__).parent / "vectors"
-VECTORS = {
-    vector["id"]: vector
-    for name in ("vectors", "evidence_vectors")
-    for vector in json.loads((FOLDER / f"{name}.json").read_text())["vectors"]
-}
+VECTORS = vectors("vectors", "evidence_vectors")
 # instances of evidence section 5, computed elsewhere: pulls at delta = .05, eps = .05 worst, separated
 TABLE = {
     "G2": 279, "G2s": math.inf, "C2": 332, "LN2": 279, "D2": 35, "G5": 631, "G5s": 18097, "G5w": 121, "C5": 231,

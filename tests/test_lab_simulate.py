@@ -44,7 +44,7 @@ def test_processes_give_the_same_table():
 def test_a_dask_cluster_gives_the_same_table(tmp_path):
     distributed = pytest.importorskip("distributed")
     folder = str(tmp_path)
-    options = {"n_workers": 1, "processes": False, "dashboard_address": None, "local_directory": folder}
+    options = {"n_workers": 1, "processes": False, "dashboard_address": ":0", "local_directory": folder}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         assert_same(small(executor=client.get_executor(pure=False)), small())
 

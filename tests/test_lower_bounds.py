@@ -1,6 +1,4 @@
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,13 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from reference import vectors
 from truearm import bounds, families
 from truearm.bounds import lower as lower_bounds
 from truearm.errors import InvalidArgument, OutOfReach
 
-VECTORS = {
-    v["id"]: v for v in json.loads((Path(__file__).parent / "vectors" / "vectors.json").read_text())["vectors"]
-}
+VECTORS = vectors("vectors")
 FIELDS = {"m1_tilde": "observed_median", "m1": "median", "m2": "m2", "B_needed": "B", "B": "B", "U": "bias"}
 
 adversaries = st.sampled_from(["oblivious", "prescient", "malicious"])

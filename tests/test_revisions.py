@@ -93,13 +93,20 @@ def test_a_shallow_clone_says_how_to_get_the_rest(repository, cache, tmp_path):
         checked_out(["v1"], start=str(tmp_path / "shallow"), cache=cache)
 
 
-def test_submodules_come_along(repository, cache, tmp_path, monkeypatch):
+@pytest.fixture
+def part(repository, tmp_path):
+    """Give the repository a submodule, and return where that is from."""
     part = tmp_path / "part"
     part.mkdir()
     git(part, "init", "-q")
     commit(part, "inner", "part")
     git(repository, "submodule", "--quiet", "add", str(part), "part")
     git(repository, "commit", "-qm", "with a part")
+    return part
+
+
+@pytest.mark.usefixtures("part")
+def test_submodules_come_along(repository, cache, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.file.allow")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "always")
@@ -107,14 +114,8 @@ def test_submodules_come_along(repository, cache, tmp_path, monkeypatch):
     assert Path(found[0].folder, "part", "sub", "bench").read_text() == "inner"
 
 
-def test_a_submodule_that_cannot_be_had_is_told_in_words(repository, cache, tmp_path):
-    part = tmp_path / "part"
-    part.mkdir()
-    git(part, "init", "-q")
-    commit(part, "inner", "part")
-    git(repository, "submodule", "--quiet", "add", str(part), "part")
-    git(repository, "commit", "-qm", "with a part")
-    part.rename(tmp_path / "gone")
+def test_a_submodule_that_cannot_be_had_is_told_in_words(repository, cache, part):
+    part.rename(part.with_name("gone"))
     with pytest.raises(InvalidArgument, match="git submodule failed"):
         checked_out(["main"], start=str(repository), cache=cache)
 

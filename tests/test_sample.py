@@ -1,8 +1,6 @@
-import json
 import math
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from reference import vectors
 from truearm.errors import InvalidArgument
 from truearm.evidence.intervals import (
     identification,
@@ -25,9 +24,7 @@ from truearm.problem import Contamination
 
 INF, NAN = math.inf, math.nan
 DESIGNS = ("fixed", "sequential")
-VECTORS = {
-    v["id"]: v for v in json.loads((Path(__file__).parent / "vectors" / "vectors.json").read_text())["vectors"]
-}
+VECTORS = vectors("vectors")
 
 finite = st.one_of(st.integers(-5, 5).map(float), st.floats(-100, 100))
 readings = st.lists(finite, min_size=0, max_size=80)

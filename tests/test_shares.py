@@ -3,7 +3,6 @@
 import json
 import math
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import truearm as ta
+from reference import vectors
 from truearm.bounds.limits import share_limit
 from truearm.bounds.mixture import log_mixture, log_mixture_at
 from truearm.claims.certificate import Status, sample_of
@@ -34,10 +34,7 @@ from truearm.evidence.units import by_unit
 from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
 from truearm.study import Study
 
-VECTORS = {
-    v["id"]: v
-    for v in json.loads((Path(__file__).parent / "vectors" / "share_vectors.json").read_text())["vectors"]
-}
+VECTORS = vectors("share_vectors")
 PAIRS = [f"ext-share-pair-{i}" for i in range(1, 7)]
 counts = st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 trusts = st.sampled_from([Trust(e, a) for e in (0.0, 0.03, 0.2) for a in Adversary])

@@ -13,13 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from truearm.errors import CommandFailed, InvalidArgument
 from truearm.run import run as drive
 from truearm.study import Study
-from truearm.world.columns import frame_source
 from truearm.world.commands import Command, bind
 from truearm.world.machine import machine
 from truearm.world.processes import (
@@ -415,44 +412,6 @@ def test_measurements_may_run_in_several_threads():
     with ThreadPoolExecutor(4) as pool:
         runs = list(pool.map(lambda n: measure(Command(f"echo {n}"), "stdout").value, range(40)))
     assert runs == list(range(40))
-
-
-def test_a_frame_in_order_ends():
-    source = frame_source({"A": [1.0, math.inf], "B": [3]}, ["A", "B"])
-    assert [source("A"), source("B"), source("A")] == [1.0, 3.0, math.inf]
-    with pytest.raises(EOFError, match="no more than 1 readings of arm 'B'"):
-        source("B")
-
-
-@given(st.permutations(["A"] * 5 + ["B"] * 5), st.integers(0, 1000))
-def test_the_nth_pull_of_an_arm_is_its_nth_draw_in_any_order(order, seed):
-    frame = {"A": np.arange(100.0), "B": np.arange(100.0, 200.0)}
-    drawn = {"A": [], "B": []}
-    source = frame_source(frame, ["A", "B"], np.random.default_rng(seed))
-    for arm in order:
-        drawn[arm].append(source(arm))
-    straight = frame_source(frame, ["A", "B"], np.random.default_rng(seed))
-    assert drawn == {arm: [straight(arm) for _ in range(5)] for arm in ("A", "B")}
-
-
-def test_draws_with_replacement_are_uniform():
-    source = frame_source({"A": range(10)}, ["A"], np.random.default_rng(5))
-    counts = np.bincount([int(source("A")) for _ in range(10_000)], minlength=10)
-    # 10 cells of mean 1000 and standard deviation 30: outside 5 deviations in fewer than 1 of 10^5 seeds
-    assert np.all(np.abs(counts - 1000) < 150)
-
-
-def test_a_frame_may_hold_missing_values_and_no_text():
-    assert math.isnan(frame_source({"A": [None, 1]}, ["A"])("A"))
-    with pytest.raises(InvalidArgument, match="row 1 of column 'A' is '7'"):
-        frame_source({"A": [1, "7"]}, ["A"])
-    with pytest.raises(InvalidArgument, match="column 'A' is empty"):
-        frame_source({"A": []}, ["A"])
-
-
-def test_a_frame_is_not_pickled():
-    with pytest.raises((pickle.PicklingError, AttributeError)):
-        pickle.dumps(frame_source({"A": [1]}, ["A"]))
 
 
 def test_the_machine_is_described_without_its_owner():

@@ -216,24 +216,17 @@ def test_a_file_of_others_that_came_meanwhile_is_left_alone(tmp_path):
     assert snapshot(tmp_path) == before
 
 
-def test_a_log_of_a_newer_truearm_is_refused_and_left_alone(store):
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [(SCHEMA + 1, f"schema {SCHEMA + 1}.*newer"), (1, r"an earlier truearm \(schema 1\)")],
+)
+def test_a_log_of_another_version_is_refused_in_words_and_left_alone(store, schema, said):
     store.close()
     connection = sqlite3.connect(store.path)
-    connection.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+    connection.execute(f"PRAGMA user_version = {schema}")
     connection.close()
     before = snapshot(store.path.parent)
-    with pytest.raises(InvalidArgument, match=f"schema {SCHEMA + 1}.*newer"):
-        Store(store.path)
-    assert snapshot(store.path.parent) == before
-
-
-def test_a_log_of_the_first_version_is_refused_in_words_and_left_alone(store):
-    store.close()
-    connection = sqlite3.connect(store.path)
-    connection.execute("PRAGMA user_version = 1")
-    connection.close()
-    before = snapshot(store.path.parent)
-    with pytest.raises(InvalidArgument, match=r"an earlier truearm \(schema 1\)"):
+    with pytest.raises(InvalidArgument, match=said):
         Store(store.path)
     assert snapshot(store.path.parent) == before
 

@@ -5,7 +5,6 @@ import math
 import os
 import re
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import truearm as ta
+from entry import TRUEARM, truearm
 from truearm.bounds.mixture import log_mixture
 from truearm.claims.suite_wording import headline, paragraph
 from truearm.claims.suites import Progress, Suite, judged
@@ -32,7 +32,6 @@ from truearm.world.metrics import MOST
 from truearm.world.processes import Conditions, measure
 from truearm.world.store import Store
 
-TRUEARM = str(Path(sys.executable).parent / "truearm")
 ROUNDS = Problem(arms=("old", "new"), goal="min", rounds=True)
 SUITE = Suite(problem=ROUNDS, reference="old")
 
@@ -369,20 +368,8 @@ def test_numbers_that_are_none_are_missing_readings():
 # The command
 
 
-def race(*words, cwd=None, **more):
-    return truearm("race", "--metrics", "json", *words, cwd=cwd, **more)
-
-
-def truearm(*words, cwd=None, env=None):
-    return subprocess.run(
-        [TRUEARM, *words],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=cwd,
-        env={**os.environ, **(env or {})},
-        check=False,
-    )
+def race(*words, **more):
+    return truearm("race", "--metrics", "json", *words, **more)
 
 
 def arm(name, **metrics):

@@ -1,12 +1,12 @@
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from reference import vectors
 from truearm import Contamination, VerificationError, analyze
 from truearm.analysis import Analysis
 from truearm.evidence import Judge, tiers
@@ -14,10 +14,7 @@ from truearm.evidence.sample import Sample
 from truearm.evidence.tiers import Order, closed, order
 from truearm.problem import Problem
 
-VECTORS = {
-    v["id"]: v
-    for v in json.loads((Path(__file__).parent / "vectors" / "answers_vectors.json").read_text())["vectors"]
-}
+VECTORS = vectors("answers_vectors")
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
-import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from reference import vectors
 from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
 from truearm.evidence import Judge
 from truearm.evidence.shifts import worsened
@@ -27,10 +26,7 @@ from truearm.evidence.wins import (
 from truearm.problem import Adversary, Problem, Tolerance
 from truearm.study import Study
 
-VECTORS = {
-    vector["id"]: vector
-    for vector in json.loads((Path(__file__).parent / "vectors" / "rounds_vectors.json").read_text())["vectors"]
-}
+VECTORS = vectors("rounds_vectors")
 
 
 def taped(values, sign=1.0):

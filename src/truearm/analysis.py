@@ -494,7 +494,7 @@ def _analyzed(
     tiers = tiers_of(judge, ranking) if asked.tiers and verdict.status is not Status.DOUBTFUL else None
     if notes is not None:
         for i in range(len(problem.arms)):
-            judge.identified(i, problem.contamination or Contamination(0.0))  # notes where its interval ends
+            judge.identified(i, problem.declared)  # notes where its interval ends
     judge = judge.after(_noting(judge.samples, None if notes is None else notes.wanted))
     result = certify(problem, tapes, verdict, design=design, samples=judge.samples, origin=origin)
     result = (
@@ -601,7 +601,7 @@ def _verdict(judge: Judge, claims: tuple[Claim, ...]) -> Verdict:
         return Verdict(status=status, candidates=candidates, best=best, rule=judge.rule, claims=claims + more)
 
     if len(alive) == 1:
-        return ended(Status.SEPARATED if problem.contamination is None else Status.CERTIFIED, best)
+        return ended(Status.strict(problem), best)
     if not judge.hopeless and problem.tolerance and (more := _tolerable(judge, alive)):
         return ended(Status.TOLERABLE, best, more)
     if judge.futile(alive):

@@ -26,6 +26,8 @@ from truearm.evidence import Judge, Levels, best_looking
 from truearm.evidence.sample import Sample
 from truearm.evidence.shares import counted
 from truearm.families import Law, Piecewise
+from truearm.policies.elimination import GROWTH
+from truearm.policies.toptwo import START
 from truearm.problem import (
     Adversary,
     Contamination,
@@ -52,7 +54,6 @@ FAMILIES: Mapping[str, Callable[[], Law]] = {
     "uniform": families.uniform,
     "lognormal": families.lognormal,
 }
-START = 16  # pulls of every arm before the first decision of `toptwo` (evidence section 4)
 NATS = (1.051, 1.319, 1.559, 0.59, 0.379)
 """What `toptwo` needs in nats, by `terms`: fitted to runs, and written here, by benchmarks/plan.py."""
 _USUAL = 60.0  # size of a problem at which least is lost: smaller and larger ones need more nats
@@ -60,7 +61,6 @@ SHARE_RATIO = (
     2.5  # mean pulls over the limit for shares, at delta = .05: 2.38 clean, 2.60 certified (benchmarks/shares)
 )
 _BY_DELTA = {0.1: 3.26, 0.05: 2.65, 0.001: 1.74}  # how that ratio falls with delta: evidence section 5.2
-_GROWTH = 1.3  # of counts between the sharp looks of Algorithm 3, as in policies/elimination.py
 _REACHES = tuple(step / 100 for step in range(2, 50, 2))
 _EPS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 _GAPS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the gap asked for
@@ -316,7 +316,7 @@ def _share_outlook(
 ) -> Outlook:
     found = share_limit(seen, declared.eps, declared.adversary, tolerance=within.amount, answer=0)
     bound = 0.0 if within and math.isfinite(found.time) else found.pulls(delta)
-    return Outlook(bound, _pulls(found, delta, SHARE_RATIO), min(1.0, largest))
+    return Outlook(bound, _share_pulls(found, delta), min(1.0, largest))
 
 
 def clean_outlook(*, arms: int, gap: float, share: float | None, eps: float, delta: float) -> Outlook:
@@ -360,9 +360,7 @@ def _planned_shares(
     for factor in _GAPS:
         moved = (shares[0], *(max(0.0, shares[0] - factor * (shares[0] - p)) for p in shares[1:]))
         for at in _EPS:
-            pulls = _pulls(
-                share_limit(moved, at, adversary, tolerance=within.amount, answer=0), delta, SHARE_RATIO
-            )
+            pulls = _share_pulls(share_limit(moved, at, adversary, tolerance=within.amount, answer=0), delta)
             cells.append(Forecast(factor * gap, at, math.ceil(pulls) if math.isfinite(pulls) else None))
     return Plan(
         arms=len(shares),
@@ -491,7 +489,7 @@ def _planned(setting: _Setting, reach: float | None) -> Plan:
         algorithm1=papers.first,
         algorithm3=papers.third,
         table=_table(setting, gaps),
-        notes=(*_on_ties(setting), *_on_pilot(setting), *_on_papers(setting, papers)),
+        notes=(*_on_ties(setting), *_on_size(supposed.pilot), *_on_papers(setting, papers)),
     )
 
 
@@ -501,12 +499,8 @@ def _outlook(setting: _Setting, *, attacked: bool, promised: bool = False) -> Ou
     bound = 0.0 if setting.tolerance else found.pulls(setting.delta)
     if not math.isfinite(found.time):  # also where an error probability of one half asks for nothing
         bound = math.inf
-    return Outlook(bound, _expected(setting, found), _largest_eps(setting, attacked=attacked, promised=promised))
-
-
-def _expected(setting: _Setting, found: Limit) -> float:
-    """Return the pulls `toptwo` needs on average."""
-    return toptwo_pulls(found, setting.delta)
+    largest = _largest_eps(setting, attacked=attacked, promised=promised)
+    return Outlook(bound, toptwo_pulls(found, setting.delta), largest)
 
 
 def terms(found: Limit, delta: float) -> tuple[float, ...]:
@@ -541,11 +535,11 @@ def toptwo_pulls(found: Limit, delta: float) -> float:
     return most * math.cbrt((gathered / most) ** 3 + (first / most) ** 3)
 
 
-def _pulls(found: Limit, delta: float, ratio: float) -> float:
+def _share_pulls(found: Limit, delta: float) -> float:
     """Return the pulls `toptwo` needs on average for shares: the limit times what was measured."""
     if not math.isfinite(found.time):
         return math.inf
-    pulls = found.pulls(delta) * ratio * _by_delta(delta) / _BY_DELTA[0.05]
+    pulls = found.pulls(delta) * SHARE_RATIO * _by_delta(delta) / _BY_DELTA[0.05]
     return max(pulls, float(START * len(found.weights)))
 
 
@@ -589,10 +583,9 @@ def _limit(setting: _Setting, levels: Levels, *, attacked: bool) -> Limit:
     kind_of = [places.index(id(law)) for law in supposed.rivals]
     shifted = [law.affine(1.0, -setting.tolerance.amount) for law in kinds.values()]
     rivals = [_Seen(law, eps, malicious) for law in shifted]
-    never = Limit(math.inf, (math.nan,) * (1 + len(supposed.rivals)), 0)
     spans = [_span(best, rival, levels) for rival in rivals]
     if setting.tied or any(span is None for span in spans):
-        return never
+        return Limit.never(1 + len(supposed.rivals), 0)
     cuts = [_cuts(best.law, r.law, *span) for r, span in zip(rivals, spans, strict=True) if span is not None]
 
     def costs(rival: int, x: Floats) -> tuple[Floats, Floats]:
@@ -601,8 +594,7 @@ def _limit(setting: _Setting, levels: Levels, *, attacked: bool) -> Limit:
         return cost(own, levels.low), cost(theirs, levels.high)
 
     time, ratios = solved(costs, cuts, np.bincount(kind_of).tolist())
-    weights = np.append(1.0, ratios[kind_of])
-    return Limit(time, tuple((weights / weights.sum()).tolist()), 0)
+    return Limit.of(time, ratios[kind_of], 0)
 
 
 def _span(best: _Seen, rival: _Seen, levels: Levels) -> tuple[float, float] | None:
@@ -631,10 +623,11 @@ def _largest_eps(setting: _Setting, *, attacked: bool, promised: bool) -> float:
     """Return the contamination from which on the order can be hidden, by bisection."""
     kinds = {id(law): law for law in setting.supposed.rivals}
     shifted = [law.affine(1.0, -setting.tolerance.amount) for law in kinds.values()]
-    malicious = setting.contamination.adversary is Adversary.MALICIOUS
+    adversary = setting.contamination.adversary
+    malicious = adversary is Adversary.MALICIOUS
 
     def decidable(eps: float) -> bool:
-        at = Levels.of(setting.level, None) if promised else _levels(setting, eps)
+        at = Levels.of(setting.level, None) if promised else Levels.at(setting.level, eps, adversary)
         seen = eps if attacked else 0.0
         best = _Seen(setting.supposed.best, seen, malicious)
         return all(_span(best, _Seen(law, seen, malicious), at) is not None for law in shifted)
@@ -642,10 +635,6 @@ def _largest_eps(setting: _Setting, *, attacked: bool, promised: bool) -> float:
     if setting.tied or not decidable(0.0):
         return 0.0
     return last_true(decidable, 0.0, 1.0, accuracy=1e-9)
-
-
-def _levels(setting: _Setting, eps: float) -> Levels:
-    return Levels.at(setting.level, eps, setting.contamination.adversary)
 
 
 class _Papers(NamedTuple):
@@ -728,7 +717,7 @@ def _sharp_rounds(setting: _Setting, wanted: float, promise: Mapping[str, Any]) 
         r += 1
         share = bounds.round_delta(setting.delta, k, r)
         least = bounds.median_sample_size(promise["B"] * promise["m2"], share, **promise)
-        n = max(math.ceil(_GROWTH * n), least)
+        n = max(math.ceil(GROWTH * n), least)
         if bounds.counted_elimination_radius(r, n, k, delta=setting.delta, **promise) <= wanted / 4:
             return n
 
@@ -740,7 +729,7 @@ def _table(setting: _Setting, gaps: Sequence[float]) -> tuple[Forecast, ...]:
         for eps in _EPS:
             c = replace(setting.contamination, eps=eps)
             case = spread._replace(contamination=c)
-            pulls = _expected(case, _limit(case, Levels.of(case.level, c), attacked=False))
+            pulls = toptwo_pulls(_limit(case, Levels.of(case.level, c), attacked=False), case.delta)
             cells.append(Forecast(factor * min(gaps), eps, math.ceil(pulls) if math.isfinite(pulls) else None))
     return tuple(cells)
 
@@ -751,10 +740,6 @@ def _on_ties(setting: _Setting) -> list[str]:
         return []
     name = wording.quantile_name(setting.quantile)
     return [f"The best arm and another have the same {name}: neither is better."]
-
-
-def _on_pilot(setting: _Setting) -> list[str]:
-    return _on_size(setting.supposed.pilot)
 
 
 def _on_size(n: int | None) -> list[str]:

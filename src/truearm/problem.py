@@ -651,6 +651,17 @@ class Problem:
         return "quantile" if self.at_least is None and self.at_most is None else "share"
 
     @property
+    def declared(self) -> Contamination:
+        """The contamination, that of clean readings where it is None.
+
+        Examples
+        --------
+        >>> Problem(arms=("A", "B")).declared.eps, Problem(arms=("A", "B"), contamination=None).declared.eps
+        (0.05, 0.0)
+        """
+        return self.contamination or Contamination(0.0)
+
+    @property
     def error(self) -> float:
         """How likely what is certified is wrong: delta, and what an audit of eps adds (extensions E5).
 

@@ -8,7 +8,6 @@ nothing here drops, retries or reorders a pull (docs/parallel.md).
 import math
 import multiprocessing
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -16,7 +15,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from subprocess import TimeoutExpired
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from truearm.claims.result import Result
@@ -25,11 +23,11 @@ from truearm.events import Event, Noted
 from truearm.policies import Policy
 from truearm.problem import Contamination, Missing, Pull, Regularity, Tolerance, check_count, check_positive
 from truearm.study import Study
+from truearm.world.progress import bar
 
 if TYPE_CHECKING:
     from truearm.world.store import Store
 
-Source = Callable[[str], float]
 OnError = Literal["stop", "missing"]
 # asyncio and concurrent.futures raise the built-in one
 _TIME_OUTS = (TimeoutError, TimeoutExpired, multiprocessing.TimeoutError)
@@ -163,7 +161,7 @@ def run(
         msg = f"on_error must be 'stop' or 'missing', but got {on_error!r}"
         raise InvalidArgument(msg)
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
-    with _bar(study, shown=progress) as show:
+    with bar(study, shown=progress) as show:
 
         def look() -> None:
             show()
@@ -347,69 +345,3 @@ def resumed(store: "Store", *, broke_off: bool = True) -> Study:
     for pull in study.out if broke_off else ():
         study.tell(pull, math.nan)
     return study
-
-
-@contextmanager
-def _bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """Yield a function that redraws a progress bar on a terminal or in a notebook, and does nothing elsewhere."""
-    notebook = _notebook()
-    if not shown or not (notebook or sys.stderr.isatty()):
-        yield lambda: None
-        return
-    with _notebook_bar(notebook) if notebook else _terminal_bar() as draw:
-        draw(0.0, "starting")
-        drawn = 0.0
-
-        def show() -> None:
-            nonlocal drawn
-            if time.monotonic() - drawn < 0.1:
-                return
-            drawn = time.monotonic()
-            standing = study.standing
-            least = min((standing.share(arm) for arm in standing.alive if arm != standing.leader), default=0.0)
-            leader = standing.leader or "nobody"
-            draw(least, f"{leader} leads, {len(standing.alive)} left, {study.pulls:,} pulls")
-
-        yield show
-
-
-def _notebook() -> ModuleType | None:
-    """Return IPython if this process is the kernel of a notebook; nothing is imported to find out."""
-    found = sys.modules.get("IPython")
-    return found if found is not None and hasattr(found.get_ipython(), "kernel") else None
-
-
-@contextmanager
-def _notebook_bar(ipython: ModuleType) -> Iterator[Callable[[float, str], None]]:
-    """Yield a function that draws into the output of the cell; the output is emptied at the end."""
-    from html import escape
-
-    def drawing(share: float, words: str) -> dict[str, str]:
-        bar = f'<progress value="{min(share, 1.0):.3f}"></progress> {escape(words)}' if words else ""
-        return {"text/plain": words, "text/html": bar}
-
-    handle = ipython.display.display(drawing(0.0, ""), raw=True, display_id=True)
-    try:
-        yield lambda share, words: handle.update(drawing(share, words), raw=True)
-    finally:
-        handle.update(drawing(0.0, ""), raw=True)
-
-
-@contextmanager
-def _terminal_bar() -> Iterator[Callable[[float, str], None]]:
-    from rich.console import Console
-    from rich.markup import escape as without_markup
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-    )
-    # no thread of its own: it would draw while a pull is being measured
-    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda share, words: bar.update(
-            task, completed=share, description=without_markup(words), refresh=True
-        )

@@ -1,16 +1,13 @@
 """What the tests of the bounds share: audited numbers, ranges of arguments, attacks, when a promise is kept."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-VECTORS = {
-    v["id"]: v for v in json.loads((Path(__file__).parents[1] / "vectors" / "vectors.json").read_text())["vectors"]
-}
+from reference import vectors
+
+VECTORS = vectors("vectors")
 ADVERSARIES = ("oblivious", "prescient", "malicious")
 FALSE_ALARM = 1e-4  # chance that a correct bound fails one of the statistical tests
 

@@ -110,6 +110,23 @@ class Limit:
     answers: int = 1
     others: int = 1
 
+    @classmethod
+    def of(cls, time: float, ratios: Array, answer: int) -> "Limit":
+        """Return the limit from the rivals' shares of pulls, in units of the answer's.
+
+        Examples
+        --------
+        >>> Limit.of(50.0, np.array([0.5, 0.5]), 1).weights
+        (0.25, 0.5, 0.25)
+        """
+        weights = np.insert(ratios, answer, 1.0)
+        return cls(time, tuple((weights / weights.sum()).tolist()), answer)
+
+    @classmethod
+    def never(cls, arms: int, answer: int) -> "Limit":
+        """Return the limit where no number of pulls decides."""
+        return cls(math.inf, (math.nan,) * arms, answer)
+
     def pulls(self, delta: float) -> float:
         """Return the least expected number of pulls of any method that errs with chance at most delta.
 
@@ -157,7 +174,6 @@ def share_limit(
     eps, malicious = check_eps(eps), check_adversary(adversary) is Adversary.MALICIOUS
     best = int(np.argmax(shares)) if answer is None else answer
     rivals = [share for i, share in enumerate(shares) if i != best]
-    never = Limit(math.inf, (math.nan,) * len(shares), best)
     top = shares[best]
 
     def level(theta: Array) -> Array:
@@ -170,16 +186,14 @@ def share_limit(
     last = min(1 + tolerance - clean(1 - top), 1 - _TINY)
     ends = [(max(clean(share), tolerance, _TINY), last) for share in rivals]
     if not rivals or any(low >= high - _TINY for low, high in ends):
-        return never
+        return Limit.never(len(shares), best)
 
     def costs(rival: int, theta: Array) -> tuple[Array, Array]:
         twice = np.tile(theta, 2)
         own = cost(np.full(twice.shape, 1 - top), np.minimum(level(1 - twice + tolerance), 1 - _TINY))
         return own, cost(np.full(twice.shape, rivals[rival]), level(twice))
 
-    time, ratios = solved(costs, [np.linspace(low, high, FIRST) for low, high in ends])
-    weights = np.insert(ratios, best, 1.0)
-    return Limit(time, tuple((weights / weights.sum()).tolist()), best)
+    return Limit.of(*solved(costs, [np.linspace(low, high, FIRST) for low, high in ends]), best)
 
 
 class _Table(NamedTuple):

@@ -10,7 +10,7 @@ from truearm.claims.audit import Audit
 from truearm.claims.result import Control, Result
 from truearm.claims.tiers import Tiers
 from truearm.claims.wording import PLAIN, Voice, amount, bad, count, name_of, names, percent, span
-from truearm.problem import Contamination, Interval
+from truearm.problem import Interval
 
 _NAMED = 8  # tiers and arms told one by one in a sentence; more are counted
 
@@ -68,7 +68,7 @@ def _sure(result: Result, asked: Control, voice: Voice) -> Iterator[str]:
         yield f"On average over studies at most {mean} of the arms named {said} are not, {promise}."
     else:
         yield f"{_share(result)} sure{all_of_it}, {promise}."
-    declared = result.problem.contamination or Contamination(0.0)
+    declared = result.problem.declared
     points = [
         getattr(variant.breakdown, declared.adversary.value)
         for variant in asked.variants

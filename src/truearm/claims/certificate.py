@@ -42,6 +42,17 @@ class Status(StrEnum):
     EXHAUSTED = "exhausted"
     DOUBTFUL = "doubtful"
 
+    @classmethod
+    def strict(cls, problem: Problem) -> "Status":
+        """Return what it is called that one arm is left: against a contamination it is certified.
+
+        Examples
+        --------
+        >>> [Status.strict(Problem(arms=("A", "B"), contamination=c)).value for c in (0.05, None)]
+        ['certified', 'separated']
+        """
+        return cls.SEPARATED if problem.contamination is None else cls.CERTIFIED
+
 
 SIDE_BY_SIDE = "side by side"
 """The detail of "dependence" where all arms were pulled alike: it is then told beside a result, not a doubt."""

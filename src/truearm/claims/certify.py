@@ -27,7 +27,7 @@ from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.evidence import Breakdown, Entry, Judge, Strength
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shares import deciding_limit
-from truearm.problem import Adversary, Contamination, Design, Interval, Problem
+from truearm.problem import Adversary, Design, Interval, Problem
 
 _NOTHING = Breakdown(None, None, None)
 _STRICT = (Status.CERTIFIED, Status.SEPARATED)
@@ -238,7 +238,7 @@ def _described(judge: Judge, i: int, *, known: bool) -> Arm:
     name, n, endless = judge.problem.arms[i], judge.samples[i].n, Interval(-math.inf, math.inf)
     true, core = endless, endless
     if n and known:
-        true, core = judge.identified(i, judge.problem.contamination or Contamination(0.0))
+        true, core = judge.identified(i, judge.problem.declared)
     return Arm(name, n, judge.observed(i), *true, *core, *judge.spread(i, known=known))
 
 

@@ -9,7 +9,7 @@ from truearm.claims.certificate import Alarm, Tape, Tapes
 from truearm.claims.result import Result
 from truearm.evidence.audit import changed
 from truearm.evidence.judge import FALSE_ALARM
-from truearm.problem import Adversary, Contamination
+from truearm.problem import Adversary
 
 
 def supported(result: Result, tapes: Tapes) -> Result:
@@ -57,7 +57,7 @@ def supported_by(result: Result, least: Callable[[str, float, Adversary], tuple[
     told = any(alarm.kind == "dependence" for alarm in result.alarms)  # it says the same, and more
     if result.best is None or result.certificate.estimated or told:
         return result
-    adversary = (result.problem.contamination or Contamination(0.0)).adversary
+    adversary = result.problem.declared.adversary
     withstands = getattr(result.breakdown, adversary.value) or 0.0
     found = []
     for arm in result.problem.arms:

@@ -13,13 +13,14 @@ import click
 
 from truearm.claims import alarms
 from truearm.claims.certificate import Status, Tapes
+from truearm.claims.gates import given_up, hidden, meaningless, worse_than
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
 from truearm.claims.summary import breakdowns
 from truearm.claims.wording import amount, count, name_of, number, percent
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
-from truearm.cli.gates import about_baseline, given_up, hidden, meaningless, worse_than
+from truearm.cli.gates import about_baseline
 from truearm.cli.live import duration, nearly_equal
 from truearm.cli.screen import Screen
 from truearm.cli.setting import Setting

@@ -37,7 +37,7 @@ class Binned(Sample):
 
     Examples
     --------
-    >>> sample = Binned.of_buckets([1.0, 5.0], [4.0, 5.0], [10, 3])
+    >>> sample = Binned(np.array([1.0, 5.0]), highs=np.array([4.0, 5.0]), ends=np.array([10, 13]))
     >>> sample.n, sample.between((3, 8)), sample.at(12), int(sample.below(2.0)), int(sample.above(2.0))
     (13, Interval(low=1.0, high=4.0), 5.0, 10, 13)
     """
@@ -46,12 +46,6 @@ class Binned(Sample):
     ends: Ints = field(default_factory=lambda: _NO_COUNTS)
     buckets: Ints = field(default_factory=lambda: _NO_COUNTS, repr=False)
     asked: set[int] | None = field(default=None, repr=False)
-
-    @classmethod
-    def of_buckets(cls, lows: ArrayLike, highs: ArrayLike, counts: ArrayLike) -> "Binned":
-        """Return the sample of rising buckets, each with so many readings from a lowest to a highest one."""
-        ends = np.cumsum(np.asarray(counts, dtype=np.intp))
-        return cls(np.asarray(lows, dtype=np.float64), highs=np.asarray(highs, dtype=np.float64), ends=ends)
 
     @property
     def size(self) -> int:

@@ -328,7 +328,7 @@ class ShareJudge(Judge):
     @classmethod
     def declared(cls, problem: Problem) -> Trust:
         """Return the contamination that a problem declares, none for the paper's promise."""
-        c = problem.contamination or Contamination(0.0)
+        c = problem.declared
         return Trust(c.eps, c.adversary)
 
     def _at(self, levels: Strength | None) -> Trust:

@@ -429,7 +429,7 @@ def worst(instance: "Instance", eps: float, adversary: str = "oblivious") -> Sta
 def steered_by_parity(rng: np.random.Generator, law: Law, eps: float, steps: int) -> Tape:
     """Return what arm 1 of 2 shows when readings are indexed by global time instead of by tapes.
 
-    The learner pulls next the arm that the parity of its last reading names. At a bad step the attack names
+    The policy pulls next the arm that the parity of its last reading names. At a bad step the attack names
     arm 1 only if the next step is bad there or the next true reading is above the median. The share of
     readings at or below the median then falls under (1 - eps)/2, and no bound holds (audit 1.m).
 

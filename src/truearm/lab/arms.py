@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from truearm import families
+from truearm import bounds, families
 from truearm.bounds import Constants
 from truearm.bounds.lower import lifting
 from truearm.errors import InvalidArgument
@@ -72,6 +72,18 @@ class Instance:
         """How far the true quantile of each arm is below the largest."""
         values = self.values
         return tuple(max(values) - value for value in values)
+
+    def effective_gaps(self, eps: float, adversary: str) -> tuple[float, ...]:
+        """Return how far every other arm is behind the best at the worst of a contamination (section 3).
+
+        Examples
+        --------
+        >>> [round(gap, 3) for gap in instance("G5").effective_gaps(0.1, "prescient")]
+        [0.221, 0.221, 0.221, 0.221]
+        """
+        biases = [bounds.shift(law, eps, adversary) for law in self.arms]
+        gaps = bounds.effective_gaps(self.values, biases).tolist()
+        return tuple(gap for arm, gap in enumerate(gaps) if arm != self.best)
 
     def good(self, tolerance: float = 0.0) -> tuple[int, ...]:
         """Return the arms within the tolerance of the best.
@@ -145,10 +157,10 @@ def extreme_shift(eps: float, length: float = 1.0) -> Instance:
     return Instance("extreme shift", (families.uniform(0.0, length),), attack=attack)
 
 
-def malicious_extreme(eps: float, slack: float, value: float = 1.0) -> Instance:
-    """Return the two-point law on which a malicious attack moves the sample median to `value` (Lemma 8).
+def malicious_extreme(eps: float, slack: float) -> Instance:
+    """Return the law on 0 and 1 of which a malicious attack moves the sample median from 0 to 1 (Lemma 8).
 
-    Readings equal to `value` have chance 1/2 + slack, so n readings have a median below it with chance at
+    Readings of 1 have then chance 1/2 + slack, so n readings have a median below it with chance at
     most exp(-2 n slack^2).
 
     Parameters
@@ -165,8 +177,8 @@ def malicious_extreme(eps: float, slack: float, value: float = 1.0) -> Instance:
     if not 0 <= slack < check_eps(eps):
         msg = f"slack must be in [0, eps) = [0, {eps!r}), but got {slack!r}"
         raise InvalidArgument(msg)
-    law = families.discrete([0.0, value], [0.5 + eps - slack, 0.5 - eps + slack])  # audit 1.c
-    attack = Stationary(eps, value, "bottom", Adversary.MALICIOUS)
+    law = families.discrete([0.0, 1.0], [0.5 + eps - slack, 0.5 - eps + slack])  # audit 1.c
+    attack = Stationary(eps, 1.0, "bottom", Adversary.MALICIOUS)
     return Instance("malicious extreme", (law,), attack=attack)
 
 
@@ -258,7 +270,7 @@ def schreuder(k: int, *, contaminated: bool = True) -> Instance:
     return Instance(f"Schreuder {k}", arms, attack=attack)
 
 
-def empirical(samples: dict[str, Sequence[float]], *, name: str = "empirical", quantile: float = 0.5) -> Instance:
+def empirical(samples: dict[str, Sequence[float]]) -> Instance:
     """Return arms that draw from given readings with replacement.
 
     Examples
@@ -266,7 +278,7 @@ def empirical(samples: dict[str, Sequence[float]], *, name: str = "empirical", q
     >>> empirical({"A": [1.0, 2.0, 3.0], "B": [0.0, 1.0, 5.0]}).values
     (2.0, 1.0)
     """
-    return Instance(name, tuple(families.empirical(sample) for sample in samples.values()), quantile)
+    return Instance("empirical", tuple(map(families.empirical, samples.values())))
 
 
 def _gaussians(gaps: Sequence[float]) -> tuple[Law, ...]:

@@ -148,7 +148,7 @@ class _Engine(ABC):
     @property
     def status(self) -> Status:
         """What a decision is called."""
-        return Status.SEPARATED if self.problem.contamination is None else Status.CERTIFIED
+        return Status.strict(self.problem)
 
     @property
     @abstractmethod

@@ -12,7 +12,6 @@ from typing import cast
 
 import numpy as np
 
-from truearm.bounds import shift
 from truearm.bounds.limits import FIRST, Limit, cost, divergence, share_limit, solved
 from truearm.bounds.lower import contaminated_lower_bound, lifting
 from truearm.bounds.search import first_true
@@ -22,9 +21,10 @@ from truearm.families import Law, Located, Piecewise
 from truearm.families.shapes import SAME_LEVEL, Array, Gaussian, Laplace, Logistic, Shape
 from truearm.lab.adversaries import Attack, Observed
 from truearm.lab.arms import Instance
-from truearm.problem import Contamination, Tolerance, check_eps, check_reach
+from truearm.problem import Contamination, Tolerance, check_eps
 
 _TAIL = 1e-13  # cuts beyond these quantiles of every law are not searched
+_REACH = 0.2  # the paper's t-bar; Theorem 16 holds below 1/4, and this leaves room
 _FAR = 40.0  # in units of scale; the tails of all known shapes are below e^-40 there
 
 
@@ -127,7 +127,7 @@ def characteristic_time(
     """
     seen = [law if isinstance(law, Observed) else Observed(law) for law in laws]
     rivals = [arm for arm in range(len(seen)) if arm != best]
-    never = Limit(math.inf, (math.nan,) * len(seen), best)
+    never = Limit.never(len(seen), best)
     if not rivals:
         return Limit(0.0, (1.0,), best)
     leader, others = seen[best], [_moved(seen[arm], -tolerance) for arm in rivals]
@@ -144,10 +144,7 @@ def characteristic_time(
         theirs = 1 - np.concatenate([other.cdf_left(x), other.cdf(x)])
         return cost(own, levels.low), cost(theirs, levels.high)
 
-    time, ratios = solved(costs, cuts)
-    weights = np.ones(len(seen))
-    weights[rivals] = ratios
-    return Limit(time, tuple((weights / weights.sum()).tolist()), best)
+    return Limit.of(*solved(costs, cuts), best)
 
 
 def _moved(law: Observed, by: float) -> Observed:
@@ -208,17 +205,14 @@ def bernoulli_limit(means: Sequence[float]) -> Limit:
     best = int(np.argmax(means))
     rivals = [arm for arm in range(len(means)) if arm != best]
     if any(means[arm] == means[best] for arm in rivals):
-        return Limit(math.inf, (math.nan,) * len(means), best)
+        return Limit.never(len(means), best)
 
     def costs(rival: int, x: Array) -> tuple[Array, Array]:
         twice = np.tile(x, 2)
         own, theirs = np.asarray(means[best]), np.asarray(means[rivals[rival]])
         return divergence(own, twice), divergence(theirs, twice)
 
-    time, ratios = solved(costs, [np.linspace(means[arm], means[best], FIRST) for arm in rivals])
-    weights = np.ones(len(means))
-    weights[rivals] = ratios
-    return Limit(time, tuple((weights / weights.sum()).tolist()), best)
+    return Limit.of(*solved(costs, [np.linspace(means[arm], means[best], FIRST) for arm in rivals]), best)
 
 
 def known_shape_limit(instance: Instance, eps: float) -> Limit:
@@ -253,7 +247,7 @@ def known_shape_limit(instance: Instance, eps: float) -> Limit:
     each = times(x)
     time = min(float(each[best]), float(np.sum(each[rivals])))
     if not time < math.inf:
-        return Limit(math.inf, (math.nan,) * places.size, best)
+        return Limit.never(places.size, best)
     return Limit(time, tuple((each / each.sum()).tolist()), best)
 
 
@@ -336,17 +330,11 @@ def minimax_pulls(
     delta: float,
     *,
     tolerance: float = 0.0,
-    reach: float = 0.2,
 ) -> float:
     """Return the pulls that some instance with the same effective gaps forces on any method (Theorem 16).
 
     The instance is compared in units of its largest m2 with the repaired lifting, whose arms share one m2
     (audit 1.h); both families are closed under changes of unit (Lemma 23).
-
-    Parameters
-    ----------
-    reach
-        The paper's t-bar; the theorem holds below 1/4, and 0.2 leaves room.
 
     Examples
     --------
@@ -358,12 +346,6 @@ def minimax_pulls(
     if against is None:
         msg = "contamination must be a fraction or a Contamination, but got None"
         raise InvalidArgument(msg)
-    biases = [shift(law, against.eps, against.adversary) for law in instance.arms]
-    best, values = instance.best, instance.values
     unit = lifting(0.5, against.eps, against.adversary, best=True).m2 / max(law.m2 for law in instance.arms)
-    gaps = [
-        unit * (values[best] - biases[best] - values[arm] - biases[arm])  # effective gap, section 3
-        for arm in range(len(values))
-        if arm != best
-    ]
-    return contaminated_lower_bound(gaps, unit * tolerance, delta, eps=against.eps, reach=check_reach(reach))
+    gaps = [unit * gap for gap in instance.effective_gaps(against.eps, against.adversary)]
+    return contaminated_lower_bound(gaps, unit * tolerance, delta, eps=against.eps, reach=_REACH)

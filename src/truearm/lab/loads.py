@@ -86,8 +86,8 @@ def ramp(n: int, rng: np.random.Generator, *, rise: float = math.log(1.4), scale
 LOADS: dict[str, Load] = {"wander": wander, "neighbor": neighbor, "ramp": ramp, "walk": walk, "wave": wave}
 
 
-def times(load: Floats, rng: np.random.Generator, *, sd: float = 0.03, spikes: float = 0.03) -> Floats:
-    """Return run times of equal arms under a load: noise `sd` in their logarithms, and a share of slow spikes.
+def times(load: Floats, rng: np.random.Generator) -> Floats:
+    """Return run times of equal arms under a load: 3% noise in each, and 3% of them slow spikes.
 
     Examples
     --------
@@ -95,8 +95,8 @@ def times(load: Floats, rng: np.random.Generator, *, sd: float = 0.03, spikes: f
     >>> round(float(np.median(x)), 2), int(np.count_nonzero(x > 1.15))
     (1.0, 20)
     """
-    slow = np.where(rng.random(load.size) < spikes, rng.exponential(0.5, load.size), 0.0)
-    return np.exp(load + rng.normal(0, sd, load.size) + slow)
+    slow = np.where(rng.random(load.size) < 0.03, rng.exponential(0.5, load.size), 0.0)
+    return np.exp(load + rng.normal(0, 0.03, load.size) + slow)
 
 
 def side_by_side(load: Load | None, factors: Sequence[float], rounds: int, rng: np.random.Generator) -> Floats:

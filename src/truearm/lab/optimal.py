@@ -157,6 +157,5 @@ class Optimal:
         while (step := next(run)).log_evidence < bar:
             if sum(step.counts) >= max_pulls:
                 return Run(Status.EXHAUSTED, None, step.counts)
-        status = Status.SEPARATED if problem.contamination is None else Status.CERTIFIED
         others = tuple(arm for arm in range(len(step.counts)) if arm != step.leader)
-        return Run(status, step.leader, step.counts, others)
+        return Run(Status.strict(problem), step.leader, step.counts, others)

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from truearm import families
-from truearm.bounds import shift
 from truearm.errors import InvalidArgument
 from truearm.families import Law
 from truearm.lab import adversaries, arms
 from truearm.lab.adversaries import Attack
 from truearm.lab.arms import Instance
 from truearm.lab.limits import limit
-from truearm.lab.simulate import Engine, Runner, Simulation, simulate
+from truearm.lab.simulate import Runner, Simulation, simulate
 from truearm.policies import Policy, by_name
 from truearm.problem import Contamination, Regularity, check_adversary
 
@@ -54,7 +53,7 @@ _BASELINES = {
     "mean_ucb": "MeanUcb",
     "plain_median": "PlainMedian",
 }
-_POLICIES = {"toptwo": "TopTwo", "elimination": "Elimination", "lucb": "Lucb", "uniform": "Uniform"}
+_POLICIES = ("toptwo", "elimination", "lucb", "uniform")
 _INSTANCES: dict[str, Callable[..., Instance]] = {
     "howard_ramdas": arms.howard_ramdas,
     "schreuder": arms.schreuder,
@@ -97,14 +96,7 @@ class Cell:
     def effective_gap(self) -> float:
         """The least effective gap of the instance under the contamination of the attack (section 3)."""
         eps, power = (self.attack.eps, self.attack.power) if self.attack is not None else (0.0, "oblivious")
-        values = self.instance.values
-        biases = [shift(law, eps, power) for law in self.instance.arms]
-        best = self.instance.best
-        return min(
-            values[best] - biases[best] - value - bias
-            for arm, (value, bias) in enumerate(zip(values, biases, strict=True))
-            if arm != best
-        )
+        return min(self.instance.effective_gaps(eps, power))
 
 
 @dataclass(frozen=True)
@@ -135,9 +127,7 @@ def shipped() -> dict[str, str]:
     return {name: tomllib.loads(found[name].read_text("utf-8"))["title"] for name in sorted(found)}
 
 
-def read(
-    source: str | Path, *, replications: int | None = None, seed: int | None = None, engine: Engine = "auto"
-) -> Scenario:
+def read(source: str | Path, *, replications: int | None = None, seed: int | None = None) -> Scenario:
     """Read a scenario from a file, or one that comes with the package by its name.
 
     Parameters
@@ -160,7 +150,7 @@ def read(
             grid.pop("replications", None)
     if seed is not None:
         table["seed"] = seed
-    return parse(table, str(source), engine=engine)
+    return parse(table, str(source))
 
 
 def _loaded(source: str | Path) -> dict[str, Any]:
@@ -180,7 +170,7 @@ def _loaded(source: str | Path) -> dict[str, Any]:
         raise InvalidArgument(msg) from None
 
 
-def parse(table: Table, where: str = "scenario", *, engine: Engine = "auto") -> Scenario:
+def parse(table: Table, where: str = "scenario") -> Scenario:
     """Return the scenario that a table describes, or say which key or value is wrong.
 
     Examples
@@ -198,7 +188,7 @@ def parse(table: Table, where: str = "scenario", *, engine: Engine = "auto") -> 
     common = {key: table[key] for key in ("replications", "seed", "max_pulls") if key in table}
     cells: list[Cell] = []
     for number, grid in enumerate(table["grid"], start=1):
-        cells.extend(_cells(grid, common | {"engine": engine}, f"{where}: grid {number}"))
+        cells.extend(_cells(grid, common, f"{where}: grid {number}"))
     return Scenario(str(table.get("title", where)), str(table.get("about", "")), tuple(cells), plot)
 
 
@@ -279,7 +269,7 @@ def _policy(value: str | Table, where: str) -> tuple[str, Policy[Any] | Runner]:
 
         made: Runner = getattr(baselines, _BASELINES[name])(**options)
         return label, made
-    return label, type(by_name(name))(**options)
+    return label, by_name(name, **options)
 
 
 def _attack(kind: str, instance: Instance, eps: float, power: str, *, size: float) -> Attack | None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from truearm.claims.certificate import Status, Verdict
+from truearm.claims.result import Backend
 from truearm.errors import InvalidArgument
 from truearm.evidence.shifts import oriented
 from truearm.lab.adversaries import Attack, Stationary
@@ -81,7 +82,7 @@ class Tapes:
     """
 
     def __init__(self, instance: Instance, attack: Attack | None, rng: np.random.Generator, horizon: int) -> None:
-        self._laws, self._attack, self._horizon = instance.arms, attack, horizon
+        self._laws, self._attack = instance.arms, attack
         if attack is None or attack.power is Adversary.OBLIVIOUS or isinstance(attack, Stationary):
             self._rngs = rng.spawn(len(instance.arms))
             self._readings: list[Floats] = [np.empty(0)] * len(instance.arms)
@@ -282,7 +283,7 @@ class Simulation:
             seconds=float(self.seconds.mean()),
         )
 
-    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
+    def to_frame(self, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
         """Return the table of runs as a data frame of pandas, polars or pyarrow."""
         import narwhals
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from truearm.claims.certificate import Verdict
 from truearm.claims.plain import from_plain
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import Problem
+
+if TYPE_CHECKING:
+    from truearm.evidence.sample import Sample
 
 State = TypeVar("State")
 Batch = Mapping[str, int]
@@ -34,6 +37,23 @@ class Told(NamedTuple):
 
     indices: NDArray[np.intp]
     values: NDArray[np.float64]
+
+
+def merged(sample: "Sample", told: Told | None, issued: int | None) -> "Sample":
+    """Return a sample with what came in; of the pulls issued, those not told yet are out.
+
+    Examples
+    --------
+    >>> from truearm.evidence.sample import Sample
+    >>> sample = merged(Sample.of([1.0]), Told(np.array([1]), np.array([2.5])), 4)
+    >>> sample.size, sample.pending
+    (2, 2)
+    """
+    values = np.empty(0) if told is None else told.values
+    n = sample.n if issued is None else issued
+    if not values.size and n == sample.n:
+        return sample
+    return sample.merged(values, pending=n - sample.answered - values.size)
 
 
 class Policy(Protocol[State]):
@@ -138,19 +158,31 @@ def check_compares(problem: Problem, policy: str) -> None:
         raise OutOfReach(msg, "policy", policy)
 
 
-def check_no_range(problem: Problem, policy: str) -> None:
-    """Refuse a plausible range, for policies whose estimates know only missing readings.
+def check_absolute(problem: Problem, policy: str) -> None:
+    """Refuse a relative tolerance and a plausible range, for policies whose estimates know neither.
 
     Examples
     --------
-    >>> check_no_range(Problem(arms=("A", "B"), between=(0, 10)), "lucb")
+    >>> check_absolute(Problem(arms=("A", "B"), between=(0, 10)), "lucb")
     Traceback (most recent call last):
         ...
     truearm.errors.OutOfReach: policy 'lucb' takes no plausible range; leave between out, or use policy 'toptwo'
+    >>> check_absolute(Problem(arms=("A", "B"), tolerance="2%"), "uniform")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.OutOfReach: policy 'uniform' takes tolerances in units of the readings, but got the relative one
+    0.02; give a number, or use policy 'toptwo'
     """
     if problem.between is not None:
         msg = f"policy {policy!r} takes no plausible range; leave between out, or use policy 'toptwo'"
         raise OutOfReach(msg, "between", problem.between)
+    amount = problem.tolerance.amount
+    if problem.tolerance.relative:
+        msg = (
+            f"policy {policy!r} takes tolerances in units of the readings, but got the relative one {amount!r}; "
+            "give a number, or use policy 'toptwo'"
+        )
+        raise OutOfReach(msg, "tolerance", f"{100 * amount:g}%")
 
 
 def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own

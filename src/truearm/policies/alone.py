@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.shifts import empty
-from truearm.policies import Batch, Standing, Told
-from truearm.problem import Contamination, Problem, check_count
+from truearm.policies import Batch, Standing, Told, merged
+from truearm.problem import Problem, check_count
 
 START = 16  # pulls before the first look: fewer bound nothing
 GROWTH = 0.02  # a batch adds at most this fraction, as in other policies
@@ -48,6 +46,7 @@ class Alone:
 
     Examples
     --------
+    >>> import numpy as np
     >>> policy = Alone(runs=20)
     >>> state = policy.start(Problem(arms=("A",)))
     >>> policy.ask(state)
@@ -89,10 +88,7 @@ class Alone:
     def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
         """Return the state after more readings."""
         (arm,), (sample,) = state.problem.arms, state.judge.samples
-        values = told[arm].values if arm in told else np.empty(0)
-        n = issued.get(arm, sample.n)
-        sample = sample.merged(values, pending=n - sample.answered - values.size)
-        return state._replace(judge=state.judge.after((sample,)))
+        return state._replace(judge=state.judge.after((merged(sample, told.get(arm), issued.get(arm)),)))
 
     def standing(self, state: State) -> Standing:
         """Return the arm, and that it may end at any time."""
@@ -105,7 +101,7 @@ def _narrow(state: State) -> bool:
     tolerance, judge = state.problem.tolerance, state.judge
     if not tolerance or judge.contradicted(0):
         return False
-    true, _ = judge.identified(0, state.problem.contamination or Contamination(0.0))
+    true, _ = judge.identified(0, state.problem.declared)
     seen = judge.observed(0)
     room = tolerance.amount * abs(seen) if tolerance.relative else tolerance.amount
     return bool(max(true.high - seen, seen - true.low) <= room)
@@ -116,9 +112,8 @@ def _verdict(state: State, *, fixed: bool = False) -> Verdict:
     problem = state.problem
     if not state.judge.samples[0].n or (problem.tolerance and not _narrow(state) and not fixed):
         return Verdict(status=Status.EXHAUSTED, candidates=problem.arms, rule=state.judge.rule)
-    status = Status.SEPARATED if problem.contamination is None else Status.CERTIFIED
     return Verdict(
-        status=status,
+        status=Status.strict(problem),
         candidates=problem.arms,
         best=problem.arms[0],
         rule=state.judge.rule,

@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
-
 from truearm.claims.certificate import Claim, ControlClaims, Status, Verdict
 from truearm.claims.control import check_control, check_ordered
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.control import Method, check_method, false_discovery, not_better
 from truearm.evidence.shifts import empty
-from truearm.policies import Batch, Standing, Told
+from truearm.policies import Batch, Standing, Told, merged
 from truearm.problem import Problem, check_count
 
 START = 16  # pulls of every arm first, as `toptwo`
@@ -143,13 +141,9 @@ class AgainstControl:
 
     def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
         """Return the state after more readings, with the next decision made."""
-        samples = list(state.judge.samples)
-        for i, arm in enumerate(state.problem.arms):
-            values = told[arm].values if arm in told else np.empty(0)
-            old, n = samples[i], issued.get(arm, samples[i].n)
-            if values.size or n != old.n:
-                samples[i] = old.merged(values, pending=n - old.answered - values.size)
-        return _decided(state._replace(judge=state.judge.after(tuple(samples))))
+        by_arm = zip(state.problem.arms, state.judge.samples, strict=True)
+        samples = tuple(merged(sample, told.get(arm), issued.get(arm)) for arm, sample in by_arm)
+        return _decided(state._replace(judge=state.judge.after(samples)))
 
     def standing(self, state: State) -> Standing:
         """Return the arms left and the evidence of each variant that it beats the control."""

@@ -26,7 +26,7 @@ from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
 from truearm.evidence.sample import Sample
-from truearm.policies import Batch, Standing, Told, check_compares, check_no_range
+from truearm.policies import Batch, Standing, Told, check_absolute, check_compares
 from truearm.problem import Problem, as_number, check_count, check_positive, check_quantile
 
 Form = Literal["beta-binomial", "stitched", "dkw"]
@@ -230,13 +230,7 @@ class Lucb:
     def start(self, problem: Problem) -> State:
         """Return the state before the first pull."""
         check_compares(problem, "lucb")
-        check_no_range(problem, "lucb")
-        if problem.tolerance.relative:
-            msg = (
-                f"policy 'lucb' takes tolerances in units of the readings, but got the relative one "
-                f"{problem.tolerance.amount!r}; give a number, or use policy 'toptwo'"
-            )
-            raise OutOfReach(msg, "tolerance", f"{100 * problem.tolerance.amount:g}%")
+        check_absolute(problem, "lucb")
         if problem.level + self.slack >= 1:
             msg = f"slack must be below 1 - q = {1 - problem.level:.6g}, but got {self.slack!r}"
             raise OutOfReach(msg)
@@ -280,9 +274,7 @@ class Lucb:
         return Standing(leader, arms, {}, math.inf, Verdict(status=Status.EXHAUSTED, candidates=arms))
 
     def _status(self, problem: Problem) -> Status:
-        if self.slack:
-            return Status.TOLERABLE
-        return Status.SEPARATED if problem.contamination is None else Status.CERTIFIED
+        return Status.TOLERABLE if self.slack else Status.strict(problem)
 
     def _reached(self, state: State, leader: int, rival: int) -> Status | None:
         """Return how the run ends if it does now."""

@@ -264,8 +264,8 @@ def _stopped(state: State) -> State:
         return _ended(state, Status.INDISTINGUISHABLE, None)
     best = state.alive[0]
     state = state._replace(judge=state.judge.after(leader=best))
-    status = Status.SEPARATED if state.problem.contamination is None else Status.CERTIFIED
-    return _ended(state._replace(claims=tuple(_direct(state, claim) for claim in state.claims)), status, best)
+    direct = tuple(_direct(state, claim) for claim in state.claims)
+    return _ended(state._replace(claims=direct), Status.strict(state.problem), best)
 
 
 def _direct(state: State, claim: Claim) -> Claim:

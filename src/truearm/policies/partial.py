@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from truearm import bounds
 from truearm.claims.certificate import Verdict
 from truearm.errors import InvalidArgument
-from truearm.policies import Batch, Standing, Told, check_compares, rounds
+from truearm.policies import Batch, Standing, Told, check_absolute, check_compares, rounds
 from truearm.policies.rounds import State
 from truearm.problem import Interval, Problem
 
@@ -75,7 +75,7 @@ class PartialIdentification:
     def start(self, problem: Problem) -> State:
         """Return the state before the first round."""
         check_compares(problem, "partial")
-        rounds.check_absolute(problem, "partial")
+        check_absolute(problem, "partial")
         missing = [] if self.biases is None else [arm for arm in problem.arms if arm not in self.biases]
         if missing:
             msg = f"biases must name every arm, but lacks {missing[0]!r}; write 0.0 for an estimator without bias"

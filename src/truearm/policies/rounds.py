@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import OutOfReach
-from truearm.policies import Batch, Standing, Told, check_compares, check_no_range
+from truearm.policies import Batch, Standing, Told, check_absolute, check_compares
 from truearm.problem import Interval, Problem, Regularity
 
 Floats = NDArray[np.float64]
@@ -92,26 +92,6 @@ def check_problem(problem: Problem, policy: str) -> Regularity:
         )
         raise OutOfReach(msg)
     return problem.regularity
-
-
-def check_absolute(problem: Problem, policy: str) -> None:
-    """Refuse a relative tolerance, and a plausible range.
-
-    Examples
-    --------
-    >>> check_absolute(Problem(arms=("A", "B"), tolerance="2%"), "uniform")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.OutOfReach: policy 'uniform' takes tolerances in units of the readings, but got the relative one
-    0.02; give a number, or use policy 'toptwo'
-    """
-    check_no_range(problem, policy)
-    if problem.tolerance.relative:
-        msg = (
-            f"policy {policy!r} takes tolerances in units of the readings, but got the relative one "
-            f"{problem.tolerance.amount!r}; give a number, or use policy 'toptwo'"
-        )
-        raise OutOfReach(msg)
 
 
 def medians(values: Floats, floor: float = -math.inf, *, worst: bool = True) -> Interval:

@@ -12,13 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from truearm.claims.certificate import Claim, Entered, Status, Verdict
 from truearm.evidence import Entry, Judge, Least
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import empty
-from truearm.policies import Batch, Standing, Told
+from truearm.policies import Batch, Standing, Told, merged
 from truearm.problem import Problem, check_count
 
 START = 16  # pulls of every arm first: makes the first leader right; evidence section 4
@@ -86,6 +84,7 @@ class TopTwo:
 
     Examples
     --------
+    >>> import numpy as np
     >>> policy = TopTwo()
     >>> state = policy.start(Problem(arms=("A", "B"), contamination=None))
     >>> policy.ask(state)
@@ -159,13 +158,8 @@ class TopTwo:
 def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
     samples, entries = list(state.samples), list(state.judge.entries)
     for i, arm in enumerate(state.problem.arms):
-        new, n = told.get(arm), issued.get(arm)
-        if new is None and n in (None, samples[i].n):
-            continue
-        n = samples[i].n if n is None else n
-        values = new.values if new is not None else np.empty(0)
-        old = samples[i]
-        samples[i] = old.merged(values, pending=n - old.answered - values.size)
+        new = told.get(arm)
+        samples[i] = merged(samples[i], new, issued.get(arm))
         if new is not None:
             entries = [_later(entry, new) if entry.arm == i else entry for entry in entries]
     return state._replace(judge=state.judge.after(tuple(samples), entries=tuple(entries)))
@@ -249,7 +243,7 @@ def _stopped(state: State, status: Status | None = None) -> State:
     if status is None and len(state.alive) > 1:
         status = Status.INDISTINGUISHABLE
     elif status is None:
-        status = Status.SEPARATED if state.problem.contamination is None else Status.CERTIFIED
+        status = Status.strict(state.problem)
     decided = status is not Status.INDISTINGUISHABLE
     best = arms[state.alive[0] if len(state.alive) == 1 else state.leader] if decided else None
     return state._replace(decision=_verdict(state, status, best))

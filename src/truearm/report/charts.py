@@ -19,6 +19,7 @@ WIDTH = 1000
 _BAR, _STRIP, _GRAPH = 24, 100, 400  # heights of the boards
 _GUTTER = 30  # of a strip on both sides, for readings beyond its view
 _BINS = 60  # of the density over a strip
+_TICKS = 5  # of an axis, about
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -49,7 +50,7 @@ def at(x: float, window: Interval) -> float:
     return round(WIDTH * ((x / 2 - low / 2) / (high / 2 - low / 2)), 1)  # halves: huge readings do not overflow
 
 
-def ticks(window: Interval, about: int = 5) -> list[Tick]:
+def ticks(window: Interval) -> list[Tick]:
     """Return round numbers inside a window.
 
     Examples
@@ -58,7 +59,7 @@ def ticks(window: Interval, about: int = 5) -> list[Tick]:
     ['0.5', '1', '1.5', '2']
     """
     low, high = window
-    rough = (high / 2 - low / 2) / about * 2
+    rough = (high / 2 - low / 2) / _TICKS * 2
     if not 0 < rough < math.inf:
         return []
     power = 10.0 ** math.floor(math.log10(rough))
@@ -66,7 +67,7 @@ def ticks(window: Interval, about: int = 5) -> list[Tick]:
         return []
     step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    values = [i * step for i in range(first, last + 1)] if last - first <= 2 * about else []
+    values = [i * step for i in range(first, last + 1)] if last - first <= 2 * _TICKS else []
     return [Tick(at(x, window) / WIDTH, number(x, step)) for x in values if low <= x <= high]
 
 
@@ -323,7 +324,7 @@ def pen_sample(i: int) -> str:
     )
 
 
-def power_ticks(window: Interval, about: int = 5) -> list[Tick]:
+def power_ticks(window: Interval) -> list[Tick]:
     """Return powers of ten on a scale of their logarithms.
 
     Examples
@@ -333,7 +334,7 @@ def power_ticks(window: Interval, about: int = 5) -> list[Tick]:
     """
     low, high = window
     step = next(
-        s for m in (1, 10, 100, 1000, 10**9) for s in (m, 2 * m, 5 * m) if s * about >= (high - low) * 0.99
+        s for m in (1, 10, 100, 1000, 10**9) for s in (m, 2 * m, 5 * m) if s * _TICKS >= (high - low) * 0.99
     )
     powers = range(math.ceil(low / step) * step, math.floor(high) + 1, step)
     return [Tick((p - low) / (high - low), power(p)) for p in powers]

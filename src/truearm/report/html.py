@@ -69,7 +69,7 @@ def page(
     return assembled(found.title, found.summary, [found.sections], result.to_dict(), found.picture)
 
 
-def counted_page(result: Analysis, *, title: str | None = None) -> str:
+def counted_page(result: Analysis) -> str:
     """Return a page of an analysis of counts: what is known without single readings, so no slider and no curves.
 
     Examples
@@ -91,8 +91,7 @@ def counted_page(result: Analysis, *, title: str | None = None) -> str:
         _certificate(result),
         note("Readings were counted where they are and not kept, so that none is drawn here."),
     ]
-    heading = _headline(result) if title is None else title
-    return assembled(heading, summary(result, alarms=False), sections, result.to_dict())
+    return assembled(_headline(result), summary(result, alarms=False), sections, result.to_dict())
 
 
 class Parts(NamedTuple):

@@ -174,7 +174,7 @@ class Picture:
     @cached_property
     def declared(self) -> Contamination:
         """The contamination the result was found under; none at all where only the order was promised."""
-        return self.result.problem.contamination or Contamination(0.0)
+        return self.result.problem.declared
 
     @cached_property
     def window(self) -> Interval:

@@ -9,7 +9,6 @@ from typing import Any
 from truearm.claims.suite_wording import ORDER, paragraph
 from truearm.claims.suites import Compared, Runs, SuiteResult
 from truearm.claims.wording import ON_PAGES, interval_ends, name_of, number, percent
-from truearm.problem import Contamination
 from truearm.report.export import cell
 
 _COLUMNS = (
@@ -69,7 +68,7 @@ def up_to(result: SuiteResult, one: Compared) -> float | None:
     >>> round(up_to(example(), example().compared[0]), 3)
     0.286
     """
-    declared = result.suite.problem.contamination or Contamination(0.0)
+    declared = result.suite.problem.declared
     point: float | None = getattr(one.breakdown, declared.adversary.value)
     return point
 

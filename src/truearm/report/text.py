@@ -26,7 +26,7 @@ from truearm.claims.wording import (
     value,
     value_ends,
 )
-from truearm.problem import Adversary, Contamination, Handicap, Tolerance
+from truearm.problem import Adversary, Handicap, Tolerance
 
 
 class Unit(NamedTuple):
@@ -212,7 +212,7 @@ def tier_rows(found: Analysis) -> list[tuple[str, ...]]:
         return []
     tier = {arm: f"{i}" for i, arms in enumerate(found.tiers.tiers, 1) for arm in arms}
     below = {claim.better: claim for claim in reversed(found.tiers.nearest)}
-    adversary = (found.problem.contamination or Contamination(0.0)).adversary.value
+    adversary = found.problem.declared.adversary.value
 
     def row(place: Place) -> tuple[str, ...]:
         claim = below.get(place.arm)

@@ -1,0 +1,87 @@
+"""Gates: what the readings say of a baseline that no arm may be worse than."""
+
+from typing import cast
+
+import numpy as np
+
+from truearm.claims.certificate import Status, Tapes
+from truearm.claims.certify import judge_of
+from truearm.claims.result import Result
+from truearm.evidence.shifts import oriented
+from truearm.evidence.wins_judge import WinsJudge
+
+
+def worse_than(result: Result, tapes: Tapes, baseline: str, *, shared: bool = False) -> tuple[str, ...]:
+    """Return the arms that are certified to be worse than the baseline.
+
+    Each is judged against it by the strict evidence of the pair, which errs over all arms and at any time with
+    probability at most delta; arms that tie with the baseline are not worse (evidence T10b).
+
+    Parameters
+    ----------
+    shared
+        Whether the problem's delta is already that of one comparison, because the race began with this gate.
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> tapes = {"old": [1.0] * 40, "new": [2.0] * 40}
+    >>> result = analyze(tapes, goal="min")
+    >>> worse_than(result, tapes, "old"), worse_than(result, tapes, "new")
+    (('new',), ())
+    """
+    arms = result.problem.arms
+    if result.status is Status.DOUBTFUL or meaningless(result):
+        return ()
+    found = judge_of(result.certificate, tapes).worse_than(arms.index(baseline), shared=shared)
+    return tuple(arms[i] for i in found)
+
+
+def given_up(result: Result, tapes: Tapes, baseline: str | None) -> bool:
+    """Tell whether a gate in rounds ended because no arm left can be shown to be worse (extensions E6).
+
+    Examples
+    --------
+    >>> from truearm.study import Study
+    >>> given_up(Study(["A", "B"], rounds=True, max_pulls=0).result, {}, "A")
+    False
+    """
+    if baseline is None or result.status is not Status.EXHAUSTED or not result.problem.rounds or not result.total:
+        return False
+    judge, arms = cast("WinsJudge", judge_of(result.certificate, tapes)), result.problem.arms
+    return all(
+        judge.given_up(arms.index(baseline), arms.index(arm)) for arm in result.candidates if arm != baseline
+    )
+
+
+def meaningless(result: Result) -> bool:
+    """Tell whether a gate's tolerance in percent is of a baseline that is not positive, and so says nothing.
+
+    Examples
+    --------
+    >>> from truearm.study import Study
+    >>> meaningless(Study(["A", "B"], max_pulls=0).result)
+    False
+    """
+    given = result.problem.handicap
+    return (
+        given is not None
+        and given.tolerance.relative
+        and any(arm.name == given.arm and arm.observed <= 0 for arm in result.arms)
+    )
+
+
+def hidden(result: Result) -> bool:
+    """Tell whether runs time out before they can be worse than a gate's baseline by more than the tolerance.
+
+    Examples
+    --------
+    >>> from truearm.study import Study
+    >>> hidden(Study(["A", "B"], max_pulls=0).result)
+    False
+    """
+    given = result.problem.handicap
+    if given is None or given.limit is None:
+        return False
+    seen = np.array([arm.observed for arm in result.arms if arm.name == given.arm])
+    return bool(np.isinf(oriented(seen, result.problem, given.arm)).any())

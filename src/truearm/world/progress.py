@@ -1,0 +1,81 @@
+"""How far a study is: a bar on a terminal, or in the output of a notebook's cell."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+from truearm.study import Study
+
+
+@contextmanager
+def bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
+    """Yield a function that redraws a progress bar on a terminal or in a notebook, and does nothing elsewhere.
+
+    Examples
+    --------
+    >>> with bar(Study(["A", "B"]), shown=False) as redraw:
+    ...     redraw()
+    """
+    notebook = _notebook()
+    if not shown or not (notebook or sys.stderr.isatty()):
+        yield lambda: None
+        return
+    with _notebook_bar(notebook) if notebook else _terminal_bar() as draw:
+        draw(0.0, "starting")
+        drawn = 0.0
+
+        def show() -> None:
+            nonlocal drawn
+            if time.monotonic() - drawn < 0.1:
+                return
+            drawn = time.monotonic()
+            standing = study.standing
+            least = min((standing.share(arm) for arm in standing.alive if arm != standing.leader), default=0.0)
+            leader = standing.leader or "nobody"
+            draw(least, f"{leader} leads, {len(standing.alive)} left, {study.pulls:,} pulls")
+
+        yield show
+
+
+def _notebook() -> ModuleType | None:
+    """Return IPython if this process is the kernel of a notebook; nothing is imported to find out."""
+    found = sys.modules.get("IPython")
+    return found if found is not None and hasattr(found.get_ipython(), "kernel") else None
+
+
+@contextmanager
+def _notebook_bar(ipython: ModuleType) -> Iterator[Callable[[float, str], None]]:
+    """Yield a function that draws into the output of the cell; the output is emptied at the end."""
+    from html import escape
+
+    def drawing(share: float, words: str) -> dict[str, str]:
+        bar = f'<progress value="{min(share, 1.0):.3f}"></progress> {escape(words)}' if words else ""
+        return {"text/plain": words, "text/html": bar}
+
+    handle = ipython.display.display(drawing(0.0, ""), raw=True, display_id=True)
+    try:
+        yield lambda share, words: handle.update(drawing(share, words), raw=True)
+    finally:
+        handle.update(drawing(0.0, ""), raw=True)
+
+
+@contextmanager
+def _terminal_bar() -> Iterator[Callable[[float, str], None]]:
+    from rich.console import Console
+    from rich.markup import escape as without_markup
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+    )
+    # no thread of its own: it would draw while a pull is being measured
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda share, words: bar.update(
+            task, completed=share, description=without_markup(words), refresh=True
+        )
