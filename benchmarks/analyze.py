@@ -21,7 +21,6 @@ import numpy as np
 import polars as pl
 
 from truearm.analysis import analyze
-from truearm.world import files
 
 GAPS = {"decided": 0.1, "undecided": 0.002}  # between neighboring arms; the readings have a spread of 0.5
 COLUMNS = (
@@ -30,7 +29,6 @@ COLUMNS = (
     "readings",
     "status",
     "DuckDB medians",
-    "read",
     "analyze",
     "ratio",
     "range",
@@ -64,11 +62,10 @@ def medians(path):
 
 
 def one_round(path):
-    """Return wall and CPU times of DuckDB's medians, of reading and of analyzing, and what was found."""
+    """Return wall and CPU times of DuckDB's medians and of analyzing a file, and what was found."""
     duck, _ = timed(lambda: medians(path))
-    read, tapes = timed(lambda: files.read(path, arm="arm", value="value"))
-    analyzed, found = timed(lambda: analyze(tapes))
-    return (duck, read, analyzed), found
+    analyzed, found = timed(lambda: analyze(path, arm="arm", value="value"))
+    return (duck, analyzed), found
 
 
 def others():
@@ -96,14 +93,14 @@ def most_memory():
 def peak(path):
     """Print how many megabytes reading and analyzing a file take at most."""
     before = most_memory()
-    analyze(files.read(path, arm="arm", value="value"))
+    analyze(path, arm="arm", value="value")
     print((most_memory() - before) // 1024)
 
 
 def row(path, rounds):
     runs = [quiet_round(path) for _ in range(rounds)]
     times = np.array([run[0] for run in runs])  # rounds, parts, wall and CPU
-    ratios = (times[:, 1] + times[:, 2]) / times[:, 0]
+    ratios = times[:, 1] / times[:, 0]
     memory = subprocess.run([sys.executable, __file__, "peak", path], capture_output=True, text=True, check=True)
     parts = [f"{seconds:.2f} s" for seconds in np.median(times[:, :, 0], axis=0)]
     wall, cpu = np.median(ratios, axis=0)

@@ -553,3 +553,13 @@ def test_small_lazy_data_are_read_as_a_whole_and_queries_are_shown(monkeypatch, 
     counted(monkeypatch)
     analyze(frame.lazy(), arm="site", value="ms", goal="min", explain=True)
     assert "-- query 1, polars" in capsys.readouterr().err
+
+
+def test_one_file_is_read_until_it_has_too_many_rows(tmp_path, monkeypatch):
+    path = str(tmp_path / "rows.parquet")
+    pl.DataFrame({"arm": ["A", "B"] * 500, "ms": np.arange(1000.0)}).write_parquet(path)
+    assert ta.analyze(path, arm="arm", value="ms").counts is None
+    monkeypatch.setattr(lazy, "_WHOLE", 999)
+    monkeypatch.setitem(lazy._LARGE, "parquet", 0)
+    monkeypatch.setattr(lazy, "SMALL", 999)
+    assert ta.analyze(path, arm="arm", value="ms").counts.n == {"A": 500, "B": 500}

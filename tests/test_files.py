@@ -537,3 +537,42 @@ def test_of_an_export_that_is_none_no_more_than_a_line_is_printed(tmp_path):
         read(tmp_path / "p.json")
     assert len(str(error.value)) < 250
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "arm,x\nA,1\nB,\nA,nan\n1.1,-inf\n1.10, 7\n",
+        "arm,x\nA,1\nB,NA\nA,true\n",
+        "arm,x\nA,1\nB,fast\n",
+        "arm,x\n A,1\nA,2\n",
+        "arm,x\nA,1\n,2\n",
+        "arm,x\n",
+        "arm,x\nA,1\n" + "B,2\n" * (1 << 16) + "C,3\n",
+        "arm,x\nA,1\n" + "B,2\n" * (1 << 16) + "B,true\n",
+        "arm,x\nA,1\n" + "B,2\n" * (1 << 16) + ",4\n",
+        "arm,x\nA,1\n" + "B,2\n" * (1 << 16) + "B,4,5\n",
+    ],
+)
+def test_a_large_file_is_read_as_a_small_one(tmp_path, monkeypatch, text):
+    path = tmp_path / "rows.csv"
+    path.write_text(text, encoding="utf-8")
+
+    def outcome():
+        try:
+            found = files.read(path, arm="arm", value="x")
+        except InvalidArgument as error:
+            return str(error)
+        return [(name, tape.tobytes()) for name, tape in found.items()]
+
+    small = outcome()
+    monkeypatch.setattr(files, "_LARGE", 0)
+    assert outcome() == small
+
+
+def test_a_large_file_is_read_in_one_pass(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    path.write_text("arm,x\n" + "A,1.5\nB,2\n" * 100, encoding="utf-8")
+    monkeypatch.setattr(files, "_LARGE", 0)
+    monkeypatch.setattr(files._Table, "_chosen", None)  # parses a file into a table of names and numbers
+    assert files.read(path, arm="arm", value="x")["A"].tolist() == [1.5] * 100

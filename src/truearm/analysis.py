@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from truearm.bounds.search import bracket
 from truearm.claims import alarms, answers, summary
-from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Verdict
+from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Verdict, digest
 from truearm.claims.certify import certify
 from truearm.claims.control import check_control, check_ordered, claims_of
 from truearm.claims.plain import from_plain, to_plain
@@ -414,28 +414,24 @@ def _checked(tapes: Mapping[str, Floats | Counted]) -> dict[str, Floats | Counte
     return dict(tapes)
 
 
-def _sorted(problem: Problem, tapes: Mapping[str, Floats | Counted]) -> tuple[Sample, ...]:
-    counted_arms = [(arm, tape) for arm, tape in tapes.items() if isinstance(tape, Counted)]
-    if counted_arms:
-        return tuple(tape.sample(problem, arm) for arm, tape in counted_arms)
-    return _sorted_readings(problem, {arm: tape for arm, tape in tapes.items() if isinstance(tape, np.ndarray)})
+def _sorted(problem: Problem, tapes: Mapping[str, Floats | Counted]) -> tuple[tuple[Sample, ...], str]:
+    """Return the sample of each arm, and the digest of all readings."""
 
-
-def _sorted_readings(problem: Problem, tapes: Mapping[str, Floats]) -> tuple[Sample, ...]:
-    if problem.rounds:
-        worst = problem.missing == "worst"
-        return tuple(Taped.in_rounds(oriented(tape, problem, ""), worst=worst) for tape in tapes.values())
-
-    def sample(tape: Floats) -> Sample:
+    def sample(arm: str) -> Sample:
+        tape = tapes[arm]
+        if isinstance(tape, Counted):
+            return tape.sample(problem, arm)
+        if problem.rounds:
+            return Taped.in_rounds(oriented(tape, problem, ""), worst=problem.missing == "worst")
         if problem.target == "share":
             return counted(tape, problem)
         return empty(problem, "").merged(oriented(tape, problem, ""))
 
-    columns = list(tapes.values())
-    if sum(tape.size for tape in columns) < _MANY:
-        return tuple(map(sample, columns))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy sorts without holding the interpreter
-        return tuple(pool.map(sample, columns))
+    if sum(tape.size for tape in tapes.values() if isinstance(tape, np.ndarray)) < _MANY:
+        return tuple(map(sample, tapes)), digest(problem, tapes)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy and hashlib do not hold the interpreter meanwhile
+        mark = pool.submit(digest, problem, tapes)
+        return tuple(pool.map(sample, tapes)), mark.result()
 
 
 class _Asked(NamedTuple):
@@ -479,7 +475,8 @@ def _analyzed(
     notes: _Notes | None = None,
 ) -> Analysis:
     tapes = _tapes(collected, None if notes is None else notes.needed)
-    judge = Judge.of(problem, _sorted(problem, tapes), design=design)
+    samples, mark = _sorted(problem, tapes)
+    judge = Judge.of(problem, samples, design=design)
     ranking = judge.ranked()
     judge = judge.after(leader=ranking[0])
     accusers = ranking if asked.pairs else ranking[:1]
@@ -496,7 +493,7 @@ def _analyzed(
         for i in range(len(problem.arms)):
             judge.identified(i, problem.declared)  # notes where its interval ends
     judge = judge.after(_noting(judge.samples, None if notes is None else notes.wanted))
-    result = certify(problem, tapes, verdict, design=design, samples=judge.samples, origin=origin)
+    result = certify(problem, tapes, verdict, design=design, samples=judge.samples, mark=mark, origin=origin)
     result = (
         supported(result, collected.tapes) if collected.ordered else _supported_by_halves(result, collected.counts)
     )

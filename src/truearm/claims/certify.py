@@ -40,6 +40,7 @@ def certify(
     *,
     design: Design = "sequential",
     samples: Sequence[Sample] | None = None,
+    mark: str | None = None,
     noticed: tuple[Alarm, ...] = (),
     origin: Origin | None = None,
 ) -> Result:
@@ -53,6 +54,8 @@ def certify(
         "fixed" only if all numbers of readings were chosen in advance.
     samples
         The tapes as oriented samples, if the caller has them: saves sorting again.
+    mark
+        The digest of the tapes, if the caller has it.
     noticed
         Alarms that the samples do not show, such as those about the order of pulls.
     origin
@@ -79,7 +82,7 @@ def certify(
         entries=verdict.entries,
         claims=verdict.claims,
         exclusions=verdict.exclusions,
-        digest=digest(problem, tapes),
+        digest=digest(problem, tapes) if mark is None else mark,
         design=design,
         estimated=verdict.estimated,
         origin=origin,

@@ -8,9 +8,11 @@ unit become one (extensions 2).
 """
 
 import datetime
+import os
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, NamedTuple
@@ -27,6 +29,8 @@ Floats = NDArray[np.float64]
 
 _BLOCK = 1 << 14  # rows told apart at a time: what is needed for them stays in a cache and in memory at hand
 _SHARE = 256  # rows of a block per arm, at least: many arms need larger blocks
+_MANY = 1 << 18  # rows that one thread is given at a time
+_AHEAD = 8  # of those, as many may wait: memory is bounded wherever they come from
 
 MOST_ARMS = 10_000  # a minute of work, and a place in the list for everyone; more are an id taken for the arm
 MOST_SUSPECTED = 1 << 16  # first rows in which units that nobody declared are looked for
@@ -483,17 +487,30 @@ def gathered(batches: Iterable[tuple[NDArray[Any], Floats]], counts: Mapping[str
     {'B': array([5., 7.]), 'A': array([6.])}
     """
     names, tapes = list(counts), [np.empty(n) for n in counts.values()]
-    ends, first = [0] * len(names), list[int]()
-    for codes, values in _blocks(batches, max(_BLOCK, _SHARE * len(names))):
-        order, start, new = np.argsort(codes, kind="stable"), 0, []
-        ordered = values[order]
-        for i, n in enumerate(np.bincount(codes).tolist()):
-            if n and not ends[i]:
-                new.append((order[start], i))
+    ends, first = np.zeros(len(names), dtype=np.intp), list[int]()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy does not hold the interpreter meanwhile
+        pending = deque[Future[None]]()
+        for codes, values in _blocks(batches, _MANY):
+            sizes = np.bincount(codes, minlength=len(names))
+            if ((sizes > 0) & (ends == 0)).any():
+                found, at = np.unique(codes, return_index=True)
+                first += [i for i in found[np.argsort(at)].tolist() if not ends[i]]
+            pending.append(pool.submit(_told_apart, codes, values, tapes, ends.tolist()))
+            ends += sizes
+            if len(pending) > _AHEAD:
+                pending.popleft().result()
+        for work in pending:
+            work.result()
+    return {names[i]: tapes[i] for i in first}
+
+
+def _told_apart(codes: NDArray[Any], values: Floats, tapes: Sequence[Floats], ends: list[int]) -> None:
+    """Write values to the tapes of their codes, from where these end."""
+    for some, part in _blocks([(codes, values)], max(_BLOCK, _SHARE * len(tapes))):
+        ordered, start = part.take(np.argsort(some, kind="stable")), 0
+        for i, n in enumerate(np.bincount(some).tolist()):
             tapes[i][ends[i] : ends[i] + n] = ordered[start : start + n]
             start, ends[i] = start + n, ends[i] + n
-        first += [i for _, i in sorted(new)]
-    return {names[i]: tapes[i] for i in first}
 
 
 def _blocks(batches: Iterable[tuple[NDArray[Any], Floats]], size: int) -> Iterator[tuple[NDArray[Any], Floats]]:
@@ -844,7 +861,11 @@ def _factorized(names: Any, arm: str) -> tuple[list[str], NDArray[Any]]:  # noqa
         for some in (names.head(MOST_SUSPECTED), names):  # the first rows name all arms, as a rule
             found = some.unique(maintain_order=True).to_list()
             check_number_of_arms(len(found), arm)
-            codes = native.cast(polars.Enum(found), strict=False).to_physical()
+            kind_of_name = polars.Enum(found)
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                parts = (native.slice(start, _MANY) for start in range(0, len(native), _MANY))
+                cast = pool.map(lambda part, to=kind_of_name: part.cast(to, strict=False).to_physical(), parts)
+                codes = polars.concat(cast)
             if not codes.null_count():
                 break
         return found, codes.to_numpy()

@@ -41,7 +41,8 @@ _PASSES = 3  # over the data for figures beside the decision; the decision itsel
 _RANGES = 8  # stretches of readings that one query compares with
 _ZONES = 64  # buckets that one query counts in finer ones
 _STEPS = 256  # stretches that it looks up by their number
-_LARGE = 1 << 26  # bytes of a file, from which on it is not read as a whole
+_LARGE = {"parquet": 1 << 22, "csv": 1 << 28, "gz": 1 << 26}  # bytes of a file, from which on it may be counted
+_WHOLE = 1 << 24  # rows of one file, up to which it is read: a third of the time of counting, and some 400 MB
 _ROUNDS = 1 << 24  # readings by arm and round: these are needed one by one
 _SCANNED = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".gz": "csv"}
 _MISSING, _LOWEST, _HIGHEST, _ELSEWHERE = -1, -2, -3, -4  # numbers of buckets that no ruler has
@@ -218,8 +219,7 @@ def _scan(source: str | Path, query: str | None, roles: Roles, how: Reduction | 
     found = _files(text)
     if found is None:
         path = Path(text)
-        large = path.suffix in _SCANNED and path.exists() and path.stat().st_size >= _LARGE
-        if how is not None and (roles.arm is None or not large):
+        if how is not None and (roles.arm is None or not _is_large(path)):
             return files.collect(path, **roles._asdict(), how=how)
         found = [text]
     return _relation(found, text, roles)
@@ -236,7 +236,15 @@ def is_scan(source: str) -> bool:
     path = Path(source)
     if "://" in source or path.is_dir() or (not path.exists() and any(sign in source for sign in "*?[")):
         return True
-    return path.suffix in _SCANNED and path.is_file() and path.stat().st_size >= _LARGE
+    return _is_large(path)
+
+
+def _is_large(path: Path) -> bool:
+    """Tell whether a file has too many rows to be read as a whole."""
+    kind = _SCANNED.get(path.suffix)
+    if kind is None or not path.is_file() or path.stat().st_size < _LARGE["gz" if path.suffix == ".gz" else kind]:
+        return False
+    return kind != "parquet" or files.rows_in(path) > _WHOLE
 
 
 def _files(text: str) -> list[str] | None:
@@ -479,12 +487,13 @@ class _Lumps(NamedTuple):
     """What a query counted, one row per arm and bucket, or single readings."""
 
     names: tuple[str, ...]
-    arms: NDArray[np.intp]
+    arms: NDArray[Any]
     """Which of the names."""
     counts: NDArray[np.int64]
     lows: Floats
-    highs: Floats
     """NaN of what is missing."""
+    highs: Floats
+    """Of single readings `lows` itself."""
     late: NDArray[np.bool_] | None = None
 
     @classmethod
@@ -494,17 +503,23 @@ class _Lumps(NamedTuple):
         words = frame["arm"].fill_null("")
         known = tuple(sorted(words.unique().to_list())) if names is None else names
         codes = words.replace_strict(list(known), list(range(len(known))), return_dtype=nw.Int64)
-        arms = np.array(codes.to_numpy(), dtype=np.intp)
+        arms = np.array(codes.to_numpy(), dtype=np.min_scalar_type(len(known)))
         lows = np.array(frame["low"].to_numpy(), dtype=np.float64) + 0.0
         if "n" not in frame.columns:
-            return cls(known, arms, np.ones(lows.size, dtype=np.int64), lows, lows)
+            return cls(known, arms, np.broadcast_to(np.int64(1), lows.shape), lows, lows)
         late = np.array(frame["late"].to_list(), dtype=bool) if "late" in frame.columns else None
         highs = np.array(frame["high"].to_numpy(), dtype=np.float64) + 0.0
         return cls(known, arms, np.array(frame["n"].to_numpy(), dtype=np.int64), lows, highs, late)
 
-    def picked(self, which: NDArray[Any]) -> "_Lumps":
+    def picked(self, which: NDArray[Any] | slice) -> "_Lumps":
         late = None if self.late is None else self.late[which]
-        return _Lumps(self.names, self.arms[which], self.counts[which], self.lows[which], self.highs[which], late)
+        lows = self.lows[which]
+        highs = lows if self.highs is self.lows else self.highs[which]
+        return _Lumps(self.names, self.arms[which], self.counts[which], lows, highs, late)
+
+    def between(self, low: float, high: float) -> "_Lumps":
+        """Return the single readings of a stretch, where they are sorted."""
+        return self.picked(slice(self.lows.searchsorted(low), self.lows.searchsorted(high, "right")))
 
     def table(self, edges: Floats, made: Made) -> Counts:
         """Return the counts at these edges."""
@@ -512,7 +527,7 @@ class _Lumps(NamedTuple):
         for i, name in enumerate(self.names):
             mine = self.picked(self.arms == i)
             missing = np.isnan(mine.lows)
-            part = mine.picked(~missing)
+            part = mine.picked(~missing) if missing.any() else mine
             found[name] = (part.lows, part.highs, part.counts, int(mine.counts[missing].sum()))
         return Counts.from_lumps(edges, found, made)
 
@@ -667,7 +682,7 @@ class Source:
         """Return the readings of a stretch that were fetched, None if they were not."""
         for first, last, lumps in self._fetched:
             if first <= low and high <= last:
-                return lumps.picked((lumps.lows >= low) & (lumps.lows <= high))
+                return lumps.between(low, high)
         return None
 
     def _cut(self, buckets: Sequence[int]) -> None:
@@ -712,8 +727,8 @@ class Source:
 
         rows = self._rows.filter(reduce(or_, self._chosen(stretches)))
         lumps = _Lumps.of(self._run(rows.select("arm", low=nw.col("value"))), self.counts.arms)
-        for low, high in stretches:
-            self._fetched.append((low, high, lumps.picked((lumps.lows >= low) & (lumps.lows <= high))))
+        lumps = lumps.picked(np.argsort(lumps.lows))
+        self._fetched += [(low, high, lumps.between(low, high)) for low, high in stretches]
 
     def _chosen(self, stretches: Sequence[tuple[float, float]]) -> list[Any]:
         """Return expressions for readings in some stretches; of the dense zone all of their buckets."""
@@ -757,8 +772,9 @@ def _zones(low: float, high: float, parts: int) -> list[Zone]:
 
 
 def _joined(parts: Sequence[_Lumps]) -> _Lumps:
-    columns = list(zip(*parts, strict=True))
-    return _Lumps(parts[0].names, *map(np.concatenate, columns[1:5]))
+    """Return single readings of several stretches."""
+    arms, lows = (np.concatenate([getattr(part, name) for part in parts]) for name in ("arms", "lows"))
+    return _Lumps(parts[0].names, arms, np.broadcast_to(np.int64(1), lows.shape), lows, lows)
 
 
 def _sampled(head: Any) -> tuple[Floats, Floats]:  # noqa: ANN401 - a narwhals frame

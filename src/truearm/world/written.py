@@ -136,7 +136,7 @@ class Written(NamedTuple):
         if self.decimal != ".":
             number = f"replace(replace({number}, '.', '?'), {_literal(self.decimal)}, '.')"
         read = [f"TRY_CAST(nullif({number}, '') AS DOUBLE)"]  # nullif: duckdb#23818, a bare TRY_CAST raises
-        read.append(f"CASE lower({bare}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END")
+        read.append(f"list_position(['false', 'true'], lower({bare})) - 1")  # CASE would be computed for all cells
         if self.durations:
             matched = f"regexp_full_match({bare}, {_literal(_DURATION.pattern)})"
             read.append(f"CASE WHEN {matched} THEN {_seconds(bare)} END")
