@@ -456,6 +456,8 @@ def test_the_baseline_question_is_answered():
         (("true", "false", "--export-json", "no/such/folder/x"), "does not exist; make it first"),
         (("true", "false", "-r", "3", "-m", "2"), "-r says both"),
         (("true", "false", "--github-summary"), "GITHUB_STEP_SUMMARY"),
+        (("true", "false", "--timeout", "0.1", "--at-most", "0.2"), "give at least as long"),
+        (("true", "false", "--timeout", "0.1", "--at-least", "0.05"), "leave one out"),
     ],
 )
 def test_wrong_usage_is_refused_with_a_remedy(words, says):

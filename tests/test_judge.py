@@ -123,6 +123,27 @@ def test_censored_readings_are_the_least_evidence_of_all_orders_beyond_the_limit
     assert found == pytest.approx(min(each), abs=1e-9)
 
 
+@pytest.mark.parametrize("goal", ["max", "min"])
+def test_bad_readings_beyond_the_limit_bound_no_quantile_that_timed_out(goal):
+    """T8c: with a limit of 10 the true median is 10.5; 60 bad readings say a billion, 490 of 1,000 are cut off."""
+    problem = problem_for(goal=goal, contamination=0.06)
+    tape = [-problem.sign * x for x in (*[math.inf] * 490, *[1e9] * 60, *[3.0] * 450)]
+    shown = [-problem.sign * 10.5 if math.isinf(x) else x for x in tape]
+    judges = (judge_of(problem, [readings] * 2) for readings in (tape, shown))
+    (found, core), (true, _) = (judge.identified(0, problem.contamination) for judge in judges)
+    assert found.low <= true.low <= true.high <= found.high
+    assert core.low <= -problem.sign * 10.5 <= core.high
+
+
+def test_time_outs_leave_an_upper_end_where_the_lower_one_is_none_of_them():
+    """So the quantile is within the limit, and a time-out is worse than it."""
+    problem = problem_for()
+    tape = [*[problem.censored] * 20, *range(80)]
+    found, _ = judge_of(problem, [tape, tape]).identified(0, problem.contamination)
+    plain, _ = judge_of(problem, [[-1.0] * 20 + tape[20:]] * 2).identified(0, problem.contamination)
+    assert found == plain
+
+
 @given(tapes_of(wild, most=30), promises, st.booleans(), designs)
 def test_a_promise_about_missing_readings_never_lowers_evidence(tapes, options, closed, design):
     assume(options["contamination"] is not None)

@@ -197,7 +197,7 @@ def test_longer_tapes_keep_the_readings_of_arms_that_are_gone():
     run.step(10**6)
     pulls = run.counts.tolist()
     assert max(pulls) > 2 * min(pulls)
-    for arm, n in enumerate(pulls):  # `floor` asks for the least of them all
+    for arm, n in enumerate(pulls):  # nothing of theirs is lost
         np.testing.assert_array_equal(run.desk.tape[arm, :n], tapes.upto(arm, n)[:n])
 
 

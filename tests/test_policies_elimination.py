@@ -202,3 +202,22 @@ def test_a_time_limit_excludes_no_arm_whose_median_may_be_within_it():
         run = drive(Elimination(), asked, tapes)
         wrong += run.verdict is not None and run.verdict.best == "A"
     assert wrong <= 5
+
+
+def test_bad_readings_beyond_a_time_limit_exclude_no_arm_whose_median_may_be_within_it():
+    """Medians 0 and -0.1, what is below -0.03 times out, and 2% of the readings are bad: -1e9.
+
+    With these taken for the limit 59 of 200 runs excluded the better arm. 60 runs at delta = 10%: more than 12
+    wrong have a chance of 6e-3 at 10%, and 94% at three times that.
+    """
+    given = Regularity(B=4.0, m2=0.5, reach=0.3)
+    asked = problem(contamination=0.02, delta=0.1, regularity=given)
+    lost = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        tapes = {arm: center + rng.uniform(-1, 1, 6000) for arm, center in (("A", -0.1), ("B", 0.0))}
+        tapes = {arm: np.where(tape < -0.03, -math.inf, tape) for arm, tape in tapes.items()}
+        tapes = {arm: np.where(rng.random(6000) < 0.02, -1e9, tape) for arm, tape in tapes.items()}
+        run = drive(Elimination(), asked, tapes, keep=True)
+        lost += "B" not in Elimination().standing(run.states[-1]).alive
+    assert lost <= 12

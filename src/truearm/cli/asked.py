@@ -162,11 +162,24 @@ class Asked:
                 self.share and self.fail_if_worse_than and self.tolerance,
                 "--fail-if-worse-than has a tolerance for readings, not for shares; leave --tolerance out",
             ),
+            *self._about_time_outs(),
             *self._about_files(),
             *self._about_suites(),
         ):
             if wrong:
                 raise click.UsageError(msg)
+
+    def _about_time_outs(self) -> Iterator[tuple[object, str]]:
+        """Say where a run that is killed is no failure, or may be none (extensions 1.8)."""
+        limit = self.timeout if self.metric == "wall" else None
+        yield (
+            limit is not None and self.at_most is not None and self.at_most > limit,
+            f"--timeout {limit} ends runs that may last at most {self.at_most}; give at least as long",
+        )
+        yield (
+            limit is not None and self.at_least is not None,
+            "--timeout counts what lasts long as worst, and --at-least as a success; leave one out",
+        )
 
     def _about_files(self) -> Iterator[tuple[object, str]]:
         """Say which file would be written twice, so that one thing would take the place of another."""

@@ -152,8 +152,8 @@ class QuantileJudge(Judge):
         n, share = sample.n, problem.delta / len(problem.arms)
         masses = Levels.of(problem.level, c)
         inner = (math.ceil(masses.low * n - 1e-9), n + 1 - math.ceil(masses.high * n - 1e-9))  # audit 2.A
-        whole = sample.between(ranks_of(n, problem.level, share, c.eps, c.adversary, design=self.design))
-        return _in_units(whole, problem.sign), _in_units(sample.between(inner), problem.sign)
+        ranks = ranks_of(n, problem.level, share, c.eps, c.adversary, design=self.design)
+        return _in_units(_between(sample, ranks), problem.sign), _in_units(_between(sample, inner), problem.sign)
 
     def contradicted(self, arm: int) -> bool:
         """Tell whether the interval of an arm's quantile is empty, at the level it has in a result."""
@@ -487,8 +487,15 @@ def _ends(values: Floats) -> Floats:
     return values[sorted({i for i in (first, zero - 1, zero, above, last - 1) if first <= i < last})]
 
 
+def _between(sample: Sample, ranks: tuple[int, int]) -> Interval:
+    """Return the readings at two ranks; beyond the limit of time-outs none bounds the quantile from above.
+
+    A quantile that is itself beyond the limit has its lower end among the censored readings (evidence T8c).
+    """
+    found = sample.between(ranks)
+    return found if found.low > -math.inf else sample.hidden().between(ranks)
+
+
 def _in_units(interval: Interval, sign: float) -> Interval:
     low, high = interval
-    if high == -math.inf:  # censored: worse than a limit nobody told, so that no reading bounds it (evidence T8)
-        high = math.inf
     return Interval(low, high) if sign > 0 else Interval(-high, -low)

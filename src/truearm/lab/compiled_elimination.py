@@ -26,10 +26,12 @@ class Desk(NamedTuple):
     totals: Ints
     """Pulls of each arm left up to the end of every round, a 0 for the start included."""
     radii: Floats
+    bad: Ints
+    """How many readings of an arm may be bad, by round."""
     run: Ints
 
 
-ROOM, N, KNOWN, BELOW, WIDTH, ALIVE = range(6)  # WIDTH: readings in the window, -1 where it must be centered
+ROOM, N, KNOWN, BELOW, WIDTH, ALIVE, LATE = range(7)  # WIDTH: readings in the window, -1 where it must be centered
 LOW, HIGH, ESTIMATE, UPPER, UPPER_RADIUS, LOWER, LOWER_RADIUS, ESTIMATE_HIGH = range(8)
 ROUND, LEADER, LEFT, PULLS = range(4)
 
@@ -49,7 +51,7 @@ def advance(desk: Desk, tolerance: float, max_pulls: int, rounds: int, worst: bo
         for i in range(desk.ints.shape[1]):
             if desk.ints[ALIVE, i]:
                 take(desk, i, desk.totals[done + 1])
-        if not estimate(desk, worst):
+        if not estimate(desk, desk.bad[done + 1], worst):
             return STRAY
         desk.run[PULLS] += desk.run[LEFT] * (desk.totals[done + 1] - desk.totals[done])
         desk.run[ROUND] = done + 1
@@ -73,8 +75,11 @@ def take(desk: Desk, arm: int, total: int) -> None:
     """Read an arm's tape up to `total`: count what lies below its window, sort what lies in it."""
     low, high = desk.reals[LOW, arm], desk.reals[HIGH, arm]
     known, under, width = desk.ints[KNOWN, arm], desk.ints[BELOW, arm], desk.ints[WIDTH, arm]
+    late = 0
     for at in range(desk.ints[N, arm], total):
         x = desk.tape[arm, at]
+        if x == -math.inf:
+            late += 1
         if x < low:
             under += 1
         elif x <= high and width >= 0:
@@ -84,6 +89,7 @@ def take(desk: Desk, arm: int, total: int) -> None:
         known += 1
     desk.ints[KNOWN, arm], desk.ints[BELOW, arm], desk.ints[WIDTH, arm] = known, under, width
     desk.ints[N, arm] = total
+    desk.ints[LATE, arm] += late
 
 
 @compiled
@@ -100,8 +106,11 @@ def insert(window: Floats, width: int, x: float) -> int:
 
 
 @compiled
-def estimate(desk: Desk, worst: bool) -> bool:
+def estimate(desk: Desk, bad: int, worst: bool) -> bool:
     """Write the medians of all arms left, missing readings low and high; say no if a window does not hold one."""
+    late = 0
+    for i in range(desk.ints.shape[1]):
+        late += desk.ints[LATE, i] if desk.ints[ALIVE, i] else 0
     for i in range(desk.ints.shape[1]):
         if not desk.ints[ALIVE, i]:
             continue
@@ -114,8 +123,8 @@ def estimate(desk: Desk, worst: bool) -> bool:
             low, high = place(desk, i, (n - 1) // 2 - bottom), place(desk, i, n // 2 - bottom)
             if math.isnan(low) or math.isnan(high):
                 return False
-            if end == 1 and low == -math.inf and n > 0:
-                least = floor(desk)
+            if end == 1 and n > 0 and late > 0 and (n - 1) // 2 - desk.ints[LATE, i] < bad:  # else it is above
+                least = floor(desk, bad)
                 low, high = max(low, least), max(high, least)
             middle = low if low == high or low == -math.inf else low / 2 + high / 2  # noqa: PLR1714 - as rounds
             desk.reals[ESTIMATE if end == 0 else ESTIMATE_HIGH, i] = -math.inf if n == 0 else middle
@@ -123,14 +132,35 @@ def estimate(desk: Desk, worst: bool) -> bool:
 
 
 @compiled
-def floor(desk: Desk) -> float:
-    """Return the least finite reading of all arms, which no censored one is better than; -inf if there is none."""
+def floor(desk: Desk, bad: int) -> float:
+    """Return what no time-out is better than, as `rounds.judged`: so many readings of an arm may be bad."""
     least = math.inf
     for i in range(desk.ints.shape[1]):
-        for at in range(desk.ints[N, i]):
-            if -math.inf < desk.tape[i, at] < least:
-                least = desk.tape[i, at]
-    return least if least < math.inf else -math.inf
+        if desk.ints[ALIVE, i]:
+            least = min(least, finite_at(desk.tape[i], desk.ints[N, i], bad))
+    return least
+
+
+@compiled
+def finite_at(tape: Floats, n: int, place: int) -> float:
+    """Return the reading at a place of those that did not time out, by halving what lies between two of them."""
+    low, high = -math.inf, math.inf
+    while True:
+        pivot = high
+        for at in range(n):
+            if low < tape[at] < high:
+                pivot = tape[at]
+                break
+        if pivot == high:
+            return high
+        count = 0
+        for at in range(n):
+            if -math.inf < tape[at] <= pivot:
+                count += 1
+        if count > place:
+            high = pivot
+        else:
+            low = pivot
 
 
 @compiled

@@ -14,6 +14,7 @@ import numpy as np
 
 from truearm import bounds
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior
+from truearm.bounds.ranks import most_bad
 from truearm.bounds.search import first_count
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
@@ -368,12 +369,12 @@ class _Elimination(_Engine):
     def __init__(self, policy: Elimination, problem: Problem, more: More, max_pulls: int) -> None:
         super().__init__(policy, problem, more, max_pulls)
         k = len(problem.arms)
-        ints, reals = np.zeros((6, k), np.int64), np.zeros((8, k))
+        ints, reals = np.zeros((7, k), np.int64), np.zeros((8, k))
         ints[elimination.ALIVE], ints[elimination.WIDTH] = 1, -1
         reals[elimination.UPPER], reals[elimination.LOWER] = np.inf, -np.inf
         run = np.array([0, 0, k, 0], np.int64)
-        totals, radii = _schedule(policy, problem, 32)
-        self.desk = elimination.Desk(np.empty((k, 0)), np.empty((k, 256)), ints, reals, totals, radii, run)
+        schedule = _schedule(policy, problem, 32)
+        self.desk = elimination.Desk(np.empty((k, 0)), np.empty((k, 256)), ints, reals, *schedule, run)
 
     @property
     def worst(self) -> bool:
@@ -419,7 +420,7 @@ class _Elimination(_Engine):
         width = max((readings.size for readings in longer.values()), default=0)
         if width > self.desk.tape.shape[1]:
             wider = np.empty((room.size, width))
-            for arm in set(range(room.size)).difference(longer):  # of arms that are gone too: `floor` reads them
+            for arm in set(range(room.size)).difference(longer):
                 wider[arm, : room[arm]] = self.desk.tape[arm, : room[arm]]
             self.desk = self.desk._replace(tape=wider)
         for arm, readings in longer.items():
@@ -428,8 +429,8 @@ class _Elimination(_Engine):
 
     def _schedule_to(self, round_: int) -> None:
         if round_ >= self.desk.totals.size:
-            totals, radii = _schedule(self.policy, self.problem, 2 * self.desk.totals.size)
-            self.desk = self.desk._replace(totals=totals, radii=radii)
+            totals, radii, bad = _schedule(self.policy, self.problem, 2 * self.desk.totals.size)
+            self.desk = self.desk._replace(totals=totals, radii=radii, bad=bad)
 
     def _stray(self) -> list[int]:
         ints = self.desk.ints
@@ -475,14 +476,18 @@ def _window(known: Floats, bottom: int) -> tuple[int, Floats]:
 
 
 @lru_cache(maxsize=16)
-def _schedule(policy: Elimination, problem: Problem, size: int) -> tuple[Ints, Floats]:
-    """Return the pulls of each arm up to the end of every round, and the radii; entry 0 is before the first."""
+def _schedule(policy: Elimination, problem: Problem, size: int) -> tuple[Ints, Floats, Ints]:
+    """Return the pulls of each arm up to the end of every round, the radii, and how many readings may be bad.
+
+    Entry 0 is before the first.
+    """
     if policy.constants == "sharp":
         totals, widths = [0], [math.inf]
         for number in range(1, size):
             totals.append(policy._total(problem, number, totals[-1]))
             widths.append(policy._radius(problem, number, totals[-1]))
-        return np.array(totals), np.array(widths)
+        bad = [policy._bad(problem, number, n) for number, n in enumerate(totals) if number]
+        return np.array(totals), np.array(widths), np.array([0, *bad])
     k, c = len(problem.arms), problem.contamination or Contamination(0.0)
     regularity = rounds.check_problem(problem, "elimination")
     schedule = bounds.elimination_schedule(k, problem.delta, c.eps, regularity.reach, c.adversary)
@@ -490,7 +495,9 @@ def _schedule(policy: Elimination, problem: Problem, size: int) -> tuple[Ints, F
     pulls = 1 + np.ceil(2 * schedule.N * np.log1p(1 / r)).astype(np.int64)  # Alg. 3, as Schedule.per_round
     radius = bounds.elimination_radius(r, k, problem.delta, regularity.B, regularity.m2)
     pulls[0] += schedule.initial
-    return np.concatenate([[0], np.cumsum(pulls)]), np.concatenate([[math.inf], radius])
+    counts = np.cumsum(pulls)
+    most = most_bad(counts, bounds.round_delta(problem.delta, k, r) / 3, c.eps)
+    return np.concatenate([[0], counts]), np.concatenate([[math.inf], radius]), np.concatenate([[0], most])
 
 
 _ENGINES: dict[type, type[_Engine]] = {TopTwo: _TopTwo, Elimination: _Elimination, Lucb: _Lucb}

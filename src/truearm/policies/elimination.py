@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from truearm import bounds
 from truearm.bounds import Constants
+from truearm.bounds.ranks import most_bad
 from truearm.claims.certificate import Verdict
 from truearm.errors import InvalidArgument
 from truearm.policies import Batch, Standing, Told, rounds
@@ -74,7 +75,8 @@ class Elimination:
         """Return the state after a round, with the next decision made."""
         state = rounds.merged(state, told)
         n = state.readings[state.alive[0]].size
-        state = rounds.judged(state, rounds.estimator(state.problem), self._radius(state.problem, state.round, n))
+        now = state.problem, state.round, n
+        state = rounds.judged(state, rounds.estimator(state.problem), self._radius(*now), self._bad(*now))
         if len(state.alive) == 1:
             return rounds.separated(state)
         return rounds.tolerable(state) or rounds.continued(state, self._total(state.problem, state.round + 1, n))
@@ -101,6 +103,11 @@ class Elimination:
             adversary=c.adversary,
         )
         return max(math.ceil(GROWTH * n), least)
+
+    def _bad(self, problem: Problem, r: int, n: int) -> int:
+        """Return how many of n readings may be bad: a third of the round's error, of which half is spent."""
+        share = bounds.round_delta(problem.delta, len(problem.arms), r) / 3
+        return most_bad(n, share, _contamination(problem).eps)  # evidence T8c
 
     def _radius(self, problem: Problem, r: int, n: int) -> float:
         k, c = len(problem.arms), _contamination(problem)

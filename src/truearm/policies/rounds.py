@@ -170,8 +170,13 @@ def merged(state: State, told: Mapping[str, Told]) -> State:
     return replace(state, round=state.round + 1, readings=tuple(readings))
 
 
-def judged(state: State, estimator: Callable[[Floats, float], Interval], radius: float) -> State:
+def judged(state: State, estimator: Callable[[Floats, float], Interval], radius: float, bad: int = 0) -> State:
     """Return the state after a round is judged: arms are excluded whose intervals lie below the leader's.
+
+    Parameters
+    ----------
+    bad
+        How many readings of an arm may be bad: so many do not tell where the limit of time-outs is.
 
     Examples
     --------
@@ -180,8 +185,10 @@ def judged(state: State, estimator: Callable[[Floats, float], Interval], radius:
     >>> judged(merged(state, told), medians, 1.0).alive
     (0,)
     """
-    floor = min((_least(readings) for readings in state.readings), default=math.inf)
-    found = {i: estimator(state.readings[i], floor if floor < math.inf else -math.inf) for i in state.alive}
+    left = [state.readings[i] for i in state.alive]
+    late = any(readings.size and readings[0] == -math.inf for readings in left)
+    floor = min(_finite_at(readings, bad) for readings in left) if late else -math.inf
+    found = {i: estimator(state.readings[i], floor) for i in state.alive}
     leader = max(state.alive, key=lambda i: found[i].low)
     n = state.readings[leader].size
     uppers, lowers = list(state.uppers), list(state.lowers)
@@ -208,10 +215,13 @@ def judged(state: State, estimator: Callable[[Floats, float], Interval], radius:
     )
 
 
-def _least(values: Floats) -> float:
-    """Return the least finite of sorted readings: a time-out is beyond it, because all arms have one limit."""
-    place = int(values.searchsorted(-np.inf, "right"))
-    return float(values[place]) if place < values.size and math.isfinite(values[place]) else math.inf
+def _finite_at(values: Floats, place: int) -> float:
+    """Return the reading at a place, from 0 on, of those that did not time out; infinity beyond the last.
+
+    If fewer than that are bad, a clean one is not above it, and all time-outs are beyond that one (evidence T8c).
+    """
+    at = int(values.searchsorted(-np.inf, "right")) + place
+    return float(values[at]) if at < values.size and not math.isnan(values[at]) else math.inf
 
 
 def _bound(state: State, arm: int, end: Dated) -> Bound:

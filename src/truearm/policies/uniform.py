@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from truearm import bounds
 from truearm.bounds import Constants
+from truearm.bounds.ranks import most_bad
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies import Batch, Standing, Told, rounds
@@ -77,9 +78,11 @@ class Uniform:
 
     def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:  # noqa: ARG002
         """Return the state with the verdict."""
-        half = state.problem.tolerance.amount / 2
-        medians = rounds.estimator(state.problem)
-        return _stopped(rounds.judged(rounds.merged(state, told), medians, half))  # Thm 2, Thm 14
+        problem, state = state.problem, rounds.merged(state, told)
+        half, share = problem.tolerance.amount / 2, problem.delta / len(problem.arms)
+        eps = 0.0 if problem.contamination is None else problem.contamination.eps
+        bad = most_bad(state.readings[0].size, share / 3, eps)  # evidence T8c
+        return _stopped(rounds.judged(state, rounds.estimator(problem), half, bad))  # Thm 2, Thm 14
 
     def standing(self, state: State) -> Standing:
         """Return the leader and the arms left."""
