@@ -32,15 +32,22 @@ class Quality(NamedTuple):
     printed: float
 
 
-def median_quantile_floor(t: float, *, median: float, B: float, m2: float, reach: float) -> float:
+def median_quantile_floor(
+    t: float, *, median: float, B: float, m2: float, reach: float, mad_family: bool = False
+) -> float:
     """Return a level that true readings reach with probability at least 1/2 + t, from true moments.
+
+    Parameters
+    ----------
+    mad_family
+        Whether the law is also in the family of Definition 3, which allows t up to 2/B.
 
     Examples
     --------
     >>> median_quantile_floor(0.25, median=0.5, B=4, m2=0.25, reach=0.3)
     0.25
     """
-    _check_level(t, B, reach, mad_family=False)
+    _check_level(t, B, reach, mad_family=mad_family)
     return median - t * B * check_positive("m2", m2)  # Lemma 21
 
 

@@ -176,7 +176,9 @@ def sequential_rank(n: int | Counts, p0: float, delta: float, prior: Prior = DEF
     return _last_rank(check_counts("n", n, 0), p0, qualifies, top=p0)  # no evidence, M < 1, from s = n p0 on
 
 
-def sequential_quantile_ranks(n: int, q: float, delta: float, eps: float, adversary: str) -> Ranks:
+def sequential_quantile_ranks(
+    n: int, q: float, delta: float, eps: float, adversary: str, *, prior: Prior = DEFAULT_PRIOR
+) -> Ranks:
     """Return ranks around the true q-quantile set that hold for all n at once.
 
     Examples
@@ -186,10 +188,12 @@ def sequential_quantile_ranks(n: int, q: float, delta: float, eps: float, advers
     """
     below, above = trusted_mass(q, eps, adversary), trusted_mass(1 - q, eps, adversary)
     half = check_delta(delta) / 2
-    return Ranks(sequential_rank(n, below, half), n + 1 - sequential_rank(n, above, half))  # audit 2.C
+    return Ranks(
+        sequential_rank(n, below, half, prior), n + 1 - sequential_rank(n, above, half, prior)
+    )  # audit 2.C
 
 
-def sequential_elimination_ranks(n: int, k: int, delta: float) -> Ranks:
+def sequential_elimination_ranks(n: int, k: int, delta: float, *, prior: Prior = DEFAULT_PRIOR) -> Ranks:
     """Return `elimination_ranks` that hold for all n at once.
 
     Examples
@@ -197,5 +201,5 @@ def sequential_elimination_ranks(n: int, k: int, delta: float) -> Ranks:
     >>> sequential_elimination_ranks(60, 2, 0.1)
     Ranks(low=19, high=42)
     """
-    low = sequential_rank(n, 0.5, check_delta(delta) / check_count("k", k))  # audit 2.B, 2.C
+    low = sequential_rank(n, 0.5, check_delta(delta) / check_count("k", k), prior)  # audit 2.B, 2.C
     return Ranks(low, n + 1 - low)

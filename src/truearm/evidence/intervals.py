@@ -171,6 +171,7 @@ def median_interval(
     *,
     delta: float = 0.05,
     contamination: float | Contamination | None = 0.05,
+    quantile: float = 0.5,
     design: Design = "sequential",
     missing: Missing = "worst",
 ) -> Interval:
@@ -181,7 +182,9 @@ def median_interval(
     >>> median_interval(np.arange(1, 101), contamination=Contamination(0.1, "malicious"), design="fixed")
     Interval(low=31.0, high=70.0)
     """
-    return quantile_interval(x, delta=delta, contamination=contamination, design=design, missing=missing)
+    return quantile_interval(
+        x, quantile=quantile, delta=delta, contamination=contamination, design=design, missing=missing
+    )
 
 
 def mad_interval(

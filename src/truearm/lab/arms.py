@@ -157,10 +157,10 @@ def extreme_shift(eps: float, length: float = 1.0) -> Instance:
     return Instance("extreme shift", (families.uniform(0.0, length),), attack=attack)
 
 
-def malicious_extreme(eps: float, slack: float) -> Instance:
-    """Return the law on 0 and 1 of which a malicious attack moves the sample median from 0 to 1 (Lemma 8).
+def malicious_extreme(eps: float, slack: float, value: float = 1.0) -> Instance:
+    """Return the two-point law on which a malicious attack moves the sample median to `value` (Lemma 8).
 
-    Readings of 1 have then chance 1/2 + slack, so n readings have a median below it with chance at
+    Readings equal to `value` have chance 1/2 + slack, so n readings have a median below it with chance at
     most exp(-2 n slack^2).
 
     Parameters
@@ -177,8 +177,8 @@ def malicious_extreme(eps: float, slack: float) -> Instance:
     if not 0 <= slack < check_eps(eps):
         msg = f"slack must be in [0, eps) = [0, {eps!r}), but got {slack!r}"
         raise InvalidArgument(msg)
-    law = families.discrete([0.0, 1.0], [0.5 + eps - slack, 0.5 - eps + slack])  # audit 1.c
-    attack = Stationary(eps, 1.0, "bottom", Adversary.MALICIOUS)
+    law = families.discrete([0.0, value], [0.5 + eps - slack, 0.5 - eps + slack])  # audit 1.c
+    attack = Stationary(eps, value, "bottom", Adversary.MALICIOUS)
     return Instance("malicious extreme", (law,), attack=attack)
 
 
@@ -270,7 +270,7 @@ def schreuder(k: int, *, contaminated: bool = True) -> Instance:
     return Instance(f"Schreuder {k}", arms, attack=attack)
 
 
-def empirical(samples: dict[str, Sequence[float]]) -> Instance:
+def empirical(samples: dict[str, Sequence[float]], *, name: str = "empirical", quantile: float = 0.5) -> Instance:
     """Return arms that draw from given readings with replacement.
 
     Examples
@@ -278,7 +278,7 @@ def empirical(samples: dict[str, Sequence[float]]) -> Instance:
     >>> empirical({"A": [1.0, 2.0, 3.0], "B": [0.0, 1.0, 5.0]}).values
     (2.0, 1.0)
     """
-    return Instance("empirical", tuple(map(families.empirical, samples.values())))
+    return Instance(name, tuple(map(families.empirical, samples.values())), quantile)
 
 
 def _gaussians(gaps: Sequence[float]) -> tuple[Law, ...]:

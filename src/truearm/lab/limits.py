@@ -21,10 +21,9 @@ from truearm.families import Law, Located, Piecewise
 from truearm.families.shapes import SAME_LEVEL, Array, Gaussian, Laplace, Logistic, Shape
 from truearm.lab.adversaries import Attack, Observed
 from truearm.lab.arms import Instance
-from truearm.problem import Contamination, Tolerance, check_eps
+from truearm.problem import Contamination, Tolerance, check_eps, check_reach
 
 _TAIL = 1e-13  # cuts beyond these quantiles of every law are not searched
-_REACH = 0.2  # the paper's t-bar; Theorem 16 holds below 1/4, and this leaves room
 _FAR = 40.0  # in units of scale; the tails of all known shapes are below e^-40 there
 
 
@@ -330,11 +329,17 @@ def minimax_pulls(
     delta: float,
     *,
     tolerance: float = 0.0,
+    reach: float = 0.2,
 ) -> float:
     """Return the pulls that some instance with the same effective gaps forces on any method (Theorem 16).
 
     The instance is compared in units of its largest m2 with the repaired lifting, whose arms share one m2
     (audit 1.h); both families are closed under changes of unit (Lemma 23).
+
+    Parameters
+    ----------
+    reach
+        The paper's t-bar; the theorem holds below 1/4, and 0.2 leaves room.
 
     Examples
     --------
@@ -348,4 +353,4 @@ def minimax_pulls(
         raise InvalidArgument(msg)
     unit = lifting(0.5, against.eps, against.adversary, best=True).m2 / max(law.m2 for law in instance.arms)
     gaps = [unit * gap for gap in instance.effective_gaps(against.eps, against.adversary)]
-    return contaminated_lower_bound(gaps, unit * tolerance, delta, eps=against.eps, reach=_REACH)
+    return contaminated_lower_bound(gaps, unit * tolerance, delta, eps=against.eps, reach=check_reach(reach))
