@@ -95,7 +95,9 @@ def test_thresholds_of_the_vector():
 def test_breakdown_points_of_the_vector():
     inputs, expected = vector("fs-epsstar-k3")
     best, *rivals = samples(inputs, "x1", "x2", "x3")
-    evidences = [lambda at, r=r: pair(best, r, at, prior=SIXTEEN).log_value for r in rivals]
+    evidences = [
+        lambda at, r=r, enough=None: pair(best, r, at, prior=SIXTEEN, enough=enough).log_value for r in rivals
+    ]
     limit = math.log(threshold(3, inputs["delta"], "causal"))
     found = [
         breakdown_point(evidences, limit, quantile=0.5, adversary=adversary)
@@ -187,13 +189,7 @@ def test_certified_tolerance_of_the_vector():
     inputs, expected = vector("fs-alphastar")
     a, b = samples(inputs, "xA", "xB")
     limit = math.log(threshold(2, inputs["delta"], "causal"))
-
-    def measure(better, worse, levels, **options):
-        return pair(better, worse, levels, prior=SIXTEEN, **options)
-
-    found = [
-        certified_tolerance(x, y, limit, levels=Levels(0.5, 0.5), evidence=measure) for x, y in ((b, a), (a, b))
-    ]
+    found = [certified_tolerance(x, y, limit, levels=Levels(0.5, 0.5), prior=SIXTEEN) for x, y in ((b, a), (a, b))]
     assert found == close(expected)
 
 
@@ -374,7 +370,7 @@ def test_certified_tolerance_is_the_least_difference_that_suffices(x, y, measure
         rival = worse.mapped(lambda values: values - amount)
         return measure(better, rival, levels).log_value >= limit
 
-    found = certified_tolerance(better, worse, limit, levels=levels, evidence=measure)
+    found = certified_tolerance(better, worse, limit, levels=levels, fixed=measure is fixed_pair)
     differences = [w - b for w in worse.values for b in better.values if math.isfinite(w) and math.isfinite(b)]
     tried = (a + extra for a in (0.0, *sorted(d for d in differences if d > 0)) for extra in (0.0, 1e-12))
     assert found == pytest.approx(next(filter(suffices, tried), math.inf), abs=3e-12)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from truearm.bounds import mixture, special
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.errors import InvalidArgument
 
@@ -75,6 +76,18 @@ def test_sixty_digits_agree(n, p0, deviations):
     wanted = np.array([exact(int(count), n, p0) for count in s])
     # log M is a difference of terms of size n: that many rounding errors
     assert log_mixture(s, n, p0) == pytest.approx(wanted, abs=1e-11 + 1e-14 * n)
+
+
+def test_more_terms_of_the_continued_fraction_change_no_digit(monkeypatch):
+    rng = np.random.default_rng(3)
+    n, x = np.floor(10 ** rng.uniform(2, 10, 20_000)), rng.uniform(0.001, 0.999, 20_000)
+    s = np.ceil(np.minimum(n, n * x + rng.uniform(30, 90, n.size) * np.sqrt(n * x * (1 - x))))
+    a, b = 16 * x + s, 16 * (1 - x) + n - s
+    far = special.betainc(a, b, x) < mixture._TINY
+    assert far.mean() > 0.5
+    found = mixture._log_partial_beta_tail(a[far], b[far], x[far])
+    monkeypatch.setattr(mixture, "_TERMS", 40)
+    assert np.array_equal(found, mixture._log_partial_beta_tail(a[far], b[far], x[far]))
 
 
 def test_digits_near_underflow_agree():

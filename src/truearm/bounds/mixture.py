@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 _TINY = 1e-200  # scipy's incomplete beta function loses digits to underflow from about 1e-260 on
 _LEAST, _NEAREST = 1e-300, 1e-15  # levels nearer to 0 or 1 are taken for them
-_ACCURACY = 1e-13  # a relative step this small ends the continued fraction, above its rounding noise
+_TERMS = 8  # of the continued fraction: where I_x is below 1e-200 more of them change no bit
 
 
 class Prior(NamedTuple):
@@ -148,19 +148,14 @@ def _log_partial_beta(a: Floats, b: Floats, x: float | Floats) -> Floats:
 def _log_partial_beta_tail(a: Floats, b: Floats, x: Floats) -> Floats:
     """Return the same far in the tail, x well below a/(a+b), where I_x underflows.
 
-    B_x(a,b) = x^a (1-x)^b / (a K), K the classical continued fraction of the incomplete beta function,
-    evaluated by Lentz's method; it converges fast for x < (a+1)/(a+b+2), which underflow implies.
+    B_x(a,b) = x^a (1-x)^b / (a K), K the classical continued fraction of the incomplete beta function, computed
+    from its last term up.
     """
-    d = 1 / (1 - (a + b) * x / (a + 1))
-    c, h = np.ones_like(a), d.copy()
-    for m in range(1, 2000):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        d, c = 1 / (1 + even * d), 1 + even / c
-        h *= d * c
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d, c = 1 / (1 + odd * d), 1 + odd / c
-        h *= d * c
-        if np.all(np.abs(d * c - 1) < _ACCURACY):
-            break
-    value: Floats = a * np.log(x) + b * np.log1p(-x) - np.log(a) + np.log(h)
+    m = np.arange(1, _TERMS + 1).reshape(-1, *[1] * a.ndim)
+    even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+    odd = (a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+    rest: float | Floats = 1.0
+    for i in reversed(range(_TERMS)):
+        rest = 1 + even[i] / (1 - odd[i] / rest)
+    value: Floats = a * np.log(x) + b * np.log1p(-x) - np.log(a) - np.log(1 - (a + b) * x / ((a + 1) * rest))
     return value
