@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from truearm.errors import InvalidArgument, ProtocolError
-from truearm.events import Event, from_row, padded, to_row
+from truearm.events import ISSUED, TOLD, Event, Issued, Reading, from_row, padded, to_row
 from truearm.world import chain
+
+_DEEPEST = 64  # lists and objects in each other: a reader in Python has a stack of 1,000, and other code is on it
 
 
 def to_text(event: Event) -> list[Any]:
@@ -22,6 +24,10 @@ def to_text(event: Event) -> list[Any]:
     >>> to_text(Reading(17, "B", 0.25, {"exit_code": 0}))
     ['told', 17, 'B', None, '0.25', '{"exit_code": 0}']
     """
+    if type(event) is Issued and not event.counted:  # the usual two, at the least cost
+        return [ISSUED, event.ticket, check_text("arm", event.arm), event.draw, None, None]
+    if type(event) is Reading and event.notes is None:
+        return [TOLD, event.ticket, check_text("arm", event.arm), None, repr(float(event.value)), None]
     kind, ticket, arm, draw, value, notes = padded(to_row(event))
     return [
         kind,
@@ -109,20 +115,25 @@ def as_json(name: str, value: Mapping[str, Any]) -> str:
     """
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
+        _check_parts(name, json.loads(text))
+    except InvalidArgument:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
         msg = f"{name} must be a dict of plain JSON values, but: {error}"
         raise InvalidArgument(msg, name) from None
-    _check_strings(name, json.loads(text))
     return text
 
 
-def _check_strings(name: str, value: object) -> None:
+def _check_parts(name: str, value: object, depth: int = 0) -> None:
+    if depth > _DEEPEST:
+        msg = f"{name} may be nested {_DEEPEST} deep at most; what is deeper not everybody could read back"
+        raise InvalidArgument(msg, name)
     if isinstance(value, str):
         check_text(name, value)
     elif isinstance(value, list):
         for item in value:
-            _check_strings(name, item)
+            _check_parts(name, item, depth + 1)
     elif isinstance(value, dict):
         for key, item in value.items():
-            _check_strings(name, key)
-            _check_strings(name, item)
+            check_text(name, key)
+            _check_parts(name, item, depth + 1)
