@@ -41,6 +41,20 @@ def given(**arguments: object) -> str:
     )
 
 
+def argument(name: str) -> str:
+    """Return an argument's name as the caller writes it.
+
+    Examples
+    --------
+    >>> argument("at_most")
+    'at_most'
+    >>> with speaking_options():
+    ...     argument("at_most")
+    '--at-most'
+    """
+    return f"--{word(name).replace('_', '-')}" if _OPTIONS.get() else word(name)
+
+
 def word(name: str) -> str:
     """Return what something is called here: inside `speaking_of` perhaps otherwise.
 
