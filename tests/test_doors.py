@@ -195,3 +195,14 @@ def test_a_table_fits_with_long_names_at_both_ends():
     shown = text.table(lines, 60).split("\n")
     assert max(map(len, shown)) <= 60
     assert "excluded by a name" in shown[1]
+
+
+def test_a_narrow_table_goes_without_what_is_missed_least():
+    heading = ("arm", "readings", "median", "true median", "MAD", "standing")
+    line = ("it is red", "200", "9.942", "9.49 to 10.43", "0.884", "excluded by blue")
+    widths = {52: "arm median true median standing", 60: "arm readings median true median standing"}
+    for width, titles in widths.items():
+        shown = text.table([heading, line], width).split("\n")
+        assert " ".join(shown[0].split()) == titles
+        assert max(map(len, shown)) <= width
+    assert "MAD" in text.table([heading, line])

@@ -77,8 +77,6 @@ class Screen(NamedTuple):
         if not self.terminal:
             return text.table(rows, words=words)
         lines = text.table(rows, self.width, words=words).split("\n")
-        if max(map(len, lines)) > self.width:
-            lines = text.table([row._replace(runs="") for row in rows], self.width).split("\n")
         lines = self._with_chart(lines, result, ratios)
         painted = [self.painted(lines[0], dim=True)]
         for line, row in zip(lines[1:], rows[1:], strict=True):
