@@ -565,8 +565,8 @@ def _cells(missing: Mapping[str, int], total: int, *, worst: bool) -> str:
     where = [f"{name_of(name)} {count(n)}" for name, n in lost[:LISTED]]
     if (more := len(lost) - LISTED) > 0:
         where.append(f"{count(more)} other arm{'s' * (more > 1)}")
-    its = "its" if total == 1 else "their"
-    fate = f"at {its} worst" if worst else "as bad, as if failing had nothing to do with the value"
+    its, bad_ones = ("its", "a bad reading") if total == 1 else ("their", "bad readings")
+    fate = f"at {its} worst" if worst else f"as {bad_ones}, as if failing had nothing to do with the value"
     return (
         f"{count(total)} missing value{'s' * (total > 1)} count{'s' * (total == 1)} {fate} ({', '.join(where)})."
     )
