@@ -380,7 +380,7 @@ def test_a_doubtful_analysis_names_the_unit_to_declare_and_claims_nothing():
     found = analyze(processes(np.random.default_rng(1), 1.0), arm="code", value="ms", goal="min")
     assert (found.status, found.best, found.candidates) == (Status.DOUBTFUL, None, ("A", "B"))
     assert (dict(found.excluded), found.needed, found.better_by) == ({}, {}, ())
-    assert "name that column as the unit (unit='pid', --unit)" in str(found)
+    assert "name that column as the unit (unit='pid')" in str(found)
     assert not any(word in str(found) for word in ("sure", "would decide", "support"))
 
 

@@ -169,7 +169,7 @@ def test_what_a_contamination_argument_takes():
     assert Contamination.of(declared) is declared
     assert Contamination.of(np.float32(0.25)) == Contamination(0.25)
     assert Contamination.of(0) == Contamination(0.0, Adversary.OBLIVIOUS, None)
-    with pytest.raises(InvalidArgument, match="eps must be a number, but got '10%'"):
+    with pytest.raises(InvalidArgument, match="contamination must be a number, but got '10%'"):
         Contamination.of("10%")
 
 
@@ -240,7 +240,7 @@ def test_a_problem_has_the_defaults_of_the_product():
     ("argument", "words"),
     [
         ({"delta": 1.5}, "delta must be in"),
-        ({"contamination": 0.5}, "eps must be in"),
+        ({"contamination": 0.5}, "contamination must be in"),
         ({"tolerance": -1}, "tolerance must be"),
         ({"quantile": 50}, "quantile must be in"),
         ({"goal": "maximize"}, "goal must be 'max' or 'min', but got 'maximize'"),

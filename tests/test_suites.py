@@ -139,9 +139,10 @@ def test_a_round_without_a_reading_speaks_for_nothing_in_a_table_too():
 def test_what_is_wrong_with_a_table_of_runs_is_said():
     frame, options = table(), {"arm": "rev", "round": "run"}
     for message, given in {
-        "control must name an arm, but got 'x'": {"reference": "x"},
+        "reference must name an arm, but got 'x'": {"reference": "x"},
         r"write \['ms'\]": {"reference": "old", "metrics": "ms"},
         "no column to compare": {"reference": "old", "metrics": []},
+        "metrics='zz' is not a column": {"reference": "old", "metrics": ["ms", "zz"]},
         "higher names 'no'": {"reference": "old", "higher": ["no"]},
     }.items():
         with pytest.raises(InvalidArgument, match=message):
@@ -291,7 +292,7 @@ def test_missing_metrics_are_told_and_count_against_every_claim():
 
 def test_a_name_that_no_command_printed_is_no_metric():
     suite = replace(SUITE, higher=("speed",))
-    with pytest.raises(InvalidArgument, match="'speed', which no command printed; there are ms"):
+    with pytest.raises(InvalidArgument, match="'speed', which is no metric; there are ms"):
         judged(suite, runs_of(STEADY, STEADY))
 
 
@@ -504,9 +505,8 @@ def test_a_run_that_prints_no_metrics_ends_the_race_with_its_reason():
 def test_nothing_to_compare_is_told(tmp_path):
     done = race("-i", "-n", "old", "false", *arm("new", ms=1), "-M", "3", cwd=tmp_path)
     assert done.returncode == 3
-    assert (
-        "No metric was compared: there was no round in which every command printed some."
-        in done.stdout.replace("\n", " ")
+    assert "No metric was compared: there was no round in which every command has some." in done.stdout.replace(
+        "\n", " "
     )
 
 

@@ -294,7 +294,7 @@ def test_a_contradiction_certifies_nothing_and_has_no_interval():
     result = result_of(Status.CERTIFIED, best="B", arms=("A", "B"), tapes=tapes, missing="independent")
     assert result.status is Status.DOUBTFUL
     assert "701 of 1,000 readings of A (70.1%) are missing, more than chance explains" in summary(result)
-    assert 'count them at their worst (missing="worst"), or raise eps.' in summary(result)
+    assert "count them at their worst (missing='worst'), or raise eps." in summary(result)
     assert "<td>–</td>" in html(result)
 
 

@@ -41,7 +41,7 @@ def given(**arguments: object) -> str:
     match _VOICE.get():
         case "options":
             return " ".join(
-                f"--{word(name).replace('_', '-')}{'' if value is True else f' {written(value)}'}"
+                f"{argument(name)}{'' if value is True else f' {written(value)}'}"
                 for name, value in arguments.items()
             )
         case "json":
@@ -75,6 +75,20 @@ def written(value: object) -> str:
 
 
 _PLAIN = 1e15  # from here on numbers are written with an exponent
+
+
+def argument(name: str) -> str:
+    """Return an argument's name as the caller writes it.
+
+    Examples
+    --------
+    >>> argument("at_most")
+    'at_most'
+    >>> with speaking_options():
+    ...     argument("at_most")
+    '--at-most'
+    """
+    return f"--{word(name).replace('_', '-')}" if _VOICE.get() == "options" else word(name)
 
 
 def word(name: str) -> str:

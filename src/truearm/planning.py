@@ -125,10 +125,9 @@ class Plan:
     Examples
     --------
     >>> print(plan(arms=5, gap=1.0))
-    5 arms can be told apart at 5% contamination, and up to 38.2% if the readings turn out clean, 16% if the
-    bad ones do their worst. No method needs fewer than 106 pulls in the first case, 171 in the second; `toptwo`
-    needs about ... and ... (estimates from simulations). Algorithm 1 needs 635 pulls (2,280 as printed),
-    Algorithm 3 2,960 (87,425 as printed).
+    About ... pulls tell 5 arms apart at 5% contamination if the readings turn out clean, about ... if the bad ones
+    do their worst (estimates from simulations). No method needs fewer than 106 in the first case, 171 in the
+    second. They can be told apart up to 38.2% contamination in the first case, 16% in the second.
     """
 
     arms: int
@@ -162,7 +161,7 @@ class Plan:
         return self.family not in (_PILOT_DATA, _SHARES) and self.quantile == 0.5
 
     def __str__(self) -> str:
-        return " ".join((*_told(self), *self.notes))
+        return " ".join(filter(None, (*_told(self), *self.notes)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; what is infinite becomes None."""
@@ -791,33 +790,27 @@ def _told(found: Plan) -> list[str]:
             f"{found.arms} arms cannot be told apart at {eps} contamination, however many pulls are made; "
             f"they can up to {limits}."
         ]
-    head = f"{found.arms} arms can be told apart at {eps} contamination, and up to {limits}."
-    return [head, *_on_pulls(found), *_on_algorithms(found)]
+    return _on_pulls(found, eps)
 
 
 def _eps(outlook: Outlook) -> str:
     return wording.percent(outlook.largest_eps, ROUND_FLOOR)
 
 
-def _on_pulls(found: Plan) -> list[str]:
+def _on_pulls(found: Plan, eps: str) -> list[str]:
     clean, worst = found.clean, found.worst
+    also = f"about {_whole(worst.expected)}" if worst.decidable else "but none do"
     second = f", {_whole(worst.lower_bound)} in the second" if worst.decidable else ""
-    least = f"No method needs fewer than {_whole(clean.lower_bound)} pulls in the first case{second}; "
-    also = f" and {_whole(worst.expected)}" if worst.decidable else ""
-    need = f"`toptwo` needs about {_whole(clean.expected)}{also} (estimates from simulations)."
-    return [need if found.tolerance else least + need]
+    return [
+        f"About {_whole(clean.expected)} pulls tell {found.arms} arms apart at {eps} contamination if the "
+        f"readings turn out clean, {also} if the bad ones do their worst (estimates from simulations).",
+        f"No method needs fewer than {_whole(clean.lower_bound)} in the first case{second}."
+        if not found.tolerance
+        else "",
+        f"They can be told apart up to {_eps(clean)} contamination in the first case, {_eps(worst)} in the "
+        "second.",
+    ]
 
 
 def _whole(pulls: float) -> str:
     return wording.count(math.ceil(pulls))
-
-
-def _on_algorithms(found: Plan) -> list[str]:
-    first, third = found.algorithm1, found.algorithm3
-    parts = []
-    if first.sharp is not None and first.paper is not None:
-        printed = f"({wording.count(first.paper)} as printed)"
-        parts.append(f"Algorithm 1 needs {wording.count(first.sharp)} pulls {printed}")
-    if third.sharp is not None and third.paper is not None:
-        parts.append(f"Algorithm 3 {wording.count(third.sharp)} ({wording.count(third.paper)} as printed)")
-    return [f"{', '.join(parts)}."] if parts else []

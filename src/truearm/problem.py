@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol
 
-from truearm.errors import InvalidArgument, given, word, written
+from truearm.errors import InvalidArgument, argument, given, speaking_of, word, written
 
 Design = Literal["sequential", "fixed"]
 """Whether readings may have been looked at while they grew, or their number was chosen in advance."""
@@ -241,7 +241,7 @@ def goal_for(goal: str | None, at_least: float | None, at_most: float | None, *,
         name, x = share
         msg = (
             f"{given(goal=goal)} is given with {given(**{name: x})}, which says what is good: the largest share "
-            "is the best; leave goal out"
+            f"is the best; leave {argument('goal')} out"
         )
         raise InvalidArgument(msg, "goal", goal)
     default = "min" if timed and share is None else "max"
@@ -299,11 +299,12 @@ def check_between(between: "tuple[float, float] | Interval | None") -> "Interval
     remedy = f"give the lowest and the highest plausible reading, such as {written((0, 1000))}"
     ends = tuple(between) if isinstance(between, list | tuple) else ()
     if len(ends) != 2:
-        msg = f"between must be two numbers, but got {between!r:.80}; {remedy}"
+        msg = f"{argument('between')} must be two numbers, but got {between!r:.80}; {remedy}"
         raise InvalidArgument(msg, "between", between)
     low, high = (as_number(f"between[{i}]", end, remedy) for i, end in enumerate(ends))
     if not low < high:
-        msg = f"between must rise from its first number to its second, but got {written(between)}; {remedy}"
+        name = argument("between")
+        msg = f"{name} must rise from its first number to its second, but got {written((low, high))}; {remedy}"
         raise InvalidArgument(msg, "between", between)
     return Interval(low, high)
 
@@ -416,7 +417,10 @@ class Contamination:
         if value is None or isinstance(value, Contamination):
             return value
         found = getattr(value, "contamination", None)  # an audit
-        return found if isinstance(found, Contamination) else cls(value)  # type: ignore[arg-type]
+        if isinstance(found, Contamination):
+            return found
+        with speaking_of(eps="contamination"):
+            return cls(value)  # type: ignore[arg-type]
 
 
 class Bounded(Protocol):

@@ -233,6 +233,9 @@ def _call(pull: Callable[[], float], _ticket: int) -> float:
 
 
 def _number(value: float) -> float:
+    if value is None:
+        msg = "a pull must return a number, but got None; return the reading, or nan for one that went wrong"
+        raise InvalidArgument(msg)
     return value if isinstance(value, Noted) else float(value)
 
 

@@ -66,7 +66,7 @@ def suite(
     names = _metrics(frame, metrics, {arm, round})
     columns = {}
     for name in names:
-        with speaking_of(unit="round"):
+        with speaking_of(unit="round", value="metrics"):
             columns[name] = collect(frame, arm, name, unit=round).side_by_side().tapes
     first = columns[names[0]]
     runs: dict[str, list[Run]] = {
@@ -81,7 +81,9 @@ def suite(
         goal=goal,
         rounds=True,
     )
-    return judged(Suite(problem=problem, reference=reference, higher=tuple(higher), fdr=fdr), runs)
+    with speaking_of(control="reference"):
+        asked = Suite(problem=problem, reference=reference, higher=tuple(higher), fdr=fdr)
+    return judged(asked, runs)
 
 
 def _metrics(frame: Any, asked: Sequence[str] | None, others: set[str]) -> list[str]:  # noqa: ANN401

@@ -184,7 +184,7 @@ class _Case(NamedTuple):
         if readings is None and isinstance(result, Analysis):
             readings = result.counts
         if readings is None and kept is None:
-            msg = "readings must be given: the result does not carry its own"
+            msg = "the result does not carry its readings; give them beside it"
             raise InvalidArgument(msg)
         taken = _taken(certificate, readings if readings is not None else kept or {})
         return cls(certificate, *taken, given, data, events)

@@ -189,7 +189,7 @@ def test_a_share_is_told_by_two_buttons(browser, server):
 def test_the_form_estimates_while_one_types_and_begins_a_study(browser, server):
     with opened(browser, f"{server.url}/new") as page:
         page.fill("#title-in", "By the form")
-        page.get_by_label("Arms, one in a line").fill("A\nB")
+        page.get_by_label("Arms, one per line").fill("A\nB")
         page.wait_for_selector("#estimate:has-text('readings in all')", timeout=20_000)
         page.get_by_label("A difference worth finding").fill("0.01")
         page.wait_for_selector("#estimate:has-text('can be told up to')", timeout=20_000)
@@ -270,12 +270,20 @@ def test_what_is_saved_can_be_verified(browser, server, tmp_path):
 def test_a_study_that_is_not_there_offers_nothing(browser, server):
     with opened(browser, f"{server.url}/s/nowhere") as page:
         page.wait_for_selector("h1:has-text('There is no such study')")
+        assert page.inner_text("#notice") == "Check the address, or choose one of the studies."
         assert not page.is_visible(".doors")
     begun(server, "unasked", passive=True)
     with opened(browser, f"{server.url}/s/unasked/next", **PHONE) as page:
         page.fill("#worker", "fay")
         page.click("text=Begin")
         page.wait_for_selector("text=Nobody is asked here")
+
+
+def test_one_arm_is_counted_as_one(browser, server):
+    begun(server, "alone", arms=("A",))
+    with opened(browser, server.url) as page:
+        page.wait_for_selector(".cards :text('0 readings of 1 arm')")
+        assert "1 arms" not in page.inner_text("#studies")
 
 
 def test_names_are_text_and_the_policy_holds(browser, server):

@@ -37,11 +37,13 @@ def control(result: Result, voice: Voice = PLAIN) -> list[str]:
     told = [
         f"{names(better)} {_are(better)} {said} than {reference}."
         if better
-        else f"No arm is shown to be {said} than {reference}.",
+        else f"No {voice.arm} is shown to be {said} than {reference}.",
         *(_sure(result, asked, voice) if better else ()),
     ]
     if beaten := asked.named("not better"):
-        much = f" by more than {amount(result.problem.tolerance)}" if result.problem.tolerance else ""
+        much = (
+            f" by more than {voice.measured(amount(result.problem.tolerance))}" if result.problem.tolerance else ""
+        )
         told.append(f"{names(beaten)} {_are(beaten)} not {said}{much} ({_share(result)} sure, by itself).")
     if left := asked.named("open"):
         told.append(f"Whether {names(left, 'or')} {_are(left[:1])} {said} than {reference} is open.")
@@ -65,7 +67,7 @@ def _sure(result: Result, asked: Control, voice: Voice) -> Iterator[str]:
     all_of_it = " of all of it" if len(asked.named("better")) > 1 else ""
     if asked.method == "fdr":
         mean, said = percent(result.problem.delta), voice.better or "better"
-        yield f"On average over studies at most {mean} of the arms named {said} are not, {promise}."
+        yield f"On average over studies at most {mean} of the {voice.arm}s named {said} are not, {promise}."
     else:
         yield f"{_share(result)} sure{all_of_it}, {promise}."
     declared = result.problem.declared

@@ -9,7 +9,7 @@ from typing import Literal
 
 from truearm.claims.certificate import Certificate, Claim, ControlClaims, Readings, sample_of
 from truearm.claims.result import Control, Variant
-from truearm.errors import InvalidArgument, VerificationError
+from truearm.errors import InvalidArgument, VerificationError, argument, given
 from truearm.evidence import Judge
 from truearm.evidence.control import Method, against_control, check_method
 from truearm.evidence.points import Breakdown
@@ -28,10 +28,10 @@ def check_control(control: str, arms: Sequence[str]) -> int:
     1
     """
     if control not in arms:
-        msg = f"control must name an arm, but got {control!r}; the arms are {', '.join(arms)}"
+        msg = f"{argument('control')} must name an arm, but got {control!r}; the arms are {', '.join(arms)}"
         raise InvalidArgument(msg)
     if len(arms) == 1:
-        msg = f"control={control!r} is the only arm; there is nothing to compare it with"
+        msg = f"{given(control=control)} is the only arm; there is nothing to compare it with"
         raise InvalidArgument(msg)
     return list(arms).index(control)
 

@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.result import Result
 from truearm.claims.wording import amount, count, name_of, number, percent, span, target_name
+from truearm.errors import argument, given
 from truearm.evidence.judge import UNDECLARED
 from truearm.problem import Adversary, Problem
 
@@ -44,19 +45,20 @@ def alarm(one: Alarm, problem: Problem) -> str:
         + (_REMEDIES[one.detail == SIDE_BY_SIDE] if len(problem.arms) > 1 else _ALONE),
         "missing": f"{some} are missing, more than chance explains when {declared}: "
         + (
-            'find out why they fail, count them at their worst (missing="worst"), or raise eps.'
+            f"find out why they fail, count them at their worst ({given(missing='worst')}), or raise eps."
             if problem.missing == "independent"
             else "they count at their worst, so find out why they fail."
         ),
         "outside": f"{some} are outside the plausible range{_range(problem)}"
         f"{' or missing' * (problem.missing == 'independent')}, more than chance explains when {declared}: find "
-        "out why, name a wider range (between), or raise eps.",
+        "out why, name a wider range ({argument('between')}), or raise eps.",
         "contradiction": f"No true {name} of {arm} fits its readings when {declared}, because {count(one.found)} "
         f"of {count(one.n)} are "
         + (
-            'missing: count them at their worst (missing="worst"), or raise eps.'
+            f"missing: count them at their worst ({given(missing='worst')}), or raise eps."
             if problem.between is None
-            else f"missing or outside the plausible range{_range(problem)}: widen it (between), or raise eps."
+            else f"missing or outside the plausible range{_range(problem)}: widen it ({argument('between')}), or "
+            "raise eps."
         ),
         "outliers": f"{some} lie more than ten robust standard deviations from its median, and {declared}: look "
         "at them, and raise eps unless they are true readings with very heavy tails.",
@@ -64,7 +66,7 @@ def alarm(one: Alarm, problem: Problem) -> str:
         f"{one.detail} its median and hardly any beside them: if this is a mistake of units, correct it at the "
         "source; nothing was changed here.",
         "clusters": f"Rows with the same {name_of(one.detail)!r} are alike, so they are not independent readings: "
-        f"name that column as the unit (unit={one.detail!r}, --unit) and they count as one.",
+        f"name that column as the unit ({given(unit=one.detail)}) and they count as one.",
         "confounded": f"Each arm has a single {name_of(one.detail)!r} of its own, so nothing tells a difference "
         f"of arms from one of {name_of(one.detail)!r}: measure every arm in several.",
         "unsupported": f"The readings of {arm} changed while they were taken: {count(one.found)} or more of "
@@ -85,8 +87,8 @@ def _by_share(decides: str) -> str:
     if not decides:
         return ", so record more digits if the instrument has them"
     name, _, limit = decides.partition("=")
-    words, option = name.replace("_", " "), name.replace("_", "-")
-    return f" by it, but the share of readings {words} {limit} decides: {decides} (--{option} {limit})"
+    said = given(**{name: limit}).replace("'", "")  # a number needs none
+    return f" by it, but the share of readings {name.replace('_', ' ')} {limit} decides: {said}"
 
 
 def _declaration(problem: Problem) -> str:

@@ -181,7 +181,7 @@ class Result:
         from truearm.claims.wording import PLAIN, TIMED
 
         code = (self.conditions or {}).get("process") in ("fresh", "shared")  # Python that was timed
-        return summary(self, voice=TIMED if code else PLAIN)
+        return summary(self, voice=TIMED._replace(unit="s") if code else PLAIN)
 
     def _repr_html_(self) -> str:
         from truearm.claims import notebook

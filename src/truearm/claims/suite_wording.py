@@ -60,8 +60,13 @@ def _much(result: SuiteResult) -> str:
     return f" by more than {amount(tolerance)}" if tolerance else ""
 
 
-def paragraph(result: SuiteResult) -> str:
+def paragraph(result: SuiteResult, arm: str = "arm") -> str:
     """Return what was found, how sure that is, and what it took.
+
+    Parameters
+    ----------
+    arm
+        What people call an arm.
 
     Examples
     --------
@@ -70,21 +75,21 @@ def paragraph(result: SuiteResult) -> str:
     >>> suite = Suite(problem=Problem(arms=("old", "new"), goal="min", rounds=True), reference="old")
     >>> print(paragraph(judged(suite, {"old": [{"ms": 2.0}] * 30, "new": [{"ms": 3.0, "mb": 1.0}] * 30})))
     Of 1 metric 1 is worse than that of old: ms (1.5x). 95% sure of all of it, as long as each run is bad with a
-    chance of at most 5%, whatever its true value. 30 rounds of 2 commands; the first only told which metrics there
+    chance of at most 5%, whatever its true value. 30 rounds of 2 arms; the first only told which metrics there
     are. Only in new: mb.
     """
-    return " ".join(filter(None, (*_found(result), _sure(result), _effort(result), *about(result))))
+    return " ".join(filter(None, (*_found(result, arm), _sure(result), _effort(result, arm), *about(result))))
 
 
-def _found(result: SuiteResult) -> Iterator[str]:
+def _found(result: SuiteResult, arm: str) -> Iterator[str]:
     if not result.compared:
-        yield "No metric was compared: there was no round in which every command printed some."
+        yield f"No metric was compared: there was no round in which every {arm} has some."
         return
     yield f"Of {_all(result)} {'; '.join(_counted(result))}."
     if result.named("doubtful"):
         yield (
-            "Nothing is claimed of what is doubtful: there a command depends on when it runs, in ways that the "
-            "other does not share."
+            f"Nothing is claimed of what is doubtful: there one {arm} depends on when it was measured, in ways "
+            "that the other does not share."
         )
 
 
@@ -135,9 +140,9 @@ def _sure(result: SuiteResult) -> str:
     return f"{percent(1 - problem.error, ROUND_FLOOR, 4)} sure of all of it, {promise}."
 
 
-def _effort(result: SuiteResult) -> str:
+def _effort(result: SuiteResult, arm: str) -> str:
     rounds, arms = result.rounds + result.uncounted, len(result.suite.problem.arms)
-    spent = f"{count(rounds)} round{'s' * (rounds != 1)} of {count(arms)} commands"
+    spent = f"{count(rounds)} round{'s' * (rounds != 1)} of {count(arms)} {arm}s"
     if not result.compared:
         return f"{spent}."
     first = "the first" if result.uncounted == 1 else f"the first {count(result.uncounted)}"

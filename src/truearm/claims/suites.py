@@ -16,7 +16,7 @@ from truearm.claims import alarms
 from truearm.claims.control import check_control
 from truearm.claims.plain import to_plain
 from truearm.claims.result import Named
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import InvalidArgument, OutOfReach, argument
 from truearm.evidence import Breakdown, Judge
 from truearm.evidence.shifts import worsened
 from truearm.evidence.suites import BETTER, KINDS, WITHIN, WORSE, Bools, Weighed, withstood, won
@@ -149,13 +149,12 @@ class Roll(NamedTuple):
 def _checked(suite: Suite, roll: Roll) -> Roll:
     printed = {metric for own in roll.metrics.values() for metric in own}
     if unknown := [metric for metric in suite.higher if metric not in printed]:
-        msg = f"higher names {unknown[0]!r}, which no command printed; there are {', '.join(sorted(printed)):.200}"
+        known = ", ".join(sorted(printed))
+        msg = f"{argument('higher')} names {unknown[0]!r}, which is no metric; there are {known:.200}"
         raise InvalidArgument(msg)
     if not roll.pairs(suite):
         own = "; ".join(f"{arm}: {', '.join(found) or 'none'}" for arm, found in roll.metrics.items())
-        msg = (
-            f"no metric is printed by {suite.reference!r} and by another command ({own:.300}); use the same names"
-        )
+        msg = f"{suite.reference!r} has no metric in common with another arm ({own:.300}); use the same names"
         raise InvalidArgument(msg)
     return roll
 

@@ -29,6 +29,7 @@ from truearm.claims.wording import (
     value,
     value_ends,
 )
+from truearm.errors import given
 from truearm.evidence import Judge
 from truearm.evidence.units import Units
 from truearm.problem import Adversary, Contamination, Handicap, Problem
@@ -155,12 +156,13 @@ def _effort(result: Result, voice: Voice) -> str:
 def _pulled(result: Result, voice: Voice) -> str:
     arms, what = len(result.problem.arms), getattr(result, "counted", voice.pull)
     total = f"{count(result.total)} {what}{'' if result.total == 1 else 's'}"
+    many = f"{count(arms)} {voice.arm}{'s' * (arms > 1)}"
     units = getattr(result, "units", None)
     each = "" if units is None else f", one per {name_of(units.name)}"
     if result.problem.target == "wins" and result.total:
         rounds = max(result.pulls.values())
-        return f"{count(rounds)} round{'s' * (rounds > 1)} of {count(arms)} arm{'s' * (arms > 1)}, {total}."
-    return f"{total} of {count(arms)} arm{'s' * (arms > 1)}{each}." if arms > 1 or voice == PLAIN else f"{total}."
+        return f"{count(rounds)} round{'s' * (rounds > 1)} of {many}, {total}."
+    return f"{total} of {many}{each}." if arms > 1 or voice.reading == PLAIN.reading else f"{total}."
 
 
 def _alarmed(result: Result) -> list[str]:
@@ -183,12 +185,13 @@ def _doubtful(result: Result) -> list[str]:
 def _only_arm(result: Result, voice: Voice) -> list[str]:
     arm, problem = result.arms[0], result.problem
     name, what = target_name(problem), f"{voice.reading}s"
-    alone = " is the only arm: its observed" if voice == PLAIN else ": observed"
+    plain = voice.reading == PLAIN.reading
+    alone = " is the only arm: its observed" if plain else ": observed"
     if arm.n and _is_lost(arm, problem):
         return [
             f"{name_of(arm.name)}: half or more of {count(arm.n)} {what} timed out or failed, so it has no {name}."
         ]
-    head = f"{name_of(arm.name)}{alone} {name} {'is ' * (voice == PLAIN)}{_standing(result, arm)}"
+    head = f"{name_of(arm.name)}{alone} {name} {'is ' * plain}{_standing(result, arm, voice)}"
     if result.status is Status.DOUBTFUL:
         return [
             f"{head}. Doubtful, so nothing is certified of the true one.",
@@ -199,8 +202,8 @@ def _only_arm(result: Result, voice: Voice) -> list[str]:
     declared = problem.contamination or Contamination(0.0)
     how = f"the number of {what} was fixed in advance" if result.design == "fixed" else "whenever one stops"
     spread = (
-        f"The median absolute deviation is {number(arm.mad)}, the true one "
-        f"between {' and '.join(interval_ends(arm.mad_low, arm.mad_high))}."
+        f"The median absolute deviation is {voice.measured(number(arm.mad))}, the true one "
+        f"between {voice.measured(' and '.join(interval_ends(arm.mad_low, arm.mad_high)))}."
         if math.isfinite(arm.mad_high)
         else ""
     )
@@ -211,27 +214,28 @@ def _sure(problem: Problem) -> str:
     return percent(1 - problem.error, ROUND_FLOOR, 4)
 
 
-def _standing(result: Result, arm: Arm) -> str:
+def _standing(result: Result, arm: Arm, voice: Voice) -> str:
     """Return the observed quantile and where the true one lies."""
     low, high = value_ends(arm.low, arm.high, result.problem)
+    seen = voice.measured(value(arm.observed, result.problem))
     match math.isinf(arm.low), math.isinf(arm.high):
         case True, True:
-            return value(arm.observed, result.problem)
+            return seen
         case True, False:
-            where = f"at most {high}"
+            where = f"at most {voice.measured(high)}"
         case False, True:
-            where = f"at least {low}"
+            where = f"at least {voice.measured(low)}"
         case _:
-            where = f"between {low} and {high}"
+            where = f"between {low} and {voice.measured(high)}"
     clean = " if no reading is bad" if result.problem.contamination is None else ""
-    return f"{value(arm.observed, result.problem)}, true {target_name(result.problem)} {where}{clean}"
+    return f"{seen}, true {target_name(result.problem)} {where}{clean}"
 
 
-def _against_baseline(result: Result, given: Handicap) -> str:
+def _against_baseline(result: Result, given: Handicap, voice: Voice) -> str:
     """Return how arms stand to one that is judged as worse than it is; ratios are to positive readings only."""
     others, base = [arm for arm in result.problem.arms if arm != given.arm], name_of(given.arm)
     seen = next(arm.observed for arm in result.arms if arm.name == given.arm)
-    much = amount(given.tolerance) if seen > 0 or not given.tolerance.relative else "0%"
+    much = voice.measured(amount(given.tolerance)) if seen > 0 or not given.tolerance.relative else "0%"
     if result.best == given.arm:
         behind = [arm for arm in others if arm not in result.ties]
         told = (
@@ -251,7 +255,7 @@ def _against_baseline(result: Result, given: Handicap) -> str:
 def _head(result: Result, voice: Voice, seen: str = "") -> str:
     """Return who is best and by how much; arms that tie with it are named with it (evidence T11)."""
     if result.problem.handicap is not None:
-        return _against_baseline(result, result.problem.handicap)
+        return _against_baseline(result, result.problem.handicap, voice)
     tied = result.ties
     best, tie = _is_best(result, seen, voice)
     who = names([result.best or "", *tied])
@@ -261,8 +265,8 @@ def _head(result: Result, voice: Voice, seen: str = "") -> str:
     lost = [a.name for a in result.arms if a.name != result.best and _is_lost(a, result.problem)]
     late = f"; {names(lost)} timed out or failed too often" if lost else ""
     if result.problem.target == "wins":
-        each = "" if len(result.arms) == 2 else " against every other arm"
-        each += ", if any arm does" if handed_on(result) else ""
+        each = "" if len(result.arms) == 2 else f" against every other {voice.arm}"
+        each += f", if any {voice.arm} does" if handed_on(result) else ""
         told = f"{' and is' if voice.better else ';'} {told}" if told else ""
         return (
             f"{who} is {voice.best or 'best'}: measured side by side, it wins more than half of the rounds{each}"
@@ -292,7 +296,7 @@ def _in_rounds(result: Result, voice: Voice) -> str:
     """Return what rounds side by side do not depend on."""
     if result.problem.target != "wins":
         return ""
-    return " under any load" if voice.better else " whatever a round does to all arms alike"
+    return " under any load" if voice.better else f" whatever a round does to all {voice.arm}s alike"
 
 
 def _up_to(result: Result, declared: Contamination, voice: Voice) -> str:
@@ -331,14 +335,16 @@ def _tolerable(result: Result, voice: Voice) -> list[str]:
     tolerance, declared = problem.tolerance, problem.contamination or Contamination(0.0)
     if problem.handicap is not None:
         sure = f"{_sure(problem)} sure, {bad(declared, voice.reading)}."
-        return [_against_baseline(result, problem.handicap), sure, _up_to(result, declared, voice)]
-    best, asked = name_of(result.best or ""), distance(tolerance.amount, problem)
+        return [_against_baseline(result, problem.handicap, voice), sure, _up_to(result, declared, voice)]
+    best, asked = name_of(result.best or ""), voice.measured(distance(tolerance.amount, problem))
     if result.tolerance < math.inf:
-        within = distance(result.tolerance, problem)
+        within = voice.measured(distance(result.tolerance, problem))
         asked_for = "" if within == asked or not tolerance else f" ({asked} was asked for)"
         if problem.target == "wins":
             rest = f"{_sure(problem)} sure{_in_rounds(result, voice)}, {bad(declared, voice.reading)}."
-            head = f"{best} is within {within} of every other arm in more than half of the rounds{asked_for}."
+            head = (
+                f"{best} is within {within} of every other {voice.arm} in more than half of the rounds{asked_for}."
+            )
             return [head, rest, _best_itself(result)]
         head = f"{best} is within {within} of the {_goal(result)}{asked_for}."
     elif tolerance:  # bounds on effective gaps alone (E3): what contamination hides comes on top
@@ -369,8 +375,8 @@ def _separated(result: Result, voice: Voice) -> list[str]:
         ]
     return [
         _head(result, voice, "observed "),
-        f"{_sure(result.problem)} sure that no arm is better, {_kept(result)}as long as bad readings do not "
-        f"reverse the true order{future}.",
+        f"{_sure(result.problem)} sure that no {voice.arm} is better, {_kept(result)}as long as bad readings do "
+        f"not reverse the true order{future}.",
         _certified_besides(result),
     ]
 
@@ -390,7 +396,7 @@ def _indistinguishable(result: Result, voice: Voice) -> list[str]:
     declared = problem.contamination or Contamination(0.0)
     if Judge.of(problem, ()).hopeless:
         return [_hopeless(result)]
-    within = f" within {distance(problem.tolerance.amount, problem)}"
+    within = f" within {voice.measured(distance(problem.tolerance.amount, problem))}"
     hidden = f": {percent(declared.eps)} bad {voice.reading}s could hide the difference" if declared.eps else ""
     failing = {alarm.arm for alarm in result.alarms if alarm.kind == "missing"}
     left = [arm for arm in result.arms if arm.name in result.candidates]
@@ -402,7 +408,7 @@ def _indistinguishable(result: Result, voice: Voice) -> list[str]:
         if not lost
         else f"Not decided {best}{why}.",
         f"More {voice.reading}s would not help ({_sure(problem)} sure, if they keep behaving the same).",
-        _best_looking(result),
+        _best_looking(result, voice),
         _decided_at(result, declared, voice),
     ]
 
@@ -428,16 +434,16 @@ def _is_lost(arm: Arm, problem: Problem) -> bool:
     return math.isnan(arm.observed) or arm.observed == problem.censored
 
 
-def _best_looking(result: Result) -> str:
+def _best_looking(result: Result, voice: Voice) -> str:
     arm = next((arm for arm in result.arms if arm.name == result.leader), None)
     if arm is None or _is_lost(arm, result.problem):
         return ""
-    head = f"{name_of(arm.name)} looks best ({value(arm.observed, result.problem)})"
+    head = f"{name_of(arm.name)} looks best ({voice.measured(value(arm.observed, result.problem))})"
     if math.isinf(result.tolerance):
         return f"{head}."
     if result.tolerance == 0:
-        return f"{head}; no arm is better ({_sure(result.problem)} sure)."
-    far = distance(result.tolerance, result.problem)
+        return f"{head}; no {voice.arm} is better ({_sure(result.problem)} sure)."
+    far = voice.measured(distance(result.tolerance, result.problem))
     return f"{head} and is at most {far} from the best ({_sure(result.problem)} sure)."
 
 
@@ -446,7 +452,7 @@ def _decided_at(result: Result, declared: Contamination, voice: Voice) -> str:
     point = getattr(result.breakdown, declared.adversary.value)
     estimate = getattr(result.breakdown_estimate, declared.adversary.value)
     what = f"{voice.reading}s"
-    near = _too_near(result, declared, what) if estimate and estimate < declared.eps else ""
+    near = _too_near(result, declared, voice) if estimate and estimate < declared.eps else ""
     if point:
         held = f"These {what} support it for up to {percent(min(point, 0.5), ROUND_FLOOR)} bad {what}."
         return f"{held} {near}" if near else held
@@ -458,14 +464,14 @@ def _decided_at(result: Result, declared: Contamination, voice: Voice) -> str:
     return ""
 
 
-def _too_near(result: Result, declared: Contamination, what: str) -> str:
+def _too_near(result: Result, declared: Contamination, voice: Voice) -> str:
     """Return that two shares are nearer than what bad readings can move them, where shares are compared."""
     if result.problem.target != "share":
         return ""
     gap = getattr(result.breakdown_estimate, declared.adversary.value)
     apart = 2 * gap if declared.adversary is Adversary.MALICIOUS else gap  # extensions 1.2
-    bears = f"cannot survive {percent(declared.eps)} bad {what}, however many there are (an estimate)"
-    return f"Two arms {in_points(apart)} apart {bears}."
+    bears = f"cannot survive {percent(declared.eps)} bad {voice.reading}s, however many there are (an estimate)"
+    return f"Two {voice.arm}s {in_points(apart)} apart {bears}."
 
 
 def _exhausted(result: Result, voice: Voice) -> list[str]:
@@ -474,12 +480,13 @@ def _exhausted(result: Result, voice: Voice) -> list[str]:
     if not left:
         return ["Not decided yet."]
     excluded = f"; {count(out)} other{'s' * (out > 1)} ruled out" if out else ""
-    if left > 1 and all(_is_lost(arm, problem) for arm in result.arms if arm.name in result.candidates):
+    open_ = [arm for arm in result.arms if arm.name in result.candidates]
+    if left > 1 and all(arm.n and _is_lost(arm, problem) for arm in open_):
         who = names(result.candidates)
         return [f"Not decided: {who} timed out or failed too often{excluded}. Allow them more time."]
     return [
         f"Not decided yet: {names(result.candidates, 'or')} may {_may_be(result, voice)}{excluded}.",
-        _best_looking(result),
+        _best_looking(result, voice),
         _decided_at(result, problem.contamination or Contamination(0.0), voice),
     ]
 
@@ -526,14 +533,18 @@ def notes(
         if units.shared and not result.problem.dependent_arms and not paired:
             told.append(
                 f"Several arms share values of {name} ({count(units.shared)} in all), which count as different "
-                f"ones; if they are the same person or item, compare arms inside them (round={units.name!r}, "
-                "--round)."
+                f"ones; if they are the same person or item, compare arms inside them "
+                f"({given(round=units.name)})."
             )
     if total := sum(missing.values()):
         told.append(_cells(missing, total, worst=result.problem.missing == "worst"))
-    for name, n in list(few.items())[:3]:
+    if few:
+        most = max(few.values())
+        each = " each" * (len(few) > 1) if min(few.values()) == most else " or less"
+        has, it = ("has", "it") if len(few) == 1 else ("have", "them")
         told.append(
-            f"{name_of(name)} has {count(n)} reading{'s' * (n != 1)}: too few to rule it out, whatever they say."
+            f"{names(list(few))} {has} {count(most)} reading{'s' * (most != 1)}{each}: too few to rule {it} out, "
+            "whatever they say."
         )
     if result.best is None and result.status is not Status.DOUBTFUL:
         told.append(
@@ -554,7 +565,8 @@ def _cells(missing: Mapping[str, int], total: int, *, worst: bool) -> str:
     where = [f"{name_of(name)} {count(n)}" for name, n in lost[:LISTED]]
     if (more := len(lost) - LISTED) > 0:
         where.append(f"{count(more)} other arm{'s' * (more > 1)}")
-    fate = "at their worst" if worst else "as bad readings, as if failing had nothing to do with the value"
+    its, bad_ones = ("its", "a bad reading") if total == 1 else ("their", "bad readings")
+    fate = f"at {its} worst" if worst else f"as {bad_ones}, as if failing had nothing to do with the value"
     return (
         f"{count(total)} missing value{'s' * (total > 1)} count{'s' * (total == 1)} {fate} ({', '.join(where)})."
     )

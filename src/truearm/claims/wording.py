@@ -220,18 +220,25 @@ def span(between: Interval) -> str:
 
 
 class Voice(NamedTuple):
-    """What a reading is called, and a better and the best arm, where people have words for it.
+    """What a reading is called, a better and the best arm, where people have words for it, and an arm.
 
     Examples
     --------
-    >>> Voice("run", "run", "fastest", "faster").best
-    'fastest'
+    >>> Voice("run", "run", "fastest", "faster").best, Voice(unit="ms").measured("12.5")
+    ('fastest', '12.5 ms')
     """
 
     reading: str = "reading"
     pull: str = "pull"
     best: str = ""
     better: str = ""
+    arm: str = "arm"
+    unit: str = ""
+    """The sign that stands behind readings; shares and percentages bear their own."""
+
+    def measured(self, text: str) -> str:
+        """Return a number that is a reading, or a difference of two, with its unit."""
+        return text if not self.unit or text.endswith(("%", "point", "points")) else f"{text} {self.unit}"
 
 
 PLAIN = Voice()
@@ -304,7 +311,7 @@ def lead(one: Lead, goal: str, voice: Voice = PLAIN, *, points: bool = False) ->
             "" if one.at_least is None else f" (at least {number(one.at_least, one.at_least / 10, ROUND_FLOOR)})"
         )
         side = "above" if goal == "max" else "below"
-        return f"{number(one.observed, abs(one.observed) / 100)} {side} {rival}'s{sure}"
+        return f"{voice.measured(number(one.observed, abs(one.observed) / 100))} {side} {rival}'s{sure}"
     sure = "" if one.at_least is None else least_factor(one.at_least)
     times = factor(one.observed)
     if voice.better:

@@ -10,6 +10,7 @@ import click
 
 from truearm import __version__
 from truearm.cli import edge
+from truearm.errors import speaking_options
 
 _VERBS = {
     "race": "race",
@@ -74,10 +75,11 @@ class _Verbs(click.Group):
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
         """Run a verb; whatever goes wrong is told in words and ends with 2, which is no gate's code."""
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
-        verb = partial(super().main, *args, standalone_mode=False, **extra)
-        sys.exit(edge.guarded(verb))
+        with speaking_options():
+            if not standalone_mode:
+                return super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
+            verb = partial(super().main, *args, standalone_mode=False, **extra)
+            sys.exit(edge.guarded(verb))
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

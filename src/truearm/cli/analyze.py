@@ -4,7 +4,6 @@ import math
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from decimal import ROUND_FLOOR
 from typing import Any
 
@@ -15,7 +14,8 @@ from truearm.claims.certificate import Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import ON_TERMINALS, column_name, count, name_of, number, percent, value, value_ends
 from truearm.cli import edge, options
-from truearm.errors import InvalidArgument, speaking_of, speaking_options
+from truearm.cli.screen import Screen
+from truearm.errors import InvalidArgument, speaking_of
 from truearm.evidence import Breakdown
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
@@ -112,13 +112,12 @@ def analyze_command(
     roles = Roles(arm, value, unit, order)
     kept = None if lazy.is_scan(file) else tables.read(file)
     if lazy.is_scan(file) or kept is not None:
-        with _counting(form):
-            readings, found = _scanned(file if kept is None else kept, roles, chosen, how)
+        _check_no_form(form)
+        readings, found = _scanned(file if kept is None else kept, roles, chosen, how)
     else:
         _check_no_query(file, chosen.pop("query"))
         readings = _read(file, roles, chosen["round"], how, form)
-        with speaking_options():
-            found = analyze(readings, **chosen)
+        found = analyze(readings, **chosen)
     if chosen["explain"] and readings.tapes:
         click.echo("Nothing is sent to an engine: so few rows are read and compared one by one.", err=True)
     if found.problem.rounds and readings.tapes:
@@ -127,7 +126,7 @@ def analyze_command(
         click.echo(json_text(found.to_dict()))
     else:
         advice = _advice(found, readings, value if chosen["goal"] is None else None)
-        click.echo("\n\n".join((told(found), *(click.wrap_text(line, _width()) for line in advice))))
+        click.echo("\n\n".join((told(found), *map(_wrapped, advice))))
     exports = edge.Exports()
     if html is not None:
         from truearm.report.html import counted_page, page
@@ -165,14 +164,11 @@ def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator
         )
 
 
-@contextmanager
-def _counting(form: Mapping[str, Any]) -> Iterator[None]:
-    """Let errors speak of options, and refuse those that say how text is written."""
+def _check_no_form(form: Mapping[str, Any]) -> None:
+    """Refuse options that say how text is written."""
     if given := [name for name, option in form.items() if option]:
         msg = f"--{given[0].replace('_', '-')} is for a file that is read row by row; an engine counts these data"
         raise InvalidArgument(msg)
-    with speaking_options():
-        yield
 
 
 def _scanned(
@@ -222,16 +218,18 @@ def told(found: Analysis) -> str:
     >>> print(told(analyze({"A": range(100, 300), "B": range(200)})).splitlines()[-3])
     B         200      99    70 to 129   50  excluded by A
     """
-    paragraphs = [click.wrap_text(str(found), _width()), table(_arms(found)), _quality(found)]
+    screen = Screen.here()
+    width = screen.width if screen.terminal else None
     more = (control_rows(found), tier_rows(found))
-    paragraphs += [table(rows) for rows in more if rows]
+    tables = [rows for rows in more if rows]
     if any(contest.breakdown for contest in found.contests):
-        paragraphs.append(table(_contests(found)))
-    return "\n\n".join(part for part in paragraphs if part)
+        tables.append(_contests(found))
+    paragraphs = [_wrapped(str(found)), table(_arms(found), width), _wrapped(_quality(found))]
+    return "\n\n".join(part for part in (*paragraphs, *(table(rows, width) for rows in tables)) if part)
 
 
-def _width() -> int:
-    return min(shutil.get_terminal_size().columns, 100)
+def _wrapped(words: str) -> str:
+    return click.wrap_text(words, min(shutil.get_terminal_size().columns, 100))
 
 
 def _arms(found: Analysis) -> list[tuple[str, ...]]:

@@ -5,6 +5,7 @@ import click
 from truearm.claims.audit import audit
 from truearm.claims.plain import to_plain
 from truearm.cli import options
+from truearm.cli.screen import Screen
 from truearm.problem import Adversary
 from truearm.report.export import json_text
 
@@ -41,4 +42,4 @@ def audit_command(
     Draw the readings to check at random after they were recorded.
     """  # noqa: D301 - click wants the control character
     found = audit(checked, bad, arms=arms, delta=delta, design=design, adversary=adversary)  # type: ignore[arg-type]
-    click.echo(json_text(to_plain(found)) if as_json else str(found))
+    click.echo(json_text(to_plain(found)) if as_json else Screen.here().filled(str(found)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from truearm.errors import InvalidArgument, speaking_options
+from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
 from truearm.world import files
 from truearm.world.frames import Collected
@@ -255,14 +255,13 @@ kind_option = click.option(
 
 
 def collected(file: str, arm: str | None, value: str | None, **more: Any) -> Collected:  # noqa: ANN401 - of `collect`
-    """Return the readings of a file and what is known of them, with errors that speak of options."""
+    """Return the readings of a file and what is known of them."""
     if (arm is None) != (value is None):
         given, other = ("--arm", "--value") if value is None else ("--value", "--arm")
         msg = f"{given} is given but {other} is not; name both columns of a long file, or none of a wide one"
         raise InvalidArgument(msg)
     named = {name: option for name, option in more.items() if option is not None}
-    with speaking_options():
-        return files.collect(file, arm=arm, value=value, **named)
+    return files.collect(file, arm=arm, value=value, **named)
 
 
 def written_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from textwrap import fill
 from typing import NamedTuple
 
@@ -55,12 +56,13 @@ class Screen(NamedTuple):
 
     def filled(self, words: str, **style: object) -> str:
         """Return words as a paragraph that fits."""
-        return self.painted(fill(words, min(_WIDEST, self.width)), **style)
+        return self.painted(fill(words, min(_WIDEST, self.width), break_on_hyphens=False), **style)
 
     def listed(self, lines: Sequence[str]) -> str:
         """Return sentences below each other, each as one item."""
         width = min(_WIDEST, self.width)
-        return "\n".join(fill(line, width, initial_indent="- ", subsequent_indent="  ") for line in lines)
+        item = partial(fill, width=width, break_on_hyphens=False, initial_indent="- ", subsequent_indent="  ")
+        return "\n".join(map(item, lines))
 
     def answer(self, pieces: Sequence[str], result: Result) -> str:
         """Return the answer, which stands out, and below it what it rests on."""
@@ -75,8 +77,6 @@ class Screen(NamedTuple):
         if not self.terminal:
             return text.table(rows, words=words)
         lines = text.table(rows, self.width, words=words).split("\n")
-        if max(map(len, lines)) > self.width:
-            lines = text.table([row._replace(runs="") for row in rows], self.width).split("\n")
         lines = self._with_chart(lines, result, ratios)
         painted = [self.painted(lines[0], dim=True)]
         for line, row in zip(lines[1:], rows[1:], strict=True):

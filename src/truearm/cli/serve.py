@@ -1,6 +1,7 @@
 """`truearm serve`: studies over HTTP. Options and environment in, a server out."""
 
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any
 
 import click
@@ -86,4 +87,5 @@ def serve_command(
             rate=most["rate"],
             patience=most["patience"],
         )
-        serve(Settings(database=database, host=host, port=port, limits=limits))
+        # its words are for programs, in a context of their own: fields, not options
+        Context().run(serve, Settings(database=database, host=host, port=port, limits=limits))

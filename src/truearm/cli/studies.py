@@ -13,11 +13,13 @@ from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.claims.suite_wording import headline
 from truearm.claims.suites import Suite
+from truearm.claims.summary import summary
 from truearm.claims.wording import count, name_of
 from truearm.cli import options, suites
 from truearm.cli.edge import check_file, write
 from truearm.cli.gates import exit_code, suite_code
 from truearm.cli.saved import Saved, begun, opened
+from truearm.cli.screen import Screen
 from truearm.cli.telling import html_page
 from truearm.errors import ProtocolError
 from truearm.problem import Problem, check_arms, goal_for
@@ -293,6 +295,11 @@ def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool,
     shown = text.in_unit(result, unit)
     timed = saved.setting is not None and saved.setting.conditions.timeout is not None
     censored = result.problem.censored if timed else None
-    rows = text.rows(shown, unit, ratios(result), censored=censored)
-    words = text.paragraph(shown, unit, metric)
-    return text.markdown(rows, words) if as_markdown else f"{words}\n\n{text.table(rows)}"
+    heading, *lines = text.rows(shown, unit, ratios(result), censored=censored)
+    if saved.setting is None:  # nobody said what was measured, or how
+        heading = heading._replace(arm="arm", runs="pulls")
+    rows, words = [heading, *lines], text.paragraph(shown, unit, metric) if saved.setting else summary(shown)
+    if as_markdown:
+        return text.markdown(rows, words)
+    screen = Screen.here()
+    return f"{screen.filled(words)}\n\n{text.table(rows, screen.width if screen.terminal else None)}"

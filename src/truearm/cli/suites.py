@@ -83,7 +83,7 @@ class Follower:
             "text": lambda: _shown(result),
             "json": lambda: json_text({**suites.document(result, runs), **beside}),
             "csv": lambda: suites.csv_text(result),
-            "markdown": lambda: text.markdown(suites.rows(result), paragraph(result)),
+            "markdown": lambda: text.markdown(suites.rows(result), paragraph(result, "command")),
             "html": lambda: _page(result, runs),
         }
 
@@ -108,12 +108,12 @@ def _columns() -> int:
 
 
 def _filled(words: str) -> str:
-    return fill(words, min(100, _columns()))
+    return fill(words, min(100, _columns()), break_on_hyphens=False)
 
 
 def _shown(result: SuiteResult) -> str:
     table = text.table(suites.rows(result), _columns() if sys.stdout.isatty() else None)
-    return "\n\n".join((_filled(paragraph(result)), *([table] if result.compared else [])))
+    return "\n\n".join((_filled(paragraph(result, "command")), *([table] if result.compared else [])))
 
 
 def _notes(race: "Race", result: SuiteResult, asked: Asked, *, late: bool) -> Iterator[str]:

@@ -180,7 +180,7 @@ def _told(result: Result, asked: _Asked) -> str:
     heading, *rows = text.rows(shown, unit, ratios(result, None))
     lines = [heading._replace(arm="statement"), *rows]
     parts = [
-        fill(_alone(shown, unit) if alone else text.paragraph(shown, unit, "wall"), width),
+        fill(_alone(shown, unit) if alone else text.paragraph(shown, unit, "wall"), width, break_on_hyphens=False),
         "" if alone else text.table(lines, columns if sys.stdout.isatty() else None),
         "\n".join(fill(line, width) for line in _notes(result)) if asked.verbose else "",
     ]

@@ -11,6 +11,7 @@ from truearm.claims.certificate import Tapes
 from truearm.claims.plain import from_plain
 from truearm.claims.wording import count, name_of
 from truearm.cli import options
+from truearm.cli.screen import Screen
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence.counts import Counts
 from truearm.report.export import json_text
@@ -77,7 +78,7 @@ def _tell_log(path: str, noted: str | None, *, as_json: bool) -> int:
         f"unless by somebody who computed its digests anew. Note its head to rule that out: {found.head}"
     )
     plain = {**_plain(Verified()), "events": found.events, "head": found.head}
-    click.echo(json_text(plain) if as_json else words)
+    click.echo(json_text(plain) if as_json else Screen.here().filled(words))
     return 0
 
 

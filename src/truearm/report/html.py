@@ -573,8 +573,8 @@ def _about(strip: Strip, window: Interval) -> str:
     above = strip.sorted.size - int(strip.sorted.searchsorted(window.high, "right"))
     share = f" ({percent(strip.distant / strip.n, digits=2)})" if strip.distant else ""
     parts = [
-        f"{count(strip.n)} pulls",
-        f"{count(strip.distant)} far{share}",
+        f"{count(strip.n)} pull{'s' * (strip.n != 1)}",
+        f"{count(strip.distant)} far{share}" if strip.distant else "",
         f"{count(below)} left of the picture" if below else "",
         f"{count(above)} right of it" if above else "",
         f"{count(strip.missing)} missing" if strip.missing else "",

@@ -61,11 +61,11 @@ def candidates(picture: Picture) -> str:
 
 def _nothing(picture: Picture) -> str:
     """Return why there is nothing to compare."""
-    if not picture.result.total:
-        return "There are no readings yet."
     if picture.result.status is Status.DOUBTFUL:
         return "The readings contradict a promise, so every arm remains a candidate, however few of them are bad."
-    return "Arms were compared by an estimator of the user's own, of which this picture says nothing."
+    if picture.result.certificate.estimated:
+        return "Arms were compared by an estimator of the user's own, of which this picture says nothing."
+    return "There are no readings yet."
 
 
 def _opening(eps: float, adversary: Adversary) -> str:

@@ -41,7 +41,7 @@ def page(result: SuiteResult, runs: Runs) -> str:
         if body
         else "",
     ]
-    return assembled(headline(result), paragraph(result), parts, document(result, runs))
+    return assembled(headline(result), paragraph(result, "command"), parts, document(result, runs))
 
 
 def save(result: SuiteResult, path: "str | PathLike[str]") -> None:

@@ -105,7 +105,7 @@ def document(result: SuiteResult, runs: Runs) -> dict[str, Any]:
     ['failed', 'late', 'metrics', 'only', 'rounds', 'runs', 'schema', 'status', 'suite', 'summary', 'uncounted']
     """
     told = {arm: [None if run is None else dict(run) for run in tape] for arm, tape in runs.items()}
-    return {**result.to_dict(), "summary": paragraph(result), "runs": told}
+    return {**result.to_dict(), "summary": paragraph(result, "command"), "runs": told}
 
 
 def csv_text(result: SuiteResult) -> str:

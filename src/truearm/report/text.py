@@ -57,11 +57,8 @@ SIZES = (
 )
 UNITS = {"wall": TIMES, "cpu": TIMES, "memory": SIZES, "stdout": (PLAIN,)}
 _LEAST_NAME = 12  # letters of a name that are always shown
-_VOICES = {
-    "wall": TIMED,
-    "cpu": TIMED,
-    "memory": Voice("run", "run", "smallest", "smaller"),
-}
+_SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table is the first to go without
+_VOICES = {"wall": TIMED, "cpu": TIMED, "memory": Voice("run", "run", "smallest", "smaller")}
 
 
 def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None, *, target: str = "quantile") -> Unit:
@@ -391,7 +388,8 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bo
     Parameters
     ----------
     width
-        Shorten long names so that a row fits into so many columns; None leaves them whole.
+        Shorten long names, and leave out what is missed least, so that a row fits into so many columns; None
+        leaves all whole.
     words
         Whether the last column holds words and not numbers.
 
@@ -403,11 +401,14 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bo
     A          16    10.1  9.8 to 10.4         1  best
     """
     lines = _filled(lines)
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    widths = _widths(lines, width, words=words)
+    for spare in _SPARE:
+        if width is not None and sum(widths) + 2 * len(widths) - 2 > width and spare in lines[0]:
+            place = lines[0].index(spare)
+            lines = [(*line[:place], *line[place + 1 :]) for line in lines]
+            widths = _widths(lines, width, words=words)
     last = len(widths) - 1
-    if width is not None:
-        widths[0] = min(widths[0], max(_LEAST_NAME, width - sum(widths[1:]) - 2 * last))
-        lines = [(_cut(line[0], widths[0]), *line[1:]) for line in lines]
+    lines = [(_cut(line[0], widths[0]), *line[1:-1], _cut(line[-1], widths[last])) for line in lines]
     return "\n".join(
         "  ".join(
             cell.ljust(room) if i == 0 or (i == last and words) else cell.rjust(room)
@@ -415,6 +416,17 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bo
         ).rstrip()
         for line in lines
     )
+
+
+def _widths(lines: Sequence[Sequence[str]], width: int | None, *, words: bool) -> list[int]:
+    """Return how wide columns are; of those that hold names the first gives way before the last."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    last = len(widths) - 1
+    for place, least in ((0, _LEAST_NAME), (last, 2 * _LEAST_NAME)) if words else ((0, _LEAST_NAME),):
+        if width is not None:
+            others = sum(widths) - widths[place] + 2 * last
+            widths[place] = min(widths[place], max(least, width - others))
+    return widths
 
 
 def _filled(lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
@@ -451,16 +463,10 @@ def answer(result: Result, unit: Unit, metric: str = "stdout", *, alarms: bool =
     >>> answer(certify(Problem(arms=("A",)), {}, verdict), TIMES[1])
     ['A is the only arm; it has no readings yet.', '0 runs.']
     """
-    voice = _VOICES.get(metric, Voice("run", "run")) if result.problem.goal == "min" else Voice("run", "run")
-    told = sentences(result, alarms=alarms, voice=voice)
-    said = any(map(math.isfinite, (arm.observed for arm in result.arms)))
-    given = result.problem.handicap
-    absolute = any(
-        within and not within.relative for within in (result.problem.tolerance, given and given.tolerance)
-    )
-    ratios_only = result.best is not None and len(result.arms) > 1 and not absolute
-    plain = not unit.name or ratios_only or not said
-    return told if plain else [*told, f"Readings are in {unit.name}."]
+    plain = Voice("run", "run")
+    voice = _VOICES.get(metric, plain) if result.problem.goal == "min" else plain
+    arm = "statement" if "statements" in (result.conditions or {}) else "command"
+    return sentences(result, alarms=alarms, voice=voice._replace(arm=arm, unit=unit.sign))
 
 
 def markdown(lines: Sequence[Sequence[str]], text: str = "") -> str:

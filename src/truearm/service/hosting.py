@@ -307,8 +307,7 @@ def _bound(given: "float | wire.Spoiled | None") -> Contamination | None:
     if isinstance(given, wire.Spoiled):
         with speaking_of(eps="contamination.eps"):
             return Contamination(given.eps, check_adversary(given.adversary))
-    with speaking_of(eps="contamination"):
-        return Contamination.of(given)
+    return Contamination.of(given)
 
 
 def _check_active(hosted: Hosted) -> None:

@@ -38,7 +38,7 @@ from truearm.world.frames import (
     gathered,
 )
 from truearm.world.json_shapes import columns_in
-from truearm.world.written import ABSENT, Written, remedy
+from truearm.world.written import ABSENT, Written, beside, remedy
 
 Floats = NDArray[np.float64]
 Export = Callable[[Mapping[str, Any], Reduction], Collected]
@@ -518,7 +518,7 @@ class _Table:
         wrong = f"{self._number(column)} IS NULL AND lower(trim({cell})) NOT IN ({_marks()})"
         first = self._run(f"SELECT {cell} FROM {self._cells} WHERE {wrong} LIMIT 1").fetchall()
         if first:
-            raise InvalidArgument(_no_number(first[0][0], self._row(wrong), column))
+            raise InvalidArgument(_no_number(first[0][0], self._row(wrong), column, self._written))
 
     def _row(self, condition: str) -> int:
         name = "row_of_file"
@@ -725,9 +725,14 @@ def _check_separated(names: Sequence[str], roles: Roles) -> None:
                 raise InvalidArgument(msg)
 
 
-def _no_number(cell: object, row: int, column: str) -> str:
+def _no_number(cell: object, row: int, column: str, written: Written) -> str:
     """Return what to say of a cell that holds no plain number, and what would read it."""
     known = remedy(cell) if isinstance(cell, str) else None
+    if known is not None and written.strip and beside(str(cell)) not in ("", written.strip):
+        return (
+            f"row {row} of column {column!r} is {cell!r}, but other cells have {written.strip!r} beside their "
+            "number; write all of them in one unit"
+        )
     if known is None:
         return frames.not_a_number(cell, row, column)
     return f"row {row} of column {column!r} is {cell!r}, which is no plain number; to read such cells, say {known}"
@@ -864,7 +869,7 @@ def _numbers(column: Any, name: str, written: Written, *, names: bool) -> Any:  
         return read
     if names and len(wrong) > 1 and not any(re.match(_DIGITS_FIRST, column[i].strip()) for i in wrong):
         return column
-    raise InvalidArgument(_no_number(column[wrong[0]], wrong[0] + 1, name))
+    raise InvalidArgument(_no_number(column[wrong[0]], wrong[0] + 1, name, written))
 
 
 def _from_json(file: Path, roles: Roles, how: Reduction, written: Written, *, drop_unnamed: bool) -> Collected:

@@ -110,6 +110,9 @@ class Roles(NamedTuple):
             named, other = ("arm", "value") if self.value is None else ("value", "arm")
             msg = f"{named} is given but {other} is not; name both columns of a long frame, or none of a wide one"
             raise InvalidArgument(msg)
+        if self.arm is not None and self.arm == self.value:
+            msg = f"{given(arm=self.arm, value=self.value)}: one column cannot be both; name two"
+            raise InvalidArgument(msg)
         for argument, name in (("unit", self.unit), ("order", self.order)):
             if name is None or (argument, name) == ("order", "rows"):
                 continue
@@ -397,7 +400,9 @@ def check_column(columns: Iterable[str], name: str, argument: str) -> str:
         raise InvalidArgument(msg)
     if name in known:
         return name
-    near = get_close_matches(name, known, 1)
+    near = [column for column in known if column.casefold() == name.casefold()] or get_close_matches(
+        name, known, 1
+    )
     hint = f"; did you mean {near[0]!r}? Columns" if near else "; columns"
     shown = ", ".join(map(repr, known[:20])) + (", ..." if len(known) > 20 else "")
     msg = f"{given(**{argument: name})} is not a column{hint} are {shown}"
@@ -544,7 +549,7 @@ def check_no_counter(tapes: Mapping[str, Floats]) -> None:
     """
     for name, tape in tapes.items():
         counted = tape.size > 2 and tape[0] in (0.0, 1.0) and bool(np.all(np.diff(tape) == 1))
-        if counted and len(tapes) > 1 and (looks_like_unit(name) or _COUNTERS.fullmatch(name.casefold().strip())):
+        if counted and len(tapes) > 1 and _counts(name):
             msg = (
                 f"column {name!r} counts the rows, so it is no arm; leave it out of the data, or say that arms "
                 f"were measured side by side in it: {given(round=name)}"
@@ -682,10 +687,20 @@ def holds_words(words: str, readings: Sequence[str]) -> str:
     >>> print(holds_words("item", ["A", "B"]))
     column 'item' holds words; name the columns: arm='item', value='A'; or, if the others are arms measured side by
     side, round='item'
+    >>> holds_words("arm", ["ticket", "value", "at"])
+    "column 'arm' holds words; name the columns: arm='arm', value='value'"
     """
-    told = f"column {words!r} holds words; name the columns: {given(arm=words, value=readings[0])}"
+    named = [name for name in readings if name.casefold() == "value"]
+    likely = [name for name in readings if not _counts(name)]
+    value = [*named, *likely, *readings][0]
+    told = f"column {words!r} holds words; name the columns: {given(arm=words, value=value)}"
     aside = f"; or, if the others are arms measured side by side, {given(round=words)}"
-    return told + (aside if len(readings) > 1 else "")
+    return told + (aside if len(readings) > 1 and not named else "")
+
+
+def _counts(name: str) -> bool:
+    """Tell whether a column of that name rather numbers the rows than holds readings."""
+    return looks_like_unit(name) or _COUNTERS.fullmatch(name.casefold().strip()) is not None
 
 
 def _name(cell: object, row: int, column: str, part: str = "arm") -> str:

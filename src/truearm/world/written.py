@@ -159,6 +159,21 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+_BESIDE = re.compile(r"[-+]?\s*([^\s0-9.,+-]+)?\s*([-+]?[0-9][0-9., '_]*?)\s*([^\s0-9.,'_-]+)?")
+
+
+def beside(cell: str) -> str:
+    """Return what stands beside the number of a cell.
+
+    Examples
+    --------
+    >>> beside("$12"), beside("13.6 ms"), beside("12")
+    ('$', 'ms', '')
+    """
+    sign = _BESIDE.fullmatch(cell.strip())
+    return (sign[1] or sign[3] or "") if sign else ""
+
+
 def remedy(cell: str) -> str | None:
     """Return which argument would read a cell that is no plain number, None if none would.
 
@@ -176,10 +191,10 @@ def remedy(cell: str) -> str | None:
         return given(true=_OPPOSITES.get(bare.lower(), bare))
     if _DURATION.fullmatch(bare):
         return given(durations=True)
-    sign = re.fullmatch(r"[-+]?\s*([^\s0-9.,+-]+)?\s*([-+]?[0-9][0-9., '_]*?)\s*([^\s0-9.,'_-]+)?", bare)
+    sign = _BESIDE.fullmatch(bare)
     if not sign or (sign[1] and sign[3]):
         return None
-    found = {"strip": sign[1] or sign[3]} if sign[1] or sign[3] else {}
+    found = {"strip": beside(bare)} if beside(bare) else {}
     marks = _marks(sign[2])
     if marks is None or not (found or marks):
         return None

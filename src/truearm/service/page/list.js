@@ -25,7 +25,7 @@ function card(one) {
   part("p", said(one), "said");
   const color = one.status === null ? "" : GOOD.has(one.status) ? "good" : one.status === "doubtful" ? "bad" : "";
   part("span", one.status ?? (one.done ? "ended" : "running"), `chip ${color}`);
-  part("p", `${readings(one.pulls - one.out)} of ${one.arms} arms${one.out ? `, ${number(one.out)} being measured` : ""}`, "note");
+  part("p", `${readings(one.pulls - one.out)} of ${number(one.arms)} ${one.arms === 1 ? "arm" : "arms"}${one.out ? `, ${number(one.out)} being measured` : ""}`, "note");
   item.append(link);
   return item;
 }

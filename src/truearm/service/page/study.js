@@ -108,7 +108,7 @@ addEventListener("load", async () => {
   try {
     await refresh();
   } catch (error) {
-    notice(error.message);
+    notice(error.status === 404 ? "Check the address, or choose one of the studies." : error.message);
     if ([401, 403, 404].includes(error.status)) {
       write("answer", error.status === 404 ? "There is no such study" : "Not allowed");
       return;
