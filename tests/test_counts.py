@@ -3,6 +3,7 @@
 import json
 import math
 import sqlite3
+import sys
 from contextlib import closing
 from dataclasses import replace
 
@@ -22,6 +23,8 @@ from truearm.evidence.levels import Levels
 from truearm.evidence.ruler import Ruler
 from truearm.evidence.sample import Sample
 from truearm.world import lazy, tables
+
+LARGEST = sys.float_info.max
 
 
 def counted(monkeypatch, parts=1 << 13, fetched=1 << 21, finer=256):
@@ -389,6 +392,33 @@ def test_engines_count_alike(monkeypatch, tmp_path):
         if len(digests) == 1:
             same_decision(exact, replace(found, doubts=exact.doubts))
     assert len(digests) == 1
+
+
+@pytest.mark.filterwarnings(OLD_NAME)
+@pytest.mark.parametrize("asked", [{}, {"at_least": 0.5}, {"between": (0.0, 50.0)}])
+def test_a_nan_in_parquet_is_missing_whatever_statistics_of_its_column_say(monkeypatch, tmp_path, asked):
+    """Statistics of a column that has no infinities leave NaN out, and DuckDB orders it above all numbers."""
+    counted(monkeypatch)
+    monkeypatch.setattr(lazy, "SMALL", 1000)  # a head that says where readings are
+    frame = visits().filter(pl.col("ms").is_infinite().not_()).select("site", "ms").sort("site")
+    holes = (pl.col("site") == "old") & (pl.int_range(pl.len()) % 5 < 2)
+    frame = frame.with_columns(ms=pl.when(holes).then(math.nan).otherwise(pl.col("ms")))
+    exact = analyze(frame, arm="site", value="ms", **asked)
+    for _, source in engines(frame, tmp_path):
+        same_decision(exact, analyze(source, arm="site", value="ms", **asked))
+
+
+@pytest.mark.parametrize("marks", [(LARGEST,), (1e308, -1e308), (LARGEST, -LARGEST)])
+def test_readings_as_far_apart_as_numbers_can_be_are_counted(monkeypatch, marks):
+    """Programs write the largest number for what they do not know; beyond it there is no edge of a bucket."""
+    counted(monkeypatch, parts=64, fetched=20)
+    monkeypatch.setattr(lazy, "SMALL", 500)
+    frame = visits().filter(pl.col("ms").is_finite()).select("site", "ms").sort("ms", "site")
+    far = pl.DataFrame({"site": ["new", "old"] * len(marks), "ms": np.repeat(marks, 2)})
+    frame = pl.concat([far, frame, far])
+    exact = analyze(frame.sort("site"), arm="site", value="ms", goal="min")
+    assert exact.best == "new"
+    same_decision(exact, analyze(frame.lazy(), arm="site", value="ms", goal="min"))
 
 
 def test_shards_counted_by_two_engines_add_to_the_table_of_the_whole(tmp_path):

@@ -122,20 +122,6 @@ def verify(
     return Verified((*trust, *worded), beside)
 
 
-def _as_written_now(certificate: Mapping[str, Any], again: Result) -> dict[str, Any]:
-    """Return the certificate of an older file: it had no origin, or named the sizes of all arms in each claim."""
-    written: dict[str, Any] = {"origin": None, **certificate}
-    kept, sizes = again.certificate.claims, list(again.pulls.values())
-    if isinstance(written.get("claims"), list) and any(claim.counts is None for claim in kept):
-        written["claims"] = [_undated(claim, sizes) for claim in written["claims"]]
-    return written
-
-
-def _undated(claim: Any, sizes: list[int]) -> Any:  # noqa: ANN401 - whatever the file holds
-    dated = isinstance(claim, Mapping) and claim.get("counts") == sizes
-    return {**claim, "counts": None} if dated else claim
-
-
 def _verified_suite(data: Mapping[str, Any], readings: "Readings | Collected | Counts | Study | None") -> Verified:
     """Judge a suite again by its runs, or by those of its log."""
     suite: Suite = from_plain(Suite, data["suite"], "suite")

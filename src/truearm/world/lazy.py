@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts, Made
-from truearm.evidence.ruler import Ruler, Zone
+from truearm.evidence.ruler import Ruler, Zone, zones_between
 from truearm.evidence.units import MEDIANS, Reduction, Units, check_clear
 from truearm.world import files, frames
 from truearm.world.frames import MOST_SUSPECTED, Collected, Roles, check_number_of_arms, check_several
@@ -370,9 +370,10 @@ def _named(table: Any, roles: Roles) -> Any:  # noqa: ANN401 - narwhals frames
     value, arm = nw.col(str(roles.value)), nw.col(str(roles.arm))
     words = schema[str(roles.arm)]
     named = arm if words == nw.String else arm.cast(nw.String)
+    number = value if kind == nw.Float64 else value.cast(nw.Float64)
     chosen = {
         "arm": nw.when(~arm.is_nan()).then(named) if words.is_float() else named,
-        "value": value if kind == nw.Float64 else value.cast(nw.Float64),
+        "value": nw.when(~number.is_nan()).then(number) if kind.is_float() else number,  # statistics know no NaN
     }
     for role, name in (("unit", roles.unit), ("order", roles.order)):
         if name is not None:
@@ -735,7 +736,7 @@ class Source:
 
         stretches = [(float(low), float(high)) for low, high in np.stack(self.counts.hull())[:, buckets].T]
         parts = max(2, min(_PARTS, _CELLS // len(self.counts.columns)) // len(stretches))
-        ruler = Ruler(tuple(zone for low, high in stretches for zone in _zones(low, high, parts)))
+        ruler = Ruler(tuple(zone for low, high in stretches for zone in zones_between(low, high, parts)))
         x, number = nw.col("value"), nw.lit(float(_ELSEWHERE))
         for zone, base in zip(reversed(ruler.zones), reversed(ruler.bases), strict=True):
             number = nw.when((x >= zone.low) & (x < zone.high)).then(_part(zone, base)).otherwise(number)
@@ -743,17 +744,6 @@ class Source:
         found = self._run(_grouped(rows, number, ["arm"]).filter(nw.col("bucket") >= 0))
         new = np.unique(np.concatenate([Ruler((zone,)).edges() for zone in ruler.zones]))  # there are gaps between
         self._replace(buckets, new, _Lumps.of(found, self.counts.arms))
-
-
-def _zones(low: float, high: float, parts: int) -> list[Zone]:
-    """Return zones from a reading up to another, two where their distance, or the parts to one, are no number."""
-    end = float(np.nextafter(high, np.inf))
-    if np.isfinite(end - low) and end - low > parts / sys.float_info.max:
-        return [Zone(low, end, parts)]
-    if np.isfinite(end - low):
-        middle = max(low + (end - low) / 2, float(np.nextafter(low, np.inf)))
-        return [Zone(low, middle, 1), Zone(middle, end, 1)]
-    return [Zone(low, 0.0, parts), Zone(0.0, end if np.isfinite(end) else high, parts)]
 
 
 def _joined(parts: Sequence[_Lumps]) -> _Lumps:
