@@ -502,6 +502,39 @@ def test_labels_of_a_pattern_are_words(monkeypatch, tmp_path):
         assert found.best == "1.1"
 
 
+@pytest.mark.parametrize("many", [True, False])
+@pytest.mark.parametrize("odd", ["NA", "inf", "-Infinity", "none", "+2.5", " 2.5 ", "1e999", "002.5"])
+def test_cells_of_a_pattern_are_read_as_those_of_a_file(monkeypatch, tmp_path, many, odd):
+    """Labels that blanks stand around were arms of their own, and one mark made words of a whole column."""
+    rng = np.random.default_rng(3)
+    labels, x = np.tile(["A", " A", "A ", "B"], 100), np.tile([3, 3, 3, 1], 100) + rng.normal(size=400).round(3)
+    cells = [odd if i % 20 < 3 else str(value) for i, value in enumerate(x)]
+    rows = "".join(f"{label},{cell}\n" for label, cell in zip(labels, cells, strict=True))
+    (tmp_path / "rows.csv").write_text("arm,x\n" + rows)
+    if many:
+        counted(monkeypatch)
+    read, found = (analyze(str(tmp_path / name), arm="arm", value="x") for name in ("rows.csv", "*.csv"))
+    assert (found.made is not None) == many
+    assert found.pulls == {"A": 300, "B": 100}
+    same_decision(read, found)
+
+
+@pytest.mark.parametrize("cell", ["oops", "1,234", "12%", "yes"])
+def test_a_cell_of_a_pattern_that_is_no_number_is_named(tmp_path, cell):
+    (tmp_path / "rows.csv").write_text("arm,x\n" + "A,1.5\nB,2.5\n" * 50 + f'A,"{cell}"\n')
+    with pytest.raises(InvalidArgument, match=f"column 'x' holds {cell}, which is no plain number"):
+        analyze(str(tmp_path / "*.csv"), arm="arm", value="x")
+
+
+@pytest.mark.parametrize(("names", "said"), [("arm,x,x", "2 columns are named 'x'"), ("arm,x,X", "only in case")])
+def test_a_column_of_a_pattern_that_is_there_twice_is_refused(tmp_path, names, said):
+    (tmp_path / "rows.csv").write_text(f"{names}\n" + "A,1,9\nB,2,8\n" * 50)
+    with pytest.raises(InvalidArgument, match=said):
+        analyze(str(tmp_path / "*.csv"), arm="arm", value="x")
+    (tmp_path / "rows.csv").write_text("arm,x,x_1\n" + "A,1,9\nB,2,8\n" * 50)
+    assert analyze(str(tmp_path / "*.csv"), arm="arm", value="x").pulls == {"A": 50, "B": 50}
+
+
 def test_readings_of_a_pattern_are_not_rounded_to_what_the_first_rows_look_like(monkeypatch, tmp_path):
     early, late = 12_000, 15_000  # an engine guesses by the first 20,480 rows
     x = np.concatenate((np.zeros(2 * early), np.tile([0.3, 0.2], late) + np.arange(2 * late) % 7 / 100))

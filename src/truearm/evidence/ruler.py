@@ -7,7 +7,6 @@ an engine.
 """
 
 import math
-import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -118,7 +117,7 @@ def zones_between(low: float, high: float, parts: int) -> list[Zone]:
         return [*below, Zone(high, end, 1)]
     if end - low == math.inf:
         return [Zone(low, 0.0, parts), Zone(0.0, end, parts)]
-    if end - low > parts / sys.float_info.max:
+    if end - low > parts / np.finfo(np.float64).max:
         return [Zone(low, end, parts)]
     middle = max(low + (end - low) / 2, math.nextafter(low, math.inf))
     return [Zone(low, middle, 1), *([Zone(middle, end, 1)] if middle < end else [])]

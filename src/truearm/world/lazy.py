@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from glob import glob
 from importlib import import_module
 from importlib.util import find_spec
@@ -270,10 +270,15 @@ def _relation(found: Sequence[str], text: str, roles: Roles) -> Any:  # noqa: AN
     connection.execute("SET enable_progress_bar = false")
     try:
         if kinds == {"parquet"}:
-            return connection.read_parquet(list(found), union_by_name=len(found) > 1)
+            table = connection.read_parquet(list(found), union_by_name=len(found) > 1)
+            files.check_names(table.columns, roles.columns, partial(files.names_told, connection, found))
+            return table
         names: Any = list(found)  # several at once are not in its stubs
-        kinds_of = _kinds(connection.read_csv(names, union_by_name=len(found) > 1), roles)
-        return connection.read_csv(names, union_by_name=len(found) > 1, dtype=kinds_of)
+        guessed = connection.read_csv(names, union_by_name=len(found) > 1)
+        files.check_names(guessed.columns, roles.columns, partial(files.names_told, connection, found))
+        kinds_of = _kinds(guessed, roles)
+        rows = connection.read_csv(names, union_by_name=len(found) > 1, dtype=kinds_of)
+        return rows.project(files.text_as_sql(kinds_of, roles))
     except duckdb.Error as error:
         said = str(error).splitlines()[0]
         msg = f"{text!r} cannot be read: {said}; give a pattern that fits tables only, such as 'logs/*.csv'"
@@ -284,11 +289,15 @@ def _kinds(guessed: Any, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relati
     """Return of what types columns of a CSV file are, where a guess by its first rows does harm.
 
     As numbers, the labels 1.1 and 1.10 would be one; as whole numbers, readings further down would be rounded.
+    What looks like no number is read as text, in which marks of missing readings and infinities may stand.
     """
     known = {name: str(kind) for name, kind in zip(guessed.columns, guessed.types, strict=True)}
     found = {name: "VARCHAR" for name in (roles.arm, roles.unit) if name in known}
-    if known.get(str(roles.value), "").endswith("INT"):
+    kind = known.get(str(roles.value), "")
+    if kind.endswith("INT"):
         found[str(roles.value)] = "DOUBLE"
+    elif kind in ("VARCHAR", "BOOLEAN"):
+        found[str(roles.value)] = "VARCHAR"
     return found
 
 
