@@ -3,6 +3,7 @@
 import json
 import math
 import sqlite3
+import sys
 from contextlib import closing
 from dataclasses import replace
 
@@ -22,6 +23,8 @@ from truearm.evidence.levels import Levels
 from truearm.evidence.ruler import Ruler
 from truearm.evidence.sample import Sample
 from truearm.world import lazy, tables
+
+LARGEST = sys.float_info.max
 
 
 def counted(monkeypatch, parts=1 << 13, fetched=1 << 21, finer=256):
@@ -391,6 +394,33 @@ def test_engines_count_alike(monkeypatch, tmp_path):
     assert len(digests) == 1
 
 
+@pytest.mark.filterwarnings(OLD_NAME)
+@pytest.mark.parametrize("asked", [{}, {"at_least": 0.5}, {"between": (0.0, 50.0)}])
+def test_a_nan_in_parquet_is_missing_whatever_statistics_of_its_column_say(monkeypatch, tmp_path, asked):
+    """Statistics of a column that has no infinities leave NaN out, and DuckDB orders it above all numbers."""
+    counted(monkeypatch)
+    monkeypatch.setattr(lazy, "SMALL", 1000)  # a head that says where readings are
+    frame = visits().filter(pl.col("ms").is_infinite().not_()).select("site", "ms").sort("site")
+    holes = (pl.col("site") == "old") & (pl.int_range(pl.len()) % 5 < 2)
+    frame = frame.with_columns(ms=pl.when(holes).then(math.nan).otherwise(pl.col("ms")))
+    exact = analyze(frame, arm="site", value="ms", **asked)
+    for _, source in engines(frame, tmp_path):
+        same_decision(exact, analyze(source, arm="site", value="ms", **asked))
+
+
+@pytest.mark.parametrize("marks", [(LARGEST,), (1e308, -1e308), (LARGEST, -LARGEST)])
+def test_readings_as_far_apart_as_numbers_can_be_are_counted(monkeypatch, marks):
+    """Programs write the largest number for what they do not know; beyond it there is no edge of a bucket."""
+    counted(monkeypatch, parts=64, fetched=20)
+    monkeypatch.setattr(lazy, "SMALL", 500)
+    frame = visits().filter(pl.col("ms").is_finite()).select("site", "ms").sort("ms", "site")
+    far = pl.DataFrame({"site": ["new", "old"] * len(marks), "ms": np.repeat(marks, 2)})
+    frame = pl.concat([far, frame, far])
+    exact = analyze(frame.sort("site"), arm="site", value="ms", goal="min")
+    assert exact.best == "new"
+    same_decision(exact, analyze(frame.lazy(), arm="site", value="ms", goal="min"))
+
+
 def test_shards_counted_by_two_engines_add_to_the_table_of_the_whole(tmp_path):
     import duckdb
 
@@ -470,6 +500,39 @@ def test_labels_of_a_pattern_are_words(monkeypatch, tmp_path):
         assert found.made is not None
         assert (found.best, found.pulls, found.units) == (read.best, read.pulls, read.units)
         assert found.best == "1.1"
+
+
+@pytest.mark.parametrize("many", [True, False])
+@pytest.mark.parametrize("odd", ["NA", "inf", "-Infinity", "none", "+2.5", " 2.5 ", "1e999", "002.5"])
+def test_cells_of_a_pattern_are_read_as_those_of_a_file(monkeypatch, tmp_path, many, odd):
+    """Labels that blanks stand around were arms of their own, and one mark made words of a whole column."""
+    rng = np.random.default_rng(3)
+    labels, x = np.tile(["A", " A", "A ", "B"], 100), np.tile([3, 3, 3, 1], 100) + rng.normal(size=400).round(3)
+    cells = [odd if i % 20 < 3 else str(value) for i, value in enumerate(x)]
+    rows = "".join(f"{label},{cell}\n" for label, cell in zip(labels, cells, strict=True))
+    (tmp_path / "rows.csv").write_text("arm,x\n" + rows)
+    if many:
+        counted(monkeypatch)
+    read, found = (analyze(str(tmp_path / name), arm="arm", value="x") for name in ("rows.csv", "*.csv"))
+    assert (found.made is not None) == many
+    assert found.pulls == {"A": 300, "B": 100}
+    same_decision(read, found)
+
+
+@pytest.mark.parametrize("cell", ["oops", "1,234", "12%", "yes"])
+def test_a_cell_of_a_pattern_that_is_no_number_is_named(tmp_path, cell):
+    (tmp_path / "rows.csv").write_text("arm,x\n" + "A,1.5\nB,2.5\n" * 50 + f'A,"{cell}"\n')
+    with pytest.raises(InvalidArgument, match=f"column 'x' holds {cell}, which is no plain number"):
+        analyze(str(tmp_path / "*.csv"), arm="arm", value="x")
+
+
+@pytest.mark.parametrize(("names", "said"), [("arm,x,x", "2 columns are named 'x'"), ("arm,x,X", "only in case")])
+def test_a_column_of_a_pattern_that_is_there_twice_is_refused(tmp_path, names, said):
+    (tmp_path / "rows.csv").write_text(f"{names}\n" + "A,1,9\nB,2,8\n" * 50)
+    with pytest.raises(InvalidArgument, match=said):
+        analyze(str(tmp_path / "*.csv"), arm="arm", value="x")
+    (tmp_path / "rows.csv").write_text("arm,x,x_1\n" + "A,1,9\nB,2,8\n" * 50)
+    assert analyze(str(tmp_path / "*.csv"), arm="arm", value="x").pulls == {"A": 50, "B": 50}
 
 
 def test_readings_of_a_pattern_are_not_rounded_to_what_the_first_rows_look_like(monkeypatch, tmp_path):

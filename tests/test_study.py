@@ -2,6 +2,8 @@ import json
 import math
 import pickle
 import random
+from copy import copy as copied
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -344,6 +346,43 @@ def test_replaying_the_log_repeats_the_study(seed):
     again = Study.from_dict(json.loads(json.dumps(study.to_dict())))
     assert again.result.to_dict() == study.result.to_dict()
     assert again.readings == study.readings
+
+
+def test_a_pull_of_another_study_is_refused():
+    """Tickets of all studies begin at 0: by them alone, what one measured counted for an arm of the other."""
+    study, other = Study(["A", "B"], seed=1), Study(["B", "A"], seed=1)
+    mine, foreign = study.ask(2), other.ask(2)
+    assert [pull.ticket for pull in mine] == [pull.ticket for pull in foreign]
+    strange = next(pull for pull in foreign if pull not in mine)
+    for use in (lambda: study.tell(strange, 1.0), lambda: study.release(strange)):
+        with pytest.raises(ProtocolError, match=r"ticket \d is a pull of '.' here, not of '.'"):
+            use()
+    assert study.in_flight == 2
+    for pull in mine:
+        study.tell(pull, 1.0)
+
+
+def test_copies_of_a_study_share_nothing():
+    study = Study(["A", "B"], seed=1)
+    drive_some(study, 20)
+    kept, before = copied(study), {arm: list(tape) for arm, tape in study.readings.items()}
+    drive_some(study, 40)
+    assert kept.readings == before
+    assert verify(drive(kept, gauss(2, A=3, B=0)).to_dict(readings=True))
+    assert verify(drive(study, gauss(3, A=3, B=0)).to_dict(readings=True))
+
+
+def drive_some(study, n):
+    draw = gauss(1, A=3, B=0)
+    for pull in study.ask(n):
+        study.tell(pull, draw(pull.arm))
+
+
+@pytest.mark.parametrize("value", [Decimal("1e999"), -Decimal("1e400"), np.longdouble("1e4000")])
+def test_what_is_beyond_the_largest_number_is_no_time_out(value):
+    study = Study(["A", "B"], seed=1)
+    with pytest.raises(InvalidArgument, match="beyond the largest number"):
+        study.tell(study.ask(1)[0], value)
 
 
 def test_a_half_finished_study_goes_on_from_its_log_or_its_pickle():

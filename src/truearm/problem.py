@@ -96,7 +96,10 @@ def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -
         and hasattr(value, "__float__")
     ):
         try:
-            return float(value)
+            number = float(value)
+            if not (math.isinf(number) and value != number):  # of 10**400 in other types than int
+                return number
+            raise OverflowError
         except (TypeError, ValueError):  # an array of several numbers, or a date
             pass
         except OverflowError:

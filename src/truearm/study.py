@@ -7,6 +7,7 @@ out any more, and in `ask(n)` when more pulls are wanted than the open batch hol
 log before it is believed, here and nowhere else.
 """
 
+import copy
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -121,6 +122,8 @@ def _listed(readings: _Readings) -> list[float | None]:
 
 class Study:
     """Ask which arms to pull, tell what they said, until it is known which is best.
+
+    One thread at a time: those that share a study hold a lock while they ask or tell, and not while they measure.
 
     Parameters
     ----------
@@ -256,6 +259,9 @@ class Study:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_append": None, "_unwritten": []}  # a file is not a part of the study
 
+    def __copy__(self) -> "Study":
+        return copy.deepcopy(self)  # two studies that shared their tapes would each miss what the other was told
+
     def __repr__(self) -> str:
         return f"Study({list(self.problem.arms)!r}, pulls={self.pulls}, done={self.done})"
 
@@ -364,8 +370,7 @@ class Study:
         The notes of a `Noted` number are kept beside it. The same value again is ignored; another one is an error
         that changes nothing.
         """
-        ticket = pull.ticket if isinstance(pull, Pull) else pull
-        arm, place = self._slot(ticket)
+        ticket, arm, place = self._slot(pull)
         tape = self._tapes[arm]
         plain = type(value) is float  # the usual case, at the least cost
         number = value if plain else self._number(value, arm, ticket)
@@ -426,8 +431,7 @@ class Study:
         A pull that began and was lost, killed or timed out is not released but told as NaN or as an infinity:
         that it was lost may be due to what it would have said.
         """
-        ticket = pull.ticket if isinstance(pull, Pull) else pull
-        arm, place = self._slot(ticket)
+        ticket, arm, place = self._slot(pull)
         if self._tapes[arm].told[place]:
             msg = f"ticket {ticket} of {self.problem.arms[arm]!r} is told already; release what never began"
             raise ProtocolError(msg)
@@ -447,7 +451,7 @@ class Study:
 
     def draw(self, pull: Pull | int) -> int:
         """Return which draw of its arm a pull is, counted from 0 in order of issue."""
-        return self._slot(pull.ticket if isinstance(pull, Pull) else pull)[1]
+        return self._slot(pull)[2]
 
     def stop(self) -> None:
         """End the study here with what is known so far: its result is `exhausted` unless it was done before.
@@ -634,7 +638,7 @@ class Study:
             raise ProtocolError(_STRANGE)
 
     def _repeat(self, event: Event) -> None:
-        if not isinstance(event, Stopped) and self.problem.arms[self._slot(event.ticket)[0]] != event.arm:
+        if not isinstance(event, Stopped) and self.problem.arms[self._slot(event.ticket)[1]] != event.arm:
             raise ProtocolError(_STRANGE)
         match event:
             case Reading(ticket, _, value, notes):
@@ -669,8 +673,9 @@ class Study:
             snapshot.append((tape.values[:begun].copy(), tape.told[:begun].copy()))
         return snapshot
 
-    def _slot(self, ticket: int) -> tuple[int, int]:
-        log = self._log
+    def _slot(self, pull: Pull | int) -> tuple[int, int, int]:
+        """Return the ticket of a pull, its arm and its place on the tape."""
+        log, ticket = self._log, pull.ticket if isinstance(pull, Pull) else pull
         known = type(ticket) is int or (isinstance(ticket, int | np.integer) and not isinstance(ticket, bool))
         if not known or not 0 <= ticket < len(log.arms):
             msg = f"ticket {ticket!r} was never handed out; tell the pulls that ask returned"
@@ -679,7 +684,11 @@ class Study:
         if ticket in log.released:
             msg = f"ticket {ticket} of {self.problem.arms[arm]!r} was released; its place has a new ticket"
             raise ProtocolError(msg)
-        return arm, place
+        if isinstance(pull, Pull) and pull.arm != log.names[arm]:
+            here = f"ticket {ticket} is a pull of {log.names[arm]!r} here"
+            msg = f"{here}, not of {pull.arm!r}; tell the study that asked for it"
+            raise ProtocolError(msg)
+        return ticket, arm, place
 
     def _number(self, value: object, arm: int, ticket: int) -> float:
         name = f"value of ticket {ticket} ({self.problem.arms[arm]!r})"

@@ -6,6 +6,7 @@ therefore intervals of numbers, the same ones wherever they are counted, and the
 an engine.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -68,9 +69,8 @@ class Ruler(NamedTuple):
         """
         order = np.argsort(values)
         sorted_values, shares = values[order], weights[order] / weights.sum()
-        low, high = float(sorted_values[0]), float(np.nextafter(sorted_values[-1], np.inf))
-        zones = _zones(Zone(low, high, parts), sorted_values, shares, _DEPTH)
-        return cls(tuple(zones))
+        whole = zones_between(float(sorted_values[0]), float(sorted_values[-1]), parts)
+        return cls(tuple(part for zone in whole for part in _zones(zone, sorted_values, shares, _DEPTH)))
 
     @property
     def bases(self) -> tuple[int, ...]:
@@ -101,6 +101,26 @@ class Ruler(NamedTuple):
             high, low = np.where(above, middle, high), np.where(above, low, middle)
         found: Floats = np.unique(_number(high))
         return found[np.isfinite(found)]
+
+
+def zones_between(low: float, high: float, parts: int) -> list[Zone]:
+    """Return zones from a reading up to another: several where their distance, or the parts to one, are no number.
+
+    Examples
+    --------
+    >>> zones_between(-1e308, 1e308, 8)
+    [Zone(low=-1e+308, high=0.0, parts=8), Zone(low=0.0, high=1.0000000000000002e+308, parts=8)]
+    """
+    end = math.nextafter(high, math.inf)
+    if end == math.inf:  # nothing finite is beyond the largest number: it has a zone of its own
+        below = zones_between(low, math.nextafter(high, 0.0), parts) if low < high else []
+        return [*below, Zone(high, end, 1)]
+    if end - low == math.inf:
+        return [Zone(low, 0.0, parts), Zone(0.0, end, parts)]
+    if end - low > parts / np.finfo(np.float64).max:
+        return [Zone(low, end, parts)]
+    middle = max(low + (end - low) / 2, math.nextafter(low, math.inf))
+    return [Zone(low, middle, 1), *([Zone(middle, end, 1)] if middle < end else [])]
 
 
 def _zones(zone: Zone, values: Floats, shares: Floats, depth: int) -> list[Zone]:

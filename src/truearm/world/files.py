@@ -349,15 +349,7 @@ class _Table:
         return [name for i, name in enumerate(self.types) if len(told) != len(self.types) or told[i]]
 
     def _check_names(self, wanted: Collection[str]) -> None:
-        """Raise if a column that is wanted has the name of another, or one that differs in case only."""
-        first = {name.casefold(): name for name in reversed(self.types)}
-        for name in self.types:
-            base = _RENAMED.fullmatch(name)
-            twin = first.get(base[1].casefold()) if base else None
-            if base and twin and {twin, base[1], name} & set(wanted) and name not in self._told():
-                cased = f"columns {twin!r} and {base[1]!r} differ only in case, which is not told apart in files"
-                msg = f"2 columns are named {twin!r}" if base[1] == twin else cased
-                raise InvalidArgument(f"{msg}; give each a name of its own")
+        check_names(self.types, wanted, self._told)
 
     def _check_shape(self, names: Sequence[str], table: str) -> None:
         """Raise if there are no rows, or if words stand beside numbers, as in a long file."""
@@ -527,6 +519,63 @@ class _Table:
         numbered = f"SELECT *, row_number() OVER () AS {name} FROM {self._cells}"
         found = self._run(f"SELECT min({name}) FROM ({numbered}) WHERE {condition}").fetchall()
         return int(found[0][0])
+
+
+def check_names(columns: Collection[str], wanted: Collection[str], told: Callable[[], Collection[str]]) -> None:
+    """Raise if a column that is wanted has the name of another, or one that differs in case only.
+
+    Parameters
+    ----------
+    columns
+        The names that DuckDB gave, which tell apart what the files do not.
+    told
+        Returns the names that the files have.
+
+    Examples
+    --------
+    >>> check_names(["site", "ms", "ms_1"], ["ms"], lambda: ["site", "ms", "ms"])
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: 2 columns are named 'ms'; give each a name of its own
+    """
+    first = {name.casefold(): name for name in reversed(list(columns))}
+    for name in columns:
+        base = _RENAMED.fullmatch(name)
+        twin = first.get(base[1].casefold()) if base else None
+        if base and twin and {twin, base[1], name} & set(wanted) and name not in told():
+            cased = f"columns {twin!r} and {base[1]!r} differ only in case, which is not told apart in files"
+            msg = f"2 columns are named {twin!r}" if base[1] == twin else cased
+            raise InvalidArgument(f"{msg}; give each a name of its own")
+
+
+def names_told(connection: Any, names: Sequence[str]) -> set[str]:  # noqa: ANN401
+    """Return the names that columns have in some files."""
+    known = [(Path(name), FORMATS.get(Path(name).suffix, "csv")) for name in names]
+    return {name for file, form in known for name in _names_told(connection.cursor(), file, form, None)}
+
+
+def text_as_sql(columns: Mapping[str, str], roles: Roles) -> str:
+    """Return what makes of cells of text what they are in a small file: labels trimmed, and numbers.
+
+    Parameters
+    ----------
+    columns
+        Their types; a reading that is text already is converted, and a cell that is none raises an error.
+
+    Examples
+    --------
+    >>> text_as_sql({"site": "VARCHAR", "ms": "DOUBLE"}, Roles("site", "ms"))
+    '* REPLACE (trim("site") AS "site")'
+    """
+    words = [name for name in (roles.arm, roles.unit) if name is not None and name in columns]
+    cells = {name: f"trim({_quoted(name)})" for name in words}
+    if columns.get(str(roles.value)) == "VARCHAR":
+        cell = _quoted(str(roles.value))
+        said = f"{_literal(f'column {roles.value!r} holds ')} || {cell} || ', which is no plain number'"
+        number = f"coalesce({Written().sql(cell)}, error({said}))"
+        cells[str(roles.value)] = f"CASE WHEN lower(trim({cell})) NOT IN ({_marks()}) THEN {number} END"
+    made = ", ".join(f"{cell} AS {_quoted(name)}" for name, cell in cells.items())
+    return f"* REPLACE ({made})" if made else "*"
 
 
 def _batches(rows: Any, n: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:  # noqa: ANN401 - a relation

@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from glob import glob
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts, Made
-from truearm.evidence.ruler import Ruler, Zone
+from truearm.evidence.ruler import Ruler, Zone, zones_between
 from truearm.evidence.units import MEDIANS, Reduction, Units, check_clear
 from truearm.world import files, frames
 from truearm.world.frames import MOST_SUSPECTED, Collected, Roles, check_number_of_arms, check_several
@@ -278,10 +278,15 @@ def _relation(found: Sequence[str], text: str, roles: Roles) -> Any:  # noqa: AN
     connection.execute("SET enable_progress_bar = false")
     try:
         if kinds == {"parquet"}:
-            return connection.read_parquet(list(found), union_by_name=len(found) > 1)
+            table = connection.read_parquet(list(found), union_by_name=len(found) > 1)
+            files.check_names(table.columns, roles.columns, partial(files.names_told, connection, found))
+            return table
         names: Any = list(found)  # several at once are not in its stubs
-        kinds_of = _kinds(connection.read_csv(names, union_by_name=len(found) > 1), roles)
-        return connection.read_csv(names, union_by_name=len(found) > 1, dtype=kinds_of)
+        guessed = connection.read_csv(names, union_by_name=len(found) > 1)
+        files.check_names(guessed.columns, roles.columns, partial(files.names_told, connection, found))
+        kinds_of = _kinds(guessed, roles)
+        rows = connection.read_csv(names, union_by_name=len(found) > 1, dtype=kinds_of)
+        return rows.project(files.text_as_sql(kinds_of, roles))
     except duckdb.Error as error:
         said = str(error).splitlines()[0]
         msg = f"{text!r} cannot be read: {said}; give a pattern that fits tables only, such as 'logs/*.csv'"
@@ -292,11 +297,15 @@ def _kinds(guessed: Any, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relati
     """Return of what types columns of a CSV file are, where a guess by its first rows does harm.
 
     As numbers, the labels 1.1 and 1.10 would be one; as whole numbers, readings further down would be rounded.
+    What looks like no number is read as text, in which marks of missing readings and infinities may stand.
     """
     known = {name: str(kind) for name, kind in zip(guessed.columns, guessed.types, strict=True)}
     found = {name: "VARCHAR" for name in (roles.arm, roles.unit) if name in known}
-    if known.get(str(roles.value), "").endswith("INT"):
+    kind = known.get(str(roles.value), "")
+    if kind.endswith("INT"):
         found[str(roles.value)] = "DOUBLE"
+    elif kind in ("VARCHAR", "BOOLEAN"):
+        found[str(roles.value)] = "VARCHAR"
     return found
 
 
@@ -378,9 +387,10 @@ def _named(table: Any, roles: Roles) -> Any:  # noqa: ANN401 - narwhals frames
     value, arm = nw.col(str(roles.value)), nw.col(str(roles.arm))
     words = schema[str(roles.arm)]
     named = arm if words == nw.String else arm.cast(nw.String)
+    number = value if kind == nw.Float64 else value.cast(nw.Float64)
     chosen = {
         "arm": nw.when(~arm.is_nan()).then(named) if words.is_float() else named,
-        "value": value if kind == nw.Float64 else value.cast(nw.Float64),
+        "value": nw.when(~number.is_nan()).then(number) if kind.is_float() else number,  # statistics know no NaN
     }
     for role, name in (("unit", roles.unit), ("order", roles.order)):
         if name is not None:
@@ -750,7 +760,7 @@ class Source:
 
         stretches = [(float(low), float(high)) for low, high in np.stack(self.counts.hull())[:, buckets].T]
         parts = max(2, min(_PARTS, _CELLS // len(self.counts.columns)) // len(stretches))
-        ruler = Ruler(tuple(zone for low, high in stretches for zone in _zones(low, high, parts)))
+        ruler = Ruler(tuple(zone for low, high in stretches for zone in zones_between(low, high, parts)))
         x, number = nw.col("value"), nw.lit(float(_ELSEWHERE))
         for zone, base in zip(reversed(ruler.zones), reversed(ruler.bases), strict=True):
             number = nw.when((x >= zone.low) & (x < zone.high)).then(_part(zone, base)).otherwise(number)
@@ -758,17 +768,6 @@ class Source:
         found = self._run(_grouped(rows, number, ["arm"]).filter(nw.col("bucket") >= 0))
         new = np.unique(np.concatenate([Ruler((zone,)).edges() for zone in ruler.zones]))  # there are gaps between
         self._replace(buckets, new, _Lumps.of(found, self.counts.arms))
-
-
-def _zones(low: float, high: float, parts: int) -> list[Zone]:
-    """Return zones from a reading up to another, two where their distance, or the parts to one, are no number."""
-    end = float(np.nextafter(high, np.inf))
-    if np.isfinite(end - low) and end - low > parts / sys.float_info.max:
-        return [Zone(low, end, parts)]
-    if np.isfinite(end - low):
-        middle = max(low + (end - low) / 2, float(np.nextafter(low, np.inf)))
-        return [Zone(low, middle, 1), Zone(middle, end, 1)]
-    return [Zone(low, 0.0, parts), Zone(0.0, end if np.isfinite(end) else high, parts)]
 
 
 def _joined(parts: Sequence[_Lumps]) -> _Lumps:
