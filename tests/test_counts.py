@@ -626,3 +626,11 @@ def test_one_file_is_read_until_it_has_too_many_rows(tmp_path, monkeypatch):
     monkeypatch.setitem(lazy._LARGE, "parquet", 0)
     monkeypatch.setattr(lazy, "SMALL", 999)
     assert ta.analyze(path, arm="arm", value="ms").counts.n == {"A": 500, "B": 500}
+
+
+def test_of_many_arms_rows_are_read_until_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(lazy, "SMALL", 3 * lazy._FEW)
+    frame = long({f"arm {i}": [1.0, 2.0, 3.0 + i] for i in range(lazy._FEW + 1)}).lazy()
+    assert analyze(frame, arm="arm", value="x").counts is None
+    monkeypatch.setattr(lazy, "_WHOLE", 3 * lazy._FEW)
+    assert analyze(frame, arm="arm", value="x").counts is not None

@@ -43,6 +43,7 @@ _ZONES = 64  # buckets that one query counts in finer ones
 _STEPS = 256  # stretches that it looks up by their number
 _LARGE = {"parquet": 1 << 22, "csv": 1 << 28, "gz": 1 << 26}  # bytes of a file, from which on it may be counted
 _WHOLE = 1 << 24  # rows of one file, up to which it is read: a third of the time of counting, and some 400 MB
+_FEW = 64  # arms: of more, as many rows are read wherever they are, because a table has arms times buckets
 _ROUNDS = 1 << 24  # readings by arm and round: these are needed one by one
 _SCANNED = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".gz": "csv"}
 _MISSING, _LOWEST, _HIGHEST, _ELSEWHERE = -1, -2, -3, -4  # numbers of buckets that no ruler has
@@ -165,7 +166,9 @@ def _small_or_counted(
     limits: Limits,
     explain: bool,
 ) -> Any:  # noqa: ANN401 - a native frame, or a `Source`
-    """Return all rows if they are few, else what counts them."""
+    """Return all rows if they are few, or few for so many arms, else what counts them."""
+    import narwhals as nw
+
     roles = roles.checked()
     columns = table.collect_schema().names()
     roles.check_columns(columns)
@@ -185,6 +188,8 @@ def _small_or_counted(
             "each was taken, or leave the order out"
         )
         raise InvalidArgument(msg)
+    if head[roles.arm].n_unique() > _FEW and _collected(rows.select(n=nw.len()))["n"].to_list()[0] <= _WHOLE:
+        return _collected(rows).to_native()
     return Source(table, roles, how, head, suspects=suspects, limits=limits, explain=explain)
 
 
