@@ -340,6 +340,16 @@ def test_arms_that_say_the_same_are_ties_and_exclude_nobody(design):
     assert found.certificate.verify(data)
 
 
+@pytest.mark.parametrize("goal", ["max", "min"])
+def test_an_arm_behind_by_the_order_of_listing_alone_is_not_ruled_out(goal):
+    rng = np.random.default_rng(1)
+    data = {arm: (rng.random(2_000) < share) * 1.0 for arm, share in zip("xyz", (0.12, 0.34, 0.115), strict=True)}
+    found = analyze(data, goal=goal)
+    assert (found.best, set(found.candidates)) == (None, set("xyz"))  # all medians are 0
+    assert "ruled out" not in str(found)
+    assert found.certificate.verify(data)
+
+
 def test_excluded_arms_are_strictly_worse_in_every_order_of_listing():
     data = {"A": [0.0] * 50 + [1.0] * 50, "B": [0.0] * 50 + [1.0] * 50, "C": [-5.0] * 100}
     for order in ("ABC", "CBA", "BCA"):

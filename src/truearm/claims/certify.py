@@ -94,9 +94,11 @@ def certify(
     doubtful, judge = verdict.status is Status.DOUBTFUL, found[None].judge
     known = leader is not None and not doubtful
     compared = known and not verdict.estimated  # by quantiles: of another estimator the evidence says nothing
-    ties = _ties(judge, found[None], verdict)
+    behind = _behind_by_order(judge, found[None], verdict)
+    ties = _ties(judge, verdict, behind)
     measured = as_measured(judge, tapes)
-    candidates = (*verdict.candidates, *(arm for arm in ties if arm not in verdict.candidates))
+    open_ = ties if verdict.best else behind  # nobody is ruled out by the order of listing
+    candidates = (*verdict.candidates, *(arm for arm in open_ if arm not in verdict.candidates))
     arms = tuple(_described(measured, i, known=not doubtful) for i in range(len(problem.arms)))
     return Result(
         status=verdict.status,
@@ -343,25 +345,32 @@ def judge_of(certificate: Certificate, tapes: Readings) -> Judge:
     return Judge.of(problem, samples, design=certificate.design)
 
 
-def _ties(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
+def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the arms that tie with the best one (T11).
+
+    Where none is best, arms tie that measured the same as the leader in every round.
+    """
+    if verdict.best is not None:
+        return behind if verdict.rule is not None or verdict.status is Status.CERTIFIED else ()
+    if verdict.status is Status.DOUBTFUL:
+        return ()
+    leader, places = judge.problem.arms[judge.leader], _places(judge.problem.arms)
+    alike = [arm for arm in verdict.candidates if judge.same([judge.leader, places[arm]])]
+    return tuple(alike) if len(alike) > 1 and leader in alike else ()
+
+
+def _behind_by_order(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
     """Return the rejected arms that only the order of listing puts behind: closed evidence does not (T11).
 
-    Their observed quantiles are equal; where readings merely overlap in some value nobody speaks of a tie. Where
-    none is best, arms tie that measured the same as the leader in every round.
+    Their observed quantiles are the leader's; where readings merely overlap in some value nobody speaks of a tie.
     """
-    if verdict.best is None and verdict.status is not Status.DOUBTFUL:
-        leader = judge.problem.arms[judge.leader]
-        places = _places(judge.problem.arms)
-        alike = [arm for arm in verdict.candidates if judge.same([judge.leader, places[arm]])]
-        return tuple(alike) if len(alike) > 1 and leader in alike else ()
-    if verdict.best is None or verdict.rule is None:
-        tolerated = verdict.best is None or verdict.status is not Status.CERTIFIED
-        return () if tolerated else tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)
+    if verdict.rule is None:
+        return tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)
     arms, bar = judge.problem.arms, judge.log_threshold
     places = _places(arms)
     rejected = sorted(places[claim.arm] for claim in verdict.claims if not claim.tolerant)
-    observed = [judge.looks(i) for i in range(len(arms))]
-    equal = [i for i in rejected if judge.leader < i and observed[i] == observed[judge.leader]]
+    looks = judge.looks(judge.leader)
+    equal = [i for i in rejected if judge.looks(i) == looks]
     return tuple(arms[i] for i in equal if found.against(i, closed=True, enough=bar) < bar)
 
 
