@@ -46,7 +46,7 @@ def test_says_who_won_and_how_sure_it_is(decided):
     assert decided.returncode == 0, decided.stderr
     words = decided.stdout.replace("\n", " ")
     assert "high is best: measured side by side, it wins more than half of the rounds; 2x low's" in words
-    assert "95% sure whatever a round does to all arms alike, as long as each run is bad with a chance of" in words
+    assert "95% sure whatever a round does to all commands alike, as long as each run is bad with" in words
 
 
 def test_says_how_the_order_was_chosen(decided):
