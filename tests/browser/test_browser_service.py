@@ -4,7 +4,6 @@ import random
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -113,6 +112,35 @@ def test_a_phone_measures_and_two_taps_are_one_reading(browser, server):
     with server.client() as http:
         rows = http.get("/studies/phone/readings.csv").text.splitlines()
     assert [row.split(",")[3] for row in rows[1:]] == ["4.5", "nan"]
+
+
+def test_a_card_takes_nothing_until_the_next_pull_is_there(browser, server):
+    """What was typed meanwhile vanished, and a tap did nothing: the reading was lost without a word."""
+    url = begun(server, "meanwhile")
+    with opened(browser, f"{url}/next", **PHONE) as page:
+        page.fill("#worker", "gus")
+        page.click("text=Begin")
+        page.wait_for_selector("#card:visible")
+        held = []
+
+        def hold(route):  # the next pull is long in coming
+            held.append(route)
+
+        page.route("**/ask", hold)
+        page.fill("#value", "4")
+        page.click("#send")
+        page.wait_for_selector("text=1 measured by you, gus")
+        assert not page.is_editable("#value")
+        assert page.is_disabled("#send")
+        assert page.is_disabled("#missing")
+        held[0].continue_()
+        page.unroute("**/ask")
+        page.fill("#value", "5")  # waits until it can be
+        page.click("#send")
+        page.wait_for_selector("text=2 measured by you, gus")
+    with server.client() as http:
+        rows = http.get("/studies/meanwhile/readings.csv").text.splitlines()
+    assert [row.split(",")[3] for row in rows[1:]] == ["4.0", "5.0"]
 
 
 def test_two_people_of_one_name_are_told_that_a_reading_was_not_counted(browser, server):
@@ -333,19 +361,35 @@ def test_the_walk_needs_no_more_than_its_two_tokens(browser, tmp_path):
 
 
 MEASURE = """import random, sys
-print(random.gauss({"Lemon": 0.0, "Ginger": 3.0}.get(sys.argv[1], 0.5), 1))
+with open(sys.argv[0] + ".runs", "a+") as runs:
+    runs.write("x")
+    draw = random.Random(f"{sys.argv[1]} {runs.tell()}")
+print(draw.gauss({"Lemon": 0.0, "Ginger": 3.0}.get(sys.argv[2], 0.5), 1))
 """
+
+
+def machine(server, folder, name):
+    """Begin to measure for the taste test with draws that are this machine's own."""
+    (folder / f"{name}.py").write_text(MEASURE)
+    words = [sys.executable, "-m", "truearm", "work", server.url, "taste", "--", sys.executable]
+    environment = {"PYTHONPATH": SOURCE, "PATH": "/usr/bin:/bin"}
+    return subprocess.Popen([*words, str(folder / f"{name}.py"), name, "{arm}"], env=environment)
+
+
+def measure(phone, draw):
+    """Tell one reading by a phone, unless the study is done."""
+    phone.wait_for_selector("#send:enabled, #done:visible")
+    if phone.is_visible("#card"):
+        value = draw.gauss(3.0 * (phone.inner_text("#arm") == "Ginger"), 1)
+        phone.fill("#value", f"{value:.2f}")
+        count = phone.inner_text("#count")
+        phone.click("#send")
+        phone.wait_for_function("was => document.getElementById('count').textContent !== was", arg=count)
 
 
 def test_three_phones_and_two_machines_run_one_taste_test(browser, server, tmp_path):
     """The walk of docs/team.md: everybody tells readings of one study, and all see the same end."""
     url = begun(server, "taste")
-    (tmp_path / "measure.py").write_text(MEASURE)
-    words = [sys.executable, "-m", "truearm", "work", server.url, "taste", "--", sys.executable]
-    environment = {"PYTHONPATH": SOURCE, "PATH": "/usr/bin:/bin"}
-    machines = [
-        subprocess.Popen([*words, str(Path(tmp_path / "measure.py")), "{arm}"], env=environment) for _ in range(2)
-    ]
     draw = random.Random(4)
     with (
         opened(browser, f"{url}/next", **PHONE) as ann,
@@ -356,23 +400,18 @@ def test_three_phones_and_two_machines_run_one_taste_test(browser, server, tmp_p
         for name, phone in (("ann", ann), ("bob", bob), ("cleo", cleo)):
             phone.fill("#worker", name)
             phone.click("text=Begin")
-        for _ in range(4):
-            for phone in (ann, bob, cleo):
-                phone.wait_for_selector("#card:visible, #done:visible")
-                if phone.is_visible("#card"):
-                    value = draw.gauss(3.0 * (phone.inner_text("#arm") == "Ginger"), 1)
-                    phone.fill("#value", f"{value:.2f}")
-                    count = phone.inner_text("#count")
-                    phone.click("#send")
-                    phone.wait_for_function(
-                        "was => document.getElementById('count').textContent !== was", arg=count
-                    )
+            measure(phone, draw)
+        machines = [machine(server, tmp_path, name) for name in ("one", "two")]  # they may need no more help
+        for phone in (ann, bob, cleo) * 3:
+            measure(phone, draw)
+        for phone in (ann, bob, cleo):
+            phone.wait_for_selector("#send:enabled, #done:visible")
         with server.client() as http:  # what the phones still hold is not measured: it was never begun
             for name in ("ann", "bob", "cleo"):
                 held = [one["ticket"] for one in http.get("/studies/taste").json()["out"] if one["worker"] == name]
                 if held:
                     http.post("/studies/taste/release", json={"worker": name, "tickets": held})
-        assert [machine.wait(120) for machine in machines] == [0, 0]
+        assert [one.wait(120) for one in machines] == [0, 0]
         wall.wait_for_selector("h1:has-text('Ginger is best')", timeout=30_000)
     with server.client() as http:
         rows = http.get("/studies/taste/readings.csv").text.splitlines()[1:]

@@ -10,6 +10,13 @@ function only(id) {
   for (const one of ["who", "card", "done"]) $(one).hidden = one !== id;
 }
 
+// between two pulls the card takes nothing: what is typed then would be of neither
+function hold(pull) {
+  ticket = pull;
+  $("value").readOnly = pull === null; // a field that is disabled would close the keyboard of a phone
+  for (const button of $("card").querySelectorAll("button")) button.disabled = pull === null;
+}
+
 // nothing is lost by trying again: asking gives the open pull, telling twice counts once
 async function insist(work) {
   for (let wait = 1; ; wait = Math.min(2 * wait, 10)) {
@@ -26,7 +33,7 @@ async function insist(work) {
 }
 
 async function next() {
-  ticket = null;
+  hold(null);
   const worker = localStorage.getItem(KEPT);
   const asked = await insist(() => fetched(`${path}/ask`, { worker, n: 1 }));
   if (!asked.pulls.length) {
@@ -41,7 +48,7 @@ async function next() {
     $("verdict").textContent = found.result?.best ? `Done: ${found.result.best} is best` : "Done. Thank you.";
     return undefined;
   }
-  ticket = asked.pulls[0].ticket;
+  hold(asked.pulls[0].ticket);
   arm = asked.pulls[0].arm;
   $("arm").textContent = arm;
   $("arm").classList.toggle("long", arm.length > 24);
@@ -55,7 +62,7 @@ async function tell(value) {
   if (ticket === null) return;
   const worker = localStorage.getItem(KEPT);
   const now = ticket;
-  ticket = null; // two taps are one reading
+  hold(null); // two taps are one reading
   try {
     const told = await insist(() => fetched(`${path}/tell`, { readings: [{ ticket: now, value, arm }], worker }));
     const refused = told.outcomes[0].outcome === "refused";
@@ -64,7 +71,7 @@ async function tell(value) {
     $("count").textContent = `${number(mine)} measured by you, ${worker}`;
     await next();
   } catch (error) {
-    ticket = now;
+    hold(now);
     notice(error.message);
   }
 }
@@ -84,12 +91,12 @@ $("missing").onclick = () => tell(null);
 $("release").onclick = async () => {
   if (ticket === null) return;
   const now = ticket;
-  ticket = null;
+  hold(null);
   try {
     await insist(() => fetched(`${path}/release`, { tickets: [now], worker: localStorage.getItem(KEPT) }));
     await next();
   } catch (error) {
-    ticket = now;
+    hold(now);
     notice(error.message);
   }
 };
