@@ -21,7 +21,7 @@ from uvicorn.server import ServerState
 from truearm.errors import InvalidArgument
 from truearm.report.export import document
 from truearm.service import routes
-from truearm.service.app import Service, _Outermost
+from truearm.service.app import Service, _Outermost, _Requests
 from truearm.service.client import Client, ServiceError
 from truearm.service.database import Database, DatabaseError
 from truearm.service.hosting import Host
@@ -270,7 +270,7 @@ def test_a_request_that_outlasts_the_end_is_told_to_come_again():
             sent.append(message)
 
         scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-        request = asyncio.create_task(_Outermost(endless)(scope, None, send))
+        request = asyncio.create_task(_Outermost(endless, _Requests())(scope, None, send))
         await begun.wait()
         request.cancel()
         await request
@@ -450,6 +450,15 @@ def test_small_answers_are_sent_at_once():
     """asyncio has sockets send at once only if they name their protocol; else answers take 40 ms."""
     with closing(_bound("127.0.0.1", 0)) as listening:
         assert listening.proto == socket.IPPROTO_TCP
+
+
+def test_an_answer_comes_in_one_piece(impatient):
+    """Head and body apart would wake the client twice; what is streamed comes as it happens all the same."""
+    port = int(impatient.url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        for _ in range(20):
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert connection.recv(65536).endswith(b"}")
 
 
 def test_a_port_that_is_taken_is_said(impatient, tmp_path):

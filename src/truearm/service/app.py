@@ -32,6 +32,7 @@ from truearm.service.tokens import OPEN, Grant, Tokens
 
 LOG = logging.getLogger("truearm.service")
 _THREADS = 8
+_LOGGED = 0.1  # seconds until the log has a request: to write for each one by itself would take as long as an ask
 HEAD = 16_384  # bytes
 LARGE_HEAD = Problem(
     431, "Head too large", f"the head of a request may have {HEAD} bytes at most; send fewer or shorter headers"
@@ -70,6 +71,7 @@ class Service:
         self.followers = Followers(self.host)
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="truearm")
         self._rates: dict[str, tuple[float, float]] = {}
+        self._requests = _Requests()
 
     def close(self) -> None:
         """Finish what runs, keep snapshots and let go of the database."""
@@ -87,12 +89,13 @@ class Service:
             lifespan=self._lifespan,
             exception_handlers={HTTPException: _refused, TruearmError: _failed, Exception: _broken},
         )
-        app.add_middleware(_Outermost)
+        app.add_middleware(_Outermost, requests=self._requests)
         return app
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         yield
+        self._requests.write()
         await asyncio.to_thread(self.close)
 
     def in_thread(self, work: Callable[..., Any], *values: Any) -> "asyncio.Future[Any]":  # noqa: ANN401
@@ -259,9 +262,21 @@ async def _broken(request: Request, error: Exception) -> Response:
     return problems.response(Problem(500, "Error", detail))
 
 
-def _log(fields: dict[str, Any]) -> None:
-    if LOG.isEnabledFor(logging.INFO):  # nobody reads from which line of ours it came
-        LOG.handle(logging.makeLogRecord({**_RECORD, "fields": fields}))
+class _Requests:
+    """What is known of requests, written to the log a few times a second: the answers go first."""
+
+    def __init__(self) -> None:
+        self._known: list[dict[str, Any]] = []
+
+    def add(self, fields: dict[str, Any]) -> None:
+        if not self._known:
+            asyncio.get_running_loop().call_later(_LOGGED, self.write)
+        self._known.append(fields)
+
+    def write(self) -> None:
+        requests, self._known = self._known, []
+        if requests and LOG.isEnabledFor(logging.INFO):  # nobody reads from which line of ours it came
+            LOG.handle(logging.makeLogRecord({**_RECORD, "requests": requests}))
 
 
 _RECORD = {"name": LOG.name, "msg": "request", "levelno": logging.INFO, "levelname": "INFO"}
@@ -270,8 +285,8 @@ _RECORD = {"name": LOG.name, "msg": "request", "levelno": logging.INFO, "levelna
 class _Outermost:
     """Headers on every answer and a line in the log for every request; no secret is in that line."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, requests: _Requests) -> None:
+        self._app, self._requests = app, requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -302,6 +317,7 @@ class _Outermost:
         finally:
             grant = state.get("grant")
             fields = {
+                "at": time.time(),
                 "event": "request",
                 "request": state["id"],
                 "method": scope["method"],
@@ -310,7 +326,7 @@ class _Outermost:
                 "ms": round(1000 * (time.perf_counter() - began), 3),
                 "token": grant.name if grant else None,
             }
-            asyncio.get_running_loop().call_soon(_log, fields)  # the answer goes first
+            self._requests.add(fields)
 
 
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]

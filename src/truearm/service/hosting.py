@@ -26,7 +26,7 @@ from truearm.world.rows import as_json, check_text
 
 _LOADED = 1000  # studies kept in memory
 _NAMED = 10  # arms that a message names
-_SNAPSHOT = 5_000  # events after which a snapshot is worth its time
+_SNAPSHOT = 20_000  # events after which a snapshot is worth its time: to replay them takes .2 s
 _GROWTH = 0.05  # and the growth of the log: what is replayed after a crash is at most this part of it
 
 

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -34,16 +34,21 @@ class Lines(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line."""
-        line: dict[str, Any] = {
-            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-            **getattr(record, "fields", {}),
-        }
+        """Return one line, or one for each of the requests of a record."""
+        return "\n".join(json.dumps(self._line(record, fields)) for fields in _said(record))
+
+    def _line(self, record: logging.LogRecord, fields: dict[str, Any]) -> dict[str, Any]:
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(fields.get("at", record.created)))
+        line = {"at": at, "level": record.levelname.lower(), "message": record.getMessage(), **fields}
+        line["at"] = at
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line)
+        return line
+
+
+def _said(record: logging.LogRecord) -> list[dict[str, Any]]:
+    """Return the fields of each line of a record."""
+    return getattr(record, "requests", None) or [getattr(record, "fields", {})]
 
 
 class Words(logging.Formatter):
@@ -57,19 +62,48 @@ class Words(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a sentence or a short line."""
-        fields = getattr(record, "fields", {})
+        """Return a sentence or short lines."""
+        return "\n".join(self._line(record, fields) for fields in _said(record))
+
+    def _line(self, record: logging.LogRecord, fields: dict[str, Any]) -> str:
         if fields.get("event") == "listening":
             who = "Requests need a token." if fields["tokens"] else "Nobody on this machine needs a token."
             return f"Serving {fields['url']} from {fields['database']}. {who} Ctrl-C ends it."
         if fields.get("event") == "request":
-            clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+            clock = time.strftime("%H:%M:%S", time.localtime(fields["at"]))
             what = f"{fields['method']} {neutralized(fields['path'])}"
             return f"{clock} {what} {fields['status']} {fields['ms']:.0f} ms"
         return f"{record.levelname.lower()}: {record.getMessage()}" + self._traced(record)
 
     def _traced(self, record: logging.LogRecord) -> str:
         return f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+
+
+class _Joined:
+    """A transport that sends the head of an answer with the first of its body: each piece wakes the other end."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._pieces: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the transport
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        self._pieces.append(data)
+        if len(self._pieces) > 1:
+            self._send()
+        else:
+            self._loop.call_soon(self._send)  # if nothing follows at once
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        pieces, self._pieces = self._pieces, []
+        if pieces and not self._transport.is_closing():
+            self._transport.write(b"".join(pieces))
 
 
 class _Patient(HttpToolsProtocol):
@@ -84,7 +118,7 @@ class _Patient(HttpToolsProtocol):
     _came = 0  # bytes of this request
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", _Joined(transport, self.loop)))
         self._due = self.loop.call_later(self.patience, transport.close)
 
     def data_received(self, data: bytes) -> None:

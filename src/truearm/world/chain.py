@@ -30,5 +30,9 @@ def linked(before: bytes, row: Iterable[object]) -> bytes:
     >>> linked(first("{}"), (1, "told", 0, "A", None, "0.25", None)).hex()[:16]
     'd242d00c190c847b'
     """
-    text = "\0".join(["" if part is None else str(part) for part in row])
+    position, kind, ticket, arm, draw, value, notes = row
+    text = (  # faster than a join
+        f"{position}\0{kind}\0{'' if ticket is None else ticket}\0{'' if arm is None else arm}\0"
+        f"{'' if draw is None else draw}\0{'' if value is None else value}\0{'' if notes is None else notes}"
+    )
     return sha256(before + text.encode()).digest()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from truearm.errors import InvalidArgument, ProtocolError
-from truearm.events import Event, from_row, padded, to_row
+from truearm.events import ISSUED, TOLD, Event, Issued, Reading, from_row, padded, to_row
 from truearm.world import chain
 
 
@@ -22,6 +22,10 @@ def to_text(event: Event) -> list[Any]:
     >>> to_text(Reading(17, "B", 0.25, {"exit_code": 0}))
     ['told', 17, 'B', None, '0.25', '{"exit_code": 0}']
     """
+    if type(event) is Issued and not event.counted:  # the usual two, at the least cost
+        return [ISSUED, event.ticket, check_text("arm", event.arm), event.draw, None, None]
+    if type(event) is Reading and event.notes is None:
+        return [TOLD, event.ticket, check_text("arm", event.arm), None, repr(float(event.value)), None]
     kind, ticket, arm, draw, value, notes = padded(to_row(event))
     return [
         kind,
