@@ -13,17 +13,19 @@ Not knowing is a result, never an error: see `Result.status`.
 How a message writes an argument is up to whoever is asked for it: `given` writes it as the caller would.
 """
 
+import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
+from typing import Literal
 
-_OPTIONS = ContextVar("options", default=False)
+_VOICE: ContextVar[Literal["python", "options", "json"]] = ContextVar("voice", default="python")
 _NAMES: ContextVar[Mapping[str, str]] = ContextVar("names", default=MappingProxyType({}))
 
 
 def given(**arguments: object) -> str:
-    """Return arguments as the caller writes them: in Python, or, inside `speaking_options`, on a command line.
+    """Return arguments as the caller writes them: in Python, on a command line, or in JSON.
 
     Examples
     --------
@@ -32,13 +34,47 @@ def given(**arguments: object) -> str:
     >>> with speaking_options(), speaking_of(unit="round"):
     ...     given(unit="user"), given(drop_unnamed=True)
     ("--round 'user'", '--drop-unnamed')
+    >>> with speaking_json():
+    ...     given(rounds=True)
+    '"rounds": true'
     """
-    if not _OPTIONS.get():
-        return ", ".join(f"{word(name)}={value!r}" for name, value in arguments.items())
-    return " ".join(
-        f"--{word(name).replace('_', '-')}{'' if value is True else f' {value!r}'}"
-        for name, value in arguments.items()
-    )
+    match _VOICE.get():
+        case "options":
+            return " ".join(
+                f"--{word(name).replace('_', '-')}{'' if value is True else f' {written(value)}'}"
+                for name, value in arguments.items()
+            )
+        case "json":
+            return ", ".join(f'"{word(name)}": {written(value)}' for name, value in arguments.items())
+    return ", ".join(f"{word(name)}={written(value)}" for name, value in arguments.items())
+
+
+def written(value: object) -> str:
+    """Return a value as the caller writes it: in Python, on a command line, or in JSON.
+
+    Examples
+    --------
+    >>> written((0.0, 2.5)), written(None)
+    ('(0, 2.5)', 'None')
+    >>> with speaking_options():
+    ...     written((0.0, 2.5)), written(None)
+    ('0 2.5', 'none')
+    >>> with speaking_json():
+    ...     written((0.0, 2.5)), written(None)
+    ('[0, 2.5]', 'null')
+    """
+    voice = _VOICE.get()
+    if isinstance(value, tuple):
+        parts = (" " if voice == "options" else ", ").join(map(written, value))
+        return {"python": f"({parts})", "options": parts, "json": f"[{parts}]"}[voice]
+    if isinstance(value, float) and value.is_integer() and abs(value) < _PLAIN:
+        value = int(value)
+    if voice == "json":
+        return json.dumps(value, default=str)
+    return "none" if voice == "options" and value is None else repr(value)
+
+
+_PLAIN = 1e15  # from here on numbers are written with an exponent
 
 
 def word(name: str) -> str:
@@ -52,8 +88,7 @@ def word(name: str) -> str:
     return _NAMES.get().get(name, name)
 
 
-@contextmanager
-def speaking_options() -> Iterator[None]:
+def speaking_options() -> AbstractContextManager[None]:
     """Let messages write arguments as options of the command line in the body.
 
     Examples
@@ -62,11 +97,28 @@ def speaking_options() -> Iterator[None]:
     ...     given(at_most=3)
     '--at-most 3'
     """
-    token = _OPTIONS.set(True)
+    return _speaking("options")
+
+
+def speaking_json() -> AbstractContextManager[None]:
+    """Let messages write arguments as fields of JSON in the body.
+
+    Examples
+    --------
+    >>> with speaking_json():
+    ...     given(at_most=3)
+    '"at_most": 3'
+    """
+    return _speaking("json")
+
+
+@contextmanager
+def _speaking(voice: Literal["options", "json"]) -> Iterator[None]:
+    token = _VOICE.set(voice)
     try:
         yield
     finally:
-        _OPTIONS.reset(token)
+        _VOICE.reset(token)
 
 
 @contextmanager

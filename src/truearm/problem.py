@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol
 
-from truearm.errors import InvalidArgument, given, word
+from truearm.errors import InvalidArgument, given, word, written
 
 Design = Literal["sequential", "fixed"]
 """Whether readings may have been looked at while they grew, or their number was chosen in advance."""
@@ -239,10 +239,9 @@ def goal_for(goal: str | None, at_least: float | None, at_most: float | None, *,
     share = next(((n, x) for n, x in (("at_least", at_least), ("at_most", at_most)) if x is not None), None)
     if goal is not None and share is not None:
         name, x = share
-        said = given(**{name: int(x) if float(x).is_integer() else x})
         msg = (
-            f"{given(goal=goal)} is given with {said}, which says what is good: the largest share is the best; "
-            "leave goal out"
+            f"{given(goal=goal)} is given with {given(**{name: x})}, which says what is good: the largest share is "
+            "the best; leave goal out"
         )
         raise InvalidArgument(msg, "goal", goal)
     default = "min" if timed and share is None else "max"
@@ -297,14 +296,14 @@ def check_between(between: "tuple[float, float] | Interval | None") -> "Interval
     """
     if between is None:
         return None
-    remedy = "give the lowest and the highest plausible reading, such as (0, 1000)"
+    remedy = f"give the lowest and the highest plausible reading, such as {written((0, 1000))}"
     ends = tuple(between) if isinstance(between, list | tuple) else ()
     if len(ends) != 2:
         msg = f"between must be two numbers, but got {between!r:.80}; {remedy}"
         raise InvalidArgument(msg, "between", between)
     low, high = (as_number(f"between[{i}]", end, remedy) for i, end in enumerate(ends))
     if not low < high:
-        msg = f"between must rise from its first number to its second, but got {between!r}; {remedy}"
+        msg = f"between must rise from its first number to its second, but got {written(between)}; {remedy}"
         raise InvalidArgument(msg, "between", between)
     return Interval(low, high)
 
@@ -448,7 +447,7 @@ class Tolerance:
     def __post_init__(self) -> None:
         number = as_number("tolerance", self.amount, "give a number such as 0.1, or use Tolerance.of('2%')")
         if not 0 <= number < math.inf:
-            msg = f"tolerance must be a finite number >= 0 or a string like '2%', but got {self.amount!r}"
+            msg = f"tolerance must be a finite number >= 0 or a text like {written('2%')}, but got {self.amount!r}"
             raise InvalidArgument(msg, "tolerance", self.amount)
         object.__setattr__(self, "amount", number)
 
@@ -462,7 +461,7 @@ class Tolerance:
         try:
             number = float(value.strip().removesuffix("%"))
         except ValueError:
-            msg = f"tolerance must be a number or a string like '2%', but got {value!r}"
+            msg = f"tolerance must be a number or a text like {written('2%')}, but got {written(value)}"
             raise InvalidArgument(msg, "tolerance", value) from None
         return cls(number / 100, relative=True) if value.strip().endswith("%") else cls(number)
 
@@ -567,14 +566,16 @@ class Problem:
         object.__setattr__(self, "between", check_between(self.between))
         if self.between is not None and self.contamination is None:
             msg = (
-                f"between={tuple(self.between)} says which readings are bad, and contamination=None that nobody "
-                "knows how many may be; give a bound, such as contamination=0.05, or leave between out"
+                f"{given(between=self.between)} says which readings are bad, and {given(contamination=None)} that "
+                f"nobody knows how many may be; give a bound, such as {given(contamination=0.05)}, or leave "
+                "between out"
             )
             raise InvalidArgument(msg, "between", tuple(self.between))
         if self.missing == "independent" and self.contamination is None:  # nothing covers them (evidence T8)
             msg = (
-                "missing='independent' takes missing readings for bad ones, and contamination=None bounds those "
-                "by nothing; give a bound, such as contamination=0.05, or leave missing out"
+                f"{given(missing='independent')} takes missing readings for bad ones, and "
+                f"{given(contamination=None)} bounds those by nothing; give a bound, such as "
+                f"{given(contamination=0.05)}, or leave missing out"
             )
             raise InvalidArgument(msg, "missing", self.missing)
         self._check_rounds()
@@ -594,8 +595,8 @@ class Problem:
         other = next((name for name, value in others.items() if value is not None), None)
         if self.rounds and other is not None:
             msg = (
-                f"rounds=True compares who wins side by side, and {other}={others[other]!r} something "
-                f"of each arm by itself; leave out {other}, or rounds"
+                f"{given(rounds=True)} compares who wins side by side, and {given(**{other: others[other]})} "
+                f"something of each arm by itself; leave out {other}, or rounds"
             )
             raise InvalidArgument(msg, other, others[other])
         if self.rounds and self.regularity is not None:
@@ -616,21 +617,22 @@ class Problem:
         if self.target != "share":
             return
         if self.at_least is not None and self.at_most is not None:
-            msg = f"at_least={self.at_least:g} and at_most={self.at_most:g} are two targets; give one of them"
+            both = given(at_least=self.at_least), given(at_most=self.at_most)
+            msg = f"{' and '.join(both)} are two targets; give one of them"
             raise InvalidArgument(msg, "at_most", self.at_most)
         name, limit = ("at_least", self.at_least) if self.at_most is None else ("at_most", self.at_most)
         if self.goal != "max":
-            msg = f"goal={self.goal!r} contradicts {name}={limit:g}: the largest share is the best; leave goal out"
+            said = given(goal=self.goal), given(**{name: limit})
+            msg = f"{' contradicts '.join(said)}: the largest share is the best; leave goal out"
             raise InvalidArgument(msg, "goal", self.goal)
         if self.quantile != 0.5:
-            msg = f"quantile={self.quantile:g} and {name}={limit:g} are two targets; give one of them"
+            both = given(quantile=self.quantile), given(**{name: limit})
+            msg = f"{' and '.join(both)} are two targets; give one of them"
             raise InvalidArgument(msg, "quantile", self.quantile)
         if self.tolerance.relative or self.tolerance.amount >= 1:
-            given = (
-                f"{100 * self.tolerance.amount:g}%" if self.tolerance.relative else f"{self.tolerance.amount:g}"
-            )
-            msg = f"tolerance of a share is in points, but got {given}; write 0.02 for two points of a hundred"
-            raise InvalidArgument(msg, "tolerance", given)
+            got = f"{100 * self.tolerance.amount:g}%" if self.tolerance.relative else f"{self.tolerance.amount:g}"
+            msg = f"tolerance of a share is in points, but got {got}; write 0.02 for two points of a hundred"
+            raise InvalidArgument(msg, "tolerance", got)
         if self.handicap is not None:
             msg = f"handicap is an amount of the readings, but {name}={limit:g} compares shares; use tolerance"
             raise InvalidArgument(msg, "handicap", self.handicap.arm)

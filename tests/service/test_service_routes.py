@@ -201,7 +201,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
     ("POST /studies", NEW | {"id": "../x"}, 422, "id", "../x", "matching regex"),
     ("POST /studies", NEW | {"id": "wrong", "delta": 0.2}, 409, "id", "wrong", "choose another one"),
     ("POST /studies", NEW | {"colour": 1}, 422, "colour", 1, "the fields are arms, id, title"),
-    ("POST /studies", NEW | {"delta": 7}, 422, "delta", 7, "such as 0.05"),
+    ("POST /studies", NEW | {"delta": 7}, 422, "delta", 7, "delta must be a number < 1"),
     ("POST /studies", NEW | {"delta": "x"}, 422, "delta", "x", "delta must be a number"),
     (
         "POST /studies",

@@ -1,6 +1,7 @@
 """How likely a reading must be on each side of a cut, and how much evidence is enough: levels and thresholds."""
 
 import math
+import sys
 from typing import Literal, NamedTuple
 
 from truearm.bounds import special
@@ -101,7 +102,7 @@ def threshold(k: int, delta: float, rule: Rule) -> float:
         case "clairvoyant":
             return rivals * _clairvoyant_constant(delta)  # evidence T4b
         case "dependent":
-            return 4 * rivals / delta**2  # evidence T4c
+            return 4 * rivals / delta / delta  # evidence T4c; the square of a tiny delta would be 0
         case "paired":
             return 2 * rivals / delta  # extensions E1
     msg = f"rule must be 'pooled', 'causal', 'clairvoyant', 'dependent' or 'paired', but got {rule!r}"
@@ -121,7 +122,8 @@ def log_threshold(problem: Problem, rule: Rule, share: float = 1.0) -> float:
 
 def _clairvoyant_constant(delta: float) -> float:
     """Return c0 with (1 + ln c0)/c0 = delta: the product of two Pareto(1) variables exceeds it so often."""
-    return math.exp(-float(special.lambertw(-delta / math.e, -1).real) - 1)  # 1+ln c0 = -W_{-1}(-delta/e)
+    log = -float(special.lambertw(-delta / math.e, -1).real) - 1  # 1+ln c0 = -W_{-1}(-delta/e)
+    return math.exp(log) if log < math.log(sys.float_info.max) else math.inf  # more than any evidence
 
 
 def rule_for(

@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from truearm.errors import TruearmError
+from truearm.errors import TruearmError, speaking_json
 from truearm.service import openapi, pages, problems
 from truearm.service.database import Database
 from truearm.service.hosting import Host
@@ -111,7 +111,7 @@ class Service:
         body = await self._body(request, route)
         query = dict(request.query_params) if request.scope["query_string"] else {}
         call = Call(self.host, grant, study, body, query, request.headers)
-        response: Response = await self.in_thread(route.answer, call)
+        response: Response = await self.in_thread(_answered, route, call)
         return response
 
     def check_head(self, request: Request) -> None:
@@ -219,6 +219,11 @@ class Service:
 
     async def _schema(self, _: Request) -> Response:
         return Response(_published(), media_type="application/json")
+
+
+def _answered(route: Route, call: Call) -> Response:
+    with speaking_json():
+        return route.answer(call)
 
 
 @cache

@@ -67,7 +67,7 @@ def malformed(error: Exception, body: bytes, takes: type) -> Problem:
     ...     n: int
     >>> problem = malformed(msgspec.ValidationError("Expected `int`, got `str` - at `$.n`"), b'{"n": "x"}', Many)
     >>> problem.detail, problem.field, problem.value
-    ("n must be an integer, but got 'x'; see /openapi.json", 'n', 'x')
+    ('n must be an integer, but got "x"; see /openapi.json', 'n', 'x')
     """
     if not isinstance(error, msgspec.ValidationError):
         return Problem(400, "Not JSON", f"the body must be JSON in UTF-8, but: {error}; see /openapi.json")
@@ -88,7 +88,8 @@ def malformed(error: Exception, body: bytes, takes: type) -> Problem:
         said = f"{name} must be at most 1.8e308 in size"
     else:
         said = f"{name}: {words}"
-    return _invalid(said if "[...]" in field else f"{said}, but got {value!r:.80}", field or None, value)
+    got = json.dumps(value, ensure_ascii=False)
+    return _invalid(said if "[...]" in field else f"{said}, but got {got:.80}", field or None, value)
 
 
 def _invalid(said: str, field: str | None, value: Any) -> Problem:  # noqa: ANN401

@@ -12,6 +12,7 @@ ID = "^[a-z0-9][a-z0-9-]*$"
 Id = Annotated[str, Meta(pattern=ID, min_length=1, max_length=64)]
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Ticket = Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)]
+Delta = Annotated[float, Meta(ge=1e-30, lt=1)]  # shares of less would be 0
 Value = float | Literal["nan", "inf", "-inf"] | None
 
 
@@ -31,7 +32,7 @@ class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Its name in addresses; one is made up if none is given."""
     title: Annotated[str, Meta(max_length=200)] = ""
     """What people call it."""
-    delta: float = 0.05
+    delta: Delta = 0.05
     """Error probability."""
     contamination: float | Spoiled | None = 0.05
     """How large a share of the readings may be bad; null if nobody knows."""
@@ -256,7 +257,7 @@ class Estimating(Struct, frozen=True, forbid_unknown_fields=True):
     share: Annotated[float, Meta(gt=0, lt=1)] | None = None
     """Share of the best arm, if arms are compared by shares; the gap is then in shares too."""
     contamination: Annotated[float, Meta(ge=0, lt=0.5)] = 0.05
-    delta: Annotated[float, Meta(gt=0, lt=1)] = 0.05
+    delta: Delta = 0.05
 
 
 class Estimate(Struct, frozen=True):

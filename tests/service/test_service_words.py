@@ -1,0 +1,125 @@
+"""Errors speak the language of the request: JSON, never Python."""
+
+import itertools
+import re
+
+import pytest
+from msgspec import ValidationError, convert, json
+
+from truearm.errors import TruearmError
+from truearm.service import problems
+from truearm.service.app import _answered
+from truearm.service.database import Database
+from truearm.service.hosting import Host
+from truearm.service.routes import ROUTES, Call
+from truearm.service.tokens import OPEN
+from truearm.service.wire import Told
+
+PYTHON = re.compile(r"\w=\S|\b(True|False|None)\b|Interval\(|\bdict|\btuple|\bta\.|\bStudy\(|\[\.\.\.\]")
+ODD = {
+    "arms": [["A"], ["A", "A"], ["", "B"], ["A\0", "B"], ["A", "B", "C"]],
+    "title": ["x\0"],
+    "delta": [0, 1, -1, 1e300, 1e-300, 5e-324, 0.9],
+    "contamination": [
+        0,
+        0.5,
+        -1,
+        5,
+        None,
+        {"eps": 0.7},
+        *({"eps": 0.1, "adversary": a} for a in ("malicious", "x")),
+    ],
+    "tolerance": [-1, 1e308, "2%", "x", "", "-2%", "200%", True, None],
+    "quantile": [0, 1, 0.001, 0.99],
+    "goal": ["min", "max", "best"],
+    "at_least": [0, 1, -1e308, 0.5, "1"],
+    "at_most": [0, 1],
+    "missing": ["independent", None],
+    "between": [[0, 1], [1, 0], [1, 1], [1]],
+    "dependent_arms": [True, 1],
+    "rounds": [True, None],
+    "policy": ["lucb", "best"],
+    "max_pulls": [0, -1, 1.5],
+    "seed": [3, -1, True],
+    "passive": [True],
+    "lease": [0, "1"],
+    "unknown": [1],
+}
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    host = Host(Database(str(tmp_path_factory.mktemp("words") / "s.db")))
+    yield host
+    host.close()
+
+
+def problem(host, path, body, study=""):
+    """Return the problem that a body meets, None if there is none."""
+    route = next(one for one in ROUTES if one.path == path and one.method == "POST")
+    try:
+        taken = convert(body, route.takes)
+    except ValidationError as error:
+        return problems.malformed(error, json.encode(body), route.takes)
+    try:
+        _answered(route, Call(host, OPEN, study, taken, {}, {}))
+    except TruearmError as error:
+        return problems.of(error)
+    return None
+
+
+def test_no_pair_of_odd_values_is_answered_in_python(host):
+    """Every field with every odd value, and with each of another field: no error of ours, no word of Python."""
+    plain, found = {"arms": ["A", "B"]}, set()
+    single = [{name: value} for name, values in ODD.items() for value in values]
+    pairs = [{**a, **b} for a, b in itertools.combinations(single, 2) if a.keys() != b.keys()]
+    for odd in single + pairs:
+        said = problem(host, "/studies", {**plain, **odd})
+        if said is not None:
+            found.add(re.sub(r"\d", "", said.detail))
+            assert not PYTHON.search(said.detail), said.detail
+            assert said.status == 422
+            assert said.field, said.detail
+    assert len(found) > 40
+
+
+def test_two_fields_that_contradict_each_other_are_named_as_they_were_sent(host):
+    said = problem(host, "/studies", {"arms": ["A", "B"], "rounds": True, "between": [0, 2.5]})
+    assert said.detail.startswith(
+        '"rounds": true compares who wins side by side, and "between": [0, 2.5] something'
+    )
+    assert (said.field, list(said.value)) == ("between", [0, 2.5])
+    said = problem(host, "/studies", {"arms": ["A", "B"], "missing": "independent", "contamination": None})
+    assert said.detail.startswith('"missing": "independent" takes missing readings for bad ones')
+
+
+REQUESTS = [
+    ("/studies/{study}/ask", {"worker": "a\0"}),
+    ("/studies/{study}/ask", {"worker": "a", "n": 10**6}),
+    ("/studies/{study}/readings", {"key": "k", "readings": [{"arm": "A", "value": 1}]}),
+    ("/studies/{study}/tell", {"readings": [{"ticket": 0, "value": True}]}),
+    ("/studies/{study}/release", {"tickets": [-1]}),
+    ("/estimate", {"arms": 2, "gap": 0.1, "share": 0.95}),
+    ("/estimate", {"arms": 2, "gap": 0.1, "delta": 1e-320}),
+    ("/estimate", {"arms": 2, "gap": 0.9, "share": 0.5}),
+    ("/estimate", {"arms": 1, "gap": 0.9}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), REQUESTS)
+def test_other_requests_are_not_answered_in_python(host, path, body):
+    problem(host, "/studies", {"arms": ["A", "B"], "id": "words"})
+    said = problem(host, path, body, "words")
+    assert said is None or not PYTHON.search(said.detail), said.detail
+
+
+def test_outcomes_are_not_in_python(host):
+    problem(host, "/studies", {"arms": ["A", "B"], "id": "outcomes"})
+    host.ask("outcomes", "ann", 3)
+    host.tell("outcomes", [Told(0, 1.0)])
+    host.release("outcomes", [1])
+    told = [Told(0, 2.0), Told(1, 1.0), Told(7, 1.0), Told(2, 1.0, arm="C"), Told(2, 1.0, notes={"a": "\0"})]
+    outcomes = host.tell("outcomes", told).outcomes + host.release("outcomes", [0, 9]).outcomes
+    assert [one.outcome for one in outcomes] == ["refused"] * 7
+    for one in outcomes:
+        assert not PYTHON.search(one.detail), one.detail
