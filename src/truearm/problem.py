@@ -240,8 +240,8 @@ def goal_for(goal: str | None, at_least: float | None, at_most: float | None, *,
     if goal is not None and share is not None:
         name, x = share
         msg = (
-            f"{given(goal=goal)} is given with {given(**{name: x})}, which says what is good: the largest share is "
-            "the best; leave goal out"
+            f"{given(goal=goal)} is given with {given(**{name: x})}, which says what is good: the largest share "
+            "is the best; leave goal out"
         )
         raise InvalidArgument(msg, "goal", goal)
     default = "min" if timed and share is None else "max"

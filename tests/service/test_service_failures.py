@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import random
 import resource
 import signal
@@ -24,7 +25,7 @@ from truearm.service import routes
 from truearm.service.app import Service, _Outermost, _Requests
 from truearm.service.client import Client, ServiceError
 from truearm.service.database import Database, DatabaseError
-from truearm.service.hosting import Host
+from truearm.service.hosting import Host, NotFound
 from truearm.service.server import _bound, _Patient
 from truearm.service.settings import Limits, Settings
 from truearm.service.tokens import OPEN
@@ -171,6 +172,86 @@ def test_a_report_has_the_readings_of_its_certificate(tmp_path, monkeypatch):
     assert (
         {arm: len(tape) for arm, tape in found["readings"].items()} == found["pulls"]["arms"] == {"A": 60, "B": 60}
     )
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 5000])
+def test_a_name_that_no_database_holds_is_not_found(database, name):
+    """PostgreSQL raises at a NUL, and drivers at half characters: that is no failure of the database."""
+    with closing(Host(Database(database))) as host:
+        with pytest.raises(NotFound):
+            host.ask(name, "ann", 1)
+        with pytest.raises(NotFound), host.looking(name):
+            pass
+
+
+def test_notes_that_are_deep_are_refused_before_nobody_can_read_them(tmp_path):
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="deep"))
+        host.ask("deep", "ann", 3)
+        outcomes = host.tell("deep", [Told(0, 1.0, deep(60)), Told(1, 1.0, deep(70)), Told(2, 1.0)]).outcomes
+        assert [one.outcome for one in outcomes] == ["told", "refused", "told"]
+        assert "notes may be nested 64 deep at most" in outcomes[1].detail
+
+
+def deep(levels):
+    notes = {}
+    for _ in range(levels):
+        notes = {"a": [notes]} if levels % 2 else {"a": notes}
+    return notes
+
+
+def test_a_clock_that_is_set_back_hands_out_nothing_twice(tmp_path, monkeypatch):
+    clock = [1e9]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="clock", lease=60.0))
+        first = host.ask("clock", "ann", 2).pulls
+        clock[0] -= 1e6
+        second = host.ask("clock", "bob", 2).pulls
+        assert host.ask("clock", "ann", 2).pulls == first
+        clock[0] += 2e6  # all leases have ended
+        third = host.ask("clock", "ann", 2).pulls
+        tickets = [pull.ticket for pulls in (first, second, third) for pull in pulls]
+        assert len(set(tickets)) == 6
+        told = host.tell("clock", [Told(ticket, 1.0) for ticket in tickets]).outcomes
+        assert {one.outcome for one in told} == {"told"}  # late, and counted
+        position, digest = host._hosted("clock").position, host._hosted("clock").digest
+    with closing(Host(Database(str(tmp_path / "s.db")))) as again, again.looking("clock") as hosted:
+        assert (hosted.position, hosted.digest) == (position, digest)
+
+
+def test_who_follows_a_log_that_was_replaced_begins_anew(tmp_path):
+    """A position beyond its end is of a log that is no more: to wait for it would be to show what is gone."""
+    with Server(tmp_path / "s.db") as server, server.client() as http:
+        http.post("/studies", json={"arms": ["A", "B"], "id": "followed"})
+        http.post("/studies/followed/ask", json={"worker": "ann", "n": 2})
+        with http.stream("GET", "/studies/followed/events", headers={"Last-Event-ID": "99"}) as stream:
+            lines = (line for line in stream.iter_lines() if line.startswith(("id:", ": still here")))
+            assert [next(lines), next(lines)] == ["id: 1", "id: 2"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
+def test_a_disk_that_cannot_be_written_to_is_said_at_once(tmp_path):
+    path = tmp_path / "s.db"
+    Database(str(path)).close()
+    for part in (tmp_path, *tmp_path.parents[:2]):
+        part.chmod(0o755)  # of pytest, and closed to others
+    listening, telling = os.pipe()
+    process = os.fork()
+    if not process:
+        os.setuid(65534)
+        time.sleep = lambda _: os._exit(1)  # there is nothing to wait for
+        try:
+            Database(str(path))
+        except Exception as error:
+            os.write(telling, f"{type(error).__name__}: {error}".encode())
+        os._exit(0)
+    os.close(telling)
+    with os.fdopen(listening, "rb") as heard:
+        said = heard.read().decode()
+    os.waitpid(process, 0)
+    assert said.startswith("DatabaseError: the database")
+    assert said.endswith("; let the user that serves write to it and to its directory")
 
 
 def test_a_database_in_memory_is_refused():

@@ -206,16 +206,17 @@ class Service:
         if not re.fullmatch(r"[0-9]{1,15}", last):
             detail = f"Last-Event-ID must be a position, but got {last!r:.80}; leave it out to begin at the first"
             raise Refused(Problem(422, "Invalid value", detail, field="Last-Event-ID", value=last[:200]))
-        await self.in_thread(self._check_there, name)
+        if int(last) > await self.in_thread(self._position, name):
+            last = "0"  # of a log that was replaced, such as by a back-up
         if self.followers.count >= self.settings.limits.streams:
             detail = "this server has as many followers as it takes; try again later"
             raise Refused(Problem(503, "Too many followers", detail), {"Retry-After": "10"})
         follow = self.followers.follow(name, int(last), partial(self.in_thread, self.database.after))
         return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
-    def _check_there(self, name: str) -> None:
-        with self.host.looking(name):
-            pass
+    def _position(self, name: str) -> int:
+        with self.host.looking(name) as hosted:
+            return hosted.position
 
     async def _schema(self, _: Request) -> Response:
         return Response(_published(), media_type="application/json")

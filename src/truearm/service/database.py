@@ -323,8 +323,8 @@ class Database:
             try:
                 if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
                     break
-            except sqlite3.OperationalError:
-                if time.monotonic() >= deadline:
+            except sqlite3.OperationalError as error:
+                if _is_closed_to_us(error) or time.monotonic() >= deadline:
                     raise
             time.sleep(0.005)
 
@@ -428,6 +428,10 @@ def _is_driver_error(error: Exception) -> bool:
     return isinstance(error, sqlite3.Error | OSError) or type(error).__module__.startswith("psycopg")
 
 
+def _is_closed_to_us(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
+
+
 def _first_line(error: Exception) -> str:
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return re.sub(r"password=\S+|://[^@\s]*@", "://", line)
@@ -437,6 +441,8 @@ def _remedy(error: Exception) -> str:
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_FULL" or "No space left" in str(error):
         return "make room on its disk and send the request again"
+    if _is_closed_to_us(error):
+        return "let the user that serves write to it and to its directory"
     return "send the request again when it is back"
 
 

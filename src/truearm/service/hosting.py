@@ -5,6 +5,7 @@ before it is committed. Changes of a study that come while another is written sh
 """
 
 import math
+import re
 import secrets
 import threading
 import time
@@ -225,7 +226,9 @@ class Host:
 
     def _read(self, name: str) -> Hosted:
         """Return a study from its snapshot if the log still has the digest it was taken at."""
-        began = self.database.at(name, 0)
+        began = (
+            self.database.at(name, 0) if re.fullmatch(wire.ID, name) else None
+        )  # not all text is for a database
         if began is None:
             msg = f"there is no study {name!r}; see GET /studies"
             raise NotFound(msg, "study", name)

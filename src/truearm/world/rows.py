@@ -12,6 +12,8 @@ from truearm.errors import InvalidArgument, ProtocolError
 from truearm.events import ISSUED, TOLD, Event, Issued, Reading, from_row, padded, to_row
 from truearm.world import chain
 
+_DEEPEST = 64  # lists and objects in each other: a reader in Python has a stack of 1,000, and other code is on it
+
 
 def to_text(event: Event) -> list[Any]:
     """Return the columns of an event: kind, ticket, arm, draw, value and notes.
@@ -113,20 +115,25 @@ def as_json(name: str, value: Mapping[str, Any]) -> str:
     """
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
+        _check_parts(name, json.loads(text))
+    except InvalidArgument:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
         msg = f"{name} must be a dict of plain JSON values, but: {error}"
         raise InvalidArgument(msg, name) from None
-    _check_strings(name, json.loads(text))
     return text
 
 
-def _check_strings(name: str, value: object) -> None:
+def _check_parts(name: str, value: object, depth: int = 0) -> None:
+    if depth > _DEEPEST:
+        msg = f"{name} may be nested {_DEEPEST} deep at most; what is deeper not everybody could read back"
+        raise InvalidArgument(msg, name)
     if isinstance(value, str):
         check_text(name, value)
     elif isinstance(value, list):
         for item in value:
-            _check_strings(name, item)
+            _check_parts(name, item, depth + 1)
     elif isinstance(value, dict):
         for key, item in value.items():
-            _check_strings(name, key)
-            _check_strings(name, item)
+            check_text(name, key)
+            _check_parts(name, item, depth + 1)
