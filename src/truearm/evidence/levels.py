@@ -1,7 +1,6 @@
 """How likely a reading must be on each side of a cut, and how much evidence is enough: levels and thresholds."""
 
 import math
-import sys
 from typing import Literal, NamedTuple
 
 from truearm.bounds import special
@@ -123,7 +122,10 @@ def log_threshold(problem: Problem, rule: Rule, share: float = 1.0) -> float:
 def _clairvoyant_constant(delta: float) -> float:
     """Return c0 with (1 + ln c0)/c0 = delta: the product of two Pareto(1) variables exceeds it so often."""
     log = -float(special.lambertw(-delta / math.e, -1).real) - 1  # 1+ln c0 = -W_{-1}(-delta/e)
-    return math.exp(log) if log < math.log(sys.float_info.max) else math.inf  # more than any evidence
+    try:
+        return math.exp(log)
+    except OverflowError:
+        return math.inf  # more than any evidence
 
 
 def rule_for(
