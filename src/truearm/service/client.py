@@ -127,7 +127,7 @@ class Client:
 
     def tell_many(self, readings: Sequence[tuple[Pull | int, float]]) -> None:
         """Record several readings in one request; what is refused is told after the others are recorded."""
-        items = [{"ticket": _ticket(pull), **_arm(pull), **_value(value)} for pull, value in readings]
+        items = [_item(pull, value) for pull, value in readings]
         if items:
             self._outcomes("tell", {"readings": items, "worker": self.worker})
 
@@ -272,11 +272,11 @@ def _ticket(pull: Pull | int) -> int:
     return pull.ticket if isinstance(pull, Pull) else int(pull)
 
 
-def _arm(pull: Pull | int) -> dict[str, str]:
-    return {"arm": pull.arm} if isinstance(pull, Pull) else {}
-
-
-def _value(value: float) -> dict[str, Any]:
+def _item(pull: Pull | int, value: float) -> dict[str, Any]:
     number = float(value)
-    item: dict[str, Any] = {"value": number if math.isfinite(number) else str(number)}
-    return {**item, "notes": dict(value.notes)} if isinstance(value, Noted) else item
+    item: dict[str, Any] = {"ticket": _ticket(pull), "value": number if math.isfinite(number) else str(number)}
+    if isinstance(pull, Pull):
+        item["arm"] = pull.arm
+    if isinstance(value, Noted):
+        item["notes"] = dict(value.notes)
+    return item
