@@ -41,6 +41,16 @@ def test_trust_is_3(tmp_path):
     assert found.stdout.startswith("Verified with trust in: what was known at each decision")
 
 
+@pytest.mark.parametrize("first", ['{"best": "B", ', '{"machine": {"cpu": 1, "cpu": 2}, '])
+def test_a_key_that_is_there_twice_is_2(tmp_path, first):
+    """What a person or another program reads first was not what was verified."""
+    text = json.dumps(forging.genuine("within a ratio"))
+    (tmp_path / "r.json").write_text(first + text[1:])
+    found = run(tmp_path / "r.json")
+    assert found.exit_code == 2
+    assert "is there twice in one object" in found.stderr
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"certificate": {}}', "\xff", "1" * 5000])
 def test_a_broken_file_is_2(tmp_path, text):
     (tmp_path / "r.json").write_bytes(text.encode("latin-1"))

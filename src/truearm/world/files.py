@@ -549,7 +549,15 @@ def check_names(columns: Collection[str], wanted: Collection[str], told: Callabl
 
 
 def names_told(connection: Any, names: Sequence[str]) -> set[str]:  # noqa: ANN401
-    """Return the names that columns have in some files."""
+    r"""Return the names that columns have in some files.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("site,ms,ms\nA,1,2\n")
+    ...     sorted(names_told(_duckdb().connect(), [f"{folder}/a.csv"]))
+    ['ms', 'site']
+    """
     known = [(Path(name), FORMATS.get(Path(name).suffix, "csv")) for name in names]
     return {name for file, form in known for name in _names_told(connection.cursor(), file, form, None)}
 
