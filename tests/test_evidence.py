@@ -99,7 +99,9 @@ def test_thresholds_of_the_vector():
 def test_breakdown_points_of_the_vector():
     inputs, expected = vector("fs-epsstar-k3")
     best, *rivals = samples(inputs, "x1", "x2", "x3")
-    evidences = [lambda at, r=r: pair(best, r, at, prior=SIXTEEN).log_value for r in rivals]
+    evidences = [
+        lambda at, r=r, enough=None: pair(best, r, at, prior=SIXTEEN, enough=enough).log_value for r in rivals
+    ]
     limit = math.log(threshold(3, inputs["delta"], "causal"))
     found = [
         breakdown_point(evidences, limit, quantile=0.5, adversary=adversary)

@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def test_candidates_are_those_whose_evidence_is_short_of_the_threshold(picture, 
     what = rejections(picture.result.certificate, picture.tapes, picture.samples, leader=0)[adversary]
     for eps in (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
         levels = Levels.at(0.5, eps, adversary)
-        short = [arm for i, arm in enumerate(ARMS) if i and what.against(i)(levels) < what.judge.log_threshold]
+        short = [arm for i, arm in enumerate(ARMS) if i and what.against(i, levels) < what.judge.log_threshold]
         assert picture.candidates(eps, adversary) == ("A", *short)
 
 
@@ -97,7 +98,7 @@ def test_evidence_ends_where_all_readings_put_it(picture):
     levels = Levels.of(0.5, picture.result.problem.contamination)
     assert time.pulls[-1] == picture.result.total
     assert {arm: line[-1] for arm, line in time.lines.items()} == {
-        arm: what.against(i)(levels) for i, arm in enumerate(ARMS) if i
+        arm: what.against(i, levels) for i, arm in enumerate(ARMS) if i
     }
     assert time.log_threshold == what.judge.log_threshold
 
@@ -145,7 +146,7 @@ def test_points_agree_with_a_finer_search(picture):
         found_ = what[adversary]
         for i, arm in enumerate(ARMS[1:], 1):
             bar = found_.judge.log_threshold
-            fine = breakdown_point([found_.against(i)], bar, quantile=level, adversary=adversary)
+            fine = breakdown_point([partial(found_.against, i)], bar, quantile=level, adversary=adversary)
             assert picture.points[adversary][arm] == pytest.approx(fine, rel=2e-4)
             assert picture.points[adversary][arm] <= fine
 

@@ -1,19 +1,22 @@
 """Many arms: cheap bounds leave every decision as it is, and work grows with the arms, not with their pairs."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 
 from truearm.analysis import analyze
 from truearm.bounds import mixture
-from truearm.claims.certify import judge_of
+from truearm.bounds.search import last_true
+from truearm.claims.certify import Rejections, judge_of
 from truearm.errors import InvalidArgument, VerificationError
-from truearm.evidence import Judge, best_looking, by_looks, cuts, screen
+from truearm.evidence import Judge, Trust, best_looking, by_looks, cuts, screen
 from truearm.evidence.sample import Sample
 from truearm.evidence.screen import Screen
+from truearm.evidence.shares import counted
 from truearm.evidence.wins import Taped, leading, led
-from truearm.problem import Contamination, Problem
+from truearm.problem import Adversary, Contamination, Problem
 from truearm.report import html
 from truearm.verification import verify
 
@@ -130,6 +133,52 @@ def test_margins_searched_in_step_are_those_searched_one_by_one(seed):
     ratios = [judge._is_ratio(i) for i in others]
     found = judge.margins(others, ratios)
     assert found == [judge.margin(i, relative=ratio) for i, ratio in zip(others, ratios, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_margins_of_many_readings_are_those_searched_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    shapes = [(0.3, 0.0), (0.1, 8.0), (0.0, 8.0)][seed % 3]
+    arms = [np.round(rng.normal(shapes[0] * i + shapes[1], size=1500 + 100 * i), 3 - seed % 2) for i in range(5)]
+    problem = Problem(arms=tuple("ABCDE"), contamination=0.01, goal=("max", "min")[seed % 2])
+    judge = Judge.of(problem, [Sample.of(problem.sign * arm) for arm in arms])
+    judge = judge.after(leader=judge.ranked()[0])
+    others = [i for i in range(5) if i != judge.leader]
+    for ratio in (False, True):
+        found = judge.margins(others, [ratio] * 4)
+        assert found == [judge.margin(i, relative=ratio) for i in others]
+
+
+def bisected(evidences, bar, limit):
+    """Return up to which eps all evidences reach the bar, by bisection alone."""
+    certified = limit
+    for evidence in evidences:
+        if certified < limit and evidence(certified) >= bar:
+            continue
+        if evidence(0.0) < bar:
+            return None
+        certified = last_true(lambda eps, e=evidence: e(eps) >= bar, 0.0, certified, accuracy=1e-10, relative=1e-7)
+    return certified
+
+
+@pytest.mark.parametrize("seed", range(CASES))
+def test_breakdown_points_are_those_of_bisection(seed):
+    tapes, options = drawn(seed)
+    _, judge, ranking = judged(tapes, options)
+    share = seed % 4 == 3
+    if share:
+        problem = Problem(arms=judge.problem.arms, at_least=1.0, delta=0.2)
+        judge = Judge.of(problem, [counted(tape, problem) for tape in tapes.values()])
+        judge = judge.after(leader=judge.ranked()[0])
+    others = [i for i in ranking if i != judge.leader]
+    for adversary in Adversary:
+        under, most = judge.under(adversary), 0.5 if share else min(options["quantile"], 1 - options["quantile"])
+        evidences = [
+            lambda eps, i=i, u=under, a=adversary: u.against(i, levels=Trust(eps, a)).log_value for i in others
+        ]
+        limit = most if adversary is Adversary.MALICIOUS else 1.0
+        found = under.breakdown([partial(Rejections(under, {}).against, i) for i in others], adversary)
+        assert found == bisected(evidences, under.log_threshold, limit)
 
 
 def test_readings_are_shifted_where_they_are_looked_at_only():

@@ -228,7 +228,7 @@ def test_a_breakdown_point_beyond_the_true_eps_is_seldom_wrong(runs, adversary, 
     draws = [two_point(share), two_point(1 - share)]  # the true order is the opposite of what they show
 
     def overstated(a, b):
-        evidence = [lambda levels: pair(a, b, levels).log_value]
+        evidence = [lambda levels, enough=None: pair(a, b, levels, enough=enough).log_value]
         point = breakdown_point(evidence, CAUSAL, quantile=0.5, adversary=adversary, accuracy=1e-3)
         return point is not None and point >= EPS
 

@@ -4,6 +4,7 @@ Nobody else bisects, compiled code aside. A condition over integers in a known r
 `bisect.bisect_left(range(n), True, key=holds)` of the standard library is the first at which it holds.
 """
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from truearm.errors import OutOfReach
 
 _ENDLESS = 1 << 500
+_SECANTS = 8  # at most: a smooth value needs six
+_TELLING = 1e-9  # numbers that differ by this share have values that differ by more than rounding
 _COARSE = 60  # a range has fewer than 2^63 places; no float tells numbers apart that agree in 60 bits
 
 
@@ -60,6 +63,53 @@ def last_true(
     0.3046875
     """
     return bracket(holds, inside, outside, accuracy=accuracy, relative=relative)[0]
+
+
+def last_reached(
+    value: Callable[[float], float], bar: float, outside: float, *, accuracy: float = 0.0, relative: float = 0.0
+) -> float | None:
+    """Return `last_true`, from 0 on, of "the value reaches a bar", asking less often; None if it does not at 0.
+
+    Secants find two numbers close together, one on either side; all but the last digits of the bisection follow
+    from them. Evidence grows with the square of a distance, so the secants are those of its square root.
+
+    Parameters
+    ----------
+    value
+        A continuous function that falls where it is above the bar.
+    bar
+        A positive number, which the value does not reach at `outside`.
+
+    Examples
+    --------
+    >>> asked = []
+    >>> found = last_reached(lambda x: asked.append(x) or (2 - x) ** 2, 2.0, 2.0, relative=1e-9)
+    >>> found == last_true(lambda x: (2 - x) ** 2 >= 2, 0.0, 2.0, relative=1e-9), len(asked) < 12
+    (True, True)
+    """
+    good, bad = 0.0, outside
+    before, known = 0.0, value(0.0)
+    if known < bar:
+        return None
+    x, target = outside / 1024, math.sqrt(2 * bar)  # a first step, for the slope
+    for _ in range(_SECANTS):
+        near = max(accuracy, relative * bad, _TELLING * bad) / 16
+        if bad - good <= 4 * near:
+            break
+        now = value(x)
+        good, bad = (x, bad) if now >= bar else (good, x)
+        heights = math.sqrt(max(0.0, known + bar)), math.sqrt(max(0.0, now + bar))
+        slope = (heights[1] - heights[0]) / (x - before)
+        before, known = x, now
+        x += (target - heights[1]) / slope if slope else math.inf
+        x += near if before == good else -near  # lands on the other side
+        if not good < x < bad:
+            x = good + (bad - good) / 2
+
+    def reached(x: float) -> bool:
+        return x <= good or (x < bad and value(x) >= bar)
+
+    return last_true(reached, 0.0, outside, accuracy=accuracy, relative=relative)
 
 
 def first_true(holds: Callable[[float], bool], low: float, high: float) -> float:

@@ -8,6 +8,7 @@ MADs, and the quality curve of the best arm.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from truearm.claims import alarms
@@ -250,7 +251,7 @@ class Rejections(NamedTuple):
     >>> from truearm.evidence import Trust
     >>> judge = Judge.of(Problem(arms=("A", "B")), [Sample.of([2.0]), Sample.of([1.0])])
     >>> clean = Trust(0.0, Adversary.OBLIVIOUS)
-    >>> Rejections(judge, {}).against(1)(clean) == judge.against(1, levels=clean).log_value
+    >>> Rejections(judge, {}).against(1, clean) == judge.against(1, levels=clean).log_value
     True
     """
 
@@ -259,11 +260,11 @@ class Rejections(NamedTuple):
     """The judges of arms that were rejected before the end, as of then."""
 
     def against(
-        self, judged: int, *, closed: bool = False, enough: float | None = None
-    ) -> Callable[[Strength | None], float]:
-        """Return the log-evidence against an arm as a function of the levels, now or when it was rejected."""
+        self, judged: int, levels: Strength | None = None, *, closed: bool = False, enough: float | None = None
+    ) -> float:
+        """Return the log-evidence against an arm, now or when it was rejected; the rest as in `Judge.against`."""
         judges = [self.judge, *([self.earlier[judged]] if judged in self.earlier else [])]
-        return lambda levels: max(
+        return max(
             judge.against(judged, closed=closed, levels=levels, enough=enough).log_value for judge in judges
         )
 
@@ -289,7 +290,7 @@ def rejections(
     >>> certificate = certify(Problem(arms=("A", "B")), tapes, verdict).certificate
     >>> samples = [Sample.of(tape) for tape in tapes.values()]
     >>> found = rejections(certificate, tapes, samples, leader=0)[Adversary.OBLIVIOUS]
-    >>> found.against(1)(None) > found.judge.log_threshold
+    >>> found.against(1) > found.judge.log_threshold
     True
     """
     problem, arms = certificate.problem, certificate.problem.arms
@@ -358,7 +359,7 @@ def _ties(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
     rejected = sorted(places[claim.arm] for claim in verdict.claims if not claim.tolerant)
     observed = [judge.looks(i) for i in range(len(arms))]
     equal = [i for i in rejected if judge.leader < i and observed[i] == observed[judge.leader]]
-    return tuple(arms[i] for i in equal if found.against(i, closed=True, enough=bar)(None) < bar)
+    return tuple(arms[i] for i in equal if found.against(i, closed=True, enough=bar) < bar)
 
 
 def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:
@@ -379,8 +380,7 @@ def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -
 
     def point(adversary: Adversary) -> float | None:
         under = found[adversary]
-        bar = under.judge.log_threshold
-        return under.judge.breakdown([under.against(i, enough=bar) for i in closest], adversary)
+        return under.judge.breakdown([partial(under.against, i) for i in closest], adversary)
 
     points = _by_adversary(judge, point)
     return points.decided_at(judge.problem.contamination) if verdict.status is Status.CERTIFIED else points
@@ -402,8 +402,7 @@ def breakdown_of(found: Mapping[Adversary | None, Rejections], judged: int) -> B
 
     def point(adversary: Adversary) -> float | None:
         under = found[adversary]
-        rejected = under.against(judged, enough=under.judge.log_threshold)
-        return under.judge.breakdown([rejected], adversary, accuracy=1e-5)
+        return under.judge.breakdown([partial(under.against, judged)], adversary, accuracy=1e-5)
 
     return _by_adversary(found[None].judge, point)
 
@@ -418,7 +417,12 @@ def _by_adversary(judge: Judge, point: Callable[[Adversary], float | None]) -> B
 def _breakdown_estimate(judge: Judge) -> Breakdown:
     """Return where eps* would end with endless readings like these."""
     rivals = [i for i in range(len(judge.samples)) if i != judge.leader]
-    return Breakdown(*(min((judge.breakdown_estimate(i, a) for i in rivals), default=1.0) for a in Adversary))
+
+    def least(adversary: Adversary) -> float:
+        return min((judge.breakdown_estimate(i, adversary) for i in rivals), default=1.0)
+
+    others = least(Adversary.OBLIVIOUS)  # and prescient: endless readings leave nothing to foresee
+    return Breakdown(others, others, least(Adversary.MALICIOUS))
 
 
 def _tolerance(judge: Judge, verdict: Verdict) -> float:

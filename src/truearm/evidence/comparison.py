@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from truearm.errors import OutOfReach
 from truearm.evidence.cuts import Lift
 from truearm.evidence.judge import Judge
-from truearm.evidence.levels import p_value_of
+from truearm.evidence.levels import Strength, p_value_of
 from truearm.evidence.points import Breakdown, breakdown_point
 from truearm.evidence.quantiles import QuantileJudge
 from truearm.evidence.sample import as_readings
@@ -190,10 +190,14 @@ def _breakdown(judge: QuantileJudge, lift: Lift | None) -> Breakdown:
         points.append(
             breakdown_point(
                 # closed cuts: two equal arms are no better than each other
-                [lambda levels, j=under: j.against(1, closed=True, levels=levels, lift=lift).log_value],  # type: ignore[misc]
+                [partial(_against, under, lift)],
                 under.log_threshold,
                 quantile=judge.problem.level,
                 adversary=adversary,
             )
         )
     return Breakdown(*points)
+
+
+def _against(judge: QuantileJudge, lift: Lift | None, levels: Strength, *, enough: float | None = None) -> float:
+    return judge.against(1, closed=True, levels=levels, enough=enough, lift=lift).log_value

@@ -7,7 +7,7 @@ analyses, certificates, gates and pages only ask it. What depends on the target 
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple, Self
@@ -20,14 +20,12 @@ from truearm.evidence.cuts import (
 )
 from truearm.evidence.grid import Floats
 from truearm.evidence.levels import Rule, Strength, log_threshold, rule_for, threshold
-from truearm.evidence.points import Breakdown
+from truearm.evidence.points import Breakdown, Rejection
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
 UNDECLARED = Contamination(0.05)  # contamination=None declares no share: what is missing is judged by the default
-Rejection = Callable[[Strength], float]
-"""The log-evidence that rejects an arm, by what it is computed at."""
 
 
 def exceeds(bad: int, n: int, allowed: float, log_bar: float) -> bool:
@@ -60,8 +58,8 @@ class Entry(NamedTuple):
     """What it said at cuts that were asked for, as `Leg.known`: none while readings may still come."""
 
 
-def _closed(judge: "Judge", judged: int, levels: Strength) -> float:
-    return judge.against(judged, closed=True, levels=levels, enough=judge.log_threshold).log_value
+def _closed(judge: "Judge", judged: int, levels: Strength, *, enough: float | None = None) -> float:
+    return judge.against(judged, closed=True, levels=levels, enough=enough).log_value
 
 
 class Least(NamedTuple):

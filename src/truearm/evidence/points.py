@@ -2,12 +2,12 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from truearm.bounds.search import last_true
-from truearm.evidence.levels import Levels
+from truearm.bounds.search import last_reached
+from truearm.evidence.levels import Levels, Strength
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination
 
@@ -40,8 +40,16 @@ class Breakdown(NamedTuple):
         return Breakdown(*(max(x or 0.0, declared.eps) if i <= last else x for i, x in enumerate(self)))
 
 
+class Rejection(Protocol):
+    """The log-evidence that rejects an arm, by what it is computed at and, as in `cuts.pair`, what is enough."""
+
+    def __call__(self, levels: Strength, /, *, enough: float | None = None) -> float:
+        """Return the log-evidence."""
+        ...
+
+
 def breakdown_point(
-    evidences: Sequence[Callable[[Levels], float]],
+    evidences: Sequence[Rejection],
     log_threshold: float,
     *,
     quantile: float,
@@ -58,48 +66,56 @@ def breakdown_point(
     >>> from truearm.evidence.cuts import pair
     >>> a, b = Sample.of(np.arange(50.0, 150.0)), Sample.of(np.arange(0.0, 100.0))
     >>> point = breakdown_point(
-    ...     [lambda levels: pair(a, b, levels).log_value], 3.0, quantile=0.5, adversary=Adversary.OBLIVIOUS
+    ...     [lambda levels, enough=None: pair(a, b, levels, enough=enough).log_value],
+    ...     3.0, quantile=0.5, adversary=Adversary.OBLIVIOUS,
     ... )
     >>> round(point, 4)
     0.2946
     """
     limit = min(quantile, 1 - quantile) if adversary is Adversary.MALICIOUS else 1.0  # levels vanish there
-    found = [lambda eps, e=e: e(Levels.at(quantile, eps, adversary)) for e in evidences]
-    return certified_eps(found, log_threshold, limit=limit, accuracy=accuracy)
+    return certified_eps(
+        evidences, log_threshold, lambda eps: Levels.at(quantile, eps, adversary), limit=limit, accuracy=accuracy
+    )
 
 
 def certified_eps(
-    evidences: Sequence[Callable[[float], float]], log_threshold: float, *, limit: float, accuracy: float = 1e-13
+    evidences: Sequence[Rejection],
+    log_threshold: float,
+    at: Callable[[float], Strength],
+    *,
+    limit: float,
+    accuracy: float = 1e-13,
 ) -> float | None:
-    """Return up to which eps all of these evidences, as functions of it, reach the threshold; None if not at 0.
+    """Return up to which eps all of these evidences reach the threshold; None if not at 0.
 
     Parameters
     ----------
+    at
+        Gives what they are computed at, by eps.
     limit
         An eps from which on nothing can be certified.
 
     Examples
     --------
-    >>> round(certified_eps([lambda eps: 4 - 5 * eps, lambda eps: 4 - 10 * eps], 3.0, limit=1.0), 6)
+    >>> from truearm.evidence.levels import Trust
+    >>> evidences = [lambda trust, enough=None, by=by: 4 - by * trust.eps for by in (5, 10)]
+    >>> round(certified_eps(evidences, 3.0, lambda eps: Trust(eps, Adversary.OBLIVIOUS), limit=1.0), 6)
     0.1
     """
     certified = limit
-
-    def reached(evidence: Callable[[float], float], eps: float) -> bool:
-        return evidence(eps) >= log_threshold
-
     for evidence in evidences:
-        if certified < limit and reached(evidence, certified):
+        if certified < limit and evidence(at(certified), enough=log_threshold) >= log_threshold:
             continue
-        if not reached(evidence, 0.0):
-            return None
-        certified = last_true(
-            lambda eps, e=evidence: reached(e, eps),  # type: ignore[misc]
-            0.0,
+        found = last_reached(
+            lambda eps, e=evidence: e(at(eps)),  # type: ignore[misc]
+            log_threshold,
             certified,
             accuracy=1e-3 * accuracy,
             relative=accuracy,
         )
+        if found is None:
+            return None
+        certified = found
     return certified
 
 
@@ -130,6 +146,9 @@ def breakdown_estimate(better: Sample, worse: Sample, quantile: float, adversary
             return quantile - below, 1 - quantile - above
         return 1 - below / quantile, 1 - above / (1 - quantile)
 
-    # the first falls and the second rises with the rank
-    crossing = bisect_left(range(size), True, key=lambda rank: room(rank)[0] <= room(rank)[1])
+    def crossed(rank: int) -> bool:
+        falling, rising = room(rank)
+        return falling <= rising
+
+    crossing = bisect_left(range(size), True, key=crossed)
     return max(0.0, min(max(room(rank)) for rank in (max(crossing - 1, 0), crossing)))

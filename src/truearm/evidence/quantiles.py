@@ -34,10 +34,10 @@ from truearm.evidence.cuts import (
 )
 from truearm.evidence.grid import Floats, pair_bounds
 from truearm.evidence.intervals import quality_of, ranks_of
-from truearm.evidence.judge import Judge, Least, Margin, Rejection
+from truearm.evidence.judge import Judge, Least, Margin
 from truearm.evidence.levels import Levels, Strength, Trust, divergence
 from truearm.evidence.moments import deviation, spread
-from truearm.evidence.points import breakdown_estimate, breakdown_point
+from truearm.evidence.points import Rejection, breakdown_estimate, breakdown_point
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import certified_tolerance, improved, shifted, worsened
 from truearm.problem import Adversary, Contamination, Interval, Problem, Tolerance
@@ -339,6 +339,8 @@ class QuantileJudge(Judge):
         self, rejections: Sequence[Rejection], adversary: Adversary, *, accuracy: float = 1e-7
     ) -> float | None:
         """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
+        if any(isinstance(sample, Binned) for sample in self.samples):  # these note what they are asked
+            rejections = [partial(rejection, enough=self.log_threshold) for rejection in rejections]
         return breakdown_point(
             rejections, self.log_threshold, quantile=self.problem.level, adversary=adversary, accuracy=accuracy
         )

@@ -22,9 +22,9 @@ from truearm.bounds.mixture import log_mixture_at
 from truearm.bounds.search import last_true
 from truearm.evidence.binned import Binned
 from truearm.evidence.cuts import Portfolio, Stake, fisher, fisher_sum, portfolio
-from truearm.evidence.judge import Judge, Least, Margin, Rejection
+from truearm.evidence.judge import Judge, Least, Margin
 from truearm.evidence.levels import Strength, Trust, divergence
-from truearm.evidence.points import certified_eps
+from truearm.evidence.points import Rejection, certified_eps
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import succeeded
 from truearm.problem import Adversary, Contamination, Interval, Problem, Tolerance
@@ -568,8 +568,9 @@ class ShareJudge(Judge):
     ) -> float | None:
         """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
         limit = 0.5 if adversary is Adversary.MALICIOUS else 1.0  # from there on g(1-theta) or g(theta) is 0
-        found = [lambda eps, r=r: r(Trust(eps, adversary)) for r in rejections]
-        return certified_eps(found, self.log_threshold, limit=limit, accuracy=accuracy)
+        return certified_eps(
+            rejections, self.log_threshold, lambda eps: Trust(eps, adversary), limit=limit, accuracy=accuracy
+        )
 
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:  # noqa: ARG002
         """Return alpha*: how many points the leader may be from the largest share, pairs of arms alone."""

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from truearm.bounds import lower_rank
 from truearm.bounds.search import last_true
 from truearm.evidence.cuts import Evidence, Lift, fixed_term
-from truearm.evidence.judge import Judge, Least, Margin, Rejection
+from truearm.evidence.judge import Judge, Least, Margin
 from truearm.evidence.levels import Levels, Strength, Trust, divergence
 from truearm.evidence.moments import deviation
+from truearm.evidence.points import Rejection
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import worsened
 from truearm.evidence.wins import (
@@ -324,7 +325,8 @@ class WinsJudge(Judge):
         """Return the largest eps up to which every rejection holds (extensions E1)."""
 
         def hold(eps: float) -> bool:
-            return all(rejection(Trust(eps, adversary)) >= self.log_threshold for rejection in rejections)
+            bar, trust = self.log_threshold, Trust(eps, adversary)
+            return all(rejection(trust, enough=bar) >= bar for rejection in rejections)
 
         most = 0.25 if adversary is Adversary.MALICIOUS else 0.5  # the level vanishes there
         return last_true(hold, 0.0, most, accuracy=accuracy) if hold(0.0) else None
