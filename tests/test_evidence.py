@@ -193,13 +193,7 @@ def test_certified_tolerance_of_the_vector():
     inputs, expected = vector("fs-alphastar")
     a, b = samples(inputs, "xA", "xB")
     limit = math.log(threshold(2, inputs["delta"], "causal"))
-
-    def measure(better, worse, levels, **options):
-        return pair(better, worse, levels, prior=SIXTEEN, **options)
-
-    found = [
-        certified_tolerance(x, y, limit, levels=Levels(0.5, 0.5), evidence=measure) for x, y in ((b, a), (a, b))
-    ]
+    found = [certified_tolerance(x, y, limit, levels=Levels(0.5, 0.5), prior=SIXTEEN) for x, y in ((b, a), (a, b))]
     assert found == close(expected)
 
 
@@ -380,7 +374,7 @@ def test_certified_tolerance_is_the_least_difference_that_suffices(x, y, measure
         rival = worse.mapped(lambda values: values - amount)
         return measure(better, rival, levels).log_value >= limit
 
-    found = certified_tolerance(better, worse, limit, levels=levels, evidence=measure)
+    found = certified_tolerance(better, worse, limit, levels=levels, fixed=measure is fixed_pair)
     differences = [w - b for w in worse.values for b in better.values if math.isfinite(w) and math.isfinite(b)]
     tried = (a + extra for a in (0.0, *sorted(d for d in differences if d > 0)) for extra in (0.0, 1e-12))
     assert found == pytest.approx(next(filter(suffices, tried), math.inf), abs=3e-12)

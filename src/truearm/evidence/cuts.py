@@ -11,6 +11,7 @@ other.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,11 +111,7 @@ def mixture_term(prior: Prior = DEFAULT_PRIOR) -> Term:
     >>> float(mixture_term()(np.array(3.0), 20, 0.5).round(3))
     2.687
     """
-
-    def term(count: Floats, n: float | NDArray[Any], level: float) -> Floats:
-        return log_mixture(count, n, level, prior)
-
-    return term
+    return partial(log_mixture, prior=prior)
 
 
 def fixed_term(count: Floats, n: float | NDArray[Any], level: float) -> Floats:
@@ -131,27 +128,14 @@ def fixed_term(count: Floats, n: float | NDArray[Any], level: float) -> Floats:
     return -np.log(np.maximum(tail, 1e-300))  # a floor on p is a floor on the evidence: conservative
 
 
-class _Sides(NamedTuple):
-    """The parts of the product at some cuts, as logarithms; the higher the cut, the higher the first part.
-
-    All others fall: the higher the cut, the more of the rivals' readings are below it. `starts` divides.
-    """
-
-    own: Floats
-    whole: Floats
-    ends: Floats
-    starts: Floats
-
-    def picked(self, which: NDArray[Any] | slice) -> "_Sides":
-        return _Sides(*(part[which] for part in self))
-
-    def joined(self, other: "_Sides") -> "_Sides":
-        return _Sides(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
-
-
 @dataclass(frozen=True, slots=True)
 class _Cuts:
-    """The product as a function of the cut."""
+    """The product as a function of the cut.
+
+    Its parts at some cuts are the rows of one array, as logarithms: what the judged arm's own readings say, what
+    the bet on a whole sample says and, where there are legs, what these said at their ends and at their starts.
+    The higher the cut, the higher the first part and the lower all others; the last divides.
+    """
 
     own: Sample
     rivals: Portfolio
@@ -166,22 +150,22 @@ class _Cuts:
             return cls(own.mapped(lift), rivals, levels, term)
         return cls(own.settled(), rivals, levels, term, lift)
 
-    def at_ranks(self, ranks: NDArray[np.intp]) -> _Sides:
+    def at_ranks(self, ranks: NDArray[np.intp]) -> Floats:
         """Return the parts at the cuts just below the judged arm's X_(r+1), or below its bucket r."""
         values = self.own.values
         beyond = ranks >= values.size
         cuts = values[np.minimum(ranks, values.size - 1)] if values.size else np.full(ranks.shape, np.inf)
-        return self._sides(self.own.size - self.own.passed(ranks) + self.own.unknown, self.lifted(cuts), beyond)
+        return self._parts(self.own.size - self.own.passed(ranks) + self.own.unknown, self.lifted(cuts), beyond)
 
     def lifted(self, cuts: Floats) -> Floats:
         """Return readings of the judged arm as they are compared."""
         return cuts if self.lift is None else self.lift(cuts)
 
-    def at(self, cuts: Floats) -> _Sides:
+    def at(self, cuts: Floats) -> Floats:
         """Return the parts at any cuts."""
-        return self._sides(self.own.above(cuts), cuts, np.zeros(cuts.shape, dtype=bool))
+        return self._parts(self.own.above(cuts), cuts, np.zeros(cuts.shape, dtype=bool))
 
-    def _sides(self, above: NDArray[np.intp], cuts: Floats, beyond: NDArray[np.bool_]) -> _Sides:
+    def _parts(self, above: NDArray[np.intp], cuts: Floats, beyond: NDArray[np.bool_]) -> Floats:
         whole, _, legs, _ = self.rivals
         bets = [(whole.sample, whole.closed, 0)] if whole else []
         bets += [(leg.end, leg.closed, 0) for leg in legs]
@@ -190,27 +174,30 @@ class _Cuts:
         for sample, closed, out in bets:
             counts.append(np.where(beyond, _all_below(sample), sample.below(cuts, closed=closed)) - out)
             sizes.append([sample.n])
-        first, logs = self._terms(np.array(counts, dtype=np.float64), np.array(sizes))
-        ends, starts = logs[len(logs) - 2 * len(legs) : len(logs) - len(legs)], logs[len(logs) - len(legs) :]
-        return _Sides(first, logs[0] if whole else np.zeros(cuts.shape), ends.sum(axis=0), starts.sum(axis=0))
+        terms = self._terms(np.array(counts, dtype=np.float64), np.array(sizes))
+        if whole and not legs:
+            return terms
+        ends, starts = terms[len(terms) - 2 * len(legs) : len(terms) - len(legs)], terms[len(terms) - len(legs) :]
+        bet = terms[1] if whole else np.zeros(cuts.shape)
+        return np.array([terms[0], bet, ends.sum(axis=0), starts.sum(axis=0)])
 
-    def _terms(self, counts: Floats, sizes: NDArray[Any]) -> tuple[Floats, Floats]:
+    def _terms(self, counts: Floats, sizes: NDArray[Any]) -> Floats:
         """Return the evidence of the first row at one level and that of the others at the other."""
-        if self.levels.low == self.levels.high:
-            terms = self.term(counts, sizes, self.levels.low)
-            return terms[0], terms[1:]
-        first = self.term(counts[0], sizes[0], self.levels.high)
-        return first, self.term(counts[1:], sizes[1:], self.levels.low)
+        low, high = self.levels
+        if low == high:
+            return self.term(counts, sizes, low)
+        return np.concatenate((self.term(counts[:1], sizes[:1], high), self.term(counts[1:], sizes[1:], low)))
 
-    def bounded(self, low: _Sides, high: _Sides) -> Floats:
+    def bounded(self, low: Floats, high: Floats) -> Floats:
         """Return what the product is at least, at all cuts from a low to a high one; at one cut, what it is."""
         rivals = self.rivals
         if not rivals.legs and rivals.log_legs == -math.inf:
-            return low.own + (high.whole + rivals.log_whole)  # spare the sum, and its rounding
-        followed = high.ends - low.starts + rivals.log_legs  # evidence T5
+            alone: Floats = low[0] + (high[1] + rivals.log_whole)  # spare the sum, and its rounding
+            return alone
+        followed = high[2] - low[3] + rivals.log_legs if len(low) > 2 else rivals.log_legs  # evidence T5
         if rivals.whole is None:
-            return low.own + followed
-        return low.own + np.logaddexp(followed, high.whole + rivals.log_whole)
+            return low[0] + followed
+        return low[0] + np.logaddexp(followed, high[1] + rivals.log_whole)
 
     def inside(self, ranks: NDArray[np.intp]) -> Floats:
         """Return the cuts to be looked at between X_(r) and X_(r+1), for each of these ranks r.
@@ -257,11 +244,11 @@ def _note_open(cuts: _Cuts, own: Binned, rival: Binned, bar: float) -> None:
     at_best = _Cuts(own.at_best(), cuts.rivals, cuts.levels, cuts.term)
     places = np.arange(own.body.size)
     edges = np.append(places[::_STRIDE], own.body.size)
-    sides = at_best.at_ranks(edges)
-    ruled_out = at_best.bounded(sides.picked(slice(-1)), sides.picked(slice(1, None))) >= bar
+    parts = at_best.at_ranks(edges)
+    ruled_out = at_best.bounded(parts[:, :-1], parts[:, 1:]) >= bar
     places = places[~np.repeat(ruled_out, np.diff(edges))]
-    sides = at_best.at_ranks(places)
-    below = places[at_best.bounded(sides, sides) < bar]
+    parts = at_best.at_ranks(places)
+    below = places[at_best.bounded(parts, parts) < bar]
     own.note(below)
     # a rival's bucket matters if a cut in such a bucket of the judged arm may split it
     first, last = rival.highs.searchsorted(own.body[below]), rival.body.searchsorted(own.highs[below], "right")
@@ -282,42 +269,39 @@ def _searched(cuts: _Cuts, guess: int | None, enough: float | None) -> Evidence:
     """
     values = cuts.own.values
     size = values.size
-    edges = np.unique(np.linspace(0, size, min(size, _COARSE) + 1).astype(np.intp))
-    if guess is not None:
-        edges = np.unique(np.append(edges, min(guess, size)))
-    sides = cuts.at_ranks(edges)
-    best, rank = _smallest(cuts, sides, edges)
-    left, right, low, high = edges[:-1], edges[1:], sides.picked(slice(-1)), sides.picked(slice(1, None))
-    steps = np.arange(1, _FANOUT)
+    grid = _edges(0, size) if guess is None else np.sort(np.append(_edges(0, size), min(guess, size)))
+    parts = cuts.at_ranks(grid)
+    best, rank = _smallest(cuts, parts, grid)
+    steps = np.arange(_FANOUT + 1)
     gaps = [np.zeros(1, dtype=np.intp)]  # below the lowest reading
-    while True:
+    while enough is None or best >= enough:
+        left, right, low, high = grid[..., :-1], grid[..., 1:], parts[..., :-1], parts[..., 1:]
         still = cuts.bounded(low, high) < (best if enough is None else enough)
-        if enough is not None and best < enough:
-            break
         gaps.append(right[still & (right - left == 1)])
         still &= right - left > 1
         if not still.any():
             break
-        left, right, low, high = left[still], right[still], low.picked(still), high.picked(still)
-        inner = left[:, None] + (right - left)[:, None] * steps // _FANOUT
-        flat = inner.ravel()
-        found = cuts.at_ranks(flat)
-        value, place = _smallest(cuts, found, flat)
+        left, right, low, high = left[still, None], right[still, None], low[:, still, None], high[:, still, None]
+        grid = left + (right - left) * steps // _FANOUT
+        inner = cuts.at_ranks(grid[:, 1:-1].ravel())
+        value, place = _smallest(cuts, inner, grid[:, 1:-1].ravel())
         best, rank = (value, place) if value < best else (best, rank)
-        shape = inner.shape
-        left, right = np.column_stack((left, inner)).ravel(), np.column_stack((inner, right)).ravel()
-        square = [part.reshape(shape) for part in found]
-        low = _Sides(*(np.column_stack(parts).ravel() for parts in zip(low, square, strict=True)))
-        high = _Sides(*(np.column_stack(parts).ravel() for parts in zip(square, high, strict=True)))
+        parts = np.concatenate((low, inner.reshape(len(low), -1, _FANOUT - 1), high), axis=2)
     least = Evidence(best, rank, float(cuts.lifted(values[rank : rank + 1])[0]) if rank < size else math.inf)
     if not cuts.rivals.legs or (enough is not None and best < enough):
         return least
     return _between(cuts, np.concatenate(gaps), least)
 
 
-def _smallest(cuts: _Cuts, sides: _Sides, ranks: NDArray[np.intp]) -> tuple[float, int]:
+def _edges(first: int, last: int) -> NDArray[np.intp]:
+    """Return the ranks to look at before all others between them."""
+    pieces = max(1, min(last - first, _COARSE))
+    return first + np.arange(pieces + 1) * (last - first) // pieces
+
+
+def _smallest(cuts: _Cuts, parts: Floats, ranks: NDArray[np.intp]) -> tuple[float, int]:
     """Return the least value at some ranks, and the first rank that has it."""
-    logs = cuts.bounded(sides, sides)
+    logs = cuts.bounded(parts, parts)
     at = int(np.argmin(logs))
     return float(logs[at]), int(ranks[at])
 
@@ -330,9 +314,9 @@ def _between(cuts: _Cuts, ranks: NDArray[np.intp], least: Evidence) -> Evidence:
     return _lower(cuts, inside, cuts.at(inside), least) if inside.size else least
 
 
-def _lower(cuts: _Cuts, places: Floats, sides: _Sides, least: Evidence) -> Evidence:
+def _lower(cuts: _Cuts, places: Floats, parts: Floats, least: Evidence) -> Evidence:
     """Return the least of a value and of those at some cuts."""
-    logs = cuts.bounded(sides, sides)
+    logs = cuts.bounded(parts, parts)
     at = int(np.argmin(logs))
     if logs[at] >= least.log_value:
         return least
@@ -346,9 +330,9 @@ def _promising(cuts: _Cuts, inside: Floats, least: Evidence) -> tuple[Floats, Ev
     what divides at the low one, as between ranks. What was looked at is left out, so that fewer are left.
     """
     edges = np.append(np.arange(0, inside.size - 1, max(2, inside.size // _MANY)), inside.size - 1)
-    sides = cuts.at(inside[edges])
-    least = _lower(cuts, inside[edges], sides, least)
-    below = cuts.bounded(sides.picked(slice(-1)), sides.picked(slice(1, None))) < least.log_value
+    parts = cuts.at(inside[edges])
+    least = _lower(cuts, inside[edges], parts, least)
+    below = cuts.bounded(parts[:, :-1], parts[:, 1:]) < least.log_value
     keep = np.append(np.repeat(below, np.diff(edges)), False)
     keep[edges] = False
     return inside[keep], least
@@ -425,15 +409,38 @@ def fixed_pair(
     return Evidence(float(fisher(least.log_value)), least.rank, least.cut)
 
 
-def enough_each(
-    better: Stake, worse: Sequence[Sample], lifts: Sequence[Lift], levels: Levels, *, term: Term, enough: float
-) -> NDArray[np.bool_]:
-    """Tell of many arms at once whether one rival's evidence against each is enough: `pair`, searched in step.
+class Failures(NamedTuple):
+    """Of each arm a rank at which the evidence against it is not enough, -1 if there is none, and where all are.
+
+    Examples
+    --------
+    >>> Failures(np.array([3]), np.array([[0, 8]])).ranks
+    array([3])
+    """
+
+    ranks: NDArray[np.intp]
+    spans: NDArray[np.intp]
+    """The first and the last rank between which all such ranks are, also where an arm is lifted less."""
+
+
+def failing_each(
+    better: Stake,
+    worse: Sequence[Sample],
+    lifts: Sequence[Lift],
+    levels: Levels,
+    spans: NDArray[np.intp] | None = None,
+    *,
+    term: Term,
+    enough: float,
+) -> Failures:
+    """Find where one rival's evidence against many arms is not enough: `pair`, searched in step.
 
     Parameters
     ----------
     lifts
         Changes the readings of each arm.
+    spans
+        The first and the last rank of each arm to look at; all of them if None.
     term
         `mixture_term()` or `fixed_term`; with the latter `enough` is of the sum, as `fisher_sum` gives it.
 
@@ -441,10 +448,10 @@ def enough_each(
     --------
     >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
     >>> lifts = [lambda values, by=by: values + by for by in (0.0, 9.0)]
-    >>> enough_each(Stake(a), [b, b], lifts, Levels(0.5, 0.5), term=mixture_term(), enough=3.0)
-    array([ True, False])
+    >>> failing_each(Stake(a), [b, b], lifts, Levels(0.5, 0.5), term=mixture_term(), enough=3.0).ranks
+    array([-1, 26])
     """
-    found, sizes = np.ones(len(worse), dtype=bool), np.array([s.size for s in worse])
+    found, sizes = np.full(len(worse), -1), np.array([s.size for s in worse])
     own_n, own_unknown = np.array([s.n for s in worse]), np.array([s.unknown for s in worse])
     values = [s.values for s in worse]
 
@@ -460,17 +467,23 @@ def enough_each(
         above = sizes[arms] - ranks + own_unknown[arms]
         own = term(above.astype(np.float64), own_n[arms], levels.high)
         whole = term(below.astype(np.float64), rival.n, levels.low)
-        found[arms[own + whole < enough]] = False
+        short = np.flatnonzero(own + whole < enough)
+        short = short[np.argsort(-(own + whole)[short], kind="stable")]  # the least is written last
+        found[arms[short]] = ranks[short]
         return own, whole
 
-    edges = [np.unique(np.linspace(0, n, min(n, _COARSE) + 1).astype(np.intp)) for n in sizes.tolist()]
+    spans = np.column_stack((np.zeros_like(sizes), sizes)) if spans is None else spans
+    edges = [_edges(*span) for span in spans.tolist()]
     arms, ranks = np.repeat(np.arange(len(worse)), [e.size for e in edges]), np.concatenate(edges)
     own, whole = at(arms, ranks)
     inside = arms[1:] == arms[:-1]
     arms, left, right = arms[1:][inside], ranks[:-1][inside], ranks[1:][inside]
     own, whole = own[:-1][inside], whole[1:][inside]
+    still, open_spans = own + whole < enough, np.column_stack((sizes, np.zeros_like(sizes)))
+    np.minimum.at(open_spans[:, 0], arms[still], left[still])
+    np.maximum.at(open_spans[:, 1], arms[still], right[still])
     steps = np.arange(1, _FANOUT)
-    while (still := (own + whole < enough) & found[arms] & (right - left > 1)).any():
+    while (still := (own + whole < enough) & (found[arms] < 0) & (right - left > 1)).any():
         arms, left, right, own, whole = (part[still] for part in (arms, left, right, own, whole))
         inner = left[:, None] + (right - left)[:, None] * steps // _FANOUT
         new_own, new_whole = at(np.repeat(arms, steps.size), inner.ravel())
@@ -478,7 +491,7 @@ def enough_each(
         left, right = np.column_stack((left, inner)).ravel(), np.column_stack((inner, right)).ravel()
         own = np.column_stack((own, new_own.reshape(inner.shape))).ravel()
         whole = np.column_stack((new_whole.reshape(inner.shape), whole)).ravel()
-    return found
+    return Failures(found, open_spans)
 
 
 def fisher(log_product: float | Floats) -> Floats:

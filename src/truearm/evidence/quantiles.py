@@ -10,10 +10,9 @@ from functools import partial
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truearm.bounds import sequential_rank
-from truearm.bounds.search import last_true, last_true_each
+from truearm.bounds.search import last_true
 from truearm.evidence.binned import Binned
 from truearm.evidence.cuts import (
     Evidence,
@@ -21,7 +20,6 @@ from truearm.evidence.cuts import (
     Lift,
     Portfolio,
     Stake,
-    enough_each,
     fisher,
     fisher_sum,
     fixed_pair,
@@ -36,6 +34,7 @@ from truearm.evidence.grid import Floats, pair_bounds
 from truearm.evidence.intervals import quality_of, ranks_of
 from truearm.evidence.judge import Judge, Least, Margin
 from truearm.evidence.levels import Levels, Strength, Trust, divergence
+from truearm.evidence.margins import Lifted
 from truearm.evidence.moments import deviation, spread
 from truearm.evidence.points import Rejection, breakdown_estimate, breakdown_point
 from truearm.evidence.sample import Sample
@@ -358,7 +357,13 @@ class QuantileJudge(Judge):
             if measure(head, self.samples[i], self.levels, enough=bar, lift=lift).log_value >= bar:
                 continue
             worst = certified_tolerance(
-                head, self.samples[i], bar, levels=self.levels, relative=relative, sign=sign, evidence=measure
+                head,
+                self.samples[i],
+                bar,
+                levels=self.levels,
+                relative=relative,
+                sign=sign,
+                fixed=self.design == "fixed",
             )
             if worst == math.inf:
                 break
@@ -438,29 +443,20 @@ class QuantileJudge(Judge):
         if self.rule == "pooled" or self.hopeless or counted or not arms:
             judge = self if self.rule == "pooled" else self._uncensored(arms)
             return [judge.margin(i, relative=ratio) for i, ratio in zip(arms, relative, strict=True)]
-        fixed, sign = self.design == "fixed", self.problem.sign
-        bar, term = self.log_strict, fixed_term if fixed else mixture_term()
-        bar = fisher_sum(bar) if fixed else bar
-        lifted = self._uncensored(arms)
-        worse = [lifted.samples[i].settled() for i in arms]
-        most = [lifted._span(i, relative=r) for i, r in zip(arms, relative, strict=True)]
-
-        def hold(amounts: Floats) -> NDArray[np.bool_]:
-            shifts = [
-                Tolerance(math.expm1(x) if ratio else x, ratio)
-                for x, ratio in zip(amounts.tolist(), relative, strict=True)
-            ]
-            lifts = [partial(improved, tolerance=shift, sign=sign) for shift in shifts]
-            head = Stake(self.samples[self.leader], closed=True)
-            return enough_each(head, worse, lifts, self.levels, term=term, enough=bar)
-
-        certain = hold(np.zeros(len(arms)))
-        accuracy = np.array(
-            [_MARGIN if ratio else 1e-6 * span for ratio, span in zip(relative, most, strict=True)]
+        fixed, lifted = self.design == "fixed", self._uncensored(arms)
+        most = np.array([lifted._span(i, relative=r) for i, r in zip(arms, relative, strict=True)])
+        searched = Lifted(
+            Stake(self.samples[self.leader], closed=True),
+            [lifted.samples[i].settled() for i in arms],
+            np.array(relative),
+            self.problem.sign,
+            self.levels,
+            fixed_term if fixed else mixture_term(),
+            fisher_sum(self.log_strict) if fixed else self.log_strict,
         )
-        found = last_true_each(hold, np.zeros(len(arms)), np.array(most), accuracy=accuracy).tolist()
+        found = searched.margins(most, accuracy=np.where(relative, _MARGIN, 1e-6 * most)).tolist()
         told = [math.expm1(x) if ratio else x for x, ratio in zip(found, relative, strict=True)]
-        return [x if sure else None for x, sure in zip(told, certain.tolist(), strict=True)]
+        return [None if math.isnan(x) else x for x in told]
 
     def _uncensored(self, judged: Sequence[int]) -> Self:
         """Return the judge to whom the censored readings of some arms may be anything (evidence T8c)."""

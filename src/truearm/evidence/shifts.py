@@ -12,8 +12,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from truearm.bounds.mixture import DEFAULT_PRIOR, Prior
 from truearm.evidence.binned import Binned
-from truearm.evidence.cuts import Evidence, pair
+from truearm.evidence.cuts import fisher_sum, fixed_pair, fixed_term, mixture_term, pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
 from truearm.problem import Interval, Problem, Tolerance
@@ -135,12 +136,18 @@ def certified_tolerance(
     levels: Levels,
     relative: bool = False,
     sign: float = 1.0,
-    evidence: Callable[..., Evidence] = pair,
+    fixed: bool = False,
+    prior: Prior = DEFAULT_PRIOR,
 ) -> float:
     """Return alpha*, the least tolerance within which one arm is certified not to be worse (evidence T7).
 
     A cut that fails at one tolerance tells at which it no longer does: a lower bound of the answer, which is
     raised until no cut fails.
+
+    Parameters
+    ----------
+    fixed
+        Whether evidence is that of `fixed_pair`, not that of `pair` with a prior.
 
     Examples
     --------
@@ -150,10 +157,12 @@ def certified_tolerance(
     >>> certified_tolerance(a, b, 3.0, levels=Levels(0.5, 0.5))
     35.0
     """
+    evidence = fixed_pair if fixed else partial(pair, prior=prior)
+    term, enough = (fixed_term, fisher_sum(log_threshold)) if fixed else (mixture_term(prior), log_threshold)
     if isinstance(better, Binned) and isinstance(worse, Binned) and not (better.exact and worse.exact):
         best, worst = better.at_worst(), worse.at_best()  # as they are judged: extensions 4.1
         most = certified_tolerance(
-            best, worst, log_threshold, levels=levels, relative=relative, sign=sign, evidence=evidence
+            best, worst, log_threshold, levels=levels, relative=relative, sign=sign, fixed=fixed, prior=prior
         )
         near = Tolerance(_NEARLY * most if math.isfinite(most) else 0.0, relative=relative)
         evidence(better, worse, levels, enough=log_threshold, lift=partial(worsened, tolerance=near, sign=sign))
@@ -164,11 +173,10 @@ def certified_tolerance(
         found = evidence(better, worse, levels, enough=log_threshold, lift=lift)
         if found.log_value >= log_threshold:
             break
-        own = _counted(worse.size - found.rank + worse.unknown, worse.n)
+        own = term(np.float64(worse.size - found.rank + worse.unknown), worse.n, levels.high)
 
-        def holds(below: int, own: Sample = own) -> bool:
-            head = _counted(below + better.unknown, better.n)
-            return evidence(head, own, levels).log_value >= log_threshold
+        def holds(below: int, own: Floats = own) -> bool:
+            return bool(own + term(np.float64(below + better.unknown), better.n, levels.low) >= enough)
 
         above = worse.at(found.rank + 1) if found.rank < worse.size else None
         needed = _mended(better, above, holds, relative=relative, sign=sign)
@@ -177,11 +185,6 @@ def certified_tolerance(
         else:  # the tolerance is right, and the shift by it was rounded to the wrong side
             amount, step = amount + step, 2 * step
     return amount
-
-
-def _counted(count: int, n: int) -> Sample:
-    """Return a sample without values, of which `count` of n readings favor the null at the only cut it has."""
-    return Sample(np.empty(0), n - count, count, worst=False)
 
 
 def _mended(
