@@ -83,10 +83,9 @@ def last_reached(
     Examples
     --------
     >>> asked = []
-    >>> last_reached(lambda x: asked.append(x) or (2 - x) ** 2, 1.0, 2.0, relative=1e-9)
-    0.9999999990686774
-    >>> len(asked)
-    8
+    >>> found = last_reached(lambda x: asked.append(x) or (2 - x) ** 2, 2.0, 2.0, relative=1e-9)
+    >>> found == last_true(lambda x: (2 - x) ** 2 >= 2, 0.0, 2.0, relative=1e-9), len(asked) < 12
+    (True, True)
     """
     good, bad = 0.0, outside
     before, known = 0.0, value(0.0)

@@ -468,7 +468,7 @@ def failing_each(
         own = term(above.astype(np.float64), own_n[arms], levels.high)
         whole = term(below.astype(np.float64), rival.n, levels.low)
         short = np.flatnonzero(own + whole < enough)
-        short = short[np.argsort(-(own + whole)[short])]  # the least is written last
+        short = short[np.argsort(-(own + whole)[short], kind="stable")]  # the least is written last
         found[arms[short]] = ranks[short]
         return own, whole
 

@@ -43,7 +43,7 @@ class Lifted:
     >>> head, levels = Stake(a, closed=True), Levels(0.5, 0.5)
     >>> arms = Lifted(head, [b, b, a], np.array([False, True, False]), 1.0, levels, mixture_term(), 3.0)
     >>> arms.margins(np.array([141.0, 2.2, 101.0]), accuracy=np.full(3, 1e-4)).round(3)
-    array([17.   ,  0.146,    nan])
+    array([17.   ,  0.131,    nan])
     """
 
     rival: Stake
