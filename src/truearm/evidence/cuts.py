@@ -191,13 +191,15 @@ class _Cuts:
     def bounded(self, low: Floats, high: Floats) -> Floats:
         """Return what the product is at least, at all cuts from a low to a high one; at one cut, what it is."""
         rivals = self.rivals
+        others: Floats | float
         if not rivals.legs and rivals.log_legs == -math.inf:
-            alone: Floats = low[0] + (high[1] + rivals.log_whole)  # spare the sum, and its rounding
-            return alone
-        followed = high[2] - low[3] + rivals.log_legs if len(low) > 2 else rivals.log_legs  # evidence T5
-        if rivals.whole is None:
-            return low[0] + followed
-        return low[0] + np.logaddexp(followed, high[1] + rivals.log_whole)
+            others = high[1] + rivals.log_whole  # spare the sum, and its rounding
+        else:
+            others = high[2] - low[3] + rivals.log_legs if len(low) > 2 else rivals.log_legs  # evidence T5
+            if rivals.whole is not None:
+                others = np.logaddexp(others, high[1] + rivals.log_whole)
+        found: Floats = low[0] + others
+        return found
 
     def inside(self, ranks: NDArray[np.intp]) -> Floats:
         """Return the cuts to be looked at between X_(r) and X_(r+1), for each of these ranks r.

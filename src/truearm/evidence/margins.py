@@ -111,4 +111,5 @@ class Lifted:
         reached = np.array([rival.at(count - rival.unknown + 1) for count in below.tolist()])
         lowest = np.array([s.at(rank + 1) for s, rank in zip(arms, ranks.tolist(), strict=True)])
         with np.errstate(all="ignore"):
-            return np.where(self.relative[which], self.sign * np.log(reached / lowest), reached - lowest)
+            found: Floats = np.where(self.relative[which], self.sign * np.log(reached / lowest), reached - lowest)
+        return found

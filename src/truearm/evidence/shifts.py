@@ -173,10 +173,15 @@ def certified_tolerance(
         found = evidence(better, worse, levels, enough=log_threshold, lift=lift)
         if found.log_value >= log_threshold:
             break
-        own = term(np.float64(worse.size - found.rank + worse.unknown), worse.n, levels.high)
+        own = float(
+            term(np.array(worse.size - found.rank + worse.unknown, dtype=np.float64), worse.n, levels.high)
+        )
 
-        def holds(below: int, own: Floats = own) -> bool:
-            return bool(own + term(np.float64(below + better.unknown), better.n, levels.low) >= enough)
+        def holds(below: int, own: float = own) -> bool:
+            return (
+                float(term(np.array(below + better.unknown, dtype=np.float64), better.n, levels.low)) + own
+                >= enough
+            )
 
         above = worse.at(found.rank + 1) if found.rank < worse.size else None
         needed = _mended(better, above, holds, relative=relative, sign=sign)
