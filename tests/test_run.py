@@ -5,6 +5,7 @@ import math
 import multiprocessing
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -244,6 +245,31 @@ def test_an_interrupt_from_the_keyboard_keeps_everything():
     result = find_best({"A": interrupts, "B": lambda: 1.0})
     assert result.status is Status.EXHAUSTED
     assert result.pulls["A"] == 8
+
+
+class Interrupted(Store):
+    """A log during whose write Ctrl-C is pressed, once."""
+
+    def append(self, events, after=None):
+        at = super().append(events, after)
+        if at >= self.moment:
+            self.moment = math.inf
+            signal.raise_signal(signal.SIGINT)
+        return at
+
+
+@pytest.mark.parametrize("moment", range(40, 52))
+@pytest.mark.parametrize("pool", [None, ThreadPoolExecutor])
+def test_an_interrupt_while_the_log_is_written_leaves_no_reading_out(tmp_path, moment, pool):
+    with contextlib.nullcontext() if pool is None else pool(2) as executor:
+        store = Interrupted(tmp_path / "r.db")
+        store.moment = moment
+        with store:
+            result = find_best(arms(A=0.0, B=0.1), rounds=True, store=store, executor=executor)
+            study = Study.replay(store.definition, [entry.event for entry in store.events()])
+    study.stop()
+    assert result.status is Status.EXHAUSTED
+    assert study.result.to_dict() == result.to_dict()
 
 
 def test_a_log_is_continued_where_it_broke_off(tmp_path):

@@ -23,6 +23,7 @@ from truearm.events import Event, Noted
 from truearm.policies import Policy
 from truearm.problem import Contamination, Missing, Pull, Regularity, Tolerance, check_count, check_positive
 from truearm.study import Study
+from truearm.world.interrupts import Patient
 from truearm.world.progress import bar
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def run(
         msg = f"on_error must be 'stop' or 'missing', but got {on_error!r}"
         raise InvalidArgument(msg)
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
-    with bar(study, shown=progress) as show:
+    with bar(study, shown=progress) as show, Patient() as patient:
 
         def look() -> None:
             show()
@@ -170,10 +171,12 @@ def run(
 
         try:
             if executor is None:
-                _one_by_one(study, source, deadline=deadline, on_error=on_error, show=look)
+                _one_by_one(study, source, patient, deadline=deadline, on_error=on_error, show=look)
             else:
                 places = _workers(executor, workers)
-                _in_parallel(study, source, executor, places, deadline=deadline, on_error=on_error, show=look)
+                _in_parallel(
+                    study, source, patient, executor, places, deadline=deadline, on_error=on_error, show=look
+                )
         except KeyboardInterrupt:
             study.stop()
     result = study.result
@@ -184,6 +187,7 @@ def run(
 def _one_by_one(
     study: Study,
     source: Callable[[str], Callable[[], float]],
+    patient: Patient,
     *,
     deadline: float,
     on_error: OnError,
@@ -193,14 +197,15 @@ def _one_by_one(
         if time.monotonic() >= deadline:
             study.stop()
             return
-        for pull in study.ask(1):
-            _answer(pull, source(pull.arm), study, on_error)
+        for pull in patient.do(study.ask, 1):
+            _answer(pull, source(pull.arm), study, patient, on_error)
         show()
 
 
 def _in_parallel(
     study: Study,
     source: Callable[[str], Callable[[], float]],
+    patient: Patient,
     executor: Executor,
     workers: int,
     *,
@@ -212,7 +217,7 @@ def _in_parallel(
     out: dict[Future[float], Pull] = {}
     try:
         while not study.done:
-            for pull in study.ask(workers - len(out)) if len(out) < workers else ():
+            for pull in patient.do(study.ask, workers - len(out)) if len(out) < workers else ():
                 # the ticket makes each call unique to executors that would remember equal ones (Dask)
                 out[executor.submit(_call, source(pull.arm), pull.ticket)] = pull
             left = deadline - time.monotonic()
@@ -221,7 +226,7 @@ def _in_parallel(
                 study.stop()
                 return
             for future in sorted(arrived, key=lambda f: out[f].ticket):
-                _answer(out.pop(future), future.result, study, on_error)
+                _answer(out.pop(future), future.result, study, patient, on_error)
             show()
     finally:
         for future in out:
@@ -239,14 +244,17 @@ def _number(value: float) -> float:
     return value if isinstance(value, Noted) else float(value)
 
 
-def _answer(pull: Pull, take: Callable[[], float], study: Study, on_error: OnError) -> None:
-    """Take one reading and tell it: a time-out is censored, another failure stops or is missing."""
+def _answer(pull: Pull, take: Callable[[], float], study: Study, patient: Patient, on_error: OnError) -> None:
+    """Take one reading and tell it: a time-out is censored, another failure stops or is missing.
+
+    Nothing interrupts the telling: the log would hold a reading of which the study knows nothing.
+    """
     try:
         value = _number(take())
     except _TIME_OUTS:
         value = study.problem.censored
     except EOFError:  # the data of this arm end here: the pull never began
-        study.release(pull)
+        patient.do(study.release, pull)
         study.stop()
         return
     except Exception as error:
@@ -258,7 +266,7 @@ def _answer(pull: Pull, take: Callable[[], float], study: Study, on_error: OnErr
             )
             raise ArmFailed(msg, arm=pull.arm, result=study.result) from error
         value = math.nan
-    study.tell(pull, value)
+    patient.do(study.tell, pull, value)
 
 
 def _workers(executor: Executor, workers: int | None) -> int:

@@ -8,11 +8,9 @@ traceback.
 import errno
 import io
 import os
-import signal
 import sqlite3
 import stat
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,13 +22,11 @@ import click
 
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.world.commands import neutralized
+from truearm.world.interrupts import undisturbed
 
 FAILED = 2  # wrong usage, or a command, file, disk or log failed
 UNFORESEEN = "truearm met an error of its own"
 _LONGEST = 9000  # letters of a message: what a command said last may be long, a name of a file's column too
-_REQUESTS = tuple(  # to end; Windows knows no SIGHUP
-    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)
-)
 _GONE = (errno.EPIPE, errno.ESHUTDOWN)  # nobody reads what we print
 
 
@@ -124,37 +120,6 @@ def _let_go(stream: Any) -> None:  # noqa: ANN401 - a text stream, or None
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Keep requests to end out of the body; the first of them is obeyed right after it.
-
-    Handlers are exchanged, because blocking signals would only hand them to another thread.
-
-    Examples
-    --------
-    >>> try:
-    ...     with undisturbed():
-    ...         signal.raise_signal(signal.SIGINT)
-    ...         print("done")
-    ... except KeyboardInterrupt:
-    ...     print("interrupted")
-    done
-    interrupted
-    """
-    if threading.current_thread() is not threading.main_thread():  # where no signal is handled
-        yield
-        return
-    came: list[int] = []
-    before = {number: signal.signal(number, lambda n, _: came.append(n)) for number in _REQUESTS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if came:
-            signal.raise_signal(came[0])
 
 
 def load(*modules: str) -> None:

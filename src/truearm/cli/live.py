@@ -16,10 +16,11 @@ from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
 from truearm.claims.wording import Signs, column_name, count, interval_ends, name_of, names, percent
-from truearm.cli.edge import load, undisturbed
+from truearm.cli.edge import load
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
 from truearm.study import Study
+from truearm.world.interrupts import undisturbed
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
