@@ -43,7 +43,7 @@ LONG = ("--arm", "variant", "--value", "ms")
     ("words", "said"),
     [
         (("--control", "zz"), "--control must name an arm, but got 'zz'"),
-        (("--between", "5", "1"), "--between must rise from its first number to its second, but got 5 and 1"),
+        (("--between", "5", "1"), "--between must rise from its first number to its second, but got 5 1"),
         (("--at-most", "3", "--goal", "min"), "leave --goal out"),
         (("--value", "MS"), "--value 'MS' is not a column; did you mean 'ms'?"),
         (("--arm", "ms"), "--arm 'ms' --value 'ms': one column cannot be both"),
@@ -59,7 +59,7 @@ def test_a_command_line_hears_of_its_options(file, words, said):
     ("arguments", "said"),
     [
         ({"control": "zz"}, "control must name an arm, but got 'zz'"),
-        ({"between": (5, 1)}, "between must rise from its first number to its second, but got 5 and 1"),
+        ({"between": (5, 1)}, r"between must rise from its first number to its second, but got \(5, 1\)"),
         ({"at_most": 3, "goal": "min"}, "leave goal out"),
         ({"value": "MS"}, "value='MS' is not a column; did you mean 'ms'?"),
         ({"arm": "ms"}, "arm='ms', value='ms': one column cannot be both"),

@@ -446,7 +446,7 @@ def test_fixed_design_needs_fewer_readings_than_sequential():
         ({"goal": "up"}, "goal must be"),
         ({"delta": 0}, "delta must be in"),
         ({"quantile": 1.0}, "quantile must be in"),
-        ({"contamination": 0.6}, "eps must be in"),
+        ({"contamination": 0.6}, "contamination must be in"),
         ({"tolerance": "a lot"}, "tolerance must be"),
     ],
 )

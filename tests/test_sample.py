@@ -504,7 +504,7 @@ def test_the_name_of_the_readings_is_the_callers():
     ("argument", "words"),
     [
         ({"delta": 0}, "delta must be in"),
-        ({"contamination": 0.5}, "eps must be in"),
+        ({"contamination": 0.5}, "contamination must be in"),
         ({"design": "online"}, "design must be 'sequential' or 'fixed', but got 'online'; 'fixed' is for"),
     ],
 )

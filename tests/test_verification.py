@@ -246,7 +246,7 @@ def test_a_log_that_does_not_follow_fails():
 def test_readings_must_be_at_hand_and_the_right_ones():
     found = analyze(forging.frame())
     assert verify(found)
-    with pytest.raises(InvalidArgument, match="does not carry its own"):
+    with pytest.raises(InvalidArgument, match="does not carry its readings"):
         verify(replace(found, readings=None))
     with pytest.raises(VerificationError, match="digest differs"):
         verify(found, forging.frame(seed=6))

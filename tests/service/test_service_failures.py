@@ -5,10 +5,12 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
+import tempfile
 import threading
 import time
 from contextlib import closing
@@ -231,11 +233,11 @@ def test_who_follows_a_log_that_was_replaced_begins_anew(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
-def test_a_disk_that_cannot_be_written_to_is_said_at_once(tmp_path):
-    path = tmp_path / "s.db"
+def test_a_disk_that_cannot_be_written_to_is_said_at_once():
+    folder = Path(tempfile.mkdtemp())  # those of pytest are closed to others
+    folder.chmod(0o755)
+    path = folder / "s.db"
     Database(str(path)).close()
-    for part in (tmp_path, *tmp_path.parents[:2]):
-        part.chmod(0o755)  # of pytest, and closed to others
     listening, telling = os.pipe()
     process = os.fork()
     if not process:
@@ -250,6 +252,7 @@ def test_a_disk_that_cannot_be_written_to_is_said_at_once(tmp_path):
     with os.fdopen(listening, "rb") as heard:
         said = heard.read().decode()
     os.waitpid(process, 0)
+    shutil.rmtree(folder)
     assert said.startswith("DatabaseError: the database")
     assert said.endswith("; let the user that serves write to it and to its directory")
 

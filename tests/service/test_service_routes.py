@@ -212,7 +212,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
         "contamination must be in [0, 0.5)",
     ),
     ("POST /studies", NEW | {"contamination": {"eps": 0.7}}, 422, "contamination.eps", 0.7, "in [0, 0.5)"),
-    ("POST /studies", NEW | {"tolerance": "x"}, 422, "tolerance", "x", "like '2%'"),
+    ("POST /studies", NEW | {"tolerance": "x"}, 422, "tolerance", "x", 'like "2%"'),
     ("POST /studies", NEW | {"tolerance": -1}, 422, "tolerance", -1, ">= 0"),
     ("POST /studies", NEW | {"tolerance": "2%", "at_least": 1}, 422, "tolerance", "2%", "write 0.02"),
     ("POST /studies", NEW | {"quantile": 1}, 422, "quantile", 1, "0.5 is the median"),
