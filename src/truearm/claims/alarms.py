@@ -9,6 +9,7 @@ evidence T12, audit 2.C), "units" at any one look. docs/assumptions.md derives t
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ FAR = 10 * 1.4826  # in MADs: ten standard deviations if the readings are normal
 CAUCHY_TAIL = 2 / math.pi * math.atan(1 / FAR)  # share of a Cauchy law beyond FAR of its MADs: 4.3 %
 UNITS = {1000.0: "1,000 times", 60.0: "60 times", 1 / 60: "1/60 of", 1 / 1000: "1/1,000 of"}
 TIED_SHARE = 0.1  # of the readings; below it a tie moves the ranks less than the default contamination does
+_LARGEST = np.finfo(np.float64).max
 _LEAST_TIED = 10  # readings; fewer equal ones say little about the instrument
 
 Floats = NDArray[np.float64]
@@ -207,50 +209,43 @@ def _units(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     middle = _log_middle(sample)
     if middle is None:
         return None
-    logs, ends, low, high = middle
-    mirrored = -logs[::-1], ends[-1] - ends[::-1], -high, -low
+    low, high = middle
     for factor, words in UNITS.items():
-        above = middle if factor > 1 else mirrored
-        found = _cluster(*above, shift=abs(math.log(factor)), share=_share(problem) / len(UNITS))
+        ends = (low, high) if factor > 1 else (-high, -low)
+        upto = partial(_upto, sample, turned=factor < 1)
+        found = _cluster(upto, *ends, shift=abs(math.log(factor)), share=_share(problem) / len(UNITS))
         if found:
             return Alarm("units", arm, found, sample.n, detail=words)
     return None
 
 
-def _log_middle(sample: Sample) -> tuple[Floats, NDArray[np.intp], float, float] | None:
-    """Return the ends of the middle 80 % of the logs of sizes, and before them the sorted logs outside.
-
-    With each log comes how many readings are before it; at the end how many there are. None where ratios mean
-    nothing.
-    """
-    values, n = sample.values, sample.size
+def _log_middle(sample: Sample) -> tuple[float, float] | None:
+    """Return the ends of the middle 80 % of the logs of sizes; None where ratios mean nothing."""
+    n = sample.size
     if not n:
         return None
     up = sample.at(n // 2 + 1) > 0
-    sizes = values if up else -values[::-1]
     places = (int(level * (n - 1)) for level in (0.1, 0.5, 0.9))
     low, center, high = (sample.at(i + 1) if up else -sample.at(n - i) for i in places)
     if not 0 < low <= high < math.inf:
         return None
     least = math.log(1.1) / 2  # a window at least 10 % wide, for readings that hardly vary
     low, center, high = math.log(low), math.log(center), math.log(high)
-    low, high = min(low, center - least), max(high, center + least)
-    with np.errstate(over="ignore"):
-        ends = np.exp((low, high))
-    first, start, end = np.searchsorted(sizes, (math.ulp(0.0), *ends)).tolist()
-    start = max(first, start)
-
-    def before(first: int, last: int) -> NDArray[np.intp]:
-        places = np.arange(first, last + 1)
-        found: NDArray[np.intp] = sample.passed(places) if up else n - sample.passed(values.size - places)
-        return found - int(found[0])
-
-    early, late = before(first, start), before(end, sizes.size)
-    counts = np.concatenate((early[:-1], early[-1] + late))
-    return np.log(np.concatenate((sizes[first:start], sizes[end:]))), counts, low, high
+    return min(low, center - least), max(high, center + least)
 
 
-def _cluster(logs: Floats, ends: NDArray[np.intp], low: float, high: float, *, shift: float, share: float) -> int:
+def _upto(sample: Sample, logs: Floats, *, turned: bool) -> NDArray[np.intp]:
+    """Return how many readings have logs of sizes up to each of these; turned, from the negative of each on."""
+    with np.errstate(over="ignore", under="ignore"):
+        sizes = np.clip(np.exp(-logs if turned else logs), math.ulp(0.0), _LARGEST)
+    up = sample.at(sample.size // 2 + 1) > 0
+    cuts = sizes if up else -sizes
+    return sample.size - sample.count(cuts) if up == turned else sample.count(cuts, closed=True)
+
+
+def _cluster(
+    upto: Callable[[Floats], NDArray[np.intp]], low: float, high: float, *, shift: float, share: float
+) -> int:
     """Return how many readings have logs in the middle moved by `shift`, 0 if smooth tails explain them.
 
     Null: beyond the middle 80 % the density of the logs falls. The order statistics up to the end of the
@@ -261,7 +256,7 @@ def _cluster(logs: Floats, ends: NDArray[np.intp], low: float, high: float, *, s
     if shift < 3 * width:
         return 0  # readings vary too much for a factor to stand out
     edges = high + np.array([width, shift - 2 * width, shift - width, shift, shift + width])
-    ahead, before, inside, after = np.diff(ends[np.searchsorted(logs, edges, side="right")]).tolist()
+    ahead, before, inside, after = np.diff(upto(edges)).tolist()
     if inside < 2 * max(before, after, 1):  # broad contamination is not a cluster, nor is one reading
         return 0
     chance = width / (shift - width)  # of the window, in the stretch that begins one width beyond the middle

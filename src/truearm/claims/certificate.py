@@ -5,7 +5,7 @@ so that it can be recomputed at any later time. Tapes are in the user's units; s
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +30,8 @@ Tape = Sequence[float | None] | Floats
 Tapes = Mapping[str, Tape]
 Readings = Mapping[str, Tape | Counted]
 """Tapes, or how many readings there are in which bucket."""
+
+_BLOCK = 1 << 14  # readings that are made plain at once, while they are near the processor
 
 
 class Status(StrEnum):
@@ -236,23 +238,30 @@ def digest(problem: Problem, tapes: Readings) -> str:
     for arm in problem.arms:
         for part in (arm.encode(), *_marks(tapes.get(arm, ()))):
             mark.update(memoryview(part).nbytes.to_bytes(8, "little"))
-            mark.update(part)
+            for block in _plain(part) if isinstance(part, np.ndarray) else (part,):
+                mark.update(block)
     return mark.hexdigest()
 
 
-def _marks(tape: Tape | Counted) -> Iterable[bytes | memoryview]:
+def _marks(tape: Tape | Counted) -> Iterable[bytes | memoryview | Floats]:
     if isinstance(tape, Counted):
         return tape.marks()
     told, values = _told(tape)
-    values += 0.0  # no minus zero
-    values[np.isnan(values)] = np.nan  # one bit pattern for all NaN
-    return told.data, values.data
+    return told.data, values
+
+
+def _plain(values: Floats) -> Iterator[memoryview]:
+    """Yield readings as bytes, equal ones alike: no minus zero, one bit pattern for all NaN."""
+    for start in range(0, values.size, _BLOCK):
+        block = values[start : start + _BLOCK] + 0.0
+        block[np.isnan(block)] = np.nan
+        yield block.data
 
 
 def _told(tape: Tape) -> tuple[NDArray[np.uint8], Floats]:
     """Return which pulls were told, and what they said."""
     if isinstance(tape, np.ndarray):
-        return np.ones(tape.size, dtype=np.uint8), tape.astype("<f8")
+        return np.ones(tape.size, dtype=np.uint8), tape.astype("<f8", copy=False)
     told = np.array([value is not None for value in tape], dtype=np.uint8)
     return told, np.array([0.0 if value is None else value for value in tape], dtype="<f8")
 

@@ -1,6 +1,6 @@
 """What one arm's readings say about its true law: intervals of quantiles and MADs, and the quality curve."""
 
-from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm import bounds
+from truearm.bounds.search import last_true_each
 from truearm.evidence.moments import spread
 from truearm.evidence.sample import Sample, as_readings
 from truearm.problem import (
@@ -223,21 +224,38 @@ class QualityCurve:
     436.0
     """
 
-    values: Floats
-    bounds: Floats
-    """bounds[r] is the bound at a point with r readings below it."""
+    sample: Sample
+    radius: float
+    eps: float
+    adversary: Adversary
+
+    @property
+    def bounds(self) -> Floats:
+        """The bound at a point with r readings below it, for each r."""
+        return self._at(np.arange(self.sample.values.size + 1))
 
     def __call__(self, x: float) -> float:
         """Return the bound at x."""
-        return float(self.bounds[np.searchsorted(self.values, x, side="left")])
+        return float(self._at(np.searchsorted(self.sample.values, x, side="left")))
 
     def reached(self, share: float) -> float:
         """Return the largest x, among the readings, that at least `share` of the true readings reach."""
-        # the bounds fall
-        rank = bisect_left(range(self.bounds.size), True, key=lambda r: bool(self.bounds[r] < share)) - 1
-        if rank < 0:
-            return -np.inf
-        return float(self.values[min(rank, self.values.size - 1)]) if self.values.size else -np.inf
+        [found] = self.reached_each([share])
+        return found
+
+    def reached_each(self, shares: Sequence[float]) -> list[float]:
+        """Return `reached` of several shares."""
+        values, wanted = self.sample.values, np.array(shares)
+        ends = np.full(wanted.shape, -1), np.full(wanted.shape, values.size + 1)
+        ranks = last_true_each(lambda ranks: self._at(ranks) >= wanted, *ends)  # the bounds fall
+        return [float(values[min(r, values.size - 1)]) if values.size and r >= 0 else -np.inf for r in ranks]
+
+    def _at(self, ranks: NDArray[np.intp]) -> Floats:
+        n = self.sample.n
+        if not n:
+            return np.zeros(ranks.shape)
+        below = (self.sample.passed(ranks) + self.sample.unknown) / n
+        return np.clip(bounds.survival_floor(below, self.radius, self.eps, self.adversary), 0.0, 1.0)
 
 
 def quality_curve(
@@ -280,10 +298,5 @@ def quality_of(
     """
     eps, adversary = _eps_of(contamination)
     check_design(design)
-    if not sample.n:
-        return QualityCurve(sample.values, np.zeros(1))
-    radius = (bounds.sequential_dkw_radius if design == "sequential" else bounds.dkw_radius)(
-        sample.n, min(delta, 0.5)
-    )
-    below = (sample.passed(np.arange(sample.values.size + 1)) + sample.unknown) / sample.n
-    return QualityCurve(sample.values, np.clip(bounds.survival_floor(below, radius, eps, adversary), 0.0, 1.0))
+    radius = bounds.sequential_dkw_radius if design == "sequential" else bounds.dkw_radius
+    return QualityCurve(sample, radius(max(1, sample.n), min(delta, 0.5)), eps, adversary)

@@ -179,8 +179,9 @@ class QuantileJudge(Judge):
         problem, share = self.problem, self.problem.delta / len(self.samples)
         head = self.samples[self.leader]
         curve = quality_of(head, share, contamination=problem.contamination, design=self.design)
-        points = ((problem.sign * curve.reached(percent / 100), percent / 100) for percent in range(1, 100))
-        return tuple(point for point in points if math.isfinite(point[0]))
+        shares = [percent / 100 for percent in range(1, 100)]
+        reached = zip(curve.reached_each(shares), shares, strict=True)
+        return tuple((problem.sign * x, share) for x, share in reached if math.isfinite(x))
 
     def rivals(self, judged: int, *, closed: bool = False) -> Portfolio:
         """Return who bets against an arm: the leader, and by the pooled rule whoever was followed.

@@ -80,7 +80,7 @@ def oriented(values: Floats, problem: Problem, arm: str) -> Floats:
     """
     if problem.target == "share":
         return np.where(np.isnan(values), values, succeeded(values, problem).astype(np.float64))
-    turned: Floats = problem.sign * values
+    turned: Floats = values if problem.sign > 0 else -values
     given = problem.handicap
     if given is None or given.arm != arm:
         return turned
