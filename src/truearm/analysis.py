@@ -7,9 +7,10 @@ with error probability delta (evidence T3, T4; in the fixed design a p-value bel
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -414,8 +415,10 @@ def _checked(tapes: Mapping[str, Floats | Counted]) -> dict[str, Floats | Counte
     return dict(tapes)
 
 
-def _sorted(problem: Problem, tapes: Mapping[str, Floats | Counted]) -> tuple[tuple[Sample, ...], str]:
-    """Return the sample of each arm, and the digest of all readings."""
+def _sorted(
+    problem: Problem, tapes: Mapping[str, Floats | Counted]
+) -> tuple[tuple[Sample, ...], Callable[[], str]]:
+    """Return the sample of each arm, and what gives the digest of all readings, which may take until it is needed."""
 
     def sample(arm: str) -> Sample:
         tape = tapes[arm]
@@ -428,10 +431,11 @@ def _sorted(problem: Problem, tapes: Mapping[str, Floats | Counted]) -> tuple[tu
         return empty(problem, "").merged(oriented(tape, problem, ""))
 
     if sum(tape.size for tape in tapes.values() if isinstance(tape, np.ndarray)) < _MANY:
-        return tuple(map(sample, tapes)), digest(problem, tapes)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy and hashlib do not hold the interpreter meanwhile
-        mark = pool.submit(digest, problem, tapes)
-        return tuple(pool.map(sample, tapes)), mark.result()
+        return tuple(map(sample, tapes)), partial(digest, problem, tapes)
+    pool = ThreadPoolExecutor(os.cpu_count())  # numpy and hashlib do not hold the interpreter meanwhile
+    samples, mark = pool.map(sample, tapes), pool.submit(digest, problem, tapes)
+    pool.shutdown(wait=False)
+    return tuple(samples), mark.result
 
 
 class _Asked(NamedTuple):
@@ -493,7 +497,7 @@ def _analyzed(
         for i in range(len(problem.arms)):
             judge.identified(i, problem.declared)  # notes where its interval ends
     judge = judge.after(_noting(judge.samples, None if notes is None else notes.wanted))
-    result = certify(problem, tapes, verdict, design=design, samples=judge.samples, mark=mark, origin=origin)
+    result = certify(problem, tapes, verdict, design=design, samples=judge.samples, mark=mark(), origin=origin)
     result = (
         supported(result, collected.tapes) if collected.ordered else _supported_by_halves(result, collected.counts)
     )
