@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from truearm.errors import InvalidArgument, given
 from truearm.evidence.units import MEDIANS, Reduction, Suspect, Units, by_unit
 from truearm.world import frames, imports
+from truearm.world.duck import connected, duckdb
 from truearm.world.frames import (
     Collected,
     Roles,
@@ -156,14 +157,15 @@ def collect(
         if kept in ("csv", "tsv") and find_spec("duckdb") is None:
             columns = _plainly_read(file, kept, written, roles)
             return _of_rows(columns, roles, how, written, drop_unnamed=drop_unnamed)
-        with _duckdb().connect() as connection:
-            try:
+        broken = duckdb().Error
+        try:
+            with connected() as connection:
                 table = _Table(connection, file, kept, written)
                 if roles.arm is None:
                     return table.wide(roles, how)
                 return table.long(roles, how, drop_unnamed=drop_unnamed)
-            except _duckdb().Error as error:
-                raise InvalidArgument(_reason(str(error), file, kept)) from None
+        except broken as error:
+            raise InvalidArgument(_reason(str(error), file, kept)) from None
 
 
 def rows_in(path: Path) -> int:
@@ -173,11 +175,11 @@ def rows_in(path: Path) -> int:
     --------
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "times.parquet")
-    ...     _ = _duckdb().sql("SELECT unnest(range(5))").write_parquet(str(file))
+    ...     _ = duckdb().sql("SELECT unnest(range(5))").write_parquet(str(file))
     ...     rows_in(file)
     5
     """
-    with _duckdb().connect() as connection, suppress(_duckdb().Error):
+    with suppress(duckdb().Error), connected() as connection:
         told = connection.execute(f"SELECT sum(num_rows) FROM parquet_file_metadata({_address(path)})").fetchone()
         return int(told[0])
     return 0
@@ -282,27 +284,22 @@ def _form_of(file: Path, kind: str | None) -> str:
     return form
 
 
-def _duckdb() -> Any:  # noqa: ANN401 - duckdb has no types to speak of
-    try:
-        import duckdb
-    except ImportError:
-        msg = "reading this file needs DuckDB; install it with: pip install 'truearm[data]'"
-        raise InvalidArgument(msg) from None
-    return duckdb
-
-
 class _Table:
     """A file as DuckDB sees it: its columns, and its cells as numbers and names."""
 
     def __init__(self, connection: Any, file: Path, form: str, written: Written) -> None:  # noqa: ANN401
         self._run = connection.execute
         self._sql = connection.sql
-        self._run("SET disabled_optimizers = 'statistics_propagation'")  # statistics of Parquet know of no NaN
         self._text, self._written = form in _TEXT, written
-        self._cells = _source(connection, file, form, written.sep)
-        self._file, self._form = file, form
+        self._separated = _Separated.of(connection, file, form, written.sep) if form in ("csv", "tsv") else None
+        self._cells = self._separated.cells() if self._separated else _source(connection, file, form)
+        self._file = file
         self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form, written.sep)
-        self.types = {row[0]: row[1] for row in self._run(f"DESCRIBE SELECT * FROM {self._cells}").fetchall()}
+        if self._separated:
+            self.types = dict.fromkeys(self._separated.columns, "VARCHAR")
+        else:
+            described = self._run(f"DESCRIBE SELECT * FROM {self._cells}").fetchall()
+            self.types = {name: kind for name, kind, *_ in described}
         _check_single(file, self.types)
         if (
             form == "csv"
@@ -460,14 +457,12 @@ class _Table:
             return None
         try:
             return self._chosen({**columns, "value": _quoted(value)}, cells)
-        except _duckdb().ConversionException:
+        except duckdb().ConversionException:
             return None
 
     def _with_numbers(self, value: str) -> str | None:
         """Return a CSV file with numbers for readings, if they may be plain: DuckDB reads them as it parses."""
-        if self._form not in ("csv", "tsv") or not self._written.plain:
-            return None
-        return _separated(self._file, self._form, self._written.sep, header=True, number=value)
+        return self._separated.cells(value) if self._separated and self._written.plain else None
 
     def _at_once(self, arm: str, value: str) -> dict[str, Floats] | None:
         """Return the readings of a large CSV file in one pass, if all are plain and first rows name all arms."""
@@ -483,7 +478,7 @@ class _Table:
         query = f"SELECT {code} AS code, {_filled(_quoted(value))} AS value FROM {cells}"
         try:
             batches = list(_streamed(self._sql(query)))
-        except (_duckdb().Error, OSError, ValueError):  # a cell that is no number, or none of the names
+        except (duckdb().Error, OSError, ValueError):  # a cell that is no number, or none of the names
             return None
         counts = sum(np.bincount(codes, minlength=len(names)) for codes, _ in batches)
         return gathered(batches, dict(zip(names, np.asarray(counts).tolist(), strict=True)))
@@ -555,7 +550,7 @@ def names_told(connection: Any, names: Sequence[str]) -> set[str]:  # noqa: ANN4
     --------
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.csv").write_text("site,ms,ms\nA,1,2\n")
-    ...     sorted(names_told(_duckdb().connect(), [f"{folder}/a.csv"]))
+    ...     sorted(names_told(duckdb().connect(), [f"{folder}/a.csv"]))
     ['ms', 'site']
     """
     known = [(Path(name), FORMATS.get(Path(name).suffix, "csv")) for name in names]
@@ -606,11 +601,9 @@ def _streamed(rows: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:  # noqa
         yield codes, values
 
 
-def _source(connection: Any, file: Path, form: str, sep: str | None) -> str:  # noqa: ANN401
-    """Return a table expression for a file; every cell of a text file is text."""
+def _source(connection: Any, file: Path, form: str) -> str:  # noqa: ANN401
+    """Return a table expression for a file; every cell of JSON lines is text."""
     match form:
-        case "csv" | "tsv":
-            return _separated(file, form, sep, header=True)
         case "jsonl":
             return _lines(connection, file)
         case "arrow":
@@ -630,16 +623,36 @@ def _text_address(file: Path) -> str:
     return f"{_address(file)}, compression = '{packing}', hive_partitioning = false"
 
 
-def _separated(file: Path, form: str, sep: str | None, *, header: bool, number: str | None = None) -> str:
-    """Return a CSV or TSV file, perhaps with a column of numbers.
+class _Separated(NamedTuple):
+    """A CSV or TSV file, and how it is written: to find that out takes as long as to read a small one."""
+
+    address: str
+    dialect: str
+    columns: Sequence[str]
+
+    @classmethod
+    def of(cls, connection: Any, file: Path, form: str, sep: str | None) -> "_Separated":  # noqa: ANN401
+        told = f"SELECT * FROM sniff_csv({_text_address(file)}, {_guessing(file, form, sep, header=True)})"
+        delim, quote, escape, line, comment, skip, _, columns, *_ = connection.execute(told).fetchone()
+        marks = {"delim": delim, "quote": quote, "escape": escape, "new_line": line, "comment": comment}
+        options = [f"{name} = {_literal('' if mark == '(empty)' else mark)}" for name, mark in marks.items()]
+        dialect = ", ".join(["auto_detect = false", "header = true", f"skip = {skip}", *options])
+        return cls(_text_address(file), dialect, [column["name"] for column in columns])
+
+    def cells(self, number: str | None = None) -> str:
+        """Return a table expression of text, perhaps with a column of numbers, which DuckDB reads as it parses."""
+        kinds = (f"{_literal(name)}: '{'DOUBLE' if name == number else 'VARCHAR'}'" for name in self.columns)
+        return f"read_csv({self.address}, {self.dialect}, columns = {{{', '.join(kinds)}}})"
+
+
+def _guessing(file: Path, form: str, sep: str | None, *, header: bool) -> str:
+    """Return the options by which DuckDB finds out how a CSV or TSV file is written.
 
     By `skip` DuckDB may not skip lines until the rest looks even.
     """
-    options = rf"header = {header}, all_varchar = true, skip = {_blank_lines(file)}"
-    if number is not None:
-        options += f", types = {{{_literal(number)}: 'DOUBLE'}}"
     delim = "\t" if form == "tsv" and sep is None else sep
-    return f"read_csv({_text_address(file)}, {options}{f', delim = {_literal(delim)}' if delim else ''})"
+    options = f"header = {header}, all_varchar = true, skip = {_blank_lines(file)}"
+    return f"{options}, delim = {_literal(delim)}" if delim else options
 
 
 def _blank_lines(file: Path) -> int:
@@ -661,8 +674,8 @@ def _names_told(connection: Any, file: Path, form: str, sep: str | None) -> list
     """Return the names of the columns as the file has them; DuckDB renames those that it cannot tell apart."""
     match form:
         case "csv" | "tsv":
-            source = _separated(file, form, sep, header=False)
-            first = connection.execute(f"SELECT * FROM {source} LIMIT 1").fetchone()
+            options = _guessing(file, form, sep, header=False)
+            first = connection.execute(f"FROM read_csv({_text_address(file)}, {options}) LIMIT 1").fetchone()
             return [(cell or "").strip() for cell in first or ()]
         case "jsonl":
             lines = f"read_json_objects({_text_address(file)}, format = 'newline_delimited')"
@@ -733,7 +746,7 @@ def _rows_of(file: Path, text: Iterable[str], form: str, sep: str | None) -> Ite
 def _plainly_read(file: Path, form: str, written: Written, roles: Roles) -> dict[str, list[Any]]:
     """Return the columns of a CSV or TSV file without DuckDB: cells as text, None where they are empty."""
     if file.suffix.lower() == ".zst":
-        _duckdb()
+        duckdb()
     try:
         with _opened(file) as text:
             names, *rows = _rows_of(file, text, form, written.sep)
