@@ -1,5 +1,6 @@
 """DuckDB, opened once for the files of a process: to open it takes longer than to read a small file."""
 
+import atexit
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ def duckdb() -> Any:  # noqa: ANN401 - duckdb has no types to speak of
 
 @contextmanager
 def connected() -> Iterator[Any]:
-    """Give a connection to a database in memory; its tables and views are its own.
+    """Give a connection to a database in memory, which stays open; tables and views of the connection are its own.
 
     Examples
     --------
@@ -41,10 +42,20 @@ def connected() -> Iterator[Any]:
     try:
         yield connection
     except BaseException:
-        _database.cache_clear()  # what DuckDB calls a fatal error spoils the database for all that come after
+        forget()  # what DuckDB calls a fatal error spoils a database for all that come after
         raise
     finally:
         connection.close()
+
+
+def forget() -> None:
+    """Close the database as soon as nobody is connected to it, and give back the memory that it keeps.
+
+    Examples
+    --------
+    >>> forget()
+    """
+    _database.cache_clear()
 
 
 @cache
@@ -55,5 +66,6 @@ def _database() -> Any:  # noqa: ANN401
     return database
 
 
+atexit.register(forget)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_database.cache_clear)  # a child has none of its threads, and would wait for them
+    os.register_at_fork(before=forget)  # a child has none of its threads, and would wait for them

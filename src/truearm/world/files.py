@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument, given
 from truearm.evidence.units import MEDIANS, Reduction, Suspect, Units, by_unit
-from truearm.world import frames, imports
-from truearm.world.duck import connected, duckdb
+from truearm.world import frames, imports, parquet
+from truearm.world.duck import connected, duckdb, forget
 from truearm.world.frames import (
     Collected,
     Roles,
@@ -63,6 +63,7 @@ _TEXT = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON lines"}
 _PACKED = (".gz", ".zst")  # DuckDB unpacks these by itself, if there is text in them
 _RENAMED = re.compile(r"(.*)_\d+", re.DOTALL)  # what DuckDB makes of a name that it has seen before
 _DIGITS_FIRST = r"^[-+]?[^A-Za-z0-9]?\s*[0-9]"  # a number, however written, and no name
+_PLAIN = r"U?(TINY|SMALL|BIG)INT|U?INTEGER|FLOAT|DOUBLE"  # types of numbers that pyarrow converts as DuckDB does
 _GZIP = b"\x1f\x8b"
 _BEGINNINGS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "excel"}
 _SUMMARY = {"command", "mean", "stddev", "median", "user", "system", "min", "max"}  # hyperfine's columns, and ours
@@ -291,9 +292,10 @@ class _Table:
         self._run = connection.execute
         self._sql = connection.sql
         self._text, self._written = form in _TEXT, written
+        self.types: dict[str, str]
         self._separated = _Separated.of(connection, file, form, written.sep) if form in ("csv", "tsv") else None
         self._cells = self._separated.cells() if self._separated else _source(connection, file, form)
-        self._file = file
+        self._file, self._form = file, form
         self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form, written.sep)
         if self._separated:
             self.types = dict.fromkeys(self._separated.columns, "VARCHAR")
@@ -304,7 +306,7 @@ class _Table:
         if (
             form == "csv"
             and len(self.types) == 1
-            and re.search(r"[,;\t|]", *self.types)
+            and re.search(r"[,;\t|]", next(iter(self.types)))
             and (msg := _ragged(file, form, written.sep))
         ):
             raise InvalidArgument(msg)
@@ -376,7 +378,7 @@ class _Table:
         name = self._word(arm)
         parts = {"unit": self._unit(roles), "place": self._place(roles)}
         extra = {part: cell for part, cell in parts.items() if cell}
-        if not extra and (tapes := self._at_once(arm, value)) is not None:
+        if not extra and (tapes := self._by_column(arm, value) or self._at_once(arm, value)):
             return Collected(tapes, roles.order is not None, None, self._suspects(roles, list(tapes)))
         cells = {"arm": name, "value": self._number(value), **extra}
         table = self._plain(cells, value) or self._chosen(cells)
@@ -463,6 +465,13 @@ class _Table:
     def _with_numbers(self, value: str) -> str | None:
         """Return a CSV file with numbers for readings, if they may be plain: DuckDB reads them as it parses."""
         return self._separated.cells(value) if self._separated and self._written.plain else None
+
+    def _by_column(self, arm: str, value: str) -> dict[str, Floats] | None:
+        """Return the readings of a large Parquet file with a column of words and one of plain numbers."""
+        plain = self.types[arm] == "VARCHAR" and re.fullmatch(_PLAIN, self.types[value])
+        if self._form != "parquet" or not plain or find_spec("pyarrow") is None or rows_in(self._file) < _MANY:
+            return None
+        return parquet.tapes_in(self._file, arm, value)
 
     def _at_once(self, arm: str, value: str) -> dict[str, Floats] | None:
         """Return the readings of a large CSV file in one pass, if all are plain and first rows name all arms."""
@@ -594,6 +603,7 @@ def _streamed(rows: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:  # noqa
     """Return codes and values batch by batch, or raise a ValueError where one is NULL."""
     import pyarrow as pa  # type: ignore[import-untyped]
 
+    forget()  # so many rows leave much memory behind
     for batch in pa.RecordBatchReader.from_stream(rows):
         if any(column.null_count for column in batch.columns):
             raise ValueError
