@@ -539,6 +539,14 @@ def test_of_an_export_that_is_none_no_more_than_a_line_is_printed(tmp_path):
     assert "\n" not in str(error.value)
 
 
+def outcome(path):
+    try:
+        found = read(path, arm="arm", value="x")
+    except InvalidArgument as error:
+        return str(error)
+    return [(name, tape.tobytes()) for name, tape in found.items()]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -557,17 +565,84 @@ def test_of_an_export_that_is_none_no_more_than_a_line_is_printed(tmp_path):
 def test_a_large_file_is_read_as_a_small_one(tmp_path, monkeypatch, text):
     path = tmp_path / "rows.csv"
     path.write_text(text, encoding="utf-8")
-
-    def outcome():
-        try:
-            found = files.read(path, arm="arm", value="x")
-        except InvalidArgument as error:
-            return str(error)
-        return [(name, tape.tobytes()) for name, tape in found.items()]
-
-    small = outcome()
+    small = outcome(path)
     monkeypatch.setattr(files, "_LARGE", 0)
-    assert outcome() == small
+    assert outcome(path) == small
+
+
+def of_row_groups(*dictionaries):
+    """Return a table of chunks that name their arms by dictionaries of their own."""
+    codes = pa.array([0, 1, 0], pa.int8())
+    arms = [pa.DictionaryArray.from_arrays(codes, pa.array(names)) for names in dictionaries]
+    return pa.table({"arm": pa.chunked_array(arms), "x": pa.array(range(3 * len(arms)), pa.int16())})
+
+
+PARQUETS = {
+    "numbers": ({"arm": ["B", "A", "B"], "x": [1.5, math.inf, -0.0]}, {}),
+    "missing": ({"arm": ["B", "A", "B"], "x": [None, math.nan, 3.0]}, {}),
+    "none at all": ({"arm": ["B", "A"], "x": pa.nulls(2, pa.float64())}, {}),
+    "large numbers": ({"arm": ["B", "A", "B"], "x": [2**63 - 1, 2**53 + 1, None]}, {}),
+    "without sign": ({"arm": ["B", "A"], "x": pa.array([2**64 - 1, 3], pa.uint64())}, {}),
+    "single": ({"arm": ["B", "A"], "x": pa.array([0.1, None], pa.float32())}, {}),
+    "half": ({"arm": ["B", "A"], "x": pa.array(np.array([0.5, 2], np.float16))}, {}),
+    "yes and no": ({"arm": ["B", "A"], "x": [True, None]}, {}),
+    "decimal": ({"arm": ["B", "A"], "x": pa.array([1, 2]).cast(pa.decimal128(21, 2))}, {}),
+    "long": ({"arm": ["B", "A"], "x": pa.array([1, 2], pa.duration("s"))}, {}),
+    "when": ({"arm": ["B", "A"], "x": pa.array([1, 2], pa.timestamp("s"))}, {}),
+    "words": ({"arm": ["B", "A"], "x": ["1", "fast"]}, {}),
+    "no dictionary": ({"arm": ["B", "A", "B"], "x": [1, 2, 3]}, {"use_dictionary": False}),
+    "spaces": ({"arm": [" A", "A ", "nan"], "x": [1, 2, 3]}, {}),
+    "other letters": ({"arm": ["ünï", "it's", "\U0001f600"], "x": [1, 2, 3]}, {}),
+    "large words": ({"arm": pa.array(["B", "A"], pa.large_string()), "x": [1, 2]}, {}),
+    "bytes": ({"arm": [b"B", b"A"], "x": [1, 2]}, {}),
+    "numbers for names": ({"arm": [1, 2, 1], "x": [1, 2, 3]}, {}),
+    "nameless": ({"arm": ["B", None, "A"], "x": [1, 2, 3]}, {}),
+    "empty name": ({"arm": ["B", "", "A"], "x": [1, 2, 3]}, {}),
+    "no rows": ({"arm": pa.array([], pa.string()), "x": pa.array([], pa.float64())}, {}),
+    "an id": ({"arm": [f"u{i}" for i in range(10_001)], "x": [0] * 10_001}, {}),
+    "row groups": ({"arm": ["B", "A", "C", "C", "A"], "x": [1, 2, 3, 4, 5]}, {"row_group_size": 2}),
+    "dictionaries": (of_row_groups(["B", "A"], ["A", "B"], ["C", "A"]), {"row_group_size": 3}),
+    "unused names": (of_row_groups(["B", "A"]).slice(0, 1), {}),
+    "a column inside": ({"arm": ["B", "A"], "x": [1, 2], "y": [{"x": 5}, {"x": 6}]}, {}),
+}
+
+
+@pytest.mark.parametrize("name", PARQUETS)
+def test_a_large_parquet_file_is_read_as_a_small_one(tmp_path, monkeypatch, name):
+    path = tmp_path / "rows.parquet"
+    columns, options = PARQUETS[name]
+    parquet.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), path, **options)
+    small = outcome(path)
+    monkeypatch.setattr(files, "_MANY", 0)
+    assert outcome(path) == small
+
+
+def test_columns_of_parquet_with_dots_in_their_names_are_those_outside(tmp_path, monkeypatch):
+    rows = {"a": [{"arm": "X", "x": 7}] * 2, "a.arm": ["B", "A"], "a.x": [1.0, 2.0]}
+    parquet.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    monkeypatch.setattr(files, "_MANY", 0)
+    tapes = read(tmp_path / "rows.parquet", arm="a.arm", value="a.x")
+    assert {name: tape.tolist() for name, tape in tapes.items()} == {"B": [1.0], "A": [2.0]}
+
+
+def test_a_large_parquet_file_is_read_column_by_column(tmp_path, monkeypatch):
+    _parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr(files, "_MANY", 0)
+    monkeypatch.setattr(files._Table, "_chosen", None)  # reads a row at a time
+    assert read(tmp_path / "a.parquet", arm="site", value="ms")["B"].tolist() == [3.0, 5.25]
+
+
+def test_a_damaged_page_of_parquet_is_an_error_and_the_next_file_is_read(tmp_path, monkeypatch):
+    rows = {"arm": ["A", "B"] * 500, "x": np.random.default_rng(0).normal(size=1000)}
+    parquet.write_table(pa.table(rows), tmp_path / "a.parquet", compression="zstd")
+    whole = outcome(tmp_path / "a.parquet")
+    content = bytearray((tmp_path / "a.parquet").read_bytes())
+    content[4:40] = bytes(36)
+    (tmp_path / "b.parquet").write_bytes(content)
+    for many in (files._MANY, 0):
+        monkeypatch.setattr(files, "_MANY", many)
+        assert "'b.parquet' cannot be read as parquet" in outcome(tmp_path / "b.parquet")
+        assert outcome(tmp_path / "a.parquet") == whole
 
 
 def test_a_large_file_is_read_in_one_pass(tmp_path, monkeypatch):

@@ -19,14 +19,15 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truearm.errors import InvalidArgument, given
 from truearm.evidence.units import MEDIANS, Reduction, Suspect, Units, by_unit
-from truearm.world import frames, imports
+from truearm.world import frames, imports, parquet
+from truearm.world.duck import connected, duckdb, forget
 from truearm.world.frames import (
     Collected,
     Roles,
@@ -62,6 +63,7 @@ _TEXT = {"csv": "CSV", "tsv": "TSV", "jsonl": "JSON lines"}
 _PACKED = (".gz", ".zst")  # DuckDB unpacks these by itself, if there is text in them
 _RENAMED = re.compile(r"(.*)_\d+", re.DOTALL)  # what DuckDB makes of a name that it has seen before
 _DIGITS_FIRST = r"^[-+]?[^A-Za-z0-9]?\s*[0-9]"  # a number, however written, and no name
+_PLAIN = r"U?(TINY|SMALL|BIG)INT|U?INTEGER|FLOAT|DOUBLE"  # types of numbers that pyarrow converts as DuckDB does
 _GZIP = b"\x1f\x8b"
 _BEGINNINGS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "excel"}
 _SUMMARY = {"command", "mean", "stddev", "median", "user", "system", "min", "max"}  # hyperfine's columns, and ours
@@ -156,14 +158,15 @@ def collect(
         if kept in ("csv", "tsv") and find_spec("duckdb") is None:
             columns = _plainly_read(file, kept, written, roles)
             return _of_rows(columns, roles, how, written, drop_unnamed=drop_unnamed)
-        with _duckdb().connect() as connection:
-            try:
+        broken = duckdb().Error
+        try:
+            with connected() as connection:
                 table = _Table(connection, file, kept, written)
                 if roles.arm is None:
                     return table.wide(roles, how)
                 return table.long(roles, how, drop_unnamed=drop_unnamed)
-            except _duckdb().Error as error:
-                raise InvalidArgument(_reason(str(error), file, kept)) from None
+        except broken as error:
+            raise InvalidArgument(_reason(str(error), file, kept)) from None
 
 
 def rows_in(path: Path) -> int:
@@ -173,11 +176,11 @@ def rows_in(path: Path) -> int:
     --------
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "times.parquet")
-    ...     _ = _duckdb().sql("SELECT unnest(range(5))").write_parquet(str(file))
+    ...     _ = duckdb().sql("SELECT unnest(range(5))").write_parquet(str(file))
     ...     rows_in(file)
     5
     """
-    with _duckdb().connect() as connection, suppress(_duckdb().Error):
+    with suppress(duckdb().Error), connected() as connection:
         told = connection.execute(f"SELECT sum(num_rows) FROM parquet_file_metadata({_address(path)})").fetchone()
         return int(told[0])
     return 0
@@ -282,32 +285,28 @@ def _form_of(file: Path, kind: str | None) -> str:
     return form
 
 
-def _duckdb() -> Any:  # noqa: ANN401 - duckdb has no types to speak of
-    try:
-        import duckdb
-    except ImportError:
-        msg = "reading this file needs DuckDB; install it with: pip install 'truearm[data]'"
-        raise InvalidArgument(msg) from None
-    return duckdb
-
-
 class _Table:
     """A file as DuckDB sees it: its columns, and its cells as numbers and names."""
 
     def __init__(self, connection: Any, file: Path, form: str, written: Written) -> None:  # noqa: ANN401
         self._run = connection.execute
         self._sql = connection.sql
-        self._run("SET disabled_optimizers = 'statistics_propagation'")  # statistics of Parquet know of no NaN
         self._text, self._written = form in _TEXT, written
-        self._cells = _source(connection, file, form, written.sep)
+        self.types: dict[str, str]
+        self._separated = _Separated.of(connection, file, form, written.sep) if form in ("csv", "tsv") else None
+        self._cells = self._separated.cells() if self._separated else _source(connection, file, form)
         self._file, self._form = file, form
         self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form, written.sep)
-        self.types = {row[0]: row[1] for row in self._run(f"DESCRIBE SELECT * FROM {self._cells}").fetchall()}
+        if self._separated:
+            self.types = dict.fromkeys(self._separated.columns, "VARCHAR")
+        else:
+            described = self._run(f"DESCRIBE SELECT * FROM {self._cells}").fetchall()
+            self.types = {name: kind for name, kind, *_ in described}
         _check_single(file, self.types)
         if (
             form == "csv"
             and len(self.types) == 1
-            and re.search(r"[,;\t|]", *self.types)
+            and re.search(r"[,;\t|]", next(iter(self.types)))
             and (msg := _ragged(file, form, written.sep))
         ):
             raise InvalidArgument(msg)
@@ -379,7 +378,7 @@ class _Table:
         name = self._word(arm)
         parts = {"unit": self._unit(roles), "place": self._place(roles)}
         extra = {part: cell for part, cell in parts.items() if cell}
-        if not extra and (tapes := self._at_once(arm, value)) is not None:
+        if not extra and (tapes := self._by_column(arm, value) or self._at_once(arm, value)):
             return Collected(tapes, roles.order is not None, None, self._suspects(roles, list(tapes)))
         cells = {"arm": name, "value": self._number(value), **extra}
         table = self._plain(cells, value) or self._chosen(cells)
@@ -460,14 +459,19 @@ class _Table:
             return None
         try:
             return self._chosen({**columns, "value": _quoted(value)}, cells)
-        except _duckdb().ConversionException:
+        except duckdb().ConversionException:
             return None
 
     def _with_numbers(self, value: str) -> str | None:
         """Return a CSV file with numbers for readings, if they may be plain: DuckDB reads them as it parses."""
-        if self._form not in ("csv", "tsv") or not self._written.plain:
+        return self._separated.cells(value) if self._separated and self._written.plain else None
+
+    def _by_column(self, arm: str, value: str) -> dict[str, Floats] | None:
+        """Return the readings of a large Parquet file with a column of words and one of plain numbers."""
+        plain = self.types[arm] == "VARCHAR" and re.fullmatch(_PLAIN, self.types[value])
+        if self._form != "parquet" or not plain or find_spec("pyarrow") is None or rows_in(self._file) < _MANY:
             return None
-        return _separated(self._file, self._form, self._written.sep, header=True, number=value)
+        return parquet.tapes_in(self._file, arm, value)
 
     def _at_once(self, arm: str, value: str) -> dict[str, Floats] | None:
         """Return the readings of a large CSV file in one pass, if all are plain and first rows name all arms."""
@@ -483,7 +487,7 @@ class _Table:
         query = f"SELECT {code} AS code, {_filled(_quoted(value))} AS value FROM {cells}"
         try:
             batches = list(_streamed(self._sql(query)))
-        except (_duckdb().Error, OSError, ValueError):  # a cell that is no number, or none of the names
+        except (duckdb().Error, OSError, ValueError):  # a cell that is no number, or none of the names
             return None
         counts = sum(np.bincount(codes, minlength=len(names)) for codes, _ in batches)
         return gathered(batches, dict(zip(names, np.asarray(counts).tolist(), strict=True)))
@@ -555,7 +559,7 @@ def names_told(connection: Any, names: Sequence[str]) -> set[str]:  # noqa: ANN4
     --------
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a.csv").write_text("site,ms,ms\nA,1,2\n")
-    ...     sorted(names_told(_duckdb().connect(), [f"{folder}/a.csv"]))
+    ...     sorted(names_told(duckdb().connect(), [f"{folder}/a.csv"]))
     ['ms', 'site']
     """
     known = [(Path(name), FORMATS.get(Path(name).suffix, "csv")) for name in names]
@@ -599,6 +603,7 @@ def _streamed(rows: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:  # noqa
     """Return codes and values batch by batch, or raise a ValueError where one is NULL."""
     import pyarrow as pa  # type: ignore[import-untyped]
 
+    forget()  # so many rows leave much memory behind
     for batch in pa.RecordBatchReader.from_stream(rows):
         if any(column.null_count for column in batch.columns):
             raise ValueError
@@ -606,11 +611,9 @@ def _streamed(rows: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:  # noqa
         yield codes, values
 
 
-def _source(connection: Any, file: Path, form: str, sep: str | None) -> str:  # noqa: ANN401
-    """Return a table expression for a file; every cell of a text file is text."""
+def _source(connection: Any, file: Path, form: str) -> str:  # noqa: ANN401
+    """Return a table expression for a file; every cell of JSON lines is text."""
     match form:
-        case "csv" | "tsv":
-            return _separated(file, form, sep, header=True)
         case "jsonl":
             return _lines(connection, file)
         case "arrow":
@@ -630,16 +633,36 @@ def _text_address(file: Path) -> str:
     return f"{_address(file)}, compression = '{packing}', hive_partitioning = false"
 
 
-def _separated(file: Path, form: str, sep: str | None, *, header: bool, number: str | None = None) -> str:
-    """Return a CSV or TSV file, perhaps with a column of numbers.
+class _Separated(NamedTuple):
+    """A CSV or TSV file, and how it is written: to find that out takes as long as to read a small one."""
+
+    address: str
+    dialect: str
+    columns: Sequence[str]
+
+    @classmethod
+    def of(cls, connection: Any, file: Path, form: str, sep: str | None) -> "_Separated":  # noqa: ANN401
+        told = f"SELECT * FROM sniff_csv({_text_address(file)}, {_guessing(file, form, sep, header=True)})"
+        delim, quote, escape, line, comment, skip, _, columns, *_ = connection.execute(told).fetchone()
+        marks = {"delim": delim, "quote": quote, "escape": escape, "new_line": line, "comment": comment}
+        options = [f"{name} = {_literal('' if mark == '(empty)' else mark)}" for name, mark in marks.items()]
+        dialect = ", ".join(["auto_detect = false", "header = true", f"skip = {skip}", *options])
+        return cls(_text_address(file), dialect, [column["name"] for column in columns])
+
+    def cells(self, number: str | None = None) -> str:
+        """Return a table expression of text, perhaps with a column of numbers, which DuckDB reads as it parses."""
+        kinds = (f"{_literal(name)}: '{'DOUBLE' if name == number else 'VARCHAR'}'" for name in self.columns)
+        return f"read_csv({self.address}, {self.dialect}, columns = {{{', '.join(kinds)}}})"
+
+
+def _guessing(file: Path, form: str, sep: str | None, *, header: bool) -> str:
+    """Return the options by which DuckDB finds out how a CSV or TSV file is written.
 
     By `skip` DuckDB may not skip lines until the rest looks even.
     """
-    options = rf"header = {header}, all_varchar = true, skip = {_blank_lines(file)}"
-    if number is not None:
-        options += f", types = {{{_literal(number)}: 'DOUBLE'}}"
     delim = "\t" if form == "tsv" and sep is None else sep
-    return f"read_csv({_text_address(file)}, {options}{f', delim = {_literal(delim)}' if delim else ''})"
+    options = f"header = {header}, all_varchar = true, skip = {_blank_lines(file)}"
+    return f"{options}, delim = {_literal(delim)}" if delim else options
 
 
 def _blank_lines(file: Path) -> int:
@@ -661,8 +684,8 @@ def _names_told(connection: Any, file: Path, form: str, sep: str | None) -> list
     """Return the names of the columns as the file has them; DuckDB renames those that it cannot tell apart."""
     match form:
         case "csv" | "tsv":
-            source = _separated(file, form, sep, header=False)
-            first = connection.execute(f"SELECT * FROM {source} LIMIT 1").fetchone()
+            options = _guessing(file, form, sep, header=False)
+            first = connection.execute(f"FROM read_csv({_text_address(file)}, {options}) LIMIT 1").fetchone()
             return [(cell or "").strip() for cell in first or ()]
         case "jsonl":
             lines = f"read_json_objects({_text_address(file)}, format = 'newline_delimited')"
@@ -733,7 +756,7 @@ def _rows_of(file: Path, text: Iterable[str], form: str, sep: str | None) -> Ite
 def _plainly_read(file: Path, form: str, written: Written, roles: Roles) -> dict[str, list[Any]]:
     """Return the columns of a CSV or TSV file without DuckDB: cells as text, None where they are empty."""
     if file.suffix.lower() == ".zst":
-        _duckdb()
+        duckdb()
     try:
         with _opened(file) as text:
             names, *rows = _rows_of(file, text, form, written.sep)

@@ -27,10 +27,9 @@ from truearm.problem import as_number
 
 Floats = NDArray[np.float64]
 
-_BLOCK = 1 << 14  # rows told apart at a time: what is needed for them stays in a cache and in memory at hand
+_BLOCK = 1 << 17  # rows told apart at a time: what is needed for them stays in a cache and in memory at hand
 _SHARE = 256  # rows of a block per arm, at least: many arms need larger blocks
-_MANY = 1 << 18  # rows that one thread is given at a time
-_AHEAD = 8  # of those, as many may wait: memory is bounded wherever they come from
+_AHEAD = 8  # blocks that may wait: memory is bounded wherever they come from
 
 MOST_ARMS = 10_000  # a minute of work, and a place in the list for everyone; more are an id taken for the arm
 MOST_SUSPECTED = 1 << 16  # first rows in which units that nobody declared are looked for
@@ -495,12 +494,15 @@ def gathered(batches: Iterable[tuple[NDArray[Any], Floats]], counts: Mapping[str
     ends, first = np.zeros(len(names), dtype=np.intp), list[int]()
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy does not hold the interpreter meanwhile
         pending = deque[Future[None]]()
-        for codes, values in _blocks(batches, _MANY):
+        for codes, values in _blocks(batches, max(_BLOCK, _SHARE * len(names))):
             sizes = np.bincount(codes, minlength=len(names))
             if ((sizes > 0) & (ends == 0)).any():
                 found, at = np.unique(codes, return_index=True)
                 first += [i for i in found[np.argsort(at)].tolist() if not ends[i]]
-            pending.append(pool.submit(_told_apart, codes, values, tapes, ends.tolist()))
+            places = [
+                tape[end : end + n] for tape, end, n in zip(tapes, ends.tolist(), sizes.tolist(), strict=True)
+            ]
+            pending.append(pool.submit(_told_apart, codes, values, places))
             ends += sizes
             if len(pending) > _AHEAD:
                 pending.popleft().result()
@@ -509,13 +511,12 @@ def gathered(batches: Iterable[tuple[NDArray[Any], Floats]], counts: Mapping[str
     return {names[i]: tapes[i] for i in first}
 
 
-def _told_apart(codes: NDArray[Any], values: Floats, tapes: Sequence[Floats], ends: list[int]) -> None:
-    """Write values to the tapes of their codes, from where these end."""
-    for some, part in _blocks([(codes, values)], max(_BLOCK, _SHARE * len(tapes))):
-        ordered, start = part.take(np.argsort(some, kind="stable")), 0
-        for i, n in enumerate(np.bincount(some).tolist()):
-            tapes[i][ends[i] : ends[i] + n] = ordered[start : start + n]
-            start, ends[i] = start + n, ends[i] + n
+def _told_apart(codes: NDArray[Any], values: Floats, places: Sequence[Floats]) -> None:
+    """Write values to the places of their codes."""
+    order, start = np.argsort(codes, kind="stable"), 0
+    for place in places:
+        values.take(order[start : start + place.size], out=place, mode="clip")  # other modes write a copy first
+        start += place.size
 
 
 def _blocks(batches: Iterable[tuple[NDArray[Any], Floats]], size: int) -> Iterator[tuple[NDArray[Any], Floats]]:
@@ -878,7 +879,7 @@ def _factorized(names: Any, arm: str) -> tuple[list[str], NDArray[Any]]:  # noqa
             check_number_of_arms(len(found), arm)
             kind_of_name = polars.Enum(found)
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                parts = (native.slice(start, _MANY) for start in range(0, len(native), _MANY))
+                parts = (native.slice(start, _BLOCK) for start in range(0, len(native), _BLOCK))
                 cast = pool.map(lambda part, to=kind_of_name: part.cast(to, strict=False).to_physical(), parts)
                 codes = polars.concat(cast)
             if not codes.null_count():
