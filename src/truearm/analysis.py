@@ -336,6 +336,9 @@ def repeated(
     asked = _asked_again(certificate, options)
     _check_together(certificate.design, dependent_arms=certificate.problem.dependent_arms)
     _checked(_tapes(collected))
+    if options["ordered"] and collected.counts is not None:
+        msg = "a table of counts does not say in what order readings were taken, but ordered is true"
+        raise InvalidArgument(msg)
     known = collected._replace(ordered=collected.ordered or options["ordered"], units=collected.units or units)
     return _analyzed(certificate.problem, known, certificate.design, asked, told=doubts)
 

@@ -198,6 +198,9 @@ def _taken(
     if isinstance(readings, Counts):
         readings = Collected({}, counts=readings)
     tapes: Readings = readings if isinstance(readings, Mapping) else _tapes_in(readings)
+    if more := [arm for arm in tapes if arm not in certificate.problem.arms]:
+        msg = f"the readings have arms that the certificate does not know: {', '.join(map(repr, more)):.200}"
+        raise VerificationError(msg)
     if digest(certificate.problem, tapes) != certificate.digest:
         msg = "the readings are not those of the certificate: their digest differs"
         if isinstance(readings, Collected) and readings.counts is not None:
