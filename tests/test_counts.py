@@ -176,11 +176,15 @@ def test_a_frame_is_counted_only_for_shares_and_only_if_large(monkeypatch):
     assert analyze(frame.to_pandas(), arm="arm", value="x", at_least=1).counts is None
 
 
-def test_an_arm_that_is_no_number_is_no_arm_in_an_engine_either(monkeypatch):
+def test_an_arm_that_is_no_number_is_no_arm_in_an_engine_either(monkeypatch, tmp_path):
     counted(monkeypatch)
     frame = pl.DataFrame({"arm": [1.0, 2.0, math.nan, None] * 9, "x": np.arange(36.0)})
     with pytest.raises(InvalidArgument, match="18 rows of column 'arm' name no arm"):
         analyze(frame.lazy(), arm="arm", value="x")
+    known = frame.drop_nulls()
+    known.write_parquet(tmp_path / "rows.parquet")  # its statistics know of no NaN
+    with pytest.raises(InvalidArgument, match="9 rows of column 'arm' name no arm"):
+        analyze(str(tmp_path / "*.parquet"), arm="arm", value="x")
 
 
 readings = st.lists(st.floats(allow_nan=False), min_size=1, max_size=40)
@@ -638,6 +642,48 @@ def test_units_and_halves_are_counted_in_the_engine(monkeypatch, tmp_path):
     calm = analyze(frame.lazy(), arm="site", value="ms", order="time", goal="min", contamination=None)
     assert (calm.alarms, calm.best) == ((), "new")
     assert ta.verify(calm, calm.counts)
+
+
+@pytest.mark.parametrize("empty", [None, math.nan])
+def test_rows_without_a_time_or_a_unit_are_refused_in_an_engine_too(monkeypatch, tmp_path, empty):
+    """Null units became one unit together, and NaN beyond all times took the alarm of the halves away."""
+    frame = visits(400).with_columns(pl.col("time").cast(float), pl.col("user").cast(float))
+    gaps = pl.int_range(pl.len()) % 40 == 0
+    counted(monkeypatch)
+    for role, column, told in (
+        ("order", "time", "10 rows of column 'time' are empty, so their place in the order is unknown"),
+        ("unit", "user", "10 rows of column 'user' name no unit"),
+    ):
+        rows = frame.with_columns(pl.when(gaps).then(empty).otherwise(pl.col(column)).alias(column))
+        rows.write_parquet(tmp_path / "rows.parquet")
+        for source in (rows.lazy(), str(tmp_path / "*.parquet")):
+            with pytest.raises(InvalidArgument, match=told):
+                analyze(source, arm="site", value="ms", goal="min", **{role: column})
+
+
+def test_a_truth_value_is_no_time_in_any_engine(monkeypatch, tmp_path):
+    counted(monkeypatch)
+    rows = visits(400).with_columns(pl.col("time") > 200)
+    rows.write_parquet(tmp_path / "rows.parquet")
+    for source in (rows.lazy(), str(tmp_path / "*.parquet")):
+        with pytest.raises(InvalidArgument, match="order='time' must hold numbers or times"):
+            analyze(source, arm="site", value="ms", order="time")
+
+
+def test_whole_numbers_beyond_all_floats_are_counted_as_they_are_read(monkeypatch, tmp_path):
+    counted(monkeypatch)
+    rows = pl.DataFrame(
+        {"arm": ["A", "B"] * 100, "x": [2**60 + 4096 * (i % 7) - 9000 * (i % 2) for i in range(200)]}
+    )
+    rows.write_parquet(tmp_path / "rows.parquet")
+    exact = analyze(rows, arm="arm", value="x")
+    for source in (rows.lazy(), str(tmp_path / "*.parquet")):
+        same_decision(exact, analyze(source, arm="arm", value="x"))
+
+
+def test_what_is_under_a_mask_is_counted_as_missing():
+    table = Counts.of({"A": np.ma.masked_array([1.0, 999.0], mask=[False, True])})
+    assert (table.n, table.columns["A"].missing) == ({"A": 2}, 1)
 
 
 def test_units_that_time_out_are_counted_as_they_are_read(monkeypatch):
