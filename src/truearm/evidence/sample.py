@@ -45,7 +45,7 @@ def as_readings(readings: ArrayLike, name: str = "x") -> Floats:
     that went wrong
     """
     if isinstance(readings, np.ma.MaskedArray):  # under its mask any number may stand
-        readings = readings.astype(np.float64).filled(np.nan)
+        readings = np.ma.filled(readings.astype(np.float64), np.nan)
     if isinstance(readings, np.ndarray) and readings.dtype == np.float64:
         array = readings
     else:

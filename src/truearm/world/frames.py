@@ -745,7 +745,8 @@ def numbers(column: Any, name: str) -> Floats:  # noqa: ANN401 - any sequence
         msg = f"column {name!r} must be a list of readings, but got {_shown(column)}"
         raise InvalidArgument(msg)
     if isinstance(column, np.ma.MaskedArray):  # under its mask any number may stand
-        column = np.where(np.ma.getmaskarray(column), None, column.data)
+        hidden = np.ma.getmaskarray(column)
+        column = [None if hides else cell for cell, hides in zip(column.data, hidden, strict=True)]
     try:
         items = np.asarray(column)
     except ValueError:  # cells of different lengths
