@@ -176,11 +176,15 @@ def test_a_frame_is_counted_only_for_shares_and_only_if_large(monkeypatch):
     assert analyze(frame.to_pandas(), arm="arm", value="x", at_least=1).counts is None
 
 
-def test_an_arm_that_is_no_number_is_no_arm_in_an_engine_either(monkeypatch):
+def test_an_arm_that_is_no_number_is_no_arm_in_an_engine_either(monkeypatch, tmp_path):
     counted(monkeypatch)
     frame = pl.DataFrame({"arm": [1.0, 2.0, math.nan, None] * 9, "x": np.arange(36.0)})
     with pytest.raises(InvalidArgument, match="18 rows of column 'arm' name no arm"):
         analyze(frame.lazy(), arm="arm", value="x")
+    known = frame.drop_nulls()
+    known.write_parquet(tmp_path / "rows.parquet")  # its statistics know of no NaN
+    with pytest.raises(InvalidArgument, match="9 rows of column 'arm' name no arm"):
+        analyze(str(tmp_path / "*.parquet"), arm="arm", value="x")
 
 
 readings = st.lists(st.floats(allow_nan=False), min_size=1, max_size=40)
@@ -317,6 +321,113 @@ def test_a_changed_table_is_refused():
         Counts.from_dict({"edges": []})
 
 
+WRONG = {
+    "part of a reading": {"count": [2.7, 1]},
+    "a word": {"count": ["2", 1]},
+    "fewer than none": {"count": [-2, 1]},
+    "none": {"count": [0, 1]},
+    "more than a machine counts": {"count": [2**62, 2**62]},
+    "more than any integer": {"count": [2**64, 1]},
+    "one for all": {"count": 2},
+    "a bucket from behind": {"bucket": [-3, 3]},
+    "a bucket twice": {"bucket": [2, 2]},
+    "part of a bucket": {"bucket": [2.5, 3]},
+    "ends the wrong way": {"low": [1.6, 3.0]},
+    "beyond its edges": {"high": [2.5, 3.0]},
+    "no number": {"low": [math.nan, 3.0]},
+    "a number as a word": {"low": ["1.0", 3.0]},
+    "missing in part": {"missing": 1.5},
+    "missing as a word": {"missing": "1"},
+    "fewer than none missing": {"missing": -1},
+    "more missing than eight bytes hold": {"missing": 2**64},
+    "more missing than can be": {"missing": 2**63},
+}
+
+
+@pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
+def test_a_table_that_cannot_be_is_refused_even_with_its_digest(change):
+    """What is read as 2 may be written as 2.7, and whoever else reads the table believes that."""
+    data = Counts.of({"A": [1.0, 1.5, 3.0, math.nan]}, edges=[0.0, 2.0]).to_dict()
+    assert data["arms"]["A"]["bucket"] == [2, 3]
+    with pytest.raises(InvalidArgument):
+        Counts.from_dict({**data, "arms": {"A": {**data["arms"]["A"], **change}}})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"edges": ["-inf", 2.0, 0.0, -LARGEST, "inf"]},
+        {"edges": [0.0, 2.0]},
+        {"edges": ["-inf", -LARGEST, 0.0, "nan", "inf"]},
+        {"edges": None},
+        {"arms": []},
+        {"arms": {"\ud800": {"bucket": [], "count": [], "low": [], "high": [], "missing": 1}}},
+        {"room": "many"},
+        {"room": 2},
+        {"made": None},
+        {"ruler": []},
+        {"ruler": [[0.0, 1.0, 10**10]]},
+        {"ruler": [[math.nan, 1.0, 4]]},
+        {"halves": []},
+        {"halves": [1, 2]},
+    ],
+)
+def test_a_table_is_read_as_it_was_written_or_not_at_all(change):
+    data = Counts.of({"A": [1.0, 1.5, 3.0]}, edges=[0.0, 2.0]).to_dict()
+    with pytest.raises(InvalidArgument):
+        Counts.from_dict({**data, **change})
+
+
+def test_halves_add_up_to_their_table():
+    early, late = (Counts.of({"A": tape}, edges=[0.0, 2.0]) for tape in ([1.0, 1.5], [1.2, 3.0]))
+    whole = replace(early + late, halves=(early, late))
+    assert Counts.from_dict(json.loads(json.dumps(whole.to_dict()))).digest == whole.digest
+    for halves in ((early, early), (late, late)):
+        with pytest.raises(InvalidArgument, match="halves of the table of counts do not add up"):
+            Counts.from_dict(replace(whole, halves=halves).to_dict())
+
+
+def test_no_sum_of_tables_turns_over():
+    large = Counts.from_lumps([0.0], {"A": ([0.5], [0.6], [2**52], 2**51)})
+    assert large.n == {"A": 2**52 + 2**51}
+    with pytest.raises(InvalidArgument, match=r"arm 'A' has 1\.35108e\+16 readings"):
+        _ = large + large
+
+
+def test_two_arms_of_one_name_are_not_one():
+    with pytest.raises(InvalidArgument, match="arms must have different names, but got 1, '1'"):
+        Counts.of({1: [1.0], "1": [2.0]})
+
+
+def test_a_certificate_over_counts_claims_nothing_that_counts_do_not_tell():
+    """With ordered=true nobody looked at the halves, and the alarm they raise could be left out."""
+    rng = np.random.default_rng(5)
+    early, late = ({"A": rng.normal(gap, 1, 400), "B": rng.normal(-1, 1, 400)} for gap in (0.0, 8.0))
+    halves = tuple(Counts.of(part, edges=np.arange(-15, 15, 0.1)) for part in (early, late))
+    table = replace(halves[0] + halves[1], halves=halves)
+    data = json.loads(json.dumps(analyze(table, contamination=None).to_dict()))
+    assert [alarm["kind"] for alarm in data["alarms"]] == ["unsupported"]
+    assert ta.verify(data, table)
+    options = {**data["certificate"]["origin"]["options"], "ordered": True}
+    ordered = {**data["certificate"], "origin": {**data["certificate"]["origin"], "options": options}}
+    with pytest.raises(VerificationError, match="does not say in what order readings were taken"):
+        ta.verify({**data, "certificate": ordered, "alarms": []}, table)
+    rounds = {**data["certificate"], "problem": {**data["certificate"]["problem"], "rounds": True}}
+    with pytest.raises(VerificationError, match="does not say which readings were taken side by side"):
+        ta.verify({**data, "certificate": rounds}, table)
+
+
+def test_no_arm_of_the_readings_is_left_out_of_what_verifies():
+    """Of three arms, the best may not be left out."""
+    tapes = {"A": np.arange(100.0, 300.0), "B": np.arange(200.0), "C": np.arange(300.0, 500.0)}
+    two = {arm: tapes[arm] for arm in "AB"}
+    for source, all_of_it in ((two, tapes), (Counts.of(two), Counts.of(tapes))):
+        found = analyze(source)
+        assert (found.best, bool(ta.verify(found, source))) == ("A", True)
+        with pytest.raises(VerificationError, match="arms that the certificate does not know: 'C'"):
+            ta.verify(found, all_of_it)
+
+
 def test_a_limit_inside_a_bucket_needs_another_count():
     table = Counts.of({"A": [1.0, 3.0], "B": [1.0, 3.0]}, edges=[0.0])
     with pytest.raises(InvalidArgument, match="at_least splits the bucket of readings from 1 to 3"):
@@ -332,6 +443,76 @@ def test_tables_are_kept_in_files(tmp_path, ending):
     assert tables.read(tmp_path / f"counts.{ending}").digest == table.digest
     pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "other.parquet")
     assert tables.read(tmp_path / "other.parquet") is None
+
+
+def changed_file(path, change):
+    """Write a Parquet table of counts again, with other rows or another description."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    rows, described = change(table, json.loads(table.schema.metadata[b"truearm.counts"]))
+    words = described if isinstance(described, bytes) else json.dumps(described).encode()
+    pq.write_table(rows.replace_schema_metadata({b"truearm.counts": words}), path)
+
+
+def doubled(rows, described):
+    import pyarrow as pa
+
+    return pa.concat_tables([rows, rows.slice(0, 1)]), described
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        doubled,
+        lambda rows, told: (rows.set_column(2, "count", rows["count"].cast("float64")), told),
+        lambda rows, told: (rows.drop_columns(["low"]), told),
+        lambda rows, told: (rows, {**told, "arms": {"A": told["arms"]["A"]}}),
+        lambda rows, told: (rows, {**told, "arms": []}),
+        lambda rows, _: (rows, []),
+        lambda rows, _: (rows, b"{{{"),
+        lambda rows, told: (rows, {key: value for key, value in told.items() if key != "counts"}),
+    ],
+)
+def test_a_changed_file_of_counts_is_refused_in_words(tmp_path, change):
+    """A row that is there twice was read as one, and one of an arm that is not described as none."""
+    path = tmp_path / "counts.parquet"
+    tables.write(Counts.of({"A": [1.0, 2.0], "B": [3.0]}), path)
+    changed_file(path, change)
+    with pytest.raises(InvalidArgument):
+        tables.read(path)
+
+
+def test_a_damaged_file_of_counts_is_refused_in_words(tmp_path):
+    path = tmp_path / "counts.parquet"
+    tables.write(Counts.of({"A": np.arange(50.0)}), path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InvalidArgument, match="is not a table of counts, or is damaged"):
+        tables.read(path)
+    deep = tmp_path / "deep.json"
+    deep.write_text('{"counts": 1, "edges": ' + "[" * 100_000)
+    with pytest.raises(InvalidArgument, match="is not JSON"):
+        tables.read(deep)
+    twice = tmp_path / "twice.json"
+    twice.write_text(json.dumps(Counts.of({"A": [1.0]}).to_dict())[:-1] + ', "arms": {}}')
+    with pytest.raises(InvalidArgument, match="the key 'arms' is there twice"):
+        tables.read(twice)
+
+
+def test_data_that_speak_of_counts_are_data(tmp_path):
+    pl.DataFrame({"arm": ["truearm.counts"], "x": [1.0]}).write_parquet(tmp_path / "data.parquet")
+    (tmp_path / "data.json").write_text('{"counts": [1, 2, 3], "arm": ["a", "b", "a"]}')
+    (tmp_path / "kept.json").write_text(json.dumps(Counts.of({"A": [1.0]}).to_dict(), indent=2))
+    assert tables.read(tmp_path / "data.parquet") is None
+    assert tables.read(tmp_path / "data.json") is None
+    assert tables.read(tmp_path / "kept.json").n == {"A": 1}
+
+
+def test_a_table_with_the_largest_number_is_json_for_everybody(monkeypatch):
+    counted(monkeypatch)
+    frame = long({"A": [1.0, 2.0, LARGEST] * 20, "B": [1.5] * 60})
+    table = ta.count(frame.lazy(), arm="arm", value="x")
+    assert Counts.from_dict(json.loads(json.dumps(table.to_dict(), allow_nan=False))).ruler == table.ruler
 
 
 def test_verification_by_the_table_names_what_differs(monkeypatch):
@@ -461,6 +642,48 @@ def test_units_and_halves_are_counted_in_the_engine(monkeypatch, tmp_path):
     calm = analyze(frame.lazy(), arm="site", value="ms", order="time", goal="min", contamination=None)
     assert (calm.alarms, calm.best) == ((), "new")
     assert ta.verify(calm, calm.counts)
+
+
+@pytest.mark.parametrize("empty", [None, math.nan])
+def test_rows_without_a_time_or_a_unit_are_refused_in_an_engine_too(monkeypatch, tmp_path, empty):
+    """Null units became one unit together, and NaN beyond all times took the alarm of the halves away."""
+    frame = visits(400).with_columns(pl.col("time").cast(float), pl.col("user").cast(float))
+    gaps = pl.int_range(pl.len()) % 40 == 0
+    counted(monkeypatch)
+    for role, column, told in (
+        ("order", "time", "10 rows of column 'time' are empty, so their place in the order is unknown"),
+        ("unit", "user", "10 rows of column 'user' name no unit"),
+    ):
+        rows = frame.with_columns(pl.when(gaps).then(empty).otherwise(pl.col(column)).alias(column))
+        rows.write_parquet(tmp_path / "rows.parquet")
+        for source in (rows.lazy(), str(tmp_path / "*.parquet")):
+            with pytest.raises(InvalidArgument, match=told):
+                analyze(source, arm="site", value="ms", goal="min", **{role: column})
+
+
+def test_a_truth_value_is_no_time_in_any_engine(monkeypatch, tmp_path):
+    counted(monkeypatch)
+    rows = visits(400).with_columns(pl.col("time") > 200)
+    rows.write_parquet(tmp_path / "rows.parquet")
+    for source in (rows.lazy(), str(tmp_path / "*.parquet")):
+        with pytest.raises(InvalidArgument, match="order='time' must hold numbers or times"):
+            analyze(source, arm="site", value="ms", order="time")
+
+
+def test_whole_numbers_beyond_all_floats_are_counted_as_they_are_read(monkeypatch, tmp_path):
+    counted(monkeypatch)
+    rows = pl.DataFrame(
+        {"arm": ["A", "B"] * 100, "x": [2**60 + 4096 * (i % 7) - 9000 * (i % 2) for i in range(200)]}
+    )
+    rows.write_parquet(tmp_path / "rows.parquet")
+    exact = analyze(rows, arm="arm", value="x")
+    for source in (rows.lazy(), str(tmp_path / "*.parquet")):
+        same_decision(exact, analyze(source, arm="arm", value="x"))
+
+
+def test_what_is_under_a_mask_is_counted_as_missing():
+    table = Counts.of({"A": np.ma.masked_array([1.0, 999.0], mask=[False, True])})
+    assert (table.n, table.columns["A"].missing) == ({"A": 2}, 1)
 
 
 def test_units_that_time_out_are_counted_as_they_are_read(monkeypatch):

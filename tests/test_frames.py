@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from truearm.analysis import analyze
 from truearm.errors import InvalidArgument
 from truearm.evidence.units import Reduction
 from truearm.world import frames
@@ -407,3 +408,46 @@ def test_an_arm_that_first_rows_do_not_name_is_found():
     assert list(found) == ["B", "A", "C"]
     assert found["C"].tolist() == [late // 2 * 2]
     assert found["A"].tolist() == rows.filter(pl.col("arm") == "A")["ms"].to_list()
+
+
+def test_what_is_under_a_mask_is_no_reading_and_names_no_arm():
+    """A masked array keeps a number under its mask, which was taken for a reading."""
+    masked = np.ma.masked_array([1.0, 999.0, 3.0], mask=[False, True, False])
+    for column in (masked, masked.astype(int), masked.astype(object)):
+        np.testing.assert_array_equal(tapes_of({"A": column})["A"], [1.0, np.nan, 3.0])
+        found = tapes_of({"arm": ["A", "A", "B"], "ms": column}, "arm", "ms")
+        np.testing.assert_array_equal(found["A"], [1.0, np.nan])
+    names = np.ma.masked_array(["A", "B", "A"], mask=[False, True, False])
+    with pytest.raises(InvalidArgument, match="row 2 of column 'arm' names no arm"):
+        collect({"arm": names, "ms": [1.0, 2.0, 3.0]}, "arm", "ms")
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_whole_numbers_beyond_all_floats_are_rounded_in_every_frame(kind):
+    found = tapes_of(FRAMES[kind]({"site": ["A", "A", "B"], "ns": [2**60 + 300, None, -(2**60)]}), "site", "ns")
+    np.testing.assert_array_equal(found["A"], [2.0**60 + 256, np.nan])
+    assert found["B"].tolist() == [-(2.0**60)]
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy polars", "pyarrow", "duckdb"])
+@pytest.mark.parametrize("cell", [["A"], {"k": "A"}], ids=["list", "record"])
+def test_lists_and_records_name_no_arm_and_no_unit(kind, cell):
+    rows = {"site": [cell, cell], "ms": [1.0, 2.0], "plain": ["x", "y"]}
+    for roles in ({"arm": "site", "value": "ms"}, {"arm": "plain", "value": "ms", "unit": "site"}):
+        with pytest.raises(InvalidArgument, match="column 'site' must hold names, but its type is"):
+            collect(FRAMES[kind](rows), **roles)
+
+
+def test_types_of_names_that_few_know_are_read_or_refused():
+    rows = pa.table({"site": pa.array(["B", "A", "B"]).cast(pa.string_view()), "ms": [1.0, 2.0, 3.0]})
+    assert tapes_of(rows, "site", "ms")["B"].tolist() == [1.0, 3.0]
+    objects = pl.DataFrame({"site": pl.Series(["A", "B"], dtype=pl.Object), "ms": [1.0, 2.0]})
+    with pytest.raises(InvalidArgument, match="column 'site' must hold names, but its type is Object"):
+        collect(objects, "site", "ms")
+
+
+@pytest.mark.parametrize("roles", [{}, {"arm": "site", "value": "ms"}])
+def test_two_columns_of_one_name_are_refused_in_words(roles):
+    rows = pd.DataFrame([["A", 1.0, 2.0]], columns=["site", "ms", "ms"])
+    with pytest.raises(InvalidArgument, match=r"columns need names of their own: .*'ms' 2 times"):
+        analyze(rows, **roles)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from truearm.analysis import Analysis, analyze
 from truearm.claims.certificate import Bound, Certificate, Claim, Entered, Exclusion, Status, Verdict, digest
 from truearm.claims.certify import certify, describe
 from truearm.claims.plain import from_plain, to_plain
@@ -533,3 +534,45 @@ def test_an_estimate_within_the_tolerance_says_so():
     assert str(result).startswith(
         "A is within 0.5 of the highest estimate, beside what bad readings hide. 95% sure"
     )
+
+
+WRONG = [
+    ({"schema": 1}, "a result of schema 1 is from another truearm; this one reads 2"),
+    ({"status": "sure"}, "status must be one of"),
+    ({"best": 1}, "best must be a string"),
+    ({"ties": None}, "ties must be a list"),
+    ({"pulls": {"total": 3, "arms": {"A": None}}}, "pulls.arms['A'] must be a whole number"),
+    ({"pulls": None}, "this is not a result of truearm: TypeError"),
+    ({"breakdown": {"oblivious": "much"}}, "breakdown must have the keys"),
+    ({"certified_tolerance": 10**400}, "certified_tolerance must be a number that fits"),
+    ({"better_by": [{"than": None, "as": "ratio", "observed": 1.5, "at_least": None}]}, "better_by.than must be"),
+    ({"arms": [{}]}, "this is not a result of truearm: KeyError"),
+    ({"arms": ["A"]}, "this is not a result of truearm: TypeError"),
+    ({"quality": [[1.0]]}, "this is not a result of truearm: ValueError"),
+    ({"design": "none"}, "design must be one of"),
+]
+
+
+@pytest.mark.parametrize(("change", "told"), WRONG)
+def test_what_describes_no_result_is_refused_in_words(change, told):
+    described = {**analyze({"A": np.arange(9.0), "B": np.arange(9.0)}).to_dict(), **change}
+    for kind in (Result, Analysis):
+        with pytest.raises(InvalidArgument) as error:
+            kind.from_dict(described)
+        assert told in str(error.value)
+
+
+@pytest.mark.parametrize("junk", [None, [], {}, "x", 3])
+def test_junk_is_no_result(junk):
+    for kind in (Result, Analysis):
+        with pytest.raises(InvalidArgument, match="this is not a result of truearm"):
+            kind.from_dict(junk)
+
+
+@pytest.mark.parametrize(
+    ("key", "junk"), [("missing", {"A": "many"}), ("contests", [{}]), ("ranking", "AB"), ("excluded", {"A": 3})]
+)
+def test_what_describes_no_analysis_is_refused_in_words(key, junk):
+    described = analyze({"A": np.arange(9.0), "B": np.arange(9.0)}).to_dict()
+    with pytest.raises(InvalidArgument, match=key):
+        Analysis.from_dict({**described, key: junk})

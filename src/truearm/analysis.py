@@ -22,7 +22,7 @@ from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status
 from truearm.claims.certify import certify
 from truearm.claims.control import check_control, check_ordered, claims_of
 from truearm.claims.plain import from_plain, to_plain
-from truearm.claims.result import Result
+from truearm.claims.result import Result, described
 from truearm.claims.support import supported, supported_by
 from truearm.claims.tiers import Tiers, tiers_of
 from truearm.errors import InvalidArgument, OutOfReach, speaking_of
@@ -154,23 +154,21 @@ class Analysis(Result):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Analysis":
-        """Return the analysis that `to_dict` described."""
-        contests = (
-            Contest(**{**c, "breakdown": c["breakdown"] and Breakdown(**c["breakdown"])}) for c in data["contests"]
-        )
-        return cls._around(
-            Result.from_dict(data),
-            ranking=tuple(data["ranking"]),
-            excluded=dict(data["excluded"]),
-            contests=tuple(contests),
-            needed=data["needed"],
-            missing=dict(data["missing"]),
-            outside=dict(data["outside"]),
-            few=dict(data["few"]),
-            units=from_plain(Units | None, data["units"], "units"),
-            tiers=from_plain(Tiers | None, data["tiers"], "tiers"),
-            made=from_plain(Made | None, data["made"], "made"),
-        )
+        """Return the analysis that `to_dict` described, or say what of it is none."""
+        counts = Mapping[str, int]
+        kinds: dict[str, Any] = {
+            "ranking": tuple[str, ...],
+            "excluded": Mapping[str, str],
+            "contests": tuple[Contest, ...],
+            "needed": counts | None,
+            **dict.fromkeys(("missing", "outside", "few"), counts),
+            "units": Units | None,
+            "tiers": Tiers | None,
+            "made": Made | None,
+        }
+        with described():
+            told = {key: from_plain(kind, data[key], key) for key, kind in kinds.items()}
+        return cls._around(Result.from_dict(data), **told)
 
     @classmethod
     def _around(cls, result: Result, **rest: Any) -> "Analysis":  # noqa: ANN401 - the fields above
@@ -337,6 +335,9 @@ def repeated(
     asked = _asked_again(certificate, options)
     _check_together(certificate.design, dependent_arms=certificate.problem.dependent_arms)
     _checked(_tapes(collected))
+    if options["ordered"] and collected.counts is not None:
+        msg = "a table of counts does not say in what order readings were taken, but ordered is true"
+        raise InvalidArgument(msg)
     known = collected._replace(ordered=collected.ordered or options["ordered"], units=collected.units or units)
     return _analyzed(certificate.problem, known, certificate.design, asked, told=doubts)
 

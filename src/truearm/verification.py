@@ -24,7 +24,7 @@ from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.claims.suites import Runs, Suite, judged
-from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
+from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.events import Event, from_row
 from truearm.evidence import Judge
 from truearm.evidence.counts import Counted, Counts
@@ -198,6 +198,9 @@ def _taken(
     if isinstance(readings, Counts):
         readings = Collected({}, counts=readings)
     tapes: Readings = readings if isinstance(readings, Mapping) else _tapes_in(readings)
+    if more := [arm for arm in tapes if arm not in certificate.problem.arms]:
+        msg = f"the readings have arms that the certificate does not know: {', '.join(map(repr, more)):.200}"
+        raise VerificationError(msg)
     if digest(certificate.problem, tapes) != certificate.digest:
         msg = "the readings are not those of the certificate: their digest differs"
         if isinstance(readings, Collected) and readings.counts is not None:
@@ -235,13 +238,7 @@ def _tapes_of(data: Mapping[str, Any]) -> Tapes | None:
 
 
 def _result_of(data: Mapping[str, Any]) -> Result:
-    try:
-        return Analysis.from_dict(data) if "contests" in data else Result.from_dict(data)
-    except TruearmError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        msg = f"this is not a result of truearm: {type(error).__name__} {error}"
-        raise InvalidArgument(msg) from None
+    return Analysis.from_dict(data) if "contests" in data else Result.from_dict(data)
 
 
 def _record(result: Result) -> dict[str, Any]:

@@ -4,13 +4,15 @@ Nothing is computed here: `certify` computes, `plain` turns into plain values, `
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol
 
 from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status, Tapes
 from truearm.claims.plain import from_plain, to_plain
+from truearm.errors import InvalidArgument, TruearmError
 from truearm.evidence import Breakdown
 from truearm.evidence.control import Method
 from truearm.problem import Design, Problem
@@ -263,34 +265,69 @@ class Result:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Result":
-        """Return the result that `to_dict` described."""
-        certificate = from_plain(Certificate, data["certificate"], "certificate")
+        """Return the result that `to_dict` described, or say what of it is none."""
+        with described():
+            return cls._read(data)
+
+    @classmethod
+    def _read(cls, data: Mapping[str, Any]) -> "Result":
+        def told(key: str, kind: Any) -> Any:  # noqa: ANN401 - a type hint, and what is of that type
+            return from_plain(kind, data[key], key)
+
+        if data["schema"] != SCHEMA:
+            msg = f"a result of schema {data['schema']!r:.80} is from another truearm; this one reads {SCHEMA}"
+            raise InvalidArgument(msg)
+        certificate: Certificate = told("certificate", Certificate)
         return cls(
-            status=Status(data["status"]),
-            best=data["best"],
-            leader=data["leader"],
-            ties=tuple(data["ties"]),
-            candidates=tuple(data["candidates"]),
-            pulls=dict(data["pulls"]["arms"]),
-            breakdown=Breakdown(**data["breakdown"]),
-            breakdown_estimate=Breakdown(**data["breakdown_estimate"]),
-            tolerance=_number(data["certified_tolerance"], math.inf),
-            better_by=tuple(
-                Lead(x["than"], x["as"], _number(x["observed"], math.inf), x["at_least"])
-                for x in data["better_by"]
-            ),
+            status=told("status", Status),
+            best=told("best", str | None),
+            leader=told("leader", str | None),
+            ties=told("ties", tuple[str, ...]),
+            candidates=told("candidates", tuple[str, ...]),
+            pulls=from_plain(Mapping[str, int], data["pulls"]["arms"], "pulls.arms"),
+            breakdown=told("breakdown", Breakdown),
+            breakdown_estimate=told("breakdown_estimate", Breakdown),
+            tolerance=_number(data["certified_tolerance"], math.inf, "certified_tolerance"),
+            better_by=tuple(_lead_from_dict(lead) for lead in data["better_by"]),
             arms=tuple(_arm_from_dict(arm) for arm in data["arms"]),
-            quality=tuple(Reach(_number(x, -math.inf), share) for x, share in data["quality"]),
+            quality=tuple(
+                Reach(_number(x, -math.inf, "quality"), from_plain(float, share, "quality"))
+                for x, share in data["quality"]
+            ),
             problem=certificate.problem,
-            design=data["design"],
-            doubts=from_plain(tuple[Alarm, ...], data["doubts"], "doubts"),
-            alarms=from_plain(tuple[Alarm, ...], data["alarms"], "alarms"),
+            design=told("design", Design),
+            doubts=told("doubts", tuple[Alarm, ...]),
+            alarms=told("alarms", tuple[Alarm, ...]),
             certificate=certificate,
-            control=from_plain(Control | None, data["control"], "control"),
+            control=told("control", Control | None),
             readings=data.get("readings"),
             events=data.get("events"),
             conditions=data.get("conditions"),
         )
+
+
+@contextmanager
+def described() -> Iterator[None]:
+    """Say of what should describe a result that it does not.
+
+    Examples
+    --------
+    >>> with described():
+    ...     {}["certificate"]
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: this is not a result of truearm: KeyError 'certificate'; give what --json or
+    to_dict() made
+    """
+    try:
+        yield
+    except TruearmError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        msg = (
+            f"this is not a result of truearm: {type(error).__name__} {error}; give what --json or to_dict() made"
+        )
+        raise InvalidArgument(msg) from None
 
 
 def _shown_by(name: str) -> Any:  # noqa: ANN401 - a module
@@ -306,11 +343,23 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - names pass through
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _number(value: float | None, otherwise: float) -> float:
-    return otherwise if value is None else value
+def _number(value: Any, otherwise: float, name: str) -> float:  # noqa: ANN401 - whatever was written
+    found: float | None = from_plain(float | None, value, name)
+    return otherwise if found is None else found
+
+
+def _lead_from_dict(data: Mapping[str, Any]) -> Lead:
+    scale = from_plain(Literal["ratio", "difference"], data["as"], "better_by.as")
+    observed = _number(data["observed"], math.inf, "better_by.observed")
+    least = from_plain(float | None, data["at_least"], "better_by.at_least")
+    return Lead(from_plain(str, data["than"], "better_by.than"), scale, observed, least)
 
 
 def _arm_from_dict(data: Mapping[str, Any]) -> Arm:
     otherwise = {"low": -math.inf, "high": math.inf}
-    numbers = {key: _number(data[key], otherwise.get(key.rsplit("_", 1)[-1], math.nan)) for key in Arm._fields[2:]}
-    return Arm(name=data["name"], n=data["n"], **numbers)
+    numbers = {
+        key: _number(data[key], otherwise.get(key.rsplit("_", 1)[-1], math.nan), f"arms.{key}")
+        for key in Arm._fields[2:]
+    }
+    name, n = from_plain(str, data["name"], "arms.name"), from_plain(int, data["n"], "arms.n")
+    return Arm(name=name, n=n, **numbers)

@@ -120,23 +120,12 @@ def _result(path: str) -> Any:  # noqa: ANN401 - whatever the file holds; `verif
         msg = f"{path} is neither JSON nor a log; give what --json printed"
         raise InvalidArgument(msg) from None
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=tables.distinct)
     except InvalidArgument:
         raise
     except (ValueError, RecursionError) as error:
         msg = f"{path} is not JSON: {error}; give what --json printed, or a log"
         raise InvalidArgument(msg) from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; of a key that is there twice readers see one value or the other, so it is refused."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            msg = f"the key {key!r} is there twice in one object; give what --json printed"
-            raise InvalidArgument(msg)
-        found[key] = value
-    return found
 
 
 def _readings(path: str, roles: Mapping[str, Any]) -> Tapes | Collected | Counts | Study:

@@ -19,7 +19,7 @@ from truearm.evidence.binned import Binned
 from truearm.evidence.ruler import Ruler, Zone
 from truearm.evidence.sample import Sample, as_readings
 from truearm.evidence.shifts import empty, oriented, succeeded
-from truearm.problem import Problem
+from truearm.problem import Problem, check_count
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,6 +28,9 @@ VERSION = 1
 ROOM = (
     1 << 14
 )  # buckets of a table that chooses its edges itself: after it is half as many, each 1/8,192 of the readings
+_LEAST_ROOM = 16  # below, the edges that every table has leave none for readings
+_MOST = 1 << 53  # readings of an arm: so far counts are exact as numbers of any kind
+_MOST_PARTS = 1 << 20  # of a ruler that somebody wrote: its edges are made one by one
 _LOWEST = -np.finfo(np.float64).max
 _ENDS = np.array([-np.inf, _LOWEST, np.inf])
 """Edges that every table has: between the first two is minus infinity alone, from the last on plus infinity."""
@@ -121,6 +124,9 @@ class Counted:
 
     def sample(self, problem: Problem, arm: str) -> Sample:
         """Return the sample that a problem judges this arm by: bigger is better."""
+        if problem.rounds:
+            msg = "a table of counts does not say which readings were taken side by side; give the readings"
+            raise InvalidArgument(msg)
         counts, lows, highs, missing = self.column
         full = np.flatnonzero(counts)
         worst = problem.missing == "worst"
@@ -230,6 +236,10 @@ class Counts:
     halves: "tuple[Counts, Counts] | None" = field(default=None, repr=False)
     ruler: Ruler | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.room is not None:
+            check_count("room", self.room, _LEAST_ROOM)
+
     @classmethod
     def of(cls, tapes: Mapping[str, ArrayLike], *, edges: ArrayLike | None = None, room: int = ROOM) -> "Counts":
         """Return the counts of readings by arm.
@@ -267,10 +277,12 @@ class Counts:
         table = _checked_edges(edges)
         columns = {}
         for arm, (lows, highs, counts, missing) in lumps.items():
-            low = np.asarray(lows, dtype=np.float64)
-            column = Column(np.asarray(counts, dtype=np.int64), low, np.asarray(highs, dtype=np.float64), missing)
-            columns[arm] = column.moved(_place(table, low), table.size)
-        return cls(table, columns, None, made)
+            missed = check_count(f"missing readings of {arm!r}", missing, 0)
+            lump = Column(_whole(counts, arm), as_readings(lows, arm), as_readings(highs, arm), missed)
+            places = _place(table, lump.lows)
+            _check_lumps(lump, arm, places, places if highs is lows else _place(table, lump.highs))
+            columns[arm] = lump.moved(places, table.size)
+        return cls(table, _bounded(columns), None, made)
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -323,13 +335,16 @@ class Counts:
             msg = f"readings must be given by arm, such as {{'A': [1.5, 2]}}, but got {type(tapes).__name__}"
             raise InvalidArgument(msg)
         known = {str(arm): np.sort(as_readings(tape, str(arm)) + 0.0) for arm, tape in tapes.items()}
+        if len(known) < len(tapes):
+            msg = f"arms must have different names, but got {', '.join(map(repr, tapes)):.200}; rename one"
+            raise InvalidArgument(msg)
         told = {arm: tape[: tape.searchsorted(np.nan)] for arm, tape in known.items()}  # NaN comes last
         table = self if self.room is None else self._with_edges(list(told.values()))
         columns = dict(table.columns)
         for arm, values in told.items():
             new = _counted(values, table.edges)._replace(missing=known[arm].size - values.size)
             columns[arm] = columns[arm].plus(new) if arm in columns else new
-        table = replace(table, columns=columns, halves=None)
+        table = replace(table, columns=_bounded(columns), halves=None)
         return table._joined() if self.room is not None and table.edges.size > self.room else table
 
     def __add__(self, other: "Counts") -> "Counts":
@@ -348,7 +363,8 @@ class Counts:
         if self.halves is not None and other.halves is not None:
             halves = (self.halves[0] + other.halves[0], self.halves[1] + other.halves[1])
         made = self.made if self.made == other.made else Made("several")
-        table = Counts(edges, columns, room, made, halves, self.ruler if self.ruler == other.ruler else None)
+        ruler = self.ruler if self.ruler == other.ruler else None
+        table = Counts(edges, _bounded(columns), room, made, halves, ruler)
         return table._joined() if room is not None and edges.size > room else table
 
     def at_edges(self, edges: Floats) -> "Counts":
@@ -414,6 +430,7 @@ class Counts:
                 "missing": missing,
             }
         halves = None if self.halves is None else [half.to_dict() for half in self.halves]
+        zones = None if self.ruler is None else [[*_plain(np.array(z[:2])), z.parts] for z in self.ruler.zones]
         return {
             "counts": VERSION,
             "edges": _plain(self.edges),
@@ -421,7 +438,7 @@ class Counts:
             "room": self.room,
             "made": {"engine": self.made.engine, "queries": list(self.made.queries)},
             "halves": halves,
-            "ruler": None if self.ruler is None else [list(zone) for zone in self.ruler.zones],
+            "ruler": zones,
             "digest": self.digest,
         }
 
@@ -438,32 +455,48 @@ class Counts:
             raise InvalidArgument(msg)
         try:
             table = cls._read(data)
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            changed = table.digest != data.get("digest")
+        except InvalidArgument:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             msg = f"this is not a table of counts: {type(error).__name__} {error}"
             raise InvalidArgument(msg) from None
-        if table.digest != data.get("digest"):
+        if changed:
             msg = "the table of counts was changed since it was written: its digest differs"
             raise InvalidArgument(msg)
         return table
 
     @classmethod
     def _read(cls, data: Mapping[str, Any]) -> "Counts":
-        edges = _checked_edges(np.array(data["edges"], dtype=np.float64))
-        columns = {}
+        """Return what somebody wrote, if `to_dict` writes it so too: other readers sum up what is there."""
+        lumps = {}
         for arm, told in data["arms"].items():
-            column, full = Column.empty(edges.size), np.array(told["bucket"], dtype=np.intp)
-            column.counts[full] = told["count"]
-            column.lows[full], column.highs[full] = (
-                np.array(told[key], dtype=np.float64) for key in ("low", "high")
-            )
-            columns[str(arm)] = column._replace(missing=int(told["missing"]))
-            _check_column(columns[str(arm)], edges, str(arm))
-        halves = data.get("halves")
-        read = None if halves is None else (cls.from_dict(halves[0]), cls.from_dict(halves[1]))
+            low, high = (np.array(told[end], dtype=np.float64) for end in ("low", "high"))
+            lumps[arm] = (low, high, told["count"], told["missing"])
+        table = cls.from_lumps(np.array(data["edges"], dtype=np.float64), lumps)
+        written = table.to_dict()
+        for key in ("edges", "arms"):
+            if written[key] != data[key]:
+                msg = f"the {key} of the table of counts are not as they were written: each bucket once, rising"
+                raise InvalidArgument(msg)
         made = Made(str(data["made"]["engine"]), tuple(map(str, data["made"]["queries"])))
         zones = data.get("ruler")
-        ruler = None if zones is None else Ruler(tuple(Zone(float(a), float(b), int(n)) for a, b, n in zones))
-        return cls(edges, columns, data["room"], made, read, ruler)
+        ruler = None if zones is None else _ruler(tuple(Zone(float(a), float(b), int(n)) for a, b, n in zones))
+        found = replace(table, room=data["room"], made=made, ruler=ruler)
+        return replace(found, halves=found._read_halves(data.get("halves")))
+
+    def _read_halves(self, halves: Any) -> "tuple[Counts, Counts] | None":  # noqa: ANN401 - whatever the file holds
+        """Return early and late readings that together are those of the table, as far as both tell."""
+        if halves is None:
+            return None
+        first, second = (Counts.from_dict({**half, "halves": None}) for half in halves)
+        both = first + second
+        edges = np.union1d(self.edges, both.edges)
+        edges = edges[self._whole_at(edges) & both._whole_at(edges)]
+        if self.at_edges(edges).digest != both.at_edges(edges).digest:
+            msg = "the halves of the table of counts do not add up to it; count again"
+            raise InvalidArgument(msg)
+        return first, second
 
     def hull(self) -> tuple[Floats, Floats]:
         """Return the lowest and the highest reading of any arm in each bucket."""
@@ -535,15 +568,42 @@ def _checked_edges(edges: ArrayLike) -> Floats:
     return found
 
 
-def _check_column(column: Column, edges: Floats, arm: str) -> None:
+def _whole(counts: ArrayLike, arm: str) -> Ints:
+    found = np.asarray(counts)
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        msg = f"the counts of arm {arm!r} must be a list of whole numbers, but got {counts!r:.80}"
+        raise InvalidArgument(msg)
+    return found.astype(np.int64, copy=False)
+
+
+def _check_lumps(lumps: Column, arm: str, first: NDArray[np.intp], last: NDArray[np.intp]) -> None:
     """Raise if counts that somebody wrote cannot be."""
-    full = np.flatnonzero(column.counts)
-    lows, highs, ends = column.lows[full], column.highs[full], np.append(edges, np.inf)
-    right = (column.counts >= 0).all() and column.missing >= 0 and (lows <= highs).all()
-    right = right and (lows >= edges[full]).all() and ((highs < ends[full + 1]) | (full == edges.size - 1)).all()
-    if not right or (highs[column.counts[full] == 1] != lows[column.counts[full] == 1]).any():
+    counts, lows, highs, _ = lumps
+    right = counts.size == lows.size == highs.size and bool(((counts > 0) & (lows <= highs)).all())
+    right = right and bool((first == last).all())
+    if not right or (lows[counts == 1] != highs[counts == 1]).any():
         msg = f"the counts of arm {arm!r} cannot be: a bucket holds readings between its edges"
         raise InvalidArgument(msg)
+
+
+def _bounded(columns: dict[str, Column]) -> dict[str, Column]:
+    """Return columns, or raise if an arm has more readings than can be counted."""
+    for arm, column in columns.items():
+        total = float(column.counts.sum(dtype=np.float64)) + column.missing
+        if total > _MOST:
+            msg = f"arm {arm!r} has {total:.6g} readings, and {_MOST:,} can be counted; check what was added"
+            raise InvalidArgument(msg)
+    return columns
+
+
+def _ruler(zones: tuple[Zone, ...]) -> Ruler:
+    """Return a ruler that somebody wrote: zones that rise, in no more parts than can be made."""
+    ends = [end for zone in zones for end in zone[:2]]
+    right = bool(zones) and ends == sorted(ends) and all(zone.low < zone.high and zone.parts > 0 for zone in zones)
+    if not right or not np.isfinite(ends[:-1]).all() or sum(zone.parts for zone in zones) > _MOST_PARTS:
+        msg = "the ruler of the table of counts cannot be; leave it out, or count again"
+        raise InvalidArgument(msg)
+    return Ruler(zones)
 
 
 def _place(edges: Floats, values: Floats) -> NDArray[np.intp]:

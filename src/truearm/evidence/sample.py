@@ -44,6 +44,8 @@ def as_readings(readings: ArrayLike, name: str = "x") -> Floats:
     truearm.errors.InvalidArgument: x[1] must be a number, but got 'two'; use nan for a reading
     that went wrong
     """
+    if isinstance(readings, np.ma.MaskedArray):  # under its mask any number may stand
+        readings = np.ma.filled(readings.astype(np.float64), np.nan)
     if isinstance(readings, np.ndarray) and readings.dtype == np.float64:
         array = readings
     else:

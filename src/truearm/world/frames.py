@@ -379,7 +379,9 @@ def _numbers_or_times(cells: Sequence[Any]) -> Sequence[Any] | None:
 
 def _is_absent(cell: object) -> bool:
     text = str(cell)
-    return not text or (not isinstance(cell, str) and text in ("None", "nan", "<NA>", "NaT"))
+    return (
+        not text or cell is np.ma.masked or (not isinstance(cell, str) and text in ("None", "nan", "<NA>", "NaT"))
+    )
 
 
 def check_column(columns: Iterable[str], name: str, argument: str) -> str:
@@ -743,6 +745,9 @@ def numbers(column: Any, name: str) -> Floats:  # noqa: ANN401 - any sequence
     if isinstance(column, str | bytes) or not isinstance(column, Iterable):
         msg = f"column {name!r} must be a list of readings, but got {_shown(column)}"
         raise InvalidArgument(msg)
+    if isinstance(column, np.ma.MaskedArray):  # under its mask any number may stand
+        hidden = np.ma.getmaskarray(column)
+        column = [None if hides else cell for cell, hides in zip(column.data, hidden, strict=True)]
     try:
         items = np.asarray(column)
     except ValueError:  # cells of different lengths
@@ -793,11 +798,8 @@ def _from_table(frame: Any, roles: Roles, how: Reduction, *, drop_unnamed: bool)
     import narwhals as nw
 
     try:
-        table = nw.from_native(frame)
+        table = native(frame)
         columns = table.collect_schema().names()
-    except nw.exceptions.DuplicateError as error:
-        msg = f"columns need names of their own: {' '.join(str(error).split())}; rename them"
-        raise InvalidArgument(msg) from None
     except TypeError:
         msg = (
             f"frame must be a pandas, polars or pyarrow table, a DuckDB relation, or a dict of sequences, but got "
@@ -812,9 +814,10 @@ def _from_table(frame: Any, roles: Roles, how: Reduction, *, drop_unnamed: bool)
         check_number_of_arms(len(columns), None)
         roles.check_columns(columns)
         rows = table.collect() if isinstance(table, nw.LazyFrame) else table
-        tapes = _wide({name: rows[name] for name in columns if name != roles.unit}, _series)
+        tapes = _wide({name: rows[name] for name in columns if name != roles.unit}, floats_of)
         return wide(tapes, None if roles.unit is None else _labels(rows, roles.unit), roles, how)
     roles.check_columns(columns)
+    check_named(table.collect_schema(), roles, table.implementation.is_polars())
     suspects = roles.suspects(columns)
     chosen = table.select(*roles.columns, *suspects)
     long = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
@@ -829,6 +832,47 @@ def _from_table(frame: Any, roles: Roles, how: Reduction, *, drop_unnamed: bool)
     if not len(long):
         return Collected({}, ordered=roles.order is not None)
     return assembled(_rows(long, roles, suspects), roles, how)
+
+
+def native(frame: Any, **how: Any) -> Any:  # noqa: ANN401 - what narwhals takes and gives
+    """Return a frame as narwhals sees it, or say that two of its columns have one name.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> native(pd.DataFrame([[1, 2]], columns=["ms", "ms"]))
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: columns need names of their own: Expected unique column names, got: - 'ms' 2
+    times; rename them
+    """
+    import narwhals as nw
+
+    try:
+        return nw.from_native(frame, **how)
+    except nw.exceptions.DuplicateError as error:
+        msg = f"columns need names of their own: {' '.join(str(error).split())}; rename them"
+        raise InvalidArgument(msg) from None
+
+
+def check_named(schema: Mapping[str, Any], roles: Roles, polars: bool) -> None:
+    """Raise if what should name arms or units are lists, records, or objects that Polars cannot read.
+
+    Examples
+    --------
+    >>> import narwhals as nw
+    >>> check_named({"site": nw.List(nw.String)}, Roles("site", "ms"), True)
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: column 'site' must hold names, but its type is List(String); convert it first
+    """
+    import narwhals as nw
+
+    for column in (roles.arm, roles.unit):
+        kind = schema.get(column) if column is not None else None
+        if kind is not None and (kind.is_nested() or (polars and kind == nw.Object)):
+            msg = f"column {column!r} must hold names, but its type is {kind}; convert it first"
+            raise InvalidArgument(msg)
 
 
 def _nameless(series: Any) -> Any:  # noqa: ANN401 - narwhals series
@@ -850,7 +894,7 @@ def _rows(table: Any, roles: Roles, suspects: Sequence[str]) -> Rows:  # noqa: A
     import narwhals as nw
 
     arm, value, unit, order = roles
-    values = _series(table[value], str(value))
+    values = floats_of(table[value], str(value))
     names = table[arm] if table[arm].dtype == nw.String else table[arm].cast(nw.String)
     found, codes = _factorized(names, str(arm))
     return Rows(
@@ -867,9 +911,9 @@ def _factorized(names: Any, arm: str) -> tuple[list[str], NDArray[Any]]:  # noqa
     """Return the different names, as they first appear, and the number of each row's among them."""
     import narwhals as nw
 
-    kind, native = names.implementation, names.to_native()
+    kind, cells = names.implementation, names.to_native()
     if kind.is_pandas():
-        codes, uniques = names.__native_namespace__().factorize(native)
+        codes, uniques = names.__native_namespace__().factorize(cells)
         check_number_of_arms(len(uniques), arm)
         return [str(name) for name in uniques], codes
     if kind.is_polars():  # measured: less than half of the time of `replace_strict`
@@ -879,12 +923,14 @@ def _factorized(names: Any, arm: str) -> tuple[list[str], NDArray[Any]]:  # noqa
             check_number_of_arms(len(found), arm)
             kind_of_name = polars.Enum(found)
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                parts = (native.slice(start, _BLOCK) for start in range(0, len(native), _BLOCK))
+                parts = (cells.slice(start, _BLOCK) for start in range(0, len(cells), _BLOCK))
                 cast = pool.map(lambda part, to=kind_of_name: part.cast(to, strict=False).to_physical(), parts)
                 codes = polars.concat(cast)
             if not codes.null_count():
                 break
         return found, codes.to_numpy()
+    if kind.is_pyarrow() and str(cells.type) == "string_view":  # most of Arrow does not know it
+        names = nw.from_native(cells.cast("string"), series_only=True)
     found = names.unique(maintain_order=True).to_list()
     check_number_of_arms(len(found), arm)
     return found, names.replace_strict(found, list(range(len(found))), return_dtype=nw.Int32).to_numpy()
@@ -911,11 +957,22 @@ def _labels(table: Any, unit: str) -> list[object]:  # noqa: ANN401 - a narwhals
     return labels
 
 
-def _series(series: Any, name: str) -> Floats:  # noqa: ANN401 - a narwhals series
+def floats_of(series: Any, name: str) -> Floats:  # noqa: ANN401 - a narwhals series
+    """Return a series as floats, empty cells as NaN, or say what it holds instead of numbers.
+
+    Examples
+    --------
+    >>> import narwhals as nw, pyarrow as pa
+    >>> floats_of(nw.from_native(pa.chunked_array([[2**60 + 1, None]]), series_only=True), "ms").tolist()
+    [1.152921504606847e+18, nan]
+    """
     import narwhals as nw
 
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        floats = series.cast(nw.Float64)
+        try:
+            floats = series.cast(nw.Float64)
+        except ValueError:  # of Arrow: whole numbers that floats have to round
+            return numbers(series.to_list(), name)
         filled = floats.fill_null(float("nan")) if floats.null_count() else floats
         return np.asarray(filled.to_numpy(), dtype=np.float64)
     if series.dtype in (nw.String, nw.Object, nw.Unknown, nw.Categorical):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, word
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone, zones_between
 from truearm.evidence.units import MEDIANS, Reduction, Units, check_clear
@@ -99,7 +99,7 @@ def opened(
         return lazy
     import narwhals as nw
 
-    table = nw.from_native(lazy, pass_through=True)
+    table = frames.native(lazy, pass_through=True)
     if limits != (None, None) and round == roles.unit == roles.order is None and _is_many(table):
         table = table.lazy()  # a share needs no reading: Polars counts them all in the time of telling arms apart
     if not isinstance(table, nw.LazyFrame) or roles.arm is None or roles.value is None:
@@ -135,15 +135,14 @@ def count(
     >>> (first + second).n, first.digest == second.digest
     ({'A': 100, 'B': 100}, True)
     """
-    import narwhals as nw
-
     roles = Roles(arm, value, unit).checked()
     lazy = _scan(source, query, roles) if isinstance(source, str | Path) else source
     if isinstance(lazy, Mapping):
         msg = "source must be a frame, a path or an address; count readings at hand with Counts.of"
         raise InvalidArgument(msg)
-    table = nw.from_native(lazy).lazy()
+    table = frames.native(lazy).lazy()
     roles.check_columns(table.collect_schema().names())
+    frames.check_named(table.collect_schema(), roles, table.implementation.is_polars())
     head = _collected(table.select(*roles.columns).head(SMALL))
     if like is not None and like.ruler is None:
         msg = "like has edges of its own; give counts that an engine made, or read the readings into it with add"
@@ -172,6 +171,7 @@ def _small_or_counted(
     roles = roles.checked()
     columns = table.collect_schema().names()
     roles.check_columns(columns)
+    frames.check_named(table.collect_schema(), roles, table.implementation.is_polars())
     if round not in (None, "rows"):
         frames.check_column(columns, str(round), "round")
     suspects = roles.suspects(columns) if round is None else []
@@ -394,13 +394,30 @@ def _named(table: Any, roles: Roles) -> Any:  # noqa: ANN401 - narwhals frames
     named = arm if words == nw.String else arm.cast(nw.String)
     number = value if kind == nw.Float64 else value.cast(nw.Float64)
     chosen = {
-        "arm": nw.when(~arm.is_nan()).then(named) if words.is_float() else named,
+        "arm": nw.when(~arm.is_nan() & (named != "nan")).then(named) if words.is_float() else named,
         "value": nw.when(~number.is_nan()).then(number) if kind.is_float() else number,  # statistics know no NaN
     }
     for role, name in (("unit", roles.unit), ("order", roles.order)):
         if name is not None:
-            chosen[role] = nw.col(name)
+            chosen[role] = _without_blanks(nw.col(name), schema[name])
     return table.select(**chosen)
+
+
+def _blank(rows: Any, name: str) -> Any:  # noqa: ANN401 - a narwhals frame and an expression
+    """Return which cells say nothing; DuckDB takes a column for one without NaN if its statistics show none."""
+    import narwhals as nw
+
+    cells = nw.col(name)
+    return cells.is_null() | cells.is_nan() if rows.collect_schema()[name].is_float() else cells.is_null()
+
+
+def _without_blanks(cells: Any, kind: Any) -> Any:  # noqa: ANN401 - narwhals expressions
+    """Return cells with null for what says nothing, by the names that engines have for it."""
+    import narwhals as nw
+
+    if kind.is_float():
+        return nw.when(~cells.is_nan()).then(cells)
+    return nw.when(cells != "").then(cells) if kind == nw.String else cells
 
 
 def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any:  # noqa: ANN401 - narwhals frames
@@ -582,7 +599,7 @@ class Source:
         first = head.head(MOST_SUSPECTED).to_native()
         self.suspects = frames.collect(first, roles.arm, roles.value).suspects if suspects else ()
         if limits == (None, None) or roles.order is not None:  # halves are compared at all readings
-            values, weights = _sampled(_named(head.lazy(), roles).collect())
+            values, weights = _sampled(head, roles)
             self.counts = self._first(ruler or _ruler(values, weights), values)
         else:
             self.counts = self._first(_split_at(limits), np.empty(0))
@@ -624,6 +641,9 @@ class Source:
 
         if self.roles.unit is not None:
             self._check_units(rows)
+        if self.roles.order is not None:
+            self._check_order(rows)
+        if self.roles.unit is not None:
             rows = _by_unit(rows, self.how, self._limits)
         if self.roles.order is None:
             return rows.select("arm", "value")
@@ -631,17 +651,39 @@ class Source:
         first, last = ends["first"].to_list()[0], ends["last"].to_list()[0]
         try:
             middle = first + (last - first) / 2
+            if isinstance(first, bool):
+                raise TypeError
         except TypeError:
             msg = f"order={self.roles.order!r} must hold numbers or times; convert it where the data are"
             raise InvalidArgument(msg) from None
         return rows.select("arm", "value", late=nw.col("order") >= middle)
+
+    def _check_order(self, rows: Any) -> None:  # noqa: ANN401 - a narwhals frame
+        """Raise if the place of a row in the order is unknown."""
+        import narwhals as nw
+
+        empty = self._run(rows.filter(_blank(rows, "order")).select(n=nw.len()))["n"].to_list()[0]
+        if empty:
+            msg = (
+                f"{empty:,} rows of column {self.roles.order!r} are empty, so their place in the order is "
+                "unknown; fill them, or leave such rows out"
+            )
+            raise InvalidArgument(msg)
 
     def _check_units(self, rows: Any) -> None:  # noqa: ANN401 - a narwhals frame
         """Count rows and units by arm, and names of units that several arms have."""
         import narwhals as nw
 
         pairs = rows.group_by("arm", "unit").agg(rows=nw.len())
-        known = self._run(pairs.group_by("arm").agg(rows=nw.col("rows").sum(), units=nw.len()))
+        unnamed = nw.when(_blank(rows, "unit")).then(nw.col("rows")).otherwise(0)
+        counts = pairs.with_columns(unnamed=unnamed).group_by("arm")
+        known = self._run(counts.agg(rows=nw.col("rows").sum(), units=nw.len(), unnamed=nw.col("unnamed").sum()))
+        if empty := sum(known["unnamed"].to_list()):
+            msg = (
+                f"{int(empty):,} rows of column {self.roles.unit!r} name no {word('unit')}; give them a name, or "
+                "leave such rows out"
+            )
+            raise InvalidArgument(msg)
         shared = pairs.group_by("unit").agg(arms=nw.len()).filter(nw.col("arms") > 1)
         number = self._run(shared.select(n=nw.len()))["n"].to_list()[0]
         arms = known["arm"].to_list()
@@ -781,15 +823,16 @@ def _joined(parts: Sequence[_Lumps]) -> _Lumps:
     return _Lumps(parts[0].names, arms, np.broadcast_to(np.int64(1), lows.shape), lows, lows)
 
 
-def _sampled(head: Any) -> tuple[Floats, Floats]:  # noqa: ANN401 - a narwhals frame
+def _sampled(head: Any, roles: Roles) -> tuple[Floats, Floats]:  # noqa: ANN401 - a narwhals frame
     """Return finite readings of first rows, and weights by which all arms count alike."""
     import narwhals as nw
 
     some = head.gather_every(max(1, len(head) // _SAMPLED))
-    lumps = _Lumps.of(some.select("arm", low=nw.col("value")))
-    finite = np.isfinite(lumps.lows)
-    arms = lumps.arms[finite]
-    return lumps.lows[finite], 1 / np.maximum(1, np.bincount(arms, minlength=len(lumps.names)))[arms]
+    values = frames.floats_of(some[roles.value], str(roles.value)) + 0.0
+    names = some[roles.arm].cast(nw.String).fill_null("").to_list()
+    finite = np.isfinite(values)
+    arms = np.unique(np.array(names), return_inverse=True)[1][finite]
+    return values[finite], 1 / np.maximum(1, np.bincount(arms))[arms]
 
 
 def _ruler(values: Floats, weights: Floats) -> Ruler:

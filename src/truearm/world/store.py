@@ -359,7 +359,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _is_log(path: Path) -> bool:
     """Return whether the file is one of ours, False if there is nothing yet, or raise."""
-    if not path.parent.is_dir() or path.is_dir():
+    if not path.parent.is_dir() or (path.exists() and not path.is_file()):
         msg = f"{path} cannot be a file; choose a file in an existing directory"
         raise InvalidArgument(msg)
     with _GUARD:

@@ -1,15 +1,19 @@
 """Tables of counts as files: JSON, and Parquet with one row per arm and bucket that holds readings."""
 
 import json
+import math
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from truearm.errors import InvalidArgument
-from truearm.evidence.counts import VERSION, Counts
+from truearm.evidence.counts import Counts
 
 _KEY = b"truearm.counts"
 _PARQUET = (".parquet", ".pq")
+_COLUMNS = ("bucket", "count", "low", "high")
+_BEGINNING = re.compile(rb'\s*\{\s*"counts"\s*:\s*\d')  # data may have a column of that name
 
 
 def write(counts: Counts, path: str | Path) -> None:
@@ -58,18 +62,41 @@ def read(path: str | Path) -> Counts | None:
     file = Path(path)
     if not file.is_file():
         return None
-    if file.suffix == ".json":
-        with file.open("rb") as opened:
-            if not opened.read(64).lstrip().startswith(b'{"counts"'):
-                return None
-        try:
-            return Counts.from_dict(json.loads(file.read_text(encoding="utf-8")))
-        except ValueError as error:
-            if isinstance(error, InvalidArgument):
-                raise
-            msg = f"{file} is not JSON: {error}"
-            raise InvalidArgument(msg) from None
-    return _from_parquet(file) if file.suffix in _PARQUET else None
+    if file.suffix in _PARQUET:
+        return _from_parquet(file)
+    if file.suffix != ".json":
+        return None
+    with file.open("rb") as opened:
+        if not _BEGINNING.match(opened.read(64)):
+            return None
+    return Counts.from_dict(_parsed(file.read_bytes(), file))
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; of a key that is there twice readers see one value or the other, so it is refused.
+
+    Examples
+    --------
+    >>> distinct([("A", 1), ("B", 2)])
+    {'A': 1, 'B': 2}
+    """
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            msg = f"the key {key!r} is there twice in one object; give what truearm wrote"
+            raise InvalidArgument(msg)
+        found[key] = value
+    return found
+
+
+def _parsed(text: bytes, file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
+    try:
+        return json.loads(text, object_pairs_hook=distinct)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        msg = f"{file} is not JSON: {error}; write the table again"
+        raise InvalidArgument(msg) from None
 
 
 def _from_parquet(file: Path) -> Counts | None:
@@ -77,16 +104,29 @@ def _from_parquet(file: Path) -> Counts | None:
         opened.seek(max(0, file.stat().st_size - (1 << 22)))
         if _KEY not in opened.read():
             return None
-    _, pq = _arrow()
-    table = pq.read_table(file)
-    rest: dict[str, Any] = json.loads(table.schema.metadata[_KEY])
-    names = table["arm"].to_pylist()
-    parts = {key: table[key].to_pylist() for key in ("bucket", "count", "low", "high")}
-    for name, arm in rest["arms"].items():
-        arm.update(
-            {key: [x for x, owner in zip(parts[key], names, strict=True) if owner == name] for key in parts}
+    pa, pq = _arrow()
+    try:
+        kept = (pq.read_schema(file).metadata or {}).get(_KEY)
+        if kept is None:
+            return None
+        rest = _parsed(kept, file)
+        return Counts.from_dict(
+            {**rest, "counts": rest.get("counts"), "arms": _arms(rest["arms"], pq.read_table(file))}
         )
-    return Counts.from_dict({**rest, "counts": rest.get("counts", VERSION)})
+    except InvalidArgument:
+        raise
+    except (pa.ArrowException, OSError, AttributeError, LookupError, TypeError, ValueError) as error:
+        msg = f"{file} is not a table of counts, or is damaged: {error}; write the table again"
+        raise InvalidArgument(msg) from None
+
+
+def _arms(told: dict[str, dict[str, Any]], table: Any) -> dict[str, Any]:  # noqa: ANN401 - an Arrow table
+    """Return what each arm has, bucket by bucket, in the order of the rows."""
+    found = {arm: {**rest, **{key: [] for key in _COLUMNS}} for arm, rest in told.items()}
+    for arm, *row in zip(*(table[key].to_pylist() for key in ("arm", *_COLUMNS)), strict=True):
+        for key, value in zip(_COLUMNS, row, strict=True):
+            found[arm][key].append(repr(value) if value in (math.inf, -math.inf) else value)
+    return found
 
 
 def _arrow() -> tuple[Any, Any]:
