@@ -205,7 +205,7 @@ def test_the_form_never_shows_the_estimate_of_another_question(browser, server):
         page.fill("#arms", "A\nB")
         page.wait_for_selector("#estimate:has-text('readings in all')", timeout=20_000)
         first = page.inner_text("#estimate")
-        page.route("**/estimate", lambda route: None)  # an answer that does not come
+        page.route("**/estimate", lambda _: None)  # an answer that does not come
         page.fill("#title-in", "Another title")
         assert page.inner_text("#estimate") == first
         page.fill("#gap", "1.5")

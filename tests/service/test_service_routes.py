@@ -339,7 +339,7 @@ def test_an_only_arm_without_readings_is_not_called_best(http):
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
-@pytest.mark.parametrize("path, page", [("/studies/100%25 sure", "/s/100%25%20sure"), ("/studies", "/")])
+@pytest.mark.parametrize(("path", "page"), [("/studies/100%25 sure", "/s/100%25%20sure"), ("/studies", "/")])
 def test_a_browser_is_led_to_the_page(http, path, page):
     answer = http.get(path, headers={"Accept": BROWSER})
     assert (answer.status_code, answer.headers["location"]) == (303, page)

@@ -43,7 +43,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def for_people(path: str, endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint that leads browsers to the page of its path, if it has one, before any token is asked for.
+    """Return an endpoint that leads browsers to the page of its path, if it has one, before a token is asked for.
 
     Examples
     --------
