@@ -88,7 +88,7 @@ def fraction(text: str) -> float:
             return float(stripped.removesuffix("%")) / 100
         return float(stripped)
     except ValueError:
-        msg = f"a fraction is written like 0.05 or 5%, but got {text!r}"
+        msg = f"a number is written like 0.05 or 5%, but got {text!r}"
         raise InvalidArgument(msg) from None
 
 
@@ -132,6 +132,14 @@ def seconds(text: str) -> float:
     return number * {"ms": 0.001, "m": 60.0, "h": 3600.0}.get(found[2], 1.0)
 
 
+def _share(text: str) -> float:
+    share = fraction(text)
+    if not text.strip().endswith("%") and 1 < share < 100:
+        msg = f"a share is at most 1, but got {share:g}; for {share:g} percent write {share:g}%"
+        raise InvalidArgument(msg)
+    return share
+
+
 def _delta(share: float) -> float:
     if 0 < share < _LEAST_DELTA:
         msg = f"delta must be at least {_LEAST_DELTA:g}, but got {share:g}; nothing is more certain than that"
@@ -162,6 +170,8 @@ CONTAMINATION = _Checked("EPS[:ADVERSARY]", read_contamination, Contamination)
 TOLERANCE = _Checked("TOLERANCE", Tolerance.of, Tolerance)
 DELTA = _Checked("DELTA", lambda text: _delta(fraction(text)), float)
 DURATION = _Checked("SECONDS", seconds, float)
+NUMBER = _Checked("NUMBER", fraction, float)
+SHARE = _Checked("SHARE", _share, float)
 QUANTILE = _Checked("QUANTILE", lambda text: check_quantile(fraction(text)), float)
 
 contamination_option = click.option(
