@@ -142,3 +142,9 @@ def test_words():
         "At most 7.04% of the readings are bad (95% sure): 1 of 100 checked readings was"
     )
     assert "0 of 59 checked readings of each arm were" in str(audit(59, 0, arms=2))
+
+
+def test_an_audit_that_bounds_nothing_says_so():
+    assert str(audit(100, 60)).endswith(
+        "From 50% on nothing can be certified: check more readings, or correct their source."
+    )

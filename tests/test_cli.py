@@ -41,3 +41,28 @@ def test_a_folder_that_is_not_there_is_told_before_the_work(words):
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 2
     assert "the folder 'none' does not exist; make it first" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("race", "--tollerance", "2%", "true"), "no option '--tollerance'; did you mean --tolerance?"),
+        (("race", "--eps", "5", "true"), "no option '--eps'; did you mean --contamination?"),
+        (("analyze", "x.csv", "--alpha", "0.05"), "no option '--alpha'; did you mean --delta?"),
+        (("race", "gzip", "-kf", "data"), "no option '-k'; put each command in quotes, such as 'gzip -kf data'"),
+        (("race", "ls", "--zzz"), "no option '--zzz'; put each command in quotes"),
+        (("plan", "--zzz"), "no option '--zzz'; `main plan --help` lists them"),
+    ],
+)
+def test_an_option_that_is_none_gets_a_hint(words, said):
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("delta", ["95%", "0.9", "51%"])
+def test_an_error_probability_is_not_taken_for_its_contrary(delta):
+    result = CliRunner().invoke(main, ["race", "--delta", delta, "true", "false"])
+    assert result.exit_code == 2
+    assert "delta is the chance to be wrong, at most 0.5" in " ".join(result.output.split())
+    assert "to be 95% sure write --delta 5%" in " ".join(result.output.split())

@@ -254,3 +254,24 @@ def test_what_was_read_otherwise_is_verified_otherwise(tmp_path):
     (tmp_path / "found.json").write_text(truearm("analyze", *columns, "--json").stdout)
     ended = truearm("verify", tmp_path / "found.json", *columns)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_what_does_not_fit_in_a_folder_is_named(tmp_path):
+    rows = "site,ms\n" + "a,1\nb,2\n" * 9
+    (tmp_path / "a.csv").write_text(rows)
+    (tmp_path / "notes.csv").write_text("who,what\nann,tea\n")
+    told = truearm("analyze", ".", "--arm", "site", "--value", "ms", cwd=tmp_path)
+    assert told.returncode == 2
+    assert told.stderr == (
+        "Error: 'notes.csv' has no column 'site', which other files of '.' have; give a pattern that fits tables "
+        "of one kind, such as 'logs/*.csv'\n"
+    )
+    (tmp_path / "notes.csv").write_bytes(bytes(range(256)) * 9)
+    told = truearm("analyze", ".", "--arm", "site", "--value", "ms", cwd=tmp_path)
+    assert told.stderr.startswith("Error: '.' cannot be read: Error when sniffing file \"notes.csv\"; give")
+    (tmp_path / "notes.csv").rename(tmp_path / "old.parquet")
+    told = truearm("analyze", ".", "--arm", "site", "--value", "ms", cwd=tmp_path)
+    assert told.stderr == (
+        "Error: '.' has both Parquet and CSV files, such as 'old.parquet' and 'a.csv'; give a pattern that fits "
+        "one kind, such as '*.csv'\n"
+    )

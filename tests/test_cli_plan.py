@@ -112,3 +112,12 @@ def test_of_times_that_a_tool_exported_less_is_better(tmp_path):
     (tmp_path / "h.json").write_text(json.dumps({"results": results}))
     found = json.loads(truearm("plan", "--pilot", tmp_path / "h.json", "--json").stdout)
     assert sorted(found["gaps"]) == pytest.approx([0.1, 0.5])
+
+
+def test_shares_and_gaps_may_be_percentages():
+    words = ("plan", "--arms", 3)
+    assert (
+        truearm(*words, "--gap", "20%", "--share", "60%").stdout
+        == truearm(*words, "--gap", 0.2, "--share", 0.6).stdout
+    )
+    assert "for 60 percent write 60%" in truearm(*words, "--share", "60").stderr

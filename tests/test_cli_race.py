@@ -302,15 +302,23 @@ def test_a_name_among_commands_without_says_whose_it_is():
     assert "is the name of" not in race(*numbers, "-n", "y").stdout
 
 
-@pytest.mark.parametrize("words", [("--tolerance", "5"), ("--metric", "cpu", "--tolerance", "1.5")])
-def test_a_tolerance_without_its_unit_is_not_taken_for_seconds(words):
+@pytest.mark.parametrize(
+    ("words", "share"),
+    [
+        (("--tolerance", "5"), "5%"),
+        (("--metric", "cpu", "--tolerance", "1.5"), "1.5%"),
+        (("--tolerance", "0.02"), "2%"),
+    ],
+)
+def test_a_tolerance_without_its_unit_is_not_taken_for_seconds(words, share):
     """A gate with a tolerance of 5 seconds would pass whatever a command of milliseconds does."""
     found = race("-r", "2", "true", "sleep 0.01", *words)
     assert found.returncode == 2
-    assert f"for {words[-1]} percent write {words[-1]}%, or {words[-1]}s" in " ".join(found.stderr.split())
+    said = f"{words[-1]} may be {share} or {words[-1]} seconds; write {share} or {words[-1]}s"
+    assert said in " ".join(found.stderr.split())
 
 
-@pytest.mark.parametrize(("much", "seconds"), [("5s", 5.0), ("20ms", 0.02), ("0.02", 0.02)])
+@pytest.mark.parametrize(("much", "seconds"), [("5s", 5.0), ("20ms", 0.02)])
 def test_a_tolerance_is_a_time_with_its_unit(much, seconds):
     words = (
         "-n",
@@ -630,3 +638,18 @@ def test_help_teaches_by_example():
     found = subprocess.run([TRUEARM, "race", "--help"], capture_output=True, text=True, check=True)
     assert "truearm race 'gzip -kf data' 'zstd -kf data'" in found.stdout
     assert "Exit codes: 0 decided" in found.stdout
+
+
+def test_a_program_that_the_shell_does_not_find_is_told_in_one_line():
+    found = race("true; no-such-program", "true")
+    told = (
+        "Error: command 'true; no-such-program' ended with exit code 127: the shell did not find a program; fix it"
+    )
+    assert found.stderr.startswith(f"{told}\n")
+
+
+def test_only_a_race_that_is_not_decided_is_to_be_resumed(tmp_path):
+    numbers = ("--metric", "stdout", "--goal", "max", "echo 1", "echo 2", "--save")
+    assert "go on with" not in race(*numbers, tmp_path / "a.db").stdout
+    short = race(*numbers, tmp_path / "b.db", "-r", "1").stdout
+    assert "go on with: truearm race --resume b.db" in " ".join(short.split())

@@ -1,5 +1,6 @@
 """What a race looks like on a terminal: it fits, the answer stands first, colors mean something."""
 
+import io
 import os
 import re
 import subprocess
@@ -8,7 +9,10 @@ import sys
 import pytest
 
 from entry import received
+from truearm.cli.live import Board
 from truearm.report.bars import Span, drawn
+from truearm.study import Study
+from truearm.world.progress import bar
 
 WORDS = ("--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")
 
@@ -65,3 +69,41 @@ def test_nothing_is_drawn_where_there_is_nothing_to_tell_apart(spans):
 
 def test_far_apart_values_are_drawn_by_their_logarithm():
     assert drawn([Span(1, 1, 1), Span(10, 10, 10), Span(100, 100, 100)], 11)[2] == "     ●"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def last_lines(monkeypatch, columns, draw):
+    """Return where the cursor stands after each drawing: what is left of a line behind it is its last one."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    study = Study(["a", "b"], rounds=True, seed=1)
+    for pull in study.ask(8):
+        study.tell(pull, 1.0 + (pull.arm == "b"))
+    draw(study)
+    drawn = plain(terminal.getvalue()).replace("\x1b[?25h", "").replace("\x1b[?25l", "")
+    return [part.rpartition("\n")[2] for part in re.split(r"\r\x1b\[2K", drawn)]
+
+
+def draw_bar(study):
+    with bar(study, shown=True) as show:
+        show()
+
+
+def draw_board(study):
+    with Board(study, metric="wall", unit=None, first=1, limit=60.0) as board:
+        board.draw()
+
+
+@pytest.mark.parametrize("draw", [draw_bar, draw_board])
+def test_the_echo_of_ctrl_c_stays_on_the_last_line(monkeypatch, draw):
+    """On a line that fills the terminal `^C` begins another one, and the drawing would not be taken back whole."""
+    for columns in (*range(45, 90), 120):
+        lines = last_lines(monkeypatch, columns, draw)
+        assert any(lines)
+        assert max(map(len, lines)) <= columns - len("^C") - 1

@@ -74,7 +74,7 @@ def test_telling_again_changes_nothing_and_telling_otherwise_is_refused(begun):
     [
         (("0",), "pairs of ticket and value"),
         (("0", "fast"), "a value a number"),
-        (("99", "1"), "was never handed out"),
+        (("99", "1"), "ticket 99 was never handed out; tell one that was"),
         (("--release", "99"), "was never handed out"),
     ],
 )
@@ -198,3 +198,28 @@ def test_every_verb_and_option_is_in_the_docs(verb):
 def test_every_help_begins_with_an_example(verb):
     command = main.get_command(click.Context(main), verb)
     assert f"truearm {verb}" in command.help
+
+
+def test_words_fit_their_numbers(tmp_path):
+    truearm("next", "run.db", *ARMS, "-n", "2", "--seed", "1", cwd=tmp_path)
+    assert "but got 1 word;" in truearm("tell", "run.db", "0", cwd=tmp_path).stderr
+    shown = truearm("status", "run.db", cwd=tmp_path).stdout
+    assert shown.startswith("2 pulls, 2 out: nobody leads yet, 2 candidates.\n")
+    assert "A: candidate, 0 pulls, 0% of the evidence that would exclude it\n" in shown
+    truearm("next", "run.db", "-n", "1", cwd=tmp_path)
+    assert "A: candidate, 1 pull, 0%" in truearm("status", "run.db", cwd=tmp_path).stdout
+
+
+def test_to_begin_a_study_again_says_how_to_go_on(tmp_path):
+    truearm("next", "run.db", *ARMS, cwd=tmp_path)
+    again = truearm("next", "run.db", *ARMS, cwd=tmp_path)
+    assert again.stderr == (
+        "Error: run.db holds a study already; leave --arm out to go on with it, or choose another file\n"
+    )
+
+
+def test_a_study_of_one_arm_is_not_begun(tmp_path):
+    lonely = truearm("next", "run.db", "--arm", "A", cwd=tmp_path)
+    assert lonely.returncode == 2
+    assert "a study compares arms, but got 'A' alone; give another --arm" in lonely.stderr
+    assert not (tmp_path / "run.db").exists()

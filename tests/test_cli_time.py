@@ -63,9 +63,12 @@ def test_interpreters_are_compared():
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("nope",), "Error: statement 'nope' failed: NameError: name 'nope' is not defined\n"),
+        (
+            ("nope",),
+            "Error: statement 'nope' failed: NameError: name 'nope' is not defined; define it: --setup",
+        ),
         (("1", "2", "-s", "import nope"), "Error: setup 'import nope' failed: ModuleNotFoundError: No module"),
-        (("1 +", "2"), "Error: statement '1 +' is not Python: invalid syntax"),
+        (("1 +", "2"), "Error: statement '1 +' is not Python: invalid syntax (line 1)\n"),
         (("1", "1"), "two statements are called '1'; give them different names with -n"),
         (("1", "-n", "a", "-n", "b"), "there are 2 names but 1 to be named"),
         (("1", "--python", "nothing-of-that-name"), "is no program on the PATH"),

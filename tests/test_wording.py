@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from truearm.analysis import analyze
 from truearm.claims import wording
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status, Verdict
 from truearm.claims.certify import certify
@@ -494,3 +495,7 @@ def test_notes_count_the_arms_with_missing_values_wherever_they_are_listed():
     assert notes(holes, {}, {}, result)[0] == "3 missing values count at their worst (F 2, G 1)."
     many = dict.fromkeys("ABCDEFG", 1)
     assert notes(many, {}, {}, result)[0].endswith("(A 1, B 1, C 1, D 1, E 1, 2 other arms).")
+
+
+def test_one_reading_does_not_bound():
+    assert "1 reading does not bound the true one" in summary(analyze({"a": [1.0]}))

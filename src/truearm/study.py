@@ -678,7 +678,7 @@ class Study:
         log, ticket = self._log, pull.ticket if isinstance(pull, Pull) else pull
         known = type(ticket) is int or (isinstance(ticket, int | np.integer) and not isinstance(ticket, bool))
         if not known or not 0 <= ticket < len(log.arms):
-            msg = f"ticket {ticket!r} was never handed out; tell the pulls that ask returned"
+            msg = f"ticket {ticket!r} was never handed out; tell one that was"
             raise ProtocolError(msg)
         arm, place = log.arms[ticket], log.draws[ticket]
         if ticket in log.released:

@@ -200,6 +200,18 @@ def test_the_form_estimates_while_one_types_and_begins_a_study(browser, server):
         page.wait_for_selector(".cards h2:has-text('By the form')")
 
 
+def test_the_form_never_shows_the_estimate_of_another_question(browser, server):
+    with opened(browser, f"{server.url}/new") as page:
+        page.fill("#arms", "A\nB")
+        page.wait_for_selector("#estimate:has-text('readings in all')", timeout=20_000)
+        first = page.inner_text("#estimate")
+        page.route("**/estimate", lambda _: None)  # an answer that does not come
+        page.fill("#title-in", "Another title")
+        assert page.inner_text("#estimate") == first
+        page.fill("#gap", "1.5")
+        assert page.inner_text("#estimate") == "Estimating ..."
+
+
 def test_the_address_of_a_study_may_be_chosen(browser, server):
     begun(server, "taken")
     with opened(browser, f"{server.url}/new") as page:

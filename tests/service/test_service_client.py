@@ -178,3 +178,18 @@ def test_a_passive_study_is_not_replayed(server):
     study = Client(server.url, "unasked", ["A", "B"], passive=True)
     with pytest.raises(ta.ProtocolError, match="is passive and has no pulls to replay; its report has result"):
         study.readings  # noqa: B018
+
+
+def test_a_worker_says_that_it_waits_for_a_server():
+    command = [sys.executable, "-m", "truearm", "work", "http://127.0.0.1:1", "late", "--", "echo", "{arm}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr.readline() == (
+            "http://127.0.0.1:1 does not answer; trying for a minute (Ctrl-C to stop).\n"
+        )
+        process.kill()
+
+
+def test_a_command_without_its_arm_is_refused_before_any_server_is_asked():
+    command = [sys.executable, "-m", "truearm", "work", "http://127.0.0.1:1", "late", "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert "write {arm} there" in done.stderr

@@ -328,3 +328,24 @@ def test_pages_of_other_sites_are_kept_out_while_nobody_needs_a_token(http):
 def test_an_estimate_without_end_is_none(http):
     body = {"arms": 2, "gap": 1e-5, "share": 0.999999, "contamination": 0.49, "delta": 0.999}
     assert http.post("/estimate", json=body).json()["pulls"] is None
+
+
+def test_an_only_arm_without_readings_is_not_called_best(http):
+    begun(http, "lonely", arms=["A"])
+    [line] = [one for one in http.get("/studies").json()["studies"] if one["id"] == "lonely"]
+    assert (line["pulls"], line["status"], line["best"], line["leader"]) == (0, None, None, None)
+
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize(("path", "page"), [("/studies/100%25 sure", "/s/100%25%20sure"), ("/studies", "/")])
+def test_a_browser_is_led_to_the_page(http, path, page):
+    answer = http.get(path, headers={"Accept": BROWSER})
+    assert (answer.status_code, answer.headers["location"]) == (303, page)
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "application/json, text/html"])
+def test_a_program_has_json(http, accept):
+    place = begun(http, "program")
+    assert http.get(place, headers={"Accept": accept}).json()["id"] == "program"

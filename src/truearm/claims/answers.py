@@ -145,8 +145,11 @@ def audited(found: Audit) -> str:
     seen = f"{count(sum(found.bad))} of {count(sum(found.checked))} checked readings"
     seen += each * (len(found.checked) == 1)
     were = "was" if sum(found.bad) == 1 else "were"
-    return (
+    bound = (
         f"At most {percent(found.eps, ROUND_CEILING)} of the readings{each} are bad "
-        f"({percent(1 - found.delta, ROUND_FLOOR, 4)} sure): {seen} {were}. What is certified with this bound is "
-        f"wrong with a chance of at most delta + {percent(found.delta, ROUND_CEILING)}."
+        f"({percent(1 - found.delta, ROUND_FLOOR, 4)} sure): {seen} {were}."
     )
+    if found.eps >= 0.5:
+        return f"{bound} From 50% on nothing can be certified: check more readings, or correct their source."
+    wrong = f"wrong with a chance of at most delta + {percent(found.delta, ROUND_CEILING)}"
+    return f"{bound} What is certified with this bound is {wrong}."

@@ -198,7 +198,8 @@ def _only_arm(result: Result, voice: Voice) -> list[str]:
             *(alarm(doubt, problem) for doubt in result.doubts[:_TOLD]),
         ]
     if not (arm.low <= arm.high and (math.isfinite(arm.low) or math.isfinite(arm.high))):
-        return [f"{head}; {count(arm.n)} {what if arm.n != 1 else voice.reading} do not bound the true one."]
+        few = f"1 {voice.reading} does" if arm.n == 1 else f"{count(arm.n)} {what} do"
+        return [f"{head}; {few} not bound the true one."]
     declared = problem.contamination or Contamination(0.0)
     how = f"the number of {what} was fixed in advance" if result.design == "fixed" else "whenever one stops"
     spread = (

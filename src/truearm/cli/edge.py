@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,11 @@ from truearm.world.interrupts import undisturbed
 FAILED = 2  # wrong usage, or a command, file, disk or log failed
 UNFORESEEN = "truearm met an error of its own"
 _LONGEST = 9000  # letters of a message: what a command said last may be long, a name of a file's column too
+_MEANT = {  # words of other tools and of the theory
+    **dict.fromkeys(("--eps", "--epsilon"), ("--contamination",)),
+    **dict.fromkeys(("--alpha", "--confidence", "--error"), ("--delta",)),
+    **dict.fromkeys(("--minimize", "--maximize", "--higher-is-better", "--lower-is-better"), ("--goal",)),
+}
 _GONE = (errno.EPIPE, errno.ESHUTDOWN)  # nobody reads what we print
 
 
@@ -70,11 +76,26 @@ def _ended(work: Callable[[], Any]) -> int:
 
 def _worded(error: BaseException) -> click.ClickException | None:
     """Return an error as what is said of it; None if nobody would hear it."""
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        return click.UsageError(_unknown(error.option_name, error.ctx), error.ctx)
     if isinstance(error, click.ClickException):
         return error
     if isinstance(error, OSError) and error.errno in _GONE:
         return None
     return Failure(str(error)) if isinstance(error, TruearmError) else Failure(_explained(error))
+
+
+def _unknown(option: str, ctx: click.Context) -> str:
+    """Return what is said of an option that a verb does not have."""
+    known = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
+    near = [name for name in _MEANT.get(option, ()) if name in known] or get_close_matches(option, known, 1, 0.7)
+    if near:
+        hint = f"did you mean {near[0]}?"
+    elif ctx.command.name == "race":
+        hint = "put each command in quotes, such as 'gzip -kf data'"
+    else:
+        hint = f"`{ctx.command_path} --help` lists them"
+    return f"{ctx.command_path} has no option {option!r}; {hint}"
 
 
 def _explained(error: BaseException) -> str:

@@ -21,6 +21,7 @@ from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
 from truearm.study import Study
 from truearm.world.interrupts import undisturbed
+from truearm.world.progress import ECHO
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -88,14 +89,17 @@ class Board:
         if now < self._next:
             return
         live = self._live or self._started()
-        picture = self.picture(now - self._began, live.console.width)
+        from rich.constrain import Constrain
+
+        width = live.console.width - ECHO
+        picture = Constrain(self.picture(now - self._began, width), width)
         with undisturbed():  # half a drawing could not be taken back
             live.update(picture, refresh=True)
         took = time.monotonic() - now if self._next else 0.0  # the first drawing pays for imports
         self._next = time.monotonic() + max(_PATIENCE, _SHARE * took)
 
     def _started(self) -> "Live":
-        load("scipy.special", "rich.console", "rich.live", "rich.table", "rich.text")
+        load("scipy.special", "rich.console", "rich.constrain", "rich.live", "rich.table", "rich.text")
         from rich.console import Console
         from rich.live import Live
 

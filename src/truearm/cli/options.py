@@ -18,6 +18,8 @@ from truearm.world.written import Written
 WRITTEN = (*Written._fields, "drop_unnamed")
 _LEAST_DELTA = 1e-30  # of an error probability: shares of less underflow
 
+_MOST_DELTA = 0.5  # an answer that is as likely to be wrong is worth nothing: 95% meant to be sure
+
 
 class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
     """A value that a checker of the vocabulary reads; its refusal becomes a usage error."""
@@ -36,7 +38,7 @@ class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take 
 
 
 class _TimeTolerance(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
-    """A tolerance of times: a share, or a time with its unit; a bare number of seconds was meant as percent."""
+    """A tolerance of times: a share, or a time with its unit; a bare number may be either."""
 
     name = "TOLERANCE"
 
@@ -51,9 +53,10 @@ class _TimeTolerance(click.ParamType):  # type: ignore[type-arg]  # older clicks
             found = Tolerance.of(value)
         except InvalidArgument as error:
             self.fail(str(error), param, ctx)
-        if timed and not found.relative and found.amount >= 1:
+        if timed and not found.relative and found.amount:
             much = value.strip()
-            self.fail(f"{much} alone is {much} seconds; for {much} percent write {much}%, or {much}s", param, ctx)
+            share = much if found.amount >= 1 else f"{100 * found.amount:g}"
+            self.fail(f"{much} may be {share}% or {much} seconds; write {share}% or {much}s", param, ctx)
         return found
 
 
@@ -85,7 +88,7 @@ def fraction(text: str) -> float:
             return float(stripped.removesuffix("%")) / 100
         return float(stripped)
     except ValueError:
-        msg = f"a fraction is written like 0.05 or 5%, but got {text!r}"
+        msg = f"a number is written like 0.05 or 5%, but got {text!r}"
         raise InvalidArgument(msg) from None
 
 
@@ -129,9 +132,21 @@ def seconds(text: str) -> float:
     return number * {"ms": 0.001, "m": 60.0, "h": 3600.0}.get(found[2], 1.0)
 
 
+def _share(text: str) -> float:
+    share = fraction(text)
+    if not text.strip().endswith("%") and 1 < share < 100:
+        msg = f"a share is at most 1, but got {share:g}; for {share:g} percent write {share:g}%"
+        raise InvalidArgument(msg)
+    return share
+
+
 def _delta(share: float) -> float:
     if 0 < share < _LEAST_DELTA:
         msg = f"delta must be at least {_LEAST_DELTA:g}, but got {share:g}; nothing is more certain than that"
+        raise InvalidArgument(msg)
+    if _MOST_DELTA < share < 1:
+        wrong = f"delta is the chance to be wrong, at most {_MOST_DELTA:g}, but got {share:g}"
+        msg = f"{wrong}; to be 95% sure write --delta 5%"
         raise InvalidArgument(msg)
     return check_delta(share)
 
@@ -155,6 +170,8 @@ CONTAMINATION = _Checked("EPS[:ADVERSARY]", read_contamination, Contamination)
 TOLERANCE = _Checked("TOLERANCE", Tolerance.of, Tolerance)
 DELTA = _Checked("DELTA", lambda text: _delta(fraction(text)), float)
 DURATION = _Checked("SECONDS", seconds, float)
+NUMBER = _Checked("NUMBER", fraction, float)
+SHARE = _Checked("SHARE", _share, float)
 QUANTILE = _Checked("QUANTILE", lambda text: check_quantile(fraction(text)), float)
 
 contamination_option = click.option(

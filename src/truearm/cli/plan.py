@@ -28,7 +28,7 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 @click.option(
     "--gap",
     "gaps",
-    type=float,
+    type=options.NUMBER,
     multiple=True,
     metavar="GAP",
     help="How far the others are behind the best, in units of the readings; 0.5 by default. Repeat it to give "
@@ -51,8 +51,8 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 @options.quantile_option
 @click.option(
     "--share",
-    type=float,
-    help="Plan for shares: that of the best arm, such as 0.6; gaps are then in points, such as 0.1.",
+    type=options.SHARE,
+    help="Plan for shares: that of the best arm, such as 60%; gaps are then in points, such as 10%.",
 )
 @options.at_least_option
 @options.at_most_option

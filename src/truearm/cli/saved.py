@@ -32,7 +32,8 @@ def begun(path: str | Path, study: Study, setting: Setting | None = None, suite:
     store = Store(path)
     if store.created:
         store.close()
-        msg = f"{path} holds a study already; continue it with --resume, or choose another file"
+        how = "leave --arm out to go on with it" if setting is None else "go on with it by --resume"
+        msg = f"{path} holds a study already; {how}, or choose another file"
         raise InvalidArgument(msg)
     definition = study.definition if suite is None else {**study.definition, "suite": to_plain(suite)}
     store.create(definition if setting is None else marked({**definition, "race": setting.to_dict()}))

@@ -105,6 +105,9 @@ def _in_turn(file: str) -> Iterator[None]:
 
 
 def _begin(file: str, arms: tuple[str, ...], chosen: dict[str, Any]) -> None:
+    if len(arms) == 1:
+        msg = f"a study compares arms, but got {arms[0]!r} alone; give another --arm"
+        raise click.UsageError(msg)
     seed = chosen.pop("seed")
     goal = goal_for(chosen.pop("goal"), chosen["at_least"], chosen["at_most"])
     begun(file, Study.of(Problem(arms=check_arms(arms), goal=goal, **chosen), seed=seed)).close()
@@ -156,7 +159,7 @@ def tell_command(file: str, words: tuple[str, ...], release: tuple[int, ...]) ->
 
 def _parsed(words: Sequence[str]) -> Iterator[tuple[int, float]]:
     if len(words) % 2:
-        msg = f"tell takes pairs of ticket and value, but got {len(words)} words"
+        msg = f"tell takes pairs of ticket and value, but got {_counted(len(words), 'word')}; give both of each"
         raise click.UsageError(msg)
     for ticket, value in zip(words[::2], words[1::2], strict=True):
         try:
@@ -206,8 +209,8 @@ def status_command(file: str, as_json: bool) -> None:
     for arm, n in counts.items():
         place = "leads" if arm == standing.leader else "candidate" if arm in standing.alive else "excluded"
         share = standing.share(arm)
-        against = "" if arm == standing.leader else f", evidence {round(100 * share)}% of what excludes it"
-        click.echo(f"{name_of(arm)}: {place}, {count(n)} pulls{'' if place == 'leads' else against}")
+        against = "" if place == "leads" else f", {round(100 * share)}% of the evidence that would exclude it"
+        click.echo(f"{name_of(arm)}: {place}, {_counted(n, 'pull')}{against}")
     for pull in out:
         click.echo(f"out: ticket {pull.ticket}, {name_of(pull.arm)}")
     click.echo(f"head of the log: {head}")
@@ -230,12 +233,15 @@ def _line(saved: Saved) -> str:
     if study.done and study.result is not None:
         best = study.result.best
         found = f"{study.result.status.value}, " + ("no winner" if best is None else f"{name_of(best)} is best")
-        return f"Done after {count(study.pulls)} pulls: {found}."
+        return f"Done after {_counted(study.pulls, 'pull')}: {found}."
     leader = study.standing.leader
     who = "nobody leads yet" if leader is None else f"{name_of(leader)} leads"
-    return (
-        f"{count(study.pulls)} pulls, {count(study.in_flight)} out: {who}, {len(study.standing.alive)} candidates."
-    )
+    left = _counted(len(study.standing.alive), "candidate")
+    return f"{_counted(study.pulls, 'pull')}, {count(study.in_flight)} out: {who}, {left}."
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{count(n)} {what}{'s' * (n != 1)}"
 
 
 @click.command("report")

@@ -128,4 +128,5 @@ def _notes(race: "Race", result: SuiteResult, asked: Asked, *, late: bool) -> It
     yield f"Order of runs inside each round shuffled with seed {race.study.seed}."
     if race.store is not None:
         name = name_of(race.store.path.name)
-        yield f"All runs are in {name}; go on with: truearm race --resume {name}"
+        more = f"; go on with: truearm race --resume {name}" if result.status == "undecided" else "."
+        yield f"All runs are in {name}{more}"

@@ -269,9 +269,9 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
     if outcome.path is not None:
         name = Path(outcome.path).name
-        limited = outcome.ended and outcome.result.status is Status.EXHAUSTED
-        limits = ", without this limit unless you give it again" if limited else ""
-        yield f"All readings are in {name}; go on with: truearm race --resume {name}{limits}"
+        limits = ", without this limit unless you give it again" if outcome.ended else ""
+        more = f"; go on with: truearm race --resume {name}{limits}"
+        yield f"All readings are in {name}{more if outcome.result.status is Status.EXHAUSTED else '.'}"
 
 
 def _about_names(outcome: Outcome) -> Iterator[str]:

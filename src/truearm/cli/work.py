@@ -18,10 +18,11 @@ from truearm.cli.gates import exit_code
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.events import Noted
 from truearm.problem import Problem, Pull
-from truearm.service.client import Client
+from truearm.service.client import Client, ServiceError
 from truearm.world.commands import Command, bind
 from truearm.world.processes import METRICS, Conditions, measure
 
+_AT_ONCE = 0.5  # seconds, after which it is told that a server does not answer
 _CODE = re.compile(r"[^\w./=:@%+,-]")  # in a word: more than a name or an option
 
 
@@ -61,7 +62,10 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
     a missing reading (-i). What was begun is told or stays out: nothing is measured twice.
     """  # noqa: D301 - click wants the control character
     template = words[0] if len(words) == 1 else shlex.join(words)
+    _check_arm(template)
     conditions = Conditions(timeout=chosen["timeout"], ignore_failure=chosen["ignore_failure"])
+    with Client(url, study, token=chosen["token"], patience=_AT_ONCE) as first:
+        _wait_aloud(first)
     with Client(url, study, token=chosen["token"], worker=chosen["worker"]) as client:
         state = client.state
         commands = _commands(template, state, chosen["shell"])
@@ -78,15 +82,29 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
                 if not chosen["quiet"]:
                     click.echo(f"{pull.ticket}\t{name_of(pull.arm)}\t{value:g}", err=True)
         result = client.result if client.done else None
-    click.echo(f"{count(made)} pulls were measured here. " + _ending(client, result))
+    were = "1 pull was" if made == 1 else f"{count(made)} pulls were"
+    click.echo(f"{were} measured here. {_ending(client, result)}")
     if result is not None:
         raise SystemExit(exit_code(result))
 
 
-def _commands(template: str, state: Mapping[str, Any], shell: str) -> dict[str, Command]:
+def _check_arm(template: str) -> None:
     if "{arm}" not in template:
         msg = f"command {template!r} does not say where the arm stands; write {{arm}} there"
         raise InvalidArgument(msg)
+
+
+def _wait_aloud(client: Client) -> None:
+    """Say that a server does not answer: it may begin later, or have another address."""
+    try:
+        _ = client.state
+    except ServiceError as error:
+        if error.status:
+            raise
+        click.echo(f"{client.url} does not answer; trying for a minute (Ctrl-C to stop).", err=True)
+
+
+def _commands(template: str, state: Mapping[str, Any], shell: str) -> dict[str, Command]:
     names = [arm["name"] for arm in state["arms"]]
     _check_no_code(template, names)
     return {name: bind(template, {"arm": name}, shell=shell) for name in names}

@@ -195,8 +195,8 @@ def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each 
     >>> by_name("best")
     Traceback (most recent call last):
         ...
-    truearm.errors.InvalidArgument: policy must be one of 'alone', 'control', 'elimination', 'lucb', 'paired',
-    'toptwo', 'uniform' or a policy object, but got 'best'
+    truearm.errors.InvalidArgument: policy must be one of 'elimination', 'lucb', 'toptwo', 'uniform' or a policy
+    object, but got 'best'
     """
     return _kind(name, options)(**options)
 
@@ -223,7 +223,7 @@ def from_definition(name: str, options: Mapping[str, Any]) -> "Policy[Any]":
 
 def _kind(name: str, options: Iterable[str]) -> "type[Policy[Any]]":
     if not isinstance(name, str) or name not in _CLASSES:
-        names = ", ".join(repr(known) for known in sorted(_CLASSES))
+        names = ", ".join(repr(known) for known in _CLASSES if known not in _OF_A_QUESTION)
         msg = f"policy must be one of {names} or a policy object, but got {name!r}"
         raise InvalidArgument(msg, "policy", name)
     kind: type[Policy[Any]] = getattr(import_module(f"truearm.policies.{name}"), _CLASSES[name])
@@ -275,3 +275,4 @@ _CLASSES = {
     "toptwo": "TopTwo",
     "uniform": "Uniform",
 }
+_OF_A_QUESTION = ("alone", "control", "paired")  # one arm, `control=` and `rounds=` choose these

@@ -80,7 +80,9 @@ class Service:
 
     def app(self) -> Starlette:
         """Return the application."""
-        routes = [Path(r.path, partial(self._answer, r), methods=[r.method]) for r in ROUTES]
+        routes = [
+            Path(r.path, pages.for_people(r.path, partial(self._answer, r)), methods=[r.method]) for r in ROUTES
+        ]
         routes.append(Path("/studies/{study}/events", self._events, methods=["GET"]))
         routes.append(Path("/openapi.json", self._schema, methods=["GET"]))
         routes += pages.routes()

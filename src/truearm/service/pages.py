@@ -3,12 +3,14 @@
 What a page shows comes from the routes, asked for with the reader's own token; nothing of a study is in here.
 """
 
+from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from importlib import resources
 from string import Template
+from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from truearm.report.html import asset
@@ -19,6 +21,7 @@ PAGES = {  # by path: the file of its own part, and its title
     "/s/{study}": ("study", "Study"),
     "/s/{study}/next": ("next", "Next reading"),
 }
+_SHOWN = {"/studies": "/", "/studies/{study}": "/s/{study}"}  # by the path of a program: the page that shows it
 _KINDS = {"js": "text/javascript", "css": "text/css"}
 _OWN = ("common.js", "list.js", "new.js", "study.js", "next.js", "service.css")
 
@@ -34,6 +37,28 @@ def routes() -> list[Route]:
     shells = [Route(path, partial(_page, *page), methods=["GET"]) for path, page in PAGES.items()]
     files = [*_OWN, "report.js", "report.css"]
     return shells + [Route(f"/static/{name}", partial(_file, name), methods=["GET"]) for name in files]
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def for_people(path: str, endpoint: Endpoint) -> Endpoint:
+    """Return an endpoint that leads browsers to the page of its path, if it has one, before a token is asked for.
+
+    Examples
+    --------
+    >>> for_people("/studies/{study}/ask", _page) is _page
+    True
+    """
+    page = _SHOWN.get(path)
+    return endpoint if page is None else partial(_led, page, endpoint)
+
+
+async def _led(page: str, endpoint: Endpoint, request: Request) -> Response:
+    accepted = request.headers.get("accept", "")
+    if request.method != "GET" or "text/html" not in accepted or "application/json" in accepted:
+        return await endpoint(request)
+    return RedirectResponse(page.format(study=quote(request.path_params.get("study", ""), safe="")), 303)
 
 
 async def _page(name: str, title: str, _: Request) -> Response:

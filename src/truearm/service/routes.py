@@ -90,7 +90,7 @@ def _summary(host: Host, name: str) -> wire.Summary:
 
 
 def _show(call: Call) -> Response:
-    """Tell where a study stands, with the result once it is done. Has an ETag."""
+    """Tell where a study stands, with the result once it is done; a browser is led to its page. Has an ETag."""
     with call.host.looking(call.study) as hosted:
         tag = f'"{hosted.position}-{hosted.digest.hex()[:16]}"'
         if call.headers.get("if-none-match", "").removeprefix("W/") == tag:  # a proxy that packs answers says W/

@@ -160,18 +160,20 @@ def summary(hosted: Hosted) -> wire.Summary:
     'Which tastes better?'
     """
     study, standing = hosted.study, hosted.study.standing
-    result = hosted.result() if _is_known(hosted) else None
+    pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
+    result = hosted.result() if pulls and _is_known(hosted) else None  # an only arm is done before its first pull
+    leader = standing.leader if pulls else None
     return wire.Summary(
         id=hosted.name,
         title=hosted.title,
         began=hosted.began,
         arms=len(study.problem.arms),
-        pulls=sum(map(len, hosted.given.values())) if hosted.passive else study.pulls,
+        pulls=pulls,
         out=study.in_flight,
         done=study.done,
         status=None if result is None else result.status.value,
         best=None if result is None else result.best,
-        leader=standing.leader if result is None else result.leader,
+        leader=leader if result is None else result.leader,
     )
 
 

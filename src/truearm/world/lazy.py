@@ -45,6 +45,7 @@ _LARGE = {"parquet": 1 << 22, "csv": 1 << 28, "gz": 1 << 26}  # bytes of a file,
 _WHOLE = 1 << 24  # rows of one file, up to which it is read: a third of the time of counting, and some 400 MB
 _FEW = 64  # arms: of more, as many rows are read wherever they are, because a table has arms times buckets
 _ROUNDS = 1 << 24  # readings by arm and round: these are needed one by one
+_HEAD = 65_536  # bytes of a first line that are looked at
 _SCANNED = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".gz": "csv"}
 _MISSING, _LOWEST, _HIGHEST, _ELSEWHERE = -1, -2, -3, -4  # numbers of buckets that no ruler has
 
@@ -275,27 +276,43 @@ def _relation(found: Sequence[str], text: str, roles: Roles) -> Any:  # noqa: AN
     except ModuleNotFoundError:
         msg = f"{text!r} is read by DuckDB; install it with: pip install 'truearm[data]'"
         raise InvalidArgument(msg) from None
-    kinds = {_SCANNED.get(Path(name).suffix, "csv") for name in found}
+    kinds = {_SCANNED.get(Path(name).suffix, "csv"): name for name in reversed(found)}
     if len(kinds) > 1:
-        msg = f"{text!r} has both Parquet and CSV files; give a pattern that fits one kind, such as '*.parquet'"
+        both = f"{text!r} has both Parquet and CSV files, such as {kinds['parquet']!r} and {kinds['csv']!r}"
+        msg = f"{both}; give a pattern that fits one kind, such as '*.csv'"
         raise InvalidArgument(msg)
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
     try:
-        if kinds == {"parquet"}:
+        if "parquet" in kinds:
             table = connection.read_parquet(list(found), union_by_name=len(found) > 1)
             files.check_names(table.columns, roles.columns, partial(files.names_told, connection, found))
             return table
         names: Any = list(found)  # several at once are not in its stubs
         guessed = connection.read_csv(names, union_by_name=len(found) > 1)
         files.check_names(guessed.columns, roles.columns, partial(files.names_told, connection, found))
+        _check_alike(connection, found, text, [name for name in roles.columns if name in guessed.columns])
         kinds_of = _kinds(guessed, roles)
         rows = connection.read_csv(names, union_by_name=len(found) > 1, dtype=kinds_of)
         return rows.project(files.text_as_sql(kinds_of, roles))
     except duckdb.Error as error:
-        said = str(error).splitlines()[0]
+        said = str(error).splitlines()[0].partition("Error: ")[2].rstrip(".") or str(error)
         msg = f"{text!r} cannot be read: {said}; give a pattern that fits tables only, such as 'logs/*.csv'"
         raise InvalidArgument(msg) from None
+
+
+def _check_alike(connection: Any, found: Sequence[str], text: str, wanted: Sequence[str]) -> None:  # noqa: ANN401
+    """Raise if one of several CSV files lacks a column: its rows would be readings of nobody, or all missing."""
+    for file in found if len(found) > 1 else ():
+        with Path(file).open("rb") as opened:
+            head = opened.readline(_HEAD)
+        doubtful = [name for name in wanted if name.encode() not in head]  # as it stands: most files are done here
+        known = {name.casefold() for name in files.names_told(connection, [file])} if doubtful else set()
+        for name in doubtful:
+            if name.casefold() not in known:
+                lacks = f"{file!r} has no column {name!r}, which other files of {text!r} have"
+                msg = f"{lacks}; give a pattern that fits tables of one kind, such as 'logs/*.csv'"
+                raise InvalidArgument(msg)
 
 
 def _kinds(guessed: Any, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation, and what it takes as types

@@ -311,16 +311,14 @@ def _failure(
         how = f"signal {-exit_code} ({signal.strsignal(-exit_code) or 'unknown'})"
     remedy = "fix it" if stage != "command" else "fix it, or let failures count as missing"
     if stage == "command" and exit_code in _NOT_RUN:
-        remedy = (
-            f"a shell says by it that it {_NOT_RUN[exit_code]}; fix it, or name the code if it means otherwise"
-        )
+        how, remedy = f"{how}: the shell {_NOT_RUN[exit_code]}", "fix it"
     if late is not None:
         how = f"a kill, because it took longer than the time-out of {late:g} seconds"
         remedy = "give it more time, or run it before the race"
     words = "(see above)" if stderr is None else neutralized(stderr.strip(), lines=True)
     msg = f"{stage} {neutralized(command.text)!r} ended with {how}; {remedy}\n"
     return CommandFailed(
-        msg + (words or "(nothing on its standard error)"),
+        msg + (words or "(it printed nothing to standard error)"),
         command=command.text,
         exit_code=exit_code,
         stderr_tail=stderr or "",

@@ -8,6 +8,8 @@ from types import ModuleType
 
 from truearm.study import Study
 
+ECHO = 3  # columns left free behind a drawing: a terminal writes ^C there, and on a full line that begins another
+
 
 @contextmanager
 def bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
@@ -64,8 +66,15 @@ def _notebook_bar(ipython: ModuleType) -> Iterator[Callable[[float, str], None]]
 @contextmanager
 def _terminal_bar() -> Iterator[Callable[[float, str], None]]:
     from rich.console import Console
+    from rich.constrain import Constrain
     from rich.markup import escape as without_markup
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+
+    class Bar(Progress):
+        def get_renderable(self) -> Constrain:
+            return Constrain(super().get_renderable(), console.width - ECHO)
 
     columns = (
         TextColumn("{task.description}"),
@@ -74,7 +83,7 @@ def _terminal_bar() -> Iterator[Callable[[float, str], None]]:
         TimeElapsedColumn(),
     )
     # no thread of its own: it would draw while a pull is being measured
-    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
+    with Bar(*columns, console=console, transient=True, auto_refresh=False) as bar:
         task = bar.add_task("", total=1.0)
         yield lambda share, words: bar.update(
             task, completed=share, description=without_markup(words), refresh=True

@@ -192,9 +192,8 @@ def _built(build: str, folder: Path, name: str) -> None:
         output.seek(0)
         said = output.read().decode(errors="replace")[-_TAIL:]
     if code != 0:
-        msg = (
-            f"--build {build!r} of revision {name!r} ended with exit code {code}, in {str(folder)!r}; "
-            f"it said:\n{neutralized(said.strip(), lines=True)}"
+        msg = f"--build {build!r} of revision {name!r} ended with exit code {code}, in {str(folder)!r}; " + (
+            f"it said:\n{neutralized(said.strip(), lines=True)}" if said.strip() else "it printed nothing"
         )
         raise CommandFailed(msg, command=build, exit_code=code, stderr_tail=said, stage="build")
 

@@ -10,6 +10,7 @@ import builtins
 import importlib
 import inspect
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from truearm.errors import CommandFailed, InvalidArgument
+from truearm.errors import CommandFailed, InvalidArgument, given
 from truearm.world import loops as loops_of
 from truearm.world.commands import neutralized
 
@@ -83,7 +84,8 @@ class Timed:
             try:
                 compile(code, f"<{name}>", "exec")
             except (SyntaxError, ValueError) as error:
-                msg = f"{_named(name, code)} is not Python: {error}"
+                where = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
+                msg = f"{_named(name, code)} is not Python: {getattr(error, 'msg', error)}{where}"
                 raise InvalidArgument(msg) from None
 
     def calibrated(self) -> "Timed":
@@ -131,7 +133,9 @@ class Timed:
         in_setup = 1 < said.get("line", 0) <= 1 + self.setup.count("\n") + 1
         what = _named("setup", self.setup) if in_setup else _named("statement", self.text)
         words = neutralized(said["error"])
-        msg = f"{what} failed: {words:.500}"
+        unknown = re.match(r"NameError: name '(\w+)' is not defined", words)
+        remedy = f"; define it: {given(setup=f'{unknown[1]} = ...')}" if unknown and not in_setup else ""
+        msg = f"{what} failed: {words:.500}{remedy}"
         raise CommandFailed(msg, command=self.text, exit_code=code, stderr_tail=words)
 
 

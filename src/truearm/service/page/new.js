@@ -11,6 +11,7 @@ const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 6
 let named = false; // by hand
 let asking = null;
 let timer = 0;
+let question = ""; // what the estimate is of
 
 function words(found, eps) {
   if (found.pulls !== null) return `About ${number(found.pulls)} readings in all would decide, if the readings turn out clean.`;
@@ -19,8 +20,17 @@ function words(found, eps) {
   return `No number of readings would decide with ${eps}% bad ones: such a difference can be told up to ${most}%.`;
 }
 
-async function estimate() {
+function renew() {
+  const now = [arms().length, $("gap").value, $("eps").value, kind()].join();
+  if (now === question) return;
+  question = now;
   asking?.abort();
+  write("Estimating ...");
+  clearTimeout(timer);
+  timer = setTimeout(estimate, 300);
+}
+
+async function estimate() {
   const [k, gap, eps] = [arms().length, decimal("gap"), decimal("eps")];
   if (k < 2) return write("Two arms or more can be compared.");
   if (!(gap > 0)) return write("Name a difference to see how many readings it may take.");
@@ -31,7 +41,9 @@ async function estimate() {
     const found = await fetched("/estimate", { arms: k, contamination: eps / 100, ...share }, asking.signal);
     write(words(found, eps));
   } catch (error) {
-    if (error.name !== "AbortError") write(error.message);
+    if (error.name === "AbortError") return undefined;
+    write(error.message);
+    question = ""; // whatever is typed next asks again
   }
   return undefined;
 }
@@ -48,11 +60,13 @@ $("new-form").addEventListener("input", () => {
   $("gap-label").textContent = isShare()
     ? "A difference worth finding, in points of 100"
     : "A difference worth finding, in standard deviations of the readings";
-  clearTimeout(timer);
-  timer = setTimeout(estimate, 300);
+  renew();
 });
 document.querySelectorAll("input[name=kind]").forEach((one) => {
-  one.onchange = () => ($("gap").value = isShare() ? "20" : "0.5");
+  one.onchange = () => {
+    $("gap").value = isShare() ? "20" : "0.5";
+    renew();
+  };
 });
 $("new-form").onsubmit = async (event) => {
   event.preventDefault();
@@ -75,4 +89,4 @@ function wrong(id, text) {
   notice(text);
   if (id) $(id).focus();
 }
-estimate();
+renew();
