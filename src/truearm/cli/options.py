@@ -38,7 +38,7 @@ class _Checked(click.ParamType):  # type: ignore[type-arg]  # older clicks take 
 
 
 class _TimeTolerance(click.ParamType):  # type: ignore[type-arg]  # older clicks take none
-    """A tolerance of times: a share, or a time with its unit; a bare number may be either."""
+    """A tolerance of times: a share, or a time; a bare number from 1 on was meant as percent."""
 
     name = "TOLERANCE"
 
@@ -53,10 +53,9 @@ class _TimeTolerance(click.ParamType):  # type: ignore[type-arg]  # older clicks
             found = Tolerance.of(value)
         except InvalidArgument as error:
             self.fail(str(error), param, ctx)
-        if timed and not found.relative and found.amount:
+        if timed and not found.relative and found.amount >= 1:
             much = value.strip()
-            share = much if found.amount >= 1 else f"{100 * found.amount:g}"
-            self.fail(f"{much} may be {share}% or {much} seconds; write {share}% or {much}s", param, ctx)
+            self.fail(f"{much} alone is {much} seconds; for {much} percent write {much}%, or {much}s", param, ctx)
         return found
 
 
