@@ -419,7 +419,7 @@ def _checked(tapes: Mapping[str, Floats | Counted]) -> dict[str, Floats | Counte
 def _sorted(
     problem: Problem, tapes: Mapping[str, Floats | Counted]
 ) -> tuple[tuple[Sample, ...], Callable[[], str]]:
-    """Return the sample of each arm, and what gives the digest of all readings, which may take until it is needed."""
+    """Return the sample of each arm, and what gives the digest of all readings, which is made meanwhile."""
 
     def sample(arm: str) -> Sample:
         tape = tapes[arm]

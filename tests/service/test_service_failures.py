@@ -232,6 +232,22 @@ def test_who_follows_a_log_that_was_replaced_begins_anew(tmp_path):
             assert [next(lines), next(lines)] == ["id: 1", "id: 2"]
 
 
+def test_who_follows_while_a_back_up_is_put_back_begins_anew(tmp_path):
+    with Server(tmp_path / "s.db") as server, server.client() as http:
+        http.post("/studies", json={"arms": ["A", "B"], "id": "followed"})
+        http.post("/studies/followed/ask", json={"worker": "ann", "n": 1})
+        with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
+            connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
+        http.post("/studies/followed/ask", json={"worker": "bob", "n": 2})
+        with http.stream("GET", "/studies/followed/events") as stream:
+            lines = (line for line in stream.iter_lines() if line.startswith(("id:", ": still here")))
+            assert [next(lines) for _ in range(3)] == ["id: 1", "id: 2", "id: 3"]
+            (tmp_path / "copy.db").replace(tmp_path / "s.db")
+            for left in ("s.db-wal", "s.db-shm"):
+                (tmp_path / left).unlink(missing_ok=True)
+            assert next(lines) == "id: 1"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
 def test_a_disk_that_cannot_be_written_to_is_said_at_once():
     folder = Path(tempfile.mkdtemp())  # those of pytest are closed to others

@@ -27,8 +27,8 @@ def sizes(host, monkeypatch):
     found, writing = [], host.database.writing
 
     @contextmanager
-    def counted(name):
-        with writing(name) as transaction:
+    def counted(name, **named):
+        with writing(name, **named) as transaction:
             append = transaction.append
             transaction.append = lambda rows: found.append(len(rows)) or append(rows)
             yield transaction

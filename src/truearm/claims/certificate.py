@@ -237,8 +237,9 @@ def digest(problem: Problem, tapes: Readings) -> str:
     mark = hashlib.sha256()
     for arm in problem.arms:
         for part in (arm.encode(), *_marks(tapes.get(arm, ()))):
-            mark.update(memoryview(part).nbytes.to_bytes(8, "little"))
-            for block in _plain(part) if isinstance(part, np.ndarray) else (part,):
+            plain = isinstance(part, np.ndarray)
+            mark.update((part.nbytes if plain else len(part)).to_bytes(8, "little"))
+            for block in _plain(part) if plain else (part,):
                 mark.update(block)
     return mark.hexdigest()
 

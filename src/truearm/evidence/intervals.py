@@ -236,7 +236,7 @@ class QualityCurve:
 
     def __call__(self, x: float) -> float:
         """Return the bound at x."""
-        return float(self._at(np.searchsorted(self.sample.values, x, side="left")))
+        return float(self._at(np.searchsorted(self.sample.values, [x], side="left"))[0])
 
     def reached(self, share: float) -> float:
         """Return the largest x, among the readings, that at least `share` of the true readings reach."""

@@ -14,18 +14,19 @@ from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from truearm.errors import TruearmError, speaking_json
 from truearm.service import openapi, pages, problems
-from truearm.service.database import Database
-from truearm.service.hosting import Host
+from truearm.service.database import Busy, Database
+from truearm.service.hosting import Host, rehearse
 from truearm.service.problems import Problem, Refused
-from truearm.service.routes import ROUTES, Call, Route
+from truearm.service.routes import ROUTES, Call, Route, found
 from truearm.service.settings import Settings, is_loopback
 from truearm.service.stream import Followers
 from truearm.service.tokens import OPEN, Grant, Tokens
@@ -33,6 +34,9 @@ from truearm.service.tokens import OPEN, Grant, Tokens
 LOG = logging.getLogger("truearm.service")
 _THREADS = 8
 _LOGGED = 0.1  # seconds until the log has a request: to write for each one by itself would take as long as an ask
+_APART = 0.002  # seconds between requests of several connections that do not come at the same time
+_AT_ONCE = 0.005  # seconds of work on the loop after which threads do it for a while: a slow disk, a large study
+_REST = 20  # times as long, so that such work has the loop for a twentieth of the time at most
 HEAD = 16_384  # bytes
 LARGE_HEAD = Problem(
     431, "Head too large", f"the head of a request may have {HEAD} bytes at most; send fewer or shorter headers"
@@ -58,9 +62,9 @@ class Service:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     service = Service(Settings(database=f"{folder}/studies.db"))
-    ...     [route.path for route in service.app().routes][:2]
+    ...     callable(service.app())
     ...     service.close()
-    ['/studies', '/studies']
+    True
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -72,30 +76,40 @@ class Service:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="truearm")
         self._rates: dict[str, tuple[float, float]] = {}
         self._requests = _Requests()
+        self._last: object = None  # the connection that was looked at last, for `at_once`
+        self._last_ended = self._threads_until = 0.0
 
     def close(self) -> None:
         """Finish what runs, keep snapshots and let go of the database."""
         self._pool.shutdown()
         self.host.close()
 
-    def app(self) -> Starlette:
+    def app(self) -> ASGIApp:
         """Return the application."""
-        routes = [
-            Path(r.path, pages.for_people(r.path, partial(self._answer, r)), methods=[r.method]) for r in ROUTES
-        ]
+        routes = [Path(r.path, partial(self._slowly, r), methods=[r.method]) for r in ROUTES]
         routes.append(Path("/studies/{study}/events", self._events, methods=["GET"]))
         routes.append(Path("/openapi.json", self._schema, methods=["GET"]))
         routes += pages.routes()
-        app = Starlette(
+        others = Starlette(
             routes=routes,
             lifespan=self._lifespan,
-            exception_handlers={HTTPException: _refused, TruearmError: _failed, Exception: _broken},
+            exception_handlers={HTTPException: _refused, TruearmError: _failed, Exception: _failed},
         )
-        app.add_middleware(_Outermost, requests=self._requests)
-        return app
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            route, study = found(scope.get("method", ""), scope.get("path", ""))
+            if route is None:
+                await others(scope, receive, send)
+            else:
+                page = pages.for_people(route, study, scope)
+                response = page or await self._responded(route, study, scope, receive)
+                await response(scope, receive, send)
+
+        return _Outermost(app, self._requests)
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        self._pool.submit(rehearse)
         yield
         self._requests.write()
         await asyncio.to_thread(self.close)
@@ -106,36 +120,83 @@ class Service:
         self._pool.submit(_run, future, work, values)
         return future
 
-    async def _answer(self, route: Route, request: Request) -> Response:
-        self.check_head(request)
-        study = request.path_params.get("study", "")
-        grant = await self.allowed(request, route.role, study or None)
-        body = await self._body(request, route)
-        query = dict(request.query_params) if request.scope["query_string"] else {}
-        call = Call(self.host, grant, study, body, query, request.headers)
-        response: Response = await self.in_thread(_answered, route, call)
+    async def _slowly(self, route: Route, request: Request) -> Response:
+        """Answer what `found` leaves to others, such as HEAD."""
+        return await self._answer(route, request.path_params.get("study", ""), request.scope, request.receive)
+
+    def at_once(self, scope: Scope, body: bytes, who: object) -> Response | None:
+        """Answer a small request here and now if that takes no time; None if it has to be waited for.
+
+        Whoever is alone, as one connection among those that are open, so gets an answer in half the time. Requests
+        of several share transactions instead, which takes threads. So does what is slow: a disk, a large study.
+        """
+        route, study = found(scope["method"], scope["path"])
+        began, limits = time.perf_counter(), self.settings.limits
+        if route is None or not route.at_once or not self.database.is_file or len(body) > limits.body:
+            return None
+        if not self._is_alone(who, began) or began < self._threads_until or not self.tokens.fresh:
+            return None
+        state = scope["state"]
+        state["id"] = _new_id()
+        try:
+            head = _Head(scope)
+            grant = self._permitted(head, route.role, study)
+            self._check_kind(head, route)
+            state["call"] = Call(self.host, grant, study, self._decoded(route, body), {}, head.headers)
+            response = _answered(route, state["call"]._replace(wait=False))
+        except Busy:
+            return None
+        except Exception as error:
+            response = _problem(scope, error)
+        ended = self._last_ended = time.perf_counter()
+        if ended - began > _AT_ONCE:
+            self._threads_until = ended + _REST * (ended - began)
+        self._requests.add(scope, response.status_code, began)
+        response.raw_headers += _added(response.raw_headers, state["id"])
         return response
 
-    def check_head(self, request: Request) -> None:
-        """Refuse a head that is too large: it is kept in memory whole."""
-        if sum(len(name) + len(value) for name, value in request.headers.raw) > HEAD:
-            raise Refused(LARGE_HEAD, {"Connection": "close"})
+    def _is_alone(self, who: object, now: float) -> bool:
+        """Tell whether a connection is the only one that was answered at once in the last moment."""
+        alone = who is self._last or now > self._last_ended + _APART
+        self._last = who
+        return alone
 
-    async def allowed(self, request: Request, role: str | None, study: str | None) -> Grant:
+    async def _responded(self, route: Route, study: str, scope: Scope, receive: Receive) -> Response:
+        try:
+            return await self._answer(route, study, scope, receive)
+        except Exception as error:
+            return _problem(scope, error)
+
+    async def _answer(self, route: Route, study: str, scope: Scope, receive: Receive) -> Response:
+        call: Call | None = scope["state"].get("call")  # it was checked when it could not be answered at once
+        if call is None:
+            head = _Head(scope)
+            grant = await self._allowed(head, route.role, study or None)
+            body = await self._body(head, route, receive)
+            query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
+            call = Call(self.host, grant, study, body, query, head.headers)
+        response: Response = await self.in_thread(_answered, route, call)
+        self._last_ended = time.perf_counter()
+        return response
+
+    async def _allowed(self, head: "_Head", role: str | None, study: str | None) -> Grant:
+        if role is not None and not self.tokens.fresh:
+            await self.in_thread(self.tokens.read)
+        return self._permitted(head, role, study)
+
+    def _permitted(self, head: "_Head", role: str | None, study: str | None) -> Grant:
         """Return what a request may do, or refuse it."""
         if role is None:
             return OPEN
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if not self.tokens.fresh:
-            await self.in_thread(self.tokens.read)
+        scheme, _, token = head.headers.get("authorization", "").partition(" ")
         grant = self.tokens.grant(token if scheme.lower() == "bearer" else None)
         if grant is None:
             detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
             raise Refused(Problem(401, "No token", detail), {"WWW-Authenticate": "Bearer"})
         if grant is OPEN:
-            self._check_host(request)
-        self._check_rate(grant, request)
-        request.state.grant = grant
+            self._check_host(head)
+        self._check_rate(grant, head)
+        head.state["grant"] = grant
         listing = role == "viewer" and study is None  # and what is of no study
         if not grant.allows(role, grant.study if listing else study):
             where = "all studies" if grant.study is None else f"study {grant.study!r}"
@@ -143,16 +204,16 @@ class Service:
             raise Refused(Problem(403, "Not allowed", detail))
         return grant
 
-    def _check_host(self, request: Request) -> None:
+    def _check_host(self, head: "_Head") -> None:
         """While nobody needs a token, keep out pages of the web that were led here by a name of their own."""
-        name = re.sub(r":\d+$", "", request.headers.get("host", ""))
+        name = re.sub(r":\d+$", "", head.headers.get("host", ""))
         if not is_loopback(name):
             detail = f"Host {name!r:.80} is not this machine; use 127.0.0.1, or make a token"
             raise Refused(Problem(421, "Misdirected", detail, field="Host", value=name[:200]))
 
-    def _check_rate(self, grant: Grant, request: Request) -> None:
+    def _check_rate(self, grant: Grant, head: "_Head") -> None:
         rate, now = self.settings.limits.rate, time.monotonic()
-        who = f"{grant.name} {request.client.host if request.client else ''}"
+        who = f"{grant.name} {head.client}"
         left, since = self._rates.get(who, (2 * rate, now))
         left = min(2 * rate, left + (now - since) * rate) - 1
         if len(self._rates) > 10_000:
@@ -162,49 +223,56 @@ class Service:
             detail = f"more than {rate:g} requests a second; wait, and send several readings at once"
             raise Refused(Problem(429, "Too many requests", detail), {"Retry-After": "1"})
 
-    async def _body(self, request: Request, route: Route) -> Any:  # noqa: ANN401 - of the type the route takes
+    async def _body(self, head: "_Head", route: Route, receive: Receive) -> Any:  # noqa: ANN401 - of the route
         if route.method != "POST":
             return None
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        self._check_kind(head, route)
+        return None if route.takes is None else self._decoded(route, await self._read(receive))
+
+    def _check_kind(self, head: "_Head", route: Route) -> None:
+        kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" and route.takes is not None:
             detail = f"Content-Type must be application/json, but got {kind!r:.80}"
             raise Refused(Problem(415, "Unknown media type", detail, field="Content-Type", value=kind[:200]))
         if route.takes is None:
-            self._check_not_foreign(request)
-            return None
-        body = await self._read(request)
+            self._check_not_foreign(head)
+
+    def _decoded(self, route: Route, body: bytes) -> Any:  # noqa: ANN401
         try:
             return msgspec.json.decode(body, type=route.takes)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            assert route.takes is not None
             raise Refused(problems.malformed(error, body, route.takes)) from None
 
-    def _check_not_foreign(self, request: Request) -> None:
+    def _check_not_foreign(self, head: "_Head") -> None:
         # without a body there is no media type that would keep a page of another site from sending it
-        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        if head.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise Refused(
                 Problem(403, "Not allowed", "requests of other sites are not taken; use the page of this one")
             )
 
-    async def _read(self, request: Request) -> bytes:
-        most, body = self.settings.limits.body, bytearray()
+    async def _read(self, receive: Receive) -> bytes:
+        most, body, more = self.settings.limits.body, bytearray(), True
         try:
             async with asyncio.timeout(self.settings.limits.patience):
-                async for piece in request.stream():
-                    body += piece
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refused(Problem(400, "Gone", "the body ended early; send it again"))
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
                     if len(body) > most:
                         detail = f"the body may have {most} bytes at most; send several requests"
                         raise Refused(Problem(413, "Too large", detail), {"Connection": "close"})
         except TimeoutError:
             detail = f"the body did not come within {self.settings.limits.patience:g} seconds; send it again"
             raise Refused(Problem(408, "Too slow", detail), {"Connection": "close"}) from None
-        except ClientDisconnect:
-            raise Refused(Problem(400, "Gone", "the body ended early; send it again")) from None
         return bytes(body)
 
     async def _events(self, request: Request) -> Response:
-        name = request.path_params["study"]
-        await self.allowed(request, "viewer", name)
-        last = request.headers.get("last-event-id", "0")
+        name, head = request.path_params["study"], _Head(request.scope)
+        await self._allowed(head, "viewer", name)
+        last = head.headers.get("last-event-id", "0")
         if not re.fullmatch(r"[0-9]{1,15}", last):
             detail = f"Last-Event-ID must be a position, but got {last!r:.80}; leave it out to begin at the first"
             raise Refused(Problem(422, "Invalid value", detail, field="Last-Event-ID", value=last[:200]))
@@ -222,6 +290,18 @@ class Service:
 
     async def _schema(self, _: Request) -> Response:
         return Response(_published(), media_type="application/json")
+
+
+class _Head:
+    """What is looked at of the head of a request; of headers that came twice, the first."""
+
+    def __init__(self, scope: Scope) -> None:
+        raw: list[tuple[bytes, bytes]] = scope["headers"]
+        if sum(len(name) + len(value) for name, value in raw) > HEAD:  # it is kept in memory whole
+            raise Refused(LARGE_HEAD, {"Connection": "close"})
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(raw)}
+        self.client = (scope.get("client") or ("",))[0]
+        self.state: dict[str, Any] = scope["state"]
 
 
 def _answered(route: Route, call: Call) -> Response:
@@ -254,17 +334,19 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
+    return _problem(request.scope, error)
+
+
+def _problem(scope: Scope, error: Exception) -> Response:
+    """Return an error as an answer."""
+    name = scope["state"].get("id", "")
     if isinstance(error, Refused):
         return problems.response(error.problem, error.headers)
-    assert isinstance(error, TruearmError)
-    problem = problems.of(error)
-    if problem.status >= 500:
-        LOG.error(str(error), extra={"fields": {"event": "failed", "request": request.state.id}})
-    return problems.response(problem, {"Retry-After": "1"} if problem.status == 503 else None)
-
-
-async def _broken(request: Request, error: Exception) -> Response:
-    name = getattr(request.state, "id", "")
+    if isinstance(error, TruearmError):
+        problem = problems.of(error)
+        if problem.status >= 500:
+            LOG.error(str(error), extra={"fields": {"event": "failed", "request": name}})
+        return problems.response(problem, {"Retry-After": "1"} if problem.status == 503 else None)
     LOG.error("an error of our own", exc_info=error, extra={"fields": {"event": "broken", "request": name}})
     detail = f"the server met an error of its own; its log has more under request {name}, please report it"
     return problems.response(Problem(500, "Error", detail))
@@ -276,9 +358,22 @@ class _Requests:
     def __init__(self) -> None:
         self._known: list[dict[str, Any]] = []
 
-    def add(self, fields: dict[str, Any]) -> None:
+    def add(self, scope: Scope, status: int, began: float) -> None:
+        """Note a request that was answered; no secret is in what is noted."""
         if not self._known:
             asyncio.get_running_loop().call_later(_LOGGED, self.write)
+        state = scope["state"]
+        grant = state.get("grant")
+        fields = {
+            "at": time.time(),
+            "event": "request",
+            "request": state["id"],
+            "method": scope["method"],
+            "path": scope["path"],
+            "status": status,
+            "ms": round(1000 * (time.perf_counter() - began), 3),
+            "token": grant.name if grant else None,
+        }
         self._known.append(fields)
 
     def write(self) -> None:
@@ -291,7 +386,7 @@ _RECORD = {"name": LOG.name, "msg": "request", "levelno": logging.INFO, "levelna
 
 
 class _Outermost:
-    """Headers on every answer and a line in the log for every request; no secret is in that line."""
+    """Headers on every answer and a line in the log for every request."""
 
     def __init__(self, app: ASGIApp, requests: _Requests) -> None:
         self._app, self._requests = app, requests
@@ -302,18 +397,13 @@ class _Outermost:
             return
         began, status = time.perf_counter(), 0
         state = scope.setdefault("state", {})
-        state["id"] = secrets.token_hex(6)
+        state.setdefault("id", _new_id())
 
         async def dressed(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                given = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *_lacking(given),
-                    (b"x-request-id", state["id"].encode()),
-                ]
+                message["headers"] = [*message["headers"], *_added(message["headers"], state["id"])]
             await send(message)
 
         try:
@@ -323,22 +413,17 @@ class _Outermost:
                 problem = Problem(503, "Ending", "this server ends; send the request again, to another or later")
                 await problems.response(problem, {"Connection": "close"})(scope, receive, dressed)
         finally:
-            grant = state.get("grant")
-            fields = {
-                "at": time.time(),
-                "event": "request",
-                "request": state["id"],
-                "method": scope["method"],
-                "path": scope["path"],
-                "status": status,
-                "ms": round(1000 * (time.perf_counter() - began), 3),
-                "token": grant.name if grant else None,
-            }
-            self._requests.add(fields)
+            self._requests.add(scope, status, began)
 
 
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
-def _lacking(given: set[bytes]) -> list[tuple[bytes, bytes]]:
-    return [header for header in _HEADERS if header[0] not in given]
+def _added(headers: list[tuple[bytes, bytes]], name: str) -> list[tuple[bytes, bytes]]:
+    """Return what an answer has beside its own headers, and the name of its request."""
+    given = {name.lower() for name, _ in headers}
+    return [*(header for header in _HEADERS if header[0] not in given), (b"x-request-id", name.encode())]
+
+
+def _new_id() -> str:
+    return secrets.token_hex(6)

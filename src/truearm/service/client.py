@@ -11,14 +11,14 @@ import secrets
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Noted
 from truearm.problem import Pull, check_count, check_positive
+from truearm.service.exchange import Exchange
 from truearm.study import Study
 from truearm.world import chain
 from truearm.world.rows import from_text
@@ -78,20 +78,19 @@ class Client:
         **options: Any,  # noqa: ANN401 - of `Study`
     ) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not _is_address(parts):
             msg = f"url must be such as http://127.0.0.1:8000, but got {url!r}"
             raise InvalidArgument(msg)
         self.url, self.name = url.rstrip("/"), study
         self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-        self._parts = parts
-        self._place = f"{parts.path.rstrip('/')}/studies/{quote(study, safe='')}"
-        self._token = token if token is not None else os.environ.get("TRUEARM_TOKEN")
-        self._timeout = check_positive("timeout", timeout)
+        all_studies = f"{quote(parts.path.rstrip('/'), safe='/%~!$&+,;=:@()*')}/studies"
+        self._place = f"{all_studies}/{quote(study, safe='')}"
         self._patience = check_positive("patience", patience)
-        self._connection: HTTPConnection | None = None
+        headers = _headers(token if token is not None else os.environ.get("TRUEARM_TOKEN"))
+        self._exchange = Exchange(parts, check_positive("timeout", timeout), headers)
         self._done = False
         if arms is not None:
-            self._call("POST", f"{parts.path.rstrip('/')}/studies", {"id": study, "arms": list(arms), **options})
+            self._call("POST", all_studies, {"id": study, "arms": list(arms), **options})
         elif options:
             msg = f"{', '.join(options)} define a new study; give its arms too, or leave them out"
             raise InvalidArgument(msg)
@@ -110,10 +109,9 @@ class Client:
 
     def close(self) -> None:
         """Let go of the connection; the next request opens one again."""
-        connection: HTTPConnection | None = getattr(self, "_connection", None)
-        if connection is not None:
-            connection.close()
-        self._connection = None
+        exchange: Exchange | None = getattr(self, "_exchange", None)
+        if exchange is not None:
+            exchange.close()
 
     def ask(self, n: int | None = None) -> list[Pull]:
         """Return pulls for this worker, one without n (in rounds, one round); none if the study is done."""
@@ -208,57 +206,34 @@ class Client:
             pause = min(2 * pause, 5.0)
 
     def _once(self, method: str, path: str, body: dict[str, Any] | None) -> Any:  # noqa: ANN401
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
-        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        data = b"" if body is None else json.dumps(body, allow_nan=False).encode()
         try:
-            connection = self._connected()
-            connection.request(method, path, data, headers)
-            answer = connection.getresponse()
-            text = answer.read()
-        except (OSError, HTTPException) as error:
-            self.close()
+            status, text = self._exchange.send(method, path, data)
+        except OSError as error:
             msg = f"{self.url} cannot be reached: {error}; check the address and whether the server runs"
             raise ServiceError(msg) from error
-        if answer.status >= 400:
-            raise ServiceError(_said(text, answer.status), answer.status)
+        if status >= 400:
+            raise ServiceError(_said(text, status), status)
         try:
             return json.loads(text)
         except ValueError:
             msg = f"{self.url} did not answer as truearm serve does; check the address"
             raise ServiceError(msg, 400) from None
 
-    def _connected(self) -> HTTPConnection:
-        if self._connection is None:
-            kind = _Secure if self._parts.scheme == "https" else _Plain
-            self._connection = kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
-        return self._connection
+
+def _is_address(parts: SplitResult) -> bool:
+    try:
+        return bool((parts.hostname or "").encode("idna")) and parts.port != 0
+    except ValueError:  # no name, or no number
+        return False
 
 
-class _Plain(HTTPConnection):
-    """Sends head and body together: each piece that comes by itself wakes the server once more."""
-
-    _pieces: list[bytes] | None = None
-
-    def request(self, *values: Any, **named: Any) -> None:  # noqa: ANN401 - of HTTPConnection
-        self._pieces = []
-        try:
-            super().request(*values, **named)
-            whole = b"".join(self._pieces)
-        finally:
-            self._pieces = None
-        self.send(whole)
-
-    def send(self, data: Any) -> None:  # noqa: ANN401
-        if self._pieces is None:
-            super().send(data)
-        else:
-            self._pieces.append(data)
-
-
-class _Secure(_Plain, HTTPSConnection):
-    """The same over TLS."""
+def _headers(token: str | None) -> dict[str, str]:
+    headers = {"Accept": "application/json", "Content-Type": "application/json"}
+    if token and not (token.isascii() and token.isprintable()):
+        msg = "token must be what `truearm serve --new-token` printed, but has other characters; copy it again"
+        raise InvalidArgument(msg)
+    return {**headers, "Authorization": f"Bearer {token}"} if token else headers
 
 
 def _said(text: bytes, status: int) -> str:

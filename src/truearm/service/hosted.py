@@ -19,7 +19,7 @@ from truearm.service import snapshot
 from truearm.service.database import Row
 from truearm.study import Study
 from truearm.world import chain
-from truearm.world.rows import from_text, linked, parsed, to_text
+from truearm.world.rows import from_text, parsed, to_text
 
 BEGUN, GIVEN, KEY = "begun", "given", "key"
 
@@ -49,6 +49,8 @@ class Hosted:
         self.name, self.began = name, began.at
         self.definition: dict[str, Any] = parsed(began.notes or "")
         self.definition_text = began.notes or ""
+        self.passive = bool(self.definition["service"]["passive"])  # its readings come without being asked for
+        self.lease = float(self.definition["service"]["lease"])  # seconds for which a worker holds a pull
         if chain.first(self.definition_text) != began.digest:
             msg = f"the definition of study {name!r} was changed after it was written; restore a back-up"
             raise VerificationError(msg)
@@ -66,16 +68,6 @@ class Hosted:
     def title(self) -> str:
         """What people call it."""
         return str(self.definition["service"]["title"]) or self.name
-
-    @property
-    def passive(self) -> bool:
-        """Whether its readings come without being asked for."""
-        return bool(self.definition["service"]["passive"])
-
-    @property
-    def lease(self) -> float:
-        """Seconds for which a worker holds a pull."""
-        return float(self.definition["service"]["lease"])
 
     def follow(self, rows: Iterable[Row]) -> None:
         """Take in rows that others wrote, each checked against the one before."""
@@ -131,7 +123,11 @@ class Hosted:
 
     def rows(self, texts: Iterable[list[Any]], worker: str | None, at: float) -> list[Row]:
         """Return rows that continue the log."""
-        return [Row._make((*row, worker, at)) for row in linked(texts, self.position, self.digest)]
+        digest, rows = self.digest, []
+        for position, text in enumerate(texts, start=self.position + 1):
+            digest = chain.linked(digest, (position, *text))
+            rows.append(Row._make((position, *text, digest, worker, at)))
+        return rows
 
     def held(self, worker: str) -> list[Pull]:
         """Return the pulls a worker has and whose lease runs, in order of issue."""

@@ -18,7 +18,7 @@ from truearm.errors import InvalidArgument, ProtocolError, speaking_of
 from truearm.events import Event, Noted, Stopped
 from truearm.problem import Contamination, Pull, check_adversary
 from truearm.service import wire
-from truearm.service.database import Database, DatabaseError, Row, continued
+from truearm.service.database import Busy, Database, DatabaseError, Row, continued
 from truearm.service.hosted import BEGUN, GIVEN, KEY, Answer, Hosted, Wish, Work
 from truearm.service.settings import Limits
 from truearm.study import Study
@@ -27,6 +27,7 @@ from truearm.world.rows import as_json, check_text
 
 _LOADED = 1000  # studies kept in memory
 _NAMED = 10  # arms that a message names
+_FEW = 100  # pulls, readings and rows of others that one does not wait for: to take them in takes a millisecond
 _SNAPSHOT = 20_000  # events after which a snapshot is worth its time: to replay them takes .2 s
 _GROWTH = 0.05  # and the growth of the log: what is replayed after a crash is at most this part of it
 
@@ -117,8 +118,12 @@ class Host:
         service = {"title": check_text("title", new.title), "passive": new.passive, "lease": new.lease}
         return {**study.definition, "service": service}
 
-    def ask(self, name: str, worker: str, n: int) -> wire.Asked:
-        """Hand out pulls to a worker, those first that it has already."""
+    def ask(self, name: str, worker: str, n: int, *, wait: bool = True) -> wire.Asked:
+        """Hand out pulls to a worker, those first that it has already.
+
+        Without `wait`, here and below, raise `Busy` if it would take long: if the study or the database is in use,
+        or there is much to do or to read. Then nothing happened.
+        """
         check_text("worker", worker)
         self._check_batch("n", n)
 
@@ -127,9 +132,11 @@ class Host:
             found = _pulls(hosted, worker, n)
             return lambda: wire.Asked(hosted.study.done, _out(hosted, found))
 
-        return self._changed(name, worker, pulls)
+        return self._changed(name, worker, pulls) if wait else self._changed_at_once(name, worker, pulls, n)
 
-    def tell(self, name: str, readings: list[wire.Told], worker: str | None = None) -> wire.Outcomes:
+    def tell(
+        self, name: str, readings: list[wire.Told], worker: str | None = None, *, wait: bool = True
+    ) -> wire.Outcomes:
         """Record what pulls gave, each by itself: what is refused does not keep the others back."""
         self._check_batch("readings", len(readings))
 
@@ -138,7 +145,9 @@ class Host:
             found = [_told(hosted.study, told, events) for told in readings]
             return lambda: wire.Outcomes(hosted.study.done, found)
 
-        return self._changed(name, worker, outcomes)
+        if wait:
+            return self._changed(name, worker, outcomes)
+        return self._changed_at_once(name, worker, outcomes, len(readings))
 
     def release(self, name: str, tickets: list[int], worker: str | None = None) -> wire.Outcomes:
         """Take back pulls that never began."""
@@ -259,20 +268,42 @@ class Host:
             raise wish.error
         return cast("Answer", wish.answer)
 
-    def _grant(self, hosted: Hosted) -> bool:
+    def _changed_at_once(self, name: str, worker: str | None, work: Work[Answer], size: int) -> Answer:
+        """Have a small change made by this thread if that is possible without waiting for anybody."""
+        hosted = self._loaded.get(name)
+        if size > _FEW or hosted is None or not hosted.lock.acquire(blocking=False):
+            raise Busy
+        try:
+            if hosted.wishes or hosted.forgotten or self._is_due(hosted):
+                raise Busy
+            wish = Wish(work, worker)
+            hosted.wishes.append(wish)
+            changed = self._grant(hosted, wait=False)
+        finally:
+            hosted.lock.release()
+        if changed:
+            self._listen(name)
+        if wish.error is not None:
+            raise wish.error
+        return cast("Answer", wish.answer)
+
+    def _grant(self, hosted: Hosted, *, wait: bool = True) -> bool:
         """Make all changes that are waited for, in one transaction, and tell whether there were any."""
         wishes = [hosted.wishes.popleft() for _ in range(len(hosted.wishes))]  # more may come meanwhile
         rows: list[Row] = []
         at_fault: Wish[Any] | None = None
         try:
-            with self.database.writing(hosted.name) as transaction:
-                self._following(hosted, transaction.after(hosted.position, hosted.digest))
+            with self.database.writing(hosted.name, wait=wait) as transaction:
+                known = hosted.position, hosted.digest
+                self._following(hosted, transaction.after(*known) if wait else transaction.few_after(*known, _FEW))
                 now = time.time()
                 for at_fault in wishes:
                     rows += hosted.granted(at_fault, now)
                 at_fault = None
                 if rows:
                     transaction.append(rows)
+        except Busy:
+            raise
         except BaseException as error:
             if rows or at_fault:
                 self._forget(hosted)  # it is ahead of its log
@@ -281,15 +312,19 @@ class Host:
             return False
         for wish in wishes:
             wish.granted = True
-        self._keep_if_due(hosted)
+        if wait:
+            self._keep_if_due(hosted)
         return bool(rows)
 
     def _listen(self, name: str) -> None:
         for listener in self.listeners:
             listener(name)
 
+    def _is_due(self, hosted: Hosted) -> bool:
+        return hosted.position - hosted.kept >= max(_SNAPSHOT, _GROWTH * hosted.position)
+
     def _keep_if_due(self, hosted: Hosted) -> None:
-        if hosted.position - hosted.kept >= max(_SNAPSHOT, _GROWTH * hosted.position):
+        if self._is_due(hosted):
             with suppress(DatabaseError, ProtocolError):  # it is a cache
                 self._keep(hosted)
 
@@ -301,6 +336,19 @@ class Host:
         if size > self.limits.batch:
             msg = f"{field} may be {self.limits.batch} at most in one request, but got {size}; send several"
             raise InvalidArgument(msg, field, size)
+
+
+def rehearse() -> None:
+    """Decide once: what the first decision of a process imports takes longer than all that follows.
+
+    Examples
+    --------
+    >>> rehearse()
+    """
+    study = Study(["A", "B"], max_pulls=64)
+    while pulls := study.ask():
+        for pull in pulls:
+            study.tell(pull, 0.0)
 
 
 def _bound(given: "float | wire.Spoiled | None") -> Contamination | None:

@@ -3,7 +3,6 @@
 What a page shows comes from the routes, asked for with the reader's own token; nothing of a study is in here.
 """
 
-from collections.abc import Awaitable, Callable
 from functools import cache, partial
 from importlib import resources
 from string import Template
@@ -12,8 +11,10 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from truearm.report.html import asset
+from truearm.service.routes import Route as Asked
 
 PAGES = {  # by path: the file of its own part, and its title
     "/": ("list", "Studies"),
@@ -39,26 +40,23 @@ def routes() -> list[Route]:
     return shells + [Route(f"/static/{name}", partial(_file, name), methods=["GET"]) for name in files]
 
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-def for_people(path: str, endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint that leads browsers to the page of its path, if it has one, before a token is asked for.
+def for_people(route: Asked, study: str, scope: Scope) -> Response | None:
+    """Return what leads a browser that opens the address of a program to its page; None if it is no browser.
 
     Examples
     --------
-    >>> for_people("/studies/{study}/ask", _page) is _page
-    True
+    >>> from truearm.service.routes import ROUTES
+    >>> shown = next(route for route in ROUTES if route.path == "/studies/{study}" and route.method == "GET")
+    >>> for_people(shown, "tea", {"headers": [(b"accept", b"text/html")]}).headers["location"]
+    '/s/tea'
     """
-    page = _SHOWN.get(path)
-    return endpoint if page is None else partial(_led, page, endpoint)
-
-
-async def _led(page: str, endpoint: Endpoint, request: Request) -> Response:
-    accepted = request.headers.get("accept", "")
-    if request.method != "GET" or "text/html" not in accepted or "application/json" in accepted:
-        return await endpoint(request)
-    return RedirectResponse(page.format(study=quote(request.path_params.get("study", ""), safe="")), 303)
+    page = _SHOWN.get(route.path) if route.method == "GET" else None
+    if page is None:
+        return None
+    accepted = b",".join(value for name, value in scope["headers"] if name == b"accept")
+    if b"text/html" not in accepted or b"application/json" in accepted:
+        return None
+    return RedirectResponse(page.format(study=quote(study, safe="")), 303)
 
 
 async def _page(name: str, title: str, _: Request) -> Response:

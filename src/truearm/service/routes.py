@@ -32,6 +32,7 @@ class Call(NamedTuple):
     body: Any
     query: dict[str, str]
     headers: Mapping[str, str]
+    wait: bool = True
 
 
 class Route(NamedTuple):
@@ -47,6 +48,8 @@ class Route(NamedTuple):
     status: int = 200
     query: tuple[tuple[str, str, str], ...] = ()
     """Name, JSON type and meaning."""
+    at_once: bool = False
+    """Whether it can be answered without waiting: else it raises `Busy`, and is called again where it may wait."""
 
 
 def _json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -100,12 +103,12 @@ def _show(call: Call) -> Response:
 
 def _ask(call: Call) -> Response:
     """Hand out pulls, first those that the worker has; in rounds, whole rounds."""
-    return _json(call.host.ask(call.study, call.body.worker, call.body.n))
+    return _json(call.host.ask(call.study, call.body.worker, call.body.n, wait=call.wait))
 
 
 def _tell(call: Call) -> Response:
     """Record what pulls gave. Each reading has an outcome: `told`, `known` (the same again) or `refused`."""
-    return _json(call.host.tell(call.study, call.body.readings, call.body.worker))
+    return _json(call.host.tell(call.study, call.body.readings, call.body.worker, wait=call.wait))
 
 
 def _release(call: Call) -> Response:
@@ -218,8 +221,8 @@ ROUTES = (
     Route("POST", "/studies", "admin", _create, wire.NewStudy, wire.Made, 201),
     Route("GET", "/studies", "viewer", _list, None, wire.Page, query=(("before", "string", "`next` of a page"),)),
     Route("GET", _ONE, "viewer", _show, None, wire.State),
-    Route("POST", f"{_ONE}/ask", "worker", _ask, wire.Asking, wire.Asked),
-    Route("POST", f"{_ONE}/tell", "worker", _tell, wire.Telling, wire.Outcomes),
+    Route("POST", f"{_ONE}/ask", "worker", _ask, wire.Asking, wire.Asked, at_once=True),
+    Route("POST", f"{_ONE}/tell", "worker", _tell, wire.Telling, wire.Outcomes, at_once=True),
     Route("POST", f"{_ONE}/release", "worker", _release, wire.Releasing, wire.Outcomes),
     Route("POST", f"{_ONE}/readings", "worker", _give, wire.Giving, wire.Taken),
     Route("POST", f"{_ONE}/stop", "admin", _stop, None, wire.Asked),
@@ -239,3 +242,19 @@ ROUTES = (
     Route("POST", "/estimate", "viewer", _estimate, wire.Estimating, wire.Estimate),
     Route("GET", "/healthz", None, _health, None, wire.Health),
 )
+_BY_PATH = {(route.method, route.path): route for route in ROUTES}
+
+
+def found(method: str, path: str) -> tuple[Route | None, str]:
+    """Return the route of a request, None if there is none, and the study it names.
+
+    Examples
+    --------
+    >>> route, study = found("POST", "/studies/taste/ask")
+    >>> route.path, study
+    ('/studies/{study}/ask', 'taste')
+    """
+    if not path.startswith("/studies/"):
+        return _BY_PATH.get((method, path)), ""
+    study, slash, rest = path.removeprefix("/studies/").partition("/")
+    return _BY_PATH.get((method, f"{_ONE}{slash}{rest}")) if study else None, study

@@ -3,14 +3,19 @@
 import asyncio
 import json
 import logging
+import re
 import signal
 import socket
 import sys
 import time
+from functools import lru_cache
+from http import HTTPStatus
 from types import FrameType
 from typing import Any, cast
 
 import uvicorn
+from starlette.responses import Response
+from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from truearm.errors import InvalidArgument
@@ -20,6 +25,8 @@ from truearm.service.settings import Settings, check_open
 from truearm.world.commands import neutralized
 
 _WIRE = 16  # times the body: what a request may have with the sizes of its pieces, if those are small
+_PLAIN = re.compile(rb"/studies/[A-Za-z0-9/-]+")  # an address without marks that mean something else
+_JSON = json.JSONEncoder(check_circular=False)
 _GRACE = 10  # seconds that requests have to end
 
 
@@ -35,15 +42,20 @@ class Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, or one for each of the requests of a record."""
-        return "\n".join(json.dumps(self._line(record, fields)) for fields in _said(record))
+        return "\n".join(_JSON.encode(self._line(record, fields)) for fields in _said(record))
 
     def _line(self, record: logging.LogRecord, fields: dict[str, Any]) -> dict[str, Any]:
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(fields.get("at", record.created)))
+        at = _utc(int(fields.get("at", record.created)))
         line = {"at": at, "level": record.levelname.lower(), "message": record.getMessage(), **fields}
         line["at"] = at
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return line
+
+
+@lru_cache(4)
+def _utc(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))
 
 
 def _said(record: logging.LogRecord) -> list[dict[str, Any]]:
@@ -89,6 +101,9 @@ class _Joined:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the transport
         return getattr(self._transport, name)
 
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
     def write(self, data: bytes) -> None:
         self._pieces.append(data)
         if len(self._pieces) > 1:
@@ -100,6 +115,11 @@ class _Joined:
         self._send()
         self._transport.close()
 
+    def write_whole(self, data: bytes) -> None:
+        """Write what nothing follows."""
+        self._pieces.append(data)
+        self._send()
+
     def _send(self) -> None:
         pieces, self._pieces = self._pieces, []
         if pieces and not self._transport.is_closing():
@@ -110,12 +130,16 @@ class _Patient(HttpToolsProtocol):
     """Connections that do not send a whole head in time are closed: many slow ones would keep others out.
 
     So are those that send more than a head, or a whole request, may have: the parser keeps what it is given.
+
+    A request that came whole is offered to the service at once, before a task is made for it.
     """
 
+    service: Service
     patience, most = 10.0, 1_000_000
 
     _due: asyncio.TimerHandle | None = None
     _came = 0  # bytes of this request
+    _offered: bytearray | None = None  # the body of a request, if that may be answered at once
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast("asyncio.Transport", _Joined(transport, self.loop)))
@@ -126,6 +150,8 @@ class _Patient(HttpToolsProtocol):
             self._begin()
         self._came += len(data)
         super().data_received(data)
+        if self._offered is not None:
+            self._take_back()  # the rest of its body is waited for
         if self._idle:
             if self._came > HEAD and not self.transport.is_closing():
                 self._refuse()
@@ -133,6 +159,58 @@ class _Patient(HttpToolsProtocol):
         self._disarm()  # the head is there; the application sees to the body
         if self._came > HEAD + _WIRE * self.most:
             self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        if _PLAIN.fullmatch(self.url) and self._is_free and b"x-forwarded-for" not in dict(self.headers):
+            self.scope["method"] = self.parser.get_method().decode("ascii")
+            self.scope["path"] = self.url.decode("ascii")
+            self._offered = bytearray()
+        else:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if self._offered is None:
+            super().on_body(body)
+        else:
+            self._offered += body
+
+    def on_message_complete(self) -> None:
+        if self._offered is not None:
+            answer = self.service.at_once(cast("Scope", self.scope), bytes(self._offered), self)
+            if answer is not None:
+                self._offered, self._came = None, 0
+                self._disarm()
+                self._answer(answer, close=not self.parser.should_keep_alive())
+                self.on_response_complete()
+                return
+            self._take_back()
+        super().on_message_complete()
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether nothing stands in the way of an answer at once: no request before this one, no limit."""
+        full = self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency
+        usual = self.parser.get_http_version() == "1.1" and not self.parser.should_upgrade()
+        return self._idle and usual and not (full or self.expect_100_continue or self.flow.write_paused)
+
+    def _take_back(self) -> None:
+        """Do with a request what is done with all others."""
+        body, self._offered = self._offered, None
+        if not self.transport.is_closing():
+            super().on_headers_complete()
+            if body:
+                super().on_body(bytes(body))
+
+    def _answer(self, answer: Response, *, close: bool) -> None:
+        headers = [*self.server_state.default_headers, *answer.raw_headers]
+        if close and "connection" not in answer.headers:
+            headers.append((b"connection", b"close"))
+        head = b"".join([b"%b: %b\r\n" % header for header in headers])
+        status = answer.status_code, HTTPStatus(answer.status_code).phrase.encode()
+        transport = cast("_Joined", self.transport)
+        transport.write_whole(b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (*status, head, bytes(answer.body)))
+        if close or answer.headers.get("connection") == "close":
+            transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
@@ -148,10 +226,7 @@ class _Patient(HttpToolsProtocol):
             self._due = self.loop.call_later(self.patience, self.transport.close)
 
     def _refuse(self) -> None:
-        answer = problems.response(LARGE_HEAD, {"Connection": "close"})
-        head = b"".join(b"%b: %b\r\n" % pair for pair in answer.raw_headers)
-        self.transport.write(b"HTTP/1.1 431 Head too large\r\n%b\r\n%b" % (head, bytes(answer.body)))
-        self.transport.close()
+        self._answer(problems.response(LARGE_HEAD), close=True)
 
     def _disarm(self) -> None:
         if self._due is not None:
@@ -222,9 +297,10 @@ def serve(settings: Settings) -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)
+    limits = settings.limits
     config = uvicorn.Config(
         service.app(),
-        http=type("Patient", (_Patient,), {"patience": settings.limits.patience, "most": settings.limits.body}),
+        http=type("Patient", (_Patient,), {"service": service, "patience": limits.patience, "most": limits.body}),
         ws="none",
         access_log=False,
         log_config=None,

@@ -53,12 +53,17 @@ class Followers:
         self._loop = asyncio.get_running_loop()
         changed = asyncio.Event()
         self._waiting[name].add(changed)
-        said = time.monotonic()
+        said, digest = time.monotonic(), None  # digest: at the position, once it is known
         try:
             yield b"retry: 1000\n\n"
             while not self.closing:
                 changed.clear()
-                rows = await read(name, position, _CHUNK)
+                found = await read(name, position - 1, _CHUNK + 1)
+                known = found and found[0].position == position and digest in (None, found[0].digest)
+                if not known and (position or digest):
+                    position, digest = 0, None  # the log was replaced, such as by a back-up: begin anew
+                    continue
+                rows, digest = found[1:], found[-1].digest if found else None
                 if rows:
                     position, said = rows[-1].position, time.monotonic()
                     yield b"".join(map(_message, rows))

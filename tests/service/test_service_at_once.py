@@ -1,0 +1,280 @@
+"""Small requests are answered on the loop, without a thread, if nothing has to be waited for."""
+
+import asyncio
+import socket
+import sqlite3
+import threading
+from contextlib import closing
+
+import httpx
+import pytest
+
+from truearm.service import app, hosting
+from truearm.service.app import Service
+from truearm.service.client import Client
+from truearm.service.database import Busy, Database
+from truearm.service.hosting import Host
+from truearm.service.settings import Limits, Settings
+from truearm.service.tokens import make
+from truearm.service.wire import NewStudy, Told
+
+from .serving import Server
+
+
+@pytest.fixture
+def host(tmp_path):
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="many"))
+        host.ask("many", "ann", 1)  # it is in memory from here on
+        yield host
+
+
+def held(host):
+    """Check that a worker cannot have a pull at once, and that the log is as it was."""
+    before = host.database.after("many", 0)
+    with pytest.raises(Busy):
+        host.ask("many", "bob", 1, wait=False)
+    assert host.database.after("many", 0) == before
+
+
+def test_what_is_told_at_once_is_in_the_log(host, tmp_path):
+    pulls = host.ask("many", "bob", 3, wait=False).pulls
+    assert [pull.ticket for pull in pulls] == [1, 2, 3]
+    told = host.tell("many", [Told(1, 2.5), Told(99, 1.0)], "bob", wait=False).outcomes
+    assert [one.outcome for one in told] == ["told", "refused"]
+    with closing(Host(Database(str(tmp_path / "s.db")))) as again, again.looking("many") as hosted:
+        assert hosted.study.readings == {"A": [None, None], "B": [2.5, None]}
+        assert hosted.digest == host._hosted("many").digest
+
+
+@pytest.mark.usefixtures("host")
+def test_a_study_that_is_not_in_memory_is_waited_for(tmp_path):
+    with closing(Host(Database(str(tmp_path / "s.db")))) as again:
+        held(again)
+        assert again.ask("many", "bob", 1).pulls[0].ticket == 1
+
+
+def test_a_study_in_use_is_waited_for(host):
+    with host.looking("many"):
+        other = threading.Thread(target=held, args=(host,))
+        other.start()
+        other.join()
+        found = []
+        other = threading.Thread(target=lambda: found.append(host.ask("many", "bob", 1)))
+        other.start()
+    other.join()
+    assert found[0].pulls[0].ticket == 1
+
+
+def test_changes_that_are_waited_for_come_first(host):
+    host._hosted("many").wishes.append(None)
+    held(host)
+    host._hosted("many").wishes.clear()
+
+
+def test_a_file_that_others_write_to_is_waited_for(host, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        held(host)
+        other.execute("ROLLBACK")
+    assert host.ask("many", "bob", 1, wait=False).pulls[0].ticket == 1
+    with host.database._turn:
+        held(host)
+
+
+def test_a_file_that_is_opened_anew_is_waited_for(host):
+    host.database._drop(host.database._writer)
+    held(host)
+    assert host.ask("many", "bob", 1).pulls[0].ticket == 1
+
+
+def test_much_is_waited_for(host, tmp_path):
+    held_before = host.database.after("many", 0)
+    with pytest.raises(Busy):
+        host.ask("many", "bob", hosting._FEW + 1, wait=False)
+    with pytest.raises(Busy):
+        host.tell("many", [Told(0, 1.0)] * (hosting._FEW + 1), wait=False)
+    assert host.database.after("many", 0) == held_before
+    with closing(Host(Database(str(tmp_path / "s.db")))) as other:
+        other.ask("many", "eve", hosting._FEW)
+        assert host.ask("many", "bob", 1, wait=False).pulls[0].ticket == hosting._FEW + 1
+        other.ask("many", "dan", hosting._FEW + 1)
+    held(host)  # there is much to read
+    assert host.ask("many", "eve", 1).pulls[0].ticket == 1
+    assert host.ask("many", "eve", 1, wait=False).pulls[0].ticket == 1
+
+
+def test_a_snapshot_that_is_due_is_waited_for(host, monkeypatch):
+    monkeypatch.setattr(hosting, "_SNAPSHOT", 1)
+    held(host)
+    host.ask("many", "bob", 1)
+    assert host.database.snapshot("many")[0] == 2
+
+
+def test_postgresql_is_waited_for(postgresql):
+    postgresql.psql("CREATE DATABASE awaited")
+    with closing(Host(Database(postgresql.get_uri("awaited")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="many"))
+        host.ask("many", "ann", 1)
+        held(host)
+
+
+ASK = b'{"worker": "ann"}'
+
+
+@pytest.fixture
+def service(tmp_path):
+    with closing(Service(Settings(database=str(tmp_path / "s.db"), limits=Limits(body=1000)))) as service:
+        service.host.create(NewStudy(arms=["A", "B"], id="many"))
+        service.host.ask("many", "ann", 1)
+        len(service.tokens)  # reads them
+        yield service
+
+
+def offered(service, body=ASK, path="/studies/many/ask", who="one", **headers):
+    """Return what a service answers at once."""
+    given = {"host": "127.0.0.1", "content_type": "application/json", **headers}
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()]
+    scope = {"method": "POST", "path": path, "headers": raw, "state": {}, "client": ("127.0.0.1", 1)}
+
+    async def asked():
+        answer = service.at_once(scope, body, who)
+        service._requests.write()
+        return answer
+
+    return asyncio.run(asked())
+
+
+@pytest.mark.parametrize(
+    ("status", "more"),
+    [
+        (200, {}),
+        (415, {"content_type": "text/plain"}),
+        (400, {"body": b"{"}),
+        (422, {"body": b'{"worker": "ann", "n": 0}'}),
+        (422, {"path": "/studies/many/tell", "body": b'{"readings": [{"ticket": 0, "value": 1}], "n": 1}'}),
+        (421, {"host": "evil.example"}),
+        (431, {"padding": "x" * app.HEAD}),
+    ],
+)
+def test_the_same_is_checked_and_answered_as_in_a_thread(service, status, more):
+    answer = offered(service, **more)
+    body, path = more.pop("body", ASK), more.pop("path", "/studies/many/ask")
+    headers = {"content-type": "application/json", **{name.replace("_", "-"): v for name, v in more.items()}}
+
+    async def asked():
+        transport = httpx.ASGITransport(service.app())
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            return await http.post(path, content=body, headers=headers)
+
+    usual = asyncio.run(asked())
+    assert answer.status_code == usual.status_code == status
+    assert bytes(answer.body) == usual.content
+    assert {name for name, _ in answer.raw_headers} == {name for name, _ in usual.headers.raw}
+
+
+def test_tokens_count_at_once_too(service):
+    worker, viewer = (make(service.database, role) for role in ("worker", "viewer"))
+    service.tokens.read()
+    assert offered(service).status_code == 401
+    assert offered(service, authorization=f"Bearer {viewer}").status_code == 403
+    assert offered(service, authorization=f"Bearer {worker}").status_code == 200
+    service.tokens._at = -1e9  # they were read long ago
+    assert offered(service, authorization=f"Bearer {worker}") is None
+
+
+def test_the_rate_counts_at_once_too(tmp_path):
+    with closing(Service(Settings(database=str(tmp_path / "s.db"), limits=Limits(rate=0.001)))) as service:
+        len(service.tokens)
+        assert [offered(service).status_code for _ in range(3)][-1] == 429
+
+
+def test_others_are_not_answered_at_once(service):
+    assert offered(service, path="/studies/many/stop") is None
+    assert offered(service, path="/nowhere") is None
+    assert offered(service, body=b" " * 1001) is None
+
+
+def test_who_is_not_alone_shares_transactions(service, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(app.time, "perf_counter", lambda: now[0])
+    assert offered(service, who="one") is not None
+    now[0] += app._APART / 2
+    assert offered(service, who="two") is None
+    assert offered(service, who="one") is None
+    now[0] += app._APART
+    assert offered(service, who="one") is not None
+    assert offered(service, who="one") is not None
+
+
+def test_what_was_slow_is_done_by_threads_for_a_while(service, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(app.time, "perf_counter", lambda: now[0])
+    ask = service.host.ask
+
+    def slow(*values, **named):
+        now[0] += 0.1
+        return ask(*values, **named)
+
+    monkeypatch.setattr(service.host, "ask", slow)
+    assert offered(service) is not None
+    now[0] += app._REST * 0.1 - 0.01
+    assert offered(service) is None
+    now[0] += 0.02
+    assert offered(service) is not None
+
+
+def test_while_a_file_is_locked_others_are_answered(tmp_path):
+    """A request that has to wait does so in a thread, and is answered when the file is free."""
+    with Server(tmp_path / "s.db") as server, Client(server.url, "many", ["A", "B"]) as study:
+        study.ask(1)
+        with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None, check_same_thread=False)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            found = []
+            waiting = threading.Thread(target=lambda: found.append(Client(server.url, "many").ask(1)))
+            waiting.start()
+            assert server.get("/healthz")["status"] == "ok"
+            assert not found
+            other.execute("ROLLBACK")
+            waiting.join()
+        assert found[0][0].ticket == 1
+
+
+def sent(server, *pieces):
+    """Send pieces, the next one when the server has answered or read the one before, and return all it says."""
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for piece in pieces:
+            connection.sendall(piece)
+            server.get("/healthz")  # by then it has read the piece
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def request(worker, *headers, path="/studies/many/ask"):
+    body = b'{"worker": "%b"}' % worker
+    lines = [b"POST %b HTTP/1.1" % path.encode(), b"Host: 127.0.0.1", b"Content-Type: application/json", *headers]
+    return b"\r\n".join([*lines, b"Content-Length: %d" % len(body), b"", body])
+
+
+def test_requests_in_pieces_and_in_a_row_are_all_answered(tmp_path):
+    with Server(tmp_path / "s.db") as server, Client(server.url, "many", ["A", "B"]) as study:
+        study.ask(1)
+        whole = request(b"bob")
+        row = whole + request(b"cid") + request(b"dan")
+        answers = sent(server, row, whole[:30], whole[30:-5], whole[-5:], request(b"eve", b"Connection: close"))
+        assert answers.count(b"HTTP/1.1 200 OK") == 5
+        assert [answers.count(b'"worker":"%b"' % name) for name in (b"bob", b"cid", b"dan", b"eve")] == [
+            2,
+            1,
+            1,
+            1,
+        ]
+        assert answers.count(b"connection: close") == 1
+        missing = sent(
+            server, request(b"bob", path="/studies/none/ask"), request(b"bob", b"X-Forwarded-For: 1.2.3.4")
+        )
+        assert [missing.count(b"HTTP/1.1 %d" % status) for status in (404, 200)] == [1, 1]
+        server.end()
+        assert sum(line.get("path") == "/studies/many/ask" for line in server.log) == 7
