@@ -237,10 +237,13 @@ def digest(problem: Problem, tapes: Readings) -> str:
     mark = hashlib.sha256()
     for arm in problem.arms:
         for part in (arm.encode(), *_marks(tapes.get(arm, ()))):
-            plain = isinstance(part, np.ndarray)
-            mark.update((part.nbytes if plain else len(part)).to_bytes(8, "little"))
-            for block in _plain(part) if plain else (part,):
-                mark.update(block)
+            if isinstance(part, np.ndarray):
+                mark.update(part.nbytes.to_bytes(8, "little"))
+                for block in _plain(part):
+                    mark.update(block)
+            else:
+                mark.update(len(part).to_bytes(8, "little"))
+                mark.update(part)
     return mark.hexdigest()
 
 
