@@ -1,7 +1,6 @@
 """Many arms: cheap bounds leave every decision as it is, and work grows with the arms, not with their pairs."""
 
 import json
-from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from truearm.analysis import analyze
 from truearm.bounds import mixture
 from truearm.bounds.search import last_true
-from truearm.claims.certify import Rejections, judge_of
+from truearm.claims.certify import judge_of
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence import Judge, Trust, best_looking, by_looks, cuts, screen
 from truearm.evidence.sample import Sample
@@ -115,13 +114,15 @@ def test_pulls_are_futile_where_each_arm_is_overlapped_by_some_other(seed):
 
 
 def test_the_evidence_looked_at_grows_with_the_arms_and_not_with_their_pairs(monkeypatch):
-    rng, looks, least = np.random.default_rng(1), [], cuts._least
-    monkeypatch.setattr(cuts, "_least", lambda *given: looks.append(1) or least(*given))
+    rng, looks, beta = np.random.default_rng(1), [], mixture._log_partial_beta
+    monkeypatch.setattr(
+        mixture, "_log_partial_beta", lambda *given: looks.append(np.size(given[0])) or beta(*given)
+    )
     worked = []
     for k in (60, 240):
         looks.clear()
         analyze({f"a{i}": rng.normal(size=40) for i in range(k)})
-        worked.append(len(looks))
+        worked.append(sum(looks))
     assert worked[1] < 6 * worked[0]  # pairs would be sixteen times as many
 
 
@@ -177,8 +178,44 @@ def test_breakdown_points_are_those_of_bisection(seed):
             lambda eps, i=i, u=under, a=adversary: u.against(i, levels=Trust(eps, a)).log_value for i in others
         ]
         limit = most if adversary is Adversary.MALICIOUS else 1.0
-        found = under.breakdown([partial(Rejections(under, {}).against, i) for i in others], adversary)
+        found = under.breakdown(others, adversary)
         assert found == bisected(evidences, under.log_threshold, limit)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_evidence_and_breakdown_points_are_those_of_every_cut(seed):
+    """Cuts are tried one by one; all arms are rejected up to the breakdown point, and not beyond it."""
+    rng = np.random.default_rng(seed)
+    tapes = [
+        np.round(rng.normal(gap, 1, int(rng.integers(400, 900))), 1 + seed % 2) for gap in (0.9, 0.4, 0.0, -0.9)
+    ]
+    order = rng.permutation(4).tolist()
+    problem = Problem(arms=tuple("ABCD"), contamination=0.02, quantile=(0.5, 0.4)[seed % 2])
+    judge = Judge.of(problem, [Sample.of(tapes[i]) for i in order], leader=order.index(0))
+    arms, head, others = [tapes[i] for i in order], tapes[0], [i for i in range(4) if i != order.index(0)]
+
+    def least(i, levels, closed):
+        values = np.unique(arms[i])
+        above = [(arms[i] >= cut).sum() for cut in values] + [0]
+        below = [((head <= cut) if closed else (head < cut)).sum() for cut in values] + [head.size]
+        own = mixture.log_mixture(above, arms[i].size, levels.high)
+        return float((own + mixture.log_mixture(below, head.size, levels.low)).min())
+
+    for closed in (False, True):
+        one_by_one = [least(i, judge.levels, closed or judge.leader > i) for i in others]
+        assert judge.against_each(others, closed=closed) == one_by_one
+        reached = judge.against_each(others, closed=closed, enough=9.0)
+        assert [x >= 9.0 for x in reached] == [x >= 9.0 for x in one_by_one]
+    for adversary in Adversary:
+        under = judge.under(adversary)
+
+        def hold(eps, under=under, adversary=adversary):
+            levels = Trust(eps, adversary).levels(problem.level)
+            return all(least(i, levels, judge.leader > i) >= under.log_threshold for i in others)
+
+        point = under.breakdown(others, adversary)
+        assert hold(point)
+        assert not hold(point * (1 + 2e-7))
 
 
 def test_readings_are_shifted_where_they_are_looked_at_only():

@@ -2,7 +2,6 @@
 
 import json
 import math
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -16,7 +15,6 @@ from reference import vectors
 from truearm.bounds.limits import share_limit
 from truearm.bounds.mixture import log_mixture, log_mixture_at
 from truearm.claims.certificate import Status, sample_of
-from truearm.claims.certify import Rejections
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Entry, Judge, Stake, Trust, portfolio
@@ -205,7 +203,7 @@ def test_the_breakdown_point_is_where_the_evidence_meets_its_threshold():
     judge = judge_of((900, 1000), (700, 1000))
     for adversary in Adversary:
         under = judge.under(adversary)
-        point = under.breakdown([partial(Rejections(under, {}).against, 1)], adversary)
+        point = under.breakdown([1], adversary)
         held, lost = (under.against(1, levels=Trust(point + e, adversary)).log_value for e in (0.0, 1e-3))
         assert held >= under.log_threshold * (1 - ACCURACY)
         assert lost < under.log_threshold

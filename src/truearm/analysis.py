@@ -7,7 +7,7 @@ with error probability delta (evidence T3, T4; in the fixed design a p-value bel
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -485,7 +485,7 @@ def _analyzed(
     ranking = judge.ranked()
     judge = judge.after(leader=ranking[0])
     accusers = ranking if asked.pairs else ranking[:1]
-    known = {(i, j): _evidence(judge, i, j) for i in accusers for j in ranking if i != j}
+    known = {pair: value for i in accusers for pair, value in _against_all(judge.after(leader=i), ranking)}
     suspected = screened(judge, ranking)
     claims = _rejections(judge, ranking, known, suspected)
     doubts = (*told, *alarms.clusters(collected.suspects), *_dependence(problem, collected), *alarms.doubts(judge))
@@ -549,6 +549,13 @@ def _dependence(problem: Problem, collected: Collected) -> tuple[Alarm, ...]:
     return alarms.dependence(problem, tapes)
 
 
+def _against_all(judge: Judge, ranking: Sequence[int]) -> Iterator[tuple[tuple[int, int], float]]:
+    """Give the evidence of the leader against each other arm."""
+    others = [i for i in ranking if i != judge.leader]
+    for i, value in zip(others, judge.against_each(others), strict=True):
+        yield (judge.leader, i), value
+
+
 def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None) -> float:
     return judge.after(leader=better).against(worse, enough=enough).log_value
 
@@ -558,7 +565,10 @@ def _rejections(
 ) -> tuple[Claim, ...]:
     """Return for every rejected arm the first accuser, from the leader down, whose evidence suffices."""
     claims, bar = [], judge.log_threshold
-    for place, judged in enumerate(ranking):
+    for place, judged in enumerate(ranking[1:], 1):
+        if known[judge.leader, judged] >= bar:
+            claims.append(_claim(judge, judge.leader, judged, known[judge.leader, judged]))
+            continue
         for accuser in accusers(place, bar):
             found = known.get((accuser, judged))
             if found is None and _evidence(judge, accuser, judged, enough=bar) >= bar:
@@ -583,13 +593,15 @@ def _excluded(
     """
     arms, bar = judge.problem.arms, judge.log_strict
     places = {arms[i]: place for place, i in enumerate(ranking)}
+    rejected = [ranking[places[claim.arm]] for claim in claims]
     found = {}
-    for claim in claims:
-        worse = ranking[places[claim.arm]]
-        accusers = suspected(places[claim.arm], bar, closed=True)
-        better = next((i for i in accusers if judge.better(i, worse, enough=bar).log_value >= bar), None)
+    for worse, log_evidence in zip(rejected, judge.against_each(rejected, closed=True, enough=bar), strict=True):
+        better: int | None = judge.leader
+        if log_evidence < bar:
+            accusers = (i for i in suspected(places[arms[worse]], bar, closed=True) if i != judge.leader)
+            better = next((i for i in accusers if judge.better(i, worse, enough=bar).log_value >= bar), None)
         if better is not None:
-            found[claim.arm] = arms[better]
+            found[arms[worse]] = arms[better]
     return found
 
 

@@ -140,22 +140,27 @@ def _log_partial_beta(a: Floats, b: Floats, x: float | Floats) -> Floats:
     value: Floats = special.betaln(a, b) + np.log(np.maximum(mass, _TINY))
     small = mass < _TINY
     if small.any():
-        far_a, far_b, far_x = np.broadcast_arrays(a, b, x)
-        value[small] = _log_partial_beta_tail(far_a[small], far_b[small], far_x[small])
+        far = x if isinstance(x, float) else np.broadcast_to(x, small.shape)[small]
+        a, b = np.broadcast_arrays(a, b)
+        value[small] = _log_partial_beta_tail(a[small], b[small], far)
     return value
 
 
-def _log_partial_beta_tail(a: Floats, b: Floats, x: Floats) -> Floats:
+def _log_partial_beta_tail(a: Floats, b: Floats, x: float | Floats) -> Floats:
     """Return the same far in the tail, x well below a/(a+b), where I_x underflows.
 
     B_x(a,b) = x^a (1-x)^b / (a K), K the classical continued fraction of the incomplete beta function, computed
     from its last term up.
     """
-    m = np.arange(1, _TERMS + 1).reshape(-1, *[1] * a.ndim)
-    even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-    odd = (a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-    rest: float | Floats = 1.0
-    for i in reversed(range(_TERMS)):
-        rest = 1 + even[i] / (1 - odd[i] / rest)
+    m = np.arange(1, _TERMS + 1)[:, None]
+    top = a + 2 * m
+    even = m * (b - m) * x / ((top - 1) * top)
+    odd = (a + m) * (a + b + m) * x / (top * (top + 1))
+    rest = np.ones(a.shape)
+    for above, below in zip(even[::-1], odd[::-1], strict=True):  # rest = 1 + even / (1 - odd / rest)
+        np.divide(below, rest, out=rest)
+        np.subtract(1, rest, out=rest)
+        np.divide(above, rest, out=rest)
+        rest += 1
     value: Floats = a * np.log(x) + b * np.log1p(-x) - np.log(a) - np.log(1 - (a + b) * x / ((a + 1) * rest))
     return value

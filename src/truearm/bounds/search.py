@@ -16,6 +16,7 @@ from truearm.errors import OutOfReach
 
 _ENDLESS = 1 << 500
 _SECANTS = 8  # at most: a smooth value needs six
+_PIECES = 16  # at most: two or three are enough
 _TELLING = 1e-9  # numbers that differ by this share have values that differ by more than rounding
 _COARSE = 60  # a range has fewer than 2^63 places; no float tells numbers apart that agree in 60 bits
 
@@ -87,29 +88,98 @@ def last_reached(
     >>> found == last_true(lambda x: (2 - x) ** 2 >= 2, 0.0, 2.0, relative=1e-9), len(asked) < 12
     (True, True)
     """
-    good, bad = 0.0, outside
-    before, known = 0.0, value(0.0)
+    known = value(0.0)
     if known < bar:
         return None
-    x, target = outside / 1024, math.sqrt(2 * bar)  # a first step, for the slope
+    good, bad = _crossing(value, bar, (0.0, known), 0.0, outside, accuracy=accuracy, relative=relative)
+
+    def reached(x: float) -> bool:
+        return x <= good or (x < bad and value(x) >= bar)
+
+    return last_true(reached, 0.0, outside, accuracy=accuracy, relative=relative)
+
+
+def last_reached_by_all(
+    least: Callable[[float], tuple[float, Callable[[float], float]]],
+    bar: float,
+    outside: float,
+    *,
+    start: float = 0.0,
+    accuracy: float = 0.0,
+    relative: float = 0.0,
+) -> float | None:
+    """Return `last_reached` of the least of many values, which is dear to find where each of them is cheap.
+
+    Where the one crosses the bar that is least somewhere, the least of all does not reach it any more. It is
+    looked there which is least, until none is below the bar: two or three times where secants need eight.
+
+    Parameters
+    ----------
+    least
+        Gives the least value at a number, and the function that has it there.
+    start
+        Where to look first.
+
+    Examples
+    --------
+    >>> lines = [lambda x, by=by: 4 - by * x for by in (5, 10, 20)]
+    >>> least = lambda x: min(((line(x), line) for line in lines), key=lambda found: found[0])
+    >>> round(last_reached_by_all(least, 3.0, 1.0, relative=1e-9), 6)
+    0.05
+    """
+    good, bad, x = -1.0, outside, start
+    for _ in range(_PIECES):
+        now, piece = least(x)
+        if now >= bar:
+            good = x
+        elif x == 0 or piece(0.0) < bar:
+            return None
+        else:
+            bad = x
+        x, bad = _crossing(piece, bar, (x, now), max(good, 0.0), bad, accuracy=accuracy, relative=relative)
+        if x == good:  # the piece that is least there is already below the bar just beyond
+            break
+
+    def reached(x: float) -> bool:
+        return x <= good or (x < bad and least(x)[0] >= bar)
+
+    if good < 0 and not reached(0.0):
+        return None
+    return last_true(reached, 0.0, outside, accuracy=accuracy, relative=relative)
+
+
+def _crossing(
+    value: Callable[[float], float],
+    bar: float,
+    known: tuple[float, float],
+    good: float,
+    bad: float,
+    *,
+    accuracy: float,
+    relative: float,
+) -> tuple[float, float]:
+    """Return two numbers in a range, close together, between which a value falls below the bar.
+
+    `known` is a number at an end of the range, and the value there. Only what was asked is one of the two, the
+    ends of the range aside.
+    """
+    before, height = known[0], math.sqrt(max(0.0, known[1] + bar))
+    step, target = (bad - good) / 1024, math.sqrt(2 * bar)  # a first step, for the slope
+    x = before + step if known[1] >= bar else before - step
     for _ in range(_SECANTS):
         near = max(accuracy, relative * bad, _TELLING * bad) / 16
         if bad - good <= 4 * near:
             break
         now = value(x)
         good, bad = (x, bad) if now >= bar else (good, x)
-        heights = math.sqrt(max(0.0, known + bar)), math.sqrt(max(0.0, now + bar))
-        slope = (heights[1] - heights[0]) / (x - before)
-        before, known = x, now
-        x += (target - heights[1]) / slope if slope else math.inf
+        reached = math.sqrt(max(0.0, now + bar))
+        slope = (reached - height) / (x - before)
+        before, height = x, reached
+        x += (target - reached) / slope if slope else math.inf
         x += near if before == good else -near  # lands on the other side
         if not good < x < bad:
             x = good + (bad - good) / 2
-
-    def reached(x: float) -> bool:
-        return x <= good or (x < bad and value(x) >= bar)
-
-    return last_true(reached, 0.0, outside, accuracy=accuracy, relative=relative)
+    return good, bad
 
 
 def first_true(holds: Callable[[float], bool], low: float, high: float) -> float:

@@ -8,7 +8,6 @@ MADs, and the quality curve of the best arm.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 from truearm.claims import alarms
@@ -391,10 +390,10 @@ def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -
     closest = sorted(rivals, key=lambda i: -judge.looks(i))  # decides it: the others are quick
 
     def point(adversary: Adversary) -> float | None:
-        under = found[adversary]
-        return under.judge.breakdown([partial(under.against, i) for i in closest], adversary)
+        judge, earlier = found[adversary]
+        return judge.breakdown(closest, adversary, earlier=earlier)
 
-    points = _by_adversary(judge, point)
+    points = _by_adversary(found, point)
     return points.decided_at(judge.problem.contamination) if verdict.status is Status.CERTIFIED else points
 
 
@@ -413,15 +412,20 @@ def breakdown_of(found: Mapping[Adversary | None, Rejections], judged: int) -> B
     """
 
     def point(adversary: Adversary) -> float | None:
-        under = found[adversary]
-        return under.judge.breakdown([partial(under.against, judged)], adversary, accuracy=1e-5)
+        judge, earlier = found[adversary]
+        return judge.breakdown([judged], adversary, earlier=earlier, accuracy=1e-5)
 
-    return _by_adversary(found[None].judge, point)
+    return _by_adversary(found, point)
 
 
-def _by_adversary(judge: Judge, point: Callable[[Adversary], float | None]) -> Breakdown:
-    oblivious, prescient = point(Adversary.OBLIVIOUS), point(Adversary.PRESCIENT)
-    if prescient is not None and judge.symmetric:
+def _by_adversary(
+    found: Mapping[Adversary | None, Rejections], point: Callable[[Adversary], float | None]
+) -> Breakdown:
+    oblivious = point(Adversary.OBLIVIOUS)
+    if oblivious is None and not any(under.earlier for under in found.values()):
+        return _NOTHING  # without contamination nobody needs less evidence than against the weakest adversary
+    prescient = point(Adversary.PRESCIENT)
+    if prescient is not None and found[None].judge.symmetric:
         return Breakdown(oblivious, prescient, prescient / 2)  # T6: one threshold
     return Breakdown(oblivious, prescient, point(Adversary.MALICIOUS))
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from truearm.bounds import special
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture, log_mixture_once
+from truearm.bounds.search import last_true_each
 from truearm.evidence.binned import Binned
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
@@ -30,6 +31,8 @@ _COARSE = 32  # first pieces of the whole range of ranks
 _UNIFORM = 0.05  # share of the capital on the leader's whole sample; evidence T5
 _STRIDE = 64  # buckets of which it is asked at once whether any of them matters
 _MANY = 4096  # cuts between ranks that are looked at one by one
+_TANGENTS = 8  # at most: three or four are enough, and bisection does the rest
+_FLAT = 1e-9  # a slope so small leads nowhere
 _MATTERS = 100.0  # nats of evidence: no threshold of anybody is higher, so that above it bounds will do
 _TOLERANT = 0.5  # the same where that share alone may end a study, within a tolerance
 
@@ -411,89 +414,160 @@ def fixed_pair(
     return Evidence(float(fisher(least.log_value)), least.rank, least.cut)
 
 
-class Failures(NamedTuple):
-    """Of each arm a rank at which the evidence against it is not enough, -1 if there is none, and where all are.
+class Leasts(NamedTuple):
+    """Of each arm the least log-evidence, at which rank it was found, and where it may not be enough.
 
     Examples
     --------
-    >>> Failures(np.array([3]), np.array([[0, 8]])).ranks
+    >>> Leasts(np.array([3.2]), np.array([3]), np.array([[0, 8]])).ranks
     array([3])
     """
 
+    log_values: Floats
     ranks: NDArray[np.intp]
     spans: NDArray[np.intp]
-    """The first and the last rank between which all such ranks are, also where an arm is lifted less."""
+    """The first and the last rank between which all ranks are where it is not, also if an arm is lifted less."""
 
 
-def failing_each(
-    better: Stake,
+def least_each(
+    better: Sample,
     worse: Sequence[Sample],
-    lifts: Sequence[Lift],
     levels: Levels,
-    spans: NDArray[np.intp] | None = None,
     *,
+    closed: NDArray[np.bool_],
     term: Term,
-    enough: float,
-) -> Failures:
-    """Find where one rival's evidence against many arms is not enough: `pair`, searched in step.
+    lift: Callable[[Floats, NDArray[np.intp]], Floats] | None = None,
+    spans: NDArray[np.intp] | None = None,
+    enough: float | None = None,
+) -> Leasts:
+    """Return the evidence of one rival against each of many arms: `pair`, searched in step.
 
     Parameters
     ----------
-    lifts
-        Changes the readings of each arm.
+    closed
+        By arm, as in `pair`.
+    term
+        `mixture_term()` or `fixed_term`; with the latter all evidence is a sum, as `fisher_sum` gives it.
+    lift
+        Changes readings, given those and of which arm each is.
     spans
         The first and the last rank of each arm to look at; all of them if None.
-    term
-        `mixture_term()` or `fixed_term`; with the latter `enough` is of the sum, as `fisher_sum` gives it.
 
     Examples
     --------
     >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
-    >>> lifts = [lambda values, by=by: values + by for by in (0.0, 9.0)]
-    >>> failing_each(Stake(a), [b, b], lifts, Levels(0.5, 0.5), term=mixture_term(), enough=3.0).ranks
-    array([-1, 26])
+    >>> both, lift = np.zeros(2, dtype=bool), lambda values, arms: values + 9.0 * arms
+    >>> found = least_each(a, [b, b], Levels(0.5, 0.5), closed=both, term=mixture_term(), lift=lift)
+    >>> found.log_values.round(3)
+    array([6.591, 1.336])
     """
-    found, sizes = np.full(len(worse), -1), np.array([s.size for s in worse])
-    own_n, own_unknown = np.array([s.n for s in worse]), np.array([s.unknown for s in worse])
-    values = [s.values for s in worse]
+    best, places = np.full(len(worse), np.inf), np.zeros(len(worse), dtype=np.intp)
+    sizes, unknown = np.array([s.size for s in worse]), np.array([s.unknown for s in worse])
+    drawn = np.array([[s.n for s in worse], [better.n] * len(worse)])
 
-    def at(arms: NDArray[np.intp], ranks: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        cuts = np.full(ranks.shape, np.inf)
-        ends = np.flatnonzero(np.diff(arms, append=-1)) + 1  # arms rise
-        for first, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
-            i = int(arms[first])
-            if sizes[i]:
-                cuts[first:end] = lifts[i](values[i][np.minimum(ranks[first:end], sizes[i] - 1)])
-        rival = better.sample
-        below = np.where(ranks >= sizes[arms], _all_below(rival), rival.below(cuts, closed=better.closed))
-        above = sizes[arms] - ranks + own_unknown[arms]
-        own = term(above.astype(np.float64), own_n[arms], levels.high)
-        whole = term(below.astype(np.float64), rival.n, levels.low)
-        short = np.flatnonzero(own + whole < enough)
-        short = short[np.argsort(-(own + whole)[short], kind="stable")]  # the least is written last
-        found[arms[short]] = ranks[short]
-        return own, whole
+    def at(arms: NDArray[np.intp], ranks: NDArray[np.intp]) -> Floats:
+        """Return what arms, in rising order, and their rivals say at some ranks, and remember the least."""
+        cuts, beyond = np.full(ranks.size, np.inf), ranks >= sizes[arms]
+        starts = np.searchsorted(arms, np.unique(arms))
+        for first, end in zip(starts.tolist(), [*starts[1:].tolist(), ranks.size], strict=True):
+            values = worse[arms[first]].values
+            if values.size:
+                cuts[first:end] = values.take(ranks[first:end], mode="clip")
+        cuts = cuts if lift is None else lift(cuts, arms)
+        below = better.below(cuts, closed=True) if closed.any() else better.below(cuts)
+        if closed.any() and not closed.all():
+            below = np.where(closed[arms], below, better.below(cuts))
+        counts = np.array([(sizes + unknown)[arms] - ranks, np.where(beyond, _all_below(better), below)])
+        counts = counts.astype(np.float64)
+        if levels.low == levels.high:
+            said = term(counts, drawn[:, arms], levels.low)
+        else:
+            said = np.array([term(c, n[arms], p) for c, n, p in zip(counts, drawn, levels[::-1], strict=True)])
+        found = said.sum(axis=0)
+        least = np.lexsort((found, arms))[starts]  # the first of each arm
+        least = least[found[least] < best[arms[least]]]
+        best[arms[least]], places[arms[least]] = found[least], ranks[least]
+        return said
 
     spans = np.column_stack((np.zeros_like(sizes), sizes)) if spans is None else spans
     edges = [_edges(*span) for span in spans.tolist()]
     arms, ranks = np.repeat(np.arange(len(worse)), [e.size for e in edges]), np.concatenate(edges)
-    own, whole = at(arms, ranks)
+    said = at(arms, ranks)
     inside = arms[1:] == arms[:-1]
     arms, left, right = arms[1:][inside], ranks[:-1][inside], ranks[1:][inside]
-    own, whole = own[:-1][inside], whole[1:][inside]
-    still, open_spans = own + whole < enough, np.column_stack((sizes, np.zeros_like(sizes)))
+    own, whole = said[0, :-1][inside], said[1, 1:][inside]
+    still = own + whole < (best[arms] if enough is None else enough)
+    open_spans = np.column_stack((sizes, np.zeros_like(sizes)))
     np.minimum.at(open_spans[:, 0], arms[still], left[still])
     np.maximum.at(open_spans[:, 1], arms[still], right[still])
     steps = np.arange(1, _FANOUT)
-    while (still := (own + whole < enough) & (found[arms] < 0) & (right - left > 1)).any():
+    while True:
+        bar = best if enough is None else np.where(best < enough, -np.inf, enough)
+        still = (own + whole < bar[arms]) & (right - left > 1)
+        if not still.any():
+            return Leasts(best, places, open_spans)
         arms, left, right, own, whole = (part[still] for part in (arms, left, right, own, whole))
         inner = left[:, None] + (right - left)[:, None] * steps // _FANOUT
-        new_own, new_whole = at(np.repeat(arms, steps.size), inner.ravel())
+        said = at(np.repeat(arms, steps.size), inner.ravel()).reshape(2, *inner.shape)
         arms = np.repeat(arms, _FANOUT)
         left, right = np.column_stack((left, inner)).ravel(), np.column_stack((inner, right)).ravel()
-        own = np.column_stack((own, new_own.reshape(inner.shape))).ravel()
-        whole = np.column_stack((new_whole.reshape(inner.shape), whole)).ravel()
-    return Failures(found, open_spans)
+        own = np.column_stack((own, said[0])).ravel()
+        whole = np.column_stack((said[1], whole)).ravel()
+
+
+def most_below(n: int, level: float, own: Floats, enough: float, *, term: Term) -> NDArray[np.intp]:
+    """Return how many of a rival's n readings may be below a cut, so that the evidence is enough; -1 if none.
+
+    Tangents find it: what the rival says falls and is convex in the count, as the logarithm of a sum of powers
+    is, and minus that of a binomial distribution function.
+
+    Parameters
+    ----------
+    own
+        What each of several judged arms says at the cut.
+
+    Examples
+    --------
+    >>> most_below(40, 0.5, np.array([3.0, 0.0, -99.0]), 3.0, term=mixture_term())
+    array([16,  9, -1])
+    """
+    spread, missing = n * max(0.0, level * (1 - level)), np.maximum(enough - own, 0.0)
+    count = np.floor(level * n - np.sqrt(2 * missing * spread))  # a guess
+    for _ in range(_TANGENTS):
+        here, after = own + term(np.maximum(0.0, (count, count + 1)), n, level)
+        if ((here >= enough) & (after < enough)).all():
+            return count.astype(np.intp)
+        steps = np.floor((enough - here) / np.minimum(after - here, -_FLAT))
+        count = np.clip(count + steps, 0, n - 1)
+
+    def holds(count: NDArray[np.intp]) -> NDArray[np.bool_]:
+        return own + term(count.astype(np.float64), n, level) >= enough
+
+    return last_true_each(holds, np.full(own.shape, -1), np.full(own.shape, n + 1))
+
+
+def at_rank(bet: Stake, worse: Sample, rank: int, *, term: Term) -> Callable[[Levels], float]:
+    """Return what one rival and an arm say at the cut just below a reading, by levels: at least their evidence.
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
+    >>> found = pair(a, b, Levels(0.5, 0.5))
+    >>> at_rank(Stake(a), b, found.rank, term=mixture_term())(Levels(0.5, 0.5)) == found.log_value
+    True
+    """
+    cut, rival = worse.at(rank + 1), bet.sample
+    below = _all_below(rival) if rank >= worse.size else int(rival.below(cut, closed=bet.closed))
+    counts = np.array([worse.size - rank + worse.unknown, below], dtype=np.float64)
+    sizes = np.array([worse.n, rival.n])
+
+    def said(levels: Levels) -> float:
+        low, high = levels
+        if low == high:
+            return float(term(counts, sizes, low).sum())
+        return float(term(counts[0], sizes[0], high) + term(counts[1], sizes[1], low))
+
+    return said
 
 
 def fisher(log_product: float | Floats) -> Floats:

@@ -7,7 +7,7 @@ analyses, certificates, gates and pages only ask it. What depends on the target 
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple, Self
@@ -24,6 +24,7 @@ from truearm.evidence.points import Breakdown, Rejection
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
+NOBODY: Mapping[int, "Judge"] = {}
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
 UNDECLARED = Contamination(0.05)  # contamination=None declares no share: what is missing is judged by the default
 
@@ -58,8 +59,11 @@ class Entry(NamedTuple):
     """What it said at cuts that were asked for, as `Leg.known`: none while readings may still come."""
 
 
-def _closed(judge: "Judge", judged: int, levels: Strength, *, enough: float | None = None) -> float:
-    return judge.against(judged, closed=True, levels=levels, enough=enough).log_value
+def _most_against(
+    judges: Sequence["Judge"], judged: int, closed: bool, levels: Strength, *, enough: float | None = None
+) -> float:
+    """Return the log-evidence of that judge who has most."""
+    return max(judge.against(judged, closed=closed, levels=levels, enough=enough).log_value for judge in judges)
 
 
 class Least(NamedTuple):
@@ -296,6 +300,12 @@ class Judge(ABC):
             For callers who only ask whether the evidence reaches this, as in `cuts.pair`.
         """
 
+    def against_each(
+        self, judged: Sequence[int], *, closed: bool = False, enough: float | None = None
+    ) -> list[float]:
+        """Return the log-evidence against each of several arms; parameters as in `against`."""
+        return [self.against(i, closed=closed, enough=enough).log_value for i in judged]
+
     @abstractmethod
     def least(self, judged: int, near: float = math.nan) -> Least:
         """Return the evidence against an arm and where it is found; to know a place near it saves time."""
@@ -361,15 +371,36 @@ class Judge(ABC):
 
     @abstractmethod
     def breakdown(
-        self, rejections: Sequence[Rejection], adversary: Adversary, *, accuracy: float = 1e-7
+        self,
+        judged: Sequence[int],
+        adversary: Adversary,
+        *,
+        closed: bool = False,
+        earlier: Mapping[int, "Judge"] = NOBODY,
+        accuracy: float = 1e-7,
     ) -> float | None:
-        """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
+        """Return the largest eps of this judge's adversary up to which all these arms are rejected (evidence T6).
+
+        Parameters
+        ----------
+        closed
+            Whether they are to be strictly worse.
+        earlier
+            The judges of some of them as of earlier, whose evidence counts if it is more.
+        """
+
+    def _rejections(
+        self, judged: Sequence[int], *, closed: bool, earlier: Mapping[int, "Judge"]
+    ) -> list[Rejection]:
+        """Return the evidence against each of several arms, now or earlier, by what it is computed at."""
+        judges = ([self, *([earlier[i]] if i in earlier else [])] for i in judged)
+        return [partial(_most_against, known, i, closed) for i, known in zip(judged, judges, strict=True)]
 
     def pair_breakdown(self, better: int, worse: int, share: float = 1.0) -> Breakdown:
         """Return up to which contamination one arm rejects another, by adversary; to the digits a table shows."""
         judges = {a: replace(self, leader=better).under(a, share) for a in Adversary}
         # closed cuts: two equal arms do not exclude each other
-        return Breakdown(*(j.breakdown([partial(_closed, j, worse)], a, accuracy=1e-4) for a, j in judges.items()))
+        return Breakdown(*(j.breakdown([worse], a, closed=True, accuracy=1e-4) for a, j in judges.items()))
 
     @abstractmethod
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:

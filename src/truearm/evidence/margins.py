@@ -6,19 +6,16 @@ reading of the rival. A few such ranks lead to the one that decides.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truearm.bounds.search import last_true_each
-from truearm.evidence.cuts import Failures, Stake, Term, failing_each
+from truearm.evidence.cuts import Leasts, Term, least_each, most_below
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Ints, Sample
-from truearm.evidence.shifts import improved
-from truearm.problem import Tolerance
 
 Floats = NDArray[np.float64]
 
@@ -34,19 +31,19 @@ class Lifted:
     relative
         Of which arms the amount is the logarithm of a factor.
     term, enough
-        As for `cuts.failing_each`.
+        As for `cuts.least_each`.
 
     Examples
     --------
     >>> from truearm.evidence.cuts import mixture_term
     >>> a, b = Sample.of(np.arange(100.0, 200.0)), Sample.of(np.arange(60.0, 160.0))
-    >>> head, levels = Stake(a, closed=True), Levels(0.5, 0.5)
-    >>> arms = Lifted(head, [b, b, a], np.array([False, True, False]), 1.0, levels, mixture_term(), 3.0)
+    >>> relative, levels = np.array([False, True, False]), Levels(0.5, 0.5)
+    >>> arms = Lifted(a, [b, b, a], relative, 1.0, levels, mixture_term(), 3.0)
     >>> arms.margins(np.array([141.0, 2.2, 101.0]), accuracy=np.full(3, 1e-4)).round(3)
     array([17.   ,  0.131,    nan])
     """
 
-    rival: Stake
+    rival: Sample
     arms: Sequence[Sample]
     relative: NDArray[np.bool_]
     sign: float
@@ -56,60 +53,100 @@ class Lifted:
 
     def margins(self, most: Floats, *, accuracy: Floats) -> Floats:
         """Return the amounts that bisection from 0 to `most` finds the last to hold, NaN where 0 does not."""
-        sizes, near = np.array([s.size for s in self.arms]), accuracy / 4
-        everyone, spans = np.arange(sizes.size), np.column_stack((np.zeros_like(sizes), sizes))
-        good, bad = np.zeros(sizes.size), most.copy()
-        certain = self._failing(everyone, good, spans).ranks < 0
-        limits = self._limits(everyone, ((1 - self.levels.high) * sizes).astype(np.intp))
+        sizes, near = np.array([s.size for s in self.arms]), accuracy / 16
+        spans, ranks = np.column_stack((np.zeros_like(sizes), sizes)), self._likely()
+        good, bad = np.full(sizes.size, -np.inf), most.copy()  # known to hold, and not to
 
-        def tried(which: Ints, amounts: Floats) -> tuple[Ints, Ints]:
-            """Learn of some arms whether amounts hold; return those for which they do not, and a rank of each."""
-            found = self._failing(which, amounts, spans[which])
-            fails = found.ranks >= 0
+        def tried(which: Ints, amounts: Floats) -> Ints:
+            """Learn of some arms whether amounts hold; return those for which they do not."""
+            found = self._lifted(which, amounts, spans[which])
+            fails = found.log_values < self.enough
             held, failed = which[~fails], which[fails]
             good[held], bad[failed], spans[failed] = amounts[~fails], amounts[fails], found.spans[fails]
-            return failed, found.ranks[fails]
+            ranks[failed] = found.ranks[fails]
+            return failed
 
-        aimed = limits - near
+        def open_() -> Ints:
+            return np.flatnonzero((bad > 0) & (bad - good > 3 * near))
+
+        limits = np.zeros(sizes.size)
         for _ in range(_RANKS):
-            left = np.flatnonzero(certain & (bad - good > 2 * near))
-            if not left.size:
+            if not (left := open_()).size:
                 break
-            aimed = np.where((good < aimed) & (aimed < bad), aimed, good + (bad - good) / 2)
-            failed, ranks = tried(left, aimed[left])
-            limits[failed] = self._limits(failed, ranks)
-            aimed = limits + np.where(aimed == good, near, -near)
+            below = self._most_below(left, ranks[left])
+            limits[left] = self._limits(left, ranks[left], below)
+            beyond = np.maximum(np.fmin(limits + near, bad), 0.0)[left]
+            fails = self._below(left, ranks[left], beyond) > below
+            bad[left[fails]] = beyond[fails]
+            if (left := open_()).size:
+                low, aimed = np.maximum(good, 0.0), limits - near
+                aimed = np.where((low < aimed) & (aimed < bad), aimed, low + (bad - low) / 2)
+                tried(left, np.where(limits <= near, 0.0, aimed)[left])
 
         def hold(amounts: Floats) -> NDArray[np.bool_]:
-            unknown = np.flatnonzero(certain & (good < amounts) & (amounts < bad))
+            unknown = np.flatnonzero((good < amounts) & (amounts < bad))
             if unknown.size:
                 tried(unknown, amounts[unknown])
             return amounts <= good
 
+        certain = hold(np.zeros(sizes.size))
         found = last_true_each(hold, np.zeros(sizes.size), most, accuracy=accuracy)
         return np.where(certain, found, np.nan)
 
-    def _failing(self, which: Ints, amounts: Floats, spans: Ints) -> Failures:
-        """Return where the evidence against each of some arms fails."""
-        lifts = []
-        for relative, amount in zip(self.relative[which].tolist(), amounts.tolist(), strict=True):
-            shift = Tolerance(math.expm1(amount) if relative else amount, relative)
-            lifts.append(partial(improved, tolerance=shift, sign=self.sign))
-        arms = [self.arms[i] for i in which]
-        return failing_each(self.rival, arms, lifts, self.levels, spans, term=self.term, enough=self.enough)
+    def _lifted(self, which: Ints, amounts: Floats, spans: Ints) -> Leasts:
+        """Return whether the evidence against each of some arms is enough, and where it is not."""
+        return least_each(
+            self.rival,
+            [self.arms[i] for i in which],
+            self.levels,
+            closed=np.ones(which.size, dtype=bool),
+            term=self.term,
+            lift=self._lift(which, amounts),
+            spans=spans,
+            enough=self.enough,
+        )
 
-    def _limits(self, which: Ints, ranks: Ints) -> Floats:
-        """Return the amounts from which on the evidence against some arms fails at a rank of each, NaN if none."""
-        arms, rival, (low, high) = [self.arms[i] for i in which], self.rival.sample, self.levels
+    def _lift(self, which: Ints, amounts: Floats) -> Callable[[Floats, Ints], Floats]:
+        """Return what lifts readings of some arms, each by its amount: `improved` of many arms at once."""
+        by_ratio = self.relative[which]
+        each = zip(by_ratio.tolist(), amounts.tolist(), strict=True)
+        ratios = np.array([1 + math.expm1(amount) if relative else 1.0 for relative, amount in each])
+
+        def lift(values: Floats, arms: Ints) -> Floats:
+            with np.errstate(over="ignore"):
+                scaled = values * ratios[arms] if self.sign > 0 else values / ratios[arms]
+                relative = np.where(self.sign * values > 0, scaled, values)
+                return np.where(by_ratio[arms], relative, values + amounts[arms])
+
+        return lift
+
+    def _likely(self) -> Ints:
+        """Return a rank of each arm near which the evidence is likely to fail first.
+
+        About so many readings fewer above it than the level allows are as unlikely as is enough.
+        """
+        sizes, high = np.array([s.size for s in self.arms]), self.levels.high
+        short = np.sqrt(2 * self.enough * high * (1 - high) * sizes)
+        return np.clip((1 - high) * sizes + short, 0, sizes).astype(np.intp)
+
+    def _most_below(self, which: Ints, ranks: Ints) -> Ints:
+        """Return how many of the rival's readings may be below the cut at a rank of each arm, -1 if none."""
+        arms, n, (low, high) = [self.arms[i] for i in which], self.rival.n, self.levels
         above = np.array([s.size + s.unknown for s in arms]) - ranks
         own = self.term(above.astype(np.float64), np.array([s.n for s in arms]), high)
+        return most_below(n, low, own, self.enough, term=self.term)
 
-        def holds(below: Ints) -> NDArray[np.bool_]:
-            return own + self.term(below.astype(np.float64), rival.n, low) >= self.enough
-
-        below = last_true_each(holds, np.full(len(arms), -1), np.full(len(arms), rival.size + rival.unknown + 1))
+    def _limits(self, which: Ints, ranks: Ints, below: Ints) -> Floats:
+        """Return the amounts from which on more than so many are below the cut at a rank of each, NaN if none."""
+        arms, rival = [self.arms[i] for i in which], self.rival
         reached = np.array([rival.at(count - rival.unknown + 1) for count in below.tolist()])
         lowest = np.array([s.at(rank + 1) for s, rank in zip(arms, ranks.tolist(), strict=True)])
         with np.errstate(all="ignore"):
             found: Floats = np.where(self.relative[which], self.sign * np.log(reached / lowest), reached - lowest)
         return found
+
+    def _below(self, which: Ints, ranks: Ints, amounts: Floats) -> Ints:
+        """Return how many of the rival's readings are below the cut at a rank of each, lifted."""
+        values = [self.arms[i].at(rank + 1) for i, rank in zip(which, ranks.tolist(), strict=True)]
+        cuts = self._lift(which, amounts)(np.array(values), np.arange(which.size))
+        return self.rival.below(cuts, closed=True)

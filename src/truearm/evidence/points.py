@@ -5,8 +5,21 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from truearm.bounds.search import last_reached
+from truearm.bounds.search import last_reached, last_reached_by_all
+from truearm.evidence.cuts import (
+    Evidence,
+    Stake,
+    at_rank,
+    fisher,
+    fisher_sum,
+    fixed_pair,
+    fixed_term,
+    least_each,
+    mixture_term,
+    pair,
+)
 from truearm.evidence.levels import Levels, Strength
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination
@@ -72,10 +85,102 @@ def breakdown_point(
     >>> round(point, 4)
     0.2946
     """
-    limit = min(quantile, 1 - quantile) if adversary is Adversary.MALICIOUS else 1.0  # levels vanish there
     return certified_eps(
-        evidences, log_threshold, lambda eps: Levels.at(quantile, eps, adversary), limit=limit, accuracy=accuracy
+        evidences,
+        log_threshold,
+        lambda eps: Levels.at(quantile, eps, adversary),
+        limit=_vanishing(quantile, adversary),
+        accuracy=accuracy,
     )
+
+
+def _vanishing(quantile: float, adversary: Adversary) -> float:
+    """Return the eps from which on a level is 0."""
+    return min(quantile, 1 - quantile) if adversary is Adversary.MALICIOUS else 1.0
+
+
+def breakdown_of_pairs(
+    better: Sample,
+    worse: Sequence[Sample],
+    log_threshold: float,
+    *,
+    closed: NDArray[np.bool_],
+    quantile: float,
+    adversary: Adversary,
+    fixed: bool = False,
+    start: float = 0.0,
+    accuracy: float = 1e-13,
+) -> float | None:
+    """Return the `breakdown_point` of one rival's evidences against several arms, asked in step.
+
+    Parameters
+    ----------
+    closed
+        By arm, as in `pair`.
+    fixed
+        Whether evidence is that of `fixed_pair`, not that of `pair`.
+    start
+        An eps to look at first.
+
+    Examples
+    --------
+    >>> a, b = Sample.of(np.arange(50.0, 150.0)), Sample.of(np.arange(0.0, 100.0))
+    >>> closed = np.array([False])
+    >>> point = breakdown_of_pairs(a, [b], 3.0, closed=closed, quantile=0.5, adversary=Adversary.OBLIVIOUS)
+    >>> round(point, 4)
+    0.2946
+    """
+    measure: Callable[..., Evidence] = fixed_pair if fixed else pair
+    term, enough = (fixed_term, fisher_sum(log_threshold)) if fixed else (mixture_term(), log_threshold)
+
+    def levels(eps: float) -> Levels:
+        return Levels.at(quantile, eps, adversary)
+
+    def short(places: Sequence[int], eps: float) -> list[int]:
+        arms, which = [worse[i] for i in places], closed[list(places)]
+        found = least_each(better, arms, levels(eps), closed=which, term=term, enough=enough).log_values
+        return [i for i, value in zip(places, found.tolist(), strict=True) if value < enough]
+
+    def point(place: int, outside: float) -> float | None:
+        arm, bet = worse[place], Stake(better, bool(closed[place]))
+
+        def least(eps: float) -> tuple[float, Callable[[float], float]]:
+            found = measure(better, arm, levels(eps), closed=bet.closed)
+            said = at_rank(bet, arm, found.rank, term=term)
+            return found.log_value, lambda eps: float(fisher(said(levels(eps)))) if fixed else said(levels(eps))
+
+        first = start if start < outside else 0.0
+        return last_reached_by_all(least, log_threshold, outside, start=first, **_digits(accuracy))
+
+    return _common(len(worse), short, point, _vanishing(quantile, adversary))
+
+
+def _digits(accuracy: float) -> dict[str, float]:
+    return {"accuracy": 1e-3 * accuracy, "relative": accuracy}
+
+
+def _common(
+    count: int,
+    short: Callable[[Sequence[int], float], list[int]],
+    point: Callable[[int, float], float | None],
+    limit: float,
+) -> float | None:
+    """Return up to which eps below a limit all of several evidences are enough, None if one is not at 0.
+
+    Parameters
+    ----------
+    short
+        Gives those of some of them that are not enough at an eps.
+    point
+        Gives up to which eps one of them is, that is not any more at another eps.
+    """
+    certified, left = limit, list(range(count))
+    while left:
+        found = point(left[0], certified)
+        if found is None:
+            return None
+        certified, left = found, short(left[1:], found) if left[1:] else []
+    return certified
 
 
 def certified_eps(
@@ -102,21 +207,14 @@ def certified_eps(
     >>> round(certified_eps(evidences, 3.0, lambda eps: Trust(eps, Adversary.OBLIVIOUS), limit=1.0), 6)
     0.1
     """
-    certified = limit
-    for evidence in evidences:
-        if certified < limit and evidence(at(certified), enough=log_threshold) >= log_threshold:
-            continue
-        found = last_reached(
-            lambda eps, e=evidence: e(at(eps)),  # type: ignore[misc]
-            log_threshold,
-            certified,
-            accuracy=1e-3 * accuracy,
-            relative=accuracy,
-        )
-        if found is None:
-            return None
-        certified = found
-    return certified
+
+    def short(places: Sequence[int], eps: float) -> list[int]:
+        return [i for i in places if evidences[i](at(eps), enough=log_threshold) < log_threshold]
+
+    def point(place: int, outside: float) -> float | None:
+        return last_reached(lambda eps: evidences[place](at(eps)), log_threshold, outside, **_digits(accuracy))
+
+    return _common(len(evidences), short, point, limit)
 
 
 def breakdown_estimate(better: Sample, worse: Sample, quantile: float, adversary: Adversary) -> float:

@@ -4,12 +4,13 @@ The minimum over cuts itself is computed in `cuts`. Bigger is better here.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from truearm.bounds import sequential_rank
 from truearm.bounds.search import last_true
@@ -24,6 +25,7 @@ from truearm.evidence.cuts import (
     fisher_sum,
     fixed_pair,
     fixed_term,
+    least_each,
     mixture_term,
     pair,
     pooled,
@@ -32,11 +34,11 @@ from truearm.evidence.cuts import (
 )
 from truearm.evidence.grid import Floats, pair_bounds
 from truearm.evidence.intervals import quality_of, ranks_of
-from truearm.evidence.judge import Judge, Least, Margin
+from truearm.evidence.judge import NOBODY, Judge, Least, Margin
 from truearm.evidence.levels import Levels, Strength, Trust, divergence
 from truearm.evidence.margins import Lifted
 from truearm.evidence.moments import deviation, spread
-from truearm.evidence.points import Rejection, breakdown_estimate, breakdown_point
+from truearm.evidence.points import breakdown_estimate, breakdown_of_pairs, breakdown_point
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import certified_tolerance, improved, shifted, worsened
 from truearm.problem import Adversary, Contamination, Interval, Problem, Tolerance
@@ -44,6 +46,7 @@ from truearm.problem import Adversary, Contamination, Interval, Problem, Toleran
 _FINITE = np.finfo(np.float64).max
 _LARGEST = _FINITE / 4  # a margin beyond it is not looked for: sums would overflow
 _LARGEST_LOG = 700.0  # as the logarithm of a factor: beyond it `expm1` overflows
+_AT_ONCE = 1024  # arms that are searched in step: more of them gain nothing and take memory
 _MARGIN = 1e-4  # accuracy of a margin: of the logarithm of a factor, or of the span of the readings
 
 
@@ -225,6 +228,39 @@ class QuantileJudge(Judge):
         rivals = self.rivals(judged, closed=closed)
         return pooled(self.samples[judged], rivals, levels, guess=guess, enough=enough, lift=lift)
 
+    def against_each(
+        self, judged: Sequence[int], *, closed: bool = False, enough: float | None = None
+    ) -> list[float]:
+        """Return the log-evidence against each of several arms, searched in step."""
+        if not self._in_pairs:
+            return Judge.against_each(self, judged, closed=closed, enough=enough)
+        return self._in_step(judged, closed=self._closed(judged, closed=closed), enough=enough)
+
+    def _in_step(
+        self,
+        judged: Sequence[int],
+        *,
+        closed: NDArray[np.bool_],
+        enough: float | None = None,
+        lift: Lift | None = None,
+    ) -> list[float]:
+        """Return the leader's log-evidence against each of several arms; parameters as in `cuts.pair`."""
+        fixed = self.design == "fixed"
+        term, bar = (fixed_term, fisher_sum) if fixed else (mixture_term(), float)
+        found: list[float] = []
+        for first in range(0, len(judged), _AT_ONCE):
+            least = least_each(
+                self.samples[self.leader],
+                [self.samples[i].settled() for i in judged[first : first + _AT_ONCE]],
+                self.levels,
+                closed=closed[first : first + _AT_ONCE],
+                term=term,
+                lift=None if lift is None else lambda values, _: lift(values),
+                enough=None if enough is None else bar(enough),
+            )
+            found += (fisher(least.log_values) if fixed else least.log_values).tolist()
+        return found
+
     def least(self, judged: int, near: float = math.nan) -> Least:
         """Return the evidence against an arm and the cut at which it is found."""
         guess = None if math.isnan(near) else int(self.samples[judged].count(near))
@@ -336,14 +372,46 @@ class QuantileJudge(Judge):
         return all(upper[i] == -math.inf or any(upper[i] < lower[j] for j in highest if j != i) for i in alive)
 
     def breakdown(
-        self, rejections: Sequence[Rejection], adversary: Adversary, *, accuracy: float = 1e-7
+        self,
+        judged: Sequence[int],
+        adversary: Adversary,
+        *,
+        closed: bool = False,
+        earlier: Mapping[int, Judge] = NOBODY,
+        accuracy: float = 1e-7,
     ) -> float | None:
-        """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
-        if any(isinstance(sample, Binned) for sample in self.samples):  # these note what they are asked
-            rejections = [partial(rejection, enough=self.log_threshold) for rejection in rejections]
-        return breakdown_point(
-            rejections, self.log_threshold, quantile=self.problem.level, adversary=adversary, accuracy=accuracy
-        )
+        """Return the largest eps of this adversary up to which all these arms are rejected (evidence T6)."""
+        bar, level = self.log_threshold, self.problem.level
+        if self._in_pairs and not any(i in earlier for i in judged):
+            return breakdown_of_pairs(
+                self.samples[self.leader],
+                [self.samples[i].settled() for i in judged],
+                bar,
+                closed=self._closed(judged, closed=closed),
+                quantile=level,
+                adversary=adversary,
+                fixed=self.design == "fixed",
+                start=self.problem.declared.eps,
+                accuracy=accuracy,
+            )
+        rejections = self._rejections(judged, closed=closed, earlier=earlier)
+        if self._counted:  # these note what they are asked
+            rejections = [partial(rejection, enough=bar) for rejection in rejections]
+        return breakdown_point(rejections, bar, quantile=level, adversary=adversary, accuracy=accuracy)
+
+    @property
+    def _counted(self) -> bool:
+        """Whether readings are counted in buckets."""
+        return any(isinstance(sample, Binned) for sample in self.samples)
+
+    @property
+    def _in_pairs(self) -> bool:
+        """Whether pairs of sorted samples are all there is to search."""
+        return self.rule != "pooled" and not self._counted
+
+    def _closed(self, judged: Sequence[int], *, closed: bool) -> NDArray[np.bool_]:
+        """Tell of which arms the readings of the leader at a cut count as below it (T3, lexicographic ties)."""
+        return np.array([closed or self.leader > i for i in judged], dtype=bool)
 
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:
         """Return alpha*: how far the leader may be from the best, pairs of arms alone (evidence T7)."""
@@ -354,6 +422,7 @@ class QuantileJudge(Judge):
         for i in widest:
             if i == self.leader or i in settled:
                 continue
+            settled.add(i)
             lift = partial(worsened, tolerance=Tolerance(worst, relative=relative), sign=sign)
             if measure(head, self.samples[i], self.levels, enough=bar, lift=lift).log_value >= bar:
                 continue
@@ -368,7 +437,17 @@ class QuantileJudge(Judge):
             )
             if worst == math.inf:
                 break
+            left = [j for j in widest if j != self.leader and j not in settled]
+            settled.update(self._tolerable(left, Tolerance(worst, relative=relative)))
         return worst
+
+    def _tolerable(self, arms: Sequence[int], tolerance: Tolerance) -> list[int]:
+        """Return those of some arms than which the leader is certainly not worse by more than a tolerance."""
+        if not self._in_pairs:
+            return []  # each is asked by itself
+        lift = partial(worsened, tolerance=tolerance, sign=self.problem.sign)
+        found = self._in_step(arms, closed=np.zeros(len(arms), dtype=bool), enough=self.log_bar(), lift=lift)
+        return [i for i, log_value in zip(arms, found, strict=True) if log_value >= self.log_bar()]
 
     def lead(self, rival: int) -> Margin:
         """Return how much better the leader is than another arm: a ratio where both have positive readings."""
@@ -440,14 +519,13 @@ class QuantileJudge(Judge):
         >>> judge.margins([1, 2], [True, True]) == [judge.margin(1, relative=True), None]
         True
         """
-        counted = any(isinstance(sample, Binned) for sample in self.samples)
-        if self.rule == "pooled" or self.hopeless or counted or not arms:
+        if not self._in_pairs or self.hopeless or not arms:
             judge = self if self.rule == "pooled" else self._uncensored(arms)
             return [judge.margin(i, relative=ratio) for i, ratio in zip(arms, relative, strict=True)]
         fixed, lifted = self.design == "fixed", self._uncensored(arms)
         most = np.array([lifted._span(i, relative=r) for i, r in zip(arms, relative, strict=True)])
         searched = Lifted(
-            Stake(self.samples[self.leader], closed=True),
+            self.samples[self.leader],
             [lifted.samples[i].settled() for i in arms],
             np.array(relative),
             self.problem.sign,

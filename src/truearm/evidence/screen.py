@@ -8,6 +8,7 @@ arm is found in as many steps as there are levels. Nothing is decided here: who 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Protocol
 
 import numpy as np
@@ -138,7 +139,12 @@ def screened(judge: Judge, ranking: Sequence[int]) -> Accusers:
     [0]
     """
     if isinstance(judge, QuantileJudge | shares.ShareJudge):
-        return Screen.of(judge, ranking).accusers
+        screen = cache(partial(Screen.of, judge, ranking))  # where the leader rejects all nobody needs it
+
+        def likely(place: int, bar: float, *, closed: bool = False) -> Iterator[int]:
+            return screen().accusers(place, bar, closed=closed) if place > 1 else iter(ranking[:place])
+
+        return likely
 
     def everyone(place: int, bar: float, *, closed: bool = False) -> Iterator[int]:  # noqa: ARG001
         return iter(ranking[:place])

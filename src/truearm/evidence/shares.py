@@ -9,7 +9,7 @@ failure; everything here rests on their counts.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -22,9 +22,9 @@ from truearm.bounds.mixture import log_mixture_at
 from truearm.bounds.search import last_true
 from truearm.evidence.binned import Binned
 from truearm.evidence.cuts import Portfolio, Stake, fisher, fisher_sum, portfolio
-from truearm.evidence.judge import Judge, Least, Margin
+from truearm.evidence.judge import NOBODY, Judge, Least, Margin
 from truearm.evidence.levels import Strength, Trust, divergence
-from truearm.evidence.points import Rejection, certified_eps
+from truearm.evidence.points import certified_eps
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import succeeded
 from truearm.problem import Adversary, Contamination, Interval, Problem, Tolerance
@@ -564,9 +564,16 @@ class ShareJudge(Judge):
         return overlapped(upper, [1 - highest_level(c, n, share, "sequential") for c, n in lost])
 
     def breakdown(
-        self, rejections: Sequence[Rejection], adversary: Adversary, *, accuracy: float = 1e-7
+        self,
+        judged: Sequence[int],
+        adversary: Adversary,
+        *,
+        closed: bool = False,
+        earlier: Mapping[int, Judge] = NOBODY,
+        accuracy: float = 1e-7,
     ) -> float | None:
-        """Return the largest eps of this judge's adversary up to which every rejection holds (evidence T6)."""
+        """Return the largest eps of this adversary up to which all these arms are rejected (evidence T6)."""
+        rejections = self._rejections(judged, closed=closed, earlier=earlier)
         limit = 0.5 if adversary is Adversary.MALICIOUS else 1.0  # from there on g(1-theta) or g(theta) is 0
         return certified_eps(
             rejections, self.log_threshold, lambda eps: Trust(eps, adversary), limit=limit, accuracy=accuracy

@@ -5,8 +5,6 @@ and every statement about an order of arms is one about the order up to the shif
 """
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior
 from truearm.evidence.binned import Binned
-from truearm.evidence.cuts import fisher_sum, fixed_pair, fixed_term, mixture_term, pair
+from truearm.evidence.cuts import fisher_sum, fixed_pair, fixed_term, mixture_term, most_below, pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
 from truearm.problem import Interval, Problem, Tolerance
@@ -173,18 +171,10 @@ def certified_tolerance(
         found = evidence(better, worse, levels, enough=log_threshold, lift=lift)
         if found.log_value >= log_threshold:
             break
-        own = float(
-            term(np.array(worse.size - found.rank + worse.unknown, dtype=np.float64), worse.n, levels.high)
-        )
-
-        def holds(below: int, own: float = own) -> bool:
-            return (
-                float(term(np.array(below + better.unknown, dtype=np.float64), better.n, levels.low)) + own
-                >= enough
-            )
-
+        own = term(np.array([float(worse.size - found.rank + worse.unknown)]), worse.n, levels.high)
+        below = int(most_below(better.n, levels.low, own, enough, term=term)[0]) - better.unknown
         above = worse.at(found.rank + 1) if found.rank < worse.size else None
-        needed = _mended(better, above, holds, relative=relative, sign=sign)
+        needed = _mended(better, above, below, relative=relative, sign=sign)
         if needed > amount:
             amount, step = needed, math.ulp(needed + relative)
         else:  # the tolerance is right, and the shift by it was rounded to the wrong side
@@ -192,18 +182,15 @@ def certified_tolerance(
     return amount
 
 
-def _mended(
-    better: Sample, above: float | None, holds: Callable[[int], bool], *, relative: bool, sign: float
-) -> float:
+def _mended(better: Sample, above: float | None, below: int, *, relative: bool, sign: float) -> float:
     """Return the least tolerance at which a failing cut holds, infinity if there is none.
 
-    The cut is just below the first value `above` it; it holds if few enough of `better` are below it.
+    The cut is just below the first value `above` it; it holds if at most so many of `better` are below it.
     """
     censored = better.censored  # below every cut
-    if above is None or censored == better.size or not holds(censored):
+    if above is None or censored == better.size or below < censored:
         return math.inf
-    most = bisect_left(range(censored + 1, better.size), True, key=lambda below: not holds(below)) + censored
-    return _needed(above, better.at(most + 1), relative=relative, sign=sign)
+    return _needed(above, better.at(min(below + 1, better.size)), relative=relative, sign=sign)
 
 
 def _needed(worse: float, reached: float, *, relative: bool, sign: float) -> float:

@@ -1,7 +1,7 @@
 """The judge of wins: an order of arms is judged by who wins more than half of the rounds (extensions E1, E6)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from truearm.bounds import lower_rank
 from truearm.bounds.search import last_true
 from truearm.evidence.cuts import Evidence, Lift, fixed_term
-from truearm.evidence.judge import Judge, Least, Margin
+from truearm.evidence.judge import NOBODY, Judge, Least, Margin
 from truearm.evidence.levels import Levels, Strength, Trust, divergence
 from truearm.evidence.moments import deviation
-from truearm.evidence.points import Rejection
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import worsened
 from truearm.evidence.wins import (
@@ -320,9 +319,16 @@ class WinsJudge(Judge):
         return cannot_win(self.met(one, other, self._tolerated), level, bar, out)
 
     def breakdown(
-        self, rejections: Sequence[Rejection], adversary: Adversary, *, accuracy: float = 1e-7
+        self,
+        judged: Sequence[int],
+        adversary: Adversary,
+        *,
+        closed: bool = False,
+        earlier: Mapping[int, Judge] = NOBODY,
+        accuracy: float = 1e-7,
     ) -> float | None:
-        """Return the largest eps up to which every rejection holds (extensions E1)."""
+        """Return the largest eps up to which all these arms are rejected (extensions E1)."""
+        rejections = self._rejections(judged, closed=closed, earlier=earlier)
 
         def hold(eps: float) -> bool:
             bar, trust = self.log_threshold, Trust(eps, adversary)
