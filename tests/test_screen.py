@@ -314,9 +314,12 @@ def work(kind, k, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["one", "equal", "ladder", "shares", "time-outs"])
 def test_an_arm_costs_as_much_among_many_as_among_few(kind, monkeypatch):
-    """From 50 to 200 arms: pairs would cost four times as much per arm; log k may cost a third more."""
+    """From 50 to 200 arms: pairs would cost four times as much per arm; log k may cost a third more.
+
+    Where the leader rejects everyone no row is looked at; pairs would be 100 rows per arm.
+    """
     few, many = (work(kind, k, monkeypatch) for k in (50, 200))
-    assert (many <= 1.5 * few).all(), (few, many)
+    assert (many <= 1.5 * np.maximum(few, [0, 2, 0])).all(), (few, many)
 
 
 def test_the_page_grows_with_the_arms_and_the_words_do_not():

@@ -498,7 +498,8 @@ def _analyzed(
         for i in range(len(problem.arms)):
             judge.identified(i, problem.declared)  # notes where its interval ends
     judge = judge.after(_noting(judge.samples, None if notes is None else notes.wanted))
-    result = certify(problem, tapes, verdict, design=design, samples=judge.samples, mark=mark(), origin=origin)
+    result = certify(problem, tapes, verdict, design=design, samples=judge.samples, mark="", origin=origin)
+    result = replace(result, certificate=replace(result.certificate, digest=mark()))
     result = (
         supported(result, collected.tapes) if collected.ordered else _supported_by_halves(result, collected.counts)
     )

@@ -5,7 +5,7 @@ so that it can be recomputed at any later time. Tapes are in the user's units; s
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,8 +30,6 @@ Tape = Sequence[float | None] | Floats
 Tapes = Mapping[str, Tape]
 Readings = Mapping[str, Tape | Counted]
 """Tapes, or how many readings there are in which bucket."""
-
-_BLOCK = 1 << 14  # readings that are made plain at once, while they are near the processor
 
 
 class Status(StrEnum):
@@ -237,29 +235,20 @@ def digest(problem: Problem, tapes: Readings) -> str:
     mark = hashlib.sha256()
     for arm in problem.arms:
         for part in (arm.encode(), *_marks(tapes.get(arm, ()))):
-            if isinstance(part, np.ndarray):
-                mark.update(part.nbytes.to_bytes(8, "little"))
-                for block in _plain(part):
-                    mark.update(block)
-            else:
-                mark.update(len(part).to_bytes(8, "little"))
-                mark.update(part)
+            mark.update(memoryview(part).nbytes.to_bytes(8, "little"))
+            mark.update(part)
     return mark.hexdigest()
 
 
-def _marks(tape: Tape | Counted) -> Iterable[bytes | memoryview | Floats]:
+def _marks(tape: Tape | Counted) -> Iterable[bytes | memoryview]:
     if isinstance(tape, Counted):
         return tape.marks()
     told, values = _told(tape)
-    return told.data, values
-
-
-def _plain(values: Floats) -> Iterator[memoryview]:
-    """Yield readings as bytes, equal ones alike: no minus zero, one bit pattern for all NaN."""
-    for start in range(0, values.size, _BLOCK):
-        block = values[start : start + _BLOCK] + 0.0
-        block[np.isnan(block)] = np.nan
-        yield block.data
+    odd = np.isnan(values) | (values == 0)
+    if odd.any():
+        values = values + 0.0  # no minus zero
+        values[np.isnan(values)] = np.nan  # one bit pattern for all NaN
+    return told.data, np.ascontiguousarray(values).data
 
 
 def _told(tape: Tape) -> tuple[NDArray[np.uint8], Floats]:
