@@ -28,6 +28,7 @@ from truearm.problem import as_number
 Floats = NDArray[np.float64]
 
 _BLOCK = 1 << 17  # rows told apart at a time: what is needed for them stays in a cache and in memory at hand
+_KEPT = 31 << 20  # bytes: having freed so many at once, glibc keeps what is smaller, and its pages are used again
 _SHARE = 256  # rows of a block per arm, at least: many arms need larger blocks
 _AHEAD = 8  # blocks that may wait: memory is bounded wherever they come from
 
@@ -492,6 +493,7 @@ def gathered(batches: Iterable[tuple[NDArray[Any], Floats]], counts: Mapping[str
     >>> gathered([(np.array([1, 0]), np.array([5.0, 6.0])), (np.array([1]), np.array([7.0]))], {"A": 1, "B": 2})
     {'B': array([5., 7.]), 'A': array([6.])}
     """
+    np.empty(_KEPT, dtype=np.uint8)
     names, tapes = list(counts), [np.empty(n) for n in counts.values()]
     ends, first = np.zeros(len(names), dtype=np.intp), list[int]()
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy does not hold the interpreter meanwhile
