@@ -644,6 +644,20 @@ def test_units_and_halves_are_counted_in_the_engine(monkeypatch, tmp_path):
     assert ta.verify(calm, calm.counts)
 
 
+@pytest.mark.parametrize("missing", ["worst", "independent"])
+@pytest.mark.parametrize("limit", [{"at_least": 1.0}, {"at_most": 1.0}])
+def test_units_with_missing_readings_succeed_in_engines_as_in_memory(limit, missing, monkeypatch):
+    frame = visits().filter(pl.col("ms").is_finite())
+    frame = frame.with_columns(ms=pl.when(pl.int_range(pl.len()) % 4 > 0).then("ms"))
+    asked = {"arm": "site", "value": "ms", "unit": "user", "missing": missing, **limit}
+    exact = analyze(frame.sort("site", maintain_order=True), **asked)
+    counted(monkeypatch)
+    found = analyze(frame.lazy(), **asked)
+    assert (found.status, found.best, found.pulls) == (exact.status, exact.best, exact.pulls)
+    assert (found.missing, found.excluded) == (exact.missing, exact.excluded)
+    assert [arm.observed for arm in found.arms] == [arm.observed for arm in exact.arms]
+
+
 @pytest.mark.parametrize("empty", [None, math.nan])
 def test_rows_without_a_time_or_a_unit_are_refused_in_an_engine_too(monkeypatch, tmp_path, empty):
     """Null units became one unit together, and NaN beyond all times took the alarm of the halves away."""

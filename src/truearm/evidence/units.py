@@ -86,11 +86,15 @@ class Reduction(NamedTuple):
 
     missing: Missing = "worst"
     middle: Middle = "mean"
+    limit: float | None = None
+    """Of a share, what tells successes from failures: more need not be known of a unit."""
 
     @classmethod
     def of(cls, missing: Missing, *, at_least: float | None = None, at_most: float | None = None) -> "Reduction":
         """Return that of a target: for a share, a unit succeeds if half of its readings do (extensions 1.8)."""
-        return cls(missing, "upper" if at_least is not None else "mean" if at_most is None else "lower")
+        if at_least is not None:
+            return cls(missing, "upper", at_least)
+        return cls(missing) if at_most is None else cls(missing, "lower", at_most)
 
 
 MEDIANS = Reduction()
@@ -98,7 +102,12 @@ MEDIANS = Reduction()
 
 
 def by_unit(
-    values: Floats, units: NDArray[np.generic], *, missing: Missing = "worst", middle: Middle = "mean"
+    values: Floats,
+    units: NDArray[np.generic],
+    *,
+    missing: Missing = "worst",
+    middle: Middle = "mean",
+    limit: float | None = None,
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return the median reading of each unit and how many readings it has, in order of first appearance.
 
@@ -114,6 +123,8 @@ def by_unit(
         nothing to do with the value.
     middle
         What stands for a unit with an even number of readings.
+    limit
+        Of a share: a unit is missing only if its success depends on its missing readings (extensions 1.8).
 
     Notes
     -----
@@ -129,6 +140,8 @@ def by_unit(
     (array([4. , 1.5]), array([3, 2]))
     >>> by_unit(np.array([3.0, np.nan, 3.0, 3.0, np.nan]), np.array([1, 1, 1, 2, 2]))[0]
     array([ 3., nan])
+    >>> by_unit(np.array([3.0, np.nan, 4.0]), np.array([1, 1, 1]), middle="upper", limit=2.0)[0]
+    array([3.])
     """
     codes, total = _by_first_row(np.asarray(units))
     ordered = _ordered(values, codes)
@@ -141,7 +154,10 @@ def by_unit(
         return np.where(known > 0, found, np.nan), sizes
     low = _middle(ordered, starts, sizes, known, lost=sizes - known, middle=middle)  # those missing are smallest
     high = _middle(ordered, starts, sizes, known, lost=0, middle=middle)
-    return np.where(low == high, low, np.nan), sizes
+    if limit is None:
+        return np.where(low == high, low, np.nan), sizes
+    clear = (low >= limit) == (high >= limit) if middle == "upper" else (low <= limit) == (high <= limit)
+    return np.where(clear, np.where(np.isfinite(low), low, high), np.nan), sizes
 
 
 def check_clear(unclear: int) -> None:
