@@ -25,7 +25,7 @@ from truearm.evidence import (
     portfolio,
     threshold,
 )
-from truearm.evidence.cuts import pooled_at
+from truearm.evidence.cuts import fixed_term, mixture_term, most_below, pooled_at
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination
 
@@ -507,3 +507,17 @@ def test_a_cut_below_all_readings_of_the_judged_arm_may_be_the_least():
     found = pooled(own, rivals, levels)
     assert found.log_value == pytest.approx(pooled_at(own, rivals, levels, cut=5.0))
     assert found.log_value < pooled_at(own, rivals, levels, cut=10.0) - 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(1, 400),
+    st.floats(0.01, 0.95),
+    st.lists(st.floats(-30, 30), min_size=1, max_size=3),
+    st.floats(0.1, 40),
+    st.sampled_from([mixture_term(), fixed_term]),
+)
+def test_tangents_find_the_count_that_looking_at_all_counts_finds(n, level, own, enough, term):
+    said = term(np.arange(n + 1.0), n, level)
+    expected = [max((c for c in range(n + 1) if x + said[c] >= enough), default=-1) for x in own]
+    assert most_below(n, level, np.array(own), enough, term=term).tolist() == expected

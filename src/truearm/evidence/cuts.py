@@ -459,7 +459,7 @@ def least_each(
     >>> both, lift = np.zeros(2, dtype=bool), lambda values, arms: values + 9.0 * arms
     >>> found = least_each(a, [b, b], Levels(0.5, 0.5), closed=both, term=mixture_term(), lift=lift)
     >>> found.log_values.round(3)
-    array([6.591, 1.336])
+    array([6.591, 1.745])
     """
     best, places = np.full(len(worse), np.inf), np.zeros(len(worse), dtype=np.intp)
     sizes, unknown = np.array([s.size for s in worse]), np.array([s.unknown for s in worse])
@@ -529,7 +529,7 @@ def most_below(n: int, level: float, own: Floats, enough: float, *, term: Term) 
     Examples
     --------
     >>> most_below(40, 0.5, np.array([3.0, 0.0, -99.0]), 3.0, term=mixture_term())
-    array([16,  9, -1])
+    array([17, 10, -1])
     """
     spread, missing = n * max(0.0, level * (1 - level)), np.maximum(enough - own, 0.0)
     count = np.floor(level * n - np.sqrt(2 * missing * spread))  # a guess
@@ -541,7 +541,7 @@ def most_below(n: int, level: float, own: Floats, enough: float, *, term: Term) 
         count = np.clip(count + steps, 0, n - 1)
 
     def holds(count: NDArray[np.intp]) -> NDArray[np.bool_]:
-        return own + term(count.astype(np.float64), n, level) >= enough
+        return own + term(np.maximum(count, 0.0), n, level) >= enough  # none is -1 but where a search is over
 
     return last_true_each(holds, np.full(own.shape, -1), np.full(own.shape, n + 1))
 

@@ -230,13 +230,18 @@ class QualityCurve:
     adversary: Adversary
 
     @property
+    def values(self) -> Floats:
+        """The readings, sorted."""
+        return self.sample.values
+
+    @property
     def bounds(self) -> Floats:
         """The bound at a point with r readings below it, for each r."""
-        return self._at(np.arange(self.sample.values.size + 1))
+        return self._at(np.arange(self.values.size + 1))
 
     def __call__(self, x: float) -> float:
         """Return the bound at x."""
-        return float(self._at(np.searchsorted(self.sample.values, [x], side="left"))[0])
+        return float(self._at(np.searchsorted(self.values, [x], side="left"))[0])
 
     def reached(self, share: float) -> float:
         """Return the largest x, among the readings, that at least `share` of the true readings reach."""
@@ -245,7 +250,7 @@ class QualityCurve:
 
     def reached_each(self, shares: Sequence[float]) -> list[float]:
         """Return `reached` of several shares."""
-        values, wanted = self.sample.values, np.array(shares)
+        values, wanted = self.values, np.array(shares)
         ends = np.full(wanted.shape, -1), np.full(wanted.shape, values.size + 1)
         ranks = last_true_each(lambda ranks: self._at(ranks) >= wanted, *ends)  # the bounds fall
         return [float(values[min(r, values.size - 1)]) if values.size and r >= 0 else -np.inf for r in ranks]
