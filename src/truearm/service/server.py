@@ -1,6 +1,7 @@
 """A server process: listens, logs (JSON, or words on a terminal), refuses slow heads, ends in good order."""
 
 import asyncio
+import gc
 import json
 import logging
 import re
@@ -28,6 +29,11 @@ _WIRE = 16  # times the body: what a request may have with the sizes of its piec
 _PLAIN = re.compile(rb"/studies/[A-Za-z0-9/-]+")  # an address without marks that mean something else
 _JSON = json.JSONEncoder(check_circular=False)
 _GRACE = 10  # seconds that requests have to end
+_GARBAGE = (
+    20_000,
+    50,
+    50,
+)  # new objects between looks for cycles, of which a request makes none: a twentieth of a tell
 
 
 class Lines(logging.Formatter):
@@ -308,4 +314,6 @@ def serve(settings: Settings) -> None:
         timeout_graceful_shutdown=_GRACE,
         limit_concurrency=1000,
     )
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)
     _Server(config, service).run([listening])
