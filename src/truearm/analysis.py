@@ -434,9 +434,12 @@ def _sorted(
     if sum(tape.size for tape in tapes.values() if isinstance(tape, np.ndarray)) < _MANY:
         return tuple(map(sample, tapes)), partial(digest, problem, tapes)
     pool = ThreadPoolExecutor(os.cpu_count())  # numpy and hashlib do not hold the interpreter meanwhile
-    samples, mark = pool.map(sample, tapes), pool.submit(digest, problem, tapes)
+    *first, last = tapes
+    samples = [pool.submit(sample, arm) for arm in first]
+    mark = pool.submit(digest, problem, tapes)  # it takes about as long as sorting an arm and the evidence of all
+    samples.append(pool.submit(sample, last))
     pool.shutdown(wait=False)
-    return tuple(samples), mark.result
+    return tuple(found.result() for found in samples), mark.result
 
 
 class _Asked(NamedTuple):

@@ -244,8 +244,7 @@ def _marks(tape: Tape | Counted) -> Iterable[bytes | memoryview]:
     if isinstance(tape, Counted):
         return tape.marks()
     told, values = _told(tape)
-    odd = np.isnan(values) | (values == 0)
-    if odd.any():
+    if values.size and (not values.all() or np.isnan(values.min())):
         values = values + 0.0  # no minus zero
         values[np.isnan(values)] = np.nan  # one bit pattern for all NaN
     return told.data, np.ascontiguousarray(values).data
