@@ -344,7 +344,7 @@ class Study:
             if not any(self._wanted) and not (n is not None and self._refilled()):
                 break
             taken = self._taken(None if n is None else n - len(pulls))
-            pulls += [Pull(self._issued(arm), self.problem.arms[arm]) for arm in taken]
+            pulls += self._issue(taken)
             if n is None:
                 break
         if pulls or self.done != was_done:
@@ -700,27 +700,30 @@ class Study:
         msg = f"ticket {ticket} of {arm!r} was told as {known!r} and now as {value!r}; the first value is kept"
         raise ProtocolError(msg)
 
-    def _issued(self, arm: int) -> int:
-        """Hand out one pull of an arm and return its ticket."""
-        tape, ticket = self._tapes[arm], len(self._log.arms)
-        if tape.released:
-            place = tape.released.pop(0)
-            tape.tickets[place] = ticket
-        else:
-            tape.grow(1)
-            place = tape.issued
-            tape.issued += 1
-            tape.tickets.append(ticket)
-        self._log.arms.append(arm)
-        self._log.draws.append(place)
-        self._out += 1
-        return ticket
+    def _issue(self, arms: Sequence[int]) -> list[Pull]:
+        """Hand out a pull of each of these arms, in this order."""
+        log, names, tapes, pulls = self._log, self.problem.arms, self._tapes, []
+        for ticket, arm in enumerate(arms, start=len(log.arms)):
+            tape = tapes[arm]
+            if tape.released:
+                place = tape.released.pop(0)
+                tape.tickets[place] = ticket
+            else:
+                place = tape.issued
+                tape.grow(1)
+                tape.issued += 1
+                tape.tickets.append(ticket)
+            log.arms.append(arm)
+            log.draws.append(place)
+            pulls.append(Pull(ticket, names[arm]))
+        self._out += len(pulls)
+        return pulls
 
     def _issue_many(self, arm: int, count: int) -> None:
         tape = self._tapes[arm]
-        while tape.released and count:
-            self._issued(arm)
-            count -= 1
+        again = min(count, len(tape.released))
+        self._issue([arm] * again)
+        count -= again
         tape.grow(count)
         first = len(self._log.arms)
         self._log.arms.extend(array("i", [arm]) * count)

@@ -26,6 +26,7 @@ from truearm.evidence.units import MEDIANS, Codes, Reduction, Suspect, Units, by
 from truearm.problem import as_number
 
 Floats = NDArray[np.float64]
+Reader = Callable[[], Floats]
 
 _BLOCK = 1 << 17  # rows told apart at a time: what is needed for them stays in a cache and in memory at hand
 _KEPT = 31 << 20  # bytes: having freed so many at once, glibc keeps what is smaller, and its pages are used again
@@ -473,18 +474,21 @@ def grouped(codes: NDArray[Any], values: Floats, names: Sequence[str]) -> dict[s
     >>> grouped(np.array([1, 0, 1]), np.array([5.0, 6.0, 7.0]), ["A", "B"])
     {'B': array([5., 7.]), 'A': array([6.])}
     """
-    return gathered(
-        [(codes, values)], dict(zip(names, np.bincount(codes, minlength=len(names)).tolist(), strict=True))
-    )
+    blocks = (codes[start : start + _BLOCK] for start in range(0, codes.size, _BLOCK))  # near the processor
+    counts = sum((np.bincount(block, minlength=len(names)) for block in blocks), np.zeros(len(names), np.intp))
+    return gathered([(codes, values)], dict(zip(names, counts.tolist(), strict=True)))
 
 
-def gathered(batches: Iterable[tuple[NDArray[Any], Floats]], counts: Mapping[str, int]) -> dict[str, Floats]:
+def gathered(
+    batches: Iterable[tuple[NDArray[Any], Floats | Reader]], counts: Mapping[str, int]
+) -> dict[str, Floats]:
     """Return values split by code, arms in the order of their first rows, from batches of rows.
 
     Parameters
     ----------
     batches
-        Codes and values of rows, in order; each batch is left behind before the next one is asked for.
+        Codes and values of rows, in order, or what reads the values in a thread; each batch is left behind before
+        the next but a few is asked for.
     counts
         How many rows each arm has; their order is that of the codes.
 
@@ -515,16 +519,25 @@ def gathered(batches: Iterable[tuple[NDArray[Any], Floats]], counts: Mapping[str
     return {names[i]: tapes[i] for i in first}
 
 
-def _told_apart(codes: NDArray[Any], values: Floats, places: Sequence[Floats]) -> None:
-    """Write values to the places of their codes."""
+def _told_apart(codes: NDArray[Any], values: Floats | Reader, places: Sequence[Floats]) -> None:
+    """Write values to the places of their codes; raise a ValueError if there are not as many of them."""
+    known = values if isinstance(values, np.ndarray) else values()
+    if known.size != codes.size:
+        msg = f"{codes.size} rows have {known.size} values"
+        raise ValueError(msg)
     order, start = np.argsort(codes, kind="stable"), 0
     for place in places:
-        values.take(order[start : start + place.size], out=place, mode="clip")  # other modes write a copy first
+        known.take(order[start : start + place.size], out=place, mode="clip")  # other modes write a copy first
         start += place.size
 
 
-def _blocks(batches: Iterable[tuple[NDArray[Any], Floats]], size: int) -> Iterator[tuple[NDArray[Any], Floats]]:
+def _blocks(
+    batches: Iterable[tuple[NDArray[Any], Floats | Reader]], size: int
+) -> Iterator[tuple[NDArray[Any], Floats | Reader]]:
     for codes, values in batches:
+        if not isinstance(values, np.ndarray):
+            yield codes, values
+            continue
         for start in range(0, codes.size, size):
             yield codes[start : start + size], values[start : start + size]
 

@@ -1,9 +1,12 @@
-"""Large Parquet files, column by column: arms by the dictionary they are stored with, and then their readings.
+"""Large Parquet files, a group of rows at a time: arms by the dictionary they are stored with, and their readings.
 
 Nothing is looked up row by row, and no row is decoded twice. What asks for a closer look is left to DuckDB.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.world.frames import MOST_ARMS, Floats, gathered
-
-_ROWS = 1 << 17  # decoded at a time: a row group of DuckDB's, in memory that is at hand after the first
 
 
 def tapes_in(file: Path, arm: str, value: str) -> dict[str, Floats] | None:
@@ -32,46 +33,50 @@ def tapes_in(file: Path, arm: str, value: str) -> dict[str, Floats] | None:
     from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
 
     try:
-        with parquet.ParquetFile(file, read_dictionary=[arm], pre_buffer=False) as opened:
-            names: dict[str, int] = {}
-            codes = np.concatenate(list(_codes(_cells(opened, arm), names)))
-            counts = np.bincount(codes, minlength=len(names)).tolist()
-            rows = _side_by_side(codes, _cells(opened, value))
-            return gathered(rows, dict(zip(names, counts, strict=True)))
+        about = parquet.read_metadata(file)
+
+        def cells(column: str, group: int) -> Any:  # noqa: ANN401 - an array of pyarrow
+            with parquet.ParquetFile(file, metadata=about, read_dictionary=[arm], pre_buffer=False) as opened:
+                return opened.read_row_group(group, columns=[column], use_threads=False).column(0)
+
+        groups = range(about.num_row_groups)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # pyarrow does not hold the interpreter meanwhile
+            found = list(pool.map(lambda group: _coded(cells(arm, group)), groups))
+        names = {name: i for i, name in enumerate(dict.fromkeys(name for known, _ in found for name in known))}
+        if len(names) > MOST_ARMS:
+            return None
+        codes = [_renumbered(known, told, names) for known, told in found]
+        counts = sum(np.bincount(told, minlength=len(names)) for told in codes)
+        readings = (partial(lambda group: _floats(cells(value, group)), group) for group in groups)
+        return gathered(
+            zip(codes, readings, strict=True), dict(zip(names, np.asarray(counts).tolist(), strict=True))
+        )
     except (ArrowException, OSError, ValueError):  # DuckDB may read it, or tells what is wrong
         return None
 
 
-def _cells(opened: Any, column: str) -> Iterator[Any]:  # noqa: ANN401 - a file, and arrays of pyarrow
-    for batch in opened.iter_batches(_ROWS, columns=[column], use_threads=False):
-        [cells] = batch.columns
-        yield cells
-
-
-def _codes(words: Iterator[Any], names: dict[str, int]) -> Iterator[NDArray[Any]]:
-    """Give the number of each row's name; raise a ValueError if one has none, or if there are too many."""
+def _coded(words: Any) -> tuple[list[str], NDArray[Any]]:  # noqa: ANN401 - an array of pyarrow
+    """Return the names in a column and the number of each row's; raise a ValueError if a row has none."""
     from pyarrow import types
 
-    known, codes = None, np.empty(0, np.uint8)
-    for cells in words:
-        if cells.null_count or not types.is_dictionary(cells.type):
-            raise ValueError
-        if known is None or not cells.dictionary.equals(known):
-            known = cells.dictionary
-            found = [names.setdefault(name, len(names)) for name in known.to_pylist()]
-            codes = np.array(found, dtype=np.min_scalar_type(len(names)))
-            if len(names) > MOST_ARMS or not all(isinstance(name, str) and name for name in names):
-                raise ValueError
-        places: NDArray[Any] = np.from_dlpack(cells.indices)
-        yield codes.take(places)
-
-
-def _side_by_side(codes: NDArray[Any], numbers: Iterator[Any]) -> Iterator[tuple[NDArray[Any], Floats]]:
-    """Give codes and readings batch by batch; raise a ValueError if one column has more rows than the other."""
-    start = 0
-    for cells in numbers:
-        values: NDArray[Any] = np.from_dlpack(cells.cast("float64", safe=False).fill_null(np.nan))
-        yield codes[start : start + values.size], values
-        start += values.size
-    if start != codes.size:
+    if words.null_count or not types.is_dictionary(words.type):
         raise ValueError
+    whole = words.unify_dictionaries().combine_chunks()
+    names = whole.dictionary.to_pylist() if len(whole.dictionary) <= MOST_ARMS else []
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError
+    places: NDArray[Any] = np.from_dlpack(whole.indices)
+    return names, places.astype(np.min_scalar_type(len(names)))
+
+
+def _renumbered(known: Sequence[str], codes: NDArray[Any], names: dict[str, int]) -> NDArray[Any]:
+    """Return the codes of a group of rows as those of the whole file."""
+    numbers = [names[name] for name in known]
+    if numbers == list(range(len(known))):
+        return codes
+    return np.array(numbers, dtype=np.min_scalar_type(len(names))).take(codes)
+
+
+def _floats(cells: Any) -> Floats:  # noqa: ANN401 - an array of pyarrow
+    whole: Floats = cells.cast("float64", safe=False).fill_null(np.nan).to_numpy()
+    return whole
