@@ -449,7 +449,7 @@ def promises(design="sequential", status=Status.EXHAUSTED, best=None, **kwargs):
         (None, "all effective gaps are positive", "a chance of at most"),
         (None, "does not see readings not yet taken (causal)", "(oblivious)"),
         (0.0, "No reading is bad.", "causal"),
-        (0.05, "a chance of at most 5%, independently of its true value", "causal"),
+        (0.05, "a chance of at most 5%, whatever its true value and whatever happened before", "causal"),
         (0.05, "(oblivious)", "causal"),
         (Contamination(0.05, "prescient"), "(clairvoyant)", "(causal)"),
         (Contamination(0.05, "malicious", causal=True), "(causal)", "(clairvoyant)"),
@@ -466,7 +466,9 @@ def test_assumptions_name_the_tape_rule_the_missing_the_time_outs_and_how_delta_
     assert "n-th pull of an arm is the n-th draw of that arm" in text
     assert "A missing reading counts at its worst" in text
     assert "A time-out is a reading worse than every value" in text
-    assert "Each of these is wrong with probability at most 1%, each on its own: the decision, the margins" in text
+    assert (
+        "Each of these is wrong with probability at most 1%, each on its own: the decision, its breakdown" in text
+    )
 
 
 @pytest.mark.parametrize(
@@ -480,7 +482,7 @@ def test_assumptions_name_the_tape_rule_the_missing_the_time_outs_and_how_delta_
         ),
         ({"status": Status.INDISTINGUISHABLE}, "assumes that future readings behave the same"),
         ({"status": Status.INDISTINGUISHABLE}, "has its own error probability of 5%"),
-        ({"status": Status.CERTIFIED, "best": "A"}, "arms that tie with it are listed as ties"),
+        ({"status": Status.CERTIFIED, "best": "A"}, "arms that tie with it, or may, are listed as ties"),
         ({"regularity": Regularity(B=4.7, m2=0.7, reach=0.25)}, "B = 4.7, m2 = 0.7"),
     ],
 )

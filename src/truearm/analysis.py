@@ -76,10 +76,11 @@ class Contest(NamedTuple):
     worse: str
     log_evidence: float
     p_value: float
-    """Of "the worse one is the best arm, or ties", adjusted for the number of arms: below delta it is excluded."""
+    """Of "the worse one is the best arm, or ties", adjusted for the number of arms, for this pair by itself."""
     breakdown: Breakdown | None
     """Largest contamination under which the worse one is excluded by the better one; with `pairs=True` only."""
     excluded: bool
+    """Whether it is certainly worse, for all pairs at once (evidence T10a)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -653,7 +654,7 @@ def _contests(judge: Judge, known: Mapping[tuple[int, int], float], *, pairs: bo
             arms[worse],
             log_evidence,
             p_value_of(log_evidence - rivals, judge.rule),
-            judge.pair_breakdown(better, worse) if pairs else None,
+            judge.pair_breakdown(better, worse, 1 / len(arms)) if pairs else None,
             log_evidence >= judge.log_strict,
         )
 

@@ -359,18 +359,15 @@ def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str,
 
 
 def _behind_by_order(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
-    """Return the rejected arms that only the order of listing puts behind: closed evidence does not (T11).
-
-    Their observed quantiles are the leader's; where readings merely overlap in some value nobody speaks of a tie.
-    """
+    """Return the rejected arms that only the order of listing puts behind: closed evidence does not (T11)."""
     if verdict.rule is None:
         return tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)
     arms, bar = judge.problem.arms, judge.log_threshold
     places = _places(arms)
     rejected = sorted(places[claim.arm] for claim in verdict.claims if not claim.tolerant)
-    looks = judge.looks(judge.leader)
-    equal = [i for i in rejected if judge.looks(i) == looks]
-    return tuple(arms[i] for i in equal if found.against(i, closed=True, enough=bar) < bar)
+    now = dict(zip(rejected, found.judge.against_each(rejected, closed=True, enough=bar), strict=True))
+    short = [i for i in rejected if now[i] < bar]
+    return tuple(arms[i] for i in short if found.against(i, closed=True, enough=bar) < bar)
 
 
 def _leads(judge: Judge, verdict: Verdict) -> tuple[Lead, ...]:

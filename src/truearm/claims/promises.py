@@ -51,7 +51,7 @@ def alarm(one: Alarm, problem: Problem) -> str:
         ),
         "outside": f"{some} are outside the plausible range{_range(problem)}"
         f"{' or missing' * (problem.missing == 'independent')}, more than chance explains when {declared}: find "
-        "out why, name a wider range ({argument('between')}), or raise eps.",
+        f"out why, name a wider range ({argument('between')}), or raise eps.",
         "contradiction": f"No true {name} of {arm} fits its readings when {declared}, because {count(one.found)} "
         f"of {count(one.n)} are "
         + (
@@ -112,7 +112,8 @@ def assumptions(result: Result) -> tuple[str, ...]:
     >>> problem = Problem(arms=("A", "B"))
     >>> for sentence in assumptions(certify(problem, {}, Verdict(status=Status.EXHAUSTED, candidates=("A",))))[:2]:
     ...     print(sentence)
-    Each reading is bad with a chance of at most 5%, independently of its true value; bad readings may be anything.
+    Each reading is bad with a chance of at most 5%, whatever its true value and whatever happened before; bad
+    readings may be anything.
     Which readings are bad, and what they say, does not depend on the true readings (oblivious).
     """
     problem = result.problem
@@ -188,12 +189,15 @@ def _on_contamination(problem: Problem) -> Iterable[str]:
         yield "No reading is bad."
         return
     if c.adversary is Adversary.MALICIOUS:
-        yield f"At most {percent(c.eps)} of the readings are bad on average; bad readings may be anything."
+        yield (
+            f"Each reading is bad with a chance of at most {percent(c.eps)}, whatever happened before; bad "
+            "readings may be anything."
+        )
         yield "Which readings are bad, and what they say, may depend on the true readings (malicious)."
     else:
         yield (
-            f"Each reading is bad with a chance of at most {percent(c.eps)}, independently of its true value; bad "
-            "readings may be anything."
+            f"Each reading is bad with a chance of at most {percent(c.eps)}, whatever its true value and whatever "
+            "happened before; bad readings may be anything."
         )
         yield (
             "Which readings are bad, and what they say, does not depend on the true readings (oblivious)."
@@ -204,7 +208,8 @@ def _on_contamination(problem: Problem) -> Iterable[str]:
         yield (
             "That bound comes from an audit and is wrong with probability at most "
             f"{percent(c.error, ROUND_CEILING)}, which adds to every error probability; readings to check were "
-            "drawn at random after they were recorded."
+            "drawn at random after they were recorded, from each arm by itself unless bad ones are equally common "
+            "in all."
         )
     if c.adversary is not Adversary.OBLIVIOUS:
         yield (
@@ -264,10 +269,10 @@ def _on_status(result: Result) -> Iterable[str]:
     if result.status is Status.INDISTINGUISHABLE:
         yield (
             "That more readings would not help assumes that future readings behave the same, bad ones included, "
-            f"and has its own error probability of {percent(problem.delta)}."
+            f"and has its own error probability of {percent(problem.error)}."
         )
     if result.status in DECIDED and len(problem.arms) > 1 and problem.target != "wins":
-        yield "The best arm is one that no other arm beats; arms that tie with it are listed as ties."
+        yield "The best arm is one that no other arm beats; arms that tie with it, or may, are listed as ties."
 
 
 def _on_delta(result: Result) -> str:
@@ -286,10 +291,10 @@ def _on_delta(result: Result) -> str:
 
 
 _STATEMENTS = {
-    "quantile": "the decision, the margins over the other arms, the certified tolerance, all intervals of "
-    "quantiles together, all intervals of MADs together, and the quality curve of the best arm",
-    "share": "the decision, the margins over the other arms, the certified tolerance, and all intervals of shares "
-    "together",
+    "quantile": "the decision, its breakdown points, the margins over the other arms, the certified tolerance, "
+    "all intervals of quantiles together, all intervals of MADs together, and the quality curve of the best arm",
+    "share": "the decision, its breakdown points, the margins over the other arms, the certified tolerance, and "
+    "all intervals of shares together",
     "wins": "the decision with the margins over the other arms, the certified tolerance, and all intervals of how "
     "far arms are apart together",
 }

@@ -52,7 +52,7 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
     base = next((arm for arm in result.arms if arm.name == (reference or result.leader)), None)
     if base is None or not 0 < base.observed < math.inf or base.low > base.high:
         return ()
-    certain = {lead.than: lead.at_least for lead in result.better_by} if result.best == base.name else {}
+    certain = _certain(result) if result.best == base.name else {}
     return tuple(
         _ratio(result, arm, base, certain.get(arm.name) or 0.0)
         for arm in result.arms
@@ -80,12 +80,17 @@ def _sharpened(result: Result, ratio: Ratio) -> Ratio:
     if result.best not in (ratio.arm, ratio.reference):
         return ratio
     rival = ratio.reference if ratio.arm == result.best else ratio.arm
-    certain = {lead.than: lead.at_least for lead in result.better_by if lead.scale == "ratio"}.get(rival)
+    certain = _certain(result).get(rival)
     if certain is None:
         return ratio
     if (result.problem.goal == "min") == (rival == ratio.arm):  # more is worse, and the rival is above
         return ratio._replace(low=max(ratio.low, certain))
     return ratio._replace(high=min(ratio.high, 1 / certain))
+
+
+def _certain(result: Result) -> dict[str, float | None]:
+    """Return the factors by which the best arm is certainly better; a difference is no factor."""
+    return {lead.than: lead.at_least for lead in result.better_by if lead.scale == "ratio"}
 
 
 def _ratio(result: Result, arm: Arm, base: Arm, factor: float) -> Ratio:

@@ -150,7 +150,7 @@ class Result:
     leader: str | None
     """The arm that looks best, also when that is not certain."""
     ties: tuple[str, ...]
-    """Arms that tie with the best: nothing shows that they are worse. Without a best: who measured the same."""
+    """Arms that tie with the best, or may: nothing shows them worse. Without one: who measured the same."""
     candidates: tuple[str, ...]
     pulls: Mapping[str, int]
     breakdown: Breakdown
@@ -220,6 +220,12 @@ class Result:
     def to_frame(self, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
         """Return what is known of each arm, a row each, as a data frame."""
         return _shown_by("export").frame(self, backend)
+
+    @property
+    def may_tie(self) -> tuple[str, ...]:
+        """Of the ties, the arms that measured worse than the best, though nothing shows that they are."""
+        seen = {arm.name: arm.observed for arm in self.arms}
+        return tuple(arm for arm in self.ties if self.best is not None and seen[arm] != seen[self.best])
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON, the readings too if asked for; infinities and NaN become None."""

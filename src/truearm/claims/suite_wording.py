@@ -135,7 +135,7 @@ def _sure(result: SuiteResult) -> str:
         else bad(problem.contamination, "run")
     )
     if result.suite.fdr:
-        mean = percent(problem.delta)
+        mean = percent(problem.error)
         return f"On average over suites at most {mean} of the metrics named worse or better are not, {promise}."
     return f"{percent(1 - problem.error, ROUND_FLOOR, 4)} sure of all of it, {promise}."
 

@@ -257,22 +257,17 @@ def _head(result: Result, voice: Voice, seen: str = "") -> str:
     """Return who is best and by how much; arms that tie with it are named with it (evidence T11)."""
     if result.problem.handicap is not None:
         return _against_baseline(result, result.problem.handicap, voice)
-    tied = result.ties
+    near = [lead for lead in result.better_by if lead.than not in result.ties and math.isfinite(lead.observed)]
+    tied = [arm for arm in result.ties if arm not in result.may_tie]
     best, tie = _is_best(result, seen, voice)
     who = names([result.best or "", *tied])
     head = f"{who} tie for {tie}" if tied else f"{who} {best}"
-    near = [lead for lead in result.better_by if lead.than not in tied and math.isfinite(lead.observed)]
+    head += f", though {names(result.may_tie)} may tie with {'them' if tied else 'it'}" if result.may_tie else ""
     told = _leads(result, near, voice)
     lost = [a.name for a in result.arms if a.name != result.best and _is_lost(a, result.problem)]
     late = f"; {names(lost)} timed out or failed too often" if lost else ""
     if result.problem.target == "wins":
-        each = "" if len(result.arms) == 2 else f" against every other {voice.arm}"
-        each += f", if any {voice.arm} does" if handed_on(result) else ""
-        told = f"{' and is' if voice.better else ';'} {told}" if told else ""
-        return (
-            f"{who} is {voice.best or 'best'}: measured side by side, it wins more than half of the rounds{each}"
-            f"{told}{late}."
-        )
+        head = f"{who} is {voice.best or 'best'}"
     return f"{head}: {told}{late}." if told else f"{head}{late}."
 
 
@@ -289,8 +284,17 @@ def _leads(result: Result, leads: Sequence[Lead], voice: Voice) -> str:
 
 def _certified(result: Result, voice: Voice) -> list[str]:
     declared = result.problem.contamination or Contamination(0.0)
-    sure = f"{_sure(result.problem)} sure{_in_rounds(result, voice)}, {bad(declared, voice.reading)}."
+    sure = f"{_sure(result.problem)} sure{_wins(result, voice)}, {bad(declared, voice.reading)}."
     return [_head(result, voice), sure, _up_to(result, declared, voice)]
+
+
+def _wins(result: Result, voice: Voice) -> str:
+    """Return what is sure of the best arm in rounds; elsewhere the answer says it."""
+    if result.problem.target != "wins":
+        return ""
+    each = "" if len(result.arms) == 2 else f" against every other {voice.arm}"
+    each += f", if any {voice.arm} does" if handed_on(result) else ""
+    return f" that it wins more than half of the rounds side by side{each},{_in_rounds(result, voice)}"
 
 
 def _in_rounds(result: Result, voice: Voice) -> str:
@@ -370,7 +374,7 @@ def _separated(result: Result, voice: Voice) -> list[str]:
     if result.problem.target == "wins":
         return [
             _head(result, voice),
-            f"{_sure(result.problem)} sure{_in_rounds(result, voice)}, as long as bad {voice.reading}s do not "
+            f"{_sure(result.problem)} sure{_wins(result, voice)}, as long as bad {voice.reading}s do not "
             "reverse who wins more rounds.",
             _certified_besides(result),
         ]

@@ -24,6 +24,7 @@ _MEANING: Mapping[str, Mapping[str, object]] = {
     "best": {"fg": "green", "bold": True},
     "good enough": {"fg": "green"},
     "tied": {"fg": "yellow"},
+    "may tie": {"fg": "yellow"},
     "candidate": {"fg": "yellow"},
     "excluded": {"dim": True},
 }

@@ -237,7 +237,7 @@ def _gates(outcome: Outcome) -> Iterator[str]:
 def _no_use(outcome: Outcome) -> str:
     if not outcome.given_up:
         return ""
-    sure = percent(1 - outcome.result.problem.delta)
+    sure = percent(1 - outcome.result.problem.error)
     return f", and more runs would not show it ({sure} sure, if they keep behaving the same)"
 
 

@@ -199,7 +199,7 @@ def _alone(shown: Result, unit: text.Unit) -> str:
     low, high = value_ends(arm.low, arm.high, shown.problem)
     limit = shown.problem.contamination
     promise = "if no run was disturbed" if limit is None else bad(limit, "run")
-    sure = percent(1 - shown.problem.delta, ROUND_FLOOR)
+    sure = percent(1 - shown.problem.error, ROUND_FLOOR)
     return f"{takes}; the true median is between {low} and {high} {unit.sign}. {sure} sure, {promise}."
 
 

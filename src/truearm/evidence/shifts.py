@@ -110,7 +110,8 @@ def empty(problem: Problem, arm: str) -> Sample:
     (2, 1, 1)
     """
     plausible = None
-    if problem.between is not None:  # `oriented` may turn it around, and moves it with the readings
+    # of shares only successes are left, and a time-out would be outside a range of good readings: all count
+    if problem.between is not None and problem.target != "share":  # `oriented` may turn it around, and moves it
         plausible = Interval(*np.sort(oriented(np.array(problem.between), problem, arm)).tolist())
     return Sample.of([], worst=problem.missing == "worst", plausible=plausible)
 

@@ -223,12 +223,10 @@ def _embedded(value: object) -> str:
 
 
 def _headline(result: Result) -> str:
-    if result.control is not None or result.ties:
-        return (
-            _beaten(result.control)
-            if result.control
-            else f"{names([*([result.best] if result.best else []), *result.ties])} tie"
-        )
+    tied = [arm for arm in result.ties if arm not in result.may_tie]
+    if result.control is not None or tied:
+        best = [] if result.best is None else [result.best]
+        return _beaten(result.control) if result.control else f"{names([*best, *tied])} tie"
     match result.status:
         case Status.DOUBTFUL:
             return "Doubtful: nothing is certified"
@@ -293,7 +291,7 @@ def _arms_table(result: Result, *below: str, unit: Unit = PLAIN) -> str:
         table(titles, rows),
         note(
             f"Intervals {_promised(result)}, for all arms at once, with error probability "
-            f"{percent(result.problem.delta)}. Due to contamination is the share of the width that no "
+            f"{percent(result.problem.error)}. Due to contamination is the share of the width that no "
             "number of readings removes: an estimate. MAD: median absolute deviation."
         ),
         *below,
@@ -314,7 +312,7 @@ def _met(picture: Picture) -> str:
             numbers = (count(met.rounds), count(met.wins), apart.scale, number(apart.observed, signs=ON_PAGES))
             rows.append((arm, *numbers, between(apart.low, apart.high)))
     titles = ("against", "rounds", f"won by {name_of(leader)}", "better by", "observed median", "true median")
-    delta = percent(picture.result.problem.delta)
+    delta = percent(picture.result.problem.error)
     told = (
         f"Intervals hold for all pairs at once, error probability {delta}. Of an arm by itself nothing is claimed."
     )
@@ -525,7 +523,7 @@ def _quality(result: Result, unit: Unit = PLAIN) -> str:
         "quality",
         f"What {name_of(result.leader)} delivers",
         f"<figure>{drawn}<figcaption>A lower bound for all x at once, with error probability "
-        f"{percent(result.problem.delta)}, whichever arm was chosen.</figcaption></figure>",
+        f"{percent(result.problem.error)}, whichever arm was chosen.</figcaption></figure>",
         table(("at least this share of true readings", "is"), rows) if rows else "",
     )
 
@@ -616,7 +614,7 @@ def _certificate(result: Result) -> str:
         "design": "sizes fixed in advance" if result.design == "fixed" else "sequential: valid at any time",
         "rule": _RULES[certificate.rule] if certificate.rule else "confidence bounds",
         "threshold": "none" if needed is None else f"{_factor(needed)} (logarithm {number(needed)})",
-        "error probability": percent(result.problem.delta),
+        "error probability": percent(result.problem.error),
     }
     listed = "".join(f"<dt>{text(key)}</dt><dd>{text(fact)}</dd>" for key, fact in facts.items())
     return section(

@@ -145,14 +145,14 @@ def standing_of(result: Result, arm: str) -> str:
     if arm == result.best:
         return "good enough" if result.status is Status.TOLERABLE else "best"
     if arm in result.ties:
-        return "tied"
+        return "may tie" if arm in result.may_tie else "tied"
     certificate = result.certificate
     excluded = {claim.arm for claim in certificate.claims if not claim.tolerant}
     if result.status is not Status.TOLERABLE:  # those of a tolerable end are up to the tolerance
         excluded |= {exclusion.arm for exclusion in certificate.exclusions}
-    if arm in excluded or (result.status is not Status.TOLERABLE and arm not in result.candidates):
-        return "excluded"
-    return "candidate"
+    if arm in result.candidates or (result.status is Status.TOLERABLE and arm not in excluded):
+        return "candidate"  # also who is behind by the order of listing only (evidence T11)
+    return "excluded"
 
 
 def standing_in(found: Analysis, arm: str) -> str:
