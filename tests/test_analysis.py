@@ -206,8 +206,8 @@ def test_all_pairs_on_request():
     found = analyze(CLEAR, pairs=True)
     assert len(found.contests) == 6
     assert {(c.better, c.worse) for c in found.contests if c.excluded} >= {("A", "B"), ("A", "C")}
-    strongest = min(c.breakdown.oblivious for c in found.contests if c.better == "A")
-    assert strongest == pytest.approx(found.breakdown.oblivious, rel=1e-3)
+    weakest = min(c.breakdown.oblivious for c in found.contests if c.better == "A")
+    assert 0.9 * found.breakdown.oblivious < weakest < found.breakdown.oblivious  # of six pairs, not of two
 
 
 def test_an_arm_may_be_excluded_by_another_than_the_leader():

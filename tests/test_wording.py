@@ -482,7 +482,7 @@ def test_assumptions_name_the_tape_rule_the_missing_the_time_outs_and_how_delta_
         ),
         ({"status": Status.INDISTINGUISHABLE}, "assumes that future readings behave the same"),
         ({"status": Status.INDISTINGUISHABLE}, "has its own error probability of 5%"),
-        ({"status": Status.CERTIFIED, "best": "A"}, "arms that tie with it, or may, are listed as ties"),
+        ({"status": Status.CERTIFIED, "best": "A"}, "arms that tie with it, or may, are listed"),
         ({"regularity": Regularity(B=4.7, m2=0.7, reach=0.25)}, "B = 4.7, m2 = 0.7"),
     ],
 )

@@ -95,6 +95,7 @@ def certify(
     compared = known and not verdict.estimated  # by quantiles: of another estimator the evidence says nothing
     behind = _behind_by_order(judge, found[None], verdict)
     ties = _ties(judge, verdict, behind)
+    may_tie = tuple(arm for arm in behind if arm not in ties) if verdict.best else ()
     measured = as_measured(judge, tapes)
     open_ = ties if verdict.best else behind  # nobody is ruled out by the order of listing
     candidates = (*verdict.candidates, *(arm for arm in open_ if arm not in verdict.candidates))
@@ -104,6 +105,7 @@ def certify(
         best=verdict.best,
         leader=None if leader is None else problem.arms[leader],
         ties=ties,
+        may_tie=may_tie,
         candidates=candidates,
         pulls=counts,
         breakdown=_breakdown(found, verdict) if compared else _NOTHING,
@@ -345,15 +347,18 @@ def judge_of(certificate: Certificate, tapes: Readings) -> Judge:
 
 
 def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the arms that tie with the best one (T11).
+    """Return the arms that tie with the best one: behind by order only, and measured the same (T11).
 
     Where none is best, arms tie that measured the same as the leader in every round.
     """
+    places = _places(judge.problem.arms)
+    if verdict.best is not None and verdict.rule is None:
+        return behind if verdict.status is Status.CERTIFIED else ()
     if verdict.best is not None:
-        return behind if verdict.rule is not None or verdict.status is Status.CERTIFIED else ()
+        return tuple(arm for arm in behind if judge.looks(places[arm]) == judge.looks(judge.leader))
     if verdict.status is Status.DOUBTFUL:
         return ()
-    leader, places = judge.problem.arms[judge.leader], _places(judge.problem.arms)
+    leader = judge.problem.arms[judge.leader]
     alike = [arm for arm in verdict.candidates if judge.same([judge.leader, places[arm]])]
     return tuple(alike) if len(alike) > 1 and leader in alike else ()
 

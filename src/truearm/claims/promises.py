@@ -272,7 +272,7 @@ def _on_status(result: Result) -> Iterable[str]:
             f"and has its own error probability of {percent(problem.error)}."
         )
     if result.status in DECIDED and len(problem.arms) > 1 and problem.target != "wins":
-        yield "The best arm is one that no other arm beats; arms that tie with it, or may, are listed as ties."
+        yield "The best arm is one that no other arm beats; arms that tie with it, or may, are listed."
 
 
 def _on_delta(result: Result) -> str:

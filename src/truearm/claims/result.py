@@ -150,7 +150,7 @@ class Result:
     leader: str | None
     """The arm that looks best, also when that is not certain."""
     ties: tuple[str, ...]
-    """Arms that tie with the best, or may: nothing shows them worse. Without one: who measured the same."""
+    """Arms that measured like the best: nothing shows that they are worse. Without one: who measured the same."""
     candidates: tuple[str, ...]
     pulls: Mapping[str, int]
     breakdown: Breakdown
@@ -169,6 +169,8 @@ class Result:
     """Promises that the readings contradict; if there is one, nothing is certified."""
     alarms: tuple[Alarm, ...]
     certificate: Certificate
+    may_tie: tuple[str, ...] = ()
+    """Arms that measured worse than the best, though nothing shows that they are: readings repeat (T11)."""
     control: Control | None = None
     """Which arms beat a control, if that was asked; an answer beside the best arm."""
     readings: Tapes | None = field(default=None, compare=False, repr=False)
@@ -221,12 +223,6 @@ class Result:
         """Return what is known of each arm, a row each, as a data frame."""
         return _shown_by("export").frame(self, backend)
 
-    @property
-    def may_tie(self) -> tuple[str, ...]:
-        """Of the ties, the arms that measured worse than the best, though nothing shows that they are."""
-        seen = {arm.name: arm.observed for arm in self.arms}
-        return tuple(arm for arm in self.ties if self.best is not None and seen[arm] != seen[self.best])
-
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON, the readings too if asked for; infinities and NaN become None."""
         problem = to_plain(self.problem)
@@ -236,6 +232,7 @@ class Result:
             "best": self.best,
             "leader": self.leader,
             "ties": list(self.ties),
+            "may_tie": list(self.may_tie),
             "candidates": list(self.candidates),
             "pulls": {"total": self.total, "arms": dict(self.pulls)},
             "breakdown": self.breakdown._asdict(),
@@ -289,6 +286,7 @@ class Result:
             best=told("best", str | None),
             leader=told("leader", str | None),
             ties=told("ties", tuple[str, ...]),
+            may_tie=from_plain(tuple[str, ...], data.get("may_tie", []), "may_tie"),  # newer than the schema
             candidates=told("candidates", tuple[str, ...]),
             pulls=from_plain(Mapping[str, int], data["pulls"]["arms"], "pulls.arms"),
             breakdown=told("breakdown", Breakdown),

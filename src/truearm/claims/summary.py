@@ -257,8 +257,8 @@ def _head(result: Result, voice: Voice, seen: str = "") -> str:
     """Return who is best and by how much; arms that tie with it are named with it (evidence T11)."""
     if result.problem.handicap is not None:
         return _against_baseline(result, result.problem.handicap, voice)
-    near = [lead for lead in result.better_by if lead.than not in result.ties and math.isfinite(lead.observed)]
-    tied = [arm for arm in result.ties if arm not in result.may_tie]
+    tied = result.ties
+    near = [lead for lead in result.better_by if lead.than not in tied and math.isfinite(lead.observed)]
     best, tie = _is_best(result, seen, voice)
     who = names([result.best or "", *tied])
     head = f"{who} tie for {tie}" if tied else f"{who} {best}"

@@ -223,10 +223,9 @@ def _embedded(value: object) -> str:
 
 
 def _headline(result: Result) -> str:
-    tied = [arm for arm in result.ties if arm not in result.may_tie]
-    if result.control is not None or tied:
+    if result.control is not None or result.ties:
         best = [] if result.best is None else [result.best]
-        return _beaten(result.control) if result.control else f"{names([*best, *tied])} tie"
+        return _beaten(result.control) if result.control else f"{names([*best, *result.ties])} tie"
     match result.status:
         case Status.DOUBTFUL:
             return "Doubtful: nothing is certified"

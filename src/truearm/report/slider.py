@@ -164,7 +164,7 @@ def _cell(picture: Picture, ends: tuple[Interval, Interval]) -> list[Any]:
 def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]:
     """Return what is said of an arm while it is a candidate among others, and once that is settled."""
     if arm in picture.result.ties:
-        return "may tie" if arm in picture.result.may_tie else "tied", ""
+        return "tied", ""
     if arm == picture.result.leader:
         return "looks best", "the best arm"
     point = picture.points[adversary].get(arm)

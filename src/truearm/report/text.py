@@ -145,7 +145,9 @@ def standing_of(result: Result, arm: str) -> str:
     if arm == result.best:
         return "good enough" if result.status is Status.TOLERABLE else "best"
     if arm in result.ties:
-        return "may tie" if arm in result.may_tie else "tied"
+        return "tied"
+    if arm in result.may_tie:
+        return "may tie"
     certificate = result.certificate
     excluded = {claim.arm for claim in certificate.claims if not claim.tolerant}
     if result.status is not Status.TOLERABLE:  # those of a tolerable end are up to the tolerance
