@@ -189,8 +189,9 @@ def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
 
     Examples
     --------
+    >>> from truearm.problem import Problem
     >>> from truearm.study import Study
-    >>> study = Study(["=A"], max_pulls=1)
+    >>> study = Study.of(Problem(arms=("=A",)), max_pulls=1)
     >>> print(csv_text(study.result, hyperfine_results([Command("true", name="=A")], [])).splitlines()[1])
     '=A,,,,,,,,0,0,,,,best
     """

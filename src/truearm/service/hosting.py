@@ -108,7 +108,7 @@ class Host:
             between=None if new.between is None else (new.between[0], new.between[1]),
             dependent_arms=new.dependent_arms,
             rounds=new.rounds,
-            policy=new.policy,
+            policy="alone" if new.passive and len(new.arms) == 1 else new.policy,  # nothing is asked there
             max_pulls=new.max_pulls,
             seed=new.seed,
         )
