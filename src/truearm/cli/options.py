@@ -320,7 +320,7 @@ round_option = click.option(
     "--round",
     metavar="COLUMN|rows",
     help="The column of what arms were measured in side by side (item, person, day), or 'rows' of a wide file: "
-    "compares who wins more than half of the rounds.",
+    "compares which arm wins more than half of the rounds.",
 )
 order_option = click.option(
     "--order",

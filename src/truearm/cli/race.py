@@ -104,18 +104,18 @@ def _plain(word: str) -> str:
 @options.contamination_option
 @options.time_tolerance_option
 @click.option("-w", "--warmup", type=options.Whole(0), default=0, help="Runs of each command that do not count.")
-@click.option("-r", "--runs", type=options.Whole(1), help="Exactly so many runs of each command: -m N -M N.")
+@click.option("-r", "--runs", type=options.Whole(1), help="Exactly this many runs of each command: -m N -M N.")
 @click.option(
     "-m",
     "--min-runs",
     type=options.Whole(1),
     help=f"Runs of each command before the first decision; 1 by default, {START} for quantiles and shares.",
 )
-@click.option("-M", "--max-runs", type=options.Whole(1), help="Stop when a command has had so many runs.")
+@click.option("-M", "--max-runs", type=options.Whole(1), help="Stop when a command has had this many runs.")
 @click.option(
     "--max-time",
     type=options.DURATION,
-    help="Stop after so many seconds (or 5m, 1h); 3 minutes by default, unless -M or -r set a limit.",
+    help="Stop after this many seconds (or 5m, 1h); 3 minutes by default, unless -M or -r set a limit.",
 )
 @click.option(
     "--control", metavar="NAME", help="What there is: which others are better? Ratios are relative to it."
@@ -165,7 +165,7 @@ def _plain(word: str) -> str:
 @click.option(
     "--timeout",
     type=options.DURATION,
-    help="Kill a run after so many seconds. It counts as worse than any run that ended. A hook (-s, -p, -C, -c) "
+    help="Kill a run after this many seconds. It counts as worse than any run that ended. A hook (-s, -p, -C, -c) "
     "that takes longer is killed too, and ends the race.",
 )
 @click.option(

@@ -54,7 +54,7 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
 @options.tolerance_option
 @options.between_option
 @click.option(
-    "--rounds", is_flag=True, help="Compare arms side by side, by who wins more than half of the rounds."
+    "--rounds", is_flag=True, help="Compare arms side by side: which one wins more than half of the rounds?"
 )
 @click.option("--seed", type=options.Whole(0), help="Shuffle the pulls inside a batch.")
 @options.json_option
@@ -181,7 +181,7 @@ def _parsed(words: Sequence[str]) -> Iterator[tuple[int, float]]:
 @_FILE
 @options.json_option
 def status_command(file: str, as_json: bool) -> None:
-    """Show where a saved study stands: who leads, the evidence against the others, which tickets are out.
+    """Show where a saved study stands: which arm leads, the evidence against the others, which tickets are out.
 
     \b
     truearm status run.db

@@ -72,13 +72,13 @@ class _Asked:
     "-r",
     "--runs",
     type=options.Whole(1),
-    help=f"Exactly so many processes for each statement; {ALONE} by default if there is only one.",
+    help=f"Exactly this many processes for each statement; {ALONE} by default if there is only one.",
 )
 @click.option(
     "--max-time",
     type=options.DURATION,
     default="180",
-    help="Stop after so many seconds (or 5m, 1h); 3 minutes by default.",
+    help="Stop after this many seconds (or 5m, 1h); 3 minutes by default.",
 )
 @click.option("--seed", type=options.Whole(0), help="Seed of the order inside each round.")
 @options.json_option
@@ -94,7 +94,7 @@ def time_command(**chosen: object) -> None:
     truearm time 'json.dumps(x)' -s 'import json; x = list(range(100))'       one alone
     truearm time 'sum(range(1000))' --python python3.11 --python python3.13   two interpreters
 
-    Each reading comes from a fresh process, which draws its hash seed and its place in memory anew: the lower
+    Each reading comes from a fresh process, with a hash seed and a place in memory of its own: the lower
     quartile of many short blocks of loops, because load only adds to a block. As in timeit, garbage is not
     collected meanwhile. A round times every statement once, in random order, until it is known which is fastest.
 

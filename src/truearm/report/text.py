@@ -293,6 +293,7 @@ def statistics_rows(
 
     Examples
     --------
+    >>> from truearm.problem import Problem
     >>> from truearm.study import Study
     >>> statistics_rows(Study.of(Problem(arms=("A",)), max_pulls=0).result, {"A": [1.0, 2.0, 6.0]}, PLAIN)[1]
     ('A', '3', '2.646', '-', '1', '6')
@@ -444,6 +445,7 @@ def paragraph(result: Result, unit: Unit, metric: str = "stdout", *, alarms: boo
 
     Examples
     --------
+    >>> from truearm.problem import Problem
     >>> from truearm.study import Study
     >>> paragraph(Study.of(Problem(arms=("A",)), max_pulls=0).result, PLAIN)
     'A is the only arm; it has no readings yet. 0 runs.'
