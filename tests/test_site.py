@@ -48,6 +48,15 @@ def test_pages_come_in_the_order_in_which_they_are_needed():
     assert listed[-1] == "made/changelog"
 
 
+def test_a_new_page_needs_no_other_file_changed(tmp_path):
+    for name in ("index", "policies", "new", "recipes/new"):
+        page = tmp_path / f"{name}.md"
+        page.parent.mkdir(exist_ok=True)
+        page.write_text("```{toctree}\n\npolicies\n```\n" if name == "index" else "# Page\n", encoding="utf-8")
+    pages._place_others(tmp_path)
+    assert pages.ordered(tmp_path) == ["policies", "new", "recipes/new"]
+
+
 def test_no_two_pages_begin_their_titles_alike():
     titles = [path.read_text(encoding="utf-8").split("\n")[0].split(":")[0] for path in DOCS.rglob("*.md")]
     assert len(set(titles)) == len(titles)
