@@ -1,4 +1,4 @@
-# Two commands need nothing but Python 3.11, git, gcc and Node: `make demo` and `make test`.
+# `make demo` needs Python 3.11 and nothing else, `make test` also git, gcc and Node.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin

@@ -216,7 +216,8 @@ def ordered(docs: Path, page: str = "index") -> list[str]:
 def _place_others(docs: Path) -> None:
     """Put pages that the index does not name under the questions: a new page needs no other file changed."""
     index, named = docs / "index.md", {"index", *ordered(docs)}
-    others = sorted(path.stem for path in docs.glob("*.md") if path.stem not in named)
+    names = (path.relative_to(docs).with_suffix("").as_posix() for path in docs.rglob("*.md"))
+    others = sorted(name for name in names if name not in named and not name.startswith("made/"))
     text = index.read_text(encoding="utf-8")
     index.write_text(text.replace("\npolicies\n", "\n".join(["", "policies", *others, ""]), 1), encoding="utf-8")
 

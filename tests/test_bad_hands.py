@@ -322,11 +322,11 @@ STRAY, HALF = "\udcff", "\ud800"
     ("words", "said"),
     [
         (("plan", "--delta", "1e-300"), "delta must be at least 1e-30"),
-        (("plan", "--arms", "100000"), "2<=x<=1000"),
+        (("plan", "--arms", "100000"), "a whole number from 2 to 1000"),
         (("next", "x.db", "--arm", f"A{STRAY}", "--arm", "B"), "names of arms must be text that can be written"),
         (("next", "x.db", "--arm", f"A{HALF}", "--arm", "B"), "give it another name"),
         (("next", "x.db", "--arm", "A", "--arm", "B", "--seed", "-1"), "--seed"),
-        (("next", "x.db", "--arm", "A", "--arm", "B", "-n", str(10**9)), "1<=x<=100000"),
+        (("next", "x.db", "--arm", "A", "--arm", "B", "-n", str(10**9)), "a whole number from 1 to 100,000"),
         (("race", "-r", "2", f"echo {STRAY}", "true"), "-n NAME"),
         (("race", "-P", "x", "1e1000000", "1e1000000", "echo {x}"), "must be a decimal number up to 1e300"),
         (("race", "-P", "x", "1", "2", "-D", "1e-1000000", "echo {x}"), "must be a decimal number up to 1e300"),

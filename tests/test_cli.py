@@ -3,6 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
+from entry import truearm
 from truearm import __version__
 from truearm.cli import main
 
@@ -58,6 +59,26 @@ def test_an_option_that_is_none_gets_a_hint(words, said):
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("work",), "'URL'; for example: truearm work http://server:8000 tuning -- ./train --rate {arm}"),
+        (("tell",), "'FILE'; for example: truearm tell run.db 0 12.5 1 nan"),
+        (("audit",), "'CHECKED'; for example: truearm audit --arms 3 100 1"),
+        (("race",), "such as truearm race 'gzip -kf data' 'zstd -kf data'"),
+        (("audit", "0", "1"), "must be a whole number of at least 1, but got '0'"),
+        (("serve", "--port", "x"), "must be a whole number from 0 to 65535, but got 'x'"),
+        (("serve", "--patience", "0"), "must be a number above 0, but got '0'"),
+        (("race", "--cwd", "nowhere", "true"), "there is no folder 'nowhere'; make it first"),
+        (("serve", "--database", "x.db", "--new-token", "boss"), "a machine that measures is a worker"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_told_with_the_next_step(words, said, tmp_path):
+    ended = truearm(*words, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert said in " ".join(ended.stderr.split())
 
 
 @pytest.mark.parametrize("delta", ["95%", "0.9", "51%"])

@@ -16,6 +16,17 @@ def test_a_plan_in_words_and_tables():
     assert "Algorithm 3" in told
 
 
+def test_a_plan_says_what_nobody_told_it():
+    gap, law = "a gap of 0.5 between the best arm and every other", "gaussian readings of unit scale"
+    for words, assumed in (
+        ((), f"This assumes {gap} and {law}; change it with --gap, --family or --pilot FILE."),
+        (("--gap", 0.5), f"This assumes {law}; change it with --family or --pilot FILE."),
+        (("--share", 0.6), f"This assumes {gap}; change it with --gap or --pilot FILE."),
+    ):
+        assert assumed in " ".join(truearm("plan", *words).stdout.split())
+    assert "assumes" not in truearm("plan", "--gap", 0.5, "--family", "gaussian").stdout
+
+
 def test_what_cannot_be_decided_ends_with_three():
     ended = truearm("plan", "--arms", 2, "--gap", 0.05, "--contamination", "10%", "--json")
     found = json.loads(ended.stdout)
@@ -38,7 +49,7 @@ def test_a_plan_from_pilot_data(tmp_path):
     ("words", "message"),
     [
         (["--contamination", "none"], "a plan needs a share of bad readings"),
-        (["--arms", 3, "--gap", 1, "--gap", 1, "--gap", 1], "gap must be one number or 2 of them"),
+        (["--arms", 3, "--gap", 1, "--gap", 1, "--gap", 1], "--gap must be one number or 2 of them"),
         (["--tolerance", "2%"], "--tolerance 2% is relative; a plan needs units of the readings"),
         (["--contamination", 5], "write 5% or 0.05"),
         (["--contamination", "malicious:0.5"], "write 0.5:malicious"),
@@ -48,7 +59,13 @@ def test_a_plan_from_pilot_data(tmp_path):
         (["--pilot", "pilot.csv", "--gap", 3], "--gap and --pilot exclude each other"),
         (["--pilot", "pilot.csv", "--family", "gaussian"], "--family and --pilot exclude each other"),
         (["--family", "poisson"], "is not one of"),
-        (["--share", 0.6, "--gap", 0.7], "gap must be at most the share of the best arm, 0.6, but got 0.7"),
+        (["--share", 0.6, "--gap", 0.7], "--gap must be at most the share of the best arm, 0.6, but got 0.7"),
+        (["--gap", -1], "Error: --gap must be positive"),
+        (["--arms", "five"], "must be a whole number from 2 to 1000, but got 'five'"),
+        (["--arms", 1], "must be a whole number from 2 to 1000, but got '1'"),
+        (["--between", 1, 2], "--between 1 2 is about readings"),
+        (["--at-least", 3], "--at-least and --at-most say what a success is in a pilot"),
+        (["--at-least", "x"], "must be a number, but got 'x'"),
         (["--decimal", ","], "--decimal says how a pilot file is read; give one with --pilot FILE"),
     ],
 )

@@ -74,7 +74,7 @@ def test_telling_again_changes_nothing_and_telling_otherwise_is_refused(begun):
     [
         (("0",), "pairs of ticket and value"),
         (("0", "fast"), "a value a number"),
-        (("99", "1"), "ticket 99 was never handed out; tell one that was"),
+        (("99", "1"), "ticket 99 was never handed out; `truearm next` hands one out, and `truearm status` lists"),
         (("--release", "99"), "was never handed out"),
     ],
 )
@@ -162,7 +162,7 @@ def test_several_processes_take_different_tickets(begun):
 
 def test_files_that_are_missing_or_others_are_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    assert "does not exist" in truearm("status", "run.db", cwd=tmp_path).stderr
+    assert "there is no file 'run.db'; `truearm race --save" in truearm("status", "run.db", cwd=tmp_path).stderr
     assert "not a truearm log" in truearm("report", "notes.txt", cwd=tmp_path).stderr
     assert "fixed when the study began" in truearm("next", "x.db", "--delta", "0.1", cwd=tmp_path).stderr
 
@@ -223,3 +223,11 @@ def test_a_study_of_one_arm_is_not_begun(tmp_path):
     assert lonely.returncode == 2
     assert "a study compares arms, but got 'A' alone; give another --arm" in lonely.stderr
     assert not (tmp_path / "run.db").exists()
+
+
+def test_the_database_of_a_server_is_known_as_such(tmp_path):
+    truearm("serve", "--database", "s.db", "--new-token", "admin", cwd=tmp_path)
+    for words in (("report", "s.db"), ("status", "s.db"), ("verify", "s.db"), ("race", "--resume", "s.db")):
+        found = truearm(*words, cwd=tmp_path)
+        assert found.returncode == 2
+        assert "s.db holds the studies of a server; `truearm serve --database" in found.stderr

@@ -70,14 +70,14 @@ def test_interpreters_are_compared():
         (("1", "2", "-s", "import nope"), "Error: setup 'import nope' failed: ModuleNotFoundError: No module"),
         (("1 +", "2"), "Error: statement '1 +' is not Python: invalid syntax (line 1)\n"),
         (("1", "1"), "two statements are called '1'; give them different names with -n"),
-        (("1", "-n", "a", "-n", "b"), "there are 2 names but 1 to be named"),
-        (("1", "--python", "nothing-of-that-name"), "is no program on the PATH"),
+        (("1", "-n", "a", "-n", "b"), "there are 2 names for 1 statement; give one -n for each"),
+        (("1", "--python", "python9"), "--python 'python9' is not on the PATH; give the path of an interpreter"),
         (("1", "--python", "true"), "does not answer as Python does; name another interpreter"),
         (
             ("while True: pass", "1", "--max-time", "2"),
             "'while True: pass' did not end within 2 s; allow more time",
         ),
-        ((), "Missing argument 'STATEMENT...'"),
+        ((), "Missing argument 'STATEMENT...'; for example: truearm time 'sorted(x)' 'x.sort()'"),
     ],
 )
 def test_what_goes_wrong_is_one_line_and_no_traceback(words, says):

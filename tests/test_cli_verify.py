@@ -115,3 +115,22 @@ def test_a_log_that_does_not_follow_is_1(tmp_path):
     found = run(tmp_path / "run.db")
     assert found.exit_code == 1
     assert "does not follow from its definition" in found.stdout
+
+
+def test_what_is_no_result_is_told_in_words_of_ours(tmp_path):
+    table = tmp_path / "d.csv"
+    table.write_text("a,b\n1,2\n")
+    found = " ".join(run(table).stderr.split())
+    assert "d.csv is not JSON (line 1); give what --json printed, or a log" in found
+    assert "Expecting value" not in found
+    for words in ((tmp_path / "none.json",), (table, tmp_path / "none.json")):
+        assert f"Error: there is no file '{tmp_path}/none.json'; give a path" in run(*words).stderr
+
+
+def test_one_event_is_one(tmp_path):
+    with Store(tmp_path / "run.db") as store:
+        study = Study(["A", "B"])
+        store.create(study.definition)
+        logged(study, store)
+        study.ask(1)
+    assert "holds 1 event, none changed" in " ".join(run(tmp_path / "run.db").stdout.split())

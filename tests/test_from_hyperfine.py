@@ -79,7 +79,8 @@ def test_a_name_for_each_combination(race):
 def test_a_number_of_names_that_fits_nothing_is_refused(race):
     found = race("-L", "a", "1,2,3", "-n", "one", "-n", "two", "echo {a}")
     assert found.code == 2
-    assert "2 names were given for 3 commands" in found.err
+    assert "2 names were given for 3 commands; give one -n for each as typed (1)" in found.err
+    assert "2 names were given for 1 command; give one -n for each\n" in race("-n", "a", "-n", "b", "echo 1").err
 
 
 def test_a_step_without_a_scan_is_refused(race):

@@ -33,6 +33,24 @@ def test_a_result_goes_into_a_frame(found, backend):
     assert table["standing"] == ["excluded", "candidate", "candidate"]
 
 
+@pytest.mark.parametrize(
+    ("backend", "others"),
+    [("pandas", '"polars") or to_frame("pyarrow'), ("polars", '"pandas") or to_frame("pyarrow')],
+)
+def test_a_frame_whose_library_is_not_there_says_what_helps(found, monkeypatch, backend, others):
+    monkeypatch.setitem(sys.modules, backend, None)
+    with pytest.raises(ta.OutOfReach) as caught:
+        found.to_frame(backend)
+    assert f"needs {backend}; install it with: pip install {backend}, or call to_frame({others}" in str(
+        caught.value
+    )
+
+
+def test_a_frame_of_another_library_is_refused(found):
+    with pytest.raises(InvalidArgument, match="backend must be one of pandas, polars, pyarrow, but got 'excel'"):
+        found.to_frame("excel")
+
+
 def test_a_result_goes_onto_a_page(found, tmp_path):
     found.save_html(tmp_path / "page.html")
     written = (tmp_path / "page.html").read_text(encoding="utf-8")

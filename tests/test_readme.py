@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,20 @@ def test_the_first_program_prints_what_the_page_says():
     program, printed = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL).groups()
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert ended.stdout.split() == printed.split()
+
+
+def test_what_is_measured_by_make_bench_is_in_a_release():
+    left_out = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"][
+        "targets"
+    ]
+    assert "benchmarks/RESULTS.md" in (ROOT / "docs/figures.md").read_text(encoding="utf-8")
+    assert not any("benchmarks" in each for each in left_out["sdist"]["exclude"])
+
+
+def test_changes_are_told_once_under_each_heading():
+    for release in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1:]:
+        headings = re.findall(r"^### .*$", release, re.MULTILINE)
+        assert len(set(headings)) == len(headings)
 
 
 def test_continuous_integration_calls_what_the_page_names():

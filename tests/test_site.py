@@ -35,6 +35,33 @@ def test_the_site_has_every_page(site):
     assert [str(path) for path in sources if not (site / path).exists()] == []
 
 
+def test_pages_come_in_the_order_in_which_they_are_needed():
+    listed = re.findall(r"^[\w/-]+$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    recipes = ("ci-gate", "judges", "ab-test", "survey", "optuna", "taste-test", "cluster")
+    wanted = [
+        *("start/commands", "reading", "readings", "choosing-eps", "why", "when-not"),
+        *(f"recipes/{name}" for name in recipes),
+        *("evidence", "errata", "gallery", "made/reference", "cli", "http", "made/peers", "figures"),
+        "made/changelog",
+    ]
+    assert [name for name in listed if name in wanted] == wanted
+    assert listed[-1] == "made/changelog"
+
+
+def test_a_new_page_needs_no_other_file_changed(tmp_path):
+    for name in ("index", "policies", "new", "recipes/new"):
+        page = tmp_path / f"{name}.md"
+        page.parent.mkdir(exist_ok=True)
+        page.write_text("```{toctree}\n\npolicies\n```\n" if name == "index" else "# Page\n", encoding="utf-8")
+    pages._place_others(tmp_path)
+    assert pages.ordered(tmp_path) == ["policies", "new", "recipes/new"]
+
+
+def test_no_two_pages_begin_their_titles_alike():
+    titles = [path.read_text(encoding="utf-8").split("\n")[0].split(":")[0] for path in DOCS.rglob("*.md")]
+    assert len(set(titles)) == len(titles)
+
+
 def test_nothing_is_fetched_when_a_page_is_read(site):
     written = [path for path in site.rglob("*") if path.suffix in {".html", ".css", ".svg"}]
     assert len(written) > 40

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -172,13 +174,24 @@ def test_clustering_at_the_level_of_the_alarms():
 )
 def test_units_that_matter_raise_the_alarm(arms, count, size, between):
     """Spread between units relative to that within: at least 18 of 20 alarms at level .001."""
+    assert alarms_of_twenty(arms, count, size, between) >= 18
+
+
+def alarms_of_twenty(arms, count, size, between):
     rng = np.random.default_rng(13)
     labels = np.repeat(np.arange(arms * count), size)
-    alarms = 0
+    found = 0
     for _ in range(20):
         values = rng.normal(size=labels.size) + between * rng.normal(size=arms * count)[labels]
-        alarms += clustered(values, labels, 0.001, arms=labels // count) <= 0.001
-    assert alarms >= 18
+        found += clustered(values, labels, 0.001, arms=labels // count) <= 0.001
+    return found
+
+
+def test_how_often_clustering_is_seen_is_as_the_page_says():
+    page = (Path(__file__).parent.parent / "docs/assumptions.md").read_text(encoding="utf-8")
+    half, three_tenths = (int(found) for found in re.findall(r"in (\d+) of 20", page))
+    assert alarms_of_twenty(2, 10, 30, 0.5) == half
+    assert abs(alarms_of_twenty(2, 10, 30, 0.3) - three_tenths) <= 1  # sums may round otherwise elsewhere
 
 
 def test_of_many_rows_few_are_looked_at_and_they_suffice(monkeypatch):

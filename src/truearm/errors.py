@@ -49,6 +49,18 @@ def given(**arguments: object) -> str:
     return ", ".join(f"{word(name)}={written(value)}" for name, value in arguments.items())
 
 
+def either(python: str, options: str) -> str:
+    """Return what to do next, in Python or in JSON, or else on the command line.
+
+    Examples
+    --------
+    >>> with speaking_options():
+    ...     either("`ask` for one", "`truearm next` hands one out")
+    '`truearm next` hands one out'
+    """
+    return options if _VOICE.get() == "options" else python
+
+
 def written(value: object) -> str:
     """Return a value as the caller writes it: in Python, on a command line, or in JSON.
 

@@ -21,7 +21,7 @@ from truearm.bounds import Constants
 from truearm.bounds.limits import FIRST, Limit, cost, share_limit, solved
 from truearm.bounds.search import last_true
 from truearm.claims import wording
-from truearm.errors import InvalidArgument, OutOfReach
+from truearm.errors import InvalidArgument, OutOfReach, argument, given
 from truearm.evidence import Judge, Levels, best_looking
 from truearm.evidence.sample import Sample
 from truearm.evidence.shares import counted
@@ -269,7 +269,7 @@ def plan(
 def _plausible(tapes: Mapping[str, Floats] | None, between: Any, goal: str) -> dict[str, Floats]:  # noqa: ANN401
     """Return a pilot without the readings outside a range; those that timed out are not outside (evidence T8)."""
     if tapes is None:
-        msg = f"between={between!r} is about readings, and a plan without a pilot has none; leave it out"
+        msg = f"{given(between=between)} is about readings, and a plan without a pilot has none; leave it out"
         raise InvalidArgument(msg)
     (low, high), censored = between, math.inf if goal == "min" else -math.inf
     return {
@@ -292,19 +292,19 @@ def _supposed_shares(
         judge = Judge.of(problem, [counted(tape, problem) for tape in tapes.values()])
         return tuple(judge.observed(i) for i in judge.ranked()), min(tape.size for tape in tapes.values())
     if share is None:
-        msg = "at_least and at_most say what a success is in a pilot; give one, or say share=0.6 of the best arm"
+        names = f"{argument('at_least')} and {argument('at_most')}"
+        msg = f"{names} say what a success is in a pilot; give one, or say {given(share=0.6)} of the best arm"
         raise InvalidArgument(msg)
     best = as_number("share", share, "give the share of the best arm, such as 0.6")
     if not 0 < best < 1:
-        msg = (
-            f"share must be in (0, 1), but got {share!r}; it is the share of the best arm's readings that succeed"
-        )
+        what = "it is the share of the best arm's readings that succeed"
+        msg = f"{argument('share')} must be in (0, 1), but got {share!r}; {what}"
         raise InvalidArgument(msg, "share", share)
     gaps = [float(gap)] * (check_count("arms", arms, least=2) - 1) if isinstance(gap, int | float) else list(gap)
-    if beyond := [each for each in gaps if check_positive("gap", each) > best]:
+    if beyond := [each for each in gaps if check_positive(argument("gap"), each) > best]:
         msg = (
-            f"gap must be at most the share of the best arm, {best:g}, but got {beyond[0]:g}; no share is below "
-            "zero, and gaps are in points, such as 0.1"
+            f"{argument('gap')} must be at most the share of the best arm, {best:g}, but got {beyond[0]:g}; "
+            "no share is below zero, and gaps are in points, such as 0.1"
         )
         raise InvalidArgument(msg)
     return (best, *(best - each for each in gaps)), None
@@ -419,9 +419,10 @@ class _Setting(NamedTuple):
 
 def _from_family(arms: int, gap: float | Sequence[float], family: Any, goal: str) -> _Supposed:  # noqa: ANN401
     check_count("arms", arms, least=2)
-    gaps = [check_positive("gap", g) for g in (gap if isinstance(gap, Sequence) else [gap] * (arms - 1))]
+    gaps = [check_positive(argument("gap"), g) for g in (gap if isinstance(gap, Sequence) else [gap] * (arms - 1))]
     if len(gaps) != arms - 1:
-        msg = f"gap must be one number or {arms - 1} of them, one for each arm behind the best, got {len(gaps)}"
+        each = f"{arms - 1} of them, one for each arm behind the best"
+        msg = f"{argument('gap')} must be one number or {each}, but got {len(gaps)}"
         raise InvalidArgument(msg)
     name, law = _named(family)
     law = law if goal == "max" else law.affine(-1.0)

@@ -25,7 +25,7 @@ from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.claims.support import supported
-from truearm.errors import InvalidArgument, ProtocolError
+from truearm.errors import InvalidArgument, ProtocolError, either, given
 from truearm.events import (
     COUNTED,
     ISSUED,
@@ -109,6 +109,16 @@ class _Tape:
         self.prefix = self.issued if told.size and told[gap] else self.prefix + gap
 
 
+def _compared(arms: tuple[str, ...], policy: "str | Policy[Any]") -> tuple[str, ...]:
+    """Return arms of which one is to be found; one alone is the best before anything is measured: a slip."""
+    if len(arms) == 1 and policy != "alone" and type(policy).__name__ != "Alone":
+        until = "to measure it until its median is that certain"
+        how = f"say {given(policy='alone', tolerance='2%')} {until}"
+        msg = f"a study compares arms, but got {arms[0]!r} alone; give another, or {how}"
+        raise InvalidArgument(msg, "arms", arms)
+    return arms
+
+
 def _kind(event: Event) -> tuple[type[Event], bool]:
     return type(event), isinstance(event, Issued) and event.counted
 
@@ -128,7 +138,8 @@ class Study:
     Parameters
     ----------
     arms
-        Names of the arms. Of arms that tie exactly the first listed is named, the others as ties.
+        Names of the arms, two or more; one alone needs `policy="alone"`. Of arms that tie exactly the first listed
+        is named, the others as ties.
     delta
         Error probability of the decision.
     contamination
@@ -190,7 +201,7 @@ class Study:
         rounds: bool = False,
     ) -> None:
         problem = Problem(
-            arms=check_arms(arms),
+            arms=_compared(check_arms(arms), policy),
             delta=delta,
             contamination=Contamination.of(contamination),
             tolerance=Tolerance.of(tolerance),
@@ -678,7 +689,8 @@ class Study:
         log, ticket = self._log, pull.ticket if isinstance(pull, Pull) else pull
         known = type(ticket) is int or (isinstance(ticket, int | np.integer) and not isinstance(ticket, bool))
         if not known or not 0 <= ticket < len(log.arms):
-            msg = f"ticket {ticket!r} was never handed out; tell one that was"
+            out = "`truearm next` hands one out, and `truearm status` lists those that are out"
+            msg = f"ticket {ticket!r} was never handed out; {either('tell one that was', out)}"
             raise ProtocolError(msg)
         arm, place = log.arms[ticket], log.draws[ticket]
         if ticket in log.released:

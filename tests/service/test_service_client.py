@@ -65,8 +65,10 @@ def test_readings_travel_as_they_are(server):
 
 
 def test_what_cannot_be_is_said(server):
-    with pytest.raises(ta.InvalidArgument, match="url must be such as"):
+    with pytest.raises(ta.InvalidArgument, match=r"url must be such as.*; did you mean http://localhost:8000\?"):
         Client("localhost:8000", "x")
+    with pytest.raises(ta.InvalidArgument, match=r"but got 'file:///x'$"):
+        Client("file:///x", "x")
     with pytest.raises(ta.InvalidArgument, match="goal define a new study"):
         Client(server.url, "x", goal="min")
     with pytest.raises(ServiceError, match="there is no study 'nowhere'") as caught:
@@ -101,6 +103,14 @@ def test_a_worker_measures_until_the_study_is_decided(server):
     notes = list(study.replayed().events())[-1].notes
     assert notes["exit_code"] == 0
     assert "host" in notes
+
+
+def test_a_program_that_is_not_there_is_told_before_a_pull_is_lost(server):
+    study = Client(server.url, "nothing", ["1", "5"])
+    done = work(server, "nothing", "--", "./no-such-program", "{arm}", check=False)
+    assert done.returncode == 2
+    assert "there is no program './no-such-program' here" in done.stderr
+    assert study.state["pulls"] == 0
 
 
 def test_a_run_that_failed_is_told_before_the_work_ends(server):

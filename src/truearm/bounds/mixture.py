@@ -24,7 +24,7 @@ _TERMS = 8  # of the continued fraction: where I_x is below 1e-200 more of them 
 
 
 class Prior(NamedTuple):
-    """A mixture of beta laws centred at p0 and cut to theta < p0; fixed before the data are seen.
+    """A mixture of beta laws centered at p0 and cut to theta < p0; fixed before the data are seen.
 
     Examples
     --------

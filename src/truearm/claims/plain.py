@@ -9,9 +9,13 @@ import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from importlib import import_module
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, OutOfReach
+
+Backend = Literal["pandas", "polars", "pyarrow"]
+"""The libraries whose frames are made."""
 
 _SCALARS = frozenset((int, str, bool, type(None)))
 
@@ -115,3 +119,25 @@ def _checked(data: Any, right: bool, name: str, what: str) -> Any:  # noqa: ANN4
         msg = f"{name} must be {what}, but got {data!r:.80}"
         raise InvalidArgument(msg)
     return data
+
+
+def framed(columns: Mapping[str, Any], backend: Backend) -> Any:  # noqa: ANN401 - whichever library the caller has
+    """Return columns as a frame of a library that the caller has.
+
+    Examples
+    --------
+    >>> framed({"name": ["A", "B"]}, "polars").shape
+    (2, 1)
+    """
+    import narwhals
+
+    if backend not in get_args(Backend):
+        msg = f"backend must be one of {', '.join(get_args(Backend))}, but got {backend!r}"
+        raise InvalidArgument(msg, "backend", backend)
+    try:
+        import_module(backend)
+    except ImportError as missing:
+        others = " or ".join(f'to_frame("{other}")' for other in get_args(Backend) if other != backend)
+        msg = f'to_frame("{backend}") needs {backend}; install it with: pip install {backend}, or call {others}'
+        raise OutOfReach(msg) from missing
+    return narwhals.from_dict(columns, backend=backend).to_native()

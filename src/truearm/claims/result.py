@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol
 
 from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status, Tapes
-from truearm.claims.plain import from_plain, to_plain
+from truearm.claims.plain import Backend, from_plain, to_plain
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.evidence import Breakdown
 from truearm.evidence.control import Method
@@ -19,7 +19,6 @@ from truearm.problem import Design, Problem
 
 _TOLD = ("delta", "contamination", "tolerance", "quantile", "at_least", "at_most", "goal")  # of the problem
 SCHEMA = 2  # of the dictionaries below; raised when a key changes its meaning
-Backend = Literal["pandas", "polars", "pyarrow"]
 
 
 class Named(Protocol):

@@ -46,6 +46,17 @@ def count(n: int) -> str:
     return f"{n:,}"
 
 
+def counted(n: int, what: str) -> str:
+    """Return a count with what is counted.
+
+    Examples
+    --------
+    >>> counted(1, "event"), counted(2000, "event")
+    ('1 event', '2,000 events')
+    """
+    return f"{count(n)} {what}{'s' * (n != 1)}"
+
+
 def number(
     x: float, quantum: float | None = None, rounding: str = ROUND_HALF_EVEN, *, signs: Signs = IN_WORDS
 ) -> str:

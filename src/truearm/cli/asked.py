@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from truearm.claims.suites import Suite
+from truearm.claims.wording import counted
 from truearm.cli.setting import HOOKS, Setting, for_each, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
@@ -361,16 +362,18 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
     lines = [(row, i) for row in rows for i in range(len(asked.commands))]  # the order of hyperfine
     many = len(lines) + (asked.reference is not None)
     if not lines:
-        msg = "give a command or more, or --resume FILE; `truearm race --help` shows examples"
+        msg = (
+            "give a command or more, such as truearm race 'gzip -kf data' 'zstd -kf data', or --resume FILE; "
+            "`truearm race --help` shows more"
+        )
         raise click.UsageError(msg)
     if many > MOST_COMMANDS:
         msg = f"a race takes {MOST_COMMANDS:,} commands at most, but got {many:,}; race a part of them first"
         raise click.UsageError(msg)
     if len(asked.names) > len(asked.commands) and len(asked.names) != len(lines):
-        msg = (
-            f"{len(asked.names)} names were given for {len(lines)} commands; give one -n for each as typed "
-            f"({len(asked.commands)}), or for each with its values ({len(lines)})"
-        )
+        typed = f" as typed ({len(asked.commands)}), or for each with its values ({len(lines)})"
+        how = "give one -n for each" + (typed if len(lines) > len(asked.commands) else "")
+        msg = f"{_names(asked)} given for {counted(len(lines), 'command')}; {how}"
         raise click.UsageError(msg)
     each = len(asked.names) == len(lines) > len(asked.commands)
     # A saved race may go on from another directory.
@@ -427,7 +430,7 @@ def _in_revisions(asked: Asked, revisions: Sequence[Revision], shell: str) -> tu
     """Return the one command in every revision; after -- stand its words."""
     line = asked.commands[0] if len(asked.commands) == 1 else shlex.join(asked.commands)
     if asked.names and len(asked.names) != len(revisions):
-        msg = f"{len(asked.names)} names were given for {len(revisions)} revisions; give one -n for each, or none"
+        msg = f"{_names(asked)} given for {counted(len(revisions), 'revision')}; give one -n for each, or none"
         raise click.UsageError(msg)
     rows = combined(_parameters(asked, [line]))
     env = _environment(asked.env)
@@ -438,6 +441,10 @@ def _in_revisions(asked: Asked, revisions: Sequence[Revision], shell: str) -> tu
             command = bind(line, values, env=env, cwd=revision.folder, shell=shell, typed=row)
             found.append(replace(command, name=" ".join([name, *row.values()])))
     return tuple(found)
+
+
+def _names(asked: Asked) -> str:
+    return "1 name was" if len(asked.names) == 1 else f"{len(asked.names)} names were"
 
 
 def _environment(pairs: Sequence[str]) -> dict[str, str]:

@@ -11,10 +11,10 @@ from truearm.report.export import json_text
 
 
 @click.command("audit")
-@click.argument("checked", type=click.IntRange(1))
-@click.argument("bad", type=click.IntRange(0))
+@click.argument("checked", type=options.Whole(1))
+@click.argument("bad", type=options.Whole(0))
 @click.option(
-    "--arms", type=click.IntRange(1), default=1, show_default=True, help="How many arms were checked so, each."
+    "--arms", type=options.Whole(1), default=1, show_default=True, help="How many arms were checked so, each."
 )
 @click.option(
     "--delta", type=options.DELTA, default="0.05", show_default=True, help="The chance that the bound is wrong."

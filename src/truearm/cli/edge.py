@@ -8,6 +8,7 @@ traceback.
 import errno
 import io
 import os
+import re
 import sqlite3
 import stat
 import sys
@@ -78,11 +79,21 @@ def _worded(error: BaseException) -> click.ClickException | None:
     """Return an error as what is said of it; None if nobody would hear it."""
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
         return click.UsageError(_unknown(error.option_name, error.ctx), error.ctx)
+    if isinstance(error, click.MissingParameter) and error.ctx is not None:
+        return click.UsageError(_missing(error), error.ctx)
     if isinstance(error, click.ClickException):
         return error
     if isinstance(error, OSError) and error.errno in _GONE:
         return None
     return Failure(str(error)) if isinstance(error, TruearmError) else Failure(_explained(error))
+
+
+def _missing(error: click.MissingParameter) -> str:
+    """Return what is said where words are missing: the first example of the verb's help."""
+    said = error.format_message().rstrip(".")
+    lines = (error.ctx.command.help or "").splitlines() if error.ctx is not None else []
+    examples = [re.split(r" {2,}", line.strip())[0] for line in lines if line.strip().startswith("truearm ")]
+    return f"{said}; for example: {examples[0]}" if examples else said
 
 
 def _unknown(option: str, ctx: click.Context) -> str:

@@ -59,6 +59,57 @@ class _TimeTolerance(click.ParamType):  # type: ignore[type-arg]  # older clicks
         return found
 
 
+class Whole(click.IntRange):
+    """A whole number; an error says between which limits."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Return the number."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"must be a whole number {_limits(self)}, but got {value!r:.60}", param, ctx)
+
+
+class Real(click.FloatRange):
+    """A number; an error says between which limits."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Return the number."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"must be a number {_limits(self)}, but got {value!r:.60}", param, ctx)
+
+
+def _limits(kind: click.IntRange | click.FloatRange) -> str:
+    if kind.max is not None:
+        return f"from {kind.min:g} to {kind.max:g}" if kind.max < 1e5 else f"from {kind.min:,} to {kind.max:,}"
+    return f"above {kind.min:g}" if kind.min_open else f"of at least {kind.min:g}"
+
+
+class OldFile(click.Path):
+    """The path of a file to read; one that is not there is told in the words of `analyze`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Return the path."""
+        path = super().convert(value, param, ctx)
+        if not Path(os.fsdecode(path)).exists():
+            msg = f"there is no file {os.fsdecode(path)!r}; give a path"
+            raise InvalidArgument(msg)
+        return path
+
+
+class Folder(click.Path):
+    """The path of a folder that is there."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Return the path."""
+        path = super().convert(value, param, ctx)
+        if not Path(os.fsdecode(path)).is_dir():
+            self.fail(f"there is no folder {os.fsdecode(path)!r}; make it first, or name another", param, ctx)
+        return path
+
+
 class NewFile(click.Path):
     """The path of a file to write; that its folder is there is checked before any work is done."""
 
@@ -165,11 +216,27 @@ def exit_codes(text: str) -> tuple[int, ...]:
     return tuple(map(int, codes))
 
 
+def real(text: str) -> float:
+    """Return a number as it is written, without percent.
+
+    Examples
+    --------
+    >>> real("-2.5")
+    -2.5
+    """
+    try:
+        return float(text)
+    except ValueError:
+        msg = f"must be a number, but got {text!r:.60}"
+        raise InvalidArgument(msg) from None
+
+
 CONTAMINATION = _Checked("EPS[:ADVERSARY]", read_contamination, Contamination)
 TOLERANCE = _Checked("TOLERANCE", Tolerance.of, Tolerance)
 DELTA = _Checked("DELTA", lambda text: _delta(fraction(text)), float)
 DURATION = _Checked("SECONDS", seconds, float)
 NUMBER = _Checked("NUMBER", fraction, float)
+READING = _Checked("NUMBER", real, float)
 SHARE = _Checked("SHARE", _share, float)
 QUANTILE = _Checked("QUANTILE", lambda text: check_quantile(fraction(text)), float)
 
@@ -210,7 +277,7 @@ missing_option = click.option(
 )
 between_option = click.option(
     "--between",
-    type=float,
+    type=READING,
     nargs=2,
     metavar="LOW HIGH",
     help="Readings outside this range are known to be bad, if you promise that they left it for reasons that have "
@@ -230,13 +297,13 @@ goal_option = click.option(
 )
 at_least_option = click.option(
     "--at-least",
-    type=float,
+    type=READING,
     metavar="X",
     help="Compare the share of readings that are at least X (passed, converted, top box) instead of a quantile.",
 )
 at_most_option = click.option(
     "--at-most",
-    type=float,
+    type=READING,
     metavar="X",
     help="Compare the share of readings that are at most X (answered in time) instead of a quantile.",
 )
@@ -253,7 +320,7 @@ round_option = click.option(
     "--round",
     metavar="COLUMN|rows",
     help="The column of what arms were measured in side by side (item, person, day), or 'rows' of a wide file: "
-    "compares who wins more than half of the rounds.",
+    "compares which arm wins more than half of the rounds.",
 )
 order_option = click.option(
     "--order",

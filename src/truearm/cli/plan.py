@@ -23,7 +23,7 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 
 @click.command("plan", context_settings={"max_content_width": 100})
 @click.option(
-    "--arms", type=click.IntRange(2, _MOST_ARMS), default=5, show_default=True, help="How many arms there are."
+    "--arms", type=options.Whole(2, _MOST_ARMS), default=5, show_default=True, help="How many arms there are."
 )
 @click.option(
     "--gap",
@@ -112,7 +112,7 @@ def plan_command(
         raise click.UsageError(msg)
     gap = gaps if len(gaps) > 1 else (gaps or (0.5,))[0]
     found = plan(arms=arms, gap=gap, goal=goal, contamination=contamination, tolerance=tolerance, **chosen)
-    click.echo(json_text(found.to_dict()) if as_json else told(found))
+    click.echo(json_text(found.to_dict()) if as_json else told(found, _assumed(pilot, chosen)))
     exports = edge.Exports()
     if plot is not None:
         from truearm.report.plots import save_plan
@@ -120,6 +120,19 @@ def plan_command(
         with exports.writing(plot):
             save_plan(found, plot)
     sys.exit(exports.code(0 if found.identifiable else UNDECIDABLE))
+
+
+def _assumed(pilot: str | None, chosen: dict[str, Any]) -> str:
+    """Return what nobody said and the numbers rest on."""
+    context, unsaid = click.get_current_context(), []
+    if context.get_parameter_source("gaps") is ParameterSource.DEFAULT:
+        unsaid.append(("a gap of 0.5 between the best arm and every other", "--gap"))
+    if context.get_parameter_source("family") is ParameterSource.DEFAULT and chosen["share"] is None:
+        unsaid.append((f"{chosen['family']} readings of unit scale", "--family"))
+    if pilot is not None or not unsaid:
+        return ""
+    whats, hows = zip(*unsaid, strict=True)
+    return f" This assumes {' and '.join(whats)}; change it with {', '.join(hows)} or --pilot FILE."
 
 
 def _refuse_beside_pilot(*names: str) -> None:
@@ -132,7 +145,7 @@ def _refuse_beside_pilot(*names: str) -> None:
             raise click.UsageError(msg)
 
 
-def told(found: Plan) -> str:
+def told(found: Plan, assumed: str = "") -> str:
     """Return a plan as text: a paragraph, what each method needs, and pulls against gap and contamination.
 
     Examples
@@ -142,7 +155,11 @@ def told(found: Plan) -> str:
     """
     width = min(shutil.get_terminal_size().columns, 100)
     heading = "Pulls `toptwo` needs if the readings turn out clean, by gap and contamination to be allowed for:"
-    parts = [click.wrap_text(str(found), width), table(_needs(found)), f"{heading}\n\n{table(_grid(found))}"]
+    parts = [
+        click.wrap_text(f"{found}{assumed}", width),
+        table(_needs(found)),
+        f"{heading}\n\n{table(_grid(found))}",
+    ]
     return "\n\n".join(parts)
 
 

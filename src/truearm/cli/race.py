@@ -103,19 +103,19 @@ def _plain(word: str) -> str:
 @options.delta_option
 @options.contamination_option
 @options.time_tolerance_option
-@click.option("-w", "--warmup", type=click.IntRange(0), default=0, help="Runs of each command that do not count.")
-@click.option("-r", "--runs", type=click.IntRange(1), help="Exactly so many runs of each command: -m N -M N.")
+@click.option("-w", "--warmup", type=options.Whole(0), default=0, help="Runs of each command that do not count.")
+@click.option("-r", "--runs", type=options.Whole(1), help="Exactly this many runs of each command: -m N -M N.")
 @click.option(
     "-m",
     "--min-runs",
-    type=click.IntRange(1),
+    type=options.Whole(1),
     help=f"Runs of each command before the first decision; 1 by default, {START} for quantiles and shares.",
 )
-@click.option("-M", "--max-runs", type=click.IntRange(1), help="Stop when a command has had so many runs.")
+@click.option("-M", "--max-runs", type=options.Whole(1), help="Stop when a command has had this many runs.")
 @click.option(
     "--max-time",
     type=options.DURATION,
-    help="Stop after so many seconds (or 5m, 1h); 3 minutes by default, unless -M or -r set a limit.",
+    help="Stop after this many seconds (or 5m, 1h); 3 minutes by default, unless -M or -r set a limit.",
 )
 @click.option(
     "--control", metavar="NAME", help="What there is: which others are better? Ratios are relative to it."
@@ -152,7 +152,7 @@ def _plain(word: str) -> str:
 )
 @click.option("-N", "no_shell", is_flag=True, help="The same as --shell none.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the commands; repeatable.")
-@click.option("--cwd", type=click.Path(exists=True, file_okay=False), help="Directory to run the commands in.")
+@click.option("--cwd", type=options.Folder(file_okay=False), help="Directory to run the commands in.")
 @click.option("--input", "stdin", default="null", metavar="null|FILE", help="Standard input of the commands.")
 @click.option(
     "--output",
@@ -165,7 +165,7 @@ def _plain(word: str) -> str:
 @click.option(
     "--timeout",
     type=options.DURATION,
-    help="Kill a run after so many seconds. It counts as worse than any run that ended. A hook (-s, -p, -C, -c) "
+    help="Kill a run after this many seconds. It counts as worse than any run that ended. A hook (-s, -p, -C, -c) "
     "that takes longer is killed too, and ends the race.",
 )
 @click.option(
@@ -178,7 +178,7 @@ def _plain(word: str) -> str:
 @options.missing_option
 @options.between_option
 @click.option(
-    "--seed", type=click.IntRange(0), help="Seed of the order of runs inside a batch; recorded in any case."
+    "--seed", type=options.Whole(0), help="Seed of the order of runs inside a batch; recorded in any case."
 )
 @click.option("--save", type=_NEW_FILE, metavar="FILE", help="Log every reading in FILE.")
 @click.option("--resume", type=click.Path(dir_okay=False), metavar="FILE", help="Go on with the race in FILE.")

@@ -63,9 +63,9 @@ class Race:
 def begun(asked: Asked, stack: ExitStack) -> Race:
     """Return a new race, its log opened on the stack if it is to be saved."""
     check_posix()
-    if asked.revisions and not asked.quiet:
-        click.echo(f"Preparing {', '.join(asked.revisions)} ...", err=True)
-    revisions = checked_out(asked.revisions, build=asked.build) if asked.revisions else ()
+    revisions = (
+        checked_out(asked.revisions, build=asked.build, known=partial(_prepare, asked)) if asked.revisions else ()
+    )
     if asked.clean:
         stack.callback(removed, revisions)
     setting, problem = defined(asked, revisions)
@@ -88,6 +88,11 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
         store = stack.enter_context(saved.begun(asked.save, study, setting, suite))
     follower = None if suite is None else Follower(suite, study)
     return Race(study=study, setting=setting, first=first, store=store, follower=follower)
+
+
+def _prepare(asked: Asked) -> None:
+    if not asked.quiet:
+        click.echo(f"Preparing {', '.join(asked.revisions)} ...", err=True)
 
 
 def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:

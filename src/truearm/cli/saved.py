@@ -55,7 +55,8 @@ def opened(
         Called with what the log of a race begins with, before anything is written to it.
     """
     if not Path(path).exists():
-        msg = f"{path} does not exist; `truearm race --save {path}` or `truearm next {path} --arm ...` makes it"
+        makers = f"`truearm race --save {path}` or `truearm next {path} --arm ...`"
+        msg = f"there is no file {str(path)!r}; {makers} makes it"
         raise InvalidArgument(msg)
     check_file(path)
     with ExitStack() as stack:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from truearm.cli import options
 from truearm.errors import InvalidArgument
 
 
@@ -22,18 +23,16 @@ def _option(name: str, variable: str, **more: Any) -> Callable[[Any], Any]:  # n
     help="A SQLite file, or postgresql://user:password@host/name.",
 )
 @_option("--host", "HOST", default="127.0.0.1", help="Address to listen at; others than loopback need a token.")
-@_option("--port", "PORT", type=click.IntRange(0, 65535), default=8000, help="0 takes any that is free.")
-@_option("--max-body", "MAX_BODY", type=click.IntRange(1000), default=1_000_000, help="Bytes of one request.")
-@_option(
-    "--max-batch", "MAX_BATCH", type=click.IntRange(1), default=1000, help="Readings or pulls of one request."
-)
-@_option("--max-arms", "MAX_ARMS", type=click.IntRange(1), default=500, help="Arms of one study.")
-@_option("--max-studies", "MAX_STUDIES", type=click.IntRange(1), default=10_000, help="Studies in all.")
-@_option("--rate", "RATE", type=click.FloatRange(1), default=200, help="Requests a second of one client.")
+@_option("--port", "PORT", type=options.Whole(0, 65535), default=8000, help="0 takes any that is free.")
+@_option("--max-body", "MAX_BODY", type=options.Whole(1000), default=1_000_000, help="Bytes of one request.")
+@_option("--max-batch", "MAX_BATCH", type=options.Whole(1), default=1000, help="Readings or pulls of one request.")
+@_option("--max-arms", "MAX_ARMS", type=options.Whole(1), default=500, help="Arms of one study.")
+@_option("--max-studies", "MAX_STUDIES", type=options.Whole(1), default=10_000, help="Studies in all.")
+@_option("--rate", "RATE", type=options.Real(1), default=200, help="Requests a second of one client.")
 @_option(
     "--patience",
     "PATIENCE",
-    type=click.FloatRange(0, min_open=True),
+    type=options.Real(0, min_open=True),
     default=10,
     help="Seconds in which a request must have come.",
 )

@@ -32,11 +32,11 @@ _SUFFIXES, _PICTURES = (".csv", ".json", ".parquet"), (".png", ".svg", ".pdf")
 @click.command("simulate")
 @click.argument("scenario", required=False)
 @click.option("--list", "listing", is_flag=True, help="List the scenarios that come with the package.")
-@click.option("--replications", type=click.IntRange(min=1), help="Runs per cell, in place of the scenario's.")
+@click.option("--replications", type=options.Whole(1), help="Runs per cell, in place of the scenario's.")
 @click.option(
-    "--seed", type=click.IntRange(0), help="In place of the scenario's; the same seed gives the same table."
+    "--seed", type=options.Whole(0), help="In place of the scenario's; the same seed gives the same table."
 )
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes to run in.")
+@click.option("--workers", type=options.Whole(1), default=1, show_default=True, help="Processes to run in.")
 @click.option(
     "--output", type=options.NewFile(path_type=Path), help="Summary of every cell: .csv, .json or .parquet."
 )

@@ -14,7 +14,7 @@ from truearm.claims.result import Result
 from truearm.claims.suite_wording import headline
 from truearm.claims.suites import Suite
 from truearm.claims.summary import summary
-from truearm.claims.wording import count, name_of
+from truearm.claims.wording import count, counted, name_of
 from truearm.cli import options, suites
 from truearm.cli.edge import check_file, write
 from truearm.cli.gates import exit_code, suite_code
@@ -39,7 +39,7 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
     "-n",
     "--number",
     "pulls",
-    type=click.IntRange(1, 100_000),
+    type=options.Whole(1, 100_000),
     default=1,
     show_default=True,
     help="How many pulls.",
@@ -54,9 +54,9 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
 @options.tolerance_option
 @options.between_option
 @click.option(
-    "--rounds", is_flag=True, help="Compare arms side by side, by who wins more than half of the rounds."
+    "--rounds", is_flag=True, help="Compare arms side by side: which one wins more than half of the rounds?"
 )
-@click.option("--seed", type=click.IntRange(0), help="Shuffle the pulls inside a batch.")
+@click.option("--seed", type=options.Whole(0), help="Shuffle the pulls inside a batch.")
 @options.json_option
 @click.pass_context
 def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
@@ -88,7 +88,7 @@ def next_command(ctx: click.Context, /, file: str, pulls: int, arms: tuple[str, 
 
 @contextmanager
 def _in_turn(file: str) -> Iterator[None]:
-    """Have a log for oneself; who has to wait for longer than a moment is told so."""
+    """Have a log for oneself; if that takes longer than a moment, say so."""
     check_file(file)
     with ExitStack() as stack:
         for _ in range(_PATIENCE):
@@ -135,7 +135,11 @@ def _check_fixed(ctx: click.Context) -> None:
 @_FILE
 @click.argument("words", nargs=-1, metavar="[TICKET VALUE]...")
 @click.option(
-    "--release", multiple=True, type=int, metavar="TICKET", help="A pull that never began goes out again."
+    "--release",
+    multiple=True,
+    type=options.Whole(0),
+    metavar="TICKET",
+    help="A pull that never began goes out again.",
 )
 def tell_command(file: str, words: tuple[str, ...], release: tuple[int, ...]) -> None:
     """Record readings of a saved study; without words, lines of ticket and value from standard input.
@@ -159,7 +163,7 @@ def tell_command(file: str, words: tuple[str, ...], release: tuple[int, ...]) ->
 
 def _parsed(words: Sequence[str]) -> Iterator[tuple[int, float]]:
     if len(words) % 2:
-        msg = f"tell takes pairs of ticket and value, but got {_counted(len(words), 'word')}; give both of each"
+        msg = f"tell takes pairs of ticket and value, but got {counted(len(words), 'word')}; give both of each"
         raise click.UsageError(msg)
     for ticket, value in zip(words[::2], words[1::2], strict=True):
         try:
@@ -177,7 +181,7 @@ def _parsed(words: Sequence[str]) -> Iterator[tuple[int, float]]:
 @_FILE
 @options.json_option
 def status_command(file: str, as_json: bool) -> None:
-    """Show where a saved study stands: who leads, the evidence against the others, which tickets are out.
+    """Show where a saved study stands: which arm leads, the evidence against the others, which tickets are out.
 
     \b
     truearm status run.db
@@ -210,7 +214,7 @@ def status_command(file: str, as_json: bool) -> None:
         place = "leads" if arm == standing.leader else "candidate" if arm in standing.alive else "excluded"
         share = standing.share(arm)
         against = "" if place == "leads" else f", {round(100 * share)}% of the evidence that would exclude it"
-        click.echo(f"{name_of(arm)}: {place}, {_counted(n, 'pull')}{against}")
+        click.echo(f"{name_of(arm)}: {place}, {counted(n, 'pull')}{against}")
     for pull in out:
         click.echo(f"out: ticket {pull.ticket}, {name_of(pull.arm)}")
     click.echo(f"head of the log: {head}")
@@ -233,15 +237,11 @@ def _line(saved: Saved) -> str:
     if study.done and study.result is not None:
         best = study.result.best
         found = f"{study.result.status.value}, " + ("no winner" if best is None else f"{name_of(best)} is best")
-        return f"Done after {_counted(study.pulls, 'pull')}: {found}."
+        return f"Done after {counted(study.pulls, 'pull')}: {found}."
     leader = study.standing.leader
     who = "nobody leads yet" if leader is None else f"{name_of(leader)} leads"
-    left = _counted(len(study.standing.alive), "candidate")
-    return f"{_counted(study.pulls, 'pull')}, {count(study.in_flight)} out: {who}, {left}."
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{count(n)} {what}{'s' * (n != 1)}"
+    left = counted(len(study.standing.alive), "candidate")
+    return f"{counted(study.pulls, 'pull')}, {count(study.in_flight)} out: {who}, {left}."
 
 
 @click.command("report")

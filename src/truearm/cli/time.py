@@ -14,7 +14,7 @@ import click
 from truearm.claims.certificate import Status
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
-from truearm.claims.wording import bad, count, name_of, number, percent, value_ends
+from truearm.claims.wording import bad, count, counted, name_of, number, percent, value_ends
 from truearm.cli import edge, gates, options
 from truearm.errors import ArmFailed, InvalidArgument
 from truearm.problem import Contamination, Tolerance
@@ -71,16 +71,16 @@ class _Asked:
 @click.option(
     "-r",
     "--runs",
-    type=click.IntRange(1),
-    help=f"Exactly so many processes for each statement; {ALONE} by default if there is only one.",
+    type=options.Whole(1),
+    help=f"Exactly this many processes for each statement; {ALONE} by default if there is only one.",
 )
 @click.option(
     "--max-time",
     type=options.DURATION,
     default="180",
-    help="Stop after so many seconds (or 5m, 1h); 3 minutes by default.",
+    help="Stop after this many seconds (or 5m, 1h); 3 minutes by default.",
 )
-@click.option("--seed", type=click.IntRange(0), help="Seed of the order inside each round.")
+@click.option("--seed", type=options.Whole(0), help="Seed of the order inside each round.")
 @options.json_option
 @click.option("--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on the terminal.")
@@ -94,7 +94,7 @@ def time_command(**chosen: object) -> None:
     truearm time 'json.dumps(x)' -s 'import json; x = list(range(100))'       one alone
     truearm time 'sum(range(1000))' --python python3.11 --python python3.13   two interpreters
 
-    Each reading comes from a fresh process, which draws its hash seed and its place in memory anew: the lower
+    Each reading comes from a fresh process, with a hash seed and a place in memory of its own: the lower
     quartile of many short blocks of loops, because load only adds to a block. As in timeit, garbage is not
     collected meanwhile. A round times every statement once, in random order, until it is known which is fastest.
 
@@ -134,7 +134,8 @@ def time_command(**chosen: object) -> None:
 def _sources(asked: _Asked) -> dict[str, Timed]:
     """Return what is to be timed, by name: every statement with every interpreter."""
     if len(asked.names) > len(asked.statements):
-        msg = f"there are {len(asked.names)} names but {len(asked.statements)} to be named; give one -n for each"
+        many = counted(len(asked.statements), "statement")
+        msg = f"there are {len(asked.names)} names for {many}; give one -n for each"
         raise click.UsageError(msg)
     setup = "\n".join(asked.setup) or "pass"
     found: dict[str, Timed] = {}
@@ -153,7 +154,8 @@ def _sources(asked: _Asked) -> dict[str, Timed]:
 def _located(python: str) -> str:
     found = shutil.which(python)
     if found is None:
-        msg = f"--python {python!r} is no program on the PATH; give the path of an interpreter"
+        where = "is not on the PATH" if "/" not in python else "is no program"
+        msg = f"--python {python!r} {where}; give the path of an interpreter"
         raise InvalidArgument(msg)
     return str(Path(found).absolute())
 

@@ -9,7 +9,7 @@ import click
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.plain import from_plain
-from truearm.claims.wording import count, name_of
+from truearm.claims.wording import counted, name_of
 from truearm.cli import options
 from truearm.cli.screen import Screen
 from truearm.errors import InvalidArgument, VerificationError
@@ -25,8 +25,8 @@ _SQLITE = b"SQLite format 3\0"
 
 
 @click.command("verify")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.argument("readings", type=click.Path(exists=True, dir_okay=False), required=False)
+@click.argument("file", type=options.OldFile(dir_okay=False))
+@click.argument("readings", type=options.OldFile(dir_okay=False), required=False)
 @click.option("--arm", metavar="COLUMN", help="The column of READINGS that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column of READINGS that holds the reading.")
 @options.unit_option
@@ -74,7 +74,7 @@ def _tell_log(path: str, noted: str | None, *, as_json: bool) -> int:
     """Check a log by itself, and tell its head for the next time."""
     found = store.verify(path, noted)
     words = (
-        f"Verified: {name_of(path)} holds {count(found.events)} events, none changed since they were written, "
+        f"Verified: {name_of(path)} holds {counted(found.events, 'event')}, none changed since it was written, "
         f"unless by somebody who computed its digests anew. Note its head to rule that out: {found.head}"
     )
     plain = {**_plain(Verified()), "events": found.events, "head": found.head}
@@ -124,7 +124,8 @@ def _result(path: str) -> Any:  # noqa: ANN401 - whatever the file holds; `verif
     except InvalidArgument:
         raise
     except (ValueError, RecursionError) as error:
-        msg = f"{path} is not JSON: {error}; give what --json printed, or a log"
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        msg = f"{path} is not JSON{where}; give what --json printed, or a log; a table of readings comes second"
         raise InvalidArgument(msg) from None
 
 

@@ -3,6 +3,7 @@
 import math
 import re
 import shlex
+import shutil
 import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +42,7 @@ _CODE = re.compile(r"[^\w./=:@%+,-]")  # in a word: more than a name or an optio
     show_default=True,
     help="What is measured: the number on the last line that is printed, wall time, cpu time, or peak memory.",
 )
-@click.option("--timeout", type=options.DURATION, help="Kill a run after so many seconds; it counts as worst.")
+@click.option("--timeout", type=options.DURATION, help="Kill a run after this many seconds; it counts as worst.")
 @click.option(
     "-i",
     "--ignore-failure",
@@ -49,7 +50,7 @@ _CODE = re.compile(r"[^\w./=:@%+,-]")  # in a word: more than a name or an optio
     help="Count failed runs as missing readings, at their worst, instead of stopping.",
 )
 @click.option("--shell", default="auto", metavar="auto|none|PATH", help="As for a race.")
-@click.option("-M", "--max-pulls", type=click.IntRange(1), help="End after so many pulls of this worker.")
+@click.option("-M", "--max-pulls", type=options.Whole(1), help="End after this many pulls of this worker.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but the end.")
 def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
     """Measure for a study that `truearm serve` hosts, until it is decided.
@@ -58,11 +59,12 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
     truearm work http://server:8000 tuning -- ./train --rate {arm}       the number it prints last
     truearm work http://server:8000 sort --metric wall -- ./sort {arm}   how long it takes
 
-    After -- stand the words of one command; {arm} is the arm to be measured. A run that fails ends the work, or is
+    The words of one command come after --; {arm} is the arm to be measured. A run that fails ends the work, or is
     a missing reading (-i). What was begun is told or stays out: nothing is measured twice.
     """  # noqa: D301 - click wants the control character
     template = words[0] if len(words) == 1 else shlex.join(words)
     _check_arm(template)
+    _check_program(Command(template, shell=chosen["shell"]))
     conditions = Conditions(timeout=chosen["timeout"], ignore_failure=chosen["ignore_failure"])
     with Client(url, study, token=chosen["token"], patience=_AT_ONCE) as first:
         _wait_aloud(first)
@@ -91,6 +93,14 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
 def _check_arm(template: str) -> None:
     if "{arm}" not in template:
         msg = f"command {template!r} does not say where the arm stands; write {{arm}} there"
+        raise InvalidArgument(msg)
+
+
+def _check_program(command: Command) -> None:
+    """Say what cannot be started before a pull is asked for, which would be lost."""
+    program = command.argv[0]
+    if "{arm}" not in program and shutil.which(program) is None:
+        msg = f"there is no program {program!r} here that can be started; check its name, and where you are"
         raise InvalidArgument(msg)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from truearm.claims.certificate import Status, Verdict
-from truearm.claims.result import Backend
+from truearm.claims.plain import Backend, framed
 from truearm.errors import InvalidArgument
 from truearm.evidence.shifts import oriented
 from truearm.lab.adversaries import Attack, Stationary
@@ -285,9 +285,7 @@ class Simulation:
 
     def to_frame(self, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
         """Return the table of runs as a data frame of pandas, polars or pyarrow."""
-        import narwhals
-
-        return narwhals.from_dict(self.runs, backend=backend).to_native()
+        return framed(self.runs, backend)
 
 
 def simulate(

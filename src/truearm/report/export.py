@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from truearm.claims.certificate import Tapes
+from truearm.claims.plain import Backend, framed
 from truearm.claims.ratios import Ratio, ratios
-from truearm.claims.result import Arm, Backend, Result
+from truearm.claims.result import Arm, Result
 from truearm.events import Event, Reading
 from truearm.report.text import standing_of
 from truearm.world.commands import Command, neutralized
@@ -157,11 +158,9 @@ def frame(result: Result, backend: Backend = "pandas") -> Any:  # noqa: ANN401 -
     >>> frame(found)[["name", "observed", "standing"]].values.tolist()
     [['A', 49.0, 'excluded'], ['B', 249.0, 'best']]
     """
-    import narwhals
-
     columns: dict[str, list[Any]] = {name: [getattr(arm, name) for arm in result.arms] for name in Arm._fields}
     columns["standing"] = [standing_of(result, arm.name) for arm in result.arms]
-    return narwhals.from_dict(columns, backend=backend).to_native()
+    return framed(columns, backend)
 
 
 def json_text(value: Mapping[str, Any]) -> str:
@@ -189,8 +188,9 @@ def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
 
     Examples
     --------
+    >>> from truearm.problem import Problem
     >>> from truearm.study import Study
-    >>> study = Study(["=A"], max_pulls=1)
+    >>> study = Study.of(Problem(arms=("=A",)), max_pulls=1)
     >>> print(csv_text(study.result, hyperfine_results([Command("true", name="=A")], [])).splitlines()[1])
     '=A,,,,,,,,0,0,,,,best
     """

@@ -295,8 +295,9 @@ def statistics_rows(
 
     Examples
     --------
+    >>> from truearm.problem import Problem
     >>> from truearm.study import Study
-    >>> statistics_rows(Study(["A"], max_pulls=0).result, {"A": [1.0, 2.0, 6.0]}, PLAIN)[1]
+    >>> statistics_rows(Study.of(Problem(arms=("A",)), max_pulls=0).result, {"A": [1.0, 2.0, 6.0]}, PLAIN)[1]
     ('A', '3', '2.646', '-', '1', '6')
     """
     sign = f" [{unit.sign}]" if unit.sign else ""
@@ -446,8 +447,9 @@ def paragraph(result: Result, unit: Unit, metric: str = "stdout", *, alarms: boo
 
     Examples
     --------
+    >>> from truearm.problem import Problem
     >>> from truearm.study import Study
-    >>> paragraph(Study(["A"], max_pulls=0).result, PLAIN)
+    >>> paragraph(Study.of(Problem(arms=("A",)), max_pulls=0).result, PLAIN)
     'A is the only arm; it has no readings yet. 0 runs.'
     """
     return " ".join(answer(result, unit, metric, alarms=alarms))

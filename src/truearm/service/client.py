@@ -79,8 +79,10 @@ class Client:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not _is_address(parts):
-            msg = f"url must be such as http://127.0.0.1:8000, but got {url!r}"
-            raise InvalidArgument(msg)
+            meant = "://" not in url and _is_address(urlsplit(f"http://{url}"))
+            hint = f"; did you mean http://{url}?" if meant else ""
+            msg = f"url must be such as http://127.0.0.1:8000, but got {url!r}{hint}"
+            raise InvalidArgument(msg, "url", url)
         self.url, self.name = url.rstrip("/"), study
         self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         all_studies = f"{quote(parts.path.rstrip('/'), safe='/%~!$&+,;=:@()*')}/studies"

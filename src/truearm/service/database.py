@@ -18,8 +18,9 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
+from truearm.world.store import SERVED
 
-APPLICATION = 0x74724173  # "trAs" in the header of a SQLite file
+APPLICATION = SERVED  # in the header of a SQLite file
 VERSION = 1
 _COLUMNS = "position, kind, ticket, arm, draw, value, notes, digest, worker, at"
 _TABLES = (

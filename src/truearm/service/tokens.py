@@ -55,7 +55,8 @@ def make(database: Database, role: str, study: str | None = None) -> str:
     (('worker', 'taste'), None)
     """
     if role not in ROLES:
-        msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}"
+        which = "a machine that measures is a worker, and an admin begins studies"
+        msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}; {which}"
         raise InvalidArgument(msg)
     if study is not None and not re.fullmatch(ID, study):
         msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"

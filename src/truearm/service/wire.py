@@ -17,7 +17,7 @@ Value = float | Literal["nan", "inf", "-inf"] | None
 
 
 class Spoiled(Struct, frozen=True, forbid_unknown_fields=True):
-    """A bound on bad readings: their share, and what whoever makes them can see."""
+    """A bound on bad readings: their share, and what their maker can see."""
 
     eps: float
     adversary: Literal["oblivious", "prescient", "malicious"] = "oblivious"
@@ -53,7 +53,7 @@ class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     dependent_arms: bool = False
     """Whether what one arm gives may depend on another."""
     rounds: bool = False
-    """Compare arms by who wins more than half of the rounds, in which they are measured side by side."""
+    """Compare arms by which one wins more than half of the rounds, in which they are measured side by side."""
     policy: Literal["toptwo", "lucb"] = "toptwo"
     """What decides which arm is next."""
     max_pulls: Annotated[int, Meta(ge=0, le=100_000_000)] = 1_000_000
@@ -61,7 +61,7 @@ class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     seed: Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)] | None = None
     """Shuffles the order within a batch."""
     passive: bool = False
-    """Readings come as they come (`readings`), nobody is asked for any."""
+    """Readings come as they come (`readings`); none are asked for."""
     lease: Annotated[float, Meta(gt=0, le=31_536_000)] = 3600.0
     """Seconds for which a worker that asks again gets the pulls it has."""
 

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -50,7 +50,12 @@ class Revision:
 
 
 def checked_out(
-    names: Sequence[str], *, build: str | None = None, start: str = ".", cache: Path | None = None
+    names: Sequence[str],
+    *,
+    build: str | None = None,
+    start: str = ".",
+    cache: Path | None = None,
+    known: Callable[[], object] = lambda: None,
 ) -> tuple[Revision, ...]:
     """Return the revisions of the repository around a folder, checked out and built.
 
@@ -62,6 +67,8 @@ def checked_out(
         Command line to run once in each revision's folder; in the working tree it is run each time.
     cache
         Where worktrees are kept; the user's cache folder if None.
+    known
+        Called when git knows all of them, before the work begins.
 
     Examples
     --------
@@ -72,6 +79,7 @@ def checked_out(
     """
     repository = _Repository.around(Path(start), cache or default_cache())
     commits = [None if name == "." else repository.commit(name) for name in names]  # all, before any work is done
+    known()
     return tuple(repository.revision(name, commit, build) for name, commit in zip(names, commits, strict=True))
 
 

@@ -29,6 +29,7 @@ from truearm.world.rows import as_json, from_text, linked, parsed, to_text
 
 SCHEMA = 3
 APPLICATION = 0x74724172  # "trAr" in the header of the file
+SERVED = 0x74724173  # "trAs": studies of a server, many in one file
 
 _MAGIC = b"SQLite format 3\0"
 _CHUNK = 10_000  # rows read at a time, so that a slow reader holds no lock
@@ -373,6 +374,9 @@ def _is_log(path: Path) -> bool:
     if not head:
         return False
     application, version = (int.from_bytes(head[at : at + 4], "big") for at in (68, 60))
+    if head.startswith(_MAGIC) and application == SERVED:
+        msg = f"{path} holds the studies of a server; `truearm serve --database {path}` opens it"
+        raise InvalidArgument(msg)
     if not head.startswith(_MAGIC) or application != APPLICATION:
         msg = f"{path} is not a truearm log, and was left as it is; choose another file"
         raise InvalidArgument(msg)
