@@ -30,7 +30,7 @@ from truearm.service.database import Database, DatabaseError
 from truearm.service.hosting import Host, NotFound
 from truearm.service.server import _bound, _Patient
 from truearm.service.settings import Limits, Settings
-from truearm.service.tokens import OPEN
+from truearm.service.tokens import OPEN, Grant
 from truearm.service.wire import Given, NewStudy, Told
 
 from .serving import Server
@@ -174,6 +174,38 @@ def test_a_report_has_the_readings_of_its_certificate(tmp_path, monkeypatch):
     assert (
         {arm: len(tape) for arm, tape in found["readings"].items()} == found["pulls"]["arms"] == {"A": 60, "B": 60}
     )
+
+
+def listed(host, grant=OPEN):
+    call = routes.Call(host, grant, "", None, {}, {})
+    return {one["id"]: one for one in json.loads(routes._list(call).body)["studies"]}
+
+
+def test_a_study_that_cannot_be_read_hides_no_other(tmp_path):
+    """A name that a server took by mistake, an event that was changed, a definition that is none."""
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        for name in ("whole", "changed", "undefined", "mine"):
+            host.create(NewStudy(arms=["A", "B"], id=name))
+            host.ask(name, "ann", 2)
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
+        connection.execute("DROP TRIGGER truearm_no_update")
+        connection.execute("DELETE FROM truearm_snapshot")
+        connection.execute("UPDATE truearm_event SET arm = 'B' WHERE study = 'changed' AND position = 1")
+        connection.execute("UPDATE truearm_event SET notes = '[]' WHERE study = 'undefined' AND position = 0")
+        connection.execute("UPDATE truearm_event SET study = 'mine\n' WHERE study = 'mine'")
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        for _ in range(2):
+            found = listed(host)
+            assert {name: one["status"] for name, one in found.items()} == {
+                "whole": None,
+                "changed": "broken",
+                "undefined": "broken",
+                "mine\n": "broken",
+            }
+            assert found["whole"]["pulls"] == 2
+            assert found["whole"]["problem"] is None
+            assert "restore a back-up" in found["changed"]["problem"]
+        assert listed(host, Grant("viewer", "changed"))["changed"]["status"] == "broken"
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 5000])

@@ -199,6 +199,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
     ("POST /studies", {"arms": [f"{i}" for i in range(501)]}, 422, "arms", 501, "500 at most"),
     ("POST /studies", NEW | {"title": "\0"}, 422, "title", "\0", "remove them"),
     ("POST /studies", NEW | {"id": "../x"}, 422, "id", "../x", "matching regex"),
+    ("POST /studies", NEW | {"id": "abc\n"}, 422, "id", "abc\n", "small letters, digits and hyphens"),
     ("POST /studies", NEW | {"id": "wrong", "delta": 0.2}, 409, "id", "wrong", "choose another one"),
     ("POST /studies", NEW | {"colour": 1}, 422, "colour", 1, "the fields are arms, id, title"),
     ("POST /studies", NEW | {"delta": 7}, 422, "delta", 7, "delta must be a number < 1"),

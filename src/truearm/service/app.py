@@ -26,12 +26,11 @@ from truearm.service import openapi, pages, problems
 from truearm.service.database import Busy, Database
 from truearm.service.hosting import Host, rehearse
 from truearm.service.problems import Problem, Refused
-from truearm.service.routes import ROUTES, Call, Route, found
+from truearm.service.routes import LOG, ROUTES, Call, Route, found
 from truearm.service.settings import Settings, is_loopback
 from truearm.service.stream import Followers
 from truearm.service.tokens import OPEN, Grant, Tokens
 
-LOG = logging.getLogger("truearm.service")
 _THREADS = 8
 _LOGGED = 0.1  # seconds until the log has a request: to write for each one by itself would take as long as an ask
 _APART = 0.002  # seconds between requests of several connections that do not come at the same time

@@ -47,13 +47,13 @@ class Hosted:
 
     def __init__(self, name: str, began: Row) -> None:
         self.name, self.began = name, began.at
-        self.definition: dict[str, Any] = parsed(began.notes or "")
         self.definition_text = began.notes or ""
-        self.passive = bool(self.definition["service"]["passive"])  # its readings come without being asked for
-        self.lease = float(self.definition["service"]["lease"])  # seconds for which a worker holds a pull
         if chain.first(self.definition_text) != began.digest:
             msg = f"the definition of study {name!r} was changed after it was written; restore a back-up"
             raise VerificationError(msg)
+        self.definition: dict[str, Any] = parsed(self.definition_text)
+        self.passive = bool(self.definition["service"]["passive"])  # its readings come without being asked for
+        self.lease = float(self.definition["service"]["lease"])  # seconds for which a worker holds a pull
         self.position, self.digest = 0, began.digest
         self.study = Study.replay(self.definition, ())
         self.holders: dict[int, tuple[str, float]] = {}  # by ticket

@@ -73,6 +73,9 @@ class Host:
 
     def create(self, new: wire.NewStudy) -> wire.Made:
         """Begin a study, or find the same one."""
+        if new.id is not None and not re.fullmatch(wire.ID, new.id):  # its `$` lets a last newline pass
+            msg = f"id must be small letters, digits and hyphens, but got {new.id!r}; choose another one"
+            raise InvalidArgument(msg, "id", new.id)
         text = as_json("study", self._defined(new))
         name = new.id or secrets.token_hex(8)
         began = Row(0, BEGUN, None, None, None, None, text, chain.first(text), None, time.time())

@@ -1,23 +1,27 @@
 """What can be asked for: each route with its role, its types and what answers it. No transport."""
 
 import hashlib
+import logging
 import math
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 from starlette.responses import Response
 
 from truearm import __version__
+from truearm.errors import TruearmError
 from truearm.report.export import document
 from truearm.service import views, wire
-from truearm.service.database import Row
+from truearm.service.database import DatabaseError, Row
 from truearm.service.hosting import Host
 from truearm.service.problems import Problem, Refused
 from truearm.service.tokens import Grant
 
+LOG = logging.getLogger("truearm.service")
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _PAGE = 50  # studies in one answer
 _EVENTS = 5000  # events in one answer
@@ -65,11 +69,12 @@ def _create(call: Call) -> Response:
 def _list(call: Call) -> Response:
     """List studies, the newest first, 50 to a page."""
     if call.grant.study is not None:
-        found = [call.grant.study] if call.host.database.at(call.grant.study, 0) else []
-        return _json(wire.Page([_summary(call.host, name) for name in found], None))
+        began = call.host.database.at(call.grant.study, 0)
+        found = [] if began is None else [_summary(call.host, call.grant.study, began.at)]
+        return _json(wire.Page(found, None))
     rows = call.host.database.studies(_PAGE + 1, _cursor(call.query.get("before")))
-    more = f"/studies?before={rows[_PAGE - 1][1]!r}_{rows[_PAGE - 1][0]}" if len(rows) > _PAGE else None
-    return _json(wire.Page([_summary(call.host, name) for name, _ in rows[:_PAGE]], more))
+    more = f"/studies?before={rows[_PAGE - 1][1]!r}_{quote(rows[_PAGE - 1][0])}" if len(rows) > _PAGE else None
+    return _json(wire.Page([_summary(call.host, *row) for row in rows[:_PAGE]], more))
 
 
 def _cursor(text: str | None) -> tuple[float, str]:
@@ -87,9 +92,19 @@ def _wrong(field: str, value: str, remedy: str) -> Refused:
     return Refused(Problem(422, "Invalid value", detail, field=field, value=value[:200]))
 
 
-def _summary(host: Host, name: str) -> wire.Summary:
-    with host.looking(name) as hosted:
-        return views.summary(hosted)
+def _summary(host: Host, name: str, began: float) -> wire.Summary:
+    try:
+        with host.looking(name) as hosted:
+            return views.summary(hosted)
+    except DatabaseError:
+        raise
+    except Exception as error:  # whatever is wrong with one study hides no other
+        if not isinstance(error, TruearmError):
+            LOG.exception("study %r cannot be read", name)
+        said = (
+            str(error) if isinstance(error, TruearmError) else "it cannot be read; the log of the server has more"
+        )
+        return wire.Summary(name, name, began, 0, 0, 0, False, "broken", None, None, said)
 
 
 def _show(call: Call) -> Response:

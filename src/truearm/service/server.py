@@ -21,7 +21,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from truearm.errors import InvalidArgument
 from truearm.service import problems
-from truearm.service.app import HEAD, LARGE_HEAD, LOG, Service
+from truearm.service.app import HEAD, LARGE_HEAD, Service
+from truearm.service.routes import LOG
 from truearm.service.settings import Settings, check_open
 from truearm.world.commands import neutralized
 
