@@ -56,7 +56,7 @@ _LIST = (
 )
 _KEEP = (
     "INSERT INTO truearm_snapshot (study, position, body) VALUES (?, ?, ?) ON CONFLICT (study) DO UPDATE "
-    "SET position = excluded.position, body = excluded.body WHERE truearm_snapshot.position < excluded.position"
+    "SET position = excluded.position, body = excluded.body WHERE truearm_snapshot.position <= excluded.position"
 )
 _CHUNK = 20_000  # rows read at a time
 

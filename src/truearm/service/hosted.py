@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from truearm.claims.result import Result
-from truearm.errors import ProtocolError, VerificationError
+from truearm.errors import VerificationError
 from truearm.events import ISSUED, Event
 from truearm.problem import Pull
 from truearm.service import snapshot
@@ -158,21 +158,24 @@ class Hosted:
     def sealed(self) -> bytes:
         """Return what is in memory as bytes."""
         holders = [[ticket, *held] for ticket, held in self.holders.items()]
-        return snapshot.sealed([self.digest, snapshot.to_bytes(self.study), holders, self.given])
+        shape = snapshot.shape(Study.replay(self.definition, ()))
+        return snapshot.sealed([shape, self.digest, snapshot.to_bytes(self.study), holders, self.given])
 
     def restore(self, row: Row, body: bytes) -> None:
-        """Take a snapshot if it is whole and of this log; else the log is replayed from its beginning."""
+        """Take a snapshot if it is whole, of this log and of this version; else all of the log is replayed."""
+        new = self.study
         try:
-            digest, study, holders, given = snapshot.opened(body)
-            if digest != row.digest:
-                return  # of another log, such as one restored from a back-up
+            shape, digest, study, held, given = snapshot.opened(body)
+            if (shape, digest) != (snapshot.shape(new), row.digest):
+                return  # of another version, or of another log, such as one restored from a back-up
             restored = snapshot.from_bytes(study)
-        except ProtocolError:
+            known = restored.definition == new.definition and given.keys() == self.given.keys()
+            holders = {ticket: (worker, until) for ticket, worker, until in held}
+        except Exception:  # it is a cache: whatever is wrong with it, the log has all
             return
-        if restored.definition != Study.replay(self.definition, ()).definition:
+        if not known:
             return
-        self.study, self.given = restored, given
-        self.holders = {ticket: (worker, until) for ticket, worker, until in holders}
+        self.study, self.given, self.holders = restored, given, holders
         self.position, self.digest, self.kept = row.position, row.digest, row.position
 
 
