@@ -28,7 +28,7 @@ from truearm.service.hosting import Host, rehearse
 from truearm.service.problems import Problem, Refused
 from truearm.service.routes import LOG, ROUTES, Call, Route, found
 from truearm.service.settings import Settings, is_loopback
-from truearm.service.stream import Followers
+from truearm.service.stream import Followers, Shared
 from truearm.service.tokens import OPEN, Grant, Tokens
 
 _THREADS = 8
@@ -72,6 +72,7 @@ class Service:
         self.host = Host(self.database, settings.limits)
         self.tokens = Tokens(self.database, needed=not is_loopback(settings.host))
         self.followers = Followers(self.host)
+        self._drawn = Shared()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="truearm")
         self._rates: dict[str, tuple[float, float]] = {}
         self._requests = _Requests()
@@ -174,7 +175,8 @@ class Service:
             body = await self._body(head, route, receive)
             query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
             call = Call(self.host, grant, study, body, query, head.headers)
-        response: Response = await self.in_thread(_answered, route, call)
+        answered = partial(self.in_thread, _answered, route, call)
+        response: Response = await (self._drawn.get(study, answered) if route.shared else answered())
         self._last_ended = time.perf_counter()
         return response
 

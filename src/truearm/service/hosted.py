@@ -4,11 +4,11 @@ A pull belongs to the worker that asked for it; when its lease ends the worker i
 out and counts at its worst until it is told (docs/parallel.md).
 """
 
-import pickle
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Any, Generic, TypeVar
 
 from truearm.claims.result import Result
@@ -17,6 +17,7 @@ from truearm.events import ISSUED, Event
 from truearm.problem import Pull
 from truearm.service import snapshot
 from truearm.service.database import Row
+from truearm.service.wire import Live
 from truearm.study import Study
 from truearm.world import chain
 from truearm.world.rows import from_text, parsed, to_text
@@ -62,6 +63,7 @@ class Hosted:
         self.forgotten = False  # a write failed, so that what is in memory may be ahead of the log
         self.lock = threading.RLock()
         self.wishes: deque[Wish[Any]] = deque()  # whoever has the lock grants all of them
+        self.picture: Live | None = None  # what its page showed last
         self._result: tuple[int, Result] | None = None
 
     @property
@@ -139,6 +141,13 @@ class Hosted:
             if holder == worker and until > now
         ]
 
+    def copied(self) -> "Hosted":
+        """Return it as it is now, to be looked at while others go on."""
+        made = copy(self)
+        made.study, made.holders = copy(self.study), copy(self.holders)
+        made.given = {arm: [*tape] for arm, tape in self.given.items()}
+        return made
+
     def result(self) -> Result:
         """Return what is known now: of a study that goes on, as if it were stopped here."""
         if self._result is None or self._result[0] != self.position:
@@ -150,7 +159,7 @@ class Hosted:
             return _analyzed(self.study, self.given)
         study = self.study
         if not study.done:
-            study = pickle.loads(pickle.dumps(study))  # a copy of our own object
+            study = copy(study)
             study.stop()
         assert study.result is not None
         return study.result

@@ -54,6 +54,8 @@ class Route(NamedTuple):
     """Name, JSON type and meaning."""
     at_once: bool = False
     """Whether it can be answered without waiting: else it raises `Busy`, and is called again where it may wait."""
+    shared: bool = False
+    """Whether all who ask for it while it is made get the same one."""
 
 
 def _json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -187,23 +189,24 @@ def _report(call: Call) -> Response:
         if hosted.passive and not all(hosted.given.values()):
             msg = f"study {call.study!r} has arms without a reading; there is nothing to report yet"
             raise Refused(Problem(409, "Conflict", msg, field="study", value=call.study))
-        result, title = hosted.result(), hosted.title
-        # a copy, for other requests go on
-        tapes: Any = (
-            {arm: [*tape] for arm, tape in hosted.given.items()} if hosted.passive else hosted.study.readings
-        )
+        found = hosted.copied()  # for other requests go on
+    result, tapes = found.result(), found.given if found.passive else found.study.readings
     if "application/json" in call.headers.get("accept", ""):
         return _json(document(result, tapes))
     from truearm.report.html import page
 
-    text = page(result, tapes, title=title if hosted.title != hosted.name else None)
+    text = page(result, tapes, title=found.title if found.title != found.name else None)
     return Response(text, media_type="text/html", headers={"Content-Security-Policy": _policy(text)})
 
 
 def _live(call: Call) -> Response:
     """Return what the page of a study shows."""
     with call.host.looking(call.study) as hosted:
-        return _json(views.live(hosted))
+        known = hosted.picture is not None and hosted.picture.position == hosted.position
+        found = None if known else hosted.copied()
+    if found is not None:  # it may take a second, for which others go on
+        hosted.picture = views.live(found)
+    return _json(hosted.picture)
 
 
 def _estimate(call: Call) -> Response:
@@ -253,7 +256,7 @@ ROUTES = (
     Route("GET", f"{_ONE}/readings.csv", "viewer", _csv, None, "text/csv"),
     Route("GET", f"{_ONE}/readings.parquet", "viewer", _parquet, None, "application/vnd.apache.parquet"),
     Route("GET", f"{_ONE}/report", "viewer", _report, None, "text/html"),
-    Route("GET", f"{_ONE}/live", "viewer", _live, None, wire.Live),
+    Route("GET", f"{_ONE}/live", "viewer", _live, None, wire.Live, shared=True),
     Route("POST", "/estimate", "viewer", _estimate, wire.Estimating, wire.Estimate),
     Route("GET", "/healthz", None, _health, None, wire.Health),
 )

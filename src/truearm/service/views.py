@@ -4,7 +4,6 @@ import csv
 import io
 import math
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from msgspec import Raw
@@ -18,9 +17,6 @@ from truearm.service.database import Row
 from truearm.service.hosted import GIVEN, Hosted
 
 _FEW = 3  # arms that are named one by one
-_SHOWN: WeakKeyDictionary[Hosted, wire.Live] = (
-    WeakKeyDictionary()
-)  # many look at one study, and it is held meanwhile
 _COLUMNS = ("ticket", "arm", "draw", "value", "worker", "at")
 
 
@@ -87,13 +83,6 @@ def live(hosted: Hosted) -> wire.Live:
     ...     host.close()
     'No reading yet'
     """
-    kept = _SHOWN.get(hosted)
-    if kept is None or kept.position != hosted.position:
-        kept = _SHOWN[hosted] = _live(hosted)
-    return kept
-
-
-def _live(hosted: Hosted) -> wire.Live:
     study, tapes = hosted.study, hosted.given if hosted.passive else hosted.study.readings
     out = _out(hosted)
     pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
