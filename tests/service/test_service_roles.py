@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from truearm.service.database import Database
+from truearm.errors import InvalidArgument
+from truearm.service.database import Database, DatabaseError
 from truearm.service.routes import ROUTES
 from truearm.service.tokens import ROLES, make
 
@@ -133,11 +134,10 @@ def test_no_token_is_readable_in_the_database(guarded):
         assert token.split("_", 2)[2].encode() not in kept
 
 
-def truearm(*words):
+def truearm(*words, **environment):
     command = [sys.executable, "-m", "truearm", "serve", *words]
-    return subprocess.run(
-        command, env={"PYTHONPATH": SOURCE}, capture_output=True, text=True, check=False, timeout=60
-    )
+    environment = {"PYTHONPATH": SOURCE, **environment}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_other_machines_are_not_served_without_a_token(tmp_path):
@@ -171,3 +171,59 @@ def test_a_token_for_no_study_is_not_one_for_all(tmp_path, study):
     assert made.returncode == 2
     assert "must be the id of one" in made.stderr
     assert made.stdout == ""
+
+
+AWAY = "127.0.0.1:1/x"
+UNREADABLE = [
+    f"postgresql://me:S3CRET%zz@{AWAY}",
+    f"postgresql://me:S3/CRET@{AWAY}",
+    f"postgresql://me:CRET/S3?@{AWAY}",
+    f"postgresql://me:S3@CRET@{AWAY}",
+    f"postgresql://{AWAY}?passwrod=S3CRET",
+    f"postgresql://me:S3CRET@{AWAY}?port=CRET",
+    f"postgresql://{AWAY}?S3CRET",
+    f"Postgresql://me:S3CRET@{AWAY}",
+    f"postgresql:/me:S3CRET@{AWAY}",
+    f"mysql://me:S3CRET@{AWAY}",
+    "host=127.0.0.1 port=1 password=S3CRET",
+]
+FAILING = [
+    f"postgresql://me:S3[CRET@{AWAY}",
+    f"postgresql://me:S3CRET@{AWAY}",
+    f"postgresql://{AWAY}?password=S3CRET",
+]
+
+
+@pytest.mark.parametrize("url", UNREADABLE)
+def test_no_part_of_a_password_is_in_what_is_said_of_a_url(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgument, match="postgresql://user:password@host/name") as caught:
+        Database(url)
+    assert "S3" not in str(caught.value)
+    assert "CRET" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("url", FAILING)
+def test_no_part_of_a_password_is_in_what_is_said_of_a_failure(url):
+    with pytest.raises(DatabaseError, match=r"the database postgresql://127.0.0.1/x failed: ") as caught:
+        Database(url)
+    assert "S3" not in str(caught.value)
+
+
+def test_a_driver_that_repeats_the_password_is_not_repeated(monkeypatch):
+    import psycopg
+
+    def failing(**given):
+        raise psycopg.OperationalError(f"no entry for {given}")
+
+    monkeypatch.setattr(psycopg, "connect", failing)
+    with pytest.raises(DatabaseError, match="failed: no entry for") as caught:
+        Database(f"postgresql://me:S3%20CRET@{AWAY}")
+    assert "S3" not in str(caught.value)
+
+
+def test_a_server_that_cannot_read_its_url_does_not_print_it():
+    refused = truearm(TRUEARM_DATABASE=UNREADABLE[0])
+    assert refused.returncode == 2
+    assert "CRET" not in refused.stderr + refused.stdout

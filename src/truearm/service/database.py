@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import urlsplit
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
+from truearm.service.address import Address
 
 APPLICATION = 0x74724173  # "trAs" in the header of a SQLite file
 VERSION = 1
@@ -123,7 +123,8 @@ class Database:
         self._patience = patience
         self._all: set[Connection] = set()
         self._guard = threading.Lock()
-        self.is_file = not url.startswith(("postgresql://", "postgres://"))
+        self._address = Address.of(url)
+        self.is_file = self._address.server is None
         # SQLite's writers of one process queue here: they would otherwise sleep and try again
         self._turn = threading.Lock() if self.is_file else None
         self._prepared: tuple[int, int] | None = None  # which file it was, by device and inode
@@ -136,8 +137,7 @@ class Database:
 
     def __str__(self) -> str:
         """Name it without its password."""
-        parts = urlsplit(self.url)
-        return self.url if self.is_file else f"postgresql://{parts.hostname or ''}{parts.path}"
+        return self._address.name
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -264,7 +264,7 @@ class Database:
             if not _is_driver_error(error):
                 raise
             self._drop(own)
-            msg = f"the database {self} failed: {_first_line(error)}; {_remedy(error)}"
+            msg = f"the database {self} failed: {self._address.blanked(_first_line(error))}; {_remedy(error)}"
             raise DatabaseError(msg) from error
 
     def _connected(self, own: "_Own | _Shared", *, wait: bool) -> Connection:
@@ -312,12 +312,9 @@ class Database:
         return connection
 
     def _postgresql(self) -> Connection:
-        try:
-            import psycopg
-        except ModuleNotFoundError:
-            msg = f"{self} needs psycopg; install truearm[postgres], or use a file"
-            raise InvalidArgument(msg) from None
-        connection = psycopg.connect(self.url, autocommit=True, connect_timeout=5)
+        import psycopg
+
+        connection = psycopg.connect(**{"connect_timeout": "5", **(self._address.server or {})}, autocommit=True)
         connection.execute("SET synchronous_commit = on")
         connection.execute(f"SET lock_timeout = {int(1000 * self._patience)}")
         return connection
