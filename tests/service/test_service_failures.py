@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -23,7 +23,7 @@ from uvicorn.server import ServerState
 
 from truearm.errors import InvalidArgument
 from truearm.report.export import document
-from truearm.service import routes
+from truearm.service import app, bounded, routes
 from truearm.service.app import Service, _Outermost, _Requests
 from truearm.service.client import Client, ServiceError
 from truearm.service.database import Database, DatabaseError
@@ -326,6 +326,82 @@ def test_a_database_that_goes_away_is_used_again_when_it_is_back(postgresql):
         assert "@" not in answers[0].json()["detail"]  # no address with a password in it
         assert health == 503
         assert Client(server.url, "gone").ask(1)[0].ticket == 2
+
+
+@contextmanager
+def hung(postgresql):
+    """Stop all processes of a PostgreSQL: it takes connections as before, and never answers."""
+    pid = postgresql.get_pid()
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    processes = [pid, *map(int, children)]
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
+def test_a_database_that_hangs_is_not_waited_for_without_end(postgresql, monkeypatch):
+    monkeypatch.setattr(bounded, "_GRACE", 0.5)
+    postgresql.psql("CREATE DATABASE hung")
+    with closing(Host(Database(postgresql.get_uri("hung"), patience=0.5))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="hung"))
+        assert host.ask("hung", "ann", 1).pulls[0].ticket == 0
+        with hung(postgresql):
+            for _ in range(2):  # at a statement, then at the connection
+                with pytest.raises(DatabaseError, match="send the request again when it is back"):
+                    host.ask("hung", "bob", 1)
+            began = time.monotonic()
+            for _ in range(20):  # what was just tried is not tried again by each
+                with pytest.raises(DatabaseError, match="does not answer; send the request again when it is back"):
+                    host.ask("hung", "bob", 1)
+            assert time.monotonic() - began < 5  # which one attempt takes
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                assert host.ask("hung", "bob", 1).pulls[0].ticket == 1
+                break
+            except DatabaseError:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+
+
+def test_a_statement_that_takes_too_long_is_ended_by_the_server(postgresql):
+    with closing(Database(postgresql.get_uri(), patience=0.2)) as database:
+        with (
+            pytest.raises(DatabaseError, match="canceling statement due to statement timeout"),
+            database._failing() as connection,
+        ):
+            connection.execute("SELECT pg_sleep(20)")
+        assert database.studies(1) == []
+
+
+def test_health_is_told_in_time_while_the_database_hangs(postgresql, monkeypatch):
+    monkeypatch.setattr(bounded, "_GRACE", 0.5)
+    monkeypatch.setattr(app, "_HEALTH", 0.5)
+    postgresql.psql("CREATE DATABASE unwell")
+    service = Service(Settings(database=postgresql.get_uri("unwell")))
+    service.database._patience = 0.5
+
+    async def asked():
+        transport = httpx.ASGITransport(service.app())
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            found = [await http.get("/healthz")]
+            with hung(postgresql):
+                await asyncio.sleep(app._WELL)
+                found += await asyncio.gather(*(http.get("/healthz") for _ in range(20)))
+            while found[-1].status_code != 200:
+                await asyncio.sleep(0.1)
+                found.append(await http.get("/healthz"))
+        return found
+
+    with closing(service):
+        first, *found = asyncio.run(asyncio.wait_for(asked(), 60))
+    assert first.status_code == 200
+    assert {answer.status_code for answer in found[:20]} == {503}
+    assert "did not answer within 0.5 seconds" in found[0].json()["detail"]
 
 
 def test_a_back_up_of_a_file_is_the_same_study(tmp_path):

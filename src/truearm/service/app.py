@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from starlette.applications import Starlette
@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from truearm.errors import TruearmError, speaking_json
 from truearm.service import openapi, pages, problems
-from truearm.service.database import Busy, Database
+from truearm.service.database import Busy, Database, DatabaseError
 from truearm.service.hosting import Host, rehearse
 from truearm.service.problems import Problem, Refused
 from truearm.service.routes import LOG, ROUTES, Call, Route, found
@@ -32,6 +32,8 @@ from truearm.service.stream import Followers, Shared
 from truearm.service.tokens import OPEN, Grant, Tokens
 
 _THREADS = 8
+_HEALTH = 3.0  # seconds in which a health check has its answer
+_WELL = 1.0  # seconds for which that is not looked for again
 _LOGGED = 0.1  # seconds until the log has a request: to write for each one by itself would take as long as an ask
 _APART = 0.002  # seconds between requests of several connections that do not come at the same time
 _AT_ONCE = 0.005  # seconds of work on the loop after which threads do it for a while: a slow disk, a large study
@@ -73,6 +75,8 @@ class Service:
         self.tokens = Tokens(self.database, needed=not is_loopback(settings.host))
         self.followers = Followers(self.host)
         self._drawn = Shared()
+        self._check: asyncio.Future[Any] | None = None  # the last look at the database, for `/healthz`
+        self._checked_at = 0.0
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="truearm")
         self._rates: dict[str, tuple[float, float]] = {}
         self._requests = _Requests()
@@ -176,9 +180,23 @@ class Service:
             query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
             call = Call(self.host, grant, study, body, query, head.headers)
         answered = partial(self.in_thread, _answered, route, call)
-        response: Response = await (self._drawn.get(study, answered) if route.shared else answered())
+        response: Response
+        if route.shared:
+            response = await self._drawn.get(study, answered)
+        else:
+            response = await (answered() if route.role else self._checked(answered))
         self._last_ended = time.perf_counter()
         return response
+
+    async def _checked(self, check: "Callable[[], asyncio.Future[Any]]") -> Response:
+        """Return what a look at the database says, in time; one look a second, however many ask."""
+        if self._check is None or (self._check.done() and time.monotonic() > self._checked_at + _WELL):
+            self._check, self._checked_at = check(), time.monotonic()
+        try:
+            return cast("Response", await asyncio.wait_for(asyncio.shield(self._check), _HEALTH))
+        except TimeoutError:
+            msg = f"the database {self.database} did not answer within {_HEALTH:g} seconds; see whether it runs"
+            raise DatabaseError(msg) from None
 
     async def _allowed(self, head: "_Head", role: str | None, study: str | None) -> Grant:
         if role is not None and not self.tokens.fresh:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.service.address import Address
+from truearm.service.bounded import Bounded
 
 APPLICATION = 0x74724173  # "trAs" in the header of a SQLite file
 VERSION = 1
@@ -59,6 +60,7 @@ _KEEP = (
     "SET position = excluded.position, body = excluded.body WHERE truearm_snapshot.position <= excluded.position"
 )
 _CHUNK = 20_000  # rows read at a time
+_AWAY = 2.0  # seconds for which a server that did not answer is not asked again
 
 
 class Row(NamedTuple):
@@ -93,6 +95,9 @@ class Connection(Protocol):
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:  # noqa: ANN401, D102 - a cursor
         ...
 
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> object:  # noqa: D102
+        ...
+
     def close(self) -> None: ...  # noqa: D102
 
 
@@ -106,7 +111,7 @@ class Database:
     url
         The path of a SQLite file, or ``postgresql://user@host/name``.
     patience
-        Seconds to wait for other writers.
+        Seconds to wait for other writers, and for a statement of PostgreSQL.
 
     Examples
     --------
@@ -121,6 +126,7 @@ class Database:
     def __init__(self, url: str, patience: float = 20.0) -> None:
         self.url = url
         self._patience = patience
+        self._away_until = 0.0
         self._all: set[Connection] = set()
         self._guard = threading.Lock()
         self._address = Address.of(url)
@@ -312,12 +318,16 @@ class Database:
         return connection
 
     def _postgresql(self) -> Connection:
-        import psycopg
+        from psycopg.errors import ConnectionTimeout
 
-        connection = psycopg.connect(**{"connect_timeout": "5", **(self._address.server or {})}, autocommit=True)
-        connection.execute("SET synchronous_commit = on")
-        connection.execute(f"SET lock_timeout = {int(1000 * self._patience)}")
-        return connection
+        if time.monotonic() < self._away_until:  # or all threads would wait for it, one request after the other
+            msg = f"the database {self} does not answer; send the request again when it is back"
+            raise DatabaseError(msg)
+        try:
+            return Bounded(self._address.server or {}, self._patience)
+        except ConnectionTimeout:
+            self._away_until = time.monotonic() + _AWAY
+            raise
 
     def _prepare(self, connection: Connection) -> None:
         if self.is_file:
@@ -425,11 +435,7 @@ class Transaction:
     def append(self, rows: Sequence[Row]) -> None:
         """Write rows, which are there for everybody once the transaction ends."""
         values = [(self._study, *row) for row in rows]
-        if self._database.is_file:
-            self._connection.executemany(_INSERT, values)  # type: ignore[attr-defined]
-            return
-        with self._connection.cursor() as cursor:  # type: ignore[attr-defined]
-            cursor.executemany(self._database._sql(_INSERT), values)
+        self._connection.executemany(self._database._sql(_INSERT), values)
 
 
 def continued(study: str, rows: list[Row], digest: bytes) -> Iterator[Row]:
