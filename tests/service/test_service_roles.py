@@ -115,6 +115,18 @@ def test_a_token_of_one_study_lists_that_study_alone(guarded):
         assert [study["id"] for study in http.get("/studies").json()["studies"]] == ["other"]
 
 
+def test_only_an_admin_releases_what_a_worker_has_without_saying_who(guarded):
+    server, tokens = guarded
+    found = []
+    with server.client(tokens["admin"]) as http:
+        http.post("/studies", json={"arms": ["A", "B"], "id": "released"})
+        http.post("/studies/released/ask", json={"worker": "ann"})
+    for bearer in ("worker", "admin"):
+        with server.client(tokens[bearer]) as http:
+            found += http.post("/studies/released/release", json={"tickets": [0]}).json()["outcomes"]
+    assert [one["outcome"] for one in found] == ["refused", "released"]
+
+
 def test_no_log_line_holds_a_secret(guarded):
     server, tokens = guarded
     status(server, tokens["admin"], "GET", "/studies")

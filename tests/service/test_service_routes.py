@@ -64,6 +64,24 @@ def test_only_what_never_began_goes_out_again(http):
     assert asked(http, place)[0] | {"until": 0} == {"ticket": 2, "arm": "B", "worker": "ann", "until": 0}
 
 
+def test_a_pull_that_another_worker_has_is_not_released(http):
+    """Else the reading it is about to tell would be lost."""
+    place = begun(http, "held")
+    asked(http, place)
+    body = {"tickets": [0], "worker": "bob"}
+    [refused] = http.post(f"{place}/release", json=body).json()["outcomes"]
+    assert refused["outcome"] == "refused"
+    assert "ticket 0 is held by 'ann' for another" in refused["detail"]
+    assert told(http, place, (0, 1.0))[0]["outcome"] == "told"
+    asked(http, place)
+    assert http.post(f"{place}/release", json={"tickets": [1], "worker": "ann"}).json()["outcomes"] == [
+        {"ticket": 1, "outcome": "released"}
+    ]
+    short = begun(http, "short", lease=0.001)
+    asked(http, short)
+    assert http.post(f"{short}/release", json=body).json()["outcomes"][0]["outcome"] == "released"
+
+
 def test_each_reading_has_an_outcome_of_its_own(http):
     place = begun(http, "outcomes")
     asked(http, place, n=4)

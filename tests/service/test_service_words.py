@@ -117,9 +117,9 @@ def test_outcomes_are_not_in_python(host):
     problem(host, "/studies", {"arms": ["A", "B"], "id": "outcomes"})
     host.ask("outcomes", "ann", 3)
     host.tell("outcomes", [Told(0, 1.0)])
-    host.release("outcomes", [1])
+    host.release("outcomes", [1], "ann")
     told = [Told(0, 2.0), Told(1, 1.0), Told(7, 1.0), Told(2, 1.0, arm="C"), Told(2, 1.0, notes={"a": "\0"})]
-    outcomes = host.tell("outcomes", told).outcomes + host.release("outcomes", [0, 9]).outcomes
-    assert [one.outcome for one in outcomes] == ["refused"] * 7
+    outcomes = host.tell("outcomes", told).outcomes + host.release("outcomes", [0, 9, 2], "bob").outcomes
+    assert [one.outcome for one in outcomes] == ["refused"] * 8
     for one in outcomes:
         assert not PYTHON.search(one.detail), one.detail

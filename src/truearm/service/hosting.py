@@ -152,13 +152,15 @@ class Host:
             return self._changed(name, worker, outcomes)
         return self._changed_at_once(name, worker, outcomes, len(readings))
 
-    def release(self, name: str, tickets: list[int], worker: str | None = None) -> wire.Outcomes:
-        """Take back pulls that never began."""
+    def release(
+        self, name: str, tickets: list[int], worker: str | None = None, *, of_others: bool = False
+    ) -> wire.Outcomes:
+        """Take back pulls that never began: what another worker has only if it is to be `of_others` too."""
         self._check_batch("tickets", len(tickets))
 
         def outcomes(hosted: Hosted, _: object) -> "Callable[[], wire.Outcomes]":
             _check_active(hosted)
-            found = [_released(hosted.study, ticket) for ticket in tickets]
+            found = [_released(hosted, ticket, worker, of_others=of_others) for ticket in tickets]
             return lambda: wire.Outcomes(hosted.study.done, found)
 
         return self._changed(name, worker, outcomes)
@@ -411,11 +413,16 @@ def _check_arm(study: Study, told: wire.Told) -> None:
         raise ProtocolError(msg)
 
 
-def _released(study: Study, ticket: int) -> wire.Outcome:
-    if ticket in study._log.released:
+def _released(hosted: Hosted, ticket: int, worker: str | None, *, of_others: bool) -> wire.Outcome:
+    if ticket in hosted.study._log.released:
         return wire.Outcome(ticket, "known")
+    holder, until = hosted.holders.get(ticket, (worker, 0.0))
+    left = math.ceil(until - time.time())
+    if holder != worker and left > 0 and not of_others:
+        said = f"ticket {ticket} is held by {holder!r} for another {left} s, who alone knows whether it began; "
+        return wire.Outcome(ticket, "refused", f"{said}release it as that worker, or as an admin without a worker")
     try:
-        study.release(ticket)
+        hosted.study.release(ticket)
     except ProtocolError as error:
         return wire.Outcome(ticket, "refused", str(error))
     return wire.Outcome(ticket, "released")
