@@ -127,6 +127,26 @@ def test_only_an_admin_releases_what_a_worker_has_without_saying_who(guarded):
     assert [one["outcome"] for one in found] == ["refused", "released"]
 
 
+def test_who_follows_is_let_go_when_the_token_is_removed(guarded):
+    server, tokens = guarded
+    database = Database(server.process.args[server.process.args.index("--database") + 1])
+    token = make(database, "viewer", "mine")
+    time.sleep(2.1)  # until it is known
+    with server.client(tokens["worker"]) as worker, server.client(token) as http:
+        with http.stream("GET", "/studies/mine/events") as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            assert database.remove_token(token.split("_")[1])
+            time.sleep(2.1)
+            worker.post("/studies/mine/ask", json={"worker": "eve"})
+            rest = [line for line in lines if line]  # it ends
+        assert http.get("/studies/mine").status_code == 401
+    database.close()
+    assert rest[-2] == "event: problem"
+    assert json.loads(rest[-1].removeprefix("data: "))["status"] == 401
+    assert not any('"eve"' in line for line in rest)
+
+
 def test_no_log_line_holds_a_secret(guarded):
     server, tokens = guarded
     status(server, tokens["admin"], "GET", "/studies")

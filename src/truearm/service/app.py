@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from truearm.errors import TruearmError, speaking_json
 from truearm.service import openapi, pages, problems
-from truearm.service.database import Busy, Database, DatabaseError
+from truearm.service.database import Busy, Database, DatabaseError, Row
 from truearm.service.hosting import Host, rehearse
 from truearm.service.problems import Problem, Refused
 from truearm.service.routes import LOG, ROUTES, Call, Route, found
@@ -207,11 +207,7 @@ class Service:
         """Return what a request may do, or refuse it."""
         if role is None:
             return OPEN
-        scheme, _, token = head.headers.get("authorization", "").partition(" ")
-        grant = self.tokens.grant(token if scheme.lower() == "bearer" else None)
-        if grant is None:
-            detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
-            raise Refused(Problem(401, "No token", detail), {"WWW-Authenticate": "Bearer"})
+        grant = self._granted(head)
         if grant is OPEN:
             self._check_host(head)
         self._check_rate(grant, head)
@@ -221,6 +217,14 @@ class Service:
             where = "all studies" if grant.study is None else f"study {grant.study!r}"
             detail = f"this needs the role {role}, and the token is for {grant.role} of {where}; use another token"
             raise Refused(Problem(403, "Not allowed", detail))
+        return grant
+
+    def _granted(self, head: "_Head") -> Grant:
+        scheme, _, token = head.headers.get("authorization", "").partition(" ")
+        grant = self.tokens.grant(token if scheme.lower() == "bearer" else None)
+        if grant is None:
+            detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
+            raise Refused(Problem(401, "No token", detail), {"WWW-Authenticate": "Bearer"})
         return grant
 
     def _check_host(self, head: "_Head") -> None:
@@ -300,7 +304,14 @@ class Service:
         if self.followers.count >= self.settings.limits.streams:
             detail = "this server has as many followers as it takes; try again later"
             raise Refused(Problem(503, "Too many followers", detail), {"Retry-After": "10"})
-        follow = self.followers.follow(name, int(last), partial(self.in_thread, self.database.after))
+
+        async def read(*place: Any) -> list[Row]:  # noqa: ANN401 - of `Database.after`
+            if not self.tokens.fresh:
+                await self.in_thread(self.tokens.read)
+            self._granted(head)  # a token that was removed meanwhile reads nothing more
+            return cast("list[Row]", await self.in_thread(self.database.after, *place))
+
+        follow = self.followers.follow(name, int(last), read)
         return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     def _position(self, name: str) -> int:

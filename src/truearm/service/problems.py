@@ -52,6 +52,8 @@ def of(error: TruearmError) -> Problem:
     >>> of(InvalidArgument("delta must be below 1, but got 2")).status
     422
     """
+    if isinstance(error, Refused):
+        return error.problem
     for kind, status, title in _STATUS:
         if isinstance(error, kind):
             return Problem(status, title, str(error), field=error.argument, value=_short(error.value))

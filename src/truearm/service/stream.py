@@ -52,9 +52,9 @@ class Followers:
             event.set()
 
     async def follow(
-        self, name: str, position: int, read: Callable[[str, int, int], "asyncio.Future[list[Row]]"]
+        self, name: str, position: int, read: Callable[[str, int, int], Awaitable[list[Row]]]
     ) -> AsyncIterator[bytes]:
-        """Iterate over the events after a position, without end; `read` reads the log in another thread."""
+        """Iterate over the events after a position, without end; `read` reads the log in another thread, or refuses."""
         self._loop = asyncio.get_running_loop()
         changed = asyncio.Event()
         self._waiting[name].add(changed)
@@ -77,7 +77,7 @@ class Followers:
                     yield b": still here\n\n"
                 if len(rows) < _CHUNK:
                     await _either(changed)
-        except DatabaseError as error:
+        except (DatabaseError, problems.Refused) as error:
             yield b"event: problem\ndata: " + msgspec.json.encode(problems.of(error)) + b"\n\n"
         finally:
             self._waiting[name].discard(changed)
