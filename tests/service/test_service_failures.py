@@ -30,7 +30,7 @@ from truearm.service.database import Database, DatabaseError
 from truearm.service.hosting import Host, NotFound
 from truearm.service.server import _bound, _Patient
 from truearm.service.settings import Limits, Settings
-from truearm.service.tokens import OPEN, Grant
+from truearm.service.tokens import OPEN, Grant, make
 from truearm.service.wire import Given, NewStudy, Told
 
 from .serving import Server
@@ -641,6 +641,37 @@ def test_who_asks_too_often_is_told_to_wait(tmp_path):
     assert refused.status_code == 429
     assert "more than 0.001 requests a second" in refused.json()["detail"]
     assert refused.headers["retry-after"] == "1"
+
+
+def statuses(service, path, times=3, clients=("1.2.3.4",), **headers):
+    """Return what a service answers to the same request from some addresses in turn."""
+
+    async def asked():
+        found = []
+        for i in range(times):
+            transport = httpx.ASGITransport(service.app(), client=(clients[i % len(clients)], 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+                found.append((await http.get(path, headers=headers)).status_code)
+        return found
+
+    return asyncio.run(asked())
+
+
+def test_wrong_tokens_and_health_checks_are_counted_too(tmp_path):
+    with closing(Service(Settings(database=str(tmp_path / "s.db"), limits=Limits(rate=1.0)))) as service:
+        make(service.database, "viewer")
+        assert statuses(service, "/studies", Authorization="Bearer ta_guess_1") == [401, 401, 429]
+        assert statuses(service, "/studies", clients=("1.2.3.5",)) == [401, 401, 429]
+        assert statuses(service, "/healthz", clients=("1.2.3.6",)) == [200, 200, 429]
+        assert statuses(service, "/healthz", clients=("2001:db8::1", "2001:db8::ffff:2")) == [200, 200, 429]
+        assert statuses(service, "/healthz", clients=("2001:db8:1::1", "2001:db8:2::2", "")) == [200, 200, 200]
+
+
+@pytest.mark.parametrize(("options", "refused"), [((), True), (("--proxy", "127.0.0.1"), False)])
+def test_nobody_is_believed_to_be_another_but_by_a_proxy(tmp_path, options, refused):
+    with Server(tmp_path / "s.db", "--rate", "1", *options) as server, server.client() as http:
+        found = {http.get("/studies", headers={"X-Forwarded-For": f"1.2.3.{i}"}).status_code for i in range(20)}
+    assert (429 in found) == refused
 
 
 def test_other_files_are_left_alone(tmp_path):

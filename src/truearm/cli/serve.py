@@ -29,7 +29,13 @@ def _option(name: str, variable: str, **more: Any) -> Callable[[Any], Any]:  # n
 )
 @_option("--max-arms", "MAX_ARMS", type=click.IntRange(1), default=500, help="Arms of one study.")
 @_option("--max-studies", "MAX_STUDIES", type=click.IntRange(1), default=10_000, help="Studies in all.")
-@_option("--rate", "RATE", type=click.FloatRange(1), default=200, help="Requests a second of one client.")
+@_option("--rate", "RATE", type=click.FloatRange(1), default=200, help="Requests a second of one address.")
+@_option(
+    "--proxy",
+    "PROXY",
+    metavar="ADDRESS",
+    help="Of a reverse proxy, believed when it says who asks (X-Forwarded-For).",
+)
 @_option(
     "--patience",
     "PATIENCE",
@@ -45,6 +51,7 @@ def serve_command(
     database: str,
     host: str,
     port: int,
+    proxy: str | None,
     new_token: str | None,
     remove_token: str | None,
     tokens: bool,
@@ -88,4 +95,4 @@ def serve_command(
             patience=most["patience"],
         )
         # its words are for programs, in a context of their own: fields, not options
-        Context().run(serve, Settings(database=database, host=host, port=port, limits=limits))
+        Context().run(serve, Settings(database=database, host=host, port=port, proxy=proxy, limits=limits))

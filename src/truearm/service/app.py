@@ -27,7 +27,7 @@ from truearm.service.database import Busy, Database, DatabaseError, Row
 from truearm.service.hosting import Host, rehearse
 from truearm.service.problems import Problem, Refused
 from truearm.service.routes import LOG, ROUTES, Call, Route, found
-from truearm.service.settings import Settings, is_loopback
+from truearm.service.settings import Settings, is_loopback, network
 from truearm.service.stream import Followers, Shared
 from truearm.service.tokens import OPEN, Grant, Tokens
 
@@ -193,7 +193,8 @@ class Service:
         if self._check is None or (self._check.done() and time.monotonic() > self._checked_at + _WELL):
             self._check, self._checked_at = check(), time.monotonic()
         try:
-            return cast("Response", await asyncio.wait_for(asyncio.shield(self._check), _HEALTH))
+            async with asyncio.timeout(_HEALTH):
+                return cast("Response", await asyncio.shield(self._check))
         except TimeoutError:
             msg = f"the database {self.database} did not answer within {_HEALTH:g} seconds; see whether it runs"
             raise DatabaseError(msg) from None
@@ -205,12 +206,12 @@ class Service:
 
     def _permitted(self, head: "_Head", role: str | None, study: str | None) -> Grant:
         """Return what a request may do, or refuse it."""
+        self._check_rate(head)  # first, so that guesses of tokens are counted
         if role is None:
             return OPEN
         grant = self._granted(head)
         if grant is OPEN:
             self._check_host(head)
-        self._check_rate(grant, head)
         head.state["grant"] = grant
         listing = role == "viewer" and study is None  # and what is of no study
         if not grant.allows(role, grant.study if listing else study):
@@ -234,9 +235,10 @@ class Service:
             detail = f"Host {name!r:.80} is not this machine; use 127.0.0.1, or make a token"
             raise Refused(Problem(421, "Misdirected", detail, field="Host", value=name[:200]))
 
-    def _check_rate(self, grant: Grant, head: "_Head") -> None:
-        rate, now = self.settings.limits.rate, time.monotonic()
-        who = f"{grant.name} {head.client}"
+    def _check_rate(self, head: "_Head") -> None:
+        rate, now, who = self.settings.limits.rate, time.monotonic(), head.client
+        if ":" in who:
+            who = network(who)
         left, since = self._rates.get(who, (2 * rate, now))
         left = min(2 * rate, left + (now - since) * rate) - 1
         if len(self._rates) > 10_000:

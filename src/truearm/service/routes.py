@@ -129,7 +129,7 @@ def _tell(call: Call) -> Response:
 
 
 def _release(call: Call) -> Response:
-    """Take back pulls that never began, of this worker; an admin that names none takes back those of others too."""
+    """Take back pulls of this worker that never began; an admin that names none takes back those of others too."""
     of_others = call.body.worker is None and call.grant.allows("admin", call.study)
     return _json(call.host.release(call.study, call.body.tickets, call.body.worker, of_others=of_others))
 

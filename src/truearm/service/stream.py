@@ -54,7 +54,7 @@ class Followers:
     async def follow(
         self, name: str, position: int, read: Callable[[str, int, int], Awaitable[list[Row]]]
     ) -> AsyncIterator[bytes]:
-        """Iterate over the events after a position, without end; `read` reads the log in another thread, or refuses."""
+        """Iterate over the events after a position, without end; `read` reads the log, or refuses to."""
         self._loop = asyncio.get_running_loop()
         changed = asyncio.Event()
         self._waiting[name].add(changed)
