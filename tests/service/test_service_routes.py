@@ -194,6 +194,21 @@ def test_studies_are_listed_the_newest_first_and_in_pages(http):
     assert len(names) == len(set(names)) >= 51
 
 
+def test_the_head_of_events_ends(http):
+    place = begun(http, "head")
+    answer = http.head(f"{place}/events")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert http.head("/studies/nowhere/events").status_code == 404
+
+
+def test_the_schema_has_every_form_of_an_answer(http):
+    paths = http.get("/openapi.json").json()["paths"]
+    shown, report = (paths[path]["get"] for path in ("/studies/{study}", "/studies/{study}/report"))
+    assert "304" in shown["responses"]
+    assert "If-None-Match" in [one["name"] for one in shown["parameters"]]
+    assert set(report["responses"]["200"]["content"]) == {"text/html", "application/json"}
+
+
 def test_events_go_on_after_the_last_one_known(http):
     place = begun(http, "events")
     asked(http, place, n=3)

@@ -303,6 +303,8 @@ class Service:
             raise Refused(Problem(422, "Invalid value", detail, field="Last-Event-ID", value=last[:200]))
         if int(last) > await self.in_thread(self._position, name):
             last = "0"  # of a log that was replaced, such as by a back-up
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")  # what follows it has no end
         if self.followers.count >= self.settings.limits.streams:
             detail = "this server has as many followers as it takes; try again later"
             raise Refused(Problem(503, "Too many followers", detail), {"Retry-After": "10"})

@@ -54,6 +54,10 @@ class Route(NamedTuple):
     """Name, JSON type and meaning."""
     at_once: bool = False
     """Whether it can be answered without waiting: else it raises `Busy`, and is called again where it may wait."""
+    tagged: bool = False
+    """Whether it has an ETag, and is not sent again to who knows it."""
+    or_json: bool = False
+    """Whether there is JSON too, for who accepts that."""
     shared: bool = False
     """Whether all who ask for it while it is made get the same one."""
 
@@ -239,7 +243,7 @@ _ONE = "/studies/{study}"
 ROUTES = (
     Route("POST", "/studies", "admin", _create, wire.NewStudy, wire.Made, 201),
     Route("GET", "/studies", "viewer", _list, None, wire.Page, query=(("before", "string", "`next` of a page"),)),
-    Route("GET", _ONE, "viewer", _show, None, wire.State),
+    Route("GET", _ONE, "viewer", _show, None, wire.State, tagged=True),
     Route("POST", f"{_ONE}/ask", "worker", _ask, wire.Asking, wire.Asked, at_once=True),
     Route("POST", f"{_ONE}/tell", "worker", _tell, wire.Telling, wire.Outcomes, at_once=True),
     Route("POST", f"{_ONE}/release", "worker", _release, wire.Releasing, wire.Outcomes),
@@ -256,7 +260,7 @@ ROUTES = (
     ),
     Route("GET", f"{_ONE}/readings.csv", "viewer", _csv, None, "text/csv"),
     Route("GET", f"{_ONE}/readings.parquet", "viewer", _parquet, None, "application/vnd.apache.parquet"),
-    Route("GET", f"{_ONE}/report", "viewer", _report, None, "text/html"),
+    Route("GET", f"{_ONE}/report", "viewer", _report, None, "text/html", or_json=True),
     Route("GET", f"{_ONE}/live", "viewer", _live, None, wire.Live, shared=True),
     Route("POST", "/estimate", "viewer", _estimate, wire.Estimating, wire.Estimate),
     Route("GET", "/healthz", None, _health, None, wire.Health),
