@@ -13,7 +13,7 @@ import pytest
 from truearm.service import app, hosting, views
 from truearm.service.app import Service
 from truearm.service.client import Client
-from truearm.service.database import Busy, Database
+from truearm.service.database import Busy, Database, DatabaseError
 from truearm.service.hosting import Host
 from truearm.service.routes import Call, _live
 from truearm.service.settings import Limits, Settings
@@ -111,6 +111,27 @@ def test_a_snapshot_that_is_due_is_waited_for(host, monkeypatch):
     held(host)
     host.ask("many", "bob", 1)
     assert host.database.snapshot("many")[0] == 2
+
+
+def test_a_back_up_that_is_put_into_the_file_is_gone_on_with_at_once(host, tmp_path):
+    """It is the same file, and what is in memory is ahead of it: one request fails, and not all that follow."""
+    with closing(sqlite3.connect(tmp_path / "s.db")) as live, closing(sqlite3.connect(":memory:")) as copy:
+        live.backup(copy)
+        assert host.ask("many", "bob", 2, wait=False).pulls[-1].ticket == 2
+        copy.backup(live)
+    with pytest.raises(DatabaseError, match="was replaced, such as by a back-up; send the request again"):
+        host.ask("many", "bob", 1, wait=False)
+    with pytest.raises(Busy):  # it is read again, which is waited for
+        host.ask("many", "bob", 1, wait=False)
+    assert host.ask("many", "bob", 1).pulls[0].ticket == 1
+
+
+def test_what_is_asked_at_once_stays_in_memory(host, monkeypatch):
+    monkeypatch.setattr(hosting, "_LOADED", 3)
+    for i in range(4):
+        host.create(NewStudy(arms=["A", "B"], id=f"other-{i}"))
+        host.ask(f"other-{i}", "ann", 1)
+        host.ask("many", "ann", 1, wait=False)
 
 
 def test_postgresql_is_waited_for(postgresql):

@@ -399,19 +399,15 @@ class Transaction:
     def __init__(self, database: Database, connection: Connection, study: str) -> None:
         self._database, self._connection, self._study = database, connection, study
 
-    def few_after(self, position: int, digest: bytes, most: int) -> list[Row]:
-        """Return the rows after a position, at which the log must have this digest; `Busy` if they are many."""
-        rows = self._database._rows(self._connection, _AFTER, (self._study, position - 1, most + 2))
-        if len(rows) > most + 1:
-            raise Busy
-        return list(continued(self._study, rows, digest))
-
-    def after(self, position: int, digest: bytes) -> Iterator[Row]:
-        """Iterate over the rows after a position, at which the log must have this digest."""
+    def after(self, position: int, digest: bytes, most: int | None = None) -> Iterator[Row]:
+        """Iterate over the rows after a position, where the log must have this digest; `Busy` if over `most`."""
+        limit = _CHUNK if most is None else most + 2  # with the one at the position, and one that is too many
         while True:
-            rows = self._database._rows(self._connection, _AFTER, (self._study, position - 1, _CHUNK))
+            rows = self._database._rows(self._connection, _AFTER, (self._study, position - 1, limit))
+            if most is not None and len(rows) == limit:
+                raise Busy
             yield from continued(self._study, rows, digest)
-            if len(rows) < _CHUNK:
+            if len(rows) < limit:
                 return
             position, digest = rows[-1].position, rows[-1].digest
 
