@@ -4,10 +4,20 @@ import csv
 import io
 import json
 import math
+import sys
+from contextlib import closing
 
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from truearm.service import routes, tables
+from truearm.service.database import Database
+from truearm.service.hosting import Host
+from truearm.service.problems import Refused
+from truearm.service.tokens import OPEN
+from truearm.service.wire import Given, NewStudy, Told
 from truearm.study import Study
 
 
@@ -146,6 +156,55 @@ def test_readings_come_as_tables(http):
     ]
     table = pq.read_table(io.BytesIO(http.get(f"{place}/readings.parquet").content))
     assert table["arm"].to_pylist() == ["=A", "B"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables_come_in_parts(tmp_path, monkeypatch, kind):
+    """However many readings there are, few are in memory; those that were there when the table was asked for."""
+    monkeypatch.setattr(tables, "_PART", 7)
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="parts"))
+        host.create(NewStudy(arms=["A", "B"], id="still", passive=True))
+        host.ask("parts", "ann", 100)
+        host.release("parts", [3, 50], "ann")
+        asked = [ticket for ticket in reversed(range(100)) if ticket not in (3, 50, 51)]
+        host.tell("parts", [Told(ticket, float(ticket)) for ticket in asked], "bob")
+        host.give("still", "k", [Given(arm, value) for value in range(20) for arm in "BA"])
+        host.give("still", "l", [Given("A", None)])
+        found = {}
+        for name in ("parts", "still"):
+            answer = getattr(routes, f"_{kind}")(routes.Call(host, OPEN, name, None, {}, {}))
+            first = next(answer.parts)
+            host.tell("parts", [Told(51, 1.0)], "bob")
+            if name == "still":
+                host.give("still", "late", [Given("A", 7.0)])
+            found[name] = [first, *answer.parts]
+    assert len(found["parts"]) > 97 / 7
+    read = pq.read_table if kind == "parquet" else pa.csv.read_csv
+    parts, still = (read(io.BytesIO(b"".join(found[name]))) for name in ("parts", "still"))
+    assert parts["ticket"].to_pylist() == sorted(asked)
+    assert parts["value"].to_pylist() == sorted(asked)
+    assert (set(parts["worker"].to_pylist()), parts["draw"].to_pylist()[:4]) == ({"bob"}, [0, 0, 1, 2])
+    assert still["arm"].to_pylist() == ["B", "A"] * 20 + ["A"]
+    assert still["value"].to_pylist()[:-1] == [value for value in range(20) for _ in "BA"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables_of_nothing_have_their_columns(http, kind):
+    place = begun(http, "empty")
+    assert "".join(http.head(f"{place}/readings.{kind}").iter_text()) == ""
+    body = http.get(f"{place}/readings.{kind}").content
+    found = pq.read_table(io.BytesIO(body)) if kind == "parquet" else pa.csv.read_csv(io.BytesIO(body))
+    assert (found.num_rows, found.column_names) == (0, ["ticket", "arm", "draw", "value", "worker", "at"])
+
+
+def test_parquet_without_pyarrow_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="lacking"))
+        with pytest.raises(Refused, match="install truearm") as caught:
+            routes._parquet(routes.Call(host, OPEN, "lacking", None, {}, {}))
+    assert caught.value.problem.status == 501
 
 
 def test_the_report_runs_no_script_but_its_own(http):

@@ -7,7 +7,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any, cast
@@ -26,7 +26,7 @@ from truearm.service import openapi, pages, problems
 from truearm.service.database import Busy, Database, DatabaseError, Row
 from truearm.service.hosting import Host, rehearse
 from truearm.service.problems import Problem, Refused
-from truearm.service.routes import LOG, ROUTES, Call, Route, found
+from truearm.service.routes import LOG, ROUTES, Call, Route, Streamed, found
 from truearm.service.settings import Settings, is_loopback, network
 from truearm.service.stream import Followers, Shared
 from truearm.service.tokens import OPEN, Grant, Tokens
@@ -185,8 +185,15 @@ class Service:
             response = await self._drawn.get(study, answered)
         else:
             response = await (answered() if route.role else self._checked(answered))
+        if isinstance(response, Streamed):
+            response.body_iterator = self._in_parts(() if scope["method"] == "HEAD" else response.parts)
         self._last_ended = time.perf_counter()
         return response
+
+    async def _in_parts(self, parts: Iterable[bytes]) -> AsyncIterator[bytes]:
+        each = iter(parts)
+        while (part := await self.in_thread(next, each, None)) is not None:
+            yield part
 
     async def _checked(self, check: "Callable[[], asyncio.Future[Any]]") -> Response:
         """Return what a look at the database says, in time; one look a second, however many ask."""

@@ -51,6 +51,12 @@ _GROWS = {
 _INSERT = f"INSERT INTO truearm_event (study, {_COLUMNS}) VALUES ({', '.join('?' * 11)})"
 _AFTER = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = ? AND position > ? ORDER BY position LIMIT ?"
 _AT = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = ? AND position = ?"
+_TOLD = (  # in order of the index of what has ended
+    "SELECT told.ticket, told.arm, issued.draw, told.value, told.worker, told.at FROM truearm_event told "
+    "JOIN truearm_event issued ON issued.study = told.study AND issued.ticket = told.ticket "
+    "AND issued.kind = 'issued' WHERE told.study = ? AND told.kind IN ('told', 'released') AND told.kind = 'told' "
+    "AND told.ticket > ? AND told.position <= ? ORDER BY told.ticket LIMIT ?"
+)
 _LIST = (
     "SELECT study, at FROM truearm_event WHERE position = 0 AND (at < ? OR (at = ? AND study < ?)) "
     "ORDER BY at DESC, study DESC LIMIT ?"
@@ -186,6 +192,12 @@ class Database:
         """Return the rows of a study after a position."""
         with self._failing() as connection:
             return self._rows(connection, _AFTER, (study, position, limit))
+
+    def told(self, study: str, ticket: int, upto: int, limit: int) -> list[tuple[Any, ...]]:
+        """Return ticket, arm, draw, value, worker and time of readings after a ticket, told up to a position."""
+        with self._failing() as connection:
+            values = (study, ticket, upto, limit)
+            return [tuple(row) for row in connection.execute(self._sql(_TOLD), values).fetchall()]
 
     def at(self, study: str, position: int) -> Row | None:
         """Return the row at a position; that at 0 has the definition in its notes."""

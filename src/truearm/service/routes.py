@@ -5,18 +5,19 @@ import logging
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from truearm import __version__
 from truearm.errors import TruearmError
 from truearm.report.export import document
-from truearm.service import views, wire
-from truearm.service.database import DatabaseError, Row
+from truearm.service import tables, views, wire
+from truearm.service.database import DatabaseError
 from truearm.service.hosting import Host
 from truearm.service.problems import Problem, Refused
 from truearm.service.tokens import Grant
@@ -160,32 +161,32 @@ def _log(call: Call) -> Response:
     return _json(wire.Log(definition, [views.logged(row) for row in rows], more))
 
 
-def _rows(call: Call) -> list[Row]:
-    def chunks() -> Iterator[Row]:
-        position = 0
-        while rows := call.host.database.after(call.study, position):
-            yield from rows
-            position = rows[-1].position
+class Streamed(StreamingResponse):
+    """A body that is made in parts while it is sent; the application has each made in a thread."""
 
-    with call.host.looking(call.study):
-        pass  # there is such a study
-    return list(chunks())
+    def __init__(self, parts: Iterator[bytes], kind: str, headers: dict[str, str]) -> None:
+        first = next(parts)  # what fails at once is still told
+        self.parts = chain([first], parts)
+        super().__init__(self.parts, media_type=kind, headers=headers)
 
 
 def _csv(call: Call) -> Response:
     """Return the readings as a table."""
-    text = views.csv_text(views.readings(_rows(call)))
-    return Response(text, media_type="text/csv", headers=_attached(call, "csv"))
+    return _table(call, "csv", "text/csv", tables.as_csv)
 
 
 def _parquet(call: Call) -> Response:
     """Return the readings as a table; needs pyarrow on the server."""
-    body = views.parquet(views.readings(_rows(call)))
-    return Response(body, media_type="application/vnd.apache.parquet", headers=_attached(call, "parquet"))
+    return _table(call, "parquet", "application/vnd.apache.parquet", tables.as_parquet)
 
 
-def _attached(call: Call, suffix: str) -> dict[str, str]:
-    return {"Content-Disposition": f'attachment; filename="{call.study}.{suffix}"'}
+def _table(
+    call: Call, suffix: str, kind: str, written: Callable[[Iterable[list[tables.Reading]]], Iterator[bytes]]
+) -> Response:
+    with call.host.looking(call.study) as hosted:
+        upto, passive = hosted.position, hosted.passive
+    parts = written(tables.readings(call.host.database, call.study, upto, passive=passive))
+    return Streamed(parts, kind, {"Content-Disposition": f'attachment; filename="{call.study}.{suffix}"'})
 
 
 def _report(call: Call) -> Response:
