@@ -145,6 +145,22 @@ def test_a_stopped_study_hands_out_nothing(http):
     assert http.get(place).json()["result"]["status"] == "exhausted"
 
 
+def test_a_spent_budget_is_no_end_while_a_pull_is_lost(http):
+    """As docs/service.md says, with the two ways out of it."""
+    for name, end in (("spent", "tell"), ("ended", "stop")):
+        place = begun(http, name, max_pulls=30, contamination=0.4)
+        lost = asked(http, place, "crashed", 5)
+        while pulls := asked(http, place):
+            told(http, place, *((pull["ticket"], pull["ticket"] % 7) for pull in pulls))
+        state = http.get(place).json()
+        assert (state["done"], state["result"], state["out"]) == (False, None, lost)
+        if end == "tell":
+            told(http, place, *((pull["ticket"], None) for pull in lost))
+        else:
+            http.post(f"{place}/stop")
+        assert http.get(place).json()["result"]["status"] == "exhausted"
+
+
 def test_readings_come_as_tables(http):
     place = begun(http, "tables", arms=["=A", "B"])
     asked(http, place, n=3)
