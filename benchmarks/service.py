@@ -6,8 +6,10 @@
 2. 8 clients at once in one study: what comes while a commit runs shares the next one. Readings a second, beside
    the bare database that writes each request by itself.
 3. 100 studies of 20 arms, 4 clients at once: the goal is that 99 of 100 asks take less than 50 ms.
-4. Optuna's ask and tell on its SQLite storage, as many of them, one client and no network.
-5. A study of a million readings: the CPU time of an ask and a tell as it grows, without HTTP; the time from
+4. The same of one study of 20 arms and 20,000 readings, one client, while nobody, one page and three pages of it
+   are open: each asks for the picture as a browser does, which takes the server most of a second to draw.
+5. Optuna's ask and tell on its SQLite storage, as many of them, one client and no network.
+6. A study of a million readings: the CPU time of an ask and a tell as it grows, without HTTP; the time from
    opening the database to the answer of the first ask, with the snapshot that a server keeps; the goal is 2 s.
    Beside it without a snapshot, by replaying the whole log.
 
@@ -43,6 +45,7 @@ from truearm.service.wire import NewStudy, Told
 BLOCKS, CYCLES = 30, 10  # asks and tells of one block
 AT_ONCE, SHARE = 8, 60  # clients of one study, and asks of each
 STUDIES, ARMS, CLIENTS, ASKS = 100, 20, 4, 1500
+LOOKED_AT, WATCHED = 20_000, 8  # readings of the study that pages look at, and seconds of it
 TRIALS = 200
 GROWN = 500  # asks and tells at each size
 SIZES = (1000, 10_000, 100_000, 1_000_000)
@@ -215,6 +218,43 @@ def latencies(url):
     return np.array(found)
 
 
+def watched(url):
+    """Return how long asks took while no page, one and three of them looked on."""
+    host, draw, found = Host(Database(url)), np.random.default_rng(4), {}
+    host.create(NewStudy(arms=[f"arm {i}" for i in range(ARMS)], id="watched", contamination=0.0, max_pulls=10**8))
+    for _ in range(LOOKED_AT // 1000):
+        pulls = host.ask("watched", "w", 1000).pulls
+        host.tell("watched", [Told(pull.ticket, float(draw.normal())) for pull in pulls])
+    host.close()
+
+    def page(stop, url):
+        pause = 0.0
+        with Client(url, "watched") as client:
+            while not stop.wait(pause):
+                began = time.perf_counter()
+                client._call("GET", "/studies/watched/live")
+                pause = max(0.5, 2 * (time.perf_counter() - began))  # as page/study.js does
+
+    with Server(url) as server, Client(server.url, "watched") as client:
+        client._call("GET", "/studies/watched/live")  # imports
+        for watchers in (0, 1, 3):
+            stop = threading.Event()
+            threads = [threading.Thread(target=page, args=(stop, server.url)) for _ in range(watchers)]
+            for thread in threads:
+                thread.start()
+            asks, ends = [], time.perf_counter() + WATCHED
+            while time.perf_counter() < ends:
+                began = time.perf_counter()
+                pulls = client.ask()
+                asks.append(time.perf_counter() - began)
+                client.tell_many([(pull, float(draw.normal())) for pull in pulls])
+            stop.set()
+            for thread in threads:
+                thread.join()
+            found[watchers] = np.array(asks)
+    return found
+
+
 def peer(folder):
     """Return asks and tells a second of Optuna on SQLite."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -313,6 +353,12 @@ def main():
         asks = 1000 * latencies(f"{folder}/c.db")
         told = ", ".join(f"{name} {np.quantile(asks, q):.1f} ms" for name, q in (("p50", 0.5), ("p99", 0.99)))
         print(f"\nAsks in {STUDIES} studies of {ARMS} arms, {CLIENTS} clients at once, {asks.size} asks: {told}.")
+        for watchers, asks in watched(f"{folder}/f.db").items():
+            p50, p99, most = 1000 * np.quantile(asks, (0.5, 0.99, 1))
+            print(
+                f"\nAsks while {watchers} pages look at a study of {LOOKED_AT:,} readings, {asks.size} asks: "
+                f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, the slowest {most:.0f} ms."
+            )
         (ours, cpu), theirs = alone(f"{folder}/d.db"), peer(folder)
         print(
             f"\nAsk and tell, a second: {ours:.0f} over HTTP ({cpu:.1f} ms of the server's CPU each); "

@@ -131,7 +131,7 @@ def _traffic(operation: dict[str, Any]) -> Iterator[str]:
         yield f"Takes {_content(operation['requestBody'])}"
     for status, answer in operation["responses"].items():
         if status != "default":
-            yield f"Gives {status}: {_content(answer)}"
+            yield f"Gives {status}: {_content(answer) if 'content' in answer else 'nothing'}"
 
 
 def _content(part: dict[str, Any]) -> str:

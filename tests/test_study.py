@@ -540,3 +540,30 @@ def test_arms_that_drift_by_themselves_are_doubtful_also_side_by_side():
 
     result = drive(Study(["A", "B"], policy=TopTwo(first=300, balanced=True), max_pulls=800), wandering)
     assert result.status is Status.DOUBTFUL
+
+
+def pulled_on(study, times, seed):
+    draw = random.Random(seed)
+    for _ in range(times):
+        pulls = study.ask(5)
+        for pull in pulls[:3]:
+            study.tell(pull, draw.gauss(3 if pull.arm == "A" else 0, 1))
+        for pull in pulls[3:4]:
+            study.release(pull)
+
+
+@pytest.mark.parametrize("options", [{}, {"rounds": True}, {"policy": "lucb"}, {"seed": 3}], ids=str)
+def test_a_copy_goes_its_own_way(options):
+    study = Study(["A", "B", "C"], **options)
+    pulled_on(study, 30, 1)
+    before, kept = study.to_dict(), pickle.loads(pickle.dumps(study))
+    copy = copied(study)
+    pulled_on(copy, 60, 2)
+    copy.stop()
+    assert study.to_dict() == before
+    pulled_on(study, 60, 3)
+    pulled_on(kept, 60, 3)
+    assert study.to_dict() == kept.to_dict()
+    pulled_on(again := Study.from_dict(before), 60, 2)
+    again.stop()
+    assert (copy.to_dict(), copy.result.to_dict()) == (again.to_dict(), again.result.to_dict())

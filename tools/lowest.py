@@ -38,10 +38,12 @@ def lowest(requirement: str) -> str:
     --------
     >>> lowest("numpy>=1.26"), lowest("psycopg[binary]>=3.2.1")
     ('numpy==1.26.0', 'psycopg[binary]==3.2.1')
+    >>> lowest("uvicorn>=0.32,<0.55")
+    'uvicorn==0.32.0'
     >>> lowest("uvloop>=0.20; sys_platform != 'win32'")
     "uvloop==0.20.0; sys_platform != 'win32'"
     """
-    found = re.fullmatch(r"([\w\[\]-]+)>=([\d.]+)(;.*)?", requirement)
+    found = re.fullmatch(r"([\w\[\]-]+)>=([\d.]+)(?:,<[\d.]+)?(;.*)?", requirement)
     if found is None:
         raise ValueError(f"pyproject.toml: a requirement reads name>=version, but got {requirement!r}")
     name, version, marker = found.groups("")

@@ -4,6 +4,7 @@
 keeps them in; nothing that decides, and nothing that touches a disk.
 """
 
+import copy
 import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -194,6 +195,11 @@ class Log:
         self.notes: dict[int, Notes] = {}  # by ticket, where there are any
         self.released: set[int] = set()
         self._marks: list[tuple[int, str, int]] = []  # readings before, kind, how many tickets or which one
+
+    def __copy__(self) -> "Log":
+        made = object.__new__(Log)
+        vars(made).update({name: copy.copy(part) for name, part in vars(self).items()})
+        return made
 
     def mark(self, kind: str, number: int) -> None:
         """Note that so many tickets were issued or counted, that one was released, or that all was stopped."""

@@ -86,6 +86,11 @@ class _Tape:
         self.fresh: list[int] = []  # told one by one since an impatient policy last looked
         self.chunks: list[NDArray[np.intp]] = []  # told as arrays since then
 
+    def __copy__(self) -> "_Tape":
+        made = object.__new__(_Tape)
+        vars(made).update({name: copy.copy(part) for name, part in vars(self).items()})
+        return made
+
     @property
     def begun(self) -> int:
         """How many pulls were issued; a last one that never began is as if it never was."""
@@ -271,7 +276,13 @@ class Study:
         return {**self.__dict__, "_append": None, "_unwritten": []}  # a file is not a part of the study
 
     def __copy__(self) -> "Study":
-        return copy.deepcopy(self)  # two studies that shared their tapes would each miss what the other was told
+        made = object.__new__(type(self))
+        vars(made).update(self.__getstate__())  # a policy, its state and a verdict never change
+        for name in ("_wanted", "_order", "_serials", "_seen", "_log"):
+            setattr(made, name, copy.copy(getattr(self, name)))
+        made._tapes = [copy.copy(tape) for tape in self._tapes]  # or each would miss what the other is told
+        made._rng = copy.deepcopy(self._rng)
+        return made
 
     def __repr__(self) -> str:
         return f"Study({list(self.problem.arms)!r}, pulls={self.pulls}, done={self.done})"

@@ -1,21 +1,23 @@
 """Small requests are answered on the loop, without a thread, if nothing has to be waited for."""
 
 import asyncio
+import json
 import socket
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import httpx
 import pytest
 
-from truearm.service import app, hosting
+from truearm.service import app, hosting, views
 from truearm.service.app import Service
 from truearm.service.client import Client
-from truearm.service.database import Busy, Database
+from truearm.service.database import Busy, Database, DatabaseError
 from truearm.service.hosting import Host
+from truearm.service.routes import Call, _live
 from truearm.service.settings import Limits, Settings
-from truearm.service.tokens import make
+from truearm.service.tokens import OPEN, make
 from truearm.service.wire import NewStudy, Told
 
 from .serving import Server
@@ -109,6 +111,27 @@ def test_a_snapshot_that_is_due_is_waited_for(host, monkeypatch):
     held(host)
     host.ask("many", "bob", 1)
     assert host.database.snapshot("many")[0] == 2
+
+
+def test_a_back_up_that_is_put_into_the_file_is_gone_on_with_at_once(host, tmp_path):
+    """It is the same file, and what is in memory is ahead of it: one request fails, and not all that follow."""
+    with closing(sqlite3.connect(tmp_path / "s.db")) as live, closing(sqlite3.connect(":memory:")) as copy:
+        live.backup(copy)
+        assert host.ask("many", "bob", 2, wait=False).pulls[-1].ticket == 2
+        copy.backup(live)
+    with pytest.raises(DatabaseError, match="was replaced, such as by a back-up; send the request again"):
+        host.ask("many", "bob", 1, wait=False)
+    with pytest.raises(Busy):  # it is read again, which is waited for
+        host.ask("many", "bob", 1, wait=False)
+    assert host.ask("many", "bob", 1).pulls[0].ticket == 1
+
+
+def test_what_is_asked_at_once_stays_in_memory(host, monkeypatch):
+    monkeypatch.setattr(hosting, "_LOADED", 3)
+    for i in range(4):
+        host.create(NewStudy(arms=["A", "B"], id=f"other-{i}"))
+        host.ask(f"other-{i}", "ann", 1)
+        host.ask("many", "ann", 1, wait=False)
 
 
 def test_postgresql_is_waited_for(postgresql):
@@ -222,6 +245,60 @@ def test_what_was_slow_is_done_by_threads_for_a_while(service, monkeypatch):
     assert offered(service) is None
     now[0] += 0.02
     assert offered(service) is not None
+
+
+@contextmanager
+def drawing(monkeypatch):
+    """Have pictures of studies, and reports, take until they are let go; give how many were begun."""
+    begun, go_on, live = threading.Semaphore(0), threading.Event(), views.live
+    begun.count = 0
+
+    def slow(hosted):
+        begun.count += 1
+        begun.release()
+        assert go_on.wait(20)
+        return live(hosted)
+
+    monkeypatch.setattr(views, "live", slow)
+    try:
+        yield begun, go_on
+    finally:
+        go_on.set()
+
+
+def test_a_page_that_is_drawn_holds_up_nobody(host, monkeypatch):
+    call, found = Call(host, OPEN, "many", None, {}, {}), []
+    with drawing(monkeypatch) as (begun, go_on):
+        watching = threading.Thread(target=lambda: found.append(json.loads(_live(call).body)))
+        watching.start()
+        assert begun.acquire(timeout=20)
+        assert host.ask("many", "bob", 1, wait=False).pulls[0].ticket == 1
+        assert host.tell("many", [Told(1, 2.5)], "bob", wait=False).outcomes[0].outcome == "told"
+        go_on.set()
+        watching.join()
+    assert (found[0]["position"], len(found[0]["out"])) == (1, 1)  # as it was when it was looked at
+    assert json.loads(_live(call).body)["position"] == 3
+
+
+def test_many_pages_of_one_study_are_drawn_once(service, monkeypatch):
+    """Whoever comes while one is drawn shares the next, which shows all that happened before it was asked for."""
+
+    async def watched():
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(service.app()), base_url="http://127.0.0.1"
+        ) as http:
+            with drawing(monkeypatch) as (begun, go_on):
+                first = asyncio.create_task(http.get("/studies/many/live"))
+                await asyncio.to_thread(begun.acquire, timeout=20)
+                service.host.ask("many", "bob", 1)
+                more = [asyncio.create_task(http.get("/studies/many/live")) for _ in range(20)]
+                await http.get("/studies/many")  # by then they have come
+                go_on.set()
+                answers = [task.result() for task in (await asyncio.wait([first, *more]))[0]]
+                missing = await http.get("/studies/none/live")
+            return begun.count, sorted(answer.json()["position"] for answer in answers), missing.status_code
+
+    assert asyncio.run(watched()) == (2, [1] + [2] * 20, 404)
 
 
 def test_while_a_file_is_locked_others_are_answered(tmp_path):

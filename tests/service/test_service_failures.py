@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import httpx
@@ -23,14 +23,14 @@ from uvicorn.server import ServerState
 
 from truearm.errors import InvalidArgument
 from truearm.report.export import document
-from truearm.service import routes
+from truearm.service import app, bounded, routes
 from truearm.service.app import Service, _Outermost, _Requests
 from truearm.service.client import Client, ServiceError
 from truearm.service.database import Database, DatabaseError
 from truearm.service.hosting import Host, NotFound
 from truearm.service.server import _bound, _Patient
 from truearm.service.settings import Limits, Settings
-from truearm.service.tokens import OPEN
+from truearm.service.tokens import OPEN, Grant, make
 from truearm.service.wire import Given, NewStudy, Told
 
 from .serving import Server
@@ -176,6 +176,38 @@ def test_a_report_has_the_readings_of_its_certificate(tmp_path, monkeypatch):
     )
 
 
+def listed(host, grant=OPEN):
+    call = routes.Call(host, grant, "", None, {}, {})
+    return {one["id"]: one for one in json.loads(routes._list(call).body)["studies"]}
+
+
+def test_a_study_that_cannot_be_read_hides_no_other(tmp_path):
+    """A name that a server took by mistake, an event that was changed, a definition that is none."""
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        for name in ("whole", "changed", "undefined", "mine"):
+            host.create(NewStudy(arms=["A", "B"], id=name))
+            host.ask(name, "ann", 2)
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
+        connection.execute("DROP TRIGGER truearm_no_update")
+        connection.execute("DELETE FROM truearm_snapshot")
+        connection.execute("UPDATE truearm_event SET arm = 'B' WHERE study = 'changed' AND position = 1")
+        connection.execute("UPDATE truearm_event SET notes = '[]' WHERE study = 'undefined' AND position = 0")
+        connection.execute("UPDATE truearm_event SET study = 'mine\n' WHERE study = 'mine'")
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        for _ in range(2):
+            found = listed(host)
+            assert {name: one["status"] for name, one in found.items()} == {
+                "whole": None,
+                "changed": "broken",
+                "undefined": "broken",
+                "mine\n": "broken",
+            }
+            assert found["whole"]["pulls"] == 2
+            assert found["whole"]["problem"] is None
+            assert "restore a back-up" in found["changed"]["problem"]
+        assert listed(host, Grant("viewer", "changed"))["changed"]["status"] == "broken"
+
+
 @pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 5000])
 def test_a_name_that_no_database_holds_is_not_found(database, name):
     """PostgreSQL raises at a NUL, and drivers at half characters: that is no failure of the database."""
@@ -294,6 +326,82 @@ def test_a_database_that_goes_away_is_used_again_when_it_is_back(postgresql):
         assert "@" not in answers[0].json()["detail"]  # no address with a password in it
         assert health == 503
         assert Client(server.url, "gone").ask(1)[0].ticket == 2
+
+
+@contextmanager
+def hung(postgresql):
+    """Stop all processes of a PostgreSQL: it takes connections as before, and never answers."""
+    pid = postgresql.get_pid()
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    processes = [pid, *map(int, children)]
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
+def test_a_database_that_hangs_is_not_waited_for_without_end(postgresql, monkeypatch):
+    monkeypatch.setattr(bounded, "_GRACE", 0.5)
+    postgresql.psql("CREATE DATABASE hung")
+    with closing(Host(Database(postgresql.get_uri("hung"), patience=0.5))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="hung"))
+        assert host.ask("hung", "ann", 1).pulls[0].ticket == 0
+        with hung(postgresql):
+            for _ in range(2):  # at a statement, then at the connection
+                with pytest.raises(DatabaseError, match="send the request again when it is back"):
+                    host.ask("hung", "bob", 1)
+            began = time.monotonic()
+            for _ in range(20):  # what was just tried is not tried again by each
+                with pytest.raises(DatabaseError, match="does not answer; send the request again when it is back"):
+                    host.ask("hung", "bob", 1)
+            assert time.monotonic() - began < 5  # which one attempt takes
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                assert host.ask("hung", "bob", 1).pulls[0].ticket == 1
+                break
+            except DatabaseError:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+
+
+def test_a_statement_that_takes_too_long_is_ended_by_the_server(postgresql):
+    with closing(Database(postgresql.get_uri(), patience=0.2)) as database:
+        with (
+            pytest.raises(DatabaseError, match="canceling statement due to statement timeout"),
+            database._failing() as connection,
+        ):
+            connection.execute("SELECT pg_sleep(20)")
+        assert database.studies(1) == []
+
+
+def test_health_is_told_in_time_while_the_database_hangs(postgresql, monkeypatch):
+    monkeypatch.setattr(bounded, "_GRACE", 0.5)
+    monkeypatch.setattr(app, "_HEALTH", 0.5)
+    postgresql.psql("CREATE DATABASE unwell")
+    service = Service(Settings(database=postgresql.get_uri("unwell")))
+    service.database._patience = 0.5
+
+    async def asked():
+        transport = httpx.ASGITransport(service.app())
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            found = [await http.get("/healthz")]
+            with hung(postgresql):
+                await asyncio.sleep(app._WELL)
+                found += await asyncio.gather(*(http.get("/healthz") for _ in range(20)))
+            while found[-1].status_code != 200:
+                await asyncio.sleep(0.1)
+                found.append(await http.get("/healthz"))
+        return found
+
+    with closing(service):
+        first, *found = asyncio.run(asyncio.wait_for(asked(), 60))
+    assert first.status_code == 200
+    assert {answer.status_code for answer in found[:20]} == {503}
+    assert "did not answer within 0.5 seconds" in found[0].json()["detail"]
 
 
 def test_a_back_up_of_a_file_is_the_same_study(tmp_path):
@@ -533,6 +641,37 @@ def test_who_asks_too_often_is_told_to_wait(tmp_path):
     assert refused.status_code == 429
     assert "more than 0.001 requests a second" in refused.json()["detail"]
     assert refused.headers["retry-after"] == "1"
+
+
+def statuses(service, path, times=3, clients=("1.2.3.4",), **headers):
+    """Return what a service answers to the same request from some addresses in turn."""
+
+    async def asked():
+        found = []
+        for i in range(times):
+            transport = httpx.ASGITransport(service.app(), client=(clients[i % len(clients)], 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+                found.append((await http.get(path, headers=headers)).status_code)
+        return found
+
+    return asyncio.run(asked())
+
+
+def test_wrong_tokens_and_health_checks_are_counted_too(tmp_path):
+    with closing(Service(Settings(database=str(tmp_path / "s.db"), limits=Limits(rate=1.0)))) as service:
+        make(service.database, "viewer")
+        assert statuses(service, "/studies", Authorization="Bearer ta_guess_1") == [401, 401, 429]
+        assert statuses(service, "/studies", clients=("1.2.3.5",)) == [401, 401, 429]
+        assert statuses(service, "/healthz", clients=("1.2.3.6",)) == [200, 200, 429]
+        assert statuses(service, "/healthz", clients=("2001:db8::1", "2001:db8::ffff:2")) == [200, 200, 429]
+        assert statuses(service, "/healthz", clients=("2001:db8:1::1", "2001:db8:2::2", "")) == [200, 200, 200]
+
+
+@pytest.mark.parametrize(("options", "refused"), [((), True), (("--proxy", "127.0.0.1"), False)])
+def test_nobody_is_believed_to_be_another_but_by_a_proxy(tmp_path, options, refused):
+    with Server(tmp_path / "s.db", "--rate", "1", *options) as server, server.client() as http:
+        found = {http.get("/studies", headers={"X-Forwarded-For": f"1.2.3.{i}"}).status_code for i in range(20)}
+    assert (429 in found) == refused
 
 
 def test_other_files_are_left_alone(tmp_path):

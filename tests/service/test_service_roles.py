@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from truearm.service.database import Database
+from truearm.errors import InvalidArgument
+from truearm.service.database import Database, DatabaseError
 from truearm.service.routes import ROUTES
 from truearm.service.tokens import ROLES, make
 
@@ -114,6 +115,38 @@ def test_a_token_of_one_study_lists_that_study_alone(guarded):
         assert [study["id"] for study in http.get("/studies").json()["studies"]] == ["other"]
 
 
+def test_only_an_admin_releases_what_a_worker_has_without_saying_who(guarded):
+    server, tokens = guarded
+    found = []
+    with server.client(tokens["admin"]) as http:
+        http.post("/studies", json={"arms": ["A", "B"], "id": "released"})
+        http.post("/studies/released/ask", json={"worker": "ann"})
+    for bearer in ("worker", "admin"):
+        with server.client(tokens[bearer]) as http:
+            found += http.post("/studies/released/release", json={"tickets": [0]}).json()["outcomes"]
+    assert [one["outcome"] for one in found] == ["refused", "released"]
+
+
+def test_who_follows_is_let_go_when_the_token_is_removed(guarded):
+    server, tokens = guarded
+    database = Database(server.process.args[server.process.args.index("--database") + 1])
+    token = make(database, "viewer", "mine")
+    time.sleep(2.1)  # until it is known
+    with server.client(tokens["worker"]) as worker, server.client(token) as http:
+        with http.stream("GET", "/studies/mine/events") as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            assert database.remove_token(token.split("_")[1])
+            time.sleep(2.1)
+            worker.post("/studies/mine/ask", json={"worker": "eve"})
+            rest = [line for line in lines if line]  # it ends
+        assert http.get("/studies/mine").status_code == 401
+    database.close()
+    assert rest[-2] == "event: problem"
+    assert json.loads(rest[-1].removeprefix("data: "))["status"] == 401
+    assert not any('"eve"' in line for line in rest)
+
+
 def test_no_log_line_holds_a_secret(guarded):
     server, tokens = guarded
     status(server, tokens["admin"], "GET", "/studies")
@@ -133,11 +166,10 @@ def test_no_token_is_readable_in_the_database(guarded):
         assert token.split("_", 2)[2].encode() not in kept
 
 
-def truearm(*words):
+def truearm(*words, **environment):
     command = [sys.executable, "-m", "truearm", "serve", *words]
-    return subprocess.run(
-        command, env={"PYTHONPATH": SOURCE}, capture_output=True, text=True, check=False, timeout=60
-    )
+    environment = {"PYTHONPATH": SOURCE, **environment}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_other_machines_are_not_served_without_a_token(tmp_path):
@@ -171,3 +203,59 @@ def test_a_token_for_no_study_is_not_one_for_all(tmp_path, study):
     assert made.returncode == 2
     assert "must be the id of one" in made.stderr
     assert made.stdout == ""
+
+
+AWAY = "127.0.0.1:1/x"
+UNREADABLE = [
+    f"postgresql://me:S3CRET%zz@{AWAY}",
+    f"postgresql://me:S3/CRET@{AWAY}",
+    f"postgresql://me:CRET/S3?@{AWAY}",
+    f"postgresql://me:S3@CRET@{AWAY}",
+    f"postgresql://{AWAY}?passwrod=S3CRET",
+    f"postgresql://me:S3CRET@{AWAY}?port=CRET",
+    f"postgresql://{AWAY}?S3CRET",
+    f"Postgresql://me:S3CRET@{AWAY}",
+    f"postgresql:/me:S3CRET@{AWAY}",
+    f"mysql://me:S3CRET@{AWAY}",
+    "host=127.0.0.1 port=1 password=S3CRET",
+]
+FAILING = [
+    f"postgresql://me:S3[CRET@{AWAY}",
+    f"postgresql://me:S3CRET@{AWAY}",
+    f"postgresql://{AWAY}?password=S3CRET",
+]
+
+
+@pytest.mark.parametrize("url", UNREADABLE)
+def test_no_part_of_a_password_is_in_what_is_said_of_a_url(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgument, match="postgresql://user:password@host/name") as caught:
+        Database(url)
+    assert "S3" not in str(caught.value)
+    assert "CRET" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("url", FAILING)
+def test_no_part_of_a_password_is_in_what_is_said_of_a_failure(url):
+    with pytest.raises(DatabaseError, match=r"the database postgresql://127.0.0.1/x failed: ") as caught:
+        Database(url)
+    assert "S3" not in str(caught.value)
+
+
+def test_a_driver_that_repeats_the_password_is_not_repeated(monkeypatch):
+    import psycopg
+
+    def failing(**given):
+        raise psycopg.OperationalError(f"no entry for {given}")
+
+    monkeypatch.setattr(psycopg, "connect", failing)
+    with pytest.raises(DatabaseError, match="failed: no entry for") as caught:
+        Database(f"postgresql://me:S3%20CRET@{AWAY}")
+    assert "S3" not in str(caught.value)
+
+
+def test_a_server_that_cannot_read_its_url_does_not_print_it():
+    refused = truearm(TRUEARM_DATABASE=UNREADABLE[0])
+    assert refused.returncode == 2
+    assert "CRET" not in refused.stderr + refused.stdout

@@ -4,10 +4,20 @@ import csv
 import io
 import json
 import math
+import sys
+from contextlib import closing
 
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from truearm.service import routes, tables
+from truearm.service.database import Database
+from truearm.service.hosting import Host
+from truearm.service.problems import Refused
+from truearm.service.tokens import OPEN
+from truearm.service.wire import Given, NewStudy, Told
 from truearm.study import Study
 
 
@@ -64,6 +74,24 @@ def test_only_what_never_began_goes_out_again(http):
     assert asked(http, place)[0] | {"until": 0} == {"ticket": 2, "arm": "B", "worker": "ann", "until": 0}
 
 
+def test_a_pull_that_another_worker_has_is_not_released(http):
+    """Else the reading it is about to tell would be lost."""
+    place = begun(http, "held")
+    asked(http, place)
+    body = {"tickets": [0], "worker": "bob"}
+    [refused] = http.post(f"{place}/release", json=body).json()["outcomes"]
+    assert refused["outcome"] == "refused"
+    assert "ticket 0 is held by 'ann' for another" in refused["detail"]
+    assert told(http, place, (0, 1.0))[0]["outcome"] == "told"
+    asked(http, place)
+    assert http.post(f"{place}/release", json={"tickets": [1], "worker": "ann"}).json()["outcomes"] == [
+        {"ticket": 1, "outcome": "released"}
+    ]
+    short = begun(http, "short", lease=0.001)
+    asked(http, short)
+    assert http.post(f"{short}/release", json=body).json()["outcomes"][0]["outcome"] == "released"
+
+
 def test_each_reading_has_an_outcome_of_its_own(http):
     place = begun(http, "outcomes")
     asked(http, place, n=4)
@@ -117,6 +145,22 @@ def test_a_stopped_study_hands_out_nothing(http):
     assert http.get(place).json()["result"]["status"] == "exhausted"
 
 
+def test_a_spent_budget_is_no_end_while_a_pull_is_lost(http):
+    """As docs/service.md says, with the two ways out of it."""
+    for name, end in (("spent", "tell"), ("ended", "stop")):
+        place = begun(http, name, max_pulls=30, contamination=0.4)
+        lost = asked(http, place, "crashed", 5)
+        while pulls := asked(http, place):
+            told(http, place, *((pull["ticket"], pull["ticket"] % 7) for pull in pulls))
+        state = http.get(place).json()
+        assert (state["done"], state["result"], state["out"]) == (False, None, lost)
+        if end == "tell":
+            told(http, place, *((pull["ticket"], None) for pull in lost))
+        else:
+            http.post(f"{place}/stop")
+        assert http.get(place).json()["result"]["status"] == "exhausted"
+
+
 def test_readings_come_as_tables(http):
     place = begun(http, "tables", arms=["=A", "B"])
     asked(http, place, n=3)
@@ -128,6 +172,55 @@ def test_readings_come_as_tables(http):
     ]
     table = pq.read_table(io.BytesIO(http.get(f"{place}/readings.parquet").content))
     assert table["arm"].to_pylist() == ["=A", "B"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables_come_in_parts(tmp_path, monkeypatch, kind):
+    """However many readings there are, few are in memory; those that were there when the table was asked for."""
+    monkeypatch.setattr(tables, "_PART", 7)
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="parts"))
+        host.create(NewStudy(arms=["A", "B"], id="still", passive=True))
+        host.ask("parts", "ann", 100)
+        host.release("parts", [3, 50], "ann")
+        asked = [ticket for ticket in reversed(range(100)) if ticket not in (3, 50, 51)]
+        host.tell("parts", [Told(ticket, float(ticket)) for ticket in asked], "bob")
+        host.give("still", "k", [Given(arm, value) for value in range(20) for arm in "BA"])
+        host.give("still", "l", [Given("A", None)])
+        found = {}
+        for name in ("parts", "still"):
+            answer = getattr(routes, f"_{kind}")(routes.Call(host, OPEN, name, None, {}, {}))
+            first = next(answer.parts)
+            host.tell("parts", [Told(51, 1.0)], "bob")
+            if name == "still":
+                host.give("still", "late", [Given("A", 7.0)])
+            found[name] = [first, *answer.parts]
+    assert len(found["parts"]) > 97 / 7
+    read = pq.read_table if kind == "parquet" else pa.csv.read_csv
+    parts, still = (read(io.BytesIO(b"".join(found[name]))) for name in ("parts", "still"))
+    assert parts["ticket"].to_pylist() == sorted(asked)
+    assert parts["value"].to_pylist() == sorted(asked)
+    assert (set(parts["worker"].to_pylist()), parts["draw"].to_pylist()[:4]) == ({"bob"}, [0, 0, 1, 2])
+    assert still["arm"].to_pylist() == ["B", "A"] * 20 + ["A"]
+    assert still["value"].to_pylist()[:-1] == [value for value in range(20) for _ in "BA"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_tables_of_nothing_have_their_columns(http, kind):
+    place = begun(http, "empty")
+    assert "".join(http.head(f"{place}/readings.{kind}").iter_text()) == ""
+    body = http.get(f"{place}/readings.{kind}").content
+    found = pq.read_table(io.BytesIO(body)) if kind == "parquet" else pa.csv.read_csv(io.BytesIO(body))
+    assert (found.num_rows, found.column_names) == (0, ["ticket", "arm", "draw", "value", "worker", "at"])
+
+
+def test_parquet_without_pyarrow_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="lacking"))
+        with pytest.raises(Refused, match="install truearm") as caught:
+            routes._parquet(routes.Call(host, OPEN, "lacking", None, {}, {}))
+    assert caught.value.problem.status == 501
 
 
 def test_the_report_runs_no_script_but_its_own(http):
@@ -176,6 +269,21 @@ def test_studies_are_listed_the_newest_first_and_in_pages(http):
     assert len(names) == len(set(names)) >= 51
 
 
+def test_the_head_of_events_ends(http):
+    place = begun(http, "head")
+    answer = http.head(f"{place}/events")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert http.head("/studies/nowhere/events").status_code == 404
+
+
+def test_the_schema_has_every_form_of_an_answer(http):
+    paths = http.get("/openapi.json").json()["paths"]
+    shown, report = (paths[path]["get"] for path in ("/studies/{study}", "/studies/{study}/report"))
+    assert "304" in shown["responses"]
+    assert "If-None-Match" in [one["name"] for one in shown["parameters"]]
+    assert set(report["responses"]["200"]["content"]) == {"text/html", "application/json"}
+
+
 def test_events_go_on_after_the_last_one_known(http):
     place = begun(http, "events")
     asked(http, place, n=3)
@@ -199,6 +307,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
     ("POST /studies", {"arms": [f"{i}" for i in range(501)]}, 422, "arms", 501, "500 at most"),
     ("POST /studies", NEW | {"title": "\0"}, 422, "title", "\0", "remove them"),
     ("POST /studies", NEW | {"id": "../x"}, 422, "id", "../x", "matching regex"),
+    ("POST /studies", NEW | {"id": "abc\n"}, 422, "id", "abc\n", "small letters, digits and hyphens"),
     ("POST /studies", NEW | {"id": "wrong", "delta": 0.2}, 409, "id", "wrong", "choose another one"),
     ("POST /studies", NEW | {"colour": 1}, 422, "colour", 1, "the fields are arms, id, title"),
     ("POST /studies", NEW | {"delta": 7}, 422, "delta", 7, "delta must be a number < 1"),

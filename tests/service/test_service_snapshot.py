@@ -1,5 +1,6 @@
 """Snapshots: a study that comes back from one goes on as if it had never been away."""
 
+import sqlite3
 import time
 from contextlib import closing
 
@@ -11,6 +12,7 @@ from truearm.errors import ProtocolError
 from truearm.events import Noted
 from truearm.service import hosting, snapshot
 from truearm.service.database import Database
+from truearm.service.hosted import Hosted
 from truearm.service.hosting import Host
 from truearm.service.settings import Limits
 from truearm.service.wire import NewStudy, Told
@@ -59,6 +61,79 @@ HOSTILE = [
 def test_nothing_but_records_of_studies_is_made(packed):
     with pytest.raises(ProtocolError, match="the snapshot cannot be read"):
         snapshot.from_bytes(msgspec.msgpack.encode(packed))
+
+
+def kept(tmp_path):
+    """Return a study that was decided, as a host has it, and the row of its last event."""
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="kept", contamination=0.0))
+        while pulls := host.ask("kept", "ann", 5).pulls:
+            host.tell("kept", [Told(pull.ticket, pull.ticket % 7 + 9.0 * (pull.arm == "A")) for pull in pulls])
+        with host.looking("kept") as hosted:
+            return hosted, host.database.at("kept", hosted.position), host.database.at("kept", 0)
+
+
+def brought_back(body, last, began):
+    hosted = Hosted("kept", began)
+    hosted.restore(last, body)
+    return hosted
+
+
+def test_a_snapshot_of_another_version_is_as_none(tmp_path, monkeypatch):
+    hosted, last, began = kept(tmp_path)
+    body = hosted.sealed()
+    assert brought_back(body, last, began).position == last.position
+    monkeypatch.setattr(snapshot, "__version__", "0.0")
+    assert brought_back(body, last, began).position == 0
+
+
+def test_a_snapshot_that_lacks_a_field_is_as_none(tmp_path, monkeypatch):
+    """Whichever field it is: what has none is not the study that the log describes."""
+    hosted, last, began = kept(tmp_path)
+    for lacking in vars(hosted.study).keys() - snapshot._LEFT_OUT:
+        with monkeypatch.context() as patch:
+            patch.setattr(snapshot, "_LEFT_OUT", {*snapshot._LEFT_OUT, lacking})
+            body = hosted.sealed()
+        assert brought_back(body, last, began).position == 0, lacking
+
+
+@pytest.mark.parametrize("record", ["_Tape", "Log", "Verdict", "Problem", "State"])
+def test_a_snapshot_that_lacks_a_part_of_a_record_is_as_none(tmp_path, monkeypatch, record):
+    hosted, last, began = kept(tmp_path)
+    parts, cut = snapshot._parts, []
+
+    def fewer(value):
+        found = parts(value)
+        if type(value).__name__ == record:
+            cut.append(found.pop())
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshot, "_parts", fewer)
+        body = hosted.sealed()
+    assert cut
+    assert brought_back(body, last, began).position == 0
+
+
+def test_a_snapshot_of_other_parts_is_as_none(tmp_path):
+    hosted, last, began = kept(tmp_path)
+    shape, *parts = snapshot.opened(hosted.sealed())
+    others = (parts, [shape, *parts, 1], [shape, *parts[:2], [[0]], parts[3]], [shape, *parts[:3], 7], 3, [])
+    for other in others:
+        assert brought_back(snapshot.sealed(other), last, began).position == 0
+    whole = brought_back(snapshot.sealed([shape, *parts]), last, began)
+    assert whole.study.result.to_dict() == hosted.study.result.to_dict()
+
+
+def test_a_snapshot_that_cannot_be_used_is_taken_anew(tmp_path):
+    """The first start after an upgrade replays the log, the second does not."""
+    _, last, _ = kept(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
+        connection.execute("UPDATE truearm_snapshot SET body = x'00'")
+    for position in (0, last.position):
+        with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+            assert host._read("kept").position == position
+            host.ask("kept", "ann", 1)
 
 
 def filled(path, readings, batch):

@@ -13,7 +13,7 @@ from truearm.service.database import Database
 from truearm.service.hosting import Host
 from truearm.service.routes import ROUTES, Call
 from truearm.service.tokens import OPEN
-from truearm.service.wire import Told
+from truearm.service.wire import Asking, Telling, Told
 
 PYTHON = re.compile(r"\w=\S|\b(True|False|None)\b|Interval\(|\bdict|\btuple|\bta\.|\bStudy\(|\[\.\.\.\]")
 ODD = {
@@ -113,13 +113,43 @@ def test_other_requests_are_not_answered_in_python(host, path, body):
     assert said is None or not PYTHON.search(said.detail), said.detail
 
 
+DEEP = b"[" * 5000 + b"]" * 5000
+BODIES = [  # a body, its status, the field that is wrong, and words of what is said of it
+    (DEEP, 422, None, "the body must be an object, but got a list; see"),
+    (b'{"worker": %b}' % DEEP, 422, "worker", "worker must be text, but got a list; see"),
+    (b'{"worker": "a", "n": %b}' % DEEP, 422, "n", "n must be an integer, but got a list; see"),
+    (b'{"worker": "\\ud800"}', 400, None, "half of a character, such as \\ud800 without the other half"),
+    (b'{"\\uDFFF": 1}', 400, None, "half of a character"),
+    (b'{"worker": "\\ud800', 400, None, "truncated"),
+    (b'{"worker": "a', 400, None, "truncated"),
+    (b'{"worker": NaN}', 400, None, "invalid character"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "field", "words"), BODIES, ids=lambda value: str(value)[:30])
+def test_a_body_that_cannot_be_read_is_told_as_it_is(body, status, field, words):
+    with pytest.raises((ValueError, RecursionError)) as caught:
+        json.decode(body, type=Asking)
+    said = problems.malformed(caught.value, body, Asking)
+    assert (said.status, said.field, said.value) == (status, field, None)
+    assert words in said.detail
+
+
+def test_notes_that_are_nested_too_deep_for_json_are_told_so():
+    body = b'{"readings": [{"ticket": 0, "value": 1, "notes": {"a": %b}}]}' % DEEP
+    with pytest.raises(RecursionError) as caught:
+        json.decode(body, type=Telling)
+    said = problems.malformed(caught.value, body, Telling)
+    assert (said.status, "nested too deep" in said.detail) == (400, True)
+
+
 def test_outcomes_are_not_in_python(host):
     problem(host, "/studies", {"arms": ["A", "B"], "id": "outcomes"})
     host.ask("outcomes", "ann", 3)
     host.tell("outcomes", [Told(0, 1.0)])
-    host.release("outcomes", [1])
+    host.release("outcomes", [1], "ann")
     told = [Told(0, 2.0), Told(1, 1.0), Told(7, 1.0), Told(2, 1.0, arm="C"), Told(2, 1.0, notes={"a": "\0"})]
-    outcomes = host.tell("outcomes", told).outcomes + host.release("outcomes", [0, 9]).outcomes
-    assert [one.outcome for one in outcomes] == ["refused"] * 7
+    outcomes = host.tell("outcomes", told).outcomes + host.release("outcomes", [0, 9, 2], "bob").outcomes
+    assert [one.outcome for one in outcomes] == ["refused"] * 8
     for one in outcomes:
         assert not PYTHON.search(one.detail), one.detail

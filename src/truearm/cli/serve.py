@@ -28,7 +28,13 @@ def _option(name: str, variable: str, **more: Any) -> Callable[[Any], Any]:  # n
 @_option("--max-batch", "MAX_BATCH", type=options.Whole(1), default=1000, help="Readings or pulls of one request.")
 @_option("--max-arms", "MAX_ARMS", type=options.Whole(1), default=500, help="Arms of one study.")
 @_option("--max-studies", "MAX_STUDIES", type=options.Whole(1), default=10_000, help="Studies in all.")
-@_option("--rate", "RATE", type=options.Real(1), default=200, help="Requests a second of one client.")
+@_option("--rate", "RATE", type=options.Real(1), default=200, help="Requests a second of one address.")
+@_option(
+    "--proxy",
+    "PROXY",
+    metavar="ADDRESS",
+    help="Of a reverse proxy, believed when it says who asks (X-Forwarded-For).",
+)
 @_option(
     "--patience",
     "PATIENCE",
@@ -44,6 +50,7 @@ def serve_command(
     database: str,
     host: str,
     port: int,
+    proxy: str | None,
     new_token: str | None,
     remove_token: str | None,
     tokens: bool,
@@ -87,4 +94,4 @@ def serve_command(
             patience=most["patience"],
         )
         # its words are for programs, in a context of their own: fields, not options
-        Context().run(serve, Settings(database=database, host=host, port=port, limits=limits))
+        Context().run(serve, Settings(database=database, host=host, port=port, proxy=proxy, limits=limits))

@@ -7,10 +7,10 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from starlette.applications import Starlette
@@ -23,16 +23,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from truearm.errors import TruearmError, speaking_json
 from truearm.service import openapi, pages, problems
-from truearm.service.database import Busy, Database
+from truearm.service.database import Busy, Database, DatabaseError, Row
 from truearm.service.hosting import Host, rehearse
 from truearm.service.problems import Problem, Refused
-from truearm.service.routes import ROUTES, Call, Route, found
-from truearm.service.settings import Settings, is_loopback
-from truearm.service.stream import Followers
+from truearm.service.routes import LOG, ROUTES, Call, Route, Streamed, found
+from truearm.service.settings import Settings, is_loopback, network
+from truearm.service.stream import Followers, Shared
 from truearm.service.tokens import OPEN, Grant, Tokens
 
-LOG = logging.getLogger("truearm.service")
 _THREADS = 8
+_HEALTH = 3.0  # seconds in which a health check has its answer
+_WELL = 1.0  # seconds for which that is not looked for again
 _LOGGED = 0.1  # seconds until the log has a request: to write for each one by itself would take as long as an ask
 _APART = 0.002  # seconds between requests of several connections that do not come at the same time
 _AT_ONCE = 0.005  # seconds of work on the loop after which threads do it for a while: a slow disk, a large study
@@ -73,6 +74,9 @@ class Service:
         self.host = Host(self.database, settings.limits)
         self.tokens = Tokens(self.database, needed=not is_loopback(settings.host))
         self.followers = Followers(self.host)
+        self._drawn = Shared()
+        self._check: asyncio.Future[Any] | None = None  # the last look at the database, for `/healthz`
+        self._checked_at = 0.0
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="truearm")
         self._rates: dict[str, tuple[float, float]] = {}
         self._requests = _Requests()
@@ -175,9 +179,32 @@ class Service:
             body = await self._body(head, route, receive)
             query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
             call = Call(self.host, grant, study, body, query, head.headers)
-        response: Response = await self.in_thread(_answered, route, call)
+        answered = partial(self.in_thread, _answered, route, call)
+        response: Response
+        if route.shared:
+            response = await self._drawn.get(study, answered)
+        else:
+            response = await (answered() if route.role else self._checked(answered))
+        if isinstance(response, Streamed):
+            response.body_iterator = self._in_parts(() if scope["method"] == "HEAD" else response.parts)
         self._last_ended = time.perf_counter()
         return response
+
+    async def _in_parts(self, parts: Iterable[bytes]) -> AsyncIterator[bytes]:
+        each = iter(parts)
+        while (part := await self.in_thread(next, each, None)) is not None:
+            yield part
+
+    async def _checked(self, check: "Callable[[], asyncio.Future[Any]]") -> Response:
+        """Return what a look at the database says, in time; one look a second, however many ask."""
+        if self._check is None or (self._check.done() and time.monotonic() > self._checked_at + _WELL):
+            self._check, self._checked_at = check(), time.monotonic()
+        try:
+            async with asyncio.timeout(_HEALTH):
+                return cast("Response", await asyncio.shield(self._check))
+        except TimeoutError:
+            msg = f"the database {self.database} did not answer within {_HEALTH:g} seconds; see whether it runs"
+            raise DatabaseError(msg) from None
 
     async def _allowed(self, head: "_Head", role: str | None, study: str | None) -> Grant:
         if role is not None and not self.tokens.fresh:
@@ -186,22 +213,26 @@ class Service:
 
     def _permitted(self, head: "_Head", role: str | None, study: str | None) -> Grant:
         """Return what a request may do, or refuse it."""
+        self._check_rate(head)  # first, so that guesses of tokens are counted
         if role is None:
             return OPEN
-        scheme, _, token = head.headers.get("authorization", "").partition(" ")
-        grant = self.tokens.grant(token if scheme.lower() == "bearer" else None)
-        if grant is None:
-            detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
-            raise Refused(Problem(401, "No token", detail), {"WWW-Authenticate": "Bearer"})
+        grant = self._granted(head)
         if grant is OPEN:
             self._check_host(head)
-        self._check_rate(grant, head)
         head.state["grant"] = grant
         listing = role == "viewer" and study is None  # and what is of no study
         if not grant.allows(role, grant.study if listing else study):
             where = "all studies" if grant.study is None else f"study {grant.study!r}"
             detail = f"this needs the role {role}, and the token is for {grant.role} of {where}; use another token"
             raise Refused(Problem(403, "Not allowed", detail))
+        return grant
+
+    def _granted(self, head: "_Head") -> Grant:
+        scheme, _, token = head.headers.get("authorization", "").partition(" ")
+        grant = self.tokens.grant(token if scheme.lower() == "bearer" else None)
+        if grant is None:
+            detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
+            raise Refused(Problem(401, "No token", detail), {"WWW-Authenticate": "Bearer"})
         return grant
 
     def _check_host(self, head: "_Head") -> None:
@@ -211,9 +242,10 @@ class Service:
             detail = f"Host {name!r:.80} is not this machine; use 127.0.0.1, or make a token"
             raise Refused(Problem(421, "Misdirected", detail, field="Host", value=name[:200]))
 
-    def _check_rate(self, grant: Grant, head: "_Head") -> None:
-        rate, now = self.settings.limits.rate, time.monotonic()
-        who = f"{grant.name} {head.client}"
+    def _check_rate(self, head: "_Head") -> None:
+        rate, now, who = self.settings.limits.rate, time.monotonic(), head.client
+        if ":" in who:
+            who = network(who)
         left, since = self._rates.get(who, (2 * rate, now))
         left = min(2 * rate, left + (now - since) * rate) - 1
         if len(self._rates) > 10_000:
@@ -278,10 +310,19 @@ class Service:
             raise Refused(Problem(422, "Invalid value", detail, field="Last-Event-ID", value=last[:200]))
         if int(last) > await self.in_thread(self._position, name):
             last = "0"  # of a log that was replaced, such as by a back-up
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")  # what follows it has no end
         if self.followers.count >= self.settings.limits.streams:
             detail = "this server has as many followers as it takes; try again later"
             raise Refused(Problem(503, "Too many followers", detail), {"Retry-After": "10"})
-        follow = self.followers.follow(name, int(last), partial(self.in_thread, self.database.after))
+
+        async def read(*place: Any) -> list[Row]:  # noqa: ANN401 - of `Database.after`
+            if not self.tokens.fresh:
+                await self.in_thread(self.tokens.read)
+            self._granted(head)  # a token that was removed meanwhile reads nothing more
+            return cast("list[Row]", await self.in_thread(self.database.after, *place))
+
+        follow = self.followers.follow(name, int(last), read)
         return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     def _position(self, name: str) -> int:

@@ -15,9 +15,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import urlsplit
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
+from truearm.service.address import Address
+from truearm.service.bounded import Bounded
 from truearm.world.store import SERVED
 
 APPLICATION = SERVED  # in the header of a SQLite file
@@ -51,15 +52,22 @@ _GROWS = {
 _INSERT = f"INSERT INTO truearm_event (study, {_COLUMNS}) VALUES ({', '.join('?' * 11)})"
 _AFTER = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = ? AND position > ? ORDER BY position LIMIT ?"
 _AT = f"SELECT {_COLUMNS} FROM truearm_event WHERE study = ? AND position = ?"
+_TOLD = (  # in order of the index of what has ended
+    "SELECT told.ticket, told.arm, issued.draw, told.value, told.worker, told.at FROM truearm_event told "
+    "JOIN truearm_event issued ON issued.study = told.study AND issued.ticket = told.ticket "
+    "AND issued.kind = 'issued' WHERE told.study = ? AND told.kind IN ('told', 'released') AND told.kind = 'told' "
+    "AND told.ticket > ? AND told.position <= ? ORDER BY told.ticket LIMIT ?"
+)
 _LIST = (
     "SELECT study, at FROM truearm_event WHERE position = 0 AND (at < ? OR (at = ? AND study < ?)) "
     "ORDER BY at DESC, study DESC LIMIT ?"
 )
 _KEEP = (
     "INSERT INTO truearm_snapshot (study, position, body) VALUES (?, ?, ?) ON CONFLICT (study) DO UPDATE "
-    "SET position = excluded.position, body = excluded.body WHERE truearm_snapshot.position < excluded.position"
+    "SET position = excluded.position, body = excluded.body WHERE truearm_snapshot.position <= excluded.position"
 )
 _CHUNK = 20_000  # rows read at a time
+_AWAY = 2.0  # seconds for which a server that did not answer is not asked again
 
 
 class Row(NamedTuple):
@@ -94,6 +102,9 @@ class Connection(Protocol):
     def execute(self, statement: str, values: Sequence[Any] = ()) -> Any:  # noqa: ANN401, D102 - a cursor
         ...
 
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> object:  # noqa: D102
+        ...
+
     def close(self) -> None: ...  # noqa: D102
 
 
@@ -107,7 +118,7 @@ class Database:
     url
         The path of a SQLite file, or ``postgresql://user@host/name``.
     patience
-        Seconds to wait for other writers.
+        Seconds to wait for other writers, and for a statement of PostgreSQL.
 
     Examples
     --------
@@ -122,9 +133,11 @@ class Database:
     def __init__(self, url: str, patience: float = 20.0) -> None:
         self.url = url
         self._patience = patience
+        self._away_until = 0.0
         self._all: set[Connection] = set()
         self._guard = threading.Lock()
-        self.is_file = not url.startswith(("postgresql://", "postgres://"))
+        self._address = Address.of(url)
+        self.is_file = self._address.server is None
         # SQLite's writers of one process queue here: they would otherwise sleep and try again
         self._turn = threading.Lock() if self.is_file else None
         self._prepared: tuple[int, int] | None = None  # which file it was, by device and inode
@@ -137,8 +150,7 @@ class Database:
 
     def __str__(self) -> str:
         """Name it without its password."""
-        parts = urlsplit(self.url)
-        return self.url if self.is_file else f"postgresql://{parts.hostname or ''}{parts.path}"
+        return self._address.name
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -181,6 +193,12 @@ class Database:
         """Return the rows of a study after a position."""
         with self._failing() as connection:
             return self._rows(connection, _AFTER, (study, position, limit))
+
+    def told(self, study: str, ticket: int, upto: int, limit: int) -> list[tuple[Any, ...]]:
+        """Return ticket, arm, draw, value, worker and time of readings after a ticket, told up to a position."""
+        with self._failing() as connection:
+            values = (study, ticket, upto, limit)
+            return [tuple(row) for row in connection.execute(self._sql(_TOLD), values).fetchall()]
 
     def at(self, study: str, position: int) -> Row | None:
         """Return the row at a position; that at 0 has the definition in its notes."""
@@ -265,7 +283,7 @@ class Database:
             if not _is_driver_error(error):
                 raise
             self._drop(own)
-            msg = f"the database {self} failed: {_first_line(error)}; {_remedy(error)}"
+            msg = f"the database {self} failed: {self._address.blanked(_first_line(error))}; {_remedy(error)}"
             raise DatabaseError(msg) from error
 
     def _connected(self, own: "_Own | _Shared", *, wait: bool) -> Connection:
@@ -313,15 +331,16 @@ class Database:
         return connection
 
     def _postgresql(self) -> Connection:
+        from psycopg.errors import ConnectionTimeout
+
+        if time.monotonic() < self._away_until:  # or all threads would wait for it, one request after the other
+            msg = f"the database {self} does not answer; send the request again when it is back"
+            raise DatabaseError(msg)
         try:
-            import psycopg
-        except ModuleNotFoundError:
-            msg = f"{self} needs psycopg; install truearm[postgres], or use a file"
-            raise InvalidArgument(msg) from None
-        connection = psycopg.connect(self.url, autocommit=True, connect_timeout=5)
-        connection.execute("SET synchronous_commit = on")
-        connection.execute(f"SET lock_timeout = {int(1000 * self._patience)}")
-        return connection
+            return Bounded(self._address.server or {}, self._patience)
+        except ConnectionTimeout:
+            self._away_until = time.monotonic() + _AWAY
+            raise
 
     def _prepare(self, connection: Connection) -> None:
         if self.is_file:
@@ -393,19 +412,15 @@ class Transaction:
     def __init__(self, database: Database, connection: Connection, study: str) -> None:
         self._database, self._connection, self._study = database, connection, study
 
-    def few_after(self, position: int, digest: bytes, most: int) -> list[Row]:
-        """Return the rows after a position, at which the log must have this digest; `Busy` if they are many."""
-        rows = self._database._rows(self._connection, _AFTER, (self._study, position - 1, most + 2))
-        if len(rows) > most + 1:
-            raise Busy
-        return list(continued(self._study, rows, digest))
-
-    def after(self, position: int, digest: bytes) -> Iterator[Row]:
-        """Iterate over the rows after a position, at which the log must have this digest."""
+    def after(self, position: int, digest: bytes, most: int | None = None) -> Iterator[Row]:
+        """Iterate over the rows after a position, where the log must have this digest; `Busy` if over `most`."""
+        limit = _CHUNK if most is None else most + 2  # with the one at the position, and one that is too many
         while True:
-            rows = self._database._rows(self._connection, _AFTER, (self._study, position - 1, _CHUNK))
+            rows = self._database._rows(self._connection, _AFTER, (self._study, position - 1, limit))
+            if most is not None and len(rows) == limit:
+                raise Busy
             yield from continued(self._study, rows, digest)
-            if len(rows) < _CHUNK:
+            if len(rows) < limit:
                 return
             position, digest = rows[-1].position, rows[-1].digest
 
@@ -429,11 +444,7 @@ class Transaction:
     def append(self, rows: Sequence[Row]) -> None:
         """Write rows, which are there for everybody once the transaction ends."""
         values = [(self._study, *row) for row in rows]
-        if self._database.is_file:
-            self._connection.executemany(_INSERT, values)  # type: ignore[attr-defined]
-            return
-        with self._connection.cursor() as cursor:  # type: ignore[attr-defined]
-            cursor.executemany(self._database._sql(_INSERT), values)
+        self._connection.executemany(self._database._sql(_INSERT), values)
 
 
 def continued(study: str, rows: list[Row], digest: bytes) -> Iterator[Row]:

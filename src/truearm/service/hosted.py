@@ -4,19 +4,20 @@ A pull belongs to the worker that asked for it; when its lease ends the worker i
 out and counts at its worst until it is told (docs/parallel.md).
 """
 
-import pickle
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Any, Generic, TypeVar
 
 from truearm.claims.result import Result
-from truearm.errors import ProtocolError, VerificationError
+from truearm.errors import VerificationError
 from truearm.events import ISSUED, Event
 from truearm.problem import Pull
 from truearm.service import snapshot
 from truearm.service.database import Row
+from truearm.service.wire import Live
 from truearm.study import Study
 from truearm.world import chain
 from truearm.world.rows import from_text, parsed, to_text
@@ -47,13 +48,13 @@ class Hosted:
 
     def __init__(self, name: str, began: Row) -> None:
         self.name, self.began = name, began.at
-        self.definition: dict[str, Any] = parsed(began.notes or "")
         self.definition_text = began.notes or ""
-        self.passive = bool(self.definition["service"]["passive"])  # its readings come without being asked for
-        self.lease = float(self.definition["service"]["lease"])  # seconds for which a worker holds a pull
         if chain.first(self.definition_text) != began.digest:
             msg = f"the definition of study {name!r} was changed after it was written; restore a back-up"
             raise VerificationError(msg)
+        self.definition: dict[str, Any] = parsed(self.definition_text)
+        self.passive = bool(self.definition["service"]["passive"])  # its readings come without being asked for
+        self.lease = float(self.definition["service"]["lease"])  # seconds for which a worker holds a pull
         self.position, self.digest = 0, began.digest
         self.study = Study.replay(self.definition, ())
         self.holders: dict[int, tuple[str, float]] = {}  # by ticket
@@ -62,6 +63,7 @@ class Hosted:
         self.forgotten = False  # a write failed, so that what is in memory may be ahead of the log
         self.lock = threading.RLock()
         self.wishes: deque[Wish[Any]] = deque()  # whoever has the lock grants all of them
+        self.picture: Live | None = None  # what its page showed last
         self._result: tuple[int, Result] | None = None
 
     @property
@@ -139,6 +141,13 @@ class Hosted:
             if holder == worker and until > now
         ]
 
+    def copied(self) -> "Hosted":
+        """Return it as it is now, to be looked at while others go on."""
+        made = copy(self)
+        made.study, made.holders = copy(self.study), copy(self.holders)
+        made.given = {arm: [*tape] for arm, tape in self.given.items()}
+        return made
+
     def result(self) -> Result:
         """Return what is known now: of a study that goes on, as if it were stopped here."""
         if self._result is None or self._result[0] != self.position:
@@ -150,7 +159,7 @@ class Hosted:
             return _analyzed(self.study, self.given)
         study = self.study
         if not study.done:
-            study = pickle.loads(pickle.dumps(study))  # a copy of our own object
+            study = copy(study)
             study.stop()
         assert study.result is not None
         return study.result
@@ -158,21 +167,24 @@ class Hosted:
     def sealed(self) -> bytes:
         """Return what is in memory as bytes."""
         holders = [[ticket, *held] for ticket, held in self.holders.items()]
-        return snapshot.sealed([self.digest, snapshot.to_bytes(self.study), holders, self.given])
+        shape = snapshot.shape(Study.replay(self.definition, ()))
+        return snapshot.sealed([shape, self.digest, snapshot.to_bytes(self.study), holders, self.given])
 
     def restore(self, row: Row, body: bytes) -> None:
-        """Take a snapshot if it is whole and of this log; else the log is replayed from its beginning."""
+        """Take a snapshot if it is whole, of this log and of this version; else all of the log is replayed."""
+        new = self.study
         try:
-            digest, study, holders, given = snapshot.opened(body)
-            if digest != row.digest:
-                return  # of another log, such as one restored from a back-up
+            shape, digest, study, held, given = snapshot.opened(body)
+            if (shape, digest) != (snapshot.shape(new), row.digest):
+                return  # of another version, or of another log, such as one restored from a back-up
             restored = snapshot.from_bytes(study)
-        except ProtocolError:
+            known = restored.definition == new.definition and given.keys() == self.given.keys()
+            holders = {ticket: (worker, until) for ticket, worker, until in held}
+        except Exception:  # it is a cache: whatever is wrong with it, the log has all
             return
-        if restored.definition != Study.replay(self.definition, ()).definition:
+        if not known:
             return
-        self.study, self.given = restored, given
-        self.holders = {ticket: (worker, until) for ticket, worker, until in holders}
+        self.study, self.given, self.holders = restored, given, holders
         self.position, self.digest, self.kept = row.position, row.digest, row.position
 
 

@@ -73,6 +73,9 @@ class Host:
 
     def create(self, new: wire.NewStudy) -> wire.Made:
         """Begin a study, or find the same one."""
+        if new.id is not None and not re.fullmatch(wire.ID, new.id):  # its `$` lets a last newline pass
+            msg = f"id must be small letters, digits and hyphens, but got {new.id!r}; choose another one"
+            raise InvalidArgument(msg, "id", new.id)
         text = as_json("study", self._defined(new))
         name = new.id or secrets.token_hex(8)
         began = Row(0, BEGUN, None, None, None, None, text, chain.first(text), None, time.time())
@@ -137,7 +140,7 @@ class Host:
             found = _pulls(hosted, worker, n)
             return lambda: wire.Asked(hosted.study.done, _out(hosted, found))
 
-        return self._changed(name, worker, pulls) if wait else self._changed_at_once(name, worker, pulls, n)
+        return self._changed(name, worker, pulls, size=n, wait=wait)
 
     def tell(
         self, name: str, readings: list[wire.Told], worker: str | None = None, *, wait: bool = True
@@ -150,17 +153,17 @@ class Host:
             found = [_told(hosted.study, told, events) for told in readings]
             return lambda: wire.Outcomes(hosted.study.done, found)
 
-        if wait:
-            return self._changed(name, worker, outcomes)
-        return self._changed_at_once(name, worker, outcomes, len(readings))
+        return self._changed(name, worker, outcomes, size=len(readings), wait=wait)
 
-    def release(self, name: str, tickets: list[int], worker: str | None = None) -> wire.Outcomes:
-        """Take back pulls that never began."""
+    def release(
+        self, name: str, tickets: list[int], worker: str | None = None, *, of_others: bool = False
+    ) -> wire.Outcomes:
+        """Take back pulls that never began: what another worker has only if it is to be `of_others` too."""
         self._check_batch("tickets", len(tickets))
 
         def outcomes(hosted: Hosted, _: object) -> "Callable[[], wire.Outcomes]":
             _check_active(hosted)
-            found = [_released(hosted.study, ticket) for ticket in tickets]
+            found = [_released(hosted, ticket, worker, of_others=of_others) for ticket in tickets]
             return lambda: wire.Outcomes(hosted.study.done, found)
 
         return self._changed(name, worker, outcomes)
@@ -222,15 +225,19 @@ class Host:
     def _following(self, hosted: Hosted, rows: Iterable[Row]) -> None:
         try:
             hosted.follow(rows)
+        except Busy:
+            raise
         except BaseException:
             self._forget(hosted)
             raise
 
-    def _hosted(self, name: str) -> Hosted:
+    def _hosted(self, name: str, *, wait: bool = True) -> Hosted:
         with self._guard:
             if name in self._loaded:
                 self._loaded.move_to_end(name)
                 return self._loaded[name]
+        if not wait:
+            raise Busy
         hosted = self._read(name)
         with self._guard:
             known = self._loaded.setdefault(name, hosted)
@@ -259,35 +266,30 @@ class Host:
             if self._loaded.get(hosted.name) is hosted:
                 del self._loaded[hosted.name]
 
-    def _changed(self, name: str, worker: str | None, work: Work[Answer]) -> Answer:
-        """Have a change made, by this thread or by one that writes to the study already."""
+    def _changed(
+        self, name: str, worker: str | None, work: Work[Answer], *, size: int = 0, wait: bool = True
+    ) -> Answer:
+        """Have a change made, by this thread or by one that writes to the study already.
+
+        Without `wait` by this thread alone, if it is small and nothing has to be waited for.
+        """
         wish = Wish(work, worker)
         while not wish.ended:
-            hosted = self._hosted(name)
-            hosted.wishes.append(wish)
-            with hosted.lock:
-                changed = not wish.ended and not hosted.forgotten and self._grant(hosted)
+            hosted = self._hosted(name, wait=wait)
+            if wait:
+                hosted.wishes.append(wish)  # for whoever has the lock
+            if not hosted.lock.acquire(blocking=wait):
+                raise Busy
+            try:
+                if not wait:
+                    if size > _FEW or hosted.wishes or hosted.forgotten or self._is_due(hosted):
+                        raise Busy
+                    hosted.wishes.append(wish)
+                changed = not wish.ended and not hosted.forgotten and self._grant(hosted, wait=wait)
+            finally:
+                hosted.lock.release()
             if changed:
                 self._listen(name)
-        if wish.error is not None:
-            raise wish.error
-        return cast("Answer", wish.answer)
-
-    def _changed_at_once(self, name: str, worker: str | None, work: Work[Answer], size: int) -> Answer:
-        """Have a small change made by this thread if that is possible without waiting for anybody."""
-        hosted = self._loaded.get(name)
-        if size > _FEW or hosted is None or not hosted.lock.acquire(blocking=False):
-            raise Busy
-        try:
-            if hosted.wishes or hosted.forgotten or self._is_due(hosted):
-                raise Busy
-            wish = Wish(work, worker)
-            hosted.wishes.append(wish)
-            changed = self._grant(hosted, wait=False)
-        finally:
-            hosted.lock.release()
-        if changed:
-            self._listen(name)
         if wish.error is not None:
             raise wish.error
         return cast("Answer", wish.answer)
@@ -299,8 +301,8 @@ class Host:
         at_fault: Wish[Any] | None = None
         try:
             with self.database.writing(hosted.name, wait=wait) as transaction:
-                known = hosted.position, hosted.digest
-                self._following(hosted, transaction.after(*known) if wait else transaction.few_after(*known, _FEW))
+                rows_of_others = transaction.after(hosted.position, hosted.digest, None if wait else _FEW)
+                self._following(hosted, rows_of_others)
                 now = time.time()
                 for at_fault in wishes:
                     rows += hosted.granted(at_fault, now)
@@ -413,11 +415,16 @@ def _check_arm(study: Study, told: wire.Told) -> None:
         raise ProtocolError(msg)
 
 
-def _released(study: Study, ticket: int) -> wire.Outcome:
-    if ticket in study._log.released:
+def _released(hosted: Hosted, ticket: int, worker: str | None, *, of_others: bool) -> wire.Outcome:
+    if ticket in hosted.study._log.released:
         return wire.Outcome(ticket, "known")
+    holder, until = hosted.holders.get(ticket, (worker, 0.0))
+    left = math.ceil(until - time.time())
+    if holder != worker and left > 0 and not of_others:
+        said = f"ticket {ticket} is held by {holder!r} for another {left} s, who alone knows whether it began; "
+        return wire.Outcome(ticket, "refused", f"{said}release it as that worker, or as an admin without a worker")
     try:
-        study.release(ticket)
+        hosted.study.release(ticket)
     except ProtocolError as error:
         return wire.Outcome(ticket, "refused", str(error))
     return wire.Outcome(ticket, "released")

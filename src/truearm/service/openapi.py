@@ -77,12 +77,18 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
         {"name": name, "in": "query", "required": False, "schema": {"type": kind}, "description": meaning}
         for name, kind, meaning in route.query
     ]
+    if route.tagged:
+        query.append(_header("If-None-Match", "the ETag that you know"))
     if "{study}" not in route.path:
         return query
     return [
         {"name": "study", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}},
         *query,
     ]
+
+
+def _header(name: str, meaning: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": False, "schema": {"type": "string"}, "description": meaning}
 
 
 def _content(kind: type | str) -> dict[str, Any]:
@@ -92,7 +98,11 @@ def _content(kind: type | str) -> dict[str, Any]:
 
 
 def _responses(route: Route) -> dict[str, Any]:
-    found = {str(route.status): {"description": "Done.", "content": _content(route.gives)}}
+    found: dict[str, Any] = {str(route.status): {"description": "Done.", "content": _content(route.gives)}}
+    if route.or_json:
+        found["200"]["content"]["application/json"] = {"schema": {"type": "object"}}
+    if route.tagged:
+        found["304"] = {"description": "It is as it was when it had the ETag of If-None-Match."}
     if route.status == 201:
         found["200"] = {"description": "The same study was there.", "content": _content(route.gives)}
     return {**found, "default": _problem()}
@@ -111,13 +121,7 @@ def _events() -> dict[str, Any]:
         "security": [{"token": []}, {}],
         "parameters": [
             {"name": "study", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}},
-            {
-                "name": "Last-Event-ID",
-                "in": "header",
-                "required": False,
-                "schema": {"type": "string"},
-                "description": "the last position you know; all events without it",
-            },
+            _header("Last-Event-ID", "the last position you know; all events without it"),
         ],
         "responses": {
             "200": {"description": "A stream without end.", "content": {"text/event-stream": {"schema": {}}}},

@@ -2,10 +2,12 @@
 
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 import msgspec.inspect
+from msgspec import UNSET
 from starlette.responses import Response
 
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
@@ -52,6 +54,8 @@ def of(error: TruearmError) -> Problem:
     >>> of(InvalidArgument("delta must be below 1, but got 2")).status
     422
     """
+    if isinstance(error, Refused):
+        return error.problem
     for kind, status, title in _STATUS:
         if isinstance(error, kind):
             return Problem(status, title, str(error), field=error.argument, value=_short(error.value))
@@ -70,7 +74,8 @@ def malformed(error: Exception, body: bytes, takes: type) -> Problem:
     ('n must be an integer, but got "x"; see /openapi.json', 'n', 'x')
     """
     if not isinstance(error, msgspec.ValidationError):
-        return Problem(400, "Not JSON", f"the body must be JSON in UTF-8, but: {error}; see /openapi.json")
+        said = _unreadable(error, body)
+        return Problem(400, "Not JSON", f"the body must be JSON in UTF-8, but: {said}; see /openapi.json")
     words, _, place = str(error).partition(" - at `$")
     field = place.rstrip("`").lstrip(".")
     if found := re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", words, re.DOTALL):
@@ -88,12 +93,29 @@ def malformed(error: Exception, body: bytes, takes: type) -> Problem:
         said = f"{name} must be at most 1.8e308 in size"
     else:
         said = f"{name}: {words}"
-    got = json.dumps(value, ensure_ascii=False)
-    return _invalid(said if "[...]" in field else f"{said}, but got {got:.80}", field or None, value)
+    kind = re.search("got `([a-z]+)`$", words)
+    if value is not UNSET and "[...]" not in field:
+        said = f"{said}, but got {json.dumps(value, ensure_ascii=False):.80}"
+    elif kind:
+        said = f"{said}, but got {_WORDS.get(kind[1], kind[1])}"
+    return _invalid(said, field or None, value)
+
+
+def _unreadable(error: Exception, body: bytes) -> str:
+    """Return why a body is no JSON for us."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deep"
+    with suppress(ValueError, KeyError, RecursionError):
+        none: dict[str, Any] = {}
+        json.loads(body.decode(), parse_constant=none.__getitem__)  # takes halves of characters, and no NaN
+        if re.search(rb"\\u[dD][89a-fA-F]", body):
+            return r"it holds half of a character, such as \ud800 without the other half"
+    return str(error)
 
 
 def _invalid(said: str, field: str | None, value: Any) -> Problem:  # noqa: ANN401
-    return Problem(422, "Invalid value", f"{said}; see /openapi.json", field=field, value=value)
+    shown = None if value is UNSET else value
+    return Problem(422, "Invalid value", f"{said}; see /openapi.json", field=field, value=shown)
 
 
 _WORDS = {
@@ -146,7 +168,7 @@ def _choices(kind: Any) -> str:  # noqa: ANN401
 
 
 def _found(body: bytes, field: str) -> Any:  # noqa: ANN401 - whatever was sent
-    """Return what was sent at a place; numbers that are too large as they were written."""
+    """Return what was sent at a place, UNSET if that cannot be told; numbers too large as they were written."""
     try:
         try:
             value = msgspec.json.decode(body)
@@ -155,7 +177,7 @@ def _found(body: bytes, field: str) -> Any:  # noqa: ANN401 - whatever was sent
         for step in re.findall(r"\[(\d+)\]|([^.\[\]]+)", field):
             value = value[int(step[0])] if step[0] else value[step[1]]
     except (KeyError, IndexError, TypeError, ValueError, RecursionError):
-        return None
+        return UNSET
     return _short(value)
 
 

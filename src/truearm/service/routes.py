@@ -1,23 +1,28 @@
 """What can be asked for: each route with its role, its types and what answers it. No transport."""
 
 import hashlib
+import logging
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from truearm import __version__
+from truearm.errors import TruearmError
 from truearm.report.export import document
-from truearm.service import views, wire
-from truearm.service.database import Row
+from truearm.service import tables, views, wire
+from truearm.service.database import DatabaseError
 from truearm.service.hosting import Host
 from truearm.service.problems import Problem, Refused
 from truearm.service.tokens import Grant
 
+LOG = logging.getLogger("truearm.service")
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _PAGE = 50  # studies in one answer
 _EVENTS = 5000  # events in one answer
@@ -50,6 +55,12 @@ class Route(NamedTuple):
     """Name, JSON type and meaning."""
     at_once: bool = False
     """Whether it can be answered without waiting: else it raises `Busy`, and is called again where it may wait."""
+    tagged: bool = False
+    """Whether it has an ETag, and is not sent again to who knows it."""
+    or_json: bool = False
+    """Whether there is JSON too, for who accepts that."""
+    shared: bool = False
+    """Whether all who ask for it while it is made get the same one."""
 
 
 def _json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -65,11 +76,12 @@ def _create(call: Call) -> Response:
 def _list(call: Call) -> Response:
     """List studies, the newest first, 50 to a page."""
     if call.grant.study is not None:
-        found = [call.grant.study] if call.host.database.at(call.grant.study, 0) else []
-        return _json(wire.Page([_summary(call.host, name) for name in found], None))
+        began = call.host.database.at(call.grant.study, 0)
+        found = [] if began is None else [_summary(call.host, call.grant.study, began.at)]
+        return _json(wire.Page(found, None))
     rows = call.host.database.studies(_PAGE + 1, _cursor(call.query.get("before")))
-    more = f"/studies?before={rows[_PAGE - 1][1]!r}_{rows[_PAGE - 1][0]}" if len(rows) > _PAGE else None
-    return _json(wire.Page([_summary(call.host, name) for name, _ in rows[:_PAGE]], more))
+    more = f"/studies?before={rows[_PAGE - 1][1]!r}_{quote(rows[_PAGE - 1][0])}" if len(rows) > _PAGE else None
+    return _json(wire.Page([_summary(call.host, *row) for row in rows[:_PAGE]], more))
 
 
 def _cursor(text: str | None) -> tuple[float, str]:
@@ -87,9 +99,19 @@ def _wrong(field: str, value: str, remedy: str) -> Refused:
     return Refused(Problem(422, "Invalid value", detail, field=field, value=value[:200]))
 
 
-def _summary(host: Host, name: str) -> wire.Summary:
-    with host.looking(name) as hosted:
-        return views.summary(hosted)
+def _summary(host: Host, name: str, began: float) -> wire.Summary:
+    try:
+        with host.looking(name) as hosted:
+            return views.summary(hosted)
+    except DatabaseError:
+        raise
+    except Exception as error:  # whatever is wrong with one study hides no other
+        if not isinstance(error, TruearmError):
+            LOG.exception("study %r cannot be read", name)
+        said = (
+            str(error) if isinstance(error, TruearmError) else "it cannot be read; the log of the server has more"
+        )
+        return wire.Summary(name, name, began, 0, 0, 0, False, "broken", None, None, said)
 
 
 def _show(call: Call) -> Response:
@@ -112,8 +134,9 @@ def _tell(call: Call) -> Response:
 
 
 def _release(call: Call) -> Response:
-    """Take back pulls that never began. What began and was lost is told as null."""
-    return _json(call.host.release(call.study, call.body.tickets, call.body.worker))
+    """Take back pulls of this worker that never began; an admin that names none takes back those of others too."""
+    of_others = call.body.worker is None and call.grant.allows("admin", call.study)
+    return _json(call.host.release(call.study, call.body.tickets, call.body.worker, of_others=of_others))
 
 
 def _give(call: Call) -> Response:
@@ -138,32 +161,32 @@ def _log(call: Call) -> Response:
     return _json(wire.Log(definition, [views.logged(row) for row in rows], more))
 
 
-def _rows(call: Call) -> list[Row]:
-    def chunks() -> Iterator[Row]:
-        position = 0
-        while rows := call.host.database.after(call.study, position):
-            yield from rows
-            position = rows[-1].position
+class Streamed(StreamingResponse):
+    """A body that is made in parts while it is sent; the application has each made in a thread."""
 
-    with call.host.looking(call.study):
-        pass  # there is such a study
-    return list(chunks())
+    def __init__(self, parts: Iterator[bytes], kind: str, headers: dict[str, str]) -> None:
+        first = next(parts)  # what fails at once is still told
+        self.parts = chain([first], parts)
+        super().__init__(self.parts, media_type=kind, headers=headers)
 
 
 def _csv(call: Call) -> Response:
     """Return the readings as a table."""
-    text = views.csv_text(views.readings(_rows(call)))
-    return Response(text, media_type="text/csv", headers=_attached(call, "csv"))
+    return _table(call, "csv", "text/csv", tables.as_csv)
 
 
 def _parquet(call: Call) -> Response:
     """Return the readings as a table; needs pyarrow on the server."""
-    body = views.parquet(views.readings(_rows(call)))
-    return Response(body, media_type="application/vnd.apache.parquet", headers=_attached(call, "parquet"))
+    return _table(call, "parquet", "application/vnd.apache.parquet", tables.as_parquet)
 
 
-def _attached(call: Call, suffix: str) -> dict[str, str]:
-    return {"Content-Disposition": f'attachment; filename="{call.study}.{suffix}"'}
+def _table(
+    call: Call, suffix: str, kind: str, written: Callable[[Iterable[list[tables.Reading]]], Iterator[bytes]]
+) -> Response:
+    with call.host.looking(call.study) as hosted:
+        upto, passive = hosted.position, hosted.passive
+    parts = written(tables.readings(call.host.database, call.study, upto, passive=passive))
+    return Streamed(parts, kind, {"Content-Disposition": f'attachment; filename="{call.study}.{suffix}"'})
 
 
 def _report(call: Call) -> Response:
@@ -172,23 +195,24 @@ def _report(call: Call) -> Response:
         if hosted.passive and not all(hosted.given.values()):
             msg = f"study {call.study!r} has arms without a reading; there is nothing to report yet"
             raise Refused(Problem(409, "Conflict", msg, field="study", value=call.study))
-        result, title = hosted.result(), hosted.title
-        # a copy, for other requests go on
-        tapes: Any = (
-            {arm: [*tape] for arm, tape in hosted.given.items()} if hosted.passive else hosted.study.readings
-        )
+        found = hosted.copied()  # for other requests go on
+    result, tapes = found.result(), found.given if found.passive else found.study.readings
     if "application/json" in call.headers.get("accept", ""):
         return _json(document(result, tapes))
     from truearm.report.html import page
 
-    text = page(result, tapes, title=title if hosted.title != hosted.name else None)
+    text = page(result, tapes, title=found.title if found.title != found.name else None)
     return Response(text, media_type="text/html", headers={"Content-Security-Policy": _policy(text)})
 
 
 def _live(call: Call) -> Response:
     """Return what the page of a study shows."""
     with call.host.looking(call.study) as hosted:
-        return _json(views.live(hosted))
+        known = hosted.picture is not None and hosted.picture.position == hosted.position
+        found = None if known else hosted.copied()
+    if found is not None:  # it may take a second, for which others go on
+        hosted.picture = views.live(found)
+    return _json(hosted.picture)
 
 
 def _estimate(call: Call) -> Response:
@@ -220,7 +244,7 @@ _ONE = "/studies/{study}"
 ROUTES = (
     Route("POST", "/studies", "admin", _create, wire.NewStudy, wire.Made, 201),
     Route("GET", "/studies", "viewer", _list, None, wire.Page, query=(("before", "string", "`next` of a page"),)),
-    Route("GET", _ONE, "viewer", _show, None, wire.State),
+    Route("GET", _ONE, "viewer", _show, None, wire.State, tagged=True),
     Route("POST", f"{_ONE}/ask", "worker", _ask, wire.Asking, wire.Asked, at_once=True),
     Route("POST", f"{_ONE}/tell", "worker", _tell, wire.Telling, wire.Outcomes, at_once=True),
     Route("POST", f"{_ONE}/release", "worker", _release, wire.Releasing, wire.Outcomes),
@@ -237,8 +261,8 @@ ROUTES = (
     ),
     Route("GET", f"{_ONE}/readings.csv", "viewer", _csv, None, "text/csv"),
     Route("GET", f"{_ONE}/readings.parquet", "viewer", _parquet, None, "application/vnd.apache.parquet"),
-    Route("GET", f"{_ONE}/report", "viewer", _report, None, "text/html"),
-    Route("GET", f"{_ONE}/live", "viewer", _live, None, wire.Live),
+    Route("GET", f"{_ONE}/report", "viewer", _report, None, "text/html", or_json=True),
+    Route("GET", f"{_ONE}/live", "viewer", _live, None, wire.Live, shared=True),
     Route("POST", "/estimate", "viewer", _estimate, wire.Estimating, wire.Estimate),
     Route("GET", "/healthz", None, _health, None, wire.Health),
 )

@@ -21,7 +21,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from truearm.errors import InvalidArgument
 from truearm.service import problems
-from truearm.service.app import HEAD, LARGE_HEAD, LOG, Service
+from truearm.service.app import HEAD, LARGE_HEAD, Service
+from truearm.service.routes import LOG
 from truearm.service.settings import Settings, check_open
 from truearm.world.commands import neutralized
 
@@ -167,7 +168,7 @@ class _Patient(HttpToolsProtocol):
             self.transport.close()
 
     def on_headers_complete(self) -> None:
-        if _PLAIN.fullmatch(self.url) and self._is_free and b"x-forwarded-for" not in dict(self.headers):
+        if _PLAIN.fullmatch(self.url) and self._is_free and not self._is_for_another:
             self.scope["method"] = self.parser.get_method().decode("ascii")
             self.scope["path"] = self.url.decode("ascii")
             self._offered = bytearray()
@@ -198,6 +199,11 @@ class _Patient(HttpToolsProtocol):
         full = self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency
         usual = self.parser.get_http_version() == "1.1" and not self.parser.should_upgrade()
         return self._idle and usual and not (full or self.expect_100_continue or self.flow.write_paused)
+
+    @property
+    def _is_for_another(self) -> bool:
+        """Whether a proxy may say who asks, which is looked at later."""
+        return self.config.proxy_headers and b"x-forwarded-for" in dict(self.headers)
 
     def _take_back(self) -> None:
         """Do with a request what is done with all others."""
@@ -313,6 +319,8 @@ def serve(settings: Settings) -> None:
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
         limit_concurrency=1000,
+        proxy_headers=settings.proxy is not None,  # or whoever asks could say that it is another
+        forwarded_allow_ips=settings.proxy or "",
     )
     gc.freeze()
     gc.set_threshold(*_GARBAGE)

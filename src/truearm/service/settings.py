@@ -1,7 +1,7 @@
 """What a server may be told: where it listens, what it keeps its logs in, and the limits it holds everybody to."""
 
 from functools import lru_cache
-from ipaddress import ip_address
+from ipaddress import IPv6Address, IPv6Network, ip_address
 
 import msgspec
 
@@ -15,7 +15,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     batch: int = 1000  # readings or pulls in one request
     arms: int = 500
     studies: int = 10_000
-    rate: float = 200.0  # requests a second of one client; twice as many at once
+    rate: float = 200.0  # requests a second of one address; twice as many at once
     streams: int = 200  # followers of events in one process
     patience: float = 10.0  # seconds until the head and body of a request have come
 
@@ -26,6 +26,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     database: str = "truearm.db"
     host: str = "127.0.0.1"
     port: int = 8000
+    proxy: str | None = None
+    """Address of a reverse proxy, which is believed when it says who asks."""
     limits: Limits = Limits()
 
 
@@ -44,6 +46,22 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+@lru_cache(1000)
+def network(address: str) -> str:
+    """Return what one client of IPv6 has: not an address, but a network of them.
+
+    Examples
+    --------
+    >>> network("2001:db8::1") == network("2001:db8::ffff:2"), network("::ffff:1.2.3.4"), network("nowhere:1")
+    (True, '1.2.3.4', 'nowhere:1')
+    """
+    try:
+        found = IPv6Address(address)
+    except ValueError:
+        return address
+    return str(found.ipv4_mapped or IPv6Network((int(found), 64), strict=False))
 
 
 def check_open(host: str, *, tokens: int) -> None:

@@ -1,10 +1,12 @@
 """A study as bytes and back, quickly: its own fields, numbers as they lie in memory.
 
 Whoever reads it back runs no code of the writer's: only records of truearm are made, and only with the fields they
-have. A snapshot is a cache. It is used if it was taken at a digest that the log still has, and else forgotten.
+have. A snapshot is a cache. It is used if it was taken at a digest that the log still has, by a version whose
+studies have the same fields, and else forgotten.
 """
 
 from array import array
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -15,6 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from truearm import __version__
 from truearm.errors import ProtocolError
 from truearm.events import Log
 from truearm.study import Study
@@ -56,6 +59,30 @@ def from_bytes(body: bytes) -> Study:
         msg = "the snapshot cannot be read: it holds no study"
         raise ProtocolError(msg)
     return study
+
+
+def shape(study: Study) -> bytes:
+    """Return a digest of this version, and of the fields that a new study and its records have in it.
+
+    Examples
+    --------
+    >>> shape(Study(["A", "B"])) == shape(Study(["C", "D"])), shape(Study(["A", "B"])) == shape(Study(["A"]))
+    (True, False)
+    """
+    return sha256(repr((__version__, sorted(set(_fields(study))))).encode()).digest()
+
+
+def _fields(value: Any) -> Iterator[tuple[str, ...]]:  # noqa: ANN401
+    """Iterate over the records of a value: the name of each, and those of its fields."""
+    inside: Any = ()
+    if type(value).__module__.startswith(_ROOMS) and not isinstance(value, Enum):
+        parts = _parts(value)
+        yield _name(type(value)), *(key for key, _ in parts)
+        inside = [part for _, part in parts]
+    elif isinstance(value, dict | list | tuple):
+        inside = value.values() if isinstance(value, dict) else value
+    for part in inside:
+        yield from _fields(part)
 
 
 def sealed(parts: list[Any]) -> bytes:
@@ -171,6 +198,12 @@ def _unpacked(packed: Any) -> Any:  # noqa: ANN401, PLR0911
 
 def _record(name: str, parts: dict[str, Any]) -> Any:  # noqa: ANN401
     kind = _kind(name, object)
+    known = getattr(kind, "_fields", parts)
+    if is_dataclass(kind):
+        known = [field.name for field in fields(kind)]
+    if parts.keys() != set(known):
+        msg = f"{name} has other fields"
+        raise ValueError(msg)
     if issubclass(kind, tuple):
         return kind(**parts)
     made = object.__new__(kind)

@@ -1,10 +1,14 @@
-"""The events of a study as they happen (server-sent events), from any process that shares the database."""
+"""What many watch: events as they happen (server-sent events), and what is made once for all who wait for it.
+
+Events come from any process that shares the database.
+"""
 
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -15,6 +19,7 @@ from truearm.service.hosting import Host
 _PATIENCE = 0.5  # seconds between looks at what other processes wrote
 _ALIVE = 15.0  # seconds of silence after which a line says that the connection lives
 _CHUNK = 500
+_REST = 2  # times as long as it took to make, so that pages have a third of the server's time at most
 
 
 class Followers:
@@ -47,9 +52,9 @@ class Followers:
             event.set()
 
     async def follow(
-        self, name: str, position: int, read: Callable[[str, int, int], "asyncio.Future[list[Row]]"]
+        self, name: str, position: int, read: Callable[[str, int, int], Awaitable[list[Row]]]
     ) -> AsyncIterator[bytes]:
-        """Iterate over the events after a position, without end; `read` reads the log in another thread."""
+        """Iterate over the events after a position, without end; `read` reads the log, or refuses to."""
         self._loop = asyncio.get_running_loop()
         changed = asyncio.Event()
         self._waiting[name].add(changed)
@@ -72,12 +77,44 @@ class Followers:
                     yield b": still here\n\n"
                 if len(rows) < _CHUNK:
                     await _either(changed)
-        except DatabaseError as error:
+        except (DatabaseError, problems.Refused) as error:
             yield b"event: problem\ndata: " + msgspec.json.encode(problems.of(error)) + b"\n\n"
         finally:
             self._waiting[name].discard(changed)
             if not self._waiting[name]:
                 del self._waiting[name]
+
+
+class Shared:
+    """What takes long to make, made for all who wait for it, and then not again for a while.
+
+    Whoever comes while one is made waits for the next: nobody gets what is older than the request.
+    """
+
+    def __init__(self) -> None:
+        self._waited_for: dict[str, asyncio.Task[Any]] = {}  # those that are not begun
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    async def get(self, name: str, make: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401 - what is made
+        """Return what is made next under a name."""
+        if name not in self._waited_for:
+            self._waited_for[name] = asyncio.create_task(self._made(name, make))
+            self._waited_for[name].add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(self._waited_for[name])
+
+    async def _made(self, name: str, make: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401
+        await self._turns.setdefault(name, asyncio.Lock()).acquire()
+        del self._waited_for[name]
+        began = time.monotonic()
+        try:
+            return await make()
+        finally:
+            asyncio.get_running_loop().call_later(_REST * (time.monotonic() - began), self._end, name)
+
+    def _end(self, name: str) -> None:
+        self._turns[name].release()
+        if name not in self._waited_for:
+            del self._turns[name]
 
 
 async def _either(changed: asyncio.Event) -> None:

@@ -50,9 +50,10 @@ def make(database: Database, role: str, study: str | None = None) -> str:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     database = Database(f"{folder}/studies.db")
     ...     token = make(database, "worker", "taste")
-    ...     Tokens(database).grant(token)[:2], Tokens(database).grant(token + "x")
+    ...     tokens = Tokens(database)
+    ...     tokens.grant(token)[:2], tokens.grant(token + "x"), tokens.grant("x" + token)
     ...     database.close()
-    (('worker', 'taste'), None)
+    (('worker', 'taste'), None, None)
     """
     if role not in ROLES:
         which = "a machine that measures is a worker, and an admin begins studies"
@@ -109,7 +110,6 @@ class Tokens:
             self.read()
         if not self._needed:
             return OPEN
-        _, _, rest = (token or "").partition("ta_")
-        name, _, secret = rest.partition("_")
+        name, _, secret = (token or "").removeprefix("ta_").partition("_")
         digest, grant = self._known.get(name, (b"\0" * 32, None))
         return grant if hmac.compare_digest(digest, _digest(secret)) else None

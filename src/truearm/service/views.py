@@ -1,27 +1,18 @@
-"""A hosted study as what travels: its state, its line in a list, its log, its readings as a table."""
+"""A hosted study as what travels: its state, its line in a list, its log."""
 
-import csv
-import io
 import math
-from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from msgspec import Raw
 
 from truearm.claims.wording import count, name_of, names
-from truearm.errors import InvalidArgument
-from truearm.report.export import cell, document
+from truearm.report.export import document
 from truearm.report.html import parts
 from truearm.service import wire
 from truearm.service.database import Row
-from truearm.service.hosted import GIVEN, Hosted
+from truearm.service.hosted import Hosted
 
 _FEW = 3  # arms that are named one by one
-_SHOWN: WeakKeyDictionary[Hosted, wire.Live] = (
-    WeakKeyDictionary()
-)  # many look at one study, and it is held meanwhile
-_COLUMNS = ("ticket", "arm", "draw", "value", "worker", "at")
 
 
 def state(hosted: Hosted) -> wire.State:
@@ -87,13 +78,6 @@ def live(hosted: Hosted) -> wire.Live:
     ...     host.close()
     'No reading yet'
     """
-    kept = _SHOWN.get(hosted)
-    if kept is None or kept.position != hosted.position:
-        kept = _SHOWN[hosted] = _live(hosted)
-    return kept
-
-
-def _live(hosted: Hosted) -> wire.Live:
     study, tapes = hosted.study, hosted.given if hosted.passive else hosted.study.readings
     out = _out(hosted)
     pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
@@ -187,61 +171,3 @@ def logged(row: Row) -> wire.Logged:
     """
     notes = None if row.notes is None else Raw(row.notes.encode())  # word for word, for the digest
     return wire.Logged(*row[:6], notes, row.digest.hex(), *row[8:])
-
-
-def readings(rows: list[Row]) -> list[tuple[Any, ...]]:
-    """Return the readings among rows of a log in order of pull, as ticket, arm, draw, value, worker and time.
-
-    They come in as they are told, the quick ones first, and no order of readings may depend on what they say.
-
-    Examples
-    --------
-    >>> readings([Row(1, "told", 0, "A", None, "2.5", None, b"", "ann", 0.0)])
-    [(0, 'A', None, 2.5, 'ann', 0.0)]
-    """
-    draws = {row.ticket: row.draw for row in rows if row.kind == "issued"}
-    found = [
-        (row.ticket, row.arm, draws.get(row.ticket), float(row.value or "nan"), row.worker, row.at)
-        for row in rows
-        if row.kind in ("told", GIVEN)
-    ]
-    return sorted(found, key=lambda row: row[0] or 0)  # those that nobody asked for stay as they came
-
-
-def csv_text(found: list[tuple[Any, ...]]) -> str:
-    """Return readings as CSV in which no cell starts a formula.
-
-    Examples
-    --------
-    >>> print(csv_text([(0, "=A", 0, 2.5, None, 0.0)]))
-    ticket,arm,draw,value,worker,at
-    0,'=A,0,2.5,,0.0
-    <BLANKLINE>
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows([cell(part) for part in row] for row in found)
-    return text.getvalue()
-
-
-def parquet(found: list[tuple[Any, ...]]) -> bytes:
-    """Return readings as a Parquet file.
-
-    Examples
-    --------
-    >>> parquet([(0, "A", 0, 2.5, None, 0.0)])[:4]
-    b'PAR1'
-    """
-    try:
-        import pyarrow as pa  # type: ignore[import-untyped]
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]
-    except ModuleNotFoundError:
-        msg = "Parquet needs pyarrow; install truearm[data] on the server, or ask for readings.csv"
-        raise InvalidArgument(msg) from None
-    kinds = (pa.int64(), pa.string(), pa.int64(), pa.float64(), pa.string(), pa.float64())
-    columns = zip(*found, strict=True) if found else [()] * len(_COLUMNS)
-    arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(dict(zip(_COLUMNS, arrays, strict=True))), sink)
-    return bytes(sink.getvalue())

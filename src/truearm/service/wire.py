@@ -163,6 +163,8 @@ class Summary(Struct, frozen=True):
     status: str | None
     best: str | None
     leader: str | None
+    problem: str | None = None
+    """Why it cannot be read, and what to do; its status is then "broken"."""
 
 
 class Page(Struct, frozen=True):
