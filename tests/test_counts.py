@@ -368,8 +368,8 @@ def test_a_table_that_cannot_be_is_refused_even_with_its_digest(change):
         {"ruler": []},
         {"ruler": [[0.0, 1.0, 10**10]]},
         {"ruler": [[math.nan, 1.0, 4]]},
-        {"halves": []},
-        {"halves": [1, 2]},
+        {"periods": []},
+        {"periods": [1, 2]},
     ],
 )
 def test_a_table_is_read_as_it_was_written_or_not_at_all(change):
@@ -378,13 +378,24 @@ def test_a_table_is_read_as_it_was_written_or_not_at_all(change):
         Counts.from_dict({**data, **change})
 
 
-def test_halves_add_up_to_their_table():
+def test_periods_add_up_to_their_table():
     early, late = (Counts.of({"A": tape}, edges=[0.0, 2.0]) for tape in ([1.0, 1.5], [1.2, 3.0]))
-    whole = replace(early + late, halves=(early, late))
-    assert Counts.from_dict(json.loads(json.dumps(whole.to_dict()))).digest == whole.digest
-    for halves in ((early, early), (late, late)):
-        with pytest.raises(InvalidArgument, match="halves of the table of counts do not add up"):
-            Counts.from_dict(replace(whole, halves=halves).to_dict())
+    whole = replace(early + late, periods=(early, late))
+    told = json.loads(json.dumps(whole.to_dict()))
+    assert Counts.from_dict(told).digest == whole.digest
+    older = {**{key: value for key, value in told.items() if key != "periods"}, "halves": told["periods"]}
+    assert Counts.from_dict(older).digest == whole.digest
+    for periods in ((early, early), (late, late)):
+        with pytest.raises(InvalidArgument, match="periods of the table of counts do not add up"):
+            Counts.from_dict(replace(whole, periods=periods).to_dict())
+
+
+def test_periods_of_shards_add_period_by_period():
+    early, late = (Counts.of({"A": tape}, edges=[0.0, 2.0]) for tape in ([1.0, 1.5], [1.2, 3.0]))
+    shard = replace(early + late, periods=(early, late))
+    assert (shard + shard).periods[1].n == {"A": 4}
+    assert (shard + replace(shard, periods=(early, late, early))).periods is None
+    assert (shard + early).periods is None
 
 
 def test_no_sum_of_tables_turns_over():
@@ -400,13 +411,14 @@ def test_two_arms_of_one_name_are_not_one():
 
 
 def test_a_certificate_over_counts_claims_nothing_that_counts_do_not_tell():
-    """With ordered=true nobody looked at the halves, and the alarm they raise could be left out."""
+    """With ordered=true nobody looked at the periods, and the doubt they raise could be left out."""
     rng = np.random.default_rng(5)
     early, late = ({"A": rng.normal(gap, 1, 400), "B": rng.normal(-1, 1, 400)} for gap in (0.0, 8.0))
-    halves = tuple(Counts.of(part, edges=np.arange(-15, 15, 0.1)) for part in (early, late))
-    table = replace(halves[0] + halves[1], halves=halves)
+    periods = tuple(Counts.of(part, edges=np.arange(-15, 15, 0.1)) for part in (early, late))
+    table = replace(periods[0] + periods[1], periods=periods)
     data = json.loads(json.dumps(analyze(table, contamination=None).to_dict()))
-    assert [alarm["kind"] for alarm in data["alarms"]] == ["unsupported"]
+    assert data["status"] == "doubtful"
+    assert [(doubt["kind"], doubt["arm"]) for doubt in data["doubts"]] == [("dependence", "A")]
     assert ta.verify(data, table)
     options = {**data["certificate"]["origin"]["options"], "ordered": True}
     ordered = {**data["certificate"], "origin": {**data["certificate"]["origin"], "options": options}}
@@ -622,7 +634,7 @@ def test_shards_counted_by_two_engines_add_to_the_table_of_the_whole(tmp_path):
 
 
 @pytest.mark.filterwarnings(OLD_NAME)
-def test_units_and_halves_are_counted_in_the_engine(monkeypatch, tmp_path):
+def test_units_and_periods_are_counted_in_the_engine(monkeypatch, tmp_path):
     frame = visits().filter(pl.col("ms").is_finite())
     exact = analyze(frame.sort("site"), arm="site", value="ms", unit="user", goal="min")
     counted(monkeypatch)
@@ -637,8 +649,9 @@ def test_units_and_halves_are_counted_in_the_engine(monkeypatch, tmp_path):
     monkeypatch.setattr(lazy, "SMALL", 1000)  # a head that says where readings are
     early = (pl.col("time") < 2000) & (pl.col("site") == "new")
     drifting = frame.with_columns(ms=pl.col("ms") * pl.when(early).then(0.02).otherwise(1.0))
-    alarms = analyze(drifting.lazy(), arm="site", value="ms", order="time", goal="min", contamination=None).alarms
-    assert "unsupported" in [alarm.kind for alarm in alarms]
+    found = analyze(drifting.lazy(), arm="site", value="ms", order="time", goal="min", contamination=None)
+    assert [(doubt.kind, doubt.arm) for doubt in found.doubts] == [("dependence", "new")]
+    assert found.best is None
     calm = analyze(frame.lazy(), arm="site", value="ms", order="time", goal="min", contamination=None)
     assert (calm.alarms, calm.best) == ((), "new")
     assert ta.verify(calm, calm.counts)
@@ -660,7 +673,7 @@ def test_units_with_missing_readings_succeed_in_engines_as_in_memory(limit, miss
 
 @pytest.mark.parametrize("empty", [None, math.nan])
 def test_rows_without_a_time_or_a_unit_are_refused_in_an_engine_too(monkeypatch, tmp_path, empty):
-    """Null units became one unit together, and NaN beyond all times took the alarm of the halves away."""
+    """Null units became one unit together, and NaN beyond all times took the doubt about periods away."""
     frame = visits(400).with_columns(pl.col("time").cast(float), pl.col("user").cast(float))
     gaps = pl.int_range(pl.len()) % 40 == 0
     counted(monkeypatch)

@@ -23,7 +23,7 @@ from truearm.claims.certify import certify
 from truearm.claims.control import check_control, check_ordered, claims_of
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result, described
-from truearm.claims.support import supported, supported_by
+from truearm.claims.support import supported
 from truearm.claims.tiers import Tiers, tiers_of
 from truearm.errors import InvalidArgument, OutOfReach, speaking_of
 from truearm.evidence import (
@@ -33,7 +33,7 @@ from truearm.evidence import (
 )
 from truearm.evidence.binned import Binned
 from truearm.evidence.control import Method, check_method
-from truearm.evidence.counts import Counted, Counts, Made, changed_halves
+from truearm.evidence.counts import Counted, Counts, Made
 from truearm.evidence.sample import Sample
 from truearm.evidence.screen import Accusers, screened
 from truearm.evidence.serial import Serial
@@ -42,7 +42,6 @@ from truearm.evidence.shifts import empty, oriented
 from truearm.evidence.units import Reduction, Units
 from truearm.evidence.wins import Taped
 from truearm.problem import (
-    Adversary,
     Contamination,
     Design,
     Missing,
@@ -503,9 +502,8 @@ def _analyzed(
     judge = judge.after(_noting(judge.samples, None if notes is None else notes.wanted))
     result = certify(problem, tapes, verdict, design=design, samples=judge.samples, mark="", origin=origin)
     result = replace(result, certificate=replace(result.certificate, digest=mark()))
-    result = (
-        supported(result, collected.tapes) if collected.ordered else _supported_by_halves(result, collected.counts)
-    )
+    if collected.ordered:
+        result = supported(result, collected.tapes)
     doubtful = result.status is Status.DOUBTFUL
     judge = judge.after(_noting(judge.samples, None))  # what is left are estimates
     if tiers is not None:
@@ -532,20 +530,10 @@ def _noting(samples: tuple[Sample, ...], notes: set[int] | None) -> tuple[Sample
     return tuple(sample.noting(notes) if isinstance(sample, Binned) else sample for sample in samples)
 
 
-def _supported_by_halves(result: Result, counts: Counts | None) -> Result:
-    """Return the result with an alarm if early and late readings differ by more than its decision withstands."""
-    if counts is None or counts.halves is None or result.best is None:
-        return result
-
-    def least(arm: str, delta: float, adversary: Adversary) -> tuple[float, int]:
-        found, n = changed_halves(counts, arm, delta)
-        return (0.5 if adversary is Adversary.MALICIOUS else 1.0) * found, n
-
-    return supported_by(result, least)
-
-
 def _dependence(problem: Problem, collected: Collected) -> tuple[Alarm, ...]:
-    """Return whose rows depend on when they were taken, where their order is known (evidence T12)."""
+    """Return whose rows depend on when they were taken, where that is known (evidence T12, extensions 4.6)."""
+    if collected.counts is not None:
+        return alarms.drift(problem, collected.counts)
     if not collected.ordered:
         return ()
     known = (tape for tape in collected.tapes.values() if isinstance(tape, np.ndarray))

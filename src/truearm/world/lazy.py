@@ -24,7 +24,7 @@ from truearm.errors import InvalidArgument, word
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone, zones_between
 from truearm.evidence.units import MEDIANS, Reduction, Units, check_clear
-from truearm.world import files, frames
+from truearm.world import files, frames, periods
 from truearm.world.frames import MOST_SUSPECTED, Collected, Roles, check_number_of_arms, check_several
 
 Floats = NDArray[np.float64]
@@ -543,7 +543,7 @@ class _Lumps(NamedTuple):
     """NaN of what is missing."""
     highs: Floats
     """Of single readings `lows` itself."""
-    late: NDArray[np.bool_] | None = None
+    periods: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, frame: Any, names: tuple[str, ...] | None = None) -> "_Lumps":  # noqa: ANN401 - a narwhals frame
@@ -556,15 +556,15 @@ class _Lumps(NamedTuple):
         lows = np.array(frame["low"].to_numpy(), dtype=np.float64) + 0.0
         if "n" not in frame.columns:
             return cls(known, arms, np.broadcast_to(np.int64(1), lows.shape), lows, lows)
-        late = np.array(frame["late"].to_list(), dtype=bool) if "late" in frame.columns else None
+        told = np.array(frame["period"].to_numpy(), dtype=np.int64) if "period" in frame.columns else None
         highs = np.array(frame["high"].to_numpy(), dtype=np.float64) + 0.0
-        return cls(known, arms, np.array(frame["n"].to_numpy(), dtype=np.int64), lows, highs, late)
+        return cls(known, arms, np.array(frame["n"].to_numpy(), dtype=np.int64), lows, highs, told)
 
     def picked(self, which: NDArray[Any] | slice) -> "_Lumps":
-        late = None if self.late is None else self.late[which]
+        told = None if self.periods is None else self.periods[which]
         lows = self.lows[which]
         highs = lows if self.highs is self.lows else self.highs[which]
-        return _Lumps(self.names, self.arms[which], self.counts[which], lows, highs, late)
+        return _Lumps(self.names, self.arms[which], self.counts[which], lows, highs, told)
 
     def between(self, low: float, high: float) -> "_Lumps":
         """Return the single readings of a stretch, where they are sorted."""
@@ -615,7 +615,7 @@ class Source:
         self._rows = self._prepared(_named(table, roles))
         first = head.head(MOST_SUSPECTED).to_native()
         self.suspects = frames.collect(first, roles.arm, roles.value).suspects if suspects else ()
-        if limits == (None, None) or roles.order is not None:  # halves are compared at all readings
+        if limits == (None, None) or roles.order is not None:  # periods are compared at all readings
             values, weights = _sampled(head, roles)
             self.counts = self._first(ruler or _ruler(values, weights), values)
         else:
@@ -653,30 +653,18 @@ class Source:
         return bool(sought)
 
     def _prepared(self, rows: Any) -> Any:  # noqa: ANN401 - narwhals frames
-        """Return one row per reading: of units their medians, with the half of the time it is from."""
-        import narwhals as nw
-
+        """Return one row per reading: of units their medians, with the period of its arm that it is from."""
         if self.roles.unit is not None:
             self._check_units(rows)
-        if self.roles.order is not None:
-            self._check_order(rows)
+        period = None if self.roles.order is None else periods.number(self._cuts(rows))
         if self.roles.unit is not None:
             rows = _by_unit(rows, self.how, self._limits)
-        if self.roles.order is None:
+        if period is None:
             return rows.select("arm", "value")
-        ends = self._run(rows.select(first=nw.col("order").min(), last=nw.col("order").max()))
-        first, last = ends["first"].to_list()[0], ends["last"].to_list()[0]
-        try:
-            middle = first + (last - first) / 2
-            if isinstance(first, bool):
-                raise TypeError
-        except TypeError:
-            msg = f"order={self.roles.order!r} must hold numbers or times; convert it where the data are"
-            raise InvalidArgument(msg) from None
-        return rows.select("arm", "value", late=nw.col("order") >= middle)
+        return rows.select("arm", "value", period=period)
 
-    def _check_order(self, rows: Any) -> None:  # noqa: ANN401 - a narwhals frame
-        """Raise if the place of a row in the order is unknown."""
+    def _cuts(self, rows: Any) -> Mapping[str, Sequence[Any]]:  # noqa: ANN401 - a narwhals frame
+        """Return where periods of each arm begin, or raise if the place of a row in the order is unknown."""
         import narwhals as nw
 
         empty = self._run(rows.filter(_blank(rows, "order")).select(n=nw.len()))["n"].to_list()[0]
@@ -686,6 +674,7 @@ class Source:
                 "unknown; fill them, or leave such rows out"
             )
             raise InvalidArgument(msg)
+        return periods.cuts(rows, self._run, str(self.roles.order))
 
     def _check_units(self, rows: Any) -> None:  # noqa: ANN401 - a narwhals frame
         """Count rows and units by arm, and names of units that several arms have."""
@@ -734,16 +723,18 @@ class Source:
         inside = (value >= zone.low) & (value < zone.high)
         others = _numbered(ruler, [i for i in zones if i != main])
         number = nw.when(inside).then(_part(zone, ruler.bases[main])).otherwise(others)
-        keys = ["arm", "late"] if self.roles.order is not None else ["arm"]
+        keys = ["arm", "period"] if self.roles.order is not None else ["arm"]
         found = _Lumps.of(self._run(_grouped(self._rows, number, keys)))
         self.passes += 1
         self._check_arms(found)
         edges = np.concatenate((ruler.edges(), [np.inf]))
         table = found.table(edges, self.made)
-        if found.late is None:
+        if found.periods is None:
             return replace(table, ruler=ruler)
-        early, late = (found.picked(found.late == half).table(edges, self.made) for half in (False, True))
-        return replace(table, ruler=ruler, halves=(early, late))
+        cells = edges.size * len(found.names) * periods.MOST
+        coarser = edges[:: max(1, cells // _CELLS)]  # all periods together are no larger than the table may be
+        parts = (found.picked(found.periods == i).table(coarser, self.made) for i in range(periods.MOST))
+        return replace(table, ruler=ruler, periods=tuple(parts))
 
     def _check_arms(self, found: _Lumps) -> None:
         if "" in found.names:
