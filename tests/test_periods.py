@@ -155,7 +155,7 @@ CALM = [
 @pytest.mark.statistical
 @pytest.mark.parametrize(("contamination", "laws"), CALM, ids=["none", "bursts", "malicious", "missing"])
 def test_calm_arms_are_seldom_doubted(contamination, laws):
-    """Level: a smoke test, which fails if one in twenty is doubted; where all bad readings are in one period too."""
+    """Level: a smoke test, which fails if one in twenty is doubted; all bad readings in one period too."""
     problem, rng = Problem(arms=("A", "B"), contamination=contamination), np.random.default_rng(3)
     doubted = sum(bool(alarms.drift(problem, table(rng, problem, laws))) for _ in range(100))
     assert binomtest(doubted, 100, DOUBT, alternative="greater").pvalue > 0.01
