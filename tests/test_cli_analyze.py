@@ -263,7 +263,7 @@ def test_what_does_not_fit_in_a_folder_is_named(tmp_path):
     told = truearm("analyze", ".", "--arm", "site", "--value", "ms", cwd=tmp_path)
     assert told.returncode == 2
     assert told.stderr == (
-        "Error: 'notes.csv' has no column 'site', which other files of '.' have; give a pattern that fits tables "
+        "Error: 'notes.csv' has no column 'site', which other files here have; give a pattern that fits tables "
         "of one kind, such as 'logs/*.csv'\n"
     )
     (tmp_path / "notes.csv").write_bytes(bytes(range(256)) * 9)

@@ -71,6 +71,15 @@ def test_one_stray_time_hides_no_drift():
         assert max(sizes) < N / 8
 
 
+@pytest.mark.parametrize("head", [20, 100])
+def test_drift_beyond_all_that_the_first_rows_show_is_found(monkeypatch, head):
+    """All later readings were in one bucket, above those of the head, and so alike."""
+    monkeypatch.setattr(lazy, "SMALL", head)
+    for load in (1000.0, -1000.0):
+        for source in engines(frame(IN_TURN, load)):
+            assert ta.analyze(source, **FOUND).status.value == "doubtful"
+
+
 def test_arms_without_drift_are_decided():
     rows = frame(IN_TURN, 0.0).with_columns(v=pl.col("v") + (pl.col("arm") == "B"))
     for source in engines(rows):

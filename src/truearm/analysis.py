@@ -25,7 +25,7 @@ from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result, described
 from truearm.claims.support import supported
 from truearm.claims.tiers import Tiers, tiers_of
-from truearm.errors import InvalidArgument, OutOfReach, speaking_of
+from truearm.errors import InvalidArgument, OutOfReach, given, speaking_of
 from truearm.evidence import (
     Breakdown,
     Judge,
@@ -52,8 +52,9 @@ from truearm.problem import (
     check_design,
     goal_for,
 )
-from truearm.world.frames import Collected, Roles, collect
-from truearm.world.lazy import Source, opened
+from truearm.world.frames import Collected, Roles, Unnamed, collect
+from truearm.world.lazy import Form, Source, opened
+from truearm.world.written import Written
 
 Floats = NDArray[np.float64]
 
@@ -199,6 +200,7 @@ def analyze(
     tiers: bool = False,
     query: str | None = None,
     explain: bool = False,
+    **form: Any,  # noqa: ANN401 - how a file is written
 ) -> Analysis:
     """Find the best arm in data already there.
 
@@ -245,6 +247,10 @@ def analyze(
         With the address of a database, the rows to analyze, in its SQL.
     explain
         Print every query that is sent to an engine, to standard error.
+    **form
+        How a file is written, if not plainly: `sep`, `encoding`, `decimal`, `thousands`, `strip`, `true` and
+        `durations` of `truearm.world.written.Written`, and `kind`, such as "csv". `drop_unnamed=True` leaves out
+        rows that name no arm, of files and frames.
 
     Examples
     --------
@@ -258,18 +264,16 @@ def analyze(
     roles = Roles(arm, value, unit, order)
     if round is not None:
         _check_target(round, quantile=quantile, at_least=at_least, at_most=at_most)
-    limits = (at_least, at_most)
-    source = opened(frame, roles, reduction, round=round, limits=limits, query=query, explain=explain)
+    limits, told = (at_least, at_most), Form.of(_checked_form(form))
+    source = opened(frame, roles, reduction, round=round, limits=limits, query=query, explain=explain, form=told)
     if isinstance(source, Source):
         collected = source.collected()
     elif isinstance(source, Counts):
         collected = Collected({}, counts=source)
     elif isinstance(source, Collected) and source is not frame:  # a file that was read
         collected = source if round is None else source.side_by_side()
-    elif round is None:
-        collected = collect(source, *roles[:2], unit=roles.unit, order=roles.order, how=reduction)
     else:
-        collected = in_rounds(source, roles, round, reduction)
+        collected = gathered(source, roles, round, reduction, drop_unnamed=told.drop_unnamed)
     tapes = _checked(_tapes(collected))
     problem = Problem(
         arms=tuple(tapes),
@@ -359,13 +363,55 @@ def _asked_again(certificate: Certificate, options: Mapping[str, object]) -> "_A
     )
 
 
+def _checked_form(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return how a file is written, or raise as Python does for an argument that is none."""
+    unknown = [name for name in form if name not in (*Written._fields, "kind", "drop_unnamed")]
+    if unknown:
+        msg = f"analyze() got an unexpected keyword argument {unknown[0]!r}"
+        raise TypeError(msg)
+    return form
+
+
 def _check_together(design: str, *, dependent_arms: bool) -> None:
     if check_design(design) == "fixed" and dependent_arms:
         msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
         raise OutOfReach(msg)
 
 
-def in_rounds(frame: Any, roles: Roles, column: str, reduction: Reduction) -> Collected:  # noqa: ANN401
+def gathered(
+    frame: Any,  # noqa: ANN401 - what `collect` takes
+    roles: Roles,
+    round: str | None,
+    reduction: Reduction,
+    *,
+    drop_unnamed: bool,
+) -> Collected:
+    """Return the readings of a frame, or say how to leave out what names no arm.
+
+    Examples
+    --------
+    >>> rows = {"site": ["A", None], "ms": [1, 2]}
+    >>> gathered(rows, Roles("site", "ms"), None, Reduction(), drop_unnamed=True).tapes
+    {'A': array([1.])}
+    """
+    try:
+        if round is not None:
+            return in_rounds(frame, roles, round, reduction, drop_unnamed=drop_unnamed)
+        arm, value, unit, order = roles
+        return collect(frame, arm, value, unit=unit, order=order, how=reduction, drop_unnamed=drop_unnamed)
+    except Unnamed as error:
+        msg = f"{error} with {given(drop_unnamed=True)}"
+        raise InvalidArgument(msg) from None
+
+
+def in_rounds(
+    frame: Any,  # noqa: ANN401
+    roles: Roles,
+    column: str,
+    reduction: Reduction,
+    *,
+    drop_unnamed: bool = False,
+) -> Collected:
     """Return tapes of which place r is round r.
 
     Examples
@@ -373,9 +419,9 @@ def in_rounds(frame: Any, roles: Roles, column: str, reduction: Reduction) -> Co
     >>> in_rounds({"A": [1.0, 2.0], "B": [3.0]}, Roles(), "rows", Reduction()).tapes
     {'A': array([1., 2.]), 'B': array([ 3., nan])}
     """
-    for name, given in (("unit", roles.unit), ("order", roles.order)):
-        if given is not None:
-            msg = f"round={column!r} makes one reading of each arm per round, whenever; leave out {name}={given!r}"
+    for name, other in (("unit", roles.unit), ("order", roles.order)):
+        if other is not None:
+            msg = f"round={column!r} makes one reading of each arm per round, whenever; leave out {name}={other!r}"
             raise InvalidArgument(msg)
     if isinstance(frame, Collected):
         return frame.side_by_side()
@@ -384,7 +430,8 @@ def in_rounds(frame: Any, roles: Roles, column: str, reduction: Reduction) -> Co
         raise InvalidArgument(msg)
     unit = None if column == "rows" else column
     with speaking_of(unit="round"):
-        return collect(frame, roles.arm, roles.value, unit=unit, how=reduction).side_by_side()
+        found = collect(frame, roles.arm, roles.value, unit=unit, how=reduction, drop_unnamed=drop_unnamed)
+        return found.side_by_side()
 
 
 def _check_target(column: str, **others: float | None) -> None:

@@ -5,7 +5,9 @@ A first pass counts in buckets that a head of the data suggests; further passes 
 the few buckets on which a decision or a figure depends. Small data are read as a whole. Nothing is decided here.
 """
 
+import codecs
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument, word
+from truearm.errors import InvalidArgument, given, word
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone, zones_between
 from truearm.evidence.units import MEDIANS, Reduction, Units, check_clear
 from truearm.world import files, frames, periods
 from truearm.world.frames import MOST_SUSPECTED, Collected, Roles, check_number_of_arms, check_several
+from truearm.world.written import Written, remedy
 
 Floats = NDArray[np.float64]
 Limits = tuple[float | None, float | None]
@@ -33,6 +36,7 @@ Limits = tuple[float | None, float | None]
 
 SMALL = 1 << 20  # rows: up to so many are read as a whole, which takes a second or two
 _SAMPLED = 1 << 16  # of the first rows: they say where readings are dense
+_COARSE = 64  # of an arm's readings one bucket may hold one part, where periods are compared
 _PARTS = 1 << 12  # buckets of a zone: of smooth laws each holds less than a thousandth of the readings
 _CELLS = 1 << 20  # arms times buckets of a table: 24 bytes each
 _FETCHED = 1 << 21  # readings that are fetched at once: some 100 MB while they are
@@ -41,13 +45,55 @@ _PASSES = 3  # over the data for figures beside the decision; the decision itsel
 _RANGES = 8  # stretches of readings that one query compares with
 _ZONES = 64  # buckets that one query counts in finer ones
 _STEPS = 256  # stretches that it looks up by their number
-_LARGE = {"parquet": 1 << 22, "csv": 1 << 28, "gz": 1 << 26}  # bytes of a file, from which on it may be counted
+_LARGE = {
+    "parquet": 1 << 22,
+    "csv": 1 << 28,
+    "jsonl": 1 << 28,
+    "gz": 1 << 26,
+}  # bytes of a file, from which on it may be counted
+_SMALL_TEXT = 1 << 26  # bytes of text files, up to which one thread reads them, in the order of their names
 _WHOLE = 1 << 24  # rows of one file, up to which it is read: a third of the time of counting, and some 400 MB
 _FEW = 64  # arms: of more, as many rows are read wherever they are, because a table has arms times buckets
 _ROUNDS = 1 << 24  # readings by arm and round: these are needed one by one
-_HEAD = 65_536  # bytes of a first line that are looked at
-_SCANNED = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".gz": "csv"}
+_SCANNED = {
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".csv", ".tsv", ".gz"), "csv"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+}
+_KINDS = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON lines"}
+_TIMES = ("BIGINT", "DOUBLE", "TIMESTAMP", "TIMESTAMPTZ")  # what the cells of an order may be
+_NO_NUMBER = re.compile(r"column (.*) holds (.*), which is no plain number", re.DOTALL)
 _MISSING, _LOWEST, _HIGHEST, _ELSEWHERE = -1, -2, -3, -4  # numbers of buckets that no ruler has
+
+
+class Form(NamedTuple):
+    """How files are written, where that is not plain, and what of them is left out.
+
+    Examples
+    --------
+    >>> Form.of({"decimal": ",", "drop_unnamed": True}).written.decimal
+    ','
+    """
+
+    written: Written = Written()
+    kind: str | None = None
+    drop_unnamed: bool = False
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> "Form":
+        """Return what somebody said by name, None where they said nothing."""
+        told = {name: value for name, value in said.items() if value is not None}
+        rest = {name: told.pop(name) for name in ("kind", "drop_unnamed") if name in told}
+        return cls(Written(**told).checked(), **rest)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is said about text, by name."""
+        changed = {name: x for name, x in self.written._asdict().items() if x != Written._field_defaults[name]}
+        return {**changed, **({"kind": self.kind} if self.kind else {})}
+
+
+PLAIN = Form()
 
 
 def opened(
@@ -59,6 +105,7 @@ def opened(
     limits: Limits = (None, None),
     query: str | None = None,
     explain: bool = False,
+    form: Form = PLAIN,
 ) -> Any:  # noqa: ANN401 - a `Source`, or what `frames.collect` takes
     """Return data that are to be counted as a `Source`; all else as it is, small lazy data read.
 
@@ -74,6 +121,8 @@ def opened(
         With the address of a database, the rows to analyze.
     explain
         Whether to print what is sent to an engine.
+    form
+        How files are written.
 
     Examples
     --------
@@ -86,6 +135,10 @@ def opened(
         raise InvalidArgument(msg)
     if isinstance(source, Source):
         return source
+    if form.said and not isinstance(source, str | Path):
+        name, value = next(iter(form.said.items()))
+        msg = f"{given(**{name: value})} says how a file is written; leave it out for data at hand"
+        raise InvalidArgument(msg)
     if isinstance(source, Counts):
         if named:
             msg = f"{named[0]} is given, but these readings were counted before; leave it out, or give the data"
@@ -93,7 +146,7 @@ def opened(
         return source
     if isinstance(source, str | Path):
         unit = round if round not in (None, "rows") else roles.unit
-        lazy = _scan(source, query, roles._replace(unit=unit), how)
+        lazy = _scan(source, query, roles._replace(unit=unit), how, form)
     else:
         lazy = source
     if isinstance(lazy, Collected | Mapping):
@@ -105,7 +158,8 @@ def opened(
         table = table.lazy()  # a share needs no reading: Polars counts them all in the time of telling arms apart
     if not isinstance(table, nw.LazyFrame) or roles.arm is None or roles.value is None:
         return lazy
-    return _small_or_counted(table, roles, how, round, limits=limits, explain=explain)
+    dropping = form.drop_unnamed
+    return _small_or_counted(table, roles, how, round, limits=limits, explain=explain, drop_unnamed=dropping)
 
 
 def count(
@@ -165,6 +219,7 @@ def _small_or_counted(
     *,
     limits: Limits,
     explain: bool,
+    drop_unnamed: bool,
 ) -> Any:  # noqa: ANN401 - a native frame, or a `Source`
     """Return all rows if they are few, or few for so many arms, else what counts them."""
     import narwhals as nw
@@ -181,6 +236,8 @@ def _small_or_counted(
     head = _collected(rows.head(SMALL + 1))
     if len(head) <= SMALL:
         return head.to_native()
+    if drop_unnamed:
+        table, rows = (part.filter(_has_name(part, str(roles.arm))) for part in (table, rows))
     if round is not None:
         return _by_round(rows, roles, str(round), how)
     if roles.order == "rows":
@@ -192,6 +249,16 @@ def _small_or_counted(
     if head[roles.arm].n_unique() > _FEW and _collected(rows.select(n=nw.len()))["n"].to_list()[0] <= _WHOLE:
         return _collected(rows).to_native()
     return Source(table, roles, how, head, suspects=suspects, limits=limits, explain=explain)
+
+
+def _has_name(rows: Any, column: str) -> Any:  # noqa: ANN401 - a narwhals frame and an expression
+    """Return which rows name an arm."""
+    import narwhals as nw
+
+    kind, cells = rows.collect_schema()[column], nw.col(column)
+    if kind == nw.String:
+        return ~cells.is_null() & (cells != "")
+    return ~cells.is_null() & ~cells.is_nan() if kind.is_float() else ~cells.is_null()
 
 
 def _by_round(rows: Any, roles: Roles, column: str, how: Reduction) -> Any:  # noqa: ANN401
@@ -214,7 +281,9 @@ def _by_round(rows: Any, roles: Roles, column: str, how: Reduction) -> Any:  # n
 # Sources
 
 
-def _scan(source: str | Path, query: str | None, roles: Roles, how: Reduction | None = None) -> Any:  # noqa: ANN401
+def _scan(
+    source: str | Path, query: str | None, roles: Roles, how: Reduction | None = None, form: Form = PLAIN
+) -> Any:  # noqa: ANN401
     """Return a lazy frame of what a path or an address leads to; a small file is read, if one says how."""
     text = str(source)
     if "://" in text:
@@ -225,14 +294,20 @@ def _scan(source: str | Path, query: str | None, roles: Roles, how: Reduction | 
     found = _files(text)
     if found is None:
         path = Path(text)
-        if how is not None and (roles.arm is None or not _is_large(path)):
-            return files.collect(path, **roles._asdict(), how=how)
+        if how is not None and (roles.arm is None or not _is_large(path, form)):
+            more = {**form.said, "drop_unnamed": form.drop_unnamed}
+            return files.collect(path, **roles._asdict(), how=how, **more)
         found = [text]
-    return _relation(found, text, roles)
+    return _relation(found, text, roles, form)
 
 
-def is_scan(source: str) -> bool:
+def is_scan(source: str, form: Form = PLAIN) -> bool:
     """Tell whether a path or an address is one of data that an engine reads: a folder, a pattern, a database.
+
+    Parameters
+    ----------
+    form
+        How files are written: one in an encoding of its own is read as a whole.
 
     Examples
     --------
@@ -242,12 +317,14 @@ def is_scan(source: str) -> bool:
     path = Path(source)
     if "://" in source or path.is_dir() or (not path.exists() and any(sign in source for sign in "*?[")):
         return True
-    return _is_large(path)
+    return _is_large(path, form)
 
 
-def _is_large(path: Path) -> bool:
+def _is_large(path: Path, form: Form = PLAIN) -> bool:
     """Tell whether a file has too many rows to be read as a whole."""
     kind = _SCANNED.get(path.suffix)
+    if form.written.encoding or form.kind or (kind == "csv" and files.is_marked(path)):
+        return False
     if kind is None or not path.is_file() or path.stat().st_size < _LARGE["gz" if path.suffix == ".gz" else kind]:
         return False
     return kind != "parquet" or files.rows_in(path) > _WHOLE
@@ -264,12 +341,12 @@ def _files(text: str) -> list[str] | None:
     else:
         return None
     if not found:
-        msg = f"{text!r} has no Parquet or CSV files; give a folder or a pattern of such files"
+        msg = f"{text!r} has no Parquet or CSV files, nor JSON lines; give a folder or a pattern of such files"
         raise InvalidArgument(msg)
     return found
 
 
-def _relation(found: Sequence[str], text: str, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation
+def _relation(found: Sequence[str], text: str, roles: Roles, form: Form) -> Any:  # noqa: ANN401 - of DuckDB
     """Return files as one relation."""
     try:
         import duckdb
@@ -278,57 +355,57 @@ def _relation(found: Sequence[str], text: str, roles: Roles) -> Any:  # noqa: AN
         raise InvalidArgument(msg) from None
     kinds = {_SCANNED.get(Path(name).suffix, "csv"): name for name in reversed(found)}
     if len(kinds) > 1:
-        both = f"{text!r} has both Parquet and CSV files, such as {kinds['parquet']!r} and {kinds['csv']!r}"
+        (one, first), (other, second) = list(kinds.items())[:2]
+        both = f"{text!r} has both {_KINDS[one]} and {_KINDS[other]} files, such as {first!r} and {second!r}"
         msg = f"{both}; give a pattern that fits one kind, such as '*.csv'"
         raise InvalidArgument(msg)
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
+    if sum(Path(name).stat().st_size for name in found) < _SMALL_TEXT and "parquet" not in kinds:
+        connection.execute("SET threads = 1")  # several read several text files in an order of their own
     try:
         if "parquet" in kinds:
-            table = connection.read_parquet(list(found), union_by_name=len(found) > 1)
-            files.check_names(table.columns, roles.columns, partial(files.names_told, connection, found))
-            return table
-        names: Any = list(found)  # several at once are not in its stubs
-        guessed = connection.read_csv(names, union_by_name=len(found) > 1)
-        files.check_names(guessed.columns, roles.columns, partial(files.names_told, connection, found))
-        _check_alike(connection, found, text, [name for name in roles.columns if name in guessed.columns])
-        kinds_of = _kinds(guessed, roles)
-        rows = connection.read_csv(names, union_by_name=len(found) > 1, dtype=kinds_of)
-        return rows.project(files.text_as_sql(kinds_of, roles))
+            return _parquet(connection, found, roles)
+        if form.written.encoding is not None and codecs.lookup(form.written.encoding).name != "utf-8":
+            said = f"iconv -f {form.written.encoding} -t utf-8"
+            msg = f"{text!r} is read as UTF-8; convert its files, such as by {said}, or give one file"
+            raise InvalidArgument(msg)
+        if "jsonl" in kinds:
+            cells, columns = files.lines_of(connection, found, roles)
+        else:
+            cells, columns = files.separated(found, roles, form.written.sep)
+        roles.check_columns(columns)
+        cells = f"(SELECT {files.text_as_sql(columns, roles, form.written)} FROM {cells})"
+        return _timed(connection, cells, roles)
     except duckdb.Error as error:
         said = str(error).splitlines()[0].partition("Error: ")[2].rstrip(".") or str(error)
         msg = f"{text!r} cannot be read: {said}; give a pattern that fits tables only, such as 'logs/*.csv'"
         raise InvalidArgument(msg) from None
 
 
-def _check_alike(connection: Any, found: Sequence[str], text: str, wanted: Sequence[str]) -> None:  # noqa: ANN401
-    """Raise if one of several CSV files lacks a column: its rows would be readings of nobody, or all missing."""
-    for file in found if len(found) > 1 else ():
-        with Path(file).open("rb") as opened:
-            head = opened.readline(_HEAD)
-        doubtful = [name for name in wanted if name.encode() not in head]  # as it stands: most files are done here
-        known = {name.casefold() for name in files.names_told(connection, [file])} if doubtful else set()
-        for name in doubtful:
-            if name.casefold() not in known:
-                lacks = f"{file!r} has no column {name!r}, which other files of {text!r} have"
-                msg = f"{lacks}; give a pattern that fits tables of one kind, such as 'logs/*.csv'"
-                raise InvalidArgument(msg)
+def _parquet(connection: Any, found: Sequence[str], roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation
+    paths = list(map(Path, found))
+    options = f"union_by_name = {len(found) > 1}, {files.hive_options(paths, roles)}"
+    table = connection.sql(f"FROM read_parquet({files.addresses(paths)}, {options})")
+    files.check_names(table.columns, roles.columns, partial(files.names_told, connection, found))
+    return table
 
 
-def _kinds(guessed: Any, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation, and what it takes as types
-    """Return of what types columns of a CSV file are, where a guess by its first rows does harm.
+def _timed(connection: Any, cells: str, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation
+    """Return cells of text with times in the place of words, if all that are looked at are times of one kind."""
+    table = connection.sql(f"FROM {cells}")
+    if roles.order in (None, "rows") or str(table.select(_quoted(roles.order)).types[0]) != "VARCHAR":
+        return table
+    cell = f"nullif(trim({_quoted(roles.order)}), '')"
+    looks = ", ".join(f"count(TRY_CAST({cell} AS {kind}))" for kind in _TIMES)
+    head = f"(FROM {cells} LIMIT {_SAMPLED})"
+    [(told, *read)] = connection.execute(f"SELECT count({cell}), {looks} FROM {head}").fetchall()
+    kind = next((kind for kind, n in zip(_TIMES, read, strict=True) if n == told), "VARCHAR")
+    return table.project(f"* REPLACE (CAST({cell} AS {kind}) AS {_quoted(roles.order)})")
 
-    As numbers, the labels 1.1 and 1.10 would be one; as whole numbers, readings further down would be rounded.
-    What looks like no number is read as text, in which marks of missing readings and infinities may stand.
-    """
-    known = {name: str(kind) for name, kind in zip(guessed.columns, guessed.types, strict=True)}
-    found = {name: "VARCHAR" for name in (roles.arm, roles.unit) if name in known}
-    kind = known.get(str(roles.value), "")
-    if kind.endswith("INT"):
-        found[str(roles.value)] = "DOUBLE"
-    elif kind in ("VARCHAR", "BOOLEAN"):
-        found[str(roles.value)] = "VARCHAR"
-    return found
+
+def _quoted(column: str | None) -> str:
+    return '"' + str(column).replace('"', '""') + '"'
 
 
 def _database(address: str, query: str | None) -> Any:  # noqa: ANN401 - an Ibis table
@@ -376,6 +453,16 @@ def _collected(lazy: Any) -> Any:  # noqa: ANN401 - narwhals frames
     except Exception as error:
         if lazy.implementation is not Implementation.DUCKDB:
             raise
+        if wrong := _NO_NUMBER.search(str(error)):
+            known = remedy(wrong[2])
+            what = f"to read such cells, say {known}" if known else "correct them, or leave such cells empty"
+            msg = f"the data cannot be read: {wrong[0]}; {what}"
+            raise InvalidArgument(msg) from None
+        if "not utf-8" in str(error):
+            line = f"line {str(error).splitlines()[0].split()[-1]}"
+            say = f"iconv -f cp1252 -t utf-8, or give one file and {given(encoding='cp1252')}"
+            msg = f"the data cannot be read: {line} of a file is not UTF-8; convert it, such as by {say}"
+            raise InvalidArgument(msg) from None
         what = " ".join(str(error).split("\n\n")[0].split())
         msg = f"the data cannot be read: {what:.300}; correct them, or leave cells of missing readings empty"
         raise InvalidArgument(msg) from None
@@ -618,6 +705,9 @@ class Source:
         if limits == (None, None) or roles.order is not None:  # periods are compared at all readings
             values, weights = _sampled(head, roles)
             self.counts = self._first(ruler or _ruler(values, weights), values)
+            while self.roles.order is not None and self.passes < _PASSES and _is_coarse(self.counts):
+                values, weights = _spread_out(self.counts)  # of drifting data the head shows the beginning only
+                self.counts = self._first(_ruler(values, weights), values)
         else:
             self.counts = self._first(_split_at(limits), np.empty(0))
 
@@ -739,7 +829,8 @@ class Source:
     def _check_arms(self, found: _Lumps) -> None:
         if "" in found.names:
             n = int(found.counts[found.arms == found.names.index("")].sum())
-            msg = f"{n:,} rows of column {self.roles.arm!r} name no arm; give them a name, or leave such rows out"
+            say = f"leave such rows out with {given(drop_unnamed=True)}"
+            msg = f"{n:,} rows of column {self.roles.arm!r} name no arm; give them a name, or {say}"
             raise InvalidArgument(msg)
         check_number_of_arms(len(found.names), self.roles.arm)
 
@@ -849,6 +940,29 @@ def _ruler(values: Floats, weights: Floats) -> Ruler:
         return Ruler((Zone(0.0, 1.0, 1),))
     arms = np.unique(weights).size
     return Ruler.of(values, weights, max(256, min(_PARTS, _CELLS // max(1, arms))))
+
+
+def _is_coarse(counts: Counts) -> bool:
+    """Tell whether a bucket of several values holds so much of an arm that a change inside it would not show."""
+    for column in counts.columns.values():
+        several = column.counts[np.isfinite(column.lows) & (column.lows < column.highs)]
+        if several.max(initial=0) * _COARSE > column.counts.sum():
+            return True
+    return False
+
+
+def _spread_out(counts: Counts) -> tuple[Floats, Floats]:
+    """Return readings that a table may be of, a few for each bucket, and weights by which all arms count alike."""
+    values, weights = [], []
+    for counted, lows, highs, _ in counts.columns.values():
+        full = np.flatnonzero((counted > 0) & np.isfinite(lows) & np.isfinite(highs))
+        share = counted[full] / max(1, counted.sum())
+        points = np.ceil(share * _SAMPLED / len(counts.columns)).astype(np.int64)
+        along = np.concatenate([np.linspace(0, 1, n) for n in points.tolist()] or [[]])
+        low, high = (np.repeat(ends[full], points) for ends in (lows, highs))
+        values.append(low * (1 - along) + high * along)
+        weights.append(np.repeat(share / points, points))
+    return np.concatenate(values), np.concatenate(weights)
 
 
 def _split_at(limits: Limits) -> Ruler:

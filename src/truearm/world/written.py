@@ -11,7 +11,10 @@ from typing import NamedTuple
 from truearm.errors import InvalidArgument, given
 
 ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+]?inf(?:inity)?", re.IGNORECASE)
+_DIGITS = "[0-9](?:_?[0-9])*"  # as in 1_000, which Python and DuckDB both read
+_NUMBER = re.compile(
+    rf"[-+]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:e[-+]?{_DIGITS})?|[-+]?inf(?:inity)?", re.IGNORECASE
+)
 _DURATION = re.compile(r"([-+]?)(?:([0-9]+):)?([0-9]+):([0-9]{1,2}(?:\.[0-9]+)?)")
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _TWO_WAYS = re.compile(r"[-+]?[0-9]{1,3},[0-9]{3}")  # a thousand, or a decimal
