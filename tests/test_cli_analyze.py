@@ -268,7 +268,7 @@ def test_what_does_not_fit_in_a_folder_is_named(tmp_path):
     )
     (tmp_path / "notes.csv").write_bytes(bytes(range(256)) * 9)
     told = truearm("analyze", ".", "--arm", "site", "--value", "ms", cwd=tmp_path)
-    assert told.stderr.startswith("Error: '.' cannot be read: Error when sniffing file \"notes.csv\"; give")
+    assert told.stderr.startswith("Error: 'notes.csv' has no column 'site', which other files here have; give")
     (tmp_path / "notes.csv").rename(tmp_path / "old.parquet")
     told = truearm("analyze", ".", "--arm", "site", "--value", "ms", cwd=tmp_path)
     assert told.stderr == (

@@ -657,6 +657,37 @@ def test_units_and_periods_are_counted_in_the_engine(monkeypatch, tmp_path):
     assert ta.verify(calm, calm.counts)
 
 
+@pytest.mark.filterwarnings(OLD_NAME)
+def test_medians_of_two_are_the_same_in_every_engine(monkeypatch, tmp_path):
+    """Polars rounds them twice: of units that tie in memory one won by the last digit."""
+    rng = np.random.default_rng(1)
+    n = 2000
+    values = rng.normal(size=n) * 10 ** rng.uniform(-3, 3, n)
+    rows = pl.DataFrame({"arm": np.arange(n) // (n // 2), "user": np.arange(n) // 2, "v": values})
+    asked = {"arm": "arm", "value": "v", "unit": "user"}
+    exact = analyze(rows, **asked)
+    medians = (values[::2] / 2 + values[1::2] / 2).reshape(2, -1)
+    assert exact.certificate.digest == analyze({"0": medians[0], "1": medians[1]}).certificate.digest
+    counted(monkeypatch)
+    edges = np.unique(medians)
+    for _, source in engines(rows, tmp_path):
+        found = analyze(source, **asked)
+        lows = np.concatenate([column.lows[column.counts > 0] for column in found.counts.columns.values()])
+        assert np.isin(lows, edges).all()
+        same_decision(exact, found)
+
+
+def test_rounds_of_an_engine_are_the_same_each_time(monkeypatch):
+    """Groups come in any order, and the first of arms that tie won."""
+    rows = pl.DataFrame(
+        {"arm": np.tile(["C", "A", "B"], 100), "day": np.repeat(np.arange(100), 3), "x": np.ones(300)}
+    )
+    counted(monkeypatch)
+    found = [analyze(rows.lazy(), arm="arm", value="x", round="day") for _ in range(5)]
+    assert {one.problem.arms for one in found} == {("A", "B", "C")}
+    assert len({one.certificate.digest for one in found}) == 1
+
+
 @pytest.mark.parametrize("missing", ["worst", "independent"])
 @pytest.mark.parametrize("limit", [{"at_least": 1.0}, {"at_most": 1.0}])
 def test_units_with_missing_readings_succeed_in_engines_as_in_memory(limit, missing, monkeypatch):
@@ -823,6 +854,30 @@ def test_a_database_answers_by_ibis(tmp_path):
     assert analyze(f"sqlite://{tmp_path / 'shop.db'}", query="select site, ms from visits", **asked).best == "new"
     with pytest.raises(InvalidArgument, match="does not answer"):
         analyze(f"sqlite://{tmp_path / 'shop.db'}", query="select nothing from nowhere", **asked)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_database_without_nan_counts_and_says_what_it_cannot(monkeypatch, tmp_path):
+    """SQLite has no word for NaN, and that it has no median was an error of ours."""
+    pytest.importorskip("ibis")
+    rows = visits().filter(pl.col("ms").is_finite() | pl.col("ms").is_nan())
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.execute("create table visits (site text, ms real, user integer, time real)")
+        connection.executemany(
+            "insert into visits values (?, ?, ?, ?)", rows.with_columns(pl.col("ms").fill_nan(None)).rows()
+        )
+        connection.commit()
+    counted(monkeypatch)
+    asked = {"arm": "site", "value": "ms", "goal": "min"}
+    address, query = f"sqlite://{tmp_path / 'shop.db'}", "select * from visits"
+    exact = analyze(rows.select("site", "ms").sort("site"), **asked)
+    for order in (None, "time"):
+        found = analyze(address, query=query, **asked, order=order)
+        assert (found.status, found.best, found.missing) == (exact.status, exact.best, exact.missing)
+    with pytest.raises(
+        InvalidArgument, match=r"the database does not answer: .*Median.*; count a copy of the rows"
+    ):
+        analyze(address, query=query, **asked, unit="user")
 
 
 def test_a_duckdb_file_answers_by_itself(tmp_path):

@@ -258,7 +258,7 @@ def _has_name(rows: Any, column: str) -> Any:  # noqa: ANN401 - a narwhals frame
     kind, cells = rows.collect_schema()[column], nw.col(column)
     if kind == nw.String:
         return ~cells.is_null() & (cells != "")
-    return ~cells.is_null() & ~cells.is_nan() if kind.is_float() else ~cells.is_null()
+    return ~_blank(rows, column)
 
 
 def _by_round(rows: Any, roles: Roles, column: str, how: Reduction) -> Any:  # noqa: ANN401
@@ -275,6 +275,7 @@ def _by_round(rows: Any, roles: Roles, column: str, how: Reduction) -> Any:  # n
         msg = f"round={column!r} has more than {_ROUNDS:,} rounds, which are compared one by one; leave rounds out"
         raise InvalidArgument(msg)
     names = {"arm": str(roles.arm), "value": str(roles.value), "unit": column}
+    found = found.sort("arm", "unit")  # an engine returns groups in any order
     return found.rename(names).with_columns(nw.col(column).cast(nw.String)).to_native()
 
 
@@ -451,6 +452,8 @@ def _collected(lazy: Any) -> Any:  # noqa: ANN401 - narwhals frames
     try:
         return lazy.collect("pyarrow")
     except Exception as error:
+        if lazy.implementation is Implementation.IBIS:
+            raise InvalidArgument(_unanswered(error)) from None
         if lazy.implementation is not Implementation.DUCKDB:
             raise
         if wrong := _NO_NUMBER.search(str(error)):
@@ -468,6 +471,12 @@ def _collected(lazy: Any) -> Any:  # noqa: ANN401 - narwhals frames
         raise InvalidArgument(msg) from None
 
 
+def _unanswered(error: Exception) -> str:
+    """Return what to say of a query that a database does not answer."""
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"the database does not answer: {what:.200}; count a copy of the rows, such as a Parquet file"
+
+
 def _text(lazy: Any) -> str:  # noqa: ANN401 - a narwhals frame
     """Return a query as its engine reads it."""
     native = lazy.to_native()
@@ -475,7 +484,10 @@ def _text(lazy: Any) -> str:  # noqa: ANN401 - a narwhals frame
         return str(native.sql_query())
     if type(native).__module__.startswith("ibis"):
         ibis: Any = import_module("ibis")
-        return str(ibis.to_sql(native))
+        try:
+            return str(ibis.to_sql(native))
+        except Exception as error:  # what a backend cannot do is found out here; each has errors of its own
+            raise InvalidArgument(_unanswered(error)) from None
     if hasattr(native, "_jdf"):  # Spark
         return str(native._jdf.queryExecution().simpleString())
     return str(native.explain()) if hasattr(native, "explain") else repr(native)
@@ -493,18 +505,27 @@ def _named(table: Any, roles: Roles) -> Any:  # noqa: ANN401 - narwhals frames
             f"such as by CAST({roles.value} AS DOUBLE)"
         )
         raise InvalidArgument(msg)
-    value, arm = nw.col(str(roles.value)), nw.col(str(roles.arm))
+    value, arm, nans = nw.col(str(roles.value)), nw.col(str(roles.arm)), _knows_nan(table)
     words = schema[str(roles.arm)]
     named = arm if words == nw.String else arm.cast(nw.String)
     number = value if kind == nw.Float64 else value.cast(nw.Float64)
     chosen = {
-        "arm": nw.when(~arm.is_nan() & (named != "nan")).then(named) if words.is_float() else named,
-        "value": nw.when(~number.is_nan()).then(number) if kind.is_float() else number,  # statistics know no NaN
+        "arm": nw.when(~arm.is_nan() & (named != "nan")).then(named) if words.is_float() and nans else named,
+        "value": nw.when(~number.is_nan()).then(number) if kind.is_float() and nans else number,  # in statistics
     }
     for role, name in (("unit", roles.unit), ("order", roles.order)):
         if name is not None:
-            chosen[role] = _without_blanks(nw.col(name), schema[name])
+            chosen[role] = _without_blanks(nw.col(name), schema[name], nans=nans)
     return table.select(**chosen)
+
+
+def _knows_nan(table: Any) -> bool:  # noqa: ANN401 - a narwhals frame
+    """Tell whether a float may be NaN where a table is: some databases have none, nor a word for it."""
+    native = table.to_native()
+    if not type(native).__module__.startswith("ibis"):
+        return True
+    operations: Any = import_module("ibis.expr.operations")
+    return bool(native.get_backend().has_operation(operations.IsNan))
 
 
 def _blank(rows: Any, name: str) -> Any:  # noqa: ANN401 - a narwhals frame and an expression
@@ -512,15 +533,16 @@ def _blank(rows: Any, name: str) -> Any:  # noqa: ANN401 - a narwhals frame and 
     import narwhals as nw
 
     cells = nw.col(name)
-    return cells.is_null() | cells.is_nan() if rows.collect_schema()[name].is_float() else cells.is_null()
+    nans = rows.collect_schema()[name].is_float() and _knows_nan(rows)
+    return cells.is_null() | cells.is_nan() if nans else cells.is_null()
 
 
-def _without_blanks(cells: Any, kind: Any) -> Any:  # noqa: ANN401 - narwhals expressions
+def _without_blanks(cells: Any, kind: Any, *, nans: bool) -> Any:  # noqa: ANN401 - narwhals expressions
     """Return cells with null for what says nothing, by the names that engines have for it."""
     import narwhals as nw
 
     if kind.is_float():
-        return nw.when(~cells.is_nan()).then(cells)
+        return nw.when(~cells.is_nan()).then(cells) if nans else cells
     return nw.when(cells != "").then(cells) if kind == nw.String else cells
 
 
@@ -534,13 +556,17 @@ def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any: 
     """
     import narwhals as nw
 
-    value = nw.col("value")
-    known = nw.when(value.is_nan()).then(None).otherwise(value)
+    value, low, high = nw.col("value"), nw.col("low"), nw.col("high")
+    parts = {"low": value.median(), "high": value.median()}
+    if named.implementation.is_polars():  # its median of two is low + (high - low) / 2, which may be rounded twice
+        parts = {"low": value.quantile(0.5, "lower"), "high": value.quantile(0.5, "higher")}
     order = [nw.col("order").min().alias("order")] if "order" in named.collect_schema().names() else []
     at_least, at_most = limits
     won = value >= at_least if at_least is not None else value <= (at_most or 0.0)
     units = (
-        named.with_columns(value=known)
+        named.with_columns(
+            value=nw.when(value.is_nan()).then(None).otherwise(value) if _knows_nan(named) else value
+        )
         .with_columns(
             won=nw.when(won).then(1).otherwise(0),
             over=nw.when(value == float("inf")).then(1).otherwise(0),
@@ -551,18 +577,20 @@ def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any: 
             *order,
             rows=nw.len(),
             known=value.count(),
-            value=value.median(),
+            **parts,
             won=nw.col("won").sum(),
             over=nw.col("over").sum(),
             under=nw.col("under").sum(),
         )
+        .with_columns(value=nw.when(low == high).then(low).otherwise(low / 2 + high / 2))
     )
     if limits != (None, None):
         return _with_successes(units, how, limits)
     found, lost = units, nw.col("known") == 0
     if how.missing == "worst":
         lost = lost | (nw.col("known") < nw.col("rows"))
-    unclear = nw.col("value").is_nan()  # half of it -inf and half inf
+    ends = nw.col("over") + nw.col("under")
+    unclear = (nw.col("over") == nw.col("under")) & (ends == nw.col("known")) & (ends > 0)
     for end, number in ((float("inf"), "over"), (float("-inf"), "under")):
         unclear = unclear | ((nw.col("value") == end) & (2 * nw.col(number) <= nw.col("known")))
     if how.missing == "independent":
@@ -586,8 +614,11 @@ def _with_successes(units: Any, how: Reduction, limits: Limits) -> Any:  # noqa:
     return units.with_columns(value=reading)
 
 
-def _numbered(ruler: Ruler, zones: Sequence[int]) -> Any:  # noqa: ANN401 - a narwhals expression
-    """Return the number of the bucket that a reading outside all other zones is in."""
+def _numbered(ruler: Ruler, zones: Sequence[int], *, nans: bool) -> Any:  # noqa: ANN401 - a narwhals expression
+    """Return the number of the bucket that a reading outside all other zones is in.
+
+    Where statistics of a column leave NaN out, DuckDB takes the column for one without.
+    """
     import narwhals as nw
 
     x = nw.col("value")
@@ -598,7 +629,8 @@ def _numbered(ruler: Ruler, zones: Sequence[int]) -> Any:  # noqa: ANN401 - a na
     found = nw.when(x < ruler.zones[0].low).then(nw.lit(0.0)).otherwise(found)
     found = nw.when(x == float("inf")).then(nw.lit(float(_HIGHEST))).otherwise(found)
     found = nw.when(x == float("-inf")).then(nw.lit(float(_LOWEST))).otherwise(found)
-    return nw.when(x.is_null() | x.is_nan()).then(nw.lit(float(_MISSING))).otherwise(found)
+    absent = x.is_null() | x.is_nan() if nans else x.is_null()
+    return nw.when(absent).then(nw.lit(float(_MISSING))).otherwise(found)
 
 
 def _part(zone: Zone, base: int) -> Any:  # noqa: ANN401 - a narwhals expression
@@ -698,7 +730,7 @@ class Source:
         self.engine = str(table.implementation.value)
         self.units: Units | None = None
         self._fetched: list[tuple[float, float, _Lumps]] = []
-        self._limits = limits
+        self._limits, self._nans = limits, _knows_nan(table)
         self._rows = self._prepared(_named(table, roles))
         first = head.head(MOST_SUSPECTED).to_native()
         self.suspects = frames.collect(first, roles.arm, roles.value).suspects if suspects else ()
@@ -811,7 +843,7 @@ class Source:
         self._dense = zone = ruler.zones[main]
         value = nw.col("value")
         inside = (value >= zone.low) & (value < zone.high)
-        others = _numbered(ruler, [i for i in zones if i != main])
+        others = _numbered(ruler, [i for i in zones if i != main], nans=self._nans)
         number = nw.when(inside).then(_part(zone, ruler.bases[main])).otherwise(others)
         keys = ["arm", "period"] if self.roles.order is not None else ["arm"]
         found = _Lumps.of(self._run(_grouped(self._rows, number, keys)))
@@ -958,7 +990,7 @@ def _spread_out(counts: Counts) -> tuple[Floats, Floats]:
         full = np.flatnonzero((counted > 0) & np.isfinite(lows) & np.isfinite(highs))
         share = counted[full] / max(1, counted.sum())
         points = np.ceil(share * _SAMPLED / len(counts.columns)).astype(np.int64)
-        along = np.concatenate([np.linspace(0, 1, n) for n in points.tolist()] or [[]])
+        along = np.concatenate([np.linspace(0, 1, n) for n in points.tolist()] or [np.empty(0)])
         low, high = (np.repeat(ends[full], points) for ends in (lows, highs))
         values.append(low * (1 - along) + high * along)
         weights.append(np.repeat(share / points, points))
