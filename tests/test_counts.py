@@ -451,7 +451,7 @@ def test_a_limit_inside_a_bucket_needs_another_count():
 @pytest.mark.parametrize("ending", ["json", "parquet"])
 def test_tables_are_kept_in_files(tmp_path, ending):
     table = Counts.of({"A": [1.0, math.inf, math.nan], "B": [-math.inf]})
-    tables.write(table, tmp_path / f"counts.{ending}")
+    tables.write_counts(table, tmp_path / f"counts.{ending}")
     assert tables.read(tmp_path / f"counts.{ending}").digest == table.digest
     pl.DataFrame({"x": [1]}).write_parquet(tmp_path / "other.parquet")
     assert tables.read(tmp_path / "other.parquet") is None
@@ -489,7 +489,7 @@ def doubled(rows, described):
 def test_a_changed_file_of_counts_is_refused_in_words(tmp_path, change):
     """A row that is there twice was read as one, and one of an arm that is not described as none."""
     path = tmp_path / "counts.parquet"
-    tables.write(Counts.of({"A": [1.0, 2.0], "B": [3.0]}), path)
+    tables.write_counts(Counts.of({"A": [1.0, 2.0], "B": [3.0]}), path)
     changed_file(path, change)
     with pytest.raises(InvalidArgument):
         tables.read(path)
@@ -497,7 +497,7 @@ def test_a_changed_file_of_counts_is_refused_in_words(tmp_path, change):
 
 def test_a_damaged_file_of_counts_is_refused_in_words(tmp_path):
     path = tmp_path / "counts.parquet"
-    tables.write(Counts.of({"A": np.arange(50.0)}), path)
+    tables.write_counts(Counts.of({"A": np.arange(50.0)}), path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InvalidArgument, match="is not a table of counts, or is damaged"):
         tables.read(path)
@@ -939,3 +939,24 @@ def test_of_many_arms_rows_are_read_until_there_are_too_many(monkeypatch):
     assert analyze(frame, arm="arm", value="x").counts is None
     monkeypatch.setattr(lazy, "_WHOLE", 3 * lazy._FEW)
     assert analyze(frame, arm="arm", value="x").counts is not None
+
+
+@pytest.mark.parametrize("ending", ["parquet", "json"])
+def test_a_file_of_counts_is_analyzed_and_verifies_in_python_too(tmp_path, ending):
+    """`analyze` took a table of counts for readings, and `verify` ended in an AttributeError."""
+    rng = np.random.default_rng(0)
+    counts, path = Counts.of({"A": rng.normal(2, 1, 300), "B": rng.normal(0, 1, 300)}), tmp_path / f"c.{ending}"
+    ta.write_counts(counts, path)
+    assert ta.read_counts(path).digest == counts.digest
+    found = ta.analyze(path)
+    assert (found.best, found.pulls) == ("A", {"A": 300, "B": 300})
+    assert ta.verify(found, path)
+    assert ta.verify(found, str(path))
+    with pytest.raises(InvalidArgument, match="arm is given, but these readings were counted before"):
+        ta.analyze(path, arm="arm", value="x")
+    with pytest.raises(InvalidArgument, match="is not a table of counts; give a file that write_counts made"):
+        ta.verify(found, tmp_path / "other.json")
+    with pytest.raises(InvalidArgument, match=r"readings must be a dict of readings by arm, .* but got int"):
+        ta.verify(found, 7)
+    with pytest.raises(InvalidArgument, match="counts must be a table of counts"):
+        ta.write_counts({"A": [1.0]}, path)

@@ -137,7 +137,7 @@ def analyze_command(
     if table is not None:
         counts = found.counts or Counts.of({arm: readings.tapes[arm] for arm in found.problem.arms})
         with exports.writing(table):
-            tables.write(counts, table)
+            tables.write_counts(counts, table)
     undecided = DOUBTFUL if found.status is Status.DOUBTFUL else UNDECIDED
     sys.exit(exports.code(0 if found.answered else undecided))
 

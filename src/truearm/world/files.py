@@ -330,7 +330,7 @@ class _Table:
         return frames.wide(tapes, None if units is None else [cell for (cell,) in units], roles, how)
 
     def _abreast(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return columns of numbers, masked where there is none: many in one query, and no more than it can plan."""
+        """Return columns of numbers, masked where there is none: as many in a query as it can plan."""
         found: dict[str, Any] = {}
         for start in range(0, len(names), _ABREAST):
             some = names[start : start + _ABREAST]
@@ -597,7 +597,15 @@ def names_told(
 
 
 def lines_of(connection: Any, names: Sequence[str], roles: Roles) -> tuple[str, list[str]]:  # noqa: ANN401
-    """Return a table expression of files of JSON lines, every cell text, and its columns."""
+    """Return a table expression of files of JSON lines, every cell text, and its columns.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.jsonl").write_text('{"site": "A", "ms": 1}')
+    ...     lines_of(duckdb().connect(), [f"{folder}/a.jsonl"], Roles("site", "ms"))[1]
+    ['site', 'ms']
+    """
     files = list(map(Path, names))
     reader = f"read_json({addresses(files)}, format = 'newline_delimited', {hive_options(files, roles)}"
     described = connection.execute(f"DESCRIBE SELECT * FROM {reader}, union_by_name = true)").fetchall()

@@ -26,7 +26,7 @@ from truearm.errors import InvalidArgument, given, word
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone, zones_between
 from truearm.evidence.units import MEDIANS, Reduction, Units, check_clear
-from truearm.world import files, frames, periods
+from truearm.world import files, frames, periods, tables
 from truearm.world.frames import MOST_SUSPECTED, Collected, Roles, check_number_of_arms, check_several
 from truearm.world.written import Written, remedy
 
@@ -135,6 +135,8 @@ def opened(
         raise InvalidArgument(msg)
     if isinstance(source, Source):
         return source
+    if isinstance(source, str | Path) and query is None:
+        source = tables.read(source) or source
     if form.said and not isinstance(source, str | Path):
         name, value = next(iter(form.said.items()))
         msg = f"{given(**{name: value})} says how a file is written; leave it out for data at hand"
@@ -192,7 +194,7 @@ def count(
     """
     roles = Roles(arm, value, unit).checked()
     lazy = _scan(source, query, roles) if isinstance(source, str | Path) else source
-    if isinstance(lazy, Mapping):
+    if isinstance(lazy, Mapping | Counts):
         msg = "source must be a frame, a path or an address; count readings at hand with Counts.of"
         raise InvalidArgument(msg)
     table = frames.native(lazy).lazy()
