@@ -234,6 +234,23 @@ def test_packed_standard_input_and_rows_left_out(data):
     assert "--design fixed has more power" in words
 
 
+@pytest.mark.parametrize("lines", [True, False])
+def test_packed_json_on_standard_input(lines):
+    """Its bytes were taken for CSV."""
+    rows = [{"arm": "AB"[i % 2], "x": i % 7 + 20 * (i % 2)} for i in range(400)]
+    text = "\n".join(map(json.dumps, rows)) if lines else json.dumps(rows)
+    command = [TRUEARM, "analyze", "-", "--arm", "arm", "--value", "x"]
+    ended = subprocess.run(
+        command, capture_output=True, check=False, input=gzip.compress(text.encode()), timeout=120
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert ended.stdout.startswith(b"B has the highest median")
+    ended = subprocess.run(
+        command, capture_output=True, check=False, input=gzip.compress(b"x" * 999)[:20], timeout=120
+    )
+    assert b"standard input is packed, but cannot be unpacked" in b" ".join(ended.stderr.split())
+
+
 def test_of_times_less_is_better(tmp_path):
     runs = [
         {"command": name, "times": [base + i / 1e4 for i in range(60)]} for name, base in (("a", 0.1), ("b", 0.2))

@@ -291,6 +291,25 @@ def test_a_stream_is_exact_at_every_edge(seed):
         assert column.missing == len(tape) - known.size
 
 
+def test_a_stream_that_narrows_says_that_its_buckets_are_wide():
+    """Leader and observed values were those of a bucket made when readings were spread out."""
+    rng = np.random.default_rng(0)
+    stream = Counts(room=64).add({arm: rng.normal(0, 100, 1000) for arm in "AB"})
+    for _ in range(10):
+        stream = stream.add({"A": rng.normal(0.5, 0.1, 5000), "B": rng.normal(0, 0.1, 5000)})
+    found = analyze(stream)
+    assert (found.best, found.needed) == (None, {})
+    assert min(found.coarse.values()) > 0.9
+    assert set(found.coarse) == {"A", "B"}
+    said = "The medians of A and B are somewhere in buckets of up to 9"
+    assert said in str(found)
+    assert "however many" not in str(found)
+    assert type(found).from_dict(found.to_dict()) == found
+    assert ta.verify(found, stream)
+    assert not analyze(Counts.of({"A": rng.normal(0, 1, 5000), "B": rng.normal(0, 1, 5000)})).coarse
+    assert not analyze(Counts.of({"A": np.ones(500), "B": np.ones(500)})).coarse
+
+
 def test_a_frequent_value_has_a_bucket_to_itself():
     x = np.concatenate((np.random.default_rng(1).normal(size=50_000), np.full(50_000, 0.25)))
     column = Counts.of({"A": x}, room=64).columns["A"]
@@ -878,6 +897,12 @@ def test_a_database_without_nan_counts_and_says_what_it_cannot(monkeypatch, tmp_
         InvalidArgument, match=r"the database does not answer: .*Median.*; count a copy of the rows"
     ):
         analyze(address, query=query, **asked, unit="user")
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/a.parquet", "https://host/a.csv"])
+def test_a_file_elsewhere_is_no_database(address):
+    with pytest.raises(InvalidArgument, match=r"is a file that is elsewhere; .* such as duckdb\.read_"):
+        analyze(address, arm="a", value="b")
 
 
 def test_a_duckdb_file_answers_by_itself(tmp_path):

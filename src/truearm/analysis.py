@@ -33,7 +33,7 @@ from truearm.evidence import (
 )
 from truearm.evidence.binned import Binned
 from truearm.evidence.control import Method, check_method
-from truearm.evidence.counts import Counted, Counts, Made
+from truearm.evidence.counts import Counted, Counts, Made, coarse
 from truearm.evidence.sample import Sample
 from truearm.evidence.screen import Accusers, screened
 from truearm.evidence.serial import Serial
@@ -109,6 +109,9 @@ class Analysis(Result):
     """Readings outside the plausible range, per arm."""
     few: Mapping[str, int]
     """Arms left that have so few readings that no values of theirs could decide, and how many they have."""
+    coarse: Mapping[str, float] = field(default_factory=dict)
+    """Arms left whose quantile may be anywhere in a bucket of a table of counts, and what share of their readings
+    it holds. Who looks best, and at what value, is not known then."""
     units: Units | None = None
     """What was drawn independently, if rows were reduced to one reading per unit."""
     tiers: Tiers | None = None
@@ -129,7 +132,8 @@ class Analysis(Result):
         """What a reader should know besides the answer, one sentence each."""
         asked = answers.tiers(self.tiers, self.problem.error)
         outside = answers.outside(self.outside, self.problem.between)
-        return (*asked, *outside, *summary.notes(self.missing, self.few, self.needed, self, self.units))
+        rest = summary.notes(self.missing, self.few, self.needed, self, self.units, coarse=self.coarse)
+        return (*asked, *outside, *rest)
 
     def __str__(self) -> str:
         return " ".join((summary.summary(self), *self.notes))
@@ -146,6 +150,7 @@ class Analysis(Result):
             "missing": dict(self.missing),
             "outside": dict(self.outside),
             "few": dict(self.few),
+            "coarse": dict(self.coarse),
             "units": to_plain(self.units),
             "tiers": to_plain(self.tiers),
             "made": to_plain(self.made),
@@ -162,12 +167,14 @@ class Analysis(Result):
             "contests": tuple[Contest, ...],
             "needed": counts | None,
             **dict.fromkeys(("missing", "outside", "few"), counts),
+            "coarse": Mapping[str, float],
             "units": Units | None,
             "tiers": Tiers | None,
             "made": Made | None,
         }
         with described():
-            told = {key: from_plain(kind, data[key], key) for key, kind in kinds.items()}
+            known = {"coarse": {}, **data}  # which analyses did not always tell
+            told = {key: from_plain(kind, known[key], key) for key, kind in kinds.items()}
         return cls._around(Result.from_dict(data), **told)
 
     @classmethod
@@ -555,7 +562,8 @@ def _analyzed(
     judge = judge.after(_noting(judge.samples, None))  # what is left are estimates
     if tiers is not None:
         result = replace(result, certificate=replace(result.certificate, places=tiers.places))
-    needed = {} if doubtful else _needed(judge, result)
+    wide = {} if doubtful else _coarse(result, collected.counts)
+    needed = {} if doubtful or wide else _needed(judge, result)
     return Analysis._around(
         replace(result, readings=collected.tapes or None),
         ranking=tuple(problem.arms[i] for i in ranking),
@@ -565,6 +573,7 @@ def _analyzed(
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         outside={arm: sample.outside for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         few=_few(judge, result),
+        coarse=wide,
         units=collected.units,
         tiers=tiers,
         made=None if collected.counts is None else collected.counts.made,
@@ -738,6 +747,14 @@ def _times(judge: Judge, rival: int) -> float | None:
     return math.exp(
         bracket(short, high - math.log(2), high, accuracy=math.log(1.01))[1]
     )  # an estimate: two digits
+
+
+def _coarse(result: Result, counts: Counts | None) -> dict[str, float]:
+    """Return the arms left whose quantile may be anywhere in a bucket of many readings, if nothing is decided."""
+    if counts is None or result.best is not None or result.problem.target != "quantile":
+        return {}
+    found = coarse(counts, result.problem.quantile)
+    return {arm: found[arm] for arm in result.candidates if arm in found}
 
 
 def _few(judge: Judge, result: Result) -> dict[str, int]:

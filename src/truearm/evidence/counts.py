@@ -31,6 +31,7 @@ ROOM = (
     1 << 14
 )  # buckets of a table that chooses its edges itself: after it is half as many, each 1/8,192 of the readings
 _LEAST_ROOM = 16  # below, the edges that every table has leave none for readings
+_COARSE = 1 / 64  # of an arm's readings: smooth ones have less than a thousandth in a bucket
 _MOST = 1 << 53  # readings of an arm: so far counts are exact as numbers of any kind
 _MOST_PARTS = 1 << 20  # of a ruler that somebody wrote: its edges are made one by one
 _LOWEST = -np.finfo(np.float64).max
@@ -629,6 +630,23 @@ def _counted(values: Floats, edges: Floats) -> Column:
 def _plain(values: Floats) -> list[float | str]:
     """Return numbers for JSON, which knows no infinity."""
     return [x if np.isfinite(x) else repr(x) for x in values.tolist()]
+
+
+def coarse(counts: Counts, level: float) -> dict[str, float]:
+    """Return arms whose quantile lies somewhere in a bucket of many readings, and which share of them it holds.
+
+    Examples
+    --------
+    >>> coarse(Counts.of({"A": np.arange(100.0), "B": np.zeros(100)}, edges=[30.0, 80.0]), 0.5)
+    {'A': 0.5}
+    """
+    found = {}
+    for arm, (counted, lows, highs, _) in counts.columns.items():
+        total = int(counted.sum())
+        place = int(np.searchsorted(np.cumsum(counted), max(1.0, level * total)))
+        if total and lows[place] < highs[place] and counted[place] > _COARSE * total:
+            found[arm] = float(counted[place] / total)
+    return found
 
 
 def drift(counts: Counts, arm: str, level: float) -> tuple[float, int]:

@@ -7,9 +7,11 @@ was drawn independently: of pyperf a process, of hyperfine a run.
 
 import codecs
 import csv
+import gzip
 import io
 import json
 import re
+import shutil
 import sys
 import tempfile
 import zlib
@@ -195,9 +197,10 @@ def _located(path: str | Path, kind: str | None) -> Iterator[tuple[Path, str]]:
                 while block := sys.stdin.buffer.read(1 << 20):
                     spool.write(block)
             _check_size(file, "standard input")
+            if _begins(file)[:2] == _GZIP:
+                file = _unpacked(file)
             form = _form_of(file, kind or _kind_by_bytes(file))
-            packed = ".gz" if form in _TEXT and _begins(file)[:2] == _GZIP else ""
-            yield file.rename(file.with_name(f"stdin.{form}{packed}")), form
+            yield file.rename(file.with_name(f"stdin.{form}")), form
         return
     file = Path(path)
     if not file.is_file():
@@ -212,8 +215,7 @@ def _located(path: str | Path, kind: str | None) -> Iterator[tuple[Path, str]]:
 def _decoded(file: Path, form: str, written: Written) -> Iterator[tuple[Path, str]]:
     """Give a file of text in UTF-8: another encoding is named, or begins with its mark."""
     start = _begins(file) if form in (*_TEXT, "json") else b""
-    marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
-    encoding = written.encoding or marked
+    encoding = written.encoding or _encoding_by_bytes(start)
     if not start or encoding is None or codecs.lookup(encoding).name == "utf-8":
         yield file, form
         return
@@ -229,6 +231,17 @@ def _decoded(file: Path, form: str, written: Written) -> Iterator[tuple[Path, st
         yield copy, form
 
 
+def _unpacked(file: Path) -> Path:
+    copy = file.with_name("unpacked")
+    try:
+        with gzip.open(file) as packed, copy.open("wb") as spool:
+            shutil.copyfileobj(packed, spool, 1 << 20)
+    except (OSError, EOFError, zlib.error) as error:
+        msg = f"standard input is packed, but cannot be unpacked: {_first_line(error)}; pack it anew"
+        raise InvalidArgument(msg) from None
+    return copy
+
+
 def _kind_by_bytes(file: Path) -> str:
     """Return what a file without an ending is, by its beginning: CSV unless it says otherwise."""
     with file.open("rb") as opened:
@@ -242,6 +255,17 @@ def _kind_by_bytes(file: Path) -> str:
     with suppress(ValueError):
         return "jsonl" if more and isinstance(json.loads(first), dict) else "json"
     return "json"
+
+
+def _encoding_by_bytes(start: bytes) -> str | None:
+    """Return the encoding that the first four bytes of a text show, None if that is UTF-8, as far as they tell."""
+    marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+    if marked is not None or len(start) < 4:
+        return marked
+    even, odd = start[::2], start[1::2]
+    if even == b"\0\0" and 0 not in odd:  # two letters of UTF-16 without a mark
+        return "utf-16-be"
+    return "utf-16-le" if odd == b"\0\0" and 0 not in even else None
 
 
 def _begins(file: Path) -> bytes:
@@ -678,17 +702,15 @@ def is_marked(file: Path) -> bool:
     ...     is_marked(Path(folder, "a.csv"))
     True
     """
-    return _begins(file).startswith(tuple(_MARKS))
+    return _encoding_by_bytes(_begins(file)) is not None
 
 
 def _check_encoding(file: Path) -> None:
     """Raise if a file is in an encoding that DuckDB would have to be told."""
-    start = _begins(file)
-    for mark, name in _MARKS.items():
-        if start.startswith(mark):
-            said = f"convert it, such as by: iconv -f {name} -t utf-8 {file.name}"
-            msg = f"{str(file)!r} is {name.upper()}, and several files are read as UTF-8; {said}"
-            raise InvalidArgument(msg)
+    if (name := _encoding_by_bytes(_begins(file))) is not None:
+        said = f"convert it, such as by: iconv -f {name} -t utf-8 {file.name}"
+        msg = f"{str(file)!r} is {name.upper()}, and several files are read as UTF-8; {said}"
+        raise InvalidArgument(msg)
 
 
 def _batches(rows: Any, n: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:  # noqa: ANN401 - a relation
@@ -944,6 +966,8 @@ def _no_number(cell: object, row: int, column: str, written: Written) -> str:
             f"row {row} of column {column!r} is {cell!r}, but other cells have {written.strip!r} beside their "
             "number; write all of them in one unit"
         )
+    if known is None and isinstance(cell, str) and re.fullmatch(r"\(.*[0-9].*\)", cell.strip()):
+        return f"row {row} of column {column!r} is {cell!r}; write a number below zero with a minus before it"
     if known is None:
         return frames.not_a_number(cell, row, column)
     return f"row {row} of column {column!r} is {cell!r}, which is no plain number; to read such cells, say {known}"

@@ -63,6 +63,7 @@ _SCANNED = {
 _KINDS = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON lines"}
 _TIMES = ("BIGINT", "DOUBLE", "TIMESTAMP", "TIMESTAMPTZ")  # what the cells of an order may be
 _NO_NUMBER = re.compile(r"column (.*) holds (.*), which is no plain number", re.DOTALL)
+_ELSEWHERE_FILES = ("s3", "s3a", "r2", "gs", "gcs", "az", "azure", "abfs", "abfss", "hf", "http", "https", "file")
 _MISSING, _LOWEST, _HIGHEST, _ELSEWHERE = -1, -2, -3, -4  # numbers of buckets that no ruler has
 
 
@@ -290,6 +291,7 @@ def _scan(
     """Return a lazy frame of what a path or an address leads to; a small file is read, if one says how."""
     text = str(source)
     if "://" in text:
+        _check_no_file(text)
         return _database(text, query)
     if query is not None:
         msg = "query goes with the address of a database, such as duckdb://shop.db; leave it out for files"
@@ -409,6 +411,18 @@ def _timed(connection: Any, cells: str, roles: Roles) -> Any:  # noqa: ANN401 - 
 
 def _quoted(column: str | None) -> str:
     return '"' + str(column).replace('"', '""') + '"'
+
+
+def _check_no_file(address: str) -> None:
+    """Raise if an address is one of files that are elsewhere."""
+    scheme = address.partition("://")[0].lower()
+    if scheme in _ELSEWHERE_FILES:
+        reader = "read_parquet" if address.endswith((".parquet", ".pq")) else "read_csv"
+        msg = (
+            f"{address!r} is a file that is elsewhere; copy it to here, or give what an engine makes of it, "
+            f"such as duckdb.{reader}({address!r})"
+        )
+        raise InvalidArgument(msg)
 
 
 def _database(address: str, query: str | None) -> Any:  # noqa: ANN401 - an Ibis table
