@@ -234,6 +234,23 @@ def test_packed_standard_input_and_rows_left_out(data):
     assert "--design fixed has more power" in words
 
 
+@pytest.mark.parametrize("lines", [True, False])
+def test_packed_json_on_standard_input(lines):
+    """Its bytes were taken for CSV."""
+    rows = [{"arm": "AB"[i % 2], "x": i % 7 + 20 * (i % 2)} for i in range(400)]
+    text = "\n".join(map(json.dumps, rows)) if lines else json.dumps(rows)
+    command = [TRUEARM, "analyze", "-", "--arm", "arm", "--value", "x"]
+    ended = subprocess.run(
+        command, capture_output=True, check=False, input=gzip.compress(text.encode()), timeout=120
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert ended.stdout.startswith(b"B has the highest median")
+    ended = subprocess.run(
+        command, capture_output=True, check=False, input=gzip.compress(b"x" * 999)[:20], timeout=120
+    )
+    assert b"standard input is packed, but cannot be unpacked" in b" ".join(ended.stderr.split())
+
+
 def test_of_times_less_is_better(tmp_path):
     runs = [
         {"command": name, "times": [base + i / 1e4 for i in range(60)]} for name, base in (("a", 0.1), ("b", 0.2))
@@ -263,12 +280,12 @@ def test_what_does_not_fit_in_a_folder_is_named(tmp_path):
     told = truearm("analyze", ".", "--arm", "site", "--value", "ms", cwd=tmp_path)
     assert told.returncode == 2
     assert told.stderr == (
-        "Error: 'notes.csv' has no column 'site', which other files of '.' have; give a pattern that fits tables "
+        "Error: 'notes.csv' has no column 'site', which other files here have; give a pattern that fits tables "
         "of one kind, such as 'logs/*.csv'\n"
     )
     (tmp_path / "notes.csv").write_bytes(bytes(range(256)) * 9)
     told = truearm("analyze", ".", "--arm", "site", "--value", "ms", cwd=tmp_path)
-    assert told.stderr.startswith("Error: '.' cannot be read: Error when sniffing file \"notes.csv\"; give")
+    assert told.stderr.startswith("Error: 'notes.csv' has no column 'site', which other files here have; give")
     (tmp_path / "notes.csv").rename(tmp_path / "old.parquet")
     told = truearm("analyze", ".", "--arm", "site", "--value", "ms", cwd=tmp_path)
     assert told.stderr == (

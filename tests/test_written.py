@@ -53,6 +53,15 @@ CELLS = (
     ",123",
     "1,234.5",
     "1.23,4",
+    *("1_000", "1_0108", "1__0", "_1", "1_", "1.0_5", "1._5", "1_.5", "1e1_0", "+1_0.5e3", "._5", "1_0."),
+    *(
+        "0 days 00:02:12",
+        "1 day, 2:03:04.5",
+        "12 days 1:02",
+        "-1 days +23:57:48",
+        "1\u202f234",
+        "1\u00a0234\u00a0567.5",
+    ),
 )
 FORMS = (
     Written(),
@@ -102,6 +111,12 @@ EVERYDAY = {  # text, the argument its error asks for, what it then holds
     "unit": ("site,ms\nA,12ms\nB,NA\n", {"strip": "ms"}, {"A": [12.0], "B": [None]}),
     "words": ("site,ms\nA,yes\nB,no\nA,\n", {"true": "yes"}, {"A": [1.0, None], "B": [0.0]}),
     "durations": ("site,ms\nA,00:10:13\nB,1:02:03.5\n", {"durations": True}, {"A": [613.0], "B": [3723.5]}),
+    "days": (
+        "site,ms\nA,0 days 00:10:13\nB,1 days 00:00:01\n",
+        {"durations": True},
+        {"A": [613.0], "B": [86401.0]},
+    ),
+    "narrow blank": ("site,ms\nA,1\u202f234\nB,2\u00a0345\n", {"thousands": " "}, {"A": [1234.0], "B": [2345.0]}),
     "separator": ("site~ms\nA~1\nB~2\n", {"sep": "~"}, {"A": [1.0], "B": [2.0]}),
     "nameless": ('site,ms\nA,1\n,2\n"",3\nB,4\n', {"drop_unnamed": True}, {"A": [1.0], "B": [4.0]}),
 }
@@ -190,6 +205,18 @@ def test_every_encoding_is_found_by_its_mark_or_named(tmp_path, collect, encodin
     file.write_bytes(gzip.compress(text) if packed else text)
     named = {} if encoding in ("utf-16", "utf-32", "utf-8-sig") else {"encoding": encoding}
     assert told(collect(file, arm="Läden", value="ms", **named).tapes) == {"Köln": [1.0], "Bonn": [2.0]}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_needs_no_mark(tmp_path, collect, encoding):
+    (tmp_path / "a.csv").write_bytes("site,ms\nA,1\nB,2\n".encode(encoding))
+    assert told(collect(tmp_path / "a.csv", arm="site", value="ms").tapes) == {"A": [1.0], "B": [2.0]}
+
+
+def test_a_number_in_brackets_asks_for_a_minus(tmp_path, collect):
+    (tmp_path / "a.csv").write_text("site,ms\nA,1\nB,(12.50)\n")
+    with pytest.raises(InvalidArgument, match="write a number below zero with a minus before it"):
+        collect(tmp_path / "a.csv", arm="site", value="ms")
 
 
 def test_text_that_is_not_utf8_asks_for_its_encoding(tmp_path, collect):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from truearm.timing import time
     from truearm.verification import verify
     from truearm.world.lazy import count
+    from truearm.world.tables import read_counts, write_counts
 
 __version__ = "0.1.0"
 
@@ -72,6 +73,7 @@ _ROOMS = {
     "timing": "time",
     "verification": "verify",
     "world.lazy": "count",
+    "world.tables": "read_counts write_counts",
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
@@ -134,7 +136,9 @@ __all__ = [
     "plan",
     "quality_curve",
     "quantile_interval",
+    "read_counts",
     "suite",
     "time",
     "verify",
+    "write_counts",
 ]

@@ -23,9 +23,9 @@ from truearm.claims.certify import certify
 from truearm.claims.control import check_control, check_ordered, claims_of
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result, described
-from truearm.claims.support import supported, supported_by
+from truearm.claims.support import supported
 from truearm.claims.tiers import Tiers, tiers_of
-from truearm.errors import InvalidArgument, OutOfReach, speaking_of
+from truearm.errors import InvalidArgument, OutOfReach, given, speaking_of
 from truearm.evidence import (
     Breakdown,
     Judge,
@@ -33,7 +33,7 @@ from truearm.evidence import (
 )
 from truearm.evidence.binned import Binned
 from truearm.evidence.control import Method, check_method
-from truearm.evidence.counts import Counted, Counts, Made, changed_halves
+from truearm.evidence.counts import Counted, Counts, Made, coarse
 from truearm.evidence.sample import Sample
 from truearm.evidence.screen import Accusers, screened
 from truearm.evidence.serial import Serial
@@ -42,7 +42,6 @@ from truearm.evidence.shifts import empty, oriented
 from truearm.evidence.units import Reduction, Units
 from truearm.evidence.wins import Taped
 from truearm.problem import (
-    Adversary,
     Contamination,
     Design,
     Missing,
@@ -53,8 +52,9 @@ from truearm.problem import (
     check_design,
     goal_for,
 )
-from truearm.world.frames import Collected, Roles, collect
-from truearm.world.lazy import Source, opened
+from truearm.world.frames import Collected, Roles, Unnamed, collect
+from truearm.world.lazy import Form, Source, opened
+from truearm.world.written import Written
 
 Floats = NDArray[np.float64]
 
@@ -110,6 +110,9 @@ class Analysis(Result):
     """Readings outside the plausible range, per arm."""
     few: Mapping[str, int]
     """Arms left that have so few readings that no values of theirs could decide, and how many they have."""
+    coarse: Mapping[str, float] = field(default_factory=dict)
+    """Arms left whose quantile may be anywhere in a bucket of a table of counts, and what share of their readings
+    it holds. Who looks best, and at what value, is not known then."""
     units: Units | None = None
     """What was drawn independently, if rows were reduced to one reading per unit."""
     tiers: Tiers | None = None
@@ -130,7 +133,8 @@ class Analysis(Result):
         """What a reader should know besides the answer, one sentence each."""
         asked = answers.tiers(self.tiers, self.problem.error)
         outside = answers.outside(self.outside, self.problem.between)
-        return (*asked, *outside, *summary.notes(self.missing, self.few, self.needed, self, self.units))
+        rest = summary.notes(self.missing, self.few, self.needed, self, self.units, coarse=self.coarse)
+        return (*asked, *outside, *rest)
 
     def __str__(self) -> str:
         return " ".join((summary.summary(self), *self.notes))
@@ -147,6 +151,7 @@ class Analysis(Result):
             "missing": dict(self.missing),
             "outside": dict(self.outside),
             "few": dict(self.few),
+            "coarse": dict(self.coarse),
             "units": to_plain(self.units),
             "tiers": to_plain(self.tiers),
             "made": to_plain(self.made),
@@ -163,12 +168,14 @@ class Analysis(Result):
             "contests": tuple[Contest, ...],
             "needed": counts | None,
             **dict.fromkeys(("missing", "outside", "few"), counts),
+            "coarse": Mapping[str, float],
             "units": Units | None,
             "tiers": Tiers | None,
             "made": Made | None,
         }
         with described():
-            told = {key: from_plain(kind, data[key], key) for key, kind in kinds.items()}
+            known = {"coarse": {}, **data}  # which analyses did not always tell
+            told = {key: from_plain(kind, known[key], key) for key, kind in kinds.items()}
         return cls._around(Result.from_dict(data), **told)
 
     @classmethod
@@ -201,6 +208,7 @@ def analyze(
     tiers: bool = False,
     query: str | None = None,
     explain: bool = False,
+    **form: Any,  # noqa: ANN401 - how a file is written
 ) -> Analysis:
     """Find the best arm in data already there.
 
@@ -247,6 +255,10 @@ def analyze(
         With the address of a database, the rows to analyze, in its SQL.
     explain
         Print every query that is sent to an engine, to standard error.
+    **form
+        How a file is written, if not plainly: `sep`, `encoding`, `decimal`, `thousands`, `strip`, `true` and
+        `durations` of `truearm.world.written.Written`, and `kind`, such as "csv". `drop_unnamed=True` leaves out
+        rows that name no arm, of files and frames.
 
     Examples
     --------
@@ -260,18 +272,16 @@ def analyze(
     roles = Roles(arm, value, unit, order)
     if round is not None:
         _check_target(round, quantile=quantile, at_least=at_least, at_most=at_most)
-    limits = (at_least, at_most)
-    source = opened(frame, roles, reduction, round=round, limits=limits, query=query, explain=explain)
+    limits, told = (at_least, at_most), Form.of(_checked_form(form))
+    source = opened(frame, roles, reduction, round=round, limits=limits, query=query, explain=explain, form=told)
     if isinstance(source, Source):
         collected = source.collected()
     elif isinstance(source, Counts):
         collected = Collected({}, counts=source)
     elif isinstance(source, Collected) and source is not frame:  # a file that was read
         collected = source if round is None else source.side_by_side()
-    elif round is None:
-        collected = collect(source, *roles[:2], unit=roles.unit, order=roles.order, how=reduction)
     else:
-        collected = in_rounds(source, roles, round, reduction)
+        collected = gathered(source, roles, round, reduction, drop_unnamed=told.drop_unnamed)
     tapes = _checked(_tapes(collected))
     problem = Problem(
         arms=tuple(tapes),
@@ -361,13 +371,55 @@ def _asked_again(certificate: Certificate, options: Mapping[str, object]) -> "_A
     )
 
 
+def _checked_form(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return how a file is written, or raise as Python does for an argument that is none."""
+    unknown = [name for name in form if name not in (*Written._fields, "kind", "drop_unnamed")]
+    if unknown:
+        msg = f"analyze() got an unexpected keyword argument {unknown[0]!r}"
+        raise TypeError(msg)
+    return form
+
+
 def _check_together(design: str, *, dependent_arms: bool) -> None:
     if check_design(design) == "fixed" and dependent_arms:
         msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
         raise OutOfReach(msg)
 
 
-def in_rounds(frame: Any, roles: Roles, column: str, reduction: Reduction) -> Collected:  # noqa: ANN401
+def gathered(
+    frame: Any,  # noqa: ANN401 - what `collect` takes
+    roles: Roles,
+    round: str | None,
+    reduction: Reduction,
+    *,
+    drop_unnamed: bool,
+) -> Collected:
+    """Return the readings of a frame, or say how to leave out what names no arm.
+
+    Examples
+    --------
+    >>> rows = {"site": ["A", None], "ms": [1, 2]}
+    >>> gathered(rows, Roles("site", "ms"), None, Reduction(), drop_unnamed=True).tapes
+    {'A': array([1.])}
+    """
+    try:
+        if round is not None:
+            return in_rounds(frame, roles, round, reduction, drop_unnamed=drop_unnamed)
+        arm, value, unit, order = roles
+        return collect(frame, arm, value, unit=unit, order=order, how=reduction, drop_unnamed=drop_unnamed)
+    except Unnamed as error:
+        msg = f"{error} with {given(drop_unnamed=True)}"
+        raise InvalidArgument(msg) from None
+
+
+def in_rounds(
+    frame: Any,  # noqa: ANN401
+    roles: Roles,
+    column: str,
+    reduction: Reduction,
+    *,
+    drop_unnamed: bool = False,
+) -> Collected:
     """Return tapes of which place r is round r.
 
     Examples
@@ -375,9 +427,9 @@ def in_rounds(frame: Any, roles: Roles, column: str, reduction: Reduction) -> Co
     >>> in_rounds({"A": [1.0, 2.0], "B": [3.0]}, Roles(), "rows", Reduction()).tapes
     {'A': array([1., 2.]), 'B': array([ 3., nan])}
     """
-    for name, given in (("unit", roles.unit), ("order", roles.order)):
-        if given is not None:
-            msg = f"round={column!r} makes one reading of each arm per round, whenever; leave out {name}={given!r}"
+    for name, other in (("unit", roles.unit), ("order", roles.order)):
+        if other is not None:
+            msg = f"round={column!r} makes one reading of each arm per round, whenever; leave out {name}={other!r}"
             raise InvalidArgument(msg)
     if isinstance(frame, Collected):
         return frame.side_by_side()
@@ -386,7 +438,8 @@ def in_rounds(frame: Any, roles: Roles, column: str, reduction: Reduction) -> Co
         raise InvalidArgument(msg)
     unit = None if column == "rows" else column
     with speaking_of(unit="round"):
-        return collect(frame, roles.arm, roles.value, unit=unit, how=reduction).side_by_side()
+        found = collect(frame, roles.arm, roles.value, unit=unit, how=reduction, drop_unnamed=drop_unnamed)
+        return found.side_by_side()
 
 
 def _check_target(column: str, **others: float | None) -> None:
@@ -504,14 +557,14 @@ def _analyzed(
     judge = judge.after(_noting(judge.samples, None if notes is None else notes.wanted))
     result = certify(problem, tapes, verdict, design=design, samples=judge.samples, mark="", origin=origin)
     result = replace(result, certificate=replace(result.certificate, digest=mark()))
-    result = (
-        supported(result, collected.tapes) if collected.ordered else _supported_by_halves(result, collected.counts)
-    )
+    if collected.ordered:
+        result = supported(result, collected.tapes)
     doubtful = result.status is Status.DOUBTFUL
     judge = judge.after(_noting(judge.samples, None))  # what is left are estimates
     if tiers is not None:
         result = replace(result, certificate=replace(result.certificate, places=tiers.places))
-    needed = {} if doubtful else _needed(judge, result)
+    wide = {} if doubtful else _coarse(result, collected.counts)
+    needed = {} if doubtful or wide else _needed(judge, result)
     return Analysis._around(
         replace(result, readings=collected.tapes or None),
         ranking=tuple(problem.arms[i] for i in ranking),
@@ -521,6 +574,7 @@ def _analyzed(
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         outside={arm: sample.outside for arm, sample in zip(problem.arms, judge.samples, strict=True)},
         few=_few(judge, result),
+        coarse=wide,
         units=collected.units,
         tiers=tiers,
         made=None if collected.counts is None else collected.counts.made,
@@ -533,20 +587,10 @@ def _noting(samples: tuple[Sample, ...], notes: set[int] | None) -> tuple[Sample
     return tuple(sample.noting(notes) if isinstance(sample, Binned) else sample for sample in samples)
 
 
-def _supported_by_halves(result: Result, counts: Counts | None) -> Result:
-    """Return the result with an alarm if early and late readings differ by more than its decision withstands."""
-    if counts is None or counts.halves is None or result.best is None:
-        return result
-
-    def least(arm: str, delta: float, adversary: Adversary) -> tuple[float, int]:
-        found, n = changed_halves(counts, arm, delta)
-        return (0.5 if adversary is Adversary.MALICIOUS else 1.0) * found, n
-
-    return supported_by(result, least)
-
-
 def _dependence(problem: Problem, collected: Collected) -> tuple[Alarm, ...]:
-    """Return whose rows depend on when they were taken, where their order is known (evidence T12)."""
+    """Return whose rows depend on when they were taken, where that is known (evidence T12, extensions 4.6)."""
+    if collected.counts is not None:
+        return alarms.drift(problem, collected.counts)
     if not collected.ordered:
         return ()
     known = (tape for tape in collected.tapes.values() if isinstance(tape, np.ndarray))
@@ -704,6 +748,14 @@ def _times(judge: Judge, rival: int) -> float | None:
     return math.exp(
         bracket(short, high - math.log(2), high, accuracy=math.log(1.01))[1]
     )  # an estimate: two digits
+
+
+def _coarse(result: Result, counts: Counts | None) -> dict[str, float]:
+    """Return the arms left whose quantile may be anywhere in a bucket of many readings, if nothing is decided."""
+    if counts is None or result.best is not None or result.problem.target != "quantile":
+        return {}
+    found = coarse(counts, result.problem.quantile)
+    return {arm: found[arm] for arm in result.candidates if arm in found}
 
 
 def _few(judge: Judge, result: Result) -> dict[str, int]:

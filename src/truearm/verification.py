@@ -11,6 +11,7 @@ docs/certificate.md says what counts as different.
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from truearm.policies import Policy
 from truearm.study import Study
 from truearm.world.frames import Collected
 from truearm.world.metrics import runs_of
+from truearm.world.tables import read_counts
 
 ACCURACY = 1e-6  # relative; reports show four digits, and other machines round the last of sixteen differently
 _SENTENCES, _ALARMS = ("assumptions", "notes"), ("doubts", "alarms")  # keys whose words another version may choose
@@ -65,7 +67,7 @@ class Verified:
 
 def verify(
     result: Result | Mapping[str, Any],
-    readings: "Readings | Collected | Counts | Study | None" = None,
+    readings: "Readings | Collected | Counts | Study | str | Path | None" = None,
     *,
     policy: "Policy[Any] | None" = None,
 ) -> Verified:
@@ -77,7 +79,8 @@ def verify(
         What a study or an analysis found, or the dictionary that its JSON holds.
     readings
         Per arm in order of pull, None for a pull never told; what `collect` read from a table; the table of counts
-        that an analysis was made from; or a study, whose log is replayed. Those that the result carries if None.
+        that an analysis was made from, or a file of it; or a study, whose log is replayed. Those that the result
+        carries if None.
     policy
         The policy object, if it was one of your own.
 
@@ -101,6 +104,12 @@ def verify(
         ...
     truearm.errors.VerificationError: best is 'B', but the readings give 'A'
     """
+    if isinstance(readings, str | Path):
+        readings = read_counts(readings)
+    elif not isinstance(readings, Mapping | Collected | Counts | Study | None):
+        kinds = "a dict of readings by arm, what collect read, a table of counts or a study"
+        msg = f"readings must be {kinds}, but got {type(readings).__name__}"
+        raise InvalidArgument(msg)
     if isinstance(result, Mapping) and "suite" in result:
         return _verified_suite(result, readings)
     case = _Case.of(result, readings)

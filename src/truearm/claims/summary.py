@@ -506,6 +506,8 @@ def notes(
     needed: Mapping[str, int] | None,
     result: Result,
     units: Units | None = None,
+    *,
+    coarse: Mapping[str, float] | None = None,
 ) -> tuple[str, ...]:
     """Return what a reader of an analysis should know besides the answer.
 
@@ -519,6 +521,8 @@ def notes(
         More readings per arm that would decide; None: no number would.
     units
         What the rows were reduced to.
+    coarse
+        Arms whose quantile is somewhere in a bucket of a table of counts, and what share of readings that holds.
 
     Examples
     --------
@@ -551,7 +555,9 @@ def notes(
             f"{names(list(few))} {has} {count(most)} reading{'s' * (most != 1)}{each}: too few to rule {it} out, "
             "whatever they say."
         )
-    if result.best is None and result.status is not Status.DOUBTFUL:
+    if coarse:
+        told.append(_wide_buckets(coarse, result.problem))
+    elif result.best is None and result.status is not Status.DOUBTFUL:
         told.append(
             "Readings like these would not decide, however many there are (an estimate)."
             if needed is None
@@ -563,6 +569,15 @@ def notes(
         else "Valid however often the data were looked at (sequential design)."
     )
     return tuple(told)
+
+
+def _wide_buckets(coarse: Mapping[str, float], problem: Problem) -> str:
+    where = "are somewhere in buckets" if len(coarse) > 1 else "is somewhere in a bucket"
+    return (
+        f"The {target_name(problem)}{'s' * (len(coarse) > 1)} of {names(list(coarse))} {where} of up to "
+        f"{percent(max(coarse.values()))} of the readings, so which arm looks best, at what value, and how many "
+        "more readings would decide is not known: count the readings again, or begin a new table."
+    )
 
 
 def _cells(missing: Mapping[str, int], total: int, *, worst: bool) -> str:

@@ -1,6 +1,5 @@
 """Is a decision supported? What the readings show of eps, against the contamination that it withstands."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,6 @@ from truearm.claims.certificate import Alarm, Tape, Tapes
 from truearm.claims.result import Result
 from truearm.evidence.audit import changed
 from truearm.evidence.judge import FALSE_ALARM
-from truearm.problem import Adversary
 
 
 def supported(result: Result, tapes: Tapes) -> Result:
@@ -31,29 +29,6 @@ def supported(result: Result, tapes: Tapes) -> Result:
     >>> [alarm.kind for alarm in supported(analyze(tapes, contamination=None), tapes).alarms]
     ['unsupported']
     """
-
-    def least(arm: str, delta: float, adversary: Adversary) -> tuple[float, int]:
-        readings = _numbers(tapes.get(arm, ()))
-        return changed(readings, delta, adversary), readings.size
-
-    return supported_by(result, least)
-
-
-def supported_by(result: Result, least: Callable[[str, float, Adversary], tuple[float, int]]) -> Result:
-    """Return the same, where a lower bound for eps is known by arm, error probability and adversary.
-
-    Parameters
-    ----------
-    least
-        Gives the bound, and from how many readings it is.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> found = analyze({"A": np.arange(50.0, 150.0), "B": np.arange(100.0)})
-    >>> [alarm.kind for alarm in supported_by(found, lambda arm, delta, adversary: (0.4, 100)).alarms]
-    ['unsupported']
-    """
     told = any(alarm.kind == "dependence" for alarm in result.alarms)  # it says the same, and more
     if result.best is None or result.certificate.estimated or told:
         return result
@@ -61,7 +36,8 @@ def supported_by(result: Result, least: Callable[[str, float, Adversary], tuple[
     withstands = getattr(result.breakdown, adversary.value) or 0.0
     found = []
     for arm in result.problem.arms:
-        bound, n = least(arm, FALSE_ALARM / len(result.problem.arms), adversary)
+        readings = _numbers(tapes.get(arm, ()))
+        n, bound = readings.size, changed(readings, FALSE_ALARM / len(result.problem.arms), adversary)
         if bound > withstands:
             found.append((bound, Alarm("unsupported", arm, int(bound * n), n, detail=f"{withstands:.6g}")))
     return replace(result, alarms=(max(found)[1], *result.alarms)) if found else result

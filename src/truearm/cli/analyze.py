@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from truearm.analysis import Analysis, analyze, in_rounds
+from truearm.analysis import Analysis, analyze, gathered
 from truearm.claims.certificate import Status
 from truearm.claims.result import Arm
 from truearm.claims.wording import ON_TERMINALS, column_name, count, name_of, number, percent, value, value_ends
@@ -22,7 +22,7 @@ from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.text import control_rows, standing_in, table, tier_rows
 from truearm.world import lazy, tables
-from truearm.world.frames import Collected, Roles, collect, looks_like_time
+from truearm.world.frames import Collected, Roles, looks_like_time
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
 _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality
@@ -110,10 +110,11 @@ def analyze_command(
     how = Reduction.of(chosen["missing"], at_least=chosen["at_least"], at_most=chosen["at_most"])
     form = {name: chosen.pop(name) for name in (*options.WRITTEN, "kind")}
     roles = Roles(arm, value, unit, order)
-    kept = None if lazy.is_scan(file) else tables.read(file)
-    if lazy.is_scan(file) or kept is not None:
-        _check_no_form(form)
-        readings, found = _scanned(file if kept is None else kept, roles, chosen, how)
+    said = lazy.Form.of(form)
+    scan = lazy.is_scan(file, said)
+    kept = None if scan else tables.read(file)
+    if scan or kept is not None:
+        readings, found = _scanned(file if kept is None else kept, roles, chosen, how, said)
     else:
         _check_no_query(file, chosen.pop("query"))
         readings = _read(file, roles, chosen["round"], how, form)
@@ -136,7 +137,7 @@ def analyze_command(
     if table is not None:
         counts = found.counts or Counts.of({arm: readings.tapes[arm] for arm in found.problem.arms})
         with exports.writing(table):
-            tables.write(counts, table)
+            tables.write_counts(counts, table)
     undecided = DOUBTFUL if found.status is Status.DOUBTFUL else UNDECIDED
     sys.exit(exports.code(0 if found.answered else undecided))
 
@@ -164,26 +165,17 @@ def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator
         )
 
 
-def _check_no_form(form: Mapping[str, Any]) -> None:
-    """Refuse options that say how text is written."""
-    if given := [name for name, option in form.items() if option]:
-        msg = f"--{given[0].replace('_', '-')} is for a file that is read row by row; an engine counts these data"
-        raise InvalidArgument(msg)
-
-
 def _scanned(
-    file: str | Counts, roles: Roles, chosen: dict[str, Any], how: Reduction
+    file: str | Counts, roles: Roles, chosen: dict[str, Any], how: Reduction, form: lazy.Form
 ) -> tuple[Collected, Analysis]:
     """Return the readings of a folder, a pattern or a database if they are few, and what they say."""
     asked = {name: chosen[name] for name in ("round", "query", "explain")}
-    source = lazy.opened(file, roles, how, limits=(chosen["at_least"], chosen["at_most"]), **asked)
+    limits = (chosen["at_least"], chosen["at_most"])
+    source = lazy.opened(file, roles, how, limits=limits, form=form, **asked)
     rest = {**chosen, "query": None}
     if isinstance(source, lazy.Source | Counts):
         return Collected({}), analyze(source, **roles._asdict(), **rest)
-    column = chosen["round"]
-    readings = (
-        collect(source, **roles._asdict(), how=how) if column is None else in_rounds(source, roles, column, how)
-    )
+    readings = gathered(source, roles, chosen["round"], how, drop_unnamed=form.drop_unnamed)
     return readings, analyze(readings, **rest)
 
 

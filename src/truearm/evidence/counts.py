@@ -9,6 +9,8 @@ cuts at once (extensions 4.1).
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +31,7 @@ ROOM = (
     1 << 14
 )  # buckets of a table that chooses its edges itself: after it is half as many, each 1/8,192 of the readings
 _LEAST_ROOM = 16  # below, the edges that every table has leave none for readings
+_COARSE = 1 / 64  # of an arm's readings: smooth ones have less than a thousandth in a bucket
 _MOST = 1 << 53  # readings of an arm: so far counts are exact as numbers of any kind
 _MOST_PARTS = 1 << 20  # of a ruler that somebody wrote: its edges are made one by one
 _LOWEST = -np.finfo(np.float64).max
@@ -216,8 +219,9 @@ class Counts:
         How many buckets there may be; None if edges are fixed.
     made
         By what it was counted.
-    halves
-        The same readings by whether they came early or late, if that is known.
+    periods
+        The same readings by when they came, each arm's in order and about equally many in each, if that is known.
+        Tables add period by period: a sum shows drift inside shards, and none between them.
     ruler
         What put readings into buckets, if an engine did: another one counts with it at the same edges.
 
@@ -233,7 +237,7 @@ class Counts:
     columns: Mapping[str, Column] = field(default_factory=dict)
     room: int | None = ROOM
     made: Made = HERE
-    halves: "tuple[Counts, Counts] | None" = field(default=None, repr=False)
+    periods: "tuple[Counts, ...] | None" = field(default=None, repr=False)
     ruler: Ruler | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -308,8 +312,8 @@ class Counts:
             for part in (arm.encode(), *Counted(self.columns[arm]).marks()):
                 mark.update(len(part).to_bytes(8, "little"))
                 mark.update(part)
-        for half in self.halves or ():
-            mark.update(half.digest.encode())
+        for period in self.periods or ():
+            mark.update(period.digest.encode())
         return mark.hexdigest()
 
     def asking(self, asked: set[int]) -> dict[str, Counted]:
@@ -344,7 +348,7 @@ class Counts:
         for arm, values in told.items():
             new = _counted(values, table.edges)._replace(missing=known[arm].size - values.size)
             columns[arm] = columns[arm].plus(new) if arm in columns else new
-        table = replace(table, columns=_bounded(columns), halves=None)
+        table = replace(table, columns=_bounded(columns), periods=None)
         return table._joined() if self.room is not None and table.edges.size > self.room else table
 
     def __add__(self, other: "Counts") -> "Counts":
@@ -359,12 +363,12 @@ class Counts:
         none = Column.empty(edges.size)
         columns = {arm: one.get(arm, none).plus(two.get(arm, none)) for arm in dict.fromkeys((*one, *two))}
         room = None if self.room is None or other.room is None else max(self.room, other.room)
-        halves = None
-        if self.halves is not None and other.halves is not None:
-            halves = (self.halves[0] + other.halves[0], self.halves[1] + other.halves[1])
+        periods = None
+        if self.periods is not None and other.periods is not None and len(self.periods) == len(other.periods):
+            periods = tuple(mine + theirs for mine, theirs in zip(self.periods, other.periods, strict=True))
         made = self.made if self.made == other.made else Made("several")
         ruler = self.ruler if self.ruler == other.ruler else None
-        table = Counts(edges, _bounded(columns), room, made, halves, ruler)
+        table = Counts(edges, _bounded(columns), room, made, periods, ruler)
         return table._joined() if room is not None and edges.size > room else table
 
     def at_edges(self, edges: Floats) -> "Counts":
@@ -409,8 +413,8 @@ class Counts:
                 highs=np.where(counts, column.highs, -np.inf),
             )
         table = _checked_edges(np.union1d(self.edges, edges))
-        rest = replace(self, columns=left, halves=None).at_edges(table)
-        new = replace(finer, halves=None).at_edges(table)
+        rest = replace(self, columns=left, periods=None).at_edges(table)
+        new = replace(finer, periods=None).at_edges(table)
         columns = {
             arm: rest.columns[arm].plus(new.columns[arm]) if arm in new.columns else rest.columns[arm]
             for arm in left
@@ -429,7 +433,7 @@ class Counts:
                 "high": _plain(highs[full]),
                 "missing": missing,
             }
-        halves = None if self.halves is None else [half.to_dict() for half in self.halves]
+        periods = None if self.periods is None else [period.to_dict() for period in self.periods]
         zones = None if self.ruler is None else [[*_plain(np.array(z[:2])), z.parts] for z in self.ruler.zones]
         return {
             "counts": VERSION,
@@ -437,7 +441,7 @@ class Counts:
             "arms": arms,
             "room": self.room,
             "made": {"engine": self.made.engine, "queries": list(self.made.queries)},
-            "halves": halves,
+            "periods": periods,
             "ruler": zones,
             "digest": self.digest,
         }
@@ -483,20 +487,21 @@ class Counts:
         zones = data.get("ruler")
         ruler = None if zones is None else _ruler(tuple(Zone(float(a), float(b), int(n)) for a, b, n in zones))
         found = replace(table, room=data["room"], made=made, ruler=ruler)
-        return replace(found, halves=found._read_halves(data.get("halves")))
+        told = data.get("periods", data.get("halves"))  # there were two of them, under that name
+        return replace(found, periods=found._read_periods(told))
 
-    def _read_halves(self, halves: Any) -> "tuple[Counts, Counts] | None":  # noqa: ANN401 - whatever the file holds
-        """Return early and late readings that together are those of the table, as far as both tell."""
-        if halves is None:
+    def _read_periods(self, periods: Any) -> "tuple[Counts, ...] | None":  # noqa: ANN401 - whatever the file holds
+        """Return the readings of periods that together are those of the table, as far as both tell."""
+        if periods is None:
             return None
-        first, second = (Counts.from_dict({**half, "halves": None}) for half in halves)
-        both = first + second
-        edges = np.union1d(self.edges, both.edges)
-        edges = edges[self._whole_at(edges) & both._whole_at(edges)]
-        if self.at_edges(edges).digest != both.at_edges(edges).digest:
-            msg = "the halves of the table of counts do not add up to it; count again"
+        parts = tuple(Counts.from_dict({**period, "periods": None}) for period in periods)
+        total = reduce(add, parts)
+        edges = np.union1d(self.edges, total.edges)
+        edges = edges[self._whole_at(edges) & total._whole_at(edges)]
+        if self.at_edges(edges).digest != total.at_edges(edges).digest:
+            msg = "the periods of the table of counts do not add up to it; count again"
             raise InvalidArgument(msg)
-        return first, second
+        return parts
 
     def hull(self) -> tuple[Floats, Floats]:
         """Return the lowest and the highest reading of any arm in each bucket."""
@@ -627,27 +632,49 @@ def _plain(values: Floats) -> list[float | str]:
     return [x if np.isfinite(x) else repr(x) for x in values.tolist()]
 
 
-def changed_halves(counts: Counts, arm: str, delta: float) -> tuple[float, int]:
-    """Return a lower bound for eps from an arm's early and late readings, and how many there are (extensions E4).
+def coarse(counts: Counts, level: float) -> dict[str, float]:
+    """Return arms whose quantile lies somewhere in a bucket of many readings, and which share of them it holds.
+
+    Examples
+    --------
+    >>> coarse(Counts.of({"A": np.arange(100.0), "B": np.zeros(100)}, edges=[30.0, 80.0]), 0.5)
+    {'A': 0.5}
+    """
+    found = {}
+    for arm, (counted, lows, highs, _) in counts.columns.items():
+        total = int(counted.sum())
+        place = int(np.searchsorted(np.cumsum(counted), max(1.0, level * total)))
+        if total and lows[place] < highs[place] and counted[place] > _COARSE * total:
+            found[arm] = float(counted[place] / total)
+    return found
+
+
+def drift(counts: Counts, arm: str, level: float) -> tuple[float, int]:
+    """Return a lower bound for how far the laws of an arm's periods are apart, and from how many readings it is.
+
+    Parameters
+    ----------
+    level
+        The chance that the bound is wrong, if within a period readings are independent draws of one law.
 
     Examples
     --------
     >>> early, late = Counts.of({"A": np.arange(4000.0)}), Counts.of({"A": np.arange(4000.0) + 2000})
-    >>> both = replace(early + late, halves=(early, late))
-    >>> round(changed_halves(both, "A", 0.001)[0], 3)
+    >>> both = replace(early + late, periods=(early, late))
+    >>> round(drift(both, "A", 0.001)[0], 3)
     0.436
     """
-    if counts.halves is None or any(arm not in half.columns for half in counts.halves):
+    told = (period.columns.get(arm) for period in counts.periods or ())
+    columns = [column for column in told if column is not None and len(Counted(column))]
+    if len(columns) < 2:
         return 0.0, 0
-    edges = np.union1d(*(half.edges for half in counts.halves))
-    shares, slack, total = [], 0.0, 0
-    for half in counts.halves:
-        found = Counted(half.columns[arm]._replace(missing=0)).sample(Problem(arms=(arm,)), arm)
-        if not found.size:
-            return 0.0, 0
-        total += found.size
-        slack += float(np.sqrt(np.log(4 / delta) / (2 * found.size)))
-        shares.append(np.stack((found.fewest_below(edges), found.below(edges))) / found.size)
-    (few, most), (few_late, most_late) = shares
-    apart = max(float((few - most_late).max()), float((few_late - most).max()))  # whatever is inside buckets
-    return max(0.0, apart - slack), total
+    edges = reduce(np.union1d, [period.edges for period in counts.periods or ()])
+    lows, highs, total = [], [], 0
+    for column in columns:
+        known = Counted(column._replace(missing=0)).sample(Problem(arms=(arm,)), arm)
+        n = len(Counted(column))
+        slack = float(np.sqrt(np.log(2 * len(columns) / level) / (2 * n)))
+        lows.append(known.fewest_below(edges) / n - slack)  # whatever is inside buckets, and missing
+        highs.append((known.below(edges) + column.missing) / n + slack)
+        total += n
+    return max(0.0, float((np.max(lows, axis=0) - np.min(highs, axis=0)).max())), total  # extensions 4.6

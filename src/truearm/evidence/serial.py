@@ -40,8 +40,11 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Scores = NDArray[np.uint8]
 
-LOG_DOUBT = math.log(400.0)
-"""What `combined` must reach before a study is doubtful: at most 1 of 400 studies of independent readings."""
+DOUBT = 1 / 400
+"""Of studies of independent readings at most so many are doubtful for when their readings were taken."""
+
+LOG_DOUBT = -math.log(DOUBT)
+"""What `combined` must reach before a study is."""
 
 FULL = 2048
 """Readings ranked one by one: as many as most studies need, and sorted at little cost."""

@@ -11,13 +11,14 @@ import gzip
 import io
 import json
 import re
+import shutil
 import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from truearm.errors import InvalidArgument, given
 from truearm.evidence.units import MEDIANS, Reduction, Suspect, Units, by_unit
 from truearm.world import frames, imports, parquet
+from truearm.world.dialect import NO_ROWS, Dialect, raw
 from truearm.world.duck import connected, duckdb, forget
 from truearm.world.frames import (
     Collected,
@@ -73,7 +75,7 @@ _MARKS = {  # of byte order; those of UTF-32 begin with one of UTF-16
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_NO_ROWS = "the file has no rows of data; check that its first line names the columns"
+_ABREAST = 64  # columns of numbers in one query: of thousands its plan alone takes half a minute
 _MANY = 1 << 20  # rows; from here on pyarrow saves more time than its import takes
 _LARGE = 1 << 24  # bytes of text; from here on a look at the first names saves a table of all of them
 
@@ -161,12 +163,12 @@ def collect(
         broken = duckdb().Error
         try:
             with connected() as connection:
-                table = _Table(connection, file, kept, written)
+                table = _Table(connection, file, kept, written, roles)
                 if roles.arm is None:
                     return table.wide(roles, how)
                 return table.long(roles, how, drop_unnamed=drop_unnamed)
         except broken as error:
-            raise InvalidArgument(_reason(str(error), file, kept)) from None
+            raise InvalidArgument(_reason(str(error), file, kept, written.sep, roles)) from None
 
 
 def rows_in(path: Path) -> int:
@@ -195,9 +197,10 @@ def _located(path: str | Path, kind: str | None) -> Iterator[tuple[Path, str]]:
                 while block := sys.stdin.buffer.read(1 << 20):
                     spool.write(block)
             _check_size(file, "standard input")
+            if _begins(file)[:2] == _GZIP:
+                file = _unpacked(file)
             form = _form_of(file, kind or _kind_by_bytes(file))
-            packed = ".gz" if form in _TEXT and _begins(file)[:2] == _GZIP else ""
-            yield file.rename(file.with_name(f"stdin.{form}{packed}")), form
+            yield file.rename(file.with_name(f"stdin.{form}")), form
         return
     file = Path(path)
     if not file.is_file():
@@ -212,8 +215,7 @@ def _located(path: str | Path, kind: str | None) -> Iterator[tuple[Path, str]]:
 def _decoded(file: Path, form: str, written: Written) -> Iterator[tuple[Path, str]]:
     """Give a file of text in UTF-8: another encoding is named, or begins with its mark."""
     start = _begins(file) if form in (*_TEXT, "json") else b""
-    marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
-    encoding = written.encoding or marked
+    encoding = written.encoding or _encoding_by_bytes(start)
     if not start or encoding is None or codecs.lookup(encoding).name == "utf-8":
         yield file, form
         return
@@ -227,6 +229,17 @@ def _decoded(file: Path, form: str, written: Written) -> Iterator[tuple[Path, st
             msg = f"{file.name!r} is not {encoding}: {_first_line(error)}; name another encoding"
             raise InvalidArgument(msg) from None
         yield copy, form
+
+
+def _unpacked(file: Path) -> Path:
+    copy = file.with_name("unpacked")
+    try:
+        with gzip.open(file) as packed, copy.open("wb") as spool:
+            shutil.copyfileobj(packed, spool, 1 << 20)
+    except (OSError, EOFError, zlib.error) as error:
+        msg = f"standard input is packed, but cannot be unpacked: {_first_line(error)}; pack it anew"
+        raise InvalidArgument(msg) from None
+    return copy
 
 
 def _kind_by_bytes(file: Path) -> str:
@@ -244,19 +257,26 @@ def _kind_by_bytes(file: Path) -> str:
     return "json"
 
 
+def _encoding_by_bytes(start: bytes) -> str | None:
+    """Return the encoding that the first four bytes of a text show, None if that is UTF-8, as far as they tell."""
+    marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+    if marked is not None or len(start) < 4:
+        return marked
+    even, odd = start[::2], start[1::2]
+    if even == b"\0\0" and 0 not in odd:  # two letters of UTF-16 without a mark
+        return "utf-16-be"
+    return "utf-16-le" if odd == b"\0\0" and 0 not in even else None
+
+
 def _begins(file: Path) -> bytes:
     """Return the first bytes of a file, unpacked if they can be."""
-    with suppress(OSError, EOFError, zlib.error), _raw(file) as opened:
+    with suppress(OSError, EOFError, zlib.error), raw(file) as opened:
         return opened.read(4)
     return b""
 
 
-def _raw(file: Path) -> gzip.GzipFile | io.BufferedReader:
-    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
-
-
 def _opened(file: Path, encoding: str = "utf-8-sig", errors: str = "strict") -> io.TextIOWrapper:
-    return io.TextIOWrapper(_raw(file), encoding=encoding, errors=errors, newline="")
+    return io.TextIOWrapper(raw(file), encoding=encoding, errors=errors, newline="")
 
 
 def _check_size(file: Path, name: str) -> None:
@@ -288,15 +308,17 @@ def _form_of(file: Path, kind: str | None) -> str:
 class _Table:
     """A file as DuckDB sees it: its columns, and its cells as numbers and names."""
 
-    def __init__(self, connection: Any, file: Path, form: str, written: Written) -> None:  # noqa: ANN401
+    def __init__(self, connection: Any, file: Path, form: str, written: Written, roles: Roles) -> None:  # noqa: ANN401
         self._run = connection.execute
         self._sql = connection.sql
         self._text, self._written = form in _TEXT, written
         self.types: dict[str, str]
-        self._separated = _Separated.of(connection, file, form, written.sep) if form in ("csv", "tsv") else None
+        separated = form in ("csv", "tsv")
+        dialect = Dialect.of(file, form, written.sep, roles.columns) if separated else Dialect()
+        self._separated = _Separated.of(connection, file, dialect) if separated else None
         self._cells = self._separated.cells() if self._separated else _source(connection, file, form)
         self._file, self._form = file, form
-        self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form, written.sep)
+        self._told: Callable[[], list[str]] = lambda: _names_told(connection, file, form, dialect)
         if self._separated:
             self.types = dict.fromkeys(self._separated.columns, "VARCHAR")
         else:
@@ -307,7 +329,7 @@ class _Table:
             form == "csv"
             and len(self.types) == 1
             and re.search(r"[,;\t|]", next(iter(self.types)))
-            and (msg := _ragged(file, form, written.sep))
+            and (msg := _ragged(file, dialect))
         ):
             raise InvalidArgument(msg)
 
@@ -318,19 +340,38 @@ class _Table:
         names = [name for name in self._named() if name != roles.unit]
         check_number_of_arms(len(names), None)
         if not names:
-            raise InvalidArgument(_NO_ROWS)
-        unit = {} if roles.unit is None else {roles.unit: str(self._unit(roles))}
-        table = self._chosen({**{name: self._number(name) for name in names}, **unit})
-        self._check_shape(names, table)
-        tapes = {}
-        for name in names:
-            cell = _quoted(name)
-            self._check(name, table, cell)
-            column = self._sql(f"SELECT {_filled(cell)} AS value FROM {table}").fetchnumpy()
-            tapes[name] = column["value"]
+            raise InvalidArgument(NO_ROWS)
+        if self._text:  # parsed once
+            self._run(f"CREATE OR REPLACE TEMP TABLE words AS FROM {self._cells}")
+            self._cells = "words"
+        cells = self._abreast(names)
+        self._check_shape(cells)
+        for name in names if not self._text else self._with_words([n for n in names if np.ma.is_masked(cells[n])]):
+            self._check(name)
+        tapes = {name: np.ma.filled(column, np.nan) for name, column in cells.items()}
         self._check_met(names)
-        units = self._run(f"SELECT {_quoted(roles.unit)} FROM {table}").fetchall() if roles.unit else None
+        units = self._run(f"SELECT {self._unit(roles)} FROM {self._cells}").fetchall() if roles.unit else None
         return frames.wide(tapes, None if units is None else [cell for (cell,) in units], roles, how)
+
+    def _abreast(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return columns of numbers, masked where there is none: as many in a query as it can plan."""
+        found: dict[str, Any] = {}
+        for start in range(0, len(names), _ABREAST):
+            some = names[start : start + _ABREAST]
+            cells = ", ".join(f"{self._number(name)} AS c{i}" for i, name in enumerate(some))
+            columns = self._run(f"SELECT {cells} FROM {self._cells}").fetchnumpy()
+            found |= {name: columns[f"c{i}"] for i, name in enumerate(some)}
+        return found
+
+    def _with_words(self, names: Sequence[str]) -> list[str]:
+        """Return the columns in which a cell is neither a number nor the mark of a missing one."""
+        found = []
+        for start in range(0, len(names), _ABREAST):
+            some = names[start : start + _ABREAST]
+            cells = ", ".join(f"coalesce(bool_or({self._wrong(name)}), false)" for name in some)
+            [told] = self._run(f"SELECT {cells} FROM {self._cells}").fetchall()
+            found += [name for name, has in zip(some, told, strict=True) if has]
+        return found
 
     def _check_met(self, columns: Sequence[str]) -> None:
         """Raise if no cell is the word that counts as 1, and there are several others."""
@@ -350,16 +391,14 @@ class _Table:
     def _check_names(self, wanted: Collection[str]) -> None:
         check_names(self.types, wanted, self._told)
 
-    def _check_shape(self, names: Sequence[str], table: str) -> None:
+    def _check_shape(self, cells: Mapping[str, Any]) -> None:
         """Raise if there are no rows, or if words stand beside numbers, as in a long file."""
-        counts = ", ".join(["count(*)", *(f"count({_quoted(name)})" for name in names)])
-        [(rows, *full)] = self._run(f"SELECT {counts} FROM {table}").fetchall()
-        if not rows:
-            raise InvalidArgument(_NO_ROWS)
-        readings = [name for name, n in zip(names, full, strict=True) if n]
-        words = [name for name, n in zip(names, full, strict=True) if not n and self._has_words(name)]
-        if readings and words:
-            raise InvalidArgument(frames.holds_words(words[0], readings))
+        if not any(len(column) for column in cells.values()):
+            raise InvalidArgument(NO_ROWS)
+        readings = [name for name, column in cells.items() if np.ma.count(column)]
+        words = (name for name in cells if name not in set(readings) and self._has_words(name))
+        if readings and (word := next(words, None)) is not None:
+            raise InvalidArgument(frames.holds_words(word, readings))
 
     def _has_words(self, column: str) -> bool:
         cell = _quoted(column)
@@ -384,7 +423,7 @@ class _Table:
         table = self._plain(cells, value) or self._chosen(cells)
         counts = dict(self._run(f"SELECT arm, count(*) FROM {table} GROUP BY arm").fetchall())
         if not counts:
-            raise InvalidArgument(_NO_ROWS)
+            raise InvalidArgument(NO_ROWS)
         check_number_of_arms(len(counts), arm)
         nameless = counts.pop(None, 0) + counts.pop("", 0)
         if nameless and not drop_unnamed:
@@ -395,7 +434,8 @@ class _Table:
                 f"(SELECT * FROM {part} WHERE coalesce({cell}, '') <> '')"
                 for part, cell in ((table, "arm"), (self._cells, name))
             )
-        self._check(value, table, "value")
+        if not self._text or not self._is_complete(table):
+            self._check(value)
         self._check_met([value])
         code = f"enum_code(TRY_CAST(arm AS {_enum(counts)}))"  # measured: a sixth of the time of a join
         query = ", ".join([f"{code} AS code", f"{_filled('value')} AS value", *extra])
@@ -498,7 +538,14 @@ class _Table:
             return self._written.sql(cell)
         return f"{cell}::DOUBLE" if _is_numeric(self.types[column]) else "NULL::DOUBLE"  # `_check` speaks of it
 
-    def _check(self, column: str, table: str, number: str) -> None:
+    def _is_complete(self, table: str) -> bool:
+        return bool(self._run(f"SELECT count(*) = count(value) FROM {table}").fetchall()[0][0])
+
+    def _wrong(self, column: str) -> str:
+        """Return what is true of a cell of text that is neither a number nor the mark of a missing one."""
+        return f"({self._number(column)} IS NULL AND lower(trim({_quoted(column)})) NOT IN ({_marks()}))"
+
+    def _check(self, column: str) -> None:
         """Raise for the first cell that is neither a number nor one of the marks for a missing one."""
         cell = _quoted(column)
         if not self._text:
@@ -508,13 +555,9 @@ class _Table:
                 msg = frames.not_a_number(first[0][0] if first else None, 1, column)
                 raise InvalidArgument(f"{msg} (the column's type is {kind})")
             return
-        [(complete,)] = self._run(f"SELECT count(*) = count({number}) FROM {table}").fetchall()
-        if complete:
-            return
-        wrong = f"{self._number(column)} IS NULL AND lower(trim({cell})) NOT IN ({_marks()})"
-        first = self._run(f"SELECT {cell} FROM {self._cells} WHERE {wrong} LIMIT 1").fetchall()
+        first = self._run(f"SELECT {cell} FROM {self._cells} WHERE {self._wrong(column)} LIMIT 1").fetchall()
         if first:
-            raise InvalidArgument(_no_number(first[0][0], self._row(wrong), column, self._written))
+            raise InvalidArgument(_no_number(first[0][0], self._row(self._wrong(column)), column, self._written))
 
     def _row(self, condition: str) -> int:
         name = "row_of_file"
@@ -552,8 +595,18 @@ def check_names(columns: Collection[str], wanted: Collection[str], told: Callabl
             raise InvalidArgument(f"{msg}; give each a name of its own")
 
 
-def names_told(connection: Any, names: Sequence[str]) -> set[str]:  # noqa: ANN401
+def names_told(
+    connection: Any,  # noqa: ANN401
+    names: Sequence[str],
+    sep: str | None = None,
+    wanted: Collection[str] = (),
+) -> set[str]:
     r"""Return the names that columns have in some files.
+
+    Parameters
+    ----------
+    sep, wanted
+        As for `Dialect.of`.
 
     Examples
     --------
@@ -563,31 +616,101 @@ def names_told(connection: Any, names: Sequence[str]) -> set[str]:  # noqa: ANN4
     ['ms', 'site']
     """
     known = [(Path(name), FORMATS.get(Path(name).suffix, "csv")) for name in names]
-    return {name for file, form in known for name in _names_told(connection.cursor(), file, form, None)}
+    written = [(file, form, Dialect.of(file, form, sep, wanted)) for file, form in known]
+    return {name for told in written for name in _names_told(connection.cursor(), *told)}
 
 
-def text_as_sql(columns: Mapping[str, str], roles: Roles) -> str:
-    """Return what makes of cells of text what they are in a small file: labels trimmed, and numbers.
-
-    Parameters
-    ----------
-    columns
-        Their types; a reading that is text already is converted, and a cell that is none raises an error.
+def lines_of(connection: Any, names: Sequence[str], roles: Roles) -> tuple[str, list[str]]:  # noqa: ANN401
+    """Return a table expression of files of JSON lines, every cell text, and its columns.
 
     Examples
     --------
-    >>> text_as_sql({"site": "VARCHAR", "ms": "DOUBLE"}, Roles("site", "ms"))
-    '* REPLACE (trim("site") AS "site")'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.jsonl").write_text('{"site": "A", "ms": 1}')
+    ...     lines_of(duckdb().connect(), [f"{folder}/a.jsonl"], Roles("site", "ms"))[1]
+    ['site', 'ms']
     """
-    words = [name for name in (roles.arm, roles.unit) if name is not None and name in columns]
-    cells = {name: f"trim({_quoted(name)})" for name in words}
-    if columns.get(str(roles.value)) == "VARCHAR":
-        cell = _quoted(str(roles.value))
-        said = f"{_literal(f'column {roles.value!r} holds ')} || {cell} || ', which is no plain number'"
-        number = f"coalesce({Written().sql(cell)}, error({said}))"
-        cells[str(roles.value)] = f"CASE WHEN lower(trim({cell})) NOT IN ({_marks()}) THEN {number} END"
+    files = list(map(Path, names))
+    reader = f"read_json({addresses(files)}, format = 'newline_delimited', {hive_options(files, roles)}"
+    described = connection.execute(f"DESCRIBE SELECT * FROM {reader}, union_by_name = true)").fetchall()
+    keys = hive_keys(files)
+    columns = [name for name, *_ in described]
+    kinds = ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in columns if name not in keys)
+    return f"(FROM {reader}, columns = {{{kinds}}}))", columns
+
+
+def text_as_sql(columns: Collection[str], roles: Roles, written: Written) -> str:
+    """Return what makes of cells of text what they are in a small file: names trimmed, readings numbers.
+
+    A cell that is no number raises an error that says which it is. Without arms every column holds readings.
+
+    Examples
+    --------
+    >>> text_as_sql(["site", "ms", "who"], Roles("site", "ms"), Written())[:30]
+    '* REPLACE (trim("site") AS "si'
+    """
+    readings = [str(roles.value)] if roles.value else [name for name in columns if name != roles.unit]
+    cells = {name: f"trim({_quoted(name)})" for name in (roles.arm, roles.unit) if name is not None}
+    for name in readings:
+        cell = _quoted(name)
+        said = f"{_literal(f'column {name!r} holds ')} || {cell} || ', which is no plain number'"
+        number = f"coalesce({written.sql(cell)}, error({said}))"
+        cells[name] = f"CASE WHEN NOT list_contains([{_marks()}], lower(trim({cell}))) THEN {number} END"
     made = ", ".join(f"{cell} AS {_quoted(name)}" for name, cell in cells.items())
-    return f"* REPLACE ({made})" if made else "*"
+    return f"* REPLACE ({made})"
+
+
+def separated(names: Sequence[str], roles: Roles, sep: str | None) -> tuple[str, list[str]]:
+    r"""Return a table expression of CSV and TSV files, every cell text, and its columns; raise if files differ.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("site,ms\nA,1\n")
+    ...     separated([f"{folder}/a.csv"], Roles("site", "ms"), None)[1]
+    ['site', 'ms']
+    """
+    alike: dict[Dialect, list[Path]] = {}
+    for file in (Path(name) for name in names if Path(name).stat().st_size):
+        _check_encoding(file)
+        form = FORMATS.get(file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix, "csv")
+        alike.setdefault(Dialect.of(file, form, sep, roles.columns), []).append(file)
+    columns = dict.fromkeys(name for dialect in alike for name in dialect.columns(named=True))
+    columns |= dict.fromkeys(key for files in alike.values() for key in hive_keys(files))
+    for dialect, files in alike.items():
+        check_names(dialect.columns(), roles.columns, partial(tuple, dialect.names))
+        _check_separated(dialect.columns(), roles)
+        for name in roles.columns if len(alike) > 1 else ():
+            if name not in (*dialect.columns(), *hive_keys(files)) and name in columns:
+                lacks = f"{str(files[0])!r} has no column {name!r}, which other files here have"
+                msg = f"{lacks}; give a pattern that fits tables of one kind, such as 'logs/*.csv'"
+                raise InvalidArgument(msg)
+    parts = []
+    for dialect, files in alike.items():
+        chosen = ", ".join(map(_quoted, dict.fromkeys((*dialect.columns(named=True), *hive_keys(files)))))
+        parts.append(f"SELECT {chosen} FROM {_Separated.several(files, dialect, roles).cells()}")
+    return f"({' UNION ALL BY NAME '.join(parts)})", list(columns)
+
+
+def is_marked(file: Path) -> bool:
+    """Tell whether a file begins with the mark of an encoding that is not UTF-8.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("site,ms", encoding="utf-16")
+    ...     is_marked(Path(folder, "a.csv"))
+    True
+    """
+    return _encoding_by_bytes(_begins(file)) is not None
+
+
+def _check_encoding(file: Path) -> None:
+    """Raise if a file is in an encoding that DuckDB would have to be told."""
+    if (name := _encoding_by_bytes(_begins(file))) is not None:
+        said = f"convert it, such as by: iconv -f {name} -t utf-8 {file.name}"
+        msg = f"{str(file)!r} is {name.upper()}, and several files are read as UTF-8; {said}"
+        raise InvalidArgument(msg)
 
 
 def _batches(rows: Any, n: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:  # noqa: ANN401 - a relation
@@ -627,6 +750,42 @@ def _address(file: Path) -> str:
     return _literal(re.sub(r"([*?\[])", r"[\1]", file.absolute().as_posix()))
 
 
+def addresses(files: Iterable[Path]) -> str:
+    """Return several paths as DuckDB has to be told them.
+
+    Examples
+    --------
+    >>> addresses([Path("/logs/a.csv"), Path("/logs/b*.csv")])
+    "['/logs/a.csv', '/logs/b[*].csv']"
+    """
+    return f"[{', '.join(map(_address, files))}]"
+
+
+def hive_keys(files: Sequence[Path]) -> list[str]:
+    """Return the columns that folders name, as in variant=A/1.parquet; none unless those of all files do.
+
+    Examples
+    --------
+    >>> hive_keys([Path("logs/site=A/1.csv"), Path("logs/site=B/1.csv")]), hive_keys([Path("a.csv")])
+    (['site'], [])
+    """
+    keys = {tuple(part.partition("=")[0] for part in file.parent.parts if "=" in part) for file in files}
+    return list(keys.pop()) if len(keys) == 1 else []
+
+
+def hive_options(files: Sequence[Path], roles: Roles) -> str:
+    """Return options of DuckDB for columns that folders name: names stay words.
+
+    Examples
+    --------
+    >>> hive_options([Path("logs/site=A/1.csv")], Roles("site", "ms"))
+    "hive_partitioning = true, hive_types = {'site': VARCHAR}"
+    """
+    words = [f"{_literal(key)}: VARCHAR" for key in hive_keys(files) if key in (roles.arm, roles.unit)]
+    types = f", hive_types = {{{', '.join(words)}}}" if words else ""
+    return f"hive_partitioning = {'true' if hive_keys(files) else 'false'}{types}"
+
+
 def _text_address(file: Path) -> str:
     """Return the path of a text file and how it is packed: DuckDB does not see the ending behind a ?."""
     packing = {".gz": "gzip", ".zst": "zstd"}.get(file.suffix.lower(), "uncompressed")
@@ -634,42 +793,32 @@ def _text_address(file: Path) -> str:
 
 
 class _Separated(NamedTuple):
-    """A CSV or TSV file, and how it is written: to find that out takes as long as to read a small one."""
+    """A CSV or TSV file as DuckDB is to read it: to let it find that out takes as long as to read a small one."""
 
     address: str
     dialect: str
     columns: Sequence[str]
 
     @classmethod
-    def of(cls, connection: Any, file: Path, form: str, sep: str | None) -> "_Separated":  # noqa: ANN401
-        told = f"SELECT * FROM sniff_csv({_text_address(file)}, {_guessing(file, form, sep, header=True)})"
-        delim, quote, escape, line, comment, skip, _, columns, *_ = connection.execute(told).fetchone()
-        marks = {"delim": delim, "quote": quote, "escape": escape, "new_line": line, "comment": comment}
-        options = [f"{name} = {_literal('' if mark == '(empty)' else mark)}" for name, mark in marks.items()]
-        dialect = ", ".join(["auto_detect = false", "header = true", f"skip = {skip}", *options])
-        return cls(_text_address(file), dialect, [column["name"] for column in columns])
+    def of(cls, connection: Any, file: Path, dialect: Dialect) -> "_Separated":  # noqa: ANN401
+        known, names = dialect, dialect.columns()
+        if not names:
+            options = f"header = true, all_varchar = true, {dialect.sql()}"
+            told = f"SELECT Delimiter, Columns FROM sniff_csv({_text_address(file)}, {options})"
+            delim, columns = connection.execute(told).fetchone()
+            known, names = dialect._replace(sep=delim), [column["name"] for column in columns]
+        return cls(_text_address(file), f"auto_detect = false, header = true, {known.sql()}", names)
+
+    @classmethod
+    def several(cls, files: Sequence[Path], dialect: Dialect, roles: Roles) -> "_Separated":
+        """Return files that are written alike, with columns of the same names in the same order."""
+        options = f"{addresses(files)}, {hive_options(files, roles)}"
+        return cls(options, f"auto_detect = false, header = true, {dialect.sql()}", dialect.columns())
 
     def cells(self, number: str | None = None) -> str:
         """Return a table expression of text, perhaps with a column of numbers, which DuckDB reads as it parses."""
         kinds = (f"{_literal(name)}: '{'DOUBLE' if name == number else 'VARCHAR'}'" for name in self.columns)
         return f"read_csv({self.address}, {self.dialect}, columns = {{{', '.join(kinds)}}})"
-
-
-def _guessing(file: Path, form: str, sep: str | None, *, header: bool) -> str:
-    """Return the options by which DuckDB finds out how a CSV or TSV file is written.
-
-    By `skip` DuckDB may not skip lines until the rest looks even.
-    """
-    delim = "\t" if form == "tsv" and sep is None else sep
-    options = f"header = {header}, all_varchar = true, skip = {_blank_lines(file)}"
-    return f"{options}, delim = {_literal(delim)}" if delim else options
-
-
-def _blank_lines(file: Path) -> int:
-    """Return how many lines at the top are blank."""
-    with file.open("rb") as opened:
-        start = opened.read(1 << 12)
-    return start[: len(start) - len(start.lstrip(b"\r\n"))].count(b"\n")
 
 
 def _lines(connection: Any, file: Path) -> str:  # noqa: ANN401
@@ -680,11 +829,13 @@ def _lines(connection: Any, file: Path) -> str:  # noqa: ANN401
     return f"{reader}, columns = {{{columns}}})"
 
 
-def _names_told(connection: Any, file: Path, form: str, sep: str | None) -> list[str]:  # noqa: ANN401
+def _names_told(connection: Any, file: Path, form: str, dialect: Dialect) -> list[str]:  # noqa: ANN401
     """Return the names of the columns as the file has them; DuckDB renames those that it cannot tell apart."""
     match form:
+        case "csv" | "tsv" if dialect.names:
+            return list(dialect.names)
         case "csv" | "tsv":
-            options = _guessing(file, form, sep, header=False)
+            options = f"header = false, all_varchar = true, {dialect.sql()}"
             first = connection.execute(f"FROM read_csv({_text_address(file)}, {options}) LIMIT 1").fetchone()
             return [(cell or "").strip() for cell in first or ()]
         case "jsonl":
@@ -702,7 +853,7 @@ def _names_told(connection: Any, file: Path, form: str, sep: str | None) -> list
     return names
 
 
-def _reason(error: str, file: Path, form: str) -> str:
+def _reason(error: str, file: Path, form: str, sep: str | None, roles: Roles) -> str:
     """Return why DuckDB cannot read a file: by its line, if DuckDB or a look at the cells tells it."""
     line = re.search(r"Error on Line: (\d+)", error)
     if line and "not utf-8" in error:
@@ -710,7 +861,7 @@ def _reason(error: str, file: Path, form: str) -> str:
     cells = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", error)
     if line and cells:
         return _uneven(file, int(line[1]), int(cells[2]), int(cells[1]))
-    ragged = _ragged(file, form) if form in ("csv", "tsv") else None
+    ragged = _ragged(file, Dialect.of(file, form, sep, roles.columns)) if form in ("csv", "tsv") else None
     return ragged or f"{file.name!r} cannot be read as {_TEXT.get(form, form)}: {error.splitlines()[0]}"
 
 
@@ -721,36 +872,38 @@ def _not_utf8(file: Path, line: int) -> str:
     )
 
 
-def _ragged(file: Path, form: str, sep: str | None = None) -> str | None:
-    """Return which line of a file has more or fewer cells than its first one, if it can be looked into."""
+def _ragged(file: Path, dialect: Dialect) -> str | None:
+    """Return which line of a file cannot be read, or has more or fewer cells than its first one."""
     if file.suffix.lower() == ".zst":
         return None
     try:
         with _opened(file, errors="replace") as text:
-            for _ in _rows_of(file, text, form, sep):
+            for _ in _rows_of(file, text, dialect):
                 pass
     except InvalidArgument as error:
         return str(error)
-    except (OSError, EOFError, csv.Error, zlib.error):  # broken in another way, which DuckDB tells
+    except (OSError, EOFError, zlib.error):  # broken in another way, which DuckDB tells
         pass
     return None
 
 
-def _rows_of(file: Path, text: Iterable[str], form: str, sep: str | None) -> Iterator[list[str]]:
+def _rows_of(file: Path, text: Iterable[str], dialect: Dialect) -> Iterator[list[str]]:
     """Give the rows of a CSV or TSV file, first its names; each has as many cells as there are names."""
-    lines, above = iter(text), 0
-    top = ""
-    while not top.strip() and (top := next(lines, "")):
-        above += 1
-    separator = sep or ("\t" if form == "tsv" else max(",;\t|", key=top.count))
-    rows = csv.reader(chain([top], lines), delimiter=separator, skipinitialspace=False)
-    names = next(rows, [])
-    yield names
-    for row in rows:
-        if row and len(row) != len(names):
-            raise InvalidArgument(_uneven(file, above - 1 + rows.line_num, len(row), len(names)))
-        if row:
-            yield row
+    rows = dialect.rows(text)
+    try:
+        names: list[str] = next(rows, [])
+        yield names
+        for row in rows:
+            while len(row) > len(names) and not row[-1]:  # separators at the end of the line
+                row.pop()
+            if row and len(row) != len(names):
+                raise InvalidArgument(_uneven(file, dialect.above + rows.line_num, len(row), len(names)))
+            if row:
+                yield row
+    except csv.Error as error:
+        line = dialect.above + rows.line_num
+        msg = f"line {line} of {file.name!r} cannot be read: {error}; write a quote inside quotes as two"
+        raise InvalidArgument(msg) from None
 
 
 def _plainly_read(file: Path, form: str, written: Written, roles: Roles) -> dict[str, list[Any]]:
@@ -759,10 +912,10 @@ def _plainly_read(file: Path, form: str, written: Written, roles: Roles) -> dict
         duckdb()
     try:
         with _opened(file) as text:
-            names, *rows = _rows_of(file, text, form, written.sep)
+            names, *rows = _rows_of(file, text, Dialect.of(file, form, written.sep, roles.columns))
     except UnicodeDecodeError:
         raise InvalidArgument(_not_utf8(file, _first_other(file))) from None
-    except (OSError, EOFError, csv.Error, zlib.error) as error:
+    except (OSError, EOFError, zlib.error) as error:
         msg = f"{file.name!r} cannot be read as {_TEXT[form]}: {_first_line(error)}; write it anew"
         raise InvalidArgument(msg) from None
     named = {i: name.strip() for i, name in enumerate(names) if name.strip()}
@@ -770,7 +923,7 @@ def _plainly_read(file: Path, form: str, written: Written, roles: Roles) -> dict
     check_distinct(name for name in named.values() if roles.arm is None or name in roles.columns)
     _check_separated(list(named.values()), roles)
     if not rows:
-        raise InvalidArgument(_NO_ROWS)
+        raise InvalidArgument(NO_ROWS)
     words = {roles.arm, roles.unit}
     return {
         name: [(row[i].strip() if name in words else row[i]) or None for row in rows] for i, name in named.items()
@@ -787,7 +940,7 @@ def _check_single(file: Path, columns: Collection[str]) -> None:
 
 def _first_other(file: Path) -> int:
     """Return the first line that is not UTF-8."""
-    with _raw(file) as opened:
+    with raw(file) as opened:
         for line, text in enumerate(opened, 1):
             try:
                 text.decode()
@@ -813,6 +966,8 @@ def _no_number(cell: object, row: int, column: str, written: Written) -> str:
             f"row {row} of column {column!r} is {cell!r}, but other cells have {written.strip!r} beside their "
             "number; write all of them in one unit"
         )
+    if known is None and isinstance(cell, str) and re.fullmatch(r"\(.*[0-9].*\)", cell.strip()):
+        return f"row {row} of column {column!r} is {cell!r}; write a number below zero with a minus before it"
     if known is None:
         return frames.not_a_number(cell, row, column)
     return f"row {row} of column {column!r} is {cell!r}, which is no plain number; to read such cells, say {known}"
@@ -873,7 +1028,7 @@ def _sheet(file: Path, roles: Roles) -> dict[str, list[Any]]:
     named = {i: str(name) for i, name in enumerate(names) if name is not None and str(name).strip()}
     check_distinct(name for name in named.values() if roles.arm is None or name in roles.columns)
     if not cells:
-        raise InvalidArgument(_NO_ROWS)
+        raise InvalidArgument(NO_ROWS)
     return {name: [row[i] if i < len(row) else None for row in cells] for i, name in named.items()}
 
 

@@ -5,7 +5,9 @@ A first pass counts in buckets that a head of the data suggests; further passes 
 the few buckets on which a decision or a figure depends. Small data are read as a whole. Nothing is decided here.
 """
 
+import codecs
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument, word
+from truearm.errors import InvalidArgument, given, word
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone, zones_between
 from truearm.evidence.units import MEDIANS, Reduction, Units, check_clear
-from truearm.world import files, frames
+from truearm.world import files, frames, periods, tables
 from truearm.world.frames import MOST_SUSPECTED, Collected, Roles, check_number_of_arms, check_several
+from truearm.world.written import Written, remedy
 
 Floats = NDArray[np.float64]
 Limits = tuple[float | None, float | None]
@@ -33,6 +36,7 @@ Limits = tuple[float | None, float | None]
 
 SMALL = 1 << 20  # rows: up to so many are read as a whole, which takes a second or two
 _SAMPLED = 1 << 16  # of the first rows: they say where readings are dense
+_COARSE = 64  # of an arm's readings one bucket may hold one part, where periods are compared
 _PARTS = 1 << 12  # buckets of a zone: of smooth laws each holds less than a thousandth of the readings
 _CELLS = 1 << 20  # arms times buckets of a table: 24 bytes each
 _FETCHED = 1 << 21  # readings that are fetched at once: some 100 MB while they are
@@ -41,13 +45,56 @@ _PASSES = 3  # over the data for figures beside the decision; the decision itsel
 _RANGES = 8  # stretches of readings that one query compares with
 _ZONES = 64  # buckets that one query counts in finer ones
 _STEPS = 256  # stretches that it looks up by their number
-_LARGE = {"parquet": 1 << 22, "csv": 1 << 28, "gz": 1 << 26}  # bytes of a file, from which on it may be counted
+_LARGE = {
+    "parquet": 1 << 22,
+    "csv": 1 << 28,
+    "jsonl": 1 << 28,
+    "gz": 1 << 26,
+}  # bytes of a file, from which on it may be counted
+_SMALL_TEXT = 1 << 26  # bytes of text files, up to which one thread reads them, in the order of their names
 _WHOLE = 1 << 24  # rows of one file, up to which it is read: a third of the time of counting, and some 400 MB
 _FEW = 64  # arms: of more, as many rows are read wherever they are, because a table has arms times buckets
 _ROUNDS = 1 << 24  # readings by arm and round: these are needed one by one
-_HEAD = 65_536  # bytes of a first line that are looked at
-_SCANNED = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".gz": "csv"}
+_SCANNED = {
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".csv", ".tsv", ".gz"), "csv"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+}
+_KINDS = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON lines"}
+_TIMES = ("BIGINT", "DOUBLE", "TIMESTAMP", "TIMESTAMPTZ")  # what the cells of an order may be
+_NO_NUMBER = re.compile(r"column (.*) holds (.*), which is no plain number", re.DOTALL)
+_ELSEWHERE_FILES = ("s3", "s3a", "r2", "gs", "gcs", "az", "azure", "abfs", "abfss", "hf", "http", "https", "file")
 _MISSING, _LOWEST, _HIGHEST, _ELSEWHERE = -1, -2, -3, -4  # numbers of buckets that no ruler has
+
+
+class Form(NamedTuple):
+    """How files are written, where that is not plain, and what of them is left out.
+
+    Examples
+    --------
+    >>> Form.of({"decimal": ",", "drop_unnamed": True}).written.decimal
+    ','
+    """
+
+    written: Written = Written()
+    kind: str | None = None
+    drop_unnamed: bool = False
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> "Form":
+        """Return what somebody said by name, None where they said nothing."""
+        told = {name: value for name, value in said.items() if value is not None}
+        rest = {name: told.pop(name) for name in ("kind", "drop_unnamed") if name in told}
+        return cls(Written(**told).checked(), **rest)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is said about text, by name."""
+        changed = {name: x for name, x in self.written._asdict().items() if x != Written._field_defaults[name]}
+        return {**changed, **({"kind": self.kind} if self.kind else {})}
+
+
+PLAIN = Form()
 
 
 def opened(
@@ -59,6 +106,7 @@ def opened(
     limits: Limits = (None, None),
     query: str | None = None,
     explain: bool = False,
+    form: Form = PLAIN,
 ) -> Any:  # noqa: ANN401 - a `Source`, or what `frames.collect` takes
     """Return data that are to be counted as a `Source`; all else as it is, small lazy data read.
 
@@ -74,6 +122,8 @@ def opened(
         With the address of a database, the rows to analyze.
     explain
         Whether to print what is sent to an engine.
+    form
+        How files are written.
 
     Examples
     --------
@@ -86,6 +136,12 @@ def opened(
         raise InvalidArgument(msg)
     if isinstance(source, Source):
         return source
+    if isinstance(source, str | Path) and query is None:
+        source = tables.read(source) or source
+    if form.said and not isinstance(source, str | Path):
+        name, value = next(iter(form.said.items()))
+        msg = f"{given(**{name: value})} says how a file is written; leave it out for data at hand"
+        raise InvalidArgument(msg)
     if isinstance(source, Counts):
         if named:
             msg = f"{named[0]} is given, but these readings were counted before; leave it out, or give the data"
@@ -93,7 +149,7 @@ def opened(
         return source
     if isinstance(source, str | Path):
         unit = round if round not in (None, "rows") else roles.unit
-        lazy = _scan(source, query, roles._replace(unit=unit), how)
+        lazy = _scan(source, query, roles._replace(unit=unit), how, form)
     else:
         lazy = source
     if isinstance(lazy, Collected | Mapping):
@@ -105,7 +161,8 @@ def opened(
         table = table.lazy()  # a share needs no reading: Polars counts them all in the time of telling arms apart
     if not isinstance(table, nw.LazyFrame) or roles.arm is None or roles.value is None:
         return lazy
-    return _small_or_counted(table, roles, how, round, limits=limits, explain=explain)
+    dropping = form.drop_unnamed
+    return _small_or_counted(table, roles, how, round, limits=limits, explain=explain, drop_unnamed=dropping)
 
 
 def count(
@@ -138,7 +195,7 @@ def count(
     """
     roles = Roles(arm, value, unit).checked()
     lazy = _scan(source, query, roles) if isinstance(source, str | Path) else source
-    if isinstance(lazy, Mapping):
+    if isinstance(lazy, Mapping | Counts):
         msg = "source must be a frame, a path or an address; count readings at hand with Counts.of"
         raise InvalidArgument(msg)
     table = frames.native(lazy).lazy()
@@ -165,6 +222,7 @@ def _small_or_counted(
     *,
     limits: Limits,
     explain: bool,
+    drop_unnamed: bool,
 ) -> Any:  # noqa: ANN401 - a native frame, or a `Source`
     """Return all rows if they are few, or few for so many arms, else what counts them."""
     import narwhals as nw
@@ -181,6 +239,8 @@ def _small_or_counted(
     head = _collected(rows.head(SMALL + 1))
     if len(head) <= SMALL:
         return head.to_native()
+    if drop_unnamed:
+        table, rows = (part.filter(_has_name(part, str(roles.arm))) for part in (table, rows))
     if round is not None:
         return _by_round(rows, roles, str(round), how)
     if roles.order == "rows":
@@ -192,6 +252,16 @@ def _small_or_counted(
     if head[roles.arm].n_unique() > _FEW and _collected(rows.select(n=nw.len()))["n"].to_list()[0] <= _WHOLE:
         return _collected(rows).to_native()
     return Source(table, roles, how, head, suspects=suspects, limits=limits, explain=explain)
+
+
+def _has_name(rows: Any, column: str) -> Any:  # noqa: ANN401 - a narwhals frame and an expression
+    """Return which rows name an arm."""
+    import narwhals as nw
+
+    kind, cells = rows.collect_schema()[column], nw.col(column)
+    if kind == nw.String:
+        return ~cells.is_null() & (cells != "")
+    return ~_blank(rows, column)
 
 
 def _by_round(rows: Any, roles: Roles, column: str, how: Reduction) -> Any:  # noqa: ANN401
@@ -208,16 +278,20 @@ def _by_round(rows: Any, roles: Roles, column: str, how: Reduction) -> Any:  # n
         msg = f"round={column!r} has more than {_ROUNDS:,} rounds, which are compared one by one; leave rounds out"
         raise InvalidArgument(msg)
     names = {"arm": str(roles.arm), "value": str(roles.value), "unit": column}
+    found = found.sort("arm", "unit")  # an engine returns groups in any order
     return found.rename(names).with_columns(nw.col(column).cast(nw.String)).to_native()
 
 
 # Sources
 
 
-def _scan(source: str | Path, query: str | None, roles: Roles, how: Reduction | None = None) -> Any:  # noqa: ANN401
+def _scan(
+    source: str | Path, query: str | None, roles: Roles, how: Reduction | None = None, form: Form = PLAIN
+) -> Any:  # noqa: ANN401
     """Return a lazy frame of what a path or an address leads to; a small file is read, if one says how."""
     text = str(source)
     if "://" in text:
+        _check_no_file(text)
         return _database(text, query)
     if query is not None:
         msg = "query goes with the address of a database, such as duckdb://shop.db; leave it out for files"
@@ -225,14 +299,20 @@ def _scan(source: str | Path, query: str | None, roles: Roles, how: Reduction | 
     found = _files(text)
     if found is None:
         path = Path(text)
-        if how is not None and (roles.arm is None or not _is_large(path)):
-            return files.collect(path, **roles._asdict(), how=how)
+        if how is not None and (roles.arm is None or not _is_large(path, form)):
+            more = {**form.said, "drop_unnamed": form.drop_unnamed}
+            return files.collect(path, **roles._asdict(), how=how, **more)
         found = [text]
-    return _relation(found, text, roles)
+    return _relation(found, text, roles, form)
 
 
-def is_scan(source: str) -> bool:
+def is_scan(source: str, form: Form = PLAIN) -> bool:
     """Tell whether a path or an address is one of data that an engine reads: a folder, a pattern, a database.
+
+    Parameters
+    ----------
+    form
+        How files are written: one in an encoding of its own is read as a whole.
 
     Examples
     --------
@@ -242,12 +322,14 @@ def is_scan(source: str) -> bool:
     path = Path(source)
     if "://" in source or path.is_dir() or (not path.exists() and any(sign in source for sign in "*?[")):
         return True
-    return _is_large(path)
+    return _is_large(path, form)
 
 
-def _is_large(path: Path) -> bool:
+def _is_large(path: Path, form: Form = PLAIN) -> bool:
     """Tell whether a file has too many rows to be read as a whole."""
     kind = _SCANNED.get(path.suffix)
+    if form.written.encoding or form.kind or (kind == "csv" and files.is_marked(path)):
+        return False
     if kind is None or not path.is_file() or path.stat().st_size < _LARGE["gz" if path.suffix == ".gz" else kind]:
         return False
     return kind != "parquet" or files.rows_in(path) > _WHOLE
@@ -264,12 +346,12 @@ def _files(text: str) -> list[str] | None:
     else:
         return None
     if not found:
-        msg = f"{text!r} has no Parquet or CSV files; give a folder or a pattern of such files"
+        msg = f"{text!r} has no Parquet or CSV files, nor JSON lines; give a folder or a pattern of such files"
         raise InvalidArgument(msg)
     return found
 
 
-def _relation(found: Sequence[str], text: str, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation
+def _relation(found: Sequence[str], text: str, roles: Roles, form: Form) -> Any:  # noqa: ANN401 - of DuckDB
     """Return files as one relation."""
     try:
         import duckdb
@@ -278,57 +360,69 @@ def _relation(found: Sequence[str], text: str, roles: Roles) -> Any:  # noqa: AN
         raise InvalidArgument(msg) from None
     kinds = {_SCANNED.get(Path(name).suffix, "csv"): name for name in reversed(found)}
     if len(kinds) > 1:
-        both = f"{text!r} has both Parquet and CSV files, such as {kinds['parquet']!r} and {kinds['csv']!r}"
+        (one, first), (other, second) = list(kinds.items())[:2]
+        both = f"{text!r} has both {_KINDS[one]} and {_KINDS[other]} files, such as {first!r} and {second!r}"
         msg = f"{both}; give a pattern that fits one kind, such as '*.csv'"
         raise InvalidArgument(msg)
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")
+    if sum(Path(name).stat().st_size for name in found) < _SMALL_TEXT and "parquet" not in kinds:
+        connection.execute("SET threads = 1")  # several read several text files in an order of their own
     try:
         if "parquet" in kinds:
-            table = connection.read_parquet(list(found), union_by_name=len(found) > 1)
-            files.check_names(table.columns, roles.columns, partial(files.names_told, connection, found))
-            return table
-        names: Any = list(found)  # several at once are not in its stubs
-        guessed = connection.read_csv(names, union_by_name=len(found) > 1)
-        files.check_names(guessed.columns, roles.columns, partial(files.names_told, connection, found))
-        _check_alike(connection, found, text, [name for name in roles.columns if name in guessed.columns])
-        kinds_of = _kinds(guessed, roles)
-        rows = connection.read_csv(names, union_by_name=len(found) > 1, dtype=kinds_of)
-        return rows.project(files.text_as_sql(kinds_of, roles))
+            return _parquet(connection, found, roles)
+        if form.written.encoding is not None and codecs.lookup(form.written.encoding).name != "utf-8":
+            said = f"iconv -f {form.written.encoding} -t utf-8"
+            msg = f"{text!r} is read as UTF-8; convert its files, such as by {said}, or give one file"
+            raise InvalidArgument(msg)
+        if "jsonl" in kinds:
+            cells, columns = files.lines_of(connection, found, roles)
+        else:
+            cells, columns = files.separated(found, roles, form.written.sep)
+        roles.check_columns(columns)
+        cells = f"(SELECT {files.text_as_sql(columns, roles, form.written)} FROM {cells})"
+        return _timed(connection, cells, roles)
     except duckdb.Error as error:
         said = str(error).splitlines()[0].partition("Error: ")[2].rstrip(".") or str(error)
         msg = f"{text!r} cannot be read: {said}; give a pattern that fits tables only, such as 'logs/*.csv'"
         raise InvalidArgument(msg) from None
 
 
-def _check_alike(connection: Any, found: Sequence[str], text: str, wanted: Sequence[str]) -> None:  # noqa: ANN401
-    """Raise if one of several CSV files lacks a column: its rows would be readings of nobody, or all missing."""
-    for file in found if len(found) > 1 else ():
-        with Path(file).open("rb") as opened:
-            head = opened.readline(_HEAD)
-        doubtful = [name for name in wanted if name.encode() not in head]  # as it stands: most files are done here
-        known = {name.casefold() for name in files.names_told(connection, [file])} if doubtful else set()
-        for name in doubtful:
-            if name.casefold() not in known:
-                lacks = f"{file!r} has no column {name!r}, which other files of {text!r} have"
-                msg = f"{lacks}; give a pattern that fits tables of one kind, such as 'logs/*.csv'"
-                raise InvalidArgument(msg)
+def _parquet(connection: Any, found: Sequence[str], roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation
+    paths = list(map(Path, found))
+    options = f"union_by_name = {len(found) > 1}, {files.hive_options(paths, roles)}"
+    table = connection.sql(f"FROM read_parquet({files.addresses(paths)}, {options})")
+    files.check_names(table.columns, roles.columns, partial(files.names_told, connection, found))
+    return table
 
 
-def _kinds(guessed: Any, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation, and what it takes as types
-    """Return of what types columns of a CSV file are, where a guess by its first rows does harm.
+def _timed(connection: Any, cells: str, roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation
+    """Return cells of text with times in the place of words, if all that are looked at are times of one kind."""
+    table = connection.sql(f"FROM {cells}")
+    if roles.order in (None, "rows") or str(table.select(_quoted(roles.order)).types[0]) != "VARCHAR":
+        return table
+    cell = f"nullif(trim({_quoted(roles.order)}), '')"
+    looks = ", ".join(f"count(TRY_CAST({cell} AS {kind}))" for kind in _TIMES)
+    head = f"(FROM {cells} LIMIT {_SAMPLED})"
+    [(told, *read)] = connection.execute(f"SELECT count({cell}), {looks} FROM {head}").fetchall()
+    kind = next((kind for kind, n in zip(_TIMES, read, strict=True) if n == told), "VARCHAR")
+    return table.project(f"* REPLACE (CAST({cell} AS {kind}) AS {_quoted(roles.order)})")
 
-    As numbers, the labels 1.1 and 1.10 would be one; as whole numbers, readings further down would be rounded.
-    What looks like no number is read as text, in which marks of missing readings and infinities may stand.
-    """
-    known = {name: str(kind) for name, kind in zip(guessed.columns, guessed.types, strict=True)}
-    found = {name: "VARCHAR" for name in (roles.arm, roles.unit) if name in known}
-    kind = known.get(str(roles.value), "")
-    if kind.endswith("INT"):
-        found[str(roles.value)] = "DOUBLE"
-    elif kind in ("VARCHAR", "BOOLEAN"):
-        found[str(roles.value)] = "VARCHAR"
-    return found
+
+def _quoted(column: str | None) -> str:
+    return '"' + str(column).replace('"', '""') + '"'
+
+
+def _check_no_file(address: str) -> None:
+    """Raise if an address is one of files that are elsewhere."""
+    scheme = address.partition("://")[0].lower()
+    if scheme in _ELSEWHERE_FILES:
+        reader = "read_parquet" if address.endswith((".parquet", ".pq")) else "read_csv"
+        msg = (
+            f"{address!r} is a file that is elsewhere; copy it to here, or give what an engine makes of it, "
+            f"such as duckdb.{reader}({address!r})"
+        )
+        raise InvalidArgument(msg)
 
 
 def _database(address: str, query: str | None) -> Any:  # noqa: ANN401 - an Ibis table
@@ -374,11 +468,29 @@ def _collected(lazy: Any) -> Any:  # noqa: ANN401 - narwhals frames
     try:
         return lazy.collect("pyarrow")
     except Exception as error:
+        if lazy.implementation is Implementation.IBIS:
+            raise InvalidArgument(_unanswered(error)) from None
         if lazy.implementation is not Implementation.DUCKDB:
             raise
+        if wrong := _NO_NUMBER.search(str(error)):
+            known = remedy(wrong[2])
+            what = f"to read such cells, say {known}" if known else "correct them, or leave such cells empty"
+            msg = f"the data cannot be read: {wrong[0]}; {what}"
+            raise InvalidArgument(msg) from None
+        if "not utf-8" in str(error):
+            line = f"line {str(error).splitlines()[0].split()[-1]}"
+            say = f"iconv -f cp1252 -t utf-8, or give one file and {given(encoding='cp1252')}"
+            msg = f"the data cannot be read: {line} of a file is not UTF-8; convert it, such as by {say}"
+            raise InvalidArgument(msg) from None
         what = " ".join(str(error).split("\n\n")[0].split())
         msg = f"the data cannot be read: {what:.300}; correct them, or leave cells of missing readings empty"
         raise InvalidArgument(msg) from None
+
+
+def _unanswered(error: Exception) -> str:
+    """Return what to say of a query that a database does not answer."""
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"the database does not answer: {what:.200}; count a copy of the rows, such as a Parquet file"
 
 
 def _text(lazy: Any) -> str:  # noqa: ANN401 - a narwhals frame
@@ -388,7 +500,10 @@ def _text(lazy: Any) -> str:  # noqa: ANN401 - a narwhals frame
         return str(native.sql_query())
     if type(native).__module__.startswith("ibis"):
         ibis: Any = import_module("ibis")
-        return str(ibis.to_sql(native))
+        try:
+            return str(ibis.to_sql(native))
+        except Exception as error:  # what a backend cannot do is found out here; each has errors of its own
+            raise InvalidArgument(_unanswered(error)) from None
     if hasattr(native, "_jdf"):  # Spark
         return str(native._jdf.queryExecution().simpleString())
     return str(native.explain()) if hasattr(native, "explain") else repr(native)
@@ -406,18 +521,27 @@ def _named(table: Any, roles: Roles) -> Any:  # noqa: ANN401 - narwhals frames
             f"such as by CAST({roles.value} AS DOUBLE)"
         )
         raise InvalidArgument(msg)
-    value, arm = nw.col(str(roles.value)), nw.col(str(roles.arm))
+    value, arm, nans = nw.col(str(roles.value)), nw.col(str(roles.arm)), _knows_nan(table)
     words = schema[str(roles.arm)]
     named = arm if words == nw.String else arm.cast(nw.String)
     number = value if kind == nw.Float64 else value.cast(nw.Float64)
     chosen = {
-        "arm": nw.when(~arm.is_nan() & (named != "nan")).then(named) if words.is_float() else named,
-        "value": nw.when(~number.is_nan()).then(number) if kind.is_float() else number,  # statistics know no NaN
+        "arm": nw.when(~arm.is_nan() & (named != "nan")).then(named) if words.is_float() and nans else named,
+        "value": nw.when(~number.is_nan()).then(number) if kind.is_float() and nans else number,  # in statistics
     }
     for role, name in (("unit", roles.unit), ("order", roles.order)):
         if name is not None:
-            chosen[role] = _without_blanks(nw.col(name), schema[name])
+            chosen[role] = _without_blanks(nw.col(name), schema[name], nans=nans)
     return table.select(**chosen)
+
+
+def _knows_nan(table: Any) -> bool:  # noqa: ANN401 - a narwhals frame
+    """Tell whether a float may be NaN where a table is: some databases have none, nor a word for it."""
+    native = table.to_native()
+    if not type(native).__module__.startswith("ibis"):
+        return True
+    operations: Any = import_module("ibis.expr.operations")
+    return bool(native.get_backend().has_operation(operations.IsNan))
 
 
 def _blank(rows: Any, name: str) -> Any:  # noqa: ANN401 - a narwhals frame and an expression
@@ -425,15 +549,16 @@ def _blank(rows: Any, name: str) -> Any:  # noqa: ANN401 - a narwhals frame and 
     import narwhals as nw
 
     cells = nw.col(name)
-    return cells.is_null() | cells.is_nan() if rows.collect_schema()[name].is_float() else cells.is_null()
+    nans = rows.collect_schema()[name].is_float() and _knows_nan(rows)
+    return cells.is_null() | cells.is_nan() if nans else cells.is_null()
 
 
-def _without_blanks(cells: Any, kind: Any) -> Any:  # noqa: ANN401 - narwhals expressions
+def _without_blanks(cells: Any, kind: Any, *, nans: bool) -> Any:  # noqa: ANN401 - narwhals expressions
     """Return cells with null for what says nothing, by the names that engines have for it."""
     import narwhals as nw
 
     if kind.is_float():
-        return nw.when(~cells.is_nan()).then(cells)
+        return nw.when(~cells.is_nan()).then(cells) if nans else cells
     return nw.when(cells != "").then(cells) if kind == nw.String else cells
 
 
@@ -447,13 +572,17 @@ def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any: 
     """
     import narwhals as nw
 
-    value = nw.col("value")
-    known = nw.when(value.is_nan()).then(None).otherwise(value)
+    value, low, high = nw.col("value"), nw.col("low"), nw.col("high")
+    parts = {"low": value.median(), "high": value.median()}
+    if named.implementation.is_polars():  # its median of two is low + (high - low) / 2, which may be rounded twice
+        parts = {"low": value.quantile(0.5, "lower"), "high": value.quantile(0.5, "higher")}
     order = [nw.col("order").min().alias("order")] if "order" in named.collect_schema().names() else []
     at_least, at_most = limits
     won = value >= at_least if at_least is not None else value <= (at_most or 0.0)
     units = (
-        named.with_columns(value=known)
+        named.with_columns(
+            value=nw.when(value.is_nan()).then(None).otherwise(value) if _knows_nan(named) else value
+        )
         .with_columns(
             won=nw.when(won).then(1).otherwise(0),
             over=nw.when(value == float("inf")).then(1).otherwise(0),
@@ -464,18 +593,20 @@ def _by_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any: 
             *order,
             rows=nw.len(),
             known=value.count(),
-            value=value.median(),
+            **parts,
             won=nw.col("won").sum(),
             over=nw.col("over").sum(),
             under=nw.col("under").sum(),
         )
+        .with_columns(value=nw.when(low == high).then(low).otherwise(low / 2 + high / 2))
     )
     if limits != (None, None):
         return _with_successes(units, how, limits)
     found, lost = units, nw.col("known") == 0
     if how.missing == "worst":
         lost = lost | (nw.col("known") < nw.col("rows"))
-    unclear = nw.col("value").is_nan()  # half of it -inf and half inf
+    ends = nw.col("over") + nw.col("under")
+    unclear = (nw.col("over") == nw.col("under")) & (ends == nw.col("known")) & (ends > 0)
     for end, number in ((float("inf"), "over"), (float("-inf"), "under")):
         unclear = unclear | ((nw.col("value") == end) & (2 * nw.col(number) <= nw.col("known")))
     if how.missing == "independent":
@@ -499,8 +630,11 @@ def _with_successes(units: Any, how: Reduction, limits: Limits) -> Any:  # noqa:
     return units.with_columns(value=reading)
 
 
-def _numbered(ruler: Ruler, zones: Sequence[int]) -> Any:  # noqa: ANN401 - a narwhals expression
-    """Return the number of the bucket that a reading outside all other zones is in."""
+def _numbered(ruler: Ruler, zones: Sequence[int], *, nans: bool) -> Any:  # noqa: ANN401 - a narwhals expression
+    """Return the number of the bucket that a reading outside all other zones is in.
+
+    Where statistics of a column leave NaN out, DuckDB takes the column for one without.
+    """
     import narwhals as nw
 
     x = nw.col("value")
@@ -511,7 +645,8 @@ def _numbered(ruler: Ruler, zones: Sequence[int]) -> Any:  # noqa: ANN401 - a na
     found = nw.when(x < ruler.zones[0].low).then(nw.lit(0.0)).otherwise(found)
     found = nw.when(x == float("inf")).then(nw.lit(float(_HIGHEST))).otherwise(found)
     found = nw.when(x == float("-inf")).then(nw.lit(float(_LOWEST))).otherwise(found)
-    return nw.when(x.is_null() | x.is_nan()).then(nw.lit(float(_MISSING))).otherwise(found)
+    absent = x.is_null() | x.is_nan() if nans else x.is_null()
+    return nw.when(absent).then(nw.lit(float(_MISSING))).otherwise(found)
 
 
 def _part(zone: Zone, base: int) -> Any:  # noqa: ANN401 - a narwhals expression
@@ -543,7 +678,7 @@ class _Lumps(NamedTuple):
     """NaN of what is missing."""
     highs: Floats
     """Of single readings `lows` itself."""
-    late: NDArray[np.bool_] | None = None
+    periods: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, frame: Any, names: tuple[str, ...] | None = None) -> "_Lumps":  # noqa: ANN401 - a narwhals frame
@@ -556,15 +691,15 @@ class _Lumps(NamedTuple):
         lows = np.array(frame["low"].to_numpy(), dtype=np.float64) + 0.0
         if "n" not in frame.columns:
             return cls(known, arms, np.broadcast_to(np.int64(1), lows.shape), lows, lows)
-        late = np.array(frame["late"].to_list(), dtype=bool) if "late" in frame.columns else None
+        told = np.array(frame["period"].to_numpy(), dtype=np.int64) if "period" in frame.columns else None
         highs = np.array(frame["high"].to_numpy(), dtype=np.float64) + 0.0
-        return cls(known, arms, np.array(frame["n"].to_numpy(), dtype=np.int64), lows, highs, late)
+        return cls(known, arms, np.array(frame["n"].to_numpy(), dtype=np.int64), lows, highs, told)
 
     def picked(self, which: NDArray[Any] | slice) -> "_Lumps":
-        late = None if self.late is None else self.late[which]
+        told = None if self.periods is None else self.periods[which]
         lows = self.lows[which]
         highs = lows if self.highs is self.lows else self.highs[which]
-        return _Lumps(self.names, self.arms[which], self.counts[which], lows, highs, late)
+        return _Lumps(self.names, self.arms[which], self.counts[which], lows, highs, told)
 
     def between(self, low: float, high: float) -> "_Lumps":
         """Return the single readings of a stretch, where they are sorted."""
@@ -611,13 +746,16 @@ class Source:
         self.engine = str(table.implementation.value)
         self.units: Units | None = None
         self._fetched: list[tuple[float, float, _Lumps]] = []
-        self._limits = limits
+        self._limits, self._nans = limits, _knows_nan(table)
         self._rows = self._prepared(_named(table, roles))
         first = head.head(MOST_SUSPECTED).to_native()
         self.suspects = frames.collect(first, roles.arm, roles.value).suspects if suspects else ()
-        if limits == (None, None) or roles.order is not None:  # halves are compared at all readings
+        if limits == (None, None) or roles.order is not None:  # periods are compared at all readings
             values, weights = _sampled(head, roles)
             self.counts = self._first(ruler or _ruler(values, weights), values)
+            while self.roles.order is not None and self.passes < _PASSES and _is_coarse(self.counts):
+                values, weights = _spread_out(self.counts)  # of drifting data the head shows the beginning only
+                self.counts = self._first(_ruler(values, weights), values)
         else:
             self.counts = self._first(_split_at(limits), np.empty(0))
 
@@ -653,30 +791,18 @@ class Source:
         return bool(sought)
 
     def _prepared(self, rows: Any) -> Any:  # noqa: ANN401 - narwhals frames
-        """Return one row per reading: of units their medians, with the half of the time it is from."""
-        import narwhals as nw
-
+        """Return one row per reading: of units their medians, with the period of its arm that it is from."""
         if self.roles.unit is not None:
             self._check_units(rows)
-        if self.roles.order is not None:
-            self._check_order(rows)
+        period = None if self.roles.order is None else periods.number(self._cuts(rows))
         if self.roles.unit is not None:
             rows = _by_unit(rows, self.how, self._limits)
-        if self.roles.order is None:
+        if period is None:
             return rows.select("arm", "value")
-        ends = self._run(rows.select(first=nw.col("order").min(), last=nw.col("order").max()))
-        first, last = ends["first"].to_list()[0], ends["last"].to_list()[0]
-        try:
-            middle = first + (last - first) / 2
-            if isinstance(first, bool):
-                raise TypeError
-        except TypeError:
-            msg = f"order={self.roles.order!r} must hold numbers or times; convert it where the data are"
-            raise InvalidArgument(msg) from None
-        return rows.select("arm", "value", late=nw.col("order") >= middle)
+        return rows.select("arm", "value", period=period)
 
-    def _check_order(self, rows: Any) -> None:  # noqa: ANN401 - a narwhals frame
-        """Raise if the place of a row in the order is unknown."""
+    def _cuts(self, rows: Any) -> Mapping[str, Sequence[Any]]:  # noqa: ANN401 - a narwhals frame
+        """Return where periods of each arm begin, or raise if the place of a row in the order is unknown."""
         import narwhals as nw
 
         empty = self._run(rows.filter(_blank(rows, "order")).select(n=nw.len()))["n"].to_list()[0]
@@ -686,6 +812,7 @@ class Source:
                 "unknown; fill them, or leave such rows out"
             )
             raise InvalidArgument(msg)
+        return periods.cuts(rows, self._run, str(self.roles.order))
 
     def _check_units(self, rows: Any) -> None:  # noqa: ANN401 - a narwhals frame
         """Count rows and units by arm, and names of units that several arms have."""
@@ -732,23 +859,26 @@ class Source:
         self._dense = zone = ruler.zones[main]
         value = nw.col("value")
         inside = (value >= zone.low) & (value < zone.high)
-        others = _numbered(ruler, [i for i in zones if i != main])
+        others = _numbered(ruler, [i for i in zones if i != main], nans=self._nans)
         number = nw.when(inside).then(_part(zone, ruler.bases[main])).otherwise(others)
-        keys = ["arm", "late"] if self.roles.order is not None else ["arm"]
+        keys = ["arm", "period"] if self.roles.order is not None else ["arm"]
         found = _Lumps.of(self._run(_grouped(self._rows, number, keys)))
         self.passes += 1
         self._check_arms(found)
         edges = np.concatenate((ruler.edges(), [np.inf]))
         table = found.table(edges, self.made)
-        if found.late is None:
+        if found.periods is None:
             return replace(table, ruler=ruler)
-        early, late = (found.picked(found.late == half).table(edges, self.made) for half in (False, True))
-        return replace(table, ruler=ruler, halves=(early, late))
+        cells = edges.size * len(found.names) * periods.MOST
+        coarser = edges[:: max(1, cells // _CELLS)]  # all periods together are no larger than the table may be
+        parts = (found.picked(found.periods == i).table(coarser, self.made) for i in range(periods.MOST))
+        return replace(table, ruler=ruler, periods=tuple(parts))
 
     def _check_arms(self, found: _Lumps) -> None:
         if "" in found.names:
             n = int(found.counts[found.arms == found.names.index("")].sum())
-            msg = f"{n:,} rows of column {self.roles.arm!r} name no arm; give them a name, or leave such rows out"
+            say = f"leave such rows out with {given(drop_unnamed=True)}"
+            msg = f"{n:,} rows of column {self.roles.arm!r} name no arm; give them a name, or {say}"
             raise InvalidArgument(msg)
         check_number_of_arms(len(found.names), self.roles.arm)
 
@@ -858,6 +988,29 @@ def _ruler(values: Floats, weights: Floats) -> Ruler:
         return Ruler((Zone(0.0, 1.0, 1),))
     arms = np.unique(weights).size
     return Ruler.of(values, weights, max(256, min(_PARTS, _CELLS // max(1, arms))))
+
+
+def _is_coarse(counts: Counts) -> bool:
+    """Tell whether a bucket of several values holds so much of an arm that a change inside it would not show."""
+    for column in counts.columns.values():
+        several = column.counts[np.isfinite(column.lows) & (column.lows < column.highs)]
+        if several.max(initial=0) * _COARSE > column.counts.sum():
+            return True
+    return False
+
+
+def _spread_out(counts: Counts) -> tuple[Floats, Floats]:
+    """Return readings that a table may be of, a few for each bucket, and weights by which all arms count alike."""
+    values, weights = [], []
+    for counted, lows, highs, _ in counts.columns.values():
+        full = np.flatnonzero((counted > 0) & np.isfinite(lows) & np.isfinite(highs))
+        share = counted[full] / max(1, counted.sum())
+        points = np.ceil(share * _SAMPLED / len(counts.columns)).astype(np.int64)
+        along = np.concatenate([np.linspace(0, 1, n) for n in points.tolist()] or [np.empty(0)])
+        low, high = (np.repeat(ends[full], points) for ends in (lows, highs))
+        values.append(low * (1 - along) + high * along)
+        weights.append(np.repeat(share / points, points))
+    return np.concatenate(values), np.concatenate(weights)
 
 
 def _split_at(limits: Limits) -> Ruler:

@@ -16,17 +16,20 @@ _COLUMNS = ("bucket", "count", "low", "high")
 _BEGINNING = re.compile(rb'\s*\{\s*"counts"\s*:\s*\d')  # data may have a column of that name
 
 
-def write(counts: Counts, path: str | Path) -> None:
-    """Write a table of counts; the ending says how.
+def write_counts(counts: Counts, path: str | Path) -> None:
+    """Write a table of counts; the ending says how: .parquet, or JSON.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(Counts.of({"A": [1.0, 2.0]}), Path(folder, "counts.parquet"))
-    ...     read(Path(folder, "counts.parquet")).n
+    ...     write_counts(Counts.of({"A": [1.0, 2.0]}), Path(folder, "counts.parquet"))
+    ...     read_counts(Path(folder, "counts.parquet")).n
     {'A': 2}
     """
+    if not isinstance(counts, Counts):
+        msg = f"counts must be a table of counts, such as `count` makes, but got {type(counts).__name__}"
+        raise InvalidArgument(msg)
     data = counts.to_dict()
     if Path(path).suffix not in _PARQUET:
         Path(path).write_text(json.dumps(data), encoding="utf-8")
@@ -48,6 +51,23 @@ def write(counts: Counts, path: str | Path) -> None:
     pq.write_table(table.replace_schema_metadata({_KEY: json.dumps(rest).encode()}), path)
 
 
+def read_counts(path: str | Path) -> Counts:
+    """Return the table of counts that a file holds.
+
+    Examples
+    --------
+    >>> read_counts("nowhere.json")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: 'nowhere.json' is not a table of counts; give a file that write_counts made
+    """
+    found = read(path)
+    if found is None:
+        msg = f"{str(path)!r} is not a table of counts; give a file that write_counts made"
+        raise InvalidArgument(msg)
+    return found
+
+
 def read(path: str | Path) -> Counts | None:
     """Return the table of counts in a file, None if the file is something else.
 
@@ -55,7 +75,7 @@ def read(path: str | Path) -> Counts | None:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(Counts.of({"A": [1.0, 2.0]}), Path(folder, "counts.json"))
+    ...     write_counts(Counts.of({"A": [1.0, 2.0]}), Path(folder, "counts.json"))
     ...     read(Path(folder, "counts.json")).n, read(Path(folder, "other.json"))
     ({'A': 2}, None)
     """

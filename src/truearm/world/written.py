@@ -11,8 +11,14 @@ from typing import NamedTuple
 from truearm.errors import InvalidArgument, given
 
 ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|[-+]?inf(?:inity)?", re.IGNORECASE)
-_DURATION = re.compile(r"([-+]?)(?:([0-9]+):)?([0-9]+):([0-9]{1,2}(?:\.[0-9]+)?)")
+_DIGITS = "[0-9](?:_?[0-9])*"  # as in 1_000, which Python and DuckDB both read
+_NUMBER = re.compile(
+    rf"[-+]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:e[-+]?{_DIGITS})?|[-+]?inf(?:inity)?", re.IGNORECASE
+)
+_DURATION = re.compile(  # pandas writes 0 days 00:02:12, Python 1 day, 0:02:12
+    r"(?:([-+]?)|([0-9]+) days?,? )(?:([0-9]+):)?([0-9]+):([0-9]{1,2}(?:\.[0-9]+)?)"
+)
+_BLANKS = "\u00a0\u202f\u2009"  # kinds of blanks that stand between thousands, too
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _TWO_WAYS = re.compile(r"[-+]?[0-9]{1,3},[0-9]{3}")  # a thousand, or a decimal
 _WORDS = ("yes", "y", "t", "pass", "passed", "ok", "success", "won", "converted")  # that stand for a success
@@ -86,7 +92,11 @@ class Written(NamedTuple):
         >>> Written().number("true"), Written(true="yes").number("No"), Written().number("1,5")
         (1.0, 0.0, None)
         """
-        bare = text.strip()
+        bare = (
+            text.translate(dict.fromkeys(map(ord, _BLANKS), " ")).strip()
+            if self.thousands == " "
+            else text.strip()
+        )
         if bare.lower() in ABSENT:
             return math.nan
         if self.true is not None:
@@ -94,8 +104,9 @@ class Written(NamedTuple):
         if self.strip:
             bare = bare.replace(self.strip, "").strip()
         if self.durations and (found := _DURATION.fullmatch(bare)):
-            sign, hours, minutes, seconds = found.groups()
-            return (-1 if sign == "-" else 1) * (3600.0 * int(hours or 0) + 60.0 * int(minutes) + float(seconds))
+            sign, days, hours, minutes, seconds = found.groups()
+            whole = 86400.0 * int(days or 0) + 3600.0 * int(hours or 0) + 60.0 * int(minutes) + float(seconds)
+            return -whole if sign == "-" else whole
         if bare.lower() in _BOOLEANS:
             return _BOOLEANS[bare.lower()]
         if self.thousands and self.thousands in bare:
@@ -119,6 +130,8 @@ class Written(NamedTuple):
         >>> Written(true="yes").sql("passed")[-46:]
         "ELSE (lower(trim(passed)) = 'yes')::DOUBLE END"
         """
+        if self.thousands == " ":
+            cell = f"translate({cell}, '{_BLANKS}', '{' ' * len(_BLANKS)}')"
         bare = f"trim({cell})"
         if self.true is not None:
             word = _literal(self.true.strip().lower())
@@ -149,9 +162,9 @@ _PLAIN = Written()
 
 
 def _seconds(bare: str) -> str:
-    part = [f"regexp_extract({bare}, {_literal(_DURATION.pattern)}, {i})" for i in range(1, 5)]
-    hours = f"coalesce(TRY_CAST(nullif({part[1]}, '') AS DOUBLE), 0)"
-    whole = f"3600 * {hours} + 60 * CAST({part[2]} AS DOUBLE) + CAST({part[3]} AS DOUBLE)"
+    part = [f"regexp_extract({bare}, {_literal(_DURATION.pattern)}, {i})" for i in range(1, 6)]
+    days, hours = (f"coalesce(TRY_CAST(nullif({cell}, '') AS DOUBLE), 0)" for cell in part[1:3])
+    whole = f"86400 * {days} + 3600 * {hours} + 60 * CAST({part[3]} AS DOUBLE) + CAST({part[4]} AS DOUBLE)"
     return f"(CASE WHEN {part[0]} = '-' THEN -1 ELSE 1 END) * ({whole})"
 
 
@@ -186,7 +199,7 @@ def remedy(cell: str) -> str | None:
     >>> remedy("3,5"), remedy("1.234,50"), remedy("1,234,567")
     ("decimal=','", "decimal=',', thousands='.'", "thousands=','")
     """
-    bare = cell.strip()
+    bare = cell.strip().translate(dict.fromkeys(map(ord, _BLANKS), " "))
     if bare.lower() in (*_WORDS, *_OPPOSITES):
         return given(true=_OPPOSITES.get(bare.lower(), bare))
     if _DURATION.fullmatch(bare):
