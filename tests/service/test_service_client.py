@@ -125,6 +125,26 @@ def test_a_command_that_does_not_name_the_arm_is_refused(server):
     assert "write {arm} there" in done.stderr
 
 
+ODD = [
+    *((("sh", "-c", "{arm}"), name) for name in ("$(touch {0}/a)", "1; touch {0}/b", "'; touch {0}/c '", "a b")),
+    (("echo", "{arm}"), "--help"),
+    (("echo 1; : {arm} | cat",), "; touch {0}/d"),
+]
+
+
+@pytest.mark.parametrize(("words", "odd"), ODD, ids=str)
+def test_a_name_that_a_server_gave_is_taken_only_if_it_is_plain(server, tmp_path, words, odd):
+    """Who begins a study chooses the names; some commands, such as ssh, run the words they get."""
+    arm = odd.format(tmp_path)
+    study = Client(server.url, f"odd-{ODD.index((words, odd))}", ["Süß", arm])
+    done = work(server, study.name, "-i", "-M", "3", "--", *words, check=False)
+    assert done.returncode == 2
+    assert f"arm {arm!r} is not a plain name" in done.stderr
+    assert "--any-name" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert study.state["pulls"] == 0
+
+
 CODE = [
     (("sh", "-c", "echo 1; : {arm}"), True),
     (("python3 -c 'print(len(\"{arm}\"))'",), True),
@@ -135,15 +155,25 @@ CODE = [
 
 
 @pytest.mark.parametrize(("words", "refused"), CODE, ids=str)
-def test_a_name_that_a_server_gave_is_never_run(server, tmp_path, words, refused):
+def test_any_name_is_still_never_written_into_code(server, tmp_path, words, refused):
     """Who begins a study chooses the names, and must not run programs on the machines of those who work for it."""
     name = f"code-{CODE.index((words, refused))}"
     arms = [f"$(touch {tmp_path}/a)", f"; touch {tmp_path}/b", f"'; touch {tmp_path}/c '"]
     Client(server.url, name, arms)
-    done = work(server, name, "-i", "-M", "3", "--", *words, check=False)
+    done = work(server, name, "--any-name", "-i", "-M", "3", "--", *words, check=False)
     assert done.returncode == (2 if refused else 0), done.stderr
     assert ("would become code" in done.stderr) == refused
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("{arm}",), ("echo 1 && {arm}",)], ids=str)
+def test_a_server_does_not_choose_the_program(server, words):
+    name = f"program-{len(words[0])}"
+    Client(server.url, name, ["true", "false"])
+    done = work(server, name, "--", *words, check=False)
+    assert done.returncode == 2
+    assert "{arm} stands where the program stands" in done.stderr
+    work(server, name, "--any-name", "-i", "-M", "1", "--", *words)
 
 
 def test_plain_names_may_stand_in_code(server):
