@@ -223,3 +223,23 @@ def test_a_command_without_its_arm_is_refused_before_any_server_is_asked():
     command = [sys.executable, "-m", "truearm", "work", "http://127.0.0.1:1", "late", "--", "true"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert "write {arm} there" in done.stderr
+
+
+def test_threads_that_share_a_client_get_their_own_answers(server):
+    with Client(server.url, "threads", ["A", "B"]) as study:
+        found, wrong = [], []
+
+        def look():
+            try:
+                for _ in range(30):
+                    found.append(study.state["id"])
+                    assert len(study.ask()) == 1
+            except Exception as error:
+                wrong.append(repr(error))
+
+        threads = [threading.Thread(target=look) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (wrong, len(found)) == ([], 180)

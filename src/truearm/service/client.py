@@ -37,6 +37,9 @@ class ServiceError(TruearmError, RuntimeError):
 class Client:
     """A served study: ask which arms to pull, tell what they said, like `Study` but for many machines.
 
+    Each thread needs a client of its own. Of one that they share, each thread gets its own answers, but all are the
+    same worker, and so get the same pulls.
+
     Parameters
     ----------
     url
