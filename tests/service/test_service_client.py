@@ -15,7 +15,9 @@ import truearm as ta
 from truearm.events import Noted
 from truearm.service import client, defining, wire
 from truearm.service.client import Client, ServiceError
+from truearm.service.database import Database
 from truearm.service.settings import Limits
+from truearm.service.tokens import make
 
 from .serving import SOURCE, Server
 
@@ -355,3 +357,33 @@ def test_the_client_knows_what_a_server_takes_for_left_out():
     """By which one that may not begin a study tells whether it is the same."""
     new, sent = wire.NewStudy(arms=["A", "B"]), defining.defined(["A", "B"], {})
     assert sent.definition["service"] == {"title": new.title, "passive": new.passive, "lease": new.lease}
+
+
+def test_workers_join_by_the_line_that_began_the_study(tmp_path):
+    """docs/service.md: whoever comes first begins the study, all others join it."""
+    path = tmp_path / "studies.db"
+    database = Database(str(path))
+    owner, worker, viewer = (make(database, role, "taste") for role in ("admin", "worker", "viewer"))
+    stranger, anybody = make(database, "worker", "other"), make(database, "worker")
+    database.close()
+    arms = ["a", "b"]
+    options = {"tolerance": ta.Tolerance(0.07, relative=True), "goal": "min", "lease": 60, "title": "Tea"}
+    with Server(path) as server:
+        for token in (worker, anybody):
+            with pytest.raises(ServiceError, match="there is no study 'taste' yet, and this needs the role admin"):
+                Client(server.url, "taste", arms, token=token, **options)
+        with pytest.raises(ServiceError, match="the token is for study 'taste' alone; begin that one") as caught:
+            Client(server.url, "another", arms, token=owner)
+        assert caught.value.status == 403
+        for token in (owner, worker, viewer, anybody):
+            assert Client(server.url, "taste", arms, token=token, **options).state["title"] == "Tea"
+        assert Client(server.url, "taste", arms, token=worker, **options).ask()[0].arm == "a"
+        with pytest.raises(ServiceError, match=r"goal is 'min' there and 'max' here") as caught:
+            Client(server.url, "taste", arms, token=worker, **{**options, "goal": "max"})
+        assert caught.value.status == 409
+        with pytest.raises(ServiceError, match=r"arms is .* leave arms and options out to join it"):
+            Client(server.url, "taste", ["a", "c"], token=worker, **options)
+        with pytest.raises(ServiceError, match=r"lease is 60.0 there and 3600.0 here"):
+            Client(server.url, "taste", arms, token=worker, **{**options, "lease": 3600})
+        with pytest.raises(ServiceError, match="the token is for worker of study 'other'"):
+            Client(server.url, "taste", arms, token=stranger, **options)

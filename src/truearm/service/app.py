@@ -197,8 +197,8 @@ class Service:
             self._check_host(head)
         self._check_rate(grant, head)
         head.state["grant"] = grant
-        listing = role == "viewer" and study is None  # and what is of no study
-        if not grant.allows(role, grant.study if listing else study):
+        own = study is None  # what is of no study; who may begin one is asked when its name is read
+        if not grant.allows(role, grant.study if own else study):
             where = "all studies" if grant.study is None else f"study {grant.study!r}"
             detail = f"this needs the role {role}, and the token is for {grant.role} of {where}; use another token"
             raise Refused(Problem(403, "Not allowed", detail))

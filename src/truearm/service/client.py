@@ -19,7 +19,7 @@ from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Noted
 from truearm.problem import Pull, as_number, check_count, check_positive
-from truearm.service.defining import defined
+from truearm.service.defining import Defined, defined
 from truearm.service.exchange import Exchange
 from truearm.study import Study
 from truearm.world import chain
@@ -100,10 +100,34 @@ class Client:
         self._exchange = Exchange(parts, check_positive("timeout", timeout), headers)
         self._done = False
         if arms is not None:
-            self._call("POST", all_studies, {"id": study, **defined(arms, options).sent})
+            self._begin(all_studies, defined(arms, options))
         elif options:
             msg = f"{', '.join(options)} define a new study; give its arms too, or leave them out"
             raise InvalidArgument(msg)
+
+    def _begin(self, all_studies: str, wanted: Defined) -> None:
+        """Begin the study or find it; who may not begin one joins the same one that is there."""
+        try:
+            self._call("POST", all_studies, {"id": self.name, **wanted.sent})
+        except ServiceError as error:
+            if error.status != 403:
+                raise
+            self._join(wanted, error)
+
+    def _join(self, wanted: Defined, refused: ServiceError) -> None:
+        try:
+            there = self.state["definition"]
+        except ServiceError as error:
+            if error.status == 404:
+                msg = f"there is no study {self.name!r} yet, and {refused}"
+                raise ServiceError(msg, refused.status) from None
+            raise refused from None
+        if difference := wanted.difference(there):
+            msg = (
+                f"study {self.name!r} is there with another definition: {difference}; leave arms and options out "
+                "to join it, or choose another name"
+            )
+            raise ServiceError(msg, 409)
 
     def __repr__(self) -> str:
         return f"Client({self.url!r}, {self.name!r})"

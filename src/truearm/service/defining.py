@@ -21,6 +21,21 @@ class Defined(NamedTuple):
     sent: dict[str, Any]
     definition: dict[str, Any]
 
+    def difference(self, there: Mapping[str, Any]) -> str:
+        """Return the first difference from the definition of a study that is there, in words, "" if there is none.
+
+        Examples
+        --------
+        >>> old, new = defined(["A", "B"], {}), defined(["A", "B"], {"delta": 0.1})
+        >>> new.difference(old.definition), old.difference(old.definition)
+        ('delta is 0.05 there and 0.1 here', '')
+        """
+        known, own = _flat(there), _flat(self.definition)
+        for name, value in own.items():
+            if value != known.get(name):
+                return f"{name} is {known.get(name)!r} there and {value!r} here"
+        return ""
+
 
 def defined(arms: Sequence[str], options: Mapping[str, Any]) -> Defined:
     """Return a study as it is sent, after the checks that `Study` makes.
@@ -98,3 +113,9 @@ def _bound(contamination: Contamination | None) -> dict[str, Any] | None:
     usual = to_plain(Contamination(contamination.eps))
     parts: dict[str, Any] = to_plain(contamination)
     return {name: part for name, part in parts.items() if name in ("eps", "adversary") or part != usual[name]}
+
+
+def _flat(definition: Mapping[str, Any]) -> dict[str, Any]:
+    groups = ("problem", "service")
+    parts = [definition, *(definition.get(group, {}) for group in groups)]
+    return {name: value for part in parts for name, value in part.items() if name not in groups}
