@@ -330,6 +330,57 @@ def test_a_token_is_asked_for_and_stays_in_the_tab(browser, tmp_path):
             assert token not in page.url
 
 
+def test_one_reading_is_a_reading(browser, server):
+    url = begun(server, "first")
+    with server.client() as http:
+        http.post("/studies/first/ask", json={"worker": "ann"})
+        assert http.get("/studies/first/live").json()["answer"] == "No reading yet"
+        http.post("/studies/first/tell", json={"readings": [{"ticket": 0, "value": 1}]})
+        assert http.get("/studies/first/live").json()["answer"] == "Too early to tell"
+    with opened(browser, url) as page:
+        page.wait_for_selector("h1:has-text('Too early to tell')")
+        page.goto(server.url)
+        page.wait_for_selector(".cards li:has-text('About first'):has-text('Too early to tell')")
+
+
+def test_a_passive_study_goes_on(browser, server):
+    url = begun(server, "flow", arms=("North", "South"), passive=True, contamination=0.05)
+    card = ".cards li:has-text('About flow')"
+    with opened(browser, url) as page:
+        page.wait_for_selector("#how:has-text('/studies/flow/readings')")
+        assert page.is_hidden("#next")
+        give(server, "flow", 3)
+        page.wait_for_selector("h1:has-text('Not decided yet')", timeout=20_000)
+        page.goto(server.url)
+        page.wait_for_selector(f"{card}:has-text('North leads')")
+        assert page.inner_text(f"{card} .chip") == "running"
+        give(server, "flow", 200)
+        page.wait_for_selector(f"{card}:has-text('North is best')", timeout=20_000)
+        assert page.inner_text(f"{card} .chip") == "decided"
+
+
+def give(server, name, n):
+    with server.client() as http:
+        draw = random.Random(n)
+        values = [
+            {"arm": arm, "value": draw.gauss(3 * (arm == "North"), 1)}
+            for _ in range(n)
+            for arm in ("North", "South")
+        ]
+        http.post(f"/studies/{name}/readings", json={"key": str(n), "readings": values})
+
+
+def test_what_ended_undecided_is_not_called_undecided_yet(browser, server):
+    url = begun(server, "short", arms=("A", "B"), max_pulls=4)
+    told(server, "short", 2)
+    with opened(browser, url) as page:
+        page.wait_for_selector("h1:has-text('Ended without a decision')")
+        assert "Not decided: A or B may have the highest median." in page.inner_text("#summary")
+        assert "yet" not in page.inner_text("header")
+        page.goto(server.url)
+        page.wait_for_selector(".cards li:has-text('About short') .chip:has-text('ended')")
+
+
 def test_every_field_has_a_label_and_all_is_reached_by_keys(browser, server):
     url = begun(server, "keys")
     for path in ("/new", "/s/keys", "/s/keys/next"):

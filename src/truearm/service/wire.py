@@ -243,6 +243,7 @@ class Live(Struct, frozen=True):
 
     position: int
     done: bool
+    passive: bool
     title: str
     answer: str
     """What is known now, in a few words."""

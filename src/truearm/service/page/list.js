@@ -1,6 +1,6 @@
 import { $, fetched, notice, number, pause, readings } from "./common.js";
 
-const GOOD = new Set(["certified", "separated", "tolerable"]);
+const DECIDED = new Set(["certified", "separated", "tolerable"]);
 const SAID = { doubtful: "Nothing is certified", exhausted: "Not decided", indistinguishable: "Too close to tell apart" };
 let older = null;
 let all = false; // older ones are shown too: then the list no longer renews itself
@@ -8,7 +8,14 @@ let all = false; // older ones are shown too: then the list no longer renews its
 function said(one) {
   if (one.best !== null) return `${one.best} is best`;
   if (one.status !== null) return SAID[one.status] ?? "No winner";
-  return one.leader === null ? "No reading yet" : `${one.leader} leads`;
+  if (one.pulls === one.out) return "No reading yet";
+  return one.leader === null ? "Too early to tell" : `${one.leader} leads`;
+}
+
+function stateOf(one) {
+  if (DECIDED.has(one.status)) return "decided";
+  if (one.status === "doubtful") return "doubtful";
+  return one.done ? "ended" : "running";
 }
 
 function card(one) {
@@ -23,8 +30,8 @@ function card(one) {
   };
   part("h2", one.title);
   part("p", said(one), "said");
-  const color = one.status === null ? "" : GOOD.has(one.status) ? "good" : one.status === "doubtful" ? "bad" : "";
-  part("span", one.status ?? (one.done ? "ended" : "running"), `chip ${color}`);
+  const state = stateOf(one);
+  part("span", state, `chip ${state}`);
   part("p", `${readings(one.pulls - one.out)} of ${number(one.arms)} ${one.arms === 1 ? "arm" : "arms"}${one.out ? `, ${number(one.out)} being measured` : ""}`, "note");
   item.append(link);
   return item;

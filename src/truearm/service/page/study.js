@@ -33,8 +33,9 @@ function draw(live) {
   write("pulls", readings(live.pulls - live.out.length));
   const people = [...new Set(live.out.map((one) => one.worker).filter(Boolean))];
   write("out", live.out.length ? `${number(live.out.length)} being measured${people.length ? ` by ${people.join(", ")}` : ""}` : "");
-  $("next").hidden = live.done;
-  $("how").hidden = live.done || live.pulls > 0;
+  $("next").hidden = live.done || live.passive;
+  $("how").hidden = live.done || live.pulls > live.out.length;
+  for (const one of document.querySelectorAll("#how [data-passive]")) one.hidden = one.dataset.passive !== String(live.passive);
   const kept = chosen();
   const focus = document.activeElement?.id;
   const open = [...document.querySelectorAll("#sections details")].map((one) => one.open);
@@ -102,6 +103,7 @@ saving($("json"), `${path}/report`, `${study}.json`, { Accept: "application/json
 $("how-next").href = $("next").href;
 $("how-next").textContent = $("next").href;
 $("how-work").textContent = `truearm work ${location.origin} ${study} -- ./measure {arm}`;
+$("how-give").textContent = `POST ${location.origin}${path}/readings`;
 $("how-client").textContent = `study = truearm.Client("${location.origin}", "${study}")`;
 
 addEventListener("load", async () => {
