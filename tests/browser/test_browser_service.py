@@ -330,6 +330,83 @@ def test_a_token_is_asked_for_and_stays_in_the_tab(browser, tmp_path):
             assert token not in page.url
 
 
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """A server that needs tokens, and one token of each kind."""
+    path = tmp_path_factory.mktemp("guarded") / "studies.db"
+    database = Database(str(path))
+    tokens = {role: make(database, role) for role in ("admin", "worker", "viewer")}
+    tokens["other"] = make(database, "viewer", "other")
+    database.close()
+    with Server(path, "--rate", "100000") as server:
+        with server.client(tokens["admin"]) as http:
+            http.post("/studies", json={"arms": ["A", "B"], "id": "mine", "title": "Only mine"})
+        yield server, tokens
+
+
+@pytest.mark.parametrize("path", ["/", "/s/mine", "/s/mine/next"])
+def test_a_token_that_is_not_known_is_said_to_be_so(browser, guarded, path):
+    server, tokens = guarded
+    with opened(browser, f"{server.url}{path}#token=ta_forged") as page:
+        if path.endswith("next"):
+            page.fill("#worker", "ann")
+            page.click("text=Begin")
+        page.wait_for_selector("#token-form:has-text('unknown or was removed')")
+        assert "needs a token" not in page.inner_text("body")
+        page.fill("#token", tokens["worker"])
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#card:visible" if path.endswith("next") else "text=Only mine")
+        assert page.is_hidden("#token-form")
+
+
+def test_a_token_that_does_not_suffice_can_be_replaced_and_nothing_typed_is_lost(browser, guarded):
+    server, tokens = guarded
+    with opened(browser, f"{server.url}/new#token={tokens['worker']}") as page:
+        page.fill("#id-in", "typed")
+        page.fill("#arms", "A\nB")
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector("#token-form:has-text('needs the role admin')")
+        page.fill("#token", tokens["admin"])
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/s/typed")
+    with opened(browser, f"{server.url}/s/mine#token={tokens['other']}") as page:
+        page.wait_for_selector("#token-form:has-text(\"the token is for viewer of study 'other'\")")
+        page.fill("#token", tokens["viewer"])
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=Only mine")
+
+
+@pytest.mark.parametrize("path", ["/", "/s/mine"])
+def test_what_cannot_be_a_token_is_not_sent(browser, guarded, path):
+    server, tokens = guarded
+    with opened(browser, f"{server.url}{path}#token=жетон") as page:
+        page.wait_for_selector("#token-form:has-text('not a token')")
+        assert "onnection" not in page.inner_text("body")
+        page.fill("#token", "ключ")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(300)
+        assert page.is_visible("#token-form")
+        page.fill("#token", tokens["viewer"])
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=Only mine")
+
+
+def test_a_token_that_is_removed_meanwhile_is_asked_for_again(browser, tmp_path):
+    path = tmp_path / "studies.db"
+    database = Database(str(path))
+    admin, viewer = make(database, "admin"), make(database, "viewer")
+    with Server(path) as server:
+        with server.client(admin) as http:
+            http.post("/studies", json={"arms": ["A", "B"], "id": "mine", "title": "Only mine"})
+        with opened(browser, f"{server.url}/s/mine#token={viewer}") as page:
+            page.wait_for_selector("text=No reading yet")
+            database.remove_token(viewer.split("_")[1])
+            server.end()
+            with Server(path, port=int(server.url.rpartition(":")[2])):
+                page.wait_for_selector("#token-form:has-text('unknown or was removed')", timeout=20_000)
+    database.close()
+
+
 def test_one_reading_is_a_reading(browser, server):
     url = begun(server, "first")
     with server.client() as http:

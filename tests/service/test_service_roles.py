@@ -171,3 +171,10 @@ def test_a_token_for_no_study_is_not_one_for_all(tmp_path, study):
     assert made.returncode == 2
     assert "must be the id of one" in made.stderr
     assert made.stdout == ""
+
+
+def test_a_token_that_is_not_known_is_said_to_be_so(guarded):
+    server, tokens = guarded
+    for token, said in ((None, "this server needs a token"), (tokens["forged"], "is unknown or was removed")):
+        with server.client(token) as http:
+            assert said in http.get("/studies").json()["detail"]

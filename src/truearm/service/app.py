@@ -192,6 +192,8 @@ class Service:
         grant = self.tokens.grant(token if scheme.lower() == "bearer" else None)
         if grant is None:
             detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
+            if token:
+                detail = "this token is unknown or was removed; use another one"
             raise Refused(Problem(401, "No token", detail), {"WWW-Authenticate": "Bearer"})
         if grant is OPEN:
             self._check_host(head)

@@ -63,7 +63,6 @@ while (!all) {
     notice("");
   } catch (error) {
     notice(error.message);
-    if (error.status === 401) break;
   }
   await pause(3);
 }

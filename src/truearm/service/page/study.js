@@ -1,4 +1,4 @@
-import { $, fetched, headers, notice, number, pause, readings, saving, study } from "./common.js";
+import { $, fetched, notice, number, pause, readings, request, saving, study } from "./common.js";
 
 const path = `/studies/${encodeURIComponent(study)}`;
 let position = 0;
@@ -57,8 +57,7 @@ async function refresh() {
 
 // events as they happen; who loses the connection goes on after the last one it has seen
 async function follow(changed) {
-  const answer = await fetch(`${path}/events`, { headers: { ...headers(), "Last-Event-ID": String(position) } });
-  if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
+  const answer = await request(`${path}/events`, undefined, undefined, { "Last-Event-ID": String(position) });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   if (lost) notice("Connected again.", true);
   lost = false;
@@ -111,8 +110,8 @@ addEventListener("load", async () => {
     await refresh();
   } catch (error) {
     notice(error.status === 404 ? "Check the address, or choose one of the studies." : error.message);
-    if ([401, 403, 404].includes(error.status)) {
-      write("answer", error.status === 404 ? "There is no such study" : "Not allowed");
+    if (error.status === 404) {
+      write("answer", "There is no such study");
       return;
     }
   }
