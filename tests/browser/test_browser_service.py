@@ -458,6 +458,83 @@ def test_what_ended_undecided_is_not_called_undecided_yet(browser, server):
         page.wait_for_selector(".cards li:has-text('About short') .chip:has-text('ended')")
 
 
+def test_the_same_form_again_says_that_the_study_is_there(browser, server):
+    for time in ("first", "second"):
+        with opened(browser, f"{server.url}/new") as page:
+            page.fill("#title-in", "Sent twice")
+            page.fill("#arms", "A\nB")
+            page.get_by_role("button", name="Begin").click()
+            if time == "first":
+                page.wait_for_url("**/s/sent-twice")
+                continue
+            page.wait_for_selector("text=This study is there already")
+            assert page.evaluate("document.activeElement.id") == "id-in"
+            page.get_by_role("link", name="Open it").click()
+            page.wait_for_url("**/s/sent-twice")
+
+
+def test_an_address_that_cannot_be_read_is_no_study(browser, server):
+    for path in ("/s/%E0%A4%A", "/s/%E0%A4%A/next"):
+        with opened(browser, server.url + path) as page:
+            if path.endswith("next"):
+                page.fill("#worker", "ann")
+                page.click("text=Begin")
+            page.wait_for_selector("h1:has-text('There is no such study')")
+
+
+def test_who_measures_may_change_the_name_and_keeps_the_pull(browser, server):
+    url = begun(server, "renamed")
+    with opened(browser, f"{url}/next", **PHONE) as page:
+        page.fill("#worker", "anm")
+        page.click("text=Begin")
+        page.wait_for_selector("#card:visible")
+        page.get_by_role("button", name="Change name").click()
+        assert page.input_value("#worker") == "anm"
+        page.fill("#worker", "ann")
+        page.click("text=Begin")
+        page.wait_for_selector("#card:visible")
+        page.fill("#value", "4")
+        page.click("#send")
+        page.wait_for_selector("text=1 measured by you, ann")
+    with server.client() as http:
+        found = http.get("/studies/renamed").json()
+        rows = http.get("/studies/renamed/readings.csv").text.splitlines()[1:]
+    assert [row.split(",")[4] for row in rows] == ["ann"]
+    assert [out["worker"] for out in found["out"]] == ["ann"]
+
+
+def test_older_studies_stay_when_a_look_was_under_way(browser, tmp_path):
+    with Server(tmp_path / "studies.db", "--rate", "100000") as many:
+        for i in range(60):
+            begun(many, f"s{i:02}")
+        with opened(browser, many.url) as page:
+            page.wait_for_selector("#more:visible")
+            held = []
+
+            def hold(route):  # a look that is long in coming
+                held.append(route)
+
+            page.route("**/studies", hold)
+            page.wait_for_timeout(3500)
+            page.locator("#more").evaluate("e => {e.click(); e.click()}")
+            page.wait_for_selector(".cards li:nth-child(60)")
+            for route in held:
+                route.continue_()
+            page.wait_for_timeout(500)
+            assert held
+            assert page.locator(".cards li").count() == 60
+
+
+def test_a_list_that_renews_itself_leaves_the_focus(browser, server):
+    begun(server, "focused")
+    with opened(browser, server.url) as page:
+        page.wait_for_selector(".cards a[href='/s/focused']")
+        page.focus(".cards a[href='/s/focused']")
+        told(server, "focused", 1)
+        page.wait_for_selector(".cards a[href='/s/focused']:has-text('16 readings')", timeout=20_000)
+        assert page.evaluate("document.activeElement.getAttribute('href')") == "/s/focused"
+
+
 def test_every_field_has_a_label_and_all_is_reached_by_keys(browser, server):
     url = begun(server, "keys")
     for path in ("/new", "/s/keys", "/s/keys/next"):

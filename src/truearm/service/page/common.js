@@ -8,10 +8,37 @@ if (given) {
   history.replaceState(null, "", location.pathname + location.search);
 }
 
+// where one is, for eyes and screen readers
+for (const link of document.querySelectorAll("nav a:not(.brand)")) {
+  if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // what cannot be read is the address of no study
+  }
+}
+
 export const $ = (id) => document.getElementById(id);
-export const study = decodeURIComponent(location.pathname.split("/")[2] ?? "");
+export const study = decoded(location.pathname.split("/")[2] ?? "");
 export const number = (n) => n.toLocaleString("en-US");
 export const readings = (n) => `${number(n)} ${n === 1 ? "reading" : "readings"}`;
+
+const UNITS = [["day", 86_400], ["hour", 3600], ["minute", 60]];
+export function ago(seconds) {
+  const past = Date.now() / 1000 - seconds;
+  const [unit, size] = UNITS.find(([, length]) => past >= length) ?? [];
+  return unit ? new Intl.RelativeTimeFormat("en-US").format(-Math.floor(past / size), unit) : "just now";
+}
+
+const DECIDED = new Set(["certified", "separated", "tolerable"]);
+export function stateOf({ status, done }) {
+  if (DECIDED.has(status)) return "decided";
+  if (status === "doubtful") return "doubtful";
+  return done ? "ended" : "running";
+}
 
 export class Problem extends Error {
   constructor(status, text, field) {
@@ -21,11 +48,12 @@ export class Problem extends Error {
   }
 }
 
-export function notice(text, fine = false) {
+export function notice(text, fine = false, link = null) {
   const box = $("notice");
   box.hidden = !text;
   box.classList.toggle("fine", fine);
-  if (box.textContent !== text) box.textContent = text;
+  const more = link ? [" ", Object.assign(document.createElement("a"), link)] : [];
+  if (box.textContent !== text || link) box.replaceChildren(text, ...more);
 }
 
 const NO_TOKEN = "That is not a token: it has characters that no token has. Copy it again.";
