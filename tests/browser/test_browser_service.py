@@ -11,6 +11,8 @@ from service.serving import SOURCE, Server
 from truearm.service.database import Database
 from truearm.service.tokens import make
 
+from .test_browser_page import CONTRASTS
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True}
 
@@ -547,6 +549,33 @@ def test_every_field_has_a_label_and_all_is_reached_by_keys(browser, server):
         page.wait_for_selector("text=No reading yet")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_every_page_can_be_read_and_the_focus_be_seen(browser, server, scheme, width):
+    name = f"looks-{scheme}-{width}"
+    begun(server, name, arms=("Lemon", "a-name-without-a-single-break-" * 4, HOSTILE))
+    told(server, name, 3)
+    more = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
+    for path, there in (
+        ("/", ".cards li"),
+        ("/new", "#begin"),
+        (f"/s/{name}", "#intervals"),
+        (f"/s/{name}/next", "#who:visible"),
+        ("/s/nowhere", "#elsewhere:visible"),
+    ):
+        with opened(browser, server.url + path, **more) as page:
+            page.wait_for_selector(there)
+            if path.endswith("next"):
+                page.fill("#worker", "ida")
+                page.keyboard.press("Enter")
+                page.wait_for_selector("#card:visible")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            assert min(page.evaluate(CONTRASTS))[0] >= 4.5, (path, min(page.evaluate(CONTRASTS)))
+            for _ in range(4):
+                page.keyboard.press("Tab")
+                assert page.evaluate("getComputedStyle(document.activeElement).outlineWidth") == "3px", path
 
 
 def truearm(*words, **more):

@@ -11,6 +11,7 @@ import numpy as np
 from msgspec import Raw
 
 from truearm.claims.certificate import Status
+from truearm.claims.result import Result
 from truearm.claims.wording import PLAIN, count, name_of, names
 from truearm.errors import InvalidArgument
 from truearm.report.export import cell, document
@@ -105,7 +106,9 @@ def _live(hosted: Hosted) -> wire.Live:
         empty = "Ended without a reading" if study.done and len(study.problem.arms) > 1 else "No reading yet"
         answer = "Some arms have no reading yet" if _told(hosted) else empty
         summary = f"Compared are {names(study.problem.arms)}." if len(study.problem.arms) > 1 else ""
-        return shown(done=study.done, answer=answer, summary=summary, pulls=pulls, sections="", picture={})
+        return shown(
+            done=study.done, status=None, answer=answer, summary=summary, pulls=pulls, sections="", picture={}
+        )
     done, result = study.done or hosted.passive, hosted.result()
     ended = study.done and result.status is Status.EXHAUSTED
     found = parts(
@@ -114,7 +117,22 @@ def _live(hosted: Hosted) -> wire.Live:
     # a page of the service allows no style in its text: its script puts these where they belong
     sections = found.sections.replace(' style="', ' data-style="')
     answer, summary = (found.title, found.summary) if done else (_so_far(hosted), "")
-    return shown(done=done, answer=answer, summary=summary, pulls=pulls, sections=sections, picture=found.picture)
+    return shown(
+        done=done,
+        status=_status(hosted, result) if done else None,
+        answer=answer,
+        summary=summary,
+        pulls=pulls,
+        sections=sections,
+        picture=found.picture,
+    )
+
+
+def _status(hosted: Hosted, result: Result | None) -> str | None:
+    """Return what became of a study, None while it goes on, as one that only takes readings does if undecided."""
+    if result is None or (hosted.passive and result.status is Status.EXHAUSTED):
+        return None
+    return result.status.value
 
 
 def _told(hosted: Hosted) -> int:
@@ -175,7 +193,6 @@ def summary(hosted: Hosted) -> wire.Summary:
     told = _told(hosted)
     result = hosted.result() if told and _is_known(hosted) else None  # an only arm is done before its first pull
     leader = standing.leader if told else None
-    goes_on = result is None or (hosted.passive and result.status is Status.EXHAUSTED)
     return wire.Summary(
         id=hosted.name,
         title=hosted.title,
@@ -184,7 +201,7 @@ def summary(hosted: Hosted) -> wire.Summary:
         pulls=pulls,
         out=study.in_flight,
         done=study.done,
-        status=None if result is None or goes_on else result.status.value,
+        status=_status(hosted, result),
         best=None if result is None else result.best,
         leader=leader if result is None else result.leader,
     )

@@ -244,6 +244,8 @@ class Live(Struct, frozen=True):
     position: int
     done: bool
     passive: bool
+    status: str | None
+    """Null while it goes on."""
     title: str
     answer: str
     """What is known now, in a few words."""

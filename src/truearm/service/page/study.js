@@ -1,4 +1,4 @@
-import { $, fetched, notice, number, pause, readings, request, saving, study } from "./common.js";
+import { $, fetched, notice, number, pause, readings, request, saving, stateOf, study } from "./common.js";
 
 const path = `/studies/${encodeURIComponent(study)}`;
 let position = 0;
@@ -29,6 +29,10 @@ function draw(live) {
   document.title = `${live.answer} - ${live.title}`;
   write("title", live.title);
   write("answer", live.answer);
+  const state = stateOf({ status: live.status, done: live.done && !live.passive });
+  write("chip", state);
+  $("chip").className = `chip ${state}`;
+  $("chip").hidden = false;
   write("summary", live.summary);
   write("pulls", readings(live.pulls - live.out.length));
   const people = [...new Set(live.out.map((one) => one.worker).filter(Boolean))];
@@ -59,7 +63,10 @@ async function refresh() {
 async function follow(changed) {
   const answer = await request(`${path}/events`, undefined, undefined, { "Last-Event-ID": String(position) });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  if (lost) notice("Connected again.", true);
+  if (lost) {
+    notice("Connected again.", true);
+    setTimeout(() => lost || notice(""), 5000);
+  }
   lost = false;
   changed();
   let rest = "";
@@ -112,6 +119,7 @@ addEventListener("load", async () => {
     notice(error.status === 404 ? "Check the address, or choose one of the studies." : error.message);
     if (error.status === 404) {
       write("answer", "There is no such study");
+      $("elsewhere").hidden = false;
       return;
     }
   }
