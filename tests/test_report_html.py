@@ -304,6 +304,14 @@ def test_ties_are_ties_on_the_page():
     assert "2 candidates remain: A, B. Excluded: C." in words
 
 
+def test_of_many_candidates_the_first_are_named():
+    study = Study([f"arm {i}" for i in range(24)])
+    study.tell(study.ask(1)[0], 1.0)
+    study.stop()
+    words = "".join(Outline(page(study.result, study.readings)).text)
+    assert "24 candidates remain: arm 0, arm 1, arm 2, arm 3, arm 4 and 19 others. None is excluded." in words
+
+
 def test_a_page_about_an_estimate_excludes_nobody_by_medians():
     policy = PartialIdentification(np.mean, lambda n, delta: (np.log(2 / delta) / (2 * n)) ** 0.5)
     study = Study(["A", "B"], contamination=None, policy=policy)

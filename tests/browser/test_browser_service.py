@@ -11,6 +11,8 @@ from service.serving import SOURCE, Server
 from truearm.service.database import Database
 from truearm.service.tokens import make
 
+from .test_browser_page import CONTRASTS
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 PHONE = {"viewport": {"width": 390, "height": 780}, "has_touch": True}
 
@@ -330,6 +332,211 @@ def test_a_token_is_asked_for_and_stays_in_the_tab(browser, tmp_path):
             assert token not in page.url
 
 
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """A server that needs tokens, and one token of each kind."""
+    path = tmp_path_factory.mktemp("guarded") / "studies.db"
+    database = Database(str(path))
+    tokens = {role: make(database, role) for role in ("admin", "worker", "viewer")}
+    tokens["other"] = make(database, "viewer", "other")
+    database.close()
+    with Server(path, "--rate", "100000") as server:
+        with server.client(tokens["admin"]) as http:
+            http.post("/studies", json={"arms": ["A", "B"], "id": "mine", "title": "Only mine"})
+        yield server, tokens
+
+
+@pytest.mark.parametrize("path", ["/", "/s/mine", "/s/mine/next"])
+def test_a_token_that_is_not_known_is_said_to_be_so(browser, guarded, path):
+    server, tokens = guarded
+    with opened(browser, f"{server.url}{path}#token=ta_forged") as page:
+        if path.endswith("next"):
+            page.fill("#worker", "ann")
+            page.click("text=Begin")
+        page.wait_for_selector("#token-form:has-text('unknown or was removed')")
+        assert "needs a token" not in page.inner_text("body")
+        page.fill("#token", tokens["worker"])
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#card:visible" if path.endswith("next") else "text=Only mine")
+        assert page.is_hidden("#token-form")
+
+
+def test_a_token_that_does_not_suffice_can_be_replaced_and_nothing_typed_is_lost(browser, guarded):
+    server, tokens = guarded
+    with opened(browser, f"{server.url}/new#token={tokens['worker']}") as page:
+        page.fill("#id-in", "typed")
+        page.fill("#arms", "A\nB")
+        page.get_by_role("button", name="Begin").click()
+        page.wait_for_selector("#token-form:has-text('needs the role admin')")
+        page.fill("#token", tokens["admin"])
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/s/typed")
+    with opened(browser, f"{server.url}/s/mine#token={tokens['other']}") as page:
+        page.wait_for_selector("#token-form:has-text(\"the token is for viewer of study 'other'\")")
+        page.fill("#token", tokens["viewer"])
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=Only mine")
+
+
+@pytest.mark.parametrize("path", ["/", "/s/mine"])
+def test_what_cannot_be_a_token_is_not_sent(browser, guarded, path):
+    server, tokens = guarded
+    with opened(browser, f"{server.url}{path}#token=жетон") as page:
+        page.wait_for_selector("#token-form:has-text('not a token')")
+        assert "onnection" not in page.inner_text("body")
+        page.fill("#token", "ключ")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(300)
+        assert page.is_visible("#token-form")
+        page.fill("#token", tokens["viewer"])
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=Only mine")
+
+
+def test_a_token_that_is_removed_meanwhile_is_asked_for_again(browser, tmp_path):
+    path = tmp_path / "studies.db"
+    database = Database(str(path))
+    admin, viewer = make(database, "admin"), make(database, "viewer")
+    with Server(path) as server:
+        with server.client(admin) as http:
+            http.post("/studies", json={"arms": ["A", "B"], "id": "mine", "title": "Only mine"})
+        with opened(browser, f"{server.url}/s/mine#token={viewer}") as page:
+            page.wait_for_selector("text=No reading yet")
+            database.remove_token(viewer.split("_")[1])
+            server.end()
+            with Server(path, port=int(server.url.rpartition(":")[2])):
+                page.wait_for_selector("#token-form:has-text('unknown or was removed')", timeout=20_000)
+    database.close()
+
+
+def test_one_reading_is_a_reading(browser, server):
+    url = begun(server, "first")
+    with server.client() as http:
+        http.post("/studies/first/ask", json={"worker": "ann"})
+        assert http.get("/studies/first/live").json()["answer"] == "No reading yet"
+        http.post("/studies/first/tell", json={"readings": [{"ticket": 0, "value": 1}]})
+        assert http.get("/studies/first/live").json()["answer"] == "Too early to tell"
+    with opened(browser, url) as page:
+        page.wait_for_selector("h1:has-text('Too early to tell')")
+        page.goto(server.url)
+        page.wait_for_selector(".cards li:has-text('About first'):has-text('Too early to tell')")
+
+
+def test_a_passive_study_goes_on(browser, server):
+    url = begun(server, "flow", arms=("North", "South"), passive=True, contamination=0.05)
+    card = ".cards li:has-text('About flow')"
+    with opened(browser, url) as page:
+        page.wait_for_selector("#how:has-text('/studies/flow/readings')")
+        assert page.is_hidden("#next")
+        give(server, "flow", 3)
+        page.wait_for_selector("h1:has-text('Not decided yet')", timeout=20_000)
+        page.goto(server.url)
+        page.wait_for_selector(f"{card}:has-text('North leads')")
+        assert page.inner_text(f"{card} .chip") == "running"
+        give(server, "flow", 200)
+        page.wait_for_selector(f"{card}:has-text('North is best')", timeout=20_000)
+        assert page.inner_text(f"{card} .chip") == "decided"
+
+
+def give(server, name, n):
+    with server.client() as http:
+        draw = random.Random(n)
+        values = [
+            {"arm": arm, "value": draw.gauss(3 * (arm == "North"), 1)}
+            for _ in range(n)
+            for arm in ("North", "South")
+        ]
+        http.post(f"/studies/{name}/readings", json={"key": str(n), "readings": values})
+
+
+def test_what_ended_undecided_is_not_called_undecided_yet(browser, server):
+    url = begun(server, "short", arms=("A", "B"), max_pulls=4)
+    told(server, "short", 2)
+    with opened(browser, url) as page:
+        page.wait_for_selector("h1:has-text('Ended without a decision')")
+        assert "Not decided: A or B may have the highest median." in page.inner_text("#summary")
+        assert "yet" not in page.inner_text("header")
+        page.goto(server.url)
+        page.wait_for_selector(".cards li:has-text('About short') .chip:has-text('ended')")
+
+
+def test_the_same_form_again_says_that_the_study_is_there(browser, server):
+    for time in ("first", "second"):
+        with opened(browser, f"{server.url}/new") as page:
+            page.fill("#title-in", "Sent twice")
+            page.fill("#arms", "A\nB")
+            page.get_by_role("button", name="Begin").click()
+            if time == "first":
+                page.wait_for_url("**/s/sent-twice")
+                continue
+            page.wait_for_selector("text=This study is there already")
+            assert page.evaluate("document.activeElement.id") == "id-in"
+            page.get_by_role("link", name="Open it").click()
+            page.wait_for_url("**/s/sent-twice")
+
+
+def test_an_address_that_cannot_be_read_is_no_study(browser, server):
+    for path in ("/s/%E0%A4%A", "/s/%E0%A4%A/next"):
+        with opened(browser, server.url + path) as page:
+            if path.endswith("next"):
+                page.fill("#worker", "ann")
+                page.click("text=Begin")
+            page.wait_for_selector("h1:has-text('There is no such study')")
+
+
+def test_who_measures_may_change_the_name_and_keeps_the_pull(browser, server):
+    url = begun(server, "renamed")
+    with opened(browser, f"{url}/next", **PHONE) as page:
+        page.fill("#worker", "anm")
+        page.click("text=Begin")
+        page.wait_for_selector("#card:visible")
+        page.get_by_role("button", name="Change name").click()
+        assert page.input_value("#worker") == "anm"
+        page.fill("#worker", "ann")
+        page.click("text=Begin")
+        page.wait_for_selector("#card:visible")
+        page.fill("#value", "4")
+        page.click("#send")
+        page.wait_for_selector("text=1 measured by you, ann")
+    with server.client() as http:
+        found = http.get("/studies/renamed").json()
+        rows = http.get("/studies/renamed/readings.csv").text.splitlines()[1:]
+    assert [row.split(",")[4] for row in rows] == ["ann"]
+    assert [out["worker"] for out in found["out"]] == ["ann"]
+
+
+def test_older_studies_stay_when_a_look_was_under_way(browser, tmp_path):
+    with Server(tmp_path / "studies.db", "--rate", "100000") as many:
+        for i in range(60):
+            begun(many, f"s{i:02}")
+        with opened(browser, many.url) as page:
+            page.wait_for_selector("#more:visible")
+            held = []
+
+            def hold(route):  # a look that is long in coming
+                held.append(route)
+
+            page.route("**/studies", hold)
+            page.wait_for_timeout(3500)
+            page.locator("#more").evaluate("e => {e.click(); e.click()}")
+            page.wait_for_selector(".cards li:nth-child(60)")
+            for route in held:
+                route.continue_()
+            page.wait_for_timeout(500)
+            assert held
+            assert page.locator(".cards li").count() == 60
+
+
+def test_a_list_that_renews_itself_leaves_the_focus(browser, server):
+    begun(server, "focused")
+    with opened(browser, server.url) as page:
+        page.wait_for_selector(".cards a[href='/s/focused']")
+        page.focus(".cards a[href='/s/focused']")
+        told(server, "focused", 1)
+        page.wait_for_selector(".cards a[href='/s/focused']:has-text('16 readings')", timeout=20_000)
+        assert page.evaluate("document.activeElement.getAttribute('href')") == "/s/focused"
+
+
 def test_every_field_has_a_label_and_all_is_reached_by_keys(browser, server):
     url = begun(server, "keys")
     for path in ("/new", "/s/keys", "/s/keys/next"):
@@ -342,6 +549,33 @@ def test_every_field_has_a_label_and_all_is_reached_by_keys(browser, server):
         page.wait_for_selector("text=No reading yet")
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_every_page_can_be_read_and_the_focus_be_seen(browser, server, scheme, width):
+    name = f"looks-{scheme}-{width}"
+    begun(server, name, arms=("Lemon", "a-name-without-a-single-break-" * 4, HOSTILE))
+    told(server, name, 3)
+    more = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
+    for path, there in (
+        ("/", ".cards li"),
+        ("/new", "#begin"),
+        (f"/s/{name}", "#intervals"),
+        (f"/s/{name}/next", "#who:visible"),
+        ("/s/nowhere", "#elsewhere:visible"),
+    ):
+        with opened(browser, server.url + path, **more) as page:
+            page.wait_for_selector(there)
+            if path.endswith("next"):
+                page.fill("#worker", "ida")
+                page.keyboard.press("Enter")
+                page.wait_for_selector("#card:visible")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            assert min(page.evaluate(CONTRASTS))[0] >= 4.5, (path, min(page.evaluate(CONTRASTS)))
+            for _ in range(4):
+                page.keyboard.press("Tab")
+                assert page.evaluate("getComputedStyle(document.activeElement).outlineWidth") == "3px", path
 
 
 def truearm(*words, **more):

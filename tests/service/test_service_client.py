@@ -6,12 +6,18 @@ import random
 import subprocess
 import sys
 import threading
+from typing import get_args
 
+import numpy as np
 import pytest
 
 import truearm as ta
 from truearm.events import Noted
+from truearm.service import client, defining, wire
 from truearm.service.client import Client, ServiceError
+from truearm.service.database import Database
+from truearm.service.settings import Limits
+from truearm.service.tokens import make
 
 from .serving import SOURCE, Server
 
@@ -74,8 +80,8 @@ def test_what_cannot_be_is_said(server):
     with pytest.raises(ServiceError, match="there is no study 'nowhere'") as caught:
         Client(server.url, "nowhere").ask()
     assert caught.value.status == 404
-    with pytest.raises(ServiceError, match="delta"):
-        Client(server.url, "y", ["A", "B"], delta=7)
+    with pytest.raises(ServiceError, match="arms may be 500 at most"):
+        Client(server.url, "y", [str(i) for i in range(501)])
 
 
 def test_a_server_that_is_away_for_a_while_is_waited_for(tmp_path):
@@ -135,6 +141,26 @@ def test_a_command_that_does_not_name_the_arm_is_refused(server):
     assert "write {arm} there" in done.stderr
 
 
+ODD = [
+    *((("sh", "-c", "{arm}"), name) for name in ("$(touch {0}/a)", "1; touch {0}/b", "'; touch {0}/c '", "a b")),
+    (("echo", "{arm}"), "--help"),
+    (("echo 1; : {arm} | cat",), "; touch {0}/d"),
+]
+
+
+@pytest.mark.parametrize(("words", "odd"), ODD, ids=str)
+def test_a_name_that_a_server_gave_is_taken_only_if_it_is_plain(server, tmp_path, words, odd):
+    """Who begins a study chooses the names; some commands, such as ssh, run the words they get."""
+    arm = odd.format(tmp_path)
+    study = Client(server.url, f"odd-{ODD.index((words, odd))}", ["Süß", arm])
+    done = work(server, study.name, "-i", "-M", "3", "--", *words, check=False)
+    assert done.returncode == 2
+    assert f"arm {arm!r} is not a plain name" in done.stderr
+    assert "--any-name" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert study.state["pulls"] == 0
+
+
 CODE = [
     (("sh", "-c", "echo 1; : {arm}"), True),
     (("python3 -c 'print(len(\"{arm}\"))'",), True),
@@ -145,15 +171,25 @@ CODE = [
 
 
 @pytest.mark.parametrize(("words", "refused"), CODE, ids=str)
-def test_a_name_that_a_server_gave_is_never_run(server, tmp_path, words, refused):
+def test_any_name_is_still_never_written_into_code(server, tmp_path, words, refused):
     """Who begins a study chooses the names, and must not run programs on the machines of those who work for it."""
     name = f"code-{CODE.index((words, refused))}"
     arms = [f"$(touch {tmp_path}/a)", f"; touch {tmp_path}/b", f"'; touch {tmp_path}/c '"]
     Client(server.url, name, arms)
-    done = work(server, name, "-i", "-M", "3", "--", *words, check=False)
+    done = work(server, name, "--any-name", "-i", "-M", "3", "--", *words, check=False)
     assert done.returncode == (2 if refused else 0), done.stderr
     assert ("would become code" in done.stderr) == refused
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [("{arm}",), ("echo 1 && {arm}",)], ids=str)
+def test_a_server_does_not_choose_the_program(server, words):
+    name = f"program-{len(words[0])}"
+    Client(server.url, name, ["true", "false"])
+    done = work(server, name, "--", *words, check=False)
+    assert done.returncode == 2
+    assert "{arm} stands where the program stands" in done.stderr
+    work(server, name, "--any-name", "-i", "-M", "1", "--", *words)
 
 
 def test_plain_names_may_stand_in_code(server):
@@ -203,3 +239,161 @@ def test_a_command_without_its_arm_is_refused_before_any_server_is_asked():
     command = [sys.executable, "-m", "truearm", "work", "http://127.0.0.1:1", "late", "--", "true"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert "write {arm} there" in done.stderr
+
+
+def test_threads_that_share_a_client_get_their_own_answers(server):
+    with Client(server.url, "threads", ["A", "B"]) as study:
+        found, wrong = [], []
+
+        def look():
+            try:
+                for _ in range(30):
+                    found.append(study.state["id"])
+                    assert len(study.ask()) == 1
+            except Exception as error:
+                wrong.append(repr(error))
+
+        threads = [threading.Thread(target=look) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (wrong, len(found)) == ([], 180)
+
+
+OPTIONS = [
+    {"contamination": ta.Contamination(0.1, "malicious")},
+    {"contamination": ta.Contamination(0.1, "prescient", causal=True, error=0.01)},
+    {"contamination": ta.audit(200, 0)},
+    {"contamination": None},
+    {"contamination": np.float32(0.1)},
+    {"tolerance": ta.Tolerance(0.07, relative=True)},
+    {"tolerance": ta.Tolerance(1 / 3, relative=True)},
+    {"tolerance": ta.Tolerance(0.25)},
+    {"tolerance": "2%"},
+    {"tolerance": np.float64(0.5), "delta": np.float32(0.01), "quantile": np.float32(0.75)},
+    {"between": (0, math.inf)},
+    {"between": (-math.inf, np.int64(9))},
+    {"at_most": np.int64(200), "dependent_arms": np.bool_(True)},
+    {"max_pulls": np.int64(50), "seed": np.int32(3), "missing": "independent"},
+    {"policy": "lucb", "regularity": None},
+    {"policy": ta.policies.by_name("toptwo"), "goal": "min"},
+    {"rounds": np.bool_(True)},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_client_takes_what_a_study_takes(server, options):
+    here = ta.Study(("A", "B"), **options).definition
+    with Client(server.url, f"takes-{OPTIONS.index(options)}", ("A", "B"), **options) as study:
+        there = study.replayed().definition
+    for one in (here, there):  # it travels in percent
+        one["problem"]["tolerance"]["amount"] = pytest.approx(one["problem"]["tolerance"]["amount"], rel=1e-14)
+    assert there == here
+
+
+WRONG = [
+    ({"delta": 7}, "delta must be in"),
+    ({"delta": "x"}, "delta must be a number"),
+    ({"between": (2, 1)}, "between must rise"),
+    ({"goal": "up"}, "goal must be 'max' or 'min'"),
+    ({"regularity": ta.Regularity(B=4.7, m2=0.7, reach=0.25)}, "regularity is for policies"),
+    ({"policy": "uniform"}, "policy must be 'toptwo' or 'lucb' on a server, but got 'uniform'"),
+    ({"policy": ta.policies.by_name("elimination", constants="paper")}, "policy must be 'toptwo' or 'lucb'"),
+    ({"gaol": "max"}, "'gaol' is not an option; the options are delta, contamination,"),
+    ({"title": 3}, "title must be text, but got 3"),
+    ({"lease": -1}, "lease must be positive"),
+    ({"passive": "no"}, "passive must be True or False, but got 'no'"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), WRONG, ids=str)
+def test_what_a_study_refuses_a_client_refuses_in_the_same_words(server, options, said):
+    with pytest.raises(ta.InvalidArgument, match=said):
+        Client(server.url, "refused", ["A", "B"], **options)
+
+
+def test_names_must_be_text(server):
+    for name in ("study", "worker", "token"):
+        with pytest.raises(ta.InvalidArgument, match=f"{name} must be text, but got 5"):
+            Client(server.url, **{"study": "x", name: 5})
+    with pytest.raises(ta.InvalidArgument, match="url must be such as"):
+        Client(5, "x")
+    with pytest.raises(ta.InvalidArgument, match="arms must be a list of names"):
+        Client(server.url, "x", "AB")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, "abc", pytest.param(10**400, id="huge"), [1, 2], Noted(1.0, {"x": math.nan}), Noted(1, {"x": {1}})],
+)
+def test_what_is_no_reading_is_an_invalid_argument(server, value):
+    with Client(server.url, "readings", ["A", "B"]) as study:
+        pull = study.ask()[0]
+        with pytest.raises(ta.InvalidArgument, match="notes must be" if isinstance(value, Noted) else "value of"):
+            study.tell(pull, value)
+        assert pull.ticket in {out["ticket"] for out in study.state["out"]}
+
+
+@pytest.mark.parametrize("pull", ["abc", None, -1, True, 7.5])
+def test_what_is_no_ticket_was_never_handed_out(server, pull):
+    with Client(server.url, "tickets", ["A", "B"]) as study:
+        for work in (lambda: study.tell(pull, 1.0), lambda: study.release(pull)):
+            with pytest.raises(ta.ProtocolError, match="was never handed out"):
+                work()
+
+
+def test_more_than_a_batch_goes_in_several(server):
+    with Client(server.url, "batches", ["A", "B"], delta=1e-9) as study:
+        pulls = study.ask(2300)
+        assert [pull.ticket for pull in pulls] == list(range(2300))
+        assert study.ask(2300) == pulls
+        study.tell_many([(pull, 1.0) for pull in pulls[:1001]])
+        with pytest.raises(ta.ProtocolError, match=r"ticket 0 .*\n.*ticket 1000 "):
+            study.tell_many([(pull, 2.0 if pull.ticket in (0, 1000) else 1.0) for pull in pulls])
+        assert study.state["out"] == []
+    with Client(server.url, "whole", ["A", "B", "C"], rounds=True, delta=1e-9) as study:
+        assert [pull.ticket for pull in study.ask(1500)] == list(range(1500))
+    with Client(server.url, "spent", ["A", "B"], max_pulls=1200) as study:
+        assert len(study.ask(5000)) == 1200
+
+
+def test_the_client_knows_the_policies_that_a_server_runs():
+    assert get_args(wire.NewStudy.__annotations__["policy"]) == defining.SERVED
+    assert Limits().batch == client.BATCH
+
+
+def test_the_client_knows_what_a_server_takes_for_left_out():
+    """By which one that may not begin a study tells whether it is the same."""
+    new, sent = wire.NewStudy(arms=["A", "B"]), defining.defined(["A", "B"], {})
+    assert sent.definition["service"] == {"title": new.title, "passive": new.passive, "lease": new.lease}
+
+
+def test_workers_join_by_the_line_that_began_the_study(tmp_path):
+    """docs/service.md: whoever comes first begins the study, all others join it."""
+    path = tmp_path / "studies.db"
+    database = Database(str(path))
+    owner, worker, viewer = (make(database, role, "taste") for role in ("admin", "worker", "viewer"))
+    stranger, anybody = make(database, "worker", "other"), make(database, "worker")
+    database.close()
+    arms = ["a", "b"]
+    options = {"tolerance": ta.Tolerance(0.07, relative=True), "goal": "min", "lease": 60, "title": "Tea"}
+    with Server(path) as server:
+        for token in (worker, anybody):
+            with pytest.raises(ServiceError, match="there is no study 'taste' yet, and this needs the role admin"):
+                Client(server.url, "taste", arms, token=token, **options)
+        with pytest.raises(ServiceError, match="the token is for study 'taste' alone; begin that one") as caught:
+            Client(server.url, "another", arms, token=owner)
+        assert caught.value.status == 403
+        for token in (owner, worker, viewer, anybody):
+            assert Client(server.url, "taste", arms, token=token, **options).state["title"] == "Tea"
+        assert Client(server.url, "taste", arms, token=worker, **options).ask()[0].arm == "a"
+        with pytest.raises(ServiceError, match=r"goal is 'min' there and 'max' here") as caught:
+            Client(server.url, "taste", arms, token=worker, **{**options, "goal": "max"})
+        assert caught.value.status == 409
+        with pytest.raises(ServiceError, match=r"arms is .* leave arms and options out to join it"):
+            Client(server.url, "taste", ["a", "c"], token=worker, **options)
+        with pytest.raises(ServiceError, match=r"lease is 60.0 there and 3600.0 here"):
+            Client(server.url, "taste", arms, token=worker, **{**options, "lease": 3600})
+        with pytest.raises(ServiceError, match="the token is for worker of study 'other'"):
+            Client(server.url, "taste", arms, token=stranger, **options)

@@ -483,14 +483,14 @@ def _exhausted(result: Result, voice: Voice) -> list[str]:
     problem, left = result.problem, len(result.candidates)
     out = len(problem.arms) - left
     if not left:
-        return ["Not decided yet."]
+        return [f"{voice.undecided}."]
     excluded = f"; {count(out)} other{'s' * (out > 1)} ruled out" if out else ""
     open_ = [arm for arm in result.arms if arm.name in result.candidates]
     if left > 1 and all(arm.n and _is_lost(arm, problem) for arm in open_):
         who = names(result.candidates)
         return [f"Not decided: {who} timed out or failed too often{excluded}. Allow them more time."]
     return [
-        f"Not decided yet: {names(result.candidates, 'or')} may {_may_be(result, voice)}{excluded}.",
+        f"{voice.undecided}: {names(result.candidates, 'or')} may {_may_be(result, voice)}{excluded}.",
         _best_looking(result, voice),
         _decided_at(result, problem.contamination or Contamination(0.0), voice),
     ]

@@ -246,6 +246,8 @@ class Voice(NamedTuple):
     arm: str = "arm"
     unit: str = ""
     """The sign that stands behind readings; shares and percentages bear their own."""
+    undecided: str = "Not decided yet"
+    """Of readings that did not decide and may go on."""
 
     def measured(self, text: str) -> str:
         """Return a number that is a reading, or a difference of two, with its unit."""

@@ -50,6 +50,11 @@ _CODE = re.compile(r"[^\w./=:@%+,-]")  # in a word: more than a name or an optio
     help="Count failed runs as missing readings, at their worst, instead of stopping.",
 )
 @click.option("--shell", default="auto", metavar="auto|none|PATH", help="As for a race.")
+@click.option(
+    "--any-name",
+    is_flag=True,
+    help="Take whatever names the arms have: you trust who began the study, or the command takes them as text.",
+)
 @click.option("-M", "--max-pulls", type=options.Whole(1), help="End after this many pulls of this worker.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but the end.")
 def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any) -> None:  # noqa: ANN401
@@ -60,7 +65,8 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
     truearm work http://server:8000 sort --metric wall -- ./sort {arm}   how long it takes
 
     The words of one command come after --; {arm} is the arm to be measured. A run that fails ends the work, or is
-    a missing reading (-i). What was begun is told or stays out: nothing is measured twice.
+    a missing reading (-i). What was begun is told or stays out: nothing is measured twice. The arms were named by
+    whoever began the study: names that are more than letters, digits and . / = : @ % + , - _ need --any-name.
     """  # noqa: D301 - click wants the control character
     template = words[0] if len(words) == 1 else shlex.join(words)
     _check_arm(template)
@@ -70,7 +76,7 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
         _wait_aloud(first)
     with Client(url, study, token=chosen["token"], worker=chosen["worker"]) as client:
         state = client.state
-        commands = _commands(template, state, chosen["shell"])
+        commands = _commands(template, state, chosen["shell"], any_name=chosen["any_name"])
         worst = from_plain(Problem, state["definition"]["problem"], "problem").censored
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         made = 0
@@ -114,20 +120,52 @@ def _wait_aloud(client: Client) -> None:
         click.echo(f"{client.url} does not answer; trying for a minute (Ctrl-C to stop).", err=True)
 
 
-def _commands(template: str, state: Mapping[str, Any], shell: str) -> dict[str, Command]:
+def _commands(
+    template: str, state: Mapping[str, Any], shell: str, *, any_name: bool = False
+) -> dict[str, Command]:
     names = [arm["name"] for arm in state["arms"]]
-    _check_no_code(template, names)
+    words = _words(template)
+    if not any_name:
+        _check_fixed_program(words)
+        _check_plain(names)
+    _check_no_code(template, words, names)
     return {name: bind(template, {"arm": name}, shell=shell) for name in names}
 
 
-def _check_no_code(template: str, names: Sequence[str]) -> None:
-    """Refuse to write names that a server gave into what a shell or an interpreter would run as code."""
+def _words(template: str) -> list[str]:
     lexer = shlex.shlex(template, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     try:
-        inside = [word for word in lexer if "{arm}" in word and _CODE.search(word.replace("{arm}", ""))]
+        return list(lexer)
     except ValueError:  # a quote is open: binding says so
-        return
+        return []
+
+
+def _check_fixed_program(words: Sequence[str]) -> None:
+    """Refuse to let a server choose which program runs here."""
+    before = ["", *words]
+    if any("{arm}" in word and not last.strip("();|&") for last, word in zip(before, words, strict=False)):
+        msg = (
+            "{arm} stands where the program stands, so who began the study would choose what runs here; "
+            "write the program before it, or allow that with --any-name"
+        )
+        raise InvalidArgument(msg)
+
+
+def _check_plain(names: Sequence[str]) -> None:
+    """Refuse names that a command which runs its words, such as ssh, would take for code or for an option."""
+    odd = next((name for name in names if _CODE.search(name) or name.startswith("-")), None)
+    if odd is not None:
+        msg = (
+            f"arm {odd!r} is not a plain name, and commands such as ssh and sh -c run such words as code or "
+            "take them for options; begin the study with plain names, or allow any with --any-name"
+        )
+        raise InvalidArgument(msg)
+
+
+def _check_no_code(template: str, words: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse to write names that a server gave into what a shell or an interpreter would run as code."""
+    inside = [word for word in words if "{arm}" in word and _CODE.search(word.replace("{arm}", ""))]
     unsafe = [name for name in names if shlex.quote(name) != name]
     if inside and unsafe:
         msg = (

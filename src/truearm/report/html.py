@@ -23,7 +23,7 @@ from truearm.claims.certificate import Bound, Claim, Exclusion, Status, Tapes
 from truearm.claims.promises import alarm
 from truearm.claims.result import Arm, Control, Result
 from truearm.claims.summary import summary
-from truearm.claims.wording import ON_PAGES, count, name_of, names, number, percent, target_name, value
+from truearm.claims.wording import ON_PAGES, Voice, count, name_of, names, number, percent, target_name, value
 from truearm.errors import InvalidArgument
 from truearm.evidence.wins_judge import WinsJudge
 from truearm.problem import Adversary, Interval
@@ -111,6 +111,7 @@ def parts(
     unit: Unit = PLAIN,
     metric: str | None = None,
     certificate: bool = True,
+    voice: Voice | None = None,
 ) -> Parts:
     """Return what a page shows of a result, for a page of another kind; a study that goes on has no certificate.
 
@@ -138,7 +139,9 @@ def parts(
     ]
     return Parts(
         _headline(result) if title is None else title,
-        summary(result, alarms=False) if metric is None else paragraph(result, unit, metric, alarms=False),
+        summary(result, alarms=False, voice=voice or Voice())
+        if metric is None
+        else paragraph(result, unit, metric, alarms=False),
         "\n".join(filter(None, sections)),
         slider.view(picture),
     )

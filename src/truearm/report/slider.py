@@ -4,11 +4,12 @@ The markup stands at the declared contamination and is complete by itself; `view
 the slider, what the script puts in its place.
 """
 
+from collections.abc import Sequence
 from decimal import ROUND_FLOOR
 from typing import Any
 
 from truearm.claims.certificate import Status
-from truearm.claims.wording import ON_PAGES, count, name_of, percent, target_name, value
+from truearm.claims.wording import LISTED, ON_PAGES, count, name_of, names, percent, target_name, value
 from truearm.problem import Adversary, Interval
 from truearm.report import charts
 from truearm.report.charts import at, axis
@@ -145,9 +146,12 @@ def _sentence(picture: Picture, eps: float, adversary: Adversary) -> tuple[str, 
     out = [arm for arm in picture.result.problem.arms if arm not in remaining]
     if len(left) == 1:
         return f"{name_of(left[0])} is the best arm; no other is a candidate.", True
-    names = ", ".join(map(name_of, left))
-    excluded = f"Excluded: {', '.join(map(name_of, out))}." if out else "None is excluded."
-    return f"{count(len(left))} candidates remain: {names}. {excluded}", False
+    excluded = f"Excluded: {_listed(out)}." if out else "None is excluded."
+    return f"{count(len(left))} candidates remain: {_listed(left)}. {excluded}", False
+
+
+def _listed(arms: Sequence[str]) -> str:
+    return ", ".join(map(name_of, arms)) if len(arms) <= LISTED else names(arms)  # all are in the rows below
 
 
 def _cell(picture: Picture, ends: tuple[Interval, Interval]) -> list[Any]:

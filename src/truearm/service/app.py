@@ -220,8 +220,8 @@ class Service:
         if grant is OPEN:
             self._check_host(head)
         head.state["grant"] = grant
-        listing = role == "viewer" and study is None  # and what is of no study
-        if not grant.allows(role, grant.study if listing else study):
+        own = study is None  # what is of no study; who may begin one is asked when its name is read
+        if not grant.allows(role, grant.study if own else study):
             where = "all studies" if grant.study is None else f"study {grant.study!r}"
             detail = f"this needs the role {role}, and the token is for {grant.role} of {where}; use another token"
             raise Refused(Problem(403, "Not allowed", detail))
@@ -232,6 +232,8 @@ class Service:
         grant = self.tokens.grant(token if scheme.lower() == "bearer" else None)
         if grant is None:
             detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
+            if token:
+                detail = "this token is unknown or was removed; use another one"
             raise Refused(Problem(401, "No token", detail), {"WWW-Authenticate": "Bearer"})
         return grant
 

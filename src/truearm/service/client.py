@@ -11,18 +11,21 @@ import secrets
 import socket
 import time
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Noted
-from truearm.problem import Pull, check_count, check_positive
+from truearm.problem import Pull, as_number, check_count, check_positive
+from truearm.service.defining import Defined, defined
 from truearm.service.exchange import Exchange
 from truearm.study import Study
 from truearm.world import chain
 from truearm.world.rows import from_text
 
+BATCH = 1000  # pulls or readings in one request, as many as a server takes
 _AGAIN = (408, 429, 500, 502, 503, 504)  # the server, or what stands before it, may answer the next time
 
 
@@ -37,6 +40,9 @@ class ServiceError(TruearmError, RuntimeError):
 class Client:
     """A served study: ask which arms to pull, tell what they said, like `Study` but for many machines.
 
+    Each thread needs a client of its own. Of one that they share each gets its own answers, but all are the same
+    worker, and so get the same pulls.
+
     Parameters
     ----------
     url
@@ -44,8 +50,8 @@ class Client:
     study
         The name of the study.
     arms, options
-        Begin the study with these if it is not there; `options` are those of `Study`, and `title`, `lease` and
-        `passive`. Without arms the study must be there.
+        Begin the study with these if it is not there; `options` are those of `Study` (not `regularity`, and of
+        policies "toptwo" and "lucb"), and `title`, `lease` and `passive`. Without arms the study must be there.
     token
         What `truearm serve --new-token` printed; that in the environment (`TRUEARM_TOKEN`) if none is given.
     worker
@@ -77,7 +83,11 @@ class Client:
         patience: float = 60.0,
         **options: Any,  # noqa: ANN401 - of `Study`
     ) -> None:
-        parts = urlsplit(url)
+        for name, text in (("study", study), ("worker", worker or ""), ("token", token or "")):
+            if not isinstance(text, str):
+                msg = f"{name} must be text, but got {text!r:.80}"
+                raise InvalidArgument(msg, name, text)
+        parts = urlsplit(url if isinstance(url, str) else "")
         if parts.scheme not in ("http", "https") or not _is_address(parts):
             meant = "://" not in url and _is_address(urlsplit(f"http://{url}"))
             hint = f"; did you mean http://{url}?" if meant else ""
@@ -92,10 +102,34 @@ class Client:
         self._exchange = Exchange(parts, check_positive("timeout", timeout), headers)
         self._done = False
         if arms is not None:
-            self._call("POST", all_studies, {"id": study, "arms": list(arms), **options})
+            self._begin(all_studies, defined(arms, options))
         elif options:
             msg = f"{', '.join(options)} define a new study; give its arms too, or leave them out"
             raise InvalidArgument(msg)
+
+    def _begin(self, all_studies: str, wanted: Defined) -> None:
+        """Begin the study or find it; who may not begin one joins the same one that is there."""
+        try:
+            self._call("POST", all_studies, {"id": self.name, **wanted.sent})
+        except ServiceError as error:
+            if error.status != 403:
+                raise
+            self._join(wanted, error)
+
+    def _join(self, wanted: Defined, refused: ServiceError) -> None:
+        try:
+            there = self.state["definition"]
+        except ServiceError as error:
+            if error.status == 404:
+                msg = f"there is no study {self.name!r} yet, and {refused}"
+                raise ServiceError(msg, refused.status) from None
+            raise refused from None
+        if difference := wanted.difference(there):
+            msg = (
+                f"study {self.name!r} is there with another definition: {difference}; leave arms and options out "
+                "to join it, or choose another name"
+            )
+            raise ServiceError(msg, 409)
 
     def __repr__(self) -> str:
         return f"Client({self.url!r}, {self.name!r})"
@@ -117,23 +151,27 @@ class Client:
 
     def ask(self, n: int | None = None) -> list[Pull]:
         """Return pulls for this worker, one without n (in rounds, one round); none if the study is done."""
-        found = self._post("ask", {"worker": self.worker, "n": 1 if n is None else check_count("n", n)})
-        self._done = found["done"]
-        return [Pull(pull["ticket"], pull["arm"]) for pull in found["pulls"]]
+        wanted, pulls = 1 if n is None else check_count("n", n), list[Pull]()
+        for part in count(1):  # a worker that asks again gets what it has, so each further batch goes to another
+            worker = self.worker if part == 1 else f"{self.worker}/{part}"
+            found = self._post("ask", {"worker": worker, "n": min(BATCH, wanted - len(pulls))})
+            self._done = found["done"]
+            pulls += [Pull(pull["ticket"], pull["arm"]) for pull in found["pulls"]]
+            if len(pulls) < min(BATCH * part, wanted) or len(pulls) >= wanted:
+                break
+        return pulls
 
     def tell(self, pull: Pull | int, value: float) -> None:
         """Record what a pull said; it is on the server's disk when this returns."""
         self.tell_many([(pull, value)])
 
     def tell_many(self, readings: Sequence[tuple[Pull | int, float]]) -> None:
-        """Record several readings in one request; what is refused is told after the others are recorded."""
-        items = [_item(pull, value) for pull, value in readings]
-        if items:
-            self._outcomes("tell", {"readings": items, "worker": self.worker})
+        """Record several readings, a thousand in one request; what is refused is told after all are sent."""
+        self._outcomes("tell", "readings", [_item(pull, value) for pull, value in readings])
 
     def release(self, pull: Pull | int) -> None:
         """Take back a pull that never began."""
-        self._outcomes("release", {"tickets": [_ticket(pull)], "worker": self.worker})
+        self._outcomes("release", "tickets", [_ticket(pull)])
 
     def stop(self) -> None:
         """End the study with what is known so far, for everybody."""
@@ -189,10 +227,13 @@ class Client:
         found: dict[str, Any] = self._call("POST", f"{self._place}/{what}", body)
         return found
 
-    def _outcomes(self, what: str, body: dict[str, Any]) -> None:
-        found = self._post(what, body)
-        self._done = found["done"]
-        if refused := [item["detail"] for item in found["outcomes"] if item["outcome"] == "refused"]:
+    def _outcomes(self, what: str, field: str, items: list[Any]) -> None:
+        refused = []
+        for first in range(0, len(items), BATCH):
+            found = self._post(what, {field: items[first : first + BATCH], "worker": self.worker})
+            self._done = found["done"]
+            refused += [item["detail"] for item in found["outcomes"] if item["outcome"] == "refused"]
+        if refused:
             raise ProtocolError("\n".join(refused))
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
@@ -208,7 +249,7 @@ class Client:
             pause = min(2 * pause, 5.0)
 
     def _once(self, method: str, path: str, body: dict[str, Any] | None) -> Any:  # noqa: ANN401
-        data = b"" if body is None else json.dumps(body, allow_nan=False).encode()
+        data = b"" if body is None else _json(body)
         try:
             status, text = self._exchange.send(method, path, data)
         except OSError as error:
@@ -245,13 +286,31 @@ def _said(text: bytes, status: int) -> str:
         return f"the server answered with status {status}; check the address and the server's log"
 
 
+def _json(body: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:  # all but notes is checked
+        msg = f"notes must be a dict of plain JSON values, but: {error}"
+        raise InvalidArgument(msg, "notes") from None
+
+
 def _ticket(pull: Pull | int) -> int:
-    return pull.ticket if isinstance(pull, Pull) else int(pull)
+    ticket = pull.ticket if isinstance(pull, Pull) else pull
+    if type(ticket) is int and ticket >= 0:  # the usual case, at the least cost
+        return ticket
+    if isinstance(ticket, bool) or not hasattr(ticket, "__index__") or ticket.__index__() < 0:
+        msg = f"ticket {ticket!r:.80} was never handed out; tell one that was"
+        raise ProtocolError(msg)
+    return ticket.__index__()
 
 
 def _item(pull: Pull | int, value: float) -> dict[str, Any]:
-    number = float(value)
-    item: dict[str, Any] = {"ticket": _ticket(pull), "value": number if math.isfinite(number) else str(number)}
+    ticket, number = _ticket(pull), value
+    if type(value) is not float:
+        number = as_number(
+            f"value of ticket {ticket}", value, "tell nan for a reading that went wrong", boolean=True
+        )
+    item: dict[str, Any] = {"ticket": ticket, "value": number if math.isfinite(number) else str(number)}
     if isinstance(pull, Pull):
         item["arm"] = pull.arm
     if isinstance(value, Noted):

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection for small requests. Standard library only.
+"""One HTTP/1.1 connection for small requests, one after the other. Standard library only.
 
 A request is one packet, because each piece that comes by itself wakes the server once more. Of the head of an
 answer only what its length needs is read: `http.client` reads it like that of a mail, and takes as long as an ask.
@@ -6,6 +6,7 @@ answer only what its length needs is read: `http.client` reads it like that of a
 
 import socket
 import ssl
+import threading
 from urllib.parse import SplitResult
 
 _LINE = 65_536  # bytes of a line, and
@@ -41,9 +42,14 @@ class Exchange:
         named = {"Host": f"{name}:{parts.port}" if parts.port else name, **headers}
         self._head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
         self._socket: socket.socket | None = None
+        self._lock = threading.Lock()  # of threads that share it, each would read what another asked for
 
     def close(self) -> None:
         """Let go of the connection; the next request opens one again."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
         if self._socket is not None:
             self._file.close()
             self._socket.close()
@@ -52,17 +58,18 @@ class Exchange:
     def send(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         """Send a request and return status and body of its answer; an error of the connection is an OSError."""
         head = f"{method} {path} HTTP/1.1\r\n{self._head}Content-Length: {len(body)}\r\n\r\n"
-        try:
-            if self._socket is None:
-                self._open()
-            assert self._socket is not None
-            self._socket.sendall(head.encode() + body)
-            status, found, stays = self._answer()
-        except BaseException:
-            self.close()
-            raise
-        if not stays:
-            self.close()
+        with self._lock:
+            try:
+                if self._socket is None:
+                    self._open()
+                assert self._socket is not None
+                self._socket.sendall(head.encode() + body)
+                status, found, stays = self._answer()
+            except BaseException:
+                self._close()
+                raise
+            if not stays:
+                self._close()
         return status, found
 
     def _open(self) -> None:

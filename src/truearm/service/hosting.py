@@ -113,7 +113,7 @@ class Host:
             at_least=new.at_least,
             at_most=new.at_most,
             missing=new.missing,
-            between=None if new.between is None else (new.between[0], new.between[1]),
+            between=None if new.between is None else (float(new.between[0]), float(new.between[1])),
             dependent_arms=new.dependent_arms,
             rounds=new.rounds,
             policy="alone" if alone else new.policy,  # it is passive, and nothing is asked there
@@ -361,7 +361,7 @@ def rehearse() -> None:
 def _bound(given: "float | wire.Spoiled | None") -> Contamination | None:
     if isinstance(given, wire.Spoiled):
         with speaking_of(eps="contamination.eps"):
-            return Contamination(given.eps, check_adversary(given.adversary))
+            return Contamination(given.eps, check_adversary(given.adversary), given.causal, given.error)
     return Contamination.of(given)
 
 

@@ -69,6 +69,9 @@ def _json(value: object, status: int = 200, headers: dict[str, str] | None = Non
 
 def _create(call: Call) -> Response:
     """Begin a study, or find the same one; another under its name is refused."""
+    if call.grant.study not in (None, call.body.id):
+        detail = f"the token is for study {call.grant.study!r} alone; begin that one, or use another token"
+        raise Refused(Problem(403, "Not allowed", detail, field="id", value=call.body.id))
     made = call.host.create(call.body)
     return _json(made, 201 if made.created else 200, {"Location": f"/studies/{made.id}"})
 

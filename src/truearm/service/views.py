@@ -1,11 +1,14 @@
 """A hosted study as what travels: its state, its line in a list, its log."""
 
 import math
+from functools import partial
 
 import numpy as np
 from msgspec import Raw
 
-from truearm.claims.wording import count, name_of, names
+from truearm.claims.certificate import Status
+from truearm.claims.result import Result
+from truearm.claims.wording import PLAIN, count, name_of, names
 from truearm.report.export import document
 from truearm.report.html import parts
 from truearm.service import wire
@@ -13,6 +16,8 @@ from truearm.service.database import Row
 from truearm.service.hosted import Hosted
 
 _FEW = 3  # arms that are named one by one
+_ENDED = "Ended without a decision"
+_LAST = PLAIN._replace(undecided="Not decided")  # and nothing will follow
 
 
 def state(hosted: Hosted) -> wire.State:
@@ -79,19 +84,43 @@ def live(hosted: Hosted) -> wire.Live:
     'No reading yet'
     """
     study, tapes = hosted.study, hosted.given if hosted.passive else hosted.study.readings
-    out = _out(hosted)
+    shown = partial(wire.Live, hosted.position, passive=hosted.passive, title=hosted.title, out=_out(hosted))
     pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
-    if not pulls or (hosted.passive and not _is_known(hosted)):
-        answer = "Some arms have no reading yet" if pulls else "No reading yet"
+    if not _told(hosted) or (hosted.passive and not _is_known(hosted)):
+        empty = "Ended without a reading" if study.done and len(study.problem.arms) > 1 else "No reading yet"
+        answer = "Some arms have no reading yet" if _told(hosted) else empty
         summary = f"Compared are {names(study.problem.arms)}." if len(study.problem.arms) > 1 else ""
-        return wire.Live(hosted.position, study.done, hosted.title, answer, summary, pulls, out, "", {})
-    done = study.done or hosted.passive
-    found = parts(hosted.result(), tapes, certificate=done)
+        return shown(
+            done=study.done, status=None, answer=answer, summary=summary, pulls=pulls, sections="", picture={}
+        )
+    done, result = study.done or hosted.passive, hosted.result()
+    ended = study.done and result.status is Status.EXHAUSTED
+    found = parts(
+        result, tapes, certificate=done, title=_ENDED if ended else None, voice=_LAST if ended else PLAIN
+    )
     # a page of the service allows no style in its text: its script puts these where they belong
     sections = found.sections.replace(' style="', ' data-style="')
-    answer = found.title if done else _so_far(hosted)
-    summary = found.summary if done else ""
-    return wire.Live(hosted.position, done, hosted.title, answer, summary, pulls, out, sections, found.picture)
+    answer, summary = (found.title, found.summary) if done else (_so_far(hosted), "")
+    return shown(
+        done=done,
+        status=_status(hosted, result) if done else None,
+        answer=answer,
+        summary=summary,
+        pulls=pulls,
+        sections=sections,
+        picture=found.picture,
+    )
+
+
+def _status(hosted: Hosted, result: Result | None) -> str | None:
+    """Return what became of a study, None while it goes on, as one that only takes readings does if undecided."""
+    if result is None or (hosted.passive and result.status is Status.EXHAUSTED):
+        return None
+    return result.status.value
+
+
+def _told(hosted: Hosted) -> int:
+    return sum(map(len, hosted.given.values())) if hosted.passive else hosted.study.pulls - hosted.study.in_flight
 
 
 def _out(hosted: Hosted) -> list[wire.Out]:
@@ -103,7 +132,7 @@ def _out(hosted: Hosted) -> list[wire.Out]:
 def _so_far(hosted: Hosted) -> str:
     standing = hosted.study.standing
     if standing.leader is None:
-        return "No reading yet"
+        return "Too early to tell"
     left = [arm for arm in standing.alive if arm != standing.leader]
     others = names(left) if len(left) <= _FEW else f"{count(len(left))} others"
     return f"{name_of(standing.leader)} leads; {others} may still be better"
@@ -145,8 +174,9 @@ def summary(hosted: Hosted) -> wire.Summary:
     """
     study, standing = hosted.study, hosted.study.standing
     pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
-    result = hosted.result() if pulls and _is_known(hosted) else None  # an only arm is done before its first pull
-    leader = standing.leader if pulls else None
+    told = _told(hosted)
+    result = hosted.result() if told and _is_known(hosted) else None  # an only arm is done before its first pull
+    leader = standing.leader if told else None
     return wire.Summary(
         id=hosted.name,
         title=hosted.title,
@@ -155,7 +185,7 @@ def summary(hosted: Hosted) -> wire.Summary:
         pulls=pulls,
         out=study.in_flight,
         done=study.done,
-        status=None if result is None else result.status.value,
+        status=_status(hosted, result),
         best=None if result is None else result.best,
         leader=leader if result is None else result.leader,
     )

@@ -21,6 +21,10 @@ class Spoiled(Struct, frozen=True, forbid_unknown_fields=True):
 
     eps: float
     adversary: Literal["oblivious", "prescient", "malicious"] = "oblivious"
+    causal: bool | None = None
+    """Whether it is blind to the future; null follows the adversary."""
+    error: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    """How likely the bound is wrong, if it comes from an audit."""
 
 
 class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -48,8 +52,8 @@ class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Compare arms by the share of readings that are at most this."""
     missing: Literal["worst", "independent"] = "worst"
     """How missing readings count."""
-    between: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
-    """Where readings may lie; others are bad."""
+    between: Annotated[list[float | Literal["inf", "-inf"]], Meta(min_length=2, max_length=2)] | None = None
+    """Where readings may lie; others are bad. An end may be "inf" or "-inf"."""
     dependent_arms: bool = False
     """Whether what one arm gives may depend on another."""
     rounds: bool = False
@@ -241,6 +245,9 @@ class Live(Struct, frozen=True):
 
     position: int
     done: bool
+    passive: bool
+    status: str | None
+    """Null while it goes on."""
     title: str
     answer: str
     """What is known now, in a few words."""

@@ -1,40 +1,48 @@
-import { $, fetched, notice, number, pause, readings } from "./common.js";
+import { $, ago, fetched, notice, number, pause, readings, stateOf } from "./common.js";
 
-const GOOD = new Set(["certified", "separated", "tolerable"]);
 const SAID = { doubtful: "Nothing is certified", exhausted: "Not decided", indistinguishable: "Too close to tell apart" };
 let older = null;
 let all = false; // older ones are shown too: then the list no longer renews itself
+let drawn = ""; // what the list was last drawn from
 
 function said(one) {
   if (one.best !== null) return `${one.best} is best`;
   if (one.status !== null) return SAID[one.status] ?? "No winner";
-  return one.leader === null ? "No reading yet" : `${one.leader} leads`;
+  if (one.pulls === one.out) return "No reading yet";
+  return one.leader === null ? "Too early to tell" : `${one.leader} leads`;
 }
 
 function card(one) {
   const item = document.createElement("li");
   const link = document.createElement("a");
+  const state = stateOf(one);
   link.href = `/s/${encodeURIComponent(one.id)}`;
-  const part = (name, text, kind = "") => {
+  item.className = state;
+  const part = (name, text, kind) => {
     const found = document.createElement(name);
     found.textContent = text;
     found.className = kind;
     link.append(found);
   };
-  part("h2", one.title);
+  part("h2", one.title, "kicker");
+  part("span", state, `chip ${state}`);
   part("p", said(one), "said");
-  const color = one.status === null ? "" : GOOD.has(one.status) ? "good" : one.status === "doubtful" ? "bad" : "";
-  part("span", one.status ?? (one.done ? "ended" : "running"), `chip ${color}`);
-  part("p", `${readings(one.pulls - one.out)} of ${number(one.arms)} ${one.arms === 1 ? "arm" : "arms"}${one.out ? `, ${number(one.out)} being measured` : ""}`, "note");
+  const out = one.out ? `, ${number(one.out)} being measured` : "";
+  part("p", `${readings(one.pulls - one.out)} of ${number(one.arms)} ${one.arms === 1 ? "arm" : "arms"}${out}`, "note");
+  part("p", `begun ${ago(one.began)}`, "note");
   item.append(link);
   return item;
 }
 
 async function show(path, add) {
   const page = await fetched(path);
-  const items = page.studies.map(card);
-  if (add) $("studies").append(...items);
-  else $("studies").replaceChildren(...items);
+  const now = JSON.stringify(page);
+  if (!add && (all || now === drawn)) return; // older ones came meanwhile, or nothing changed
+  const focus = document.activeElement?.getAttribute("href");
+  if (add) $("studies").append(...page.studies.map(card));
+  else $("studies").replaceChildren(...page.studies.map(card));
+  drawn = now;
+  if (focus) document.querySelector(`#studies a[href="${CSS.escape(focus)}"]`)?.focus();
   $("loading").hidden = true;
   older = page.next;
   $("more").hidden = older === null;
@@ -43,11 +51,13 @@ async function show(path, add) {
 
 $("more").onclick = async () => {
   all = true;
+  $("more").disabled = true; // two taps are one page
   try {
     await show(older, true);
   } catch (error) {
     notice(error.message);
   }
+  $("more").disabled = false;
 };
 
 while (!all) {
@@ -56,7 +66,6 @@ while (!all) {
     notice("");
   } catch (error) {
     notice(error.message);
-    if (error.status === 401) break;
   }
   await pause(3);
 }

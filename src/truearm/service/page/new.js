@@ -56,7 +56,8 @@ $("id-in").oninput = () => (named = $("id-in").value !== "");
 $("title-in").oninput = () => {
   if (!named) $("id-in").value = slug($("title-in").value);
 };
-$("new-form").addEventListener("input", () => {
+$("new-form").addEventListener("input", (event) => {
+  event.target.removeAttribute("aria-invalid");
   $("gap-label").textContent = isShare()
     ? "A difference worth finding, in points of 100"
     : "A difference worth finding, in standard deviations of the readings";
@@ -74,19 +75,25 @@ $("new-form").onsubmit = async (event) => {
   if (!(eps >= 0 && eps < 50)) return wrong("eps", BAD);
   const id = $("id-in").value.trim();
   const target = isShare() ? { at_least: 1 } : { goal: kind() };
+  $("begin").disabled = true; // two taps are one study
   try {
     const made = await fetched("/studies", {
       title: $("title-in").value.trim(), arms: arms(), contamination: eps / 100, ...target, ...(id && { id }),
     });
-    location.href = `/s/${encodeURIComponent(made.id)}`;
+    const address = `/s/${encodeURIComponent(made.id)}`;
+    if (made.created) location.href = address;
+    else wrong("id-in", "This study is there already, with the same arms. Choose another address for a new one.", { href: address, textContent: "Open it" });
   } catch (error) {
     wrong(FIELDS[error.field?.replace(/[.[].*/, "")], error.message);
   }
+  $("begin").disabled = false;
   return undefined;
 };
 
-function wrong(id, text) {
-  notice(text);
-  if (id) $(id).focus();
+function wrong(id, text, link) {
+  notice(text, false, link);
+  if (!id) return;
+  $(id).setAttribute("aria-invalid", "true");
+  $(id).focus();
 }
 renew();

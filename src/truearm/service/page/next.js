@@ -8,6 +8,14 @@ let mine = 0;
 
 function only(id) {
   for (const one of ["who", "card", "done"]) $(one).hidden = one !== id;
+  $("rename").hidden = id !== "card";
+}
+
+function ended(text, link = "See the result", href = `/s/${encodeURIComponent(study)}`) {
+  only("done");
+  $("verdict").textContent = text;
+  $("study").textContent = link;
+  $("study").href = href;
 }
 
 // between two pulls the card takes nothing: what is typed then would be of neither
@@ -38,14 +46,12 @@ async function next() {
   const asked = await insist(() => fetched(`${path}/ask`, { worker, n: 1 }));
   if (!asked.pulls.length) {
     if (!asked.done) {
-      only("done");
-      $("verdict").textContent = "Nothing to measure just now";
+      ended("Nothing to measure just now", "See how it stands");
       await pause(5);
       return next();
     }
     const found = await insist(() => fetched(path));
-    only("done");
-    $("verdict").textContent = found.result?.best ? `Done: ${found.result.best} is best` : "Done. Thank you.";
+    ended(found.result?.best ? `Done: ${found.result.best} is best` : "Done. Thank you.");
     return undefined;
   }
   hold(asked.pulls[0].ticket);
@@ -100,27 +106,36 @@ $("release").onclick = async () => {
     notice(error.message);
   }
 };
+$("rename").onclick = () => {
+  $("worker").value = localStorage.getItem(KEPT);
+  only("who");
+  $("worker").select();
+};
 $("who-form").onsubmit = (event) => {
   event.preventDefault();
-  localStorage.setItem(KEPT, $("worker").value.trim());
-  begin();
+  const name = $("worker").value.trim();
+  if (!name) return;
+  localStorage.setItem(KEPT, name);
+  if (ticket === null) begin();
+  else only("card"); // what is being measured stays: only who tells it is another
+  greet();
 };
+const greet = () => ($("count").textContent = `You are ${localStorage.getItem(KEPT)}.`);
 
 async function begin() {
-  $("study").href = `/s/${encodeURIComponent(study)}`;
   if (!localStorage.getItem(KEPT)) {
     only("who");
     $("worker").focus();
-    return;
+    return undefined;
   }
+  greet();
   try {
     const found = await insist(() => fetched(path));
     notice("");
     $("title").textContent = found.title;
     if (found.passive) {
-      only("done");
-      $("verdict").textContent = "Nobody is asked here: readings come by themselves";
-      return;
+      ended("Nobody is asked here: readings come by themselves");
+      return undefined;
     }
     const { at_least: least, at_most: most } = found.definition.problem ?? found.definition;
     const yes = least === 1 || least === 0.5;
@@ -130,7 +145,10 @@ async function begin() {
     if ((most ?? null) !== null) $("hint").textContent = `A success is ${most} or less.`;
     await next();
   } catch (error) {
-    notice(error.message);
+    if (error.status !== 404) return notice(error.message);
+    notice("Check the address, or choose one of the studies.");
+    ended("There is no such study", "All studies", "/");
   }
+  return undefined;
 }
 begin();

@@ -1,4 +1,4 @@
-import { $, fetched, headers, notice, number, pause, readings, saving, study } from "./common.js";
+import { $, fetched, notice, number, pause, readings, request, saving, stateOf, study } from "./common.js";
 
 const path = `/studies/${encodeURIComponent(study)}`;
 let position = 0;
@@ -29,12 +29,17 @@ function draw(live) {
   document.title = `${live.answer} - ${live.title}`;
   write("title", live.title);
   write("answer", live.answer);
+  const state = stateOf({ status: live.status, done: live.done && !live.passive });
+  write("chip", state);
+  $("chip").className = `chip ${state}`;
+  $("chip").hidden = false;
   write("summary", live.summary);
   write("pulls", readings(live.pulls - live.out.length));
   const people = [...new Set(live.out.map((one) => one.worker).filter(Boolean))];
   write("out", live.out.length ? `${number(live.out.length)} being measured${people.length ? ` by ${people.join(", ")}` : ""}` : "");
-  $("next").hidden = live.done;
-  $("how").hidden = live.done || live.pulls > 0;
+  $("next").hidden = live.done || live.passive;
+  $("how").hidden = live.done || live.pulls > live.out.length;
+  for (const one of document.querySelectorAll("#how [data-passive]")) one.hidden = one.dataset.passive !== String(live.passive);
   const kept = chosen();
   const focus = document.activeElement?.id;
   const open = [...document.querySelectorAll("#sections details")].map((one) => one.open);
@@ -56,10 +61,12 @@ async function refresh() {
 
 // events as they happen; who loses the connection goes on after the last one it has seen
 async function follow(changed) {
-  const answer = await fetch(`${path}/events`, { headers: { ...headers(), "Last-Event-ID": String(position) } });
-  if (!answer.ok) throw new Error(`The server answered ${answer.status}.`);
+  const answer = await request(`${path}/events`, undefined, undefined, { "Last-Event-ID": String(position) });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  if (lost) notice("Connected again.", true);
+  if (lost) {
+    notice("Connected again.", true);
+    setTimeout(() => lost || notice(""), 5000);
+  }
   lost = false;
   changed();
   let rest = "";
@@ -102,6 +109,7 @@ saving($("json"), `${path}/report`, `${study}.json`, { Accept: "application/json
 $("how-next").href = $("next").href;
 $("how-next").textContent = $("next").href;
 $("how-work").textContent = `truearm work ${location.origin} ${study} -- ./measure {arm}`;
+$("how-give").textContent = `POST ${location.origin}${path}/readings`;
 $("how-client").textContent = `study = truearm.Client("${location.origin}", "${study}")`;
 
 addEventListener("load", async () => {
@@ -109,8 +117,9 @@ addEventListener("load", async () => {
     await refresh();
   } catch (error) {
     notice(error.status === 404 ? "Check the address, or choose one of the studies." : error.message);
-    if ([401, 403, 404].includes(error.status)) {
-      write("answer", error.status === 404 ? "There is no such study" : "Not allowed");
+    if (error.status === 404) {
+      write("answer", "There is no such study");
+      $("elsewhere").hidden = false;
       return;
     }
   }
