@@ -13,7 +13,6 @@ from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Contamination, Handicap, Problem, Pull, Regularity, Tolerance
-from truearm.run import find_best
 from truearm.study import Study
 from truearm.verification import verify
 
@@ -93,11 +92,13 @@ def test_exhausted_keeps_what_is_known():
     assert result.candidates == ("A", "B")
 
 
-def test_one_arm_alone_is_measured_if_asked_for_and_else_refused():
-    """It would be the best before its first pull: nobody asks that, and `race` of one command measures it."""
-    for begin in (Study, lambda arms: find_best({arm: lambda: 1.0 for arm in arms})):
-        with pytest.raises(InvalidArgument, match=r"compares arms, but got 'only' alone; .* policy='alone'"):
-            begin(["only"])
+def test_one_arm_is_the_best_without_a_pull():
+    study = Study(["only"])
+    assert study.ask() == []
+    assert (study.result.best, study.result.total) == ("only", 0)
+
+
+def test_one_arm_alone_is_measured_if_asked_for():
     study = Study(["only"], policy="alone", tolerance=0.8)
     result = drive(study, gauss(6, only=3.0))
     assert (result.best, result.status) == ("only", Status.CERTIFIED)

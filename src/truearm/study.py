@@ -25,7 +25,7 @@ from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.claims.support import supported
-from truearm.errors import InvalidArgument, ProtocolError, either, given
+from truearm.errors import InvalidArgument, ProtocolError, either
 from truearm.events import (
     COUNTED,
     ISSUED,
@@ -114,16 +114,6 @@ class _Tape:
         self.prefix = self.issued if told.size and told[gap] else self.prefix + gap
 
 
-def _compared(arms: tuple[str, ...], policy: "str | Policy[Any]") -> tuple[str, ...]:
-    """Return arms of which one is to be found; one alone is the best before anything is measured: a slip."""
-    if len(arms) == 1 and policy != "alone" and type(policy).__name__ != "Alone":
-        until = "to measure it until its median is that certain"
-        how = f"say {given(policy='alone', tolerance='2%')} {until}"
-        msg = f"a study compares arms, but got {arms[0]!r} alone; give another, or {how}"
-        raise InvalidArgument(msg, "arms", arms)
-    return arms
-
-
 def _kind(event: Event) -> tuple[type[Event], bool]:
     return type(event), isinstance(event, Issued) and event.counted
 
@@ -143,8 +133,8 @@ class Study:
     Parameters
     ----------
     arms
-        Names of the arms, two or more; one alone needs `policy="alone"`. Of arms that tie exactly the first listed
-        is named, the others as ties.
+        Names of the arms; one alone is the best without a pull, unless `policy="alone"` measures it. Of arms that
+        tie exactly the first listed is named, the others as ties.
     delta
         Error probability of the decision.
     contamination
@@ -206,7 +196,7 @@ class Study:
         rounds: bool = False,
     ) -> None:
         problem = Problem(
-            arms=_compared(check_arms(arms), policy),
+            arms=check_arms(arms),
             delta=delta,
             contamination=Contamination.of(contamination),
             tolerance=Tolerance.of(tolerance),

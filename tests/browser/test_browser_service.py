@@ -294,7 +294,7 @@ def test_a_study_that_is_not_there_offers_nothing(browser, server):
 
 
 def test_one_arm_is_counted_as_one(browser, server):
-    begun(server, "alone", arms=("A",), passive=True)
+    begun(server, "alone", arms=("A",))
     with opened(browser, server.url) as page:
         page.wait_for_selector(".cards :text('0 readings of 1 arm')")
         assert "1 arms" not in page.inner_text("#studies")

@@ -439,15 +439,8 @@ def test_an_estimate_without_end_is_none(http):
     assert http.post("/estimate", json=body).json()["pulls"] is None
 
 
-def test_one_arm_alone_is_for_readings_that_nobody_asks_for(http):
-    refused = http.post("/studies", json={"arms": ["A"]})
-    assert refused.status_code == 422
-    assert refused.json()["detail"].endswith('give another, or say "passive": true to collect readings of it')
-    assert refused.json()["field"] == "arms"
-
-
 def test_an_only_arm_without_readings_is_not_called_best(http):
-    begun(http, "lonely", arms=["A"], passive=True)
+    begun(http, "lonely", arms=["A"])
     [line] = [one for one in http.get("/studies").json()["studies"] if one["id"] == "lonely"]
     assert (line["pulls"], line["status"], line["best"], line["leader"]) == (0, None, None, None)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
-from truearm.errors import InvalidArgument, ProtocolError, given, speaking_of
+from truearm.errors import InvalidArgument, ProtocolError, speaking_of
 from truearm.events import Event, Noted, Stopped
 from truearm.problem import Contamination, Pull, check_adversary
 from truearm.service import wire
@@ -98,11 +98,6 @@ class Host:
             raise InvalidArgument(msg, "arms", len(new.arms))
         for arm in new.arms:
             check_text("arms", arm)
-        alone = len(new.arms) == 1
-        if alone and not new.passive:
-            name, how = new.arms[0], f"{given(passive=True)} to collect readings of it"
-            msg = f"arms are compared, but got {name!r} alone; give another, or say {how}"
-            raise InvalidArgument(msg, "arms", new.arms)
         study = Study(
             new.arms,
             delta=new.delta,
@@ -116,7 +111,7 @@ class Host:
             between=None if new.between is None else (float(new.between[0]), float(new.between[1])),
             dependent_arms=new.dependent_arms,
             rounds=new.rounds,
-            policy="alone" if alone else new.policy,  # it is passive, and nothing is asked there
+            policy=new.policy,
             max_pulls=new.max_pulls,
             seed=new.seed,
         )
