@@ -1,15 +1,18 @@
 """The pages of the service in a real browser, over a real server: what a team sees."""
 
 import random
+import sqlite3
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
 from service.serving import SOURCE, Server
 from truearm.service.database import Database
+from truearm.service.hosting import Host
 from truearm.service.tokens import make
+from truearm.service.wire import NewStudy
 
 from .test_browser_page import CONTRASTS
 
@@ -291,6 +294,22 @@ def test_a_study_that_is_not_there_offers_nothing(browser, server):
         page.fill("#worker", "fay")
         page.click("text=Begin")
         page.wait_for_selector("text=Nobody is asked here")
+
+
+def test_a_study_that_cannot_be_read_says_so_beside_the_others(browser, tmp_path):
+    path = tmp_path / "s.db"
+    with closing(Host(Database(str(path)))) as host:
+        for name in ("whole", "torn"):
+            host.create(NewStudy(arms=["A", "B"], id=name))
+            host.ask(name, "ann", 2)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TRIGGER truearm_no_update")
+        connection.execute("DELETE FROM truearm_snapshot")
+        connection.execute("UPDATE truearm_event SET arm = 'B' WHERE study = 'torn' AND position = 1")
+    with Server(path) as damaged, opened(browser, damaged.url) as page:
+        page.wait_for_selector(".cards .broken :text('Cannot be read')")
+        assert "restore a back-up" in page.inner_text(".cards .broken")
+        assert page.locator(".cards li").count() == 2
 
 
 def test_one_arm_is_counted_as_one(browser, server):

@@ -36,7 +36,7 @@ export function ago(seconds) {
 const DECIDED = new Set(["certified", "separated", "tolerable"]);
 export function stateOf({ status, done }) {
   if (DECIDED.has(status)) return "decided";
-  if (status === "doubtful") return "doubtful";
+  if (status === "doubtful" || status === "broken") return status;
   return done ? "ended" : "running";
 }
 

@@ -6,6 +6,7 @@ let all = false; // older ones are shown too: then the list no longer renews its
 let drawn = ""; // what the list was last drawn from
 
 function said(one) {
+  if (one.problem) return "Cannot be read";
   if (one.best !== null) return `${one.best} is best`;
   if (one.status !== null) return SAID[one.status] ?? "No winner";
   if (one.pulls === one.out) return "No reading yet";
@@ -27,6 +28,7 @@ function card(one) {
   part("h2", one.title, "kicker");
   part("span", state, `chip ${state}`);
   part("p", said(one), "said");
+  if (one.problem) part("p", one.problem, "note");
   const out = one.out ? `, ${number(one.out)} being measured` : "";
   part("p", `${readings(one.pulls - one.out)} of ${number(one.arms)} ${one.arms === 1 ? "arm" : "arms"}${out}`, "note");
   part("p", `begun ${ago(one.began)}`, "note");
