@@ -89,7 +89,7 @@ class Client:
                 raise InvalidArgument(msg, name, text)
         parts = urlsplit(url if isinstance(url, str) else "")
         if parts.scheme not in ("http", "https") or not _is_address(parts):
-            meant = "://" not in url and _is_address(urlsplit(f"http://{url}"))
+            meant = isinstance(url, str) and "://" not in url and _is_address(urlsplit(f"http://{url}"))
             hint = f"; did you mean http://{url}?" if meant else ""
             msg = f"url must be such as http://127.0.0.1:8000, but got {url!r}{hint}"
             raise InvalidArgument(msg, "url", url)
