@@ -266,11 +266,13 @@ def rising(values: Floats) -> Floats:
     width = float(some[-1 - tail] / buckets - some[tail] / buckets) if some.size else 0.0
     if not np.finfo(np.float64).tiny * buckets < width:  # nearly all are equal
         return np.sort(values)
-    keys = np.empty(n, dtype=np.uint16)
-    for start in range(0, n, _BLOCK):
-        with np.errstate(over="ignore"):
-            key = (values[start : start + _BLOCK] - some[tail]) / width
-        keys[start : start + _BLOCK] = np.clip(key + 1, 0, buckets - 1, out=key)
+    keys, desk = np.empty(n, dtype=np.uint16), np.empty(_BLOCK)
+    with np.errstate(over="ignore"):
+        for start in range(0, n, _BLOCK):
+            key = desk[: min(_BLOCK, n - start)]
+            np.subtract(values[start : start + _BLOCK], some[tail], out=key)
+            np.add(np.divide(key, width, out=key), 1, out=key)
+            keys[start : start + _BLOCK] = np.clip(key, 0, buckets - 1, out=key)
     sizes, found = np.bincount(keys, minlength=buckets), values.take(np.argsort(keys, kind="stable"))
     for start in (0, _ROW // 2):
         end = n - (n - start) % _ROW

@@ -836,6 +836,10 @@ def _from_table(frame: Any, roles: Roles, how: Reduction, *, drop_unnamed: bool)
     suspects = roles.suspects(columns)
     chosen = table.select(*roles.columns, *suspects)
     long = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
+    if len(long) and long[roles.arm].dtype == nw.String and not long[roles.arm].null_count():
+        rows = _rows(long, roles, suspects)
+        if "" not in rows.names:  # each name is looked at once, not each row
+            return assembled(rows, roles, how)
     nameless = _nameless(long[roles.arm])
     if nameless is not None and drop_unnamed:
         dropped = int(nameless.sum())

@@ -4,7 +4,7 @@ Nothing is looked up row by row, and no row is decoded twice. What asks for a cl
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -42,41 +42,52 @@ def tapes_in(file: Path, arm: str, value: str) -> dict[str, Floats] | None:
         groups = range(about.num_row_groups)
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # pyarrow does not hold the interpreter meanwhile
             found = list(pool.map(lambda group: _coded(cells(arm, group)), groups))
-        names = {name: i for i, name in enumerate(dict.fromkeys(name for known, _ in found for name in known))}
-        if len(names) > MOST_ARMS:
+        counts: dict[str, int] = {}
+        for known, _, sizes in found:
+            for name, n in zip(known, sizes, strict=True):
+                counts[name] = counts.get(name, 0) + n
+        if len(counts) > MOST_ARMS:
             return None
-        codes = [_renumbered(known, told, names) for known, told in found]
-        counts = sum(np.bincount(told, minlength=len(names)) for told in codes)
+        numbers = {name: i for i, name in enumerate(counts)}
+        codes = [_renumbered(known, told, numbers) for known, told, _ in found]
         readings = (partial(lambda group: _floats(cells(value, group)), group) for group in groups)
-        return gathered(
-            zip(codes, readings, strict=True), dict(zip(names, np.asarray(counts).tolist(), strict=True))
-        )
+        return gathered(zip(codes, readings, strict=True), counts)
     except (ArrowException, OSError, ValueError):  # DuckDB may read it, or tells what is wrong
         return None
 
 
-def _coded(words: Any) -> tuple[list[str], NDArray[Any]]:  # noqa: ANN401 - an array of pyarrow
-    """Return the names in a column and the number of each row's; raise a ValueError if a row has none."""
+def _coded(words: Any) -> tuple[list[str], NDArray[Any], list[int]]:  # noqa: ANN401 - an array of pyarrow
+    """Return the names in a column, the number of each row's, and how many rows have each name.
+
+    Raise a ValueError if a row has none, or if there are too many.
+    """
     from pyarrow import types
 
     if words.null_count or not types.is_dictionary(words.type):
         raise ValueError
-    whole = words.unify_dictionaries().combine_chunks()
+    whole = _in_one(words.unify_dictionaries())
     names = whole.dictionary.to_pylist() if len(whole.dictionary) <= MOST_ARMS else []
     if not names or not all(isinstance(name, str) and name for name in names):
         raise ValueError
     places: NDArray[Any] = np.from_dlpack(whole.indices)
-    return names, places.astype(np.min_scalar_type(len(names)))
+    codes = places.astype(np.min_scalar_type(len(names)))
+    return names, codes, np.bincount(places, minlength=len(names)).tolist()
 
 
-def _renumbered(known: Sequence[str], codes: NDArray[Any], names: dict[str, int]) -> NDArray[Any]:
+def _renumbered(known: Sequence[str], codes: NDArray[Any], numbers: Mapping[str, int]) -> NDArray[Any]:
     """Return the codes of a group of rows as those of the whole file."""
-    numbers = [names[name] for name in known]
-    if numbers == list(range(len(known))):
+    there = [numbers[name] for name in known]
+    if there == list(range(len(known))):
         return codes
-    return np.array(numbers, dtype=np.min_scalar_type(len(names))).take(codes)
+    return np.array(there, dtype=np.min_scalar_type(len(numbers))).take(codes)
 
 
 def _floats(cells: Any) -> Floats:  # noqa: ANN401 - an array of pyarrow
-    whole: Floats = cells.cast("float64", safe=False).fill_null(np.nan).to_numpy()
+    floats = cells.cast("float64", safe=False)
+    whole: NDArray[Any] = np.from_dlpack(_in_one(floats.fill_null(np.nan) if floats.null_count else floats))
     return whole
+
+
+def _in_one(cells: Any) -> Any:  # noqa: ANN401 - arrays of pyarrow
+    """Return a column in one piece, without a copy where it is one."""
+    return cells.chunk(0) if cells.num_chunks == 1 else cells.combine_chunks()
