@@ -301,7 +301,7 @@ def test_a_stream_that_narrows_says_that_its_buckets_are_wide():
     assert (found.best, found.needed) == (None, {})
     assert min(found.coarse.values()) > 0.9
     assert set(found.coarse) == {"A", "B"}
-    said = "The medians of A and B are somewhere in buckets of up to 9"
+    said = "The medians of A and B are somewhere in buckets that hold up to 9"
     assert said in str(found)
     assert "however many" not in str(found)
     assert type(found).from_dict(found.to_dict()) == found
@@ -928,7 +928,7 @@ def test_what_goes_wrong_is_said(monkeypatch, tmp_path):
     for asked, told in (
         ({"value": "word"}, "column 'word' must hold numbers, but its type is String"),
         ({"value": "msec"}, "did you mean 'ms'"),
-        ({"value": "ms"}, "1 rows of column 'site' name no arm"),
+        ({"value": "ms"}, "1 row of column 'site' names no arm"),
         ({"value": "ms", "order": "rows"}, "order='rows' needs rows one by one"),
         ({"value": "ms", "order": "word"}, "order='word' must hold numbers or times"),
     ):
@@ -985,3 +985,29 @@ def test_a_file_of_counts_is_analyzed_and_verifies_in_python_too(tmp_path, endin
         ta.verify(found, 7)
     with pytest.raises(InvalidArgument, match="counts must be a table of counts"):
         ta.write_counts({"A": [1.0]}, path)
+
+
+@pytest.mark.parametrize("name", ["k.txt", "k"])
+def test_counts_are_written_where_they_are_found_again(name, tmp_path):
+    counts = ta.Counts.of({"A": [1.0, 2.0]})
+    with pytest.raises(InvalidArgument, match=r"must end in \.parquet or \.json"):
+        ta.write_counts(counts, tmp_path / name)
+    for ending in ("K.JSON", "k.PARQUET"):
+        ta.write_counts(counts, tmp_path / ending)
+        assert ta.read_counts(tmp_path / ending).digest == counts.digest
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_folder_does_not_overwrite_a_column_of_its_files(ending, tmp_path):
+    folder = tmp_path / "site=Z"
+    folder.mkdir()
+    frame = pl.DataFrame({"site": ["A", "B"] * 50, "ms": list(range(100))})
+    getattr(frame, f"write_{ending}")(folder / f"x.{ending}")
+    with pytest.raises(InvalidArgument, match="the folders name a column 'site', and the files have one"):
+        ta.analyze(str(tmp_path), arm="site", value="ms")
+
+
+def test_labels_end_where_their_words_do_with_duckdb_too(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("site,ms\n" + "B\t,1\nB,2\n" * 30)
+    assert list(ta.analyze(path, arm="site", value="ms").pulls) == ["B"]

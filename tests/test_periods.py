@@ -5,6 +5,7 @@ import json
 from functools import partial
 
 import duckdb
+import narwhals as nw
 import numpy as np
 import polars as pl
 import pytest
@@ -204,3 +205,14 @@ def test_a_table_keeps_its_periods():
     assert kept.digest == found.counts.digest
     again = ta.analyze(kept)
     assert again.doubts == found.doubts
+
+
+def test_a_time_that_is_infinite_is_refused_in_words():
+    rows = (
+        "SELECT 'A' AS arm, i AS v, CASE WHEN i = 0 THEN TIMESTAMP 'infinity' ELSE TIMESTAMP '2026-01-01' END AS t"
+    )
+    with duckdb.connect() as connection:
+        relation = connection.sql(f"{rows} FROM range(100) r(i)")
+        known = nw.from_native(relation).rename({"t": "order"})
+        with pytest.raises(InvalidArgument, match="must hold times that can be compared"):
+            periods.cuts(known, lambda lazy: lazy.collect(), "t")

@@ -397,3 +397,13 @@ def test_workers_join_by_the_line_that_began_the_study(tmp_path):
             Client(server.url, "taste", arms, token=worker, **{**options, "lease": 3600})
         with pytest.raises(ServiceError, match="the token is for worker of study 'other'"):
             Client(server.url, "taste", arms, token=stranger, **options)
+
+
+def test_a_worker_has_its_pulls_beyond_the_first_thousand_too(server):
+    study = Client(server.url, "many-pulls", ["A", "B"], worker="w", max_pulls=1500)
+    pulls = study.ask(1500)
+    assert len({pull.ticket for pull in pulls}) == 1500
+    study.tell_many([(pull, 1.0) for pull in pulls[:1000]])
+    again = study.ask(1500)
+    assert {pull.ticket for pull in again} >= {pull.ticket for pull in pulls[1000:]}
+    study.release(pulls[1200])

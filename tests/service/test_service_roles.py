@@ -261,6 +261,12 @@ def test_a_server_that_cannot_read_its_url_does_not_print_it():
     assert "CRET" not in refused.stderr + refused.stdout
 
 
+def test_who_looks_whether_it_is_well_is_not_told_to_wait(tmp_path):
+    with Server(tmp_path / "s.db", "--rate", "5") as busy, busy.client() as http:
+        assert {http.get("/healthz").status_code for _ in range(40)} == {200}
+        assert 429 in {http.get("/studies").status_code for _ in range(40)}
+
+
 def test_a_token_that_is_not_known_is_said_to_be_so(guarded):
     server, tokens = guarded
     for token, said in ((None, "this server needs a token"), (tokens["forged"], "is unknown or was removed")):

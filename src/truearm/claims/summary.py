@@ -259,7 +259,7 @@ def _head(result: Result, voice: Voice, seen: str = "") -> str:
         return _against_baseline(result, result.problem.handicap, voice)
     tied = result.ties
     near = [lead for lead in result.better_by if lead.than not in tied and math.isfinite(lead.observed)]
-    best, tie = _is_best(result, seen, voice)
+    best, tie = _is_best(result, seen or "observed " * bool(tied), voice)
     who = names([result.best or "", *tied])
     head = f"{who} tie for {tie}" if tied else f"{who} {best}"
     head += f", though {names(result.may_tie)} may tie with {'them' if tied else 'it'}" if result.may_tie else ""
@@ -275,7 +275,8 @@ def _leads(result: Result, leads: Sequence[Lead], voice: Voice) -> str:
     """Return the distances to the nearest rivals."""
     nearest = sorted(leads, key=lambda lead: lead.observed)[:_COMPARED]
     points = result.problem.target == "share"
-    told = [lead(one, result.problem.goal, voice, points=points) for one in nearest]
+    of_readings = result.problem.target == "wins"  # side by side, and not of something that each arm has
+    told = [lead(one, result.problem.goal, voice, points=points, plain=of_readings) for one in nearest]
     more = len(leads) - len(nearest)
     text = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}" if told else ""
     rest = f"; {count(more)} other{'s are' if more > 1 else ' is'} further behind"
@@ -284,7 +285,8 @@ def _leads(result: Result, leads: Sequence[Lead], voice: Voice) -> str:
 
 def _certified(result: Result, voice: Voice) -> list[str]:
     declared = result.problem.contamination or Contamination(0.0)
-    sure = f"{_sure(result.problem)} sure{_wins(result, voice)}, {bad(declared, voice.reading)}."
+    better = f" that no {voice.arm} is better" * bool(result.ties)  # that they tie is what was observed
+    sure = f"{_sure(result.problem)} sure{_wins(result, voice)}{better}, {bad(declared, voice.reading)}."
     return [_head(result, voice), sure, _up_to(result, declared, voice)]
 
 
@@ -441,8 +443,8 @@ def _is_lost(arm: Arm, problem: Problem) -> bool:
 
 def _best_looking(result: Result, voice: Voice) -> str:
     arm = next((arm for arm in result.arms if arm.name == result.leader), None)
-    if arm is None or _is_lost(arm, result.problem):
-        return ""
+    if arm is None or _is_lost(arm, result.problem) or getattr(result, "coarse", None):
+        return ""  # counts that are so coarse do not tell who looks best
     head = f"{name_of(arm.name)} looks best ({voice.measured(value(arm.observed, result.problem))})"
     if math.isinf(result.tolerance):
         return f"{head}."
@@ -572,9 +574,9 @@ def notes(
 
 
 def _wide_buckets(coarse: Mapping[str, float], problem: Problem) -> str:
-    where = "are somewhere in buckets" if len(coarse) > 1 else "is somewhere in a bucket"
+    where = "are somewhere in buckets that hold" if len(coarse) > 1 else "is somewhere in a bucket that holds"
     return (
-        f"The {target_name(problem)}{'s' * (len(coarse) > 1)} of {names(list(coarse))} {where} of up to "
+        f"The {target_name(problem)}{'s' * (len(coarse) > 1)} of {names(list(coarse))} {where} up to "
         f"{percent(max(coarse.values()))} of the readings, so which arm looks best, at what value, and how many "
         "more readings would decide is not known: count the readings again, or begin a new table."
     )

@@ -300,8 +300,10 @@ def amount(tolerance: Tolerance) -> str:
     return _amount(tolerance.amount, relative=tolerance.relative)
 
 
-def lead(one: Lead, goal: str, voice: Voice = PLAIN, *, points: bool = False) -> str:
+def lead(one: Lead, goal: str, voice: Voice = PLAIN, *, points: bool = False, plain: bool = False) -> str:
     """Return how far the best arm is from another one, rounded to the safe side; of two shares in points.
+
+    With `plain` the arms themselves are compared, and not a median of each.
 
     Examples
     --------
@@ -315,6 +317,7 @@ def lead(one: Lead, goal: str, voice: Voice = PLAIN, *, points: bool = False) ->
     "12.3 points above B's (at least 5.6)"
     """
     rival = name_of(one.than)
+    whose = rival if plain else f"{rival}'s"
     if points:
         least = 100 * (one.at_least or 0.0)
         sure = f" (at least {number(least, least / 10, ROUND_FLOOR)})" if least else ""
@@ -324,12 +327,12 @@ def lead(one: Lead, goal: str, voice: Voice = PLAIN, *, points: bool = False) ->
             "" if one.at_least is None else f" (at least {number(one.at_least, one.at_least / 10, ROUND_FLOOR)})"
         )
         side = "above" if goal == "max" else "below"
-        return f"{voice.measured(number(one.observed, abs(one.observed) / 100))} {side} {rival}'s{sure}"
+        return f"{voice.measured(number(one.observed, abs(one.observed) / 100))} {side} {whose}{sure}"
     sure = "" if one.at_least is None else least_factor(one.at_least)
     times = factor(one.observed)
     if voice.better:
         return f"{times} {voice.better} than {rival}{sure}"
-    return f"{times} {rival}'s{sure}" if goal == "max" else f"{rival}'s is {times} as high{sure}"
+    return f"{times} {whose}{sure}" if goal == "max" else f"{whose} is {times} as high{sure}"
 
 
 def factor(x: float, rounding: str = ROUND_HALF_EVEN) -> str:

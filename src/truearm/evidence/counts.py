@@ -221,7 +221,7 @@ class Counts:
         By what it was counted.
     periods
         The same readings by when they came, each arm's in order and about equally many in each, if that is known.
-        Tables add period by period: a sum shows drift inside shards, and none between them.
+        Tables add period by period: a sum shows drift inside shards, and between them only by chance.
     ruler
         What put readings into buckets, if an engine did: another one counts with it at the same edges.
 
@@ -494,6 +494,9 @@ class Counts:
         """Return the readings of periods that together are those of the table, as far as both tell."""
         if periods is None:
             return None
+        if not periods:
+            msg = "periods of a table of counts are null, or some; write the table again"
+            raise InvalidArgument(msg)
         parts = tuple(Counts.from_dict({**period, "periods": None}) for period in periods)
         total = reduce(add, parts)
         edges = np.union1d(self.edges, total.edges)

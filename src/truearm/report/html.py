@@ -228,17 +228,22 @@ def _embedded(value: object) -> str:
 def _headline(result: Result) -> str:
     if result.control is not None or result.ties:
         best = [] if result.best is None else [result.best]
-        return _beaten(result.control) if result.control else f"{names([*best, *result.ties])} tie"
+        measured = "tie in what was measured" if best else "tie"
+        return _beaten(result.control) if result.control else f"{names([*best, *result.ties])} {measured}"
     match result.status:
         case Status.DOUBTFUL:
             return "Doubtful: nothing is certified"
         case Status.CERTIFIED | Status.SEPARATED if result.best is not None:
-            return f"{name_of(result.best)} is best"
+            return f"{name_of(result.best)} is best{_tied(result)}"
         case Status.TOLERABLE if result.best is not None:
             return f"{name_of(result.best)} is good enough"
         case Status.INDISTINGUISHABLE:
             return "The leading arms cannot be told apart"
     return "Not decided yet"
+
+
+def _tied(result: Result) -> str:
+    return f", though {names(result.may_tie)} may tie with it" if result.may_tie else ""
 
 
 def _beaten(asked: Control) -> str:

@@ -213,9 +213,9 @@ class Service:
 
     def _permitted(self, head: "_Head", role: str | None, study: str | None) -> Grant:
         """Return what a request may do, or refuse it."""
-        self._check_rate(head)  # first, so that guesses of tokens are counted
         if role is None:
-            return OPEN
+            return OPEN  # who looks whether the server is well must not hear that it is busy
+        self._check_rate(head)  # before the token, so that guesses are counted
         grant = self._granted(head)
         if grant is OPEN:
             self._check_host(head)

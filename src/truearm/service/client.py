@@ -101,6 +101,7 @@ class Client:
         headers = _headers(token if token is not None else os.environ.get("TRUEARM_TOKEN"))
         self._exchange = Exchange(parts, check_positive("timeout", timeout), headers)
         self._done = False
+        self._parts, self._held = 1, dict[int, str]()  # names beside the worker's, and what those have
         if arms is not None:
             self._begin(all_studies, defined(arms, options))
         elif options:
@@ -153,11 +154,15 @@ class Client:
         """Return pulls for this worker, one without n (in rounds, one round); none if the study is done."""
         wanted, pulls = 1 if n is None else check_count("n", n), list[Pull]()
         for part in count(1):  # a worker that asks again gets what it has, so each further batch goes to another
-            worker = self.worker if part == 1 else f"{self.worker}/{part}"
-            found = self._post("ask", {"worker": worker, "n": min(BATCH, wanted - len(pulls))})
+            worker, asked = self.worker if part == 1 else f"{self.worker}/{part}", min(BATCH, wanted - len(pulls))
+            found = self._post("ask", {"worker": worker, "n": asked})
             self._done = found["done"]
-            pulls += [Pull(pull["ticket"], pull["arm"]) for pull in found["pulls"]]
-            if len(pulls) < min(BATCH * part, wanted) or len(pulls) >= wanted:
+            new = [Pull(pull["ticket"], pull["arm"]) for pull in found["pulls"]]
+            pulls += new
+            if part > 1:
+                self._parts = max(self._parts, part)
+                self._held |= dict.fromkeys((pull.ticket for pull in new), worker)
+            if len(pulls) >= wanted or (len(new) < asked and part >= self._parts):
                 break
         return pulls
 
@@ -171,7 +176,8 @@ class Client:
 
     def release(self, pull: Pull | int) -> None:
         """Take back a pull that never began."""
-        self._outcomes("release", "tickets", [_ticket(pull)])
+        ticket = _ticket(pull)
+        self._outcomes("release", "tickets", [ticket], self._held.get(ticket))
 
     def stop(self) -> None:
         """End the study with what is known so far, for everybody."""
@@ -227,10 +233,10 @@ class Client:
         found: dict[str, Any] = self._call("POST", f"{self._place}/{what}", body)
         return found
 
-    def _outcomes(self, what: str, field: str, items: list[Any]) -> None:
+    def _outcomes(self, what: str, field: str, items: list[Any], worker: str | None = None) -> None:
         refused = []
         for first in range(0, len(items), BATCH):
-            found = self._post(what, {field: items[first : first + BATCH], "worker": self.worker})
+            found = self._post(what, {field: items[first : first + BATCH], "worker": worker or self.worker})
             self._done = found["done"]
             refused += [item["detail"] for item in found["outcomes"] if item["outcome"] == "refused"]
         if refused:

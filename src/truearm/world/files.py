@@ -466,7 +466,7 @@ class _Table:
     def _word(self, column: str) -> str:
         """Return a column as words; NaN is none."""
         if self._text:  # what stands around a word is no part of it
-            return f"trim({_quoted(column)})"
+            return f"trim({_quoted(column)}, {_BLANKS})"
         word = f"{_quoted(column)}::VARCHAR"
         return f"nullif({word}, 'nan')" if self.types[column] in ("FLOAT", "DOUBLE") else word
 
@@ -678,6 +678,7 @@ def separated(names: Sequence[str], roles: Roles, sep: str | None) -> tuple[str,
     columns = dict.fromkeys(name for dialect in alike for name in dialect.columns(named=True))
     columns |= dict.fromkeys(key for files in alike.values() for key in hive_keys(files))
     for dialect, files in alike.items():
+        check_hive(files, dialect.columns())
         check_names(dialect.columns(), roles.columns, partial(tuple, dialect.names))
         _check_separated(dialect.columns(), roles)
         for name in roles.columns if len(alike) > 1 else ():
@@ -773,6 +774,24 @@ def hive_keys(files: Sequence[Path]) -> list[str]:
     return list(keys.pop()) if len(keys) == 1 else []
 
 
+def check_hive(files: Sequence[Path], columns: Iterable[str]) -> None:
+    """Raise if folders name a column that the files have too: one of the two would be overlooked.
+
+    Examples
+    --------
+    >>> check_hive([Path("logs/site=A/1.csv")], ["site", "ms"])
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: the folders name a column 'site', and the files have one of that name too;
+    rename the folders, or give the files by a pattern of their own
+    """
+    for key in hive_keys(files):
+        if key in columns:
+            both = f"the folders name a column {key!r}, and the files have one of that name too"
+            msg = f"{both}; rename the folders, or give the files by a pattern of their own"
+            raise InvalidArgument(msg)
+
+
 def hive_options(files: Sequence[Path], roles: Roles) -> str:
     """Return options of DuckDB for columns that folders name: names stay words.
 
@@ -790,6 +809,9 @@ def _text_address(file: Path) -> str:
     """Return the path of a text file and how it is packed: DuckDB does not see the ending behind a ?."""
     packing = {".gz": "gzip", ".zst": "zstd"}.get(file.suffix.lower(), "uncompressed")
     return f"{_address(file)}, compression = '{packing}', hive_partitioning = false"
+
+
+_BLANKS = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"  # what Python takes away too
 
 
 class _Separated(NamedTuple):

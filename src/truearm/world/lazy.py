@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from truearm.claims.wording import counted as amount_of
 from truearm.errors import InvalidArgument, given, word
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone, zones_between
@@ -391,6 +392,11 @@ def _relation(found: Sequence[str], text: str, roles: Roles, form: Form) -> Any:
 def _parquet(connection: Any, found: Sequence[str], roles: Roles) -> Any:  # noqa: ANN401 - a DuckDB relation
     paths = list(map(Path, found))
     options = f"union_by_name = {len(found) > 1}, {files.hive_options(paths, roles)}"
+    if files.hive_keys(paths):
+        inside = connection.sql(
+            f"FROM read_parquet({files.addresses(paths)}, union_by_name = true, hive_partitioning = false) LIMIT 0"
+        )
+        files.check_hive(paths, inside.columns)
     table = connection.sql(f"FROM read_parquet({files.addresses(paths)}, {options})")
     files.check_names(table.columns, roles.columns, partial(files.names_told, connection, found))
     return table
@@ -808,8 +814,8 @@ class Source:
         empty = self._run(rows.filter(_blank(rows, "order")).select(n=nw.len()))["n"].to_list()[0]
         if empty:
             msg = (
-                f"{empty:,} rows of column {self.roles.order!r} are empty, so their place in the order is "
-                "unknown; fill them, or leave such rows out"
+                f"{amount_of(empty, 'row')} of column {self.roles.order!r} {'is' if empty == 1 else 'are'} empty, "
+                "so their place in the order is unknown; fill them, or leave such rows out"
             )
             raise InvalidArgument(msg)
         return periods.cuts(rows, self._run, str(self.roles.order))
@@ -824,8 +830,8 @@ class Source:
         known = self._run(counts.agg(rows=nw.col("rows").sum(), units=nw.len(), unnamed=nw.col("unnamed").sum()))
         if empty := sum(known["unnamed"].to_list()):
             msg = (
-                f"{int(empty):,} rows of column {self.roles.unit!r} name no {word('unit')}; give them a name, or "
-                "leave such rows out"
+                f"{amount_of(int(empty), 'row')} of column {self.roles.unit!r} name{'s' * (empty == 1)} no "
+                f"{word('unit')}; give a name, or leave such rows out"
             )
             raise InvalidArgument(msg)
         shared = pairs.group_by("unit").agg(arms=nw.len()).filter(nw.col("arms") > 1)
@@ -878,7 +884,8 @@ class Source:
         if "" in found.names:
             n = int(found.counts[found.arms == found.names.index("")].sum())
             say = f"leave such rows out with {given(drop_unnamed=True)}"
-            msg = f"{n:,} rows of column {self.roles.arm!r} name no arm; give them a name, or {say}"
+            rows = f"{amount_of(n, 'row')} of column {self.roles.arm!r} name{'s' * (n == 1)} no arm"
+            msg = f"{rows}; give a name, or {say}"
             raise InvalidArgument(msg)
         check_number_of_arms(len(found.names), self.roles.arm)
 

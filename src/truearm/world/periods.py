@@ -53,7 +53,11 @@ def cuts(rows: Any, run: Callable[[Any], Any], column: str) -> dict[str, list[An
             "leave some arms out, or the order"
         )
         raise InvalidArgument(msg)
-    first, last = min(known["first"].to_list()), max(known["last"].to_list())
+    try:
+        first, last = min(known["first"].to_list()), max(known["last"].to_list())
+    except OverflowError:  # PostgreSQL and DuckDB have an infinite time
+        msg = f"order={column!r} must hold times that can be compared, but one is infinite; correct it"
+        raise InvalidArgument(msg) from None
     _check_times(first, last, column)
     times, below = _counted(rows, run, arms, _between(first, last, _POINTS))
     for _ in range(_LOOKS - 1):

@@ -17,7 +17,7 @@ _BEGINNING = re.compile(rb'\s*\{\s*"counts"\s*:\s*\d')  # data may have a column
 
 
 def write_counts(counts: Counts, path: str | Path) -> None:
-    """Write a table of counts; the ending says how: .parquet, or JSON.
+    """Write a table of counts; the ending says how: .parquet or .json.
 
     Examples
     --------
@@ -31,7 +31,13 @@ def write_counts(counts: Counts, path: str | Path) -> None:
         msg = f"counts must be a table of counts, such as `count` makes, but got {type(counts).__name__}"
         raise InvalidArgument(msg)
     data = counts.to_dict()
-    if Path(path).suffix not in _PARQUET:
+    ending = Path(path).suffix.lower()
+    if ending not in (*_PARQUET, ".json"):
+        msg = (
+            f"path must end in .parquet or .json, but got {str(path)!r}; nobody would find a table of counts there"
+        )
+        raise InvalidArgument(msg)
+    if ending == ".json":
         Path(path).write_text(json.dumps(data), encoding="utf-8")
         return
     pa, pq = _arrow()
@@ -82,9 +88,9 @@ def read(path: str | Path) -> Counts | None:
     file = Path(path)
     if not file.is_file():
         return None
-    if file.suffix in _PARQUET:
+    if file.suffix.lower() in _PARQUET:
         return _from_parquet(file)
-    if file.suffix != ".json":
+    if file.suffix.lower() != ".json":
         return None
     with file.open("rb") as opened:
         if not _BEGINNING.match(opened.read(64)):
