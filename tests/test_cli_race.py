@@ -45,7 +45,7 @@ def exported(decided, folder):  # noqa: ARG001 - has written the file
 def test_says_who_won_and_how_sure_it_is(decided):
     assert decided.returncode == 0, decided.stderr
     words = decided.stdout.replace("\n", " ")
-    assert words.startswith("high is best: 2x low's")
+    assert words.startswith("high is best: 2x low")
     sure = "95% sure that it wins more than half of the rounds side by side, whatever a round does to all commands"
     assert f"{sure} alike, as long as each run is bad with" in words
 
@@ -188,7 +188,7 @@ def test_a_failed_cleanup_keeps_the_result(tmp_path):
     found = race(*NUMBERS, "--cleanup", "sh -c 'exit 5'", cwd=tmp_path)
     assert found.returncode == 0
     assert "cleanup" in found.stderr
-    assert "high is best: 2x low's" in found.stdout
+    assert "high is best: 2x low" in found.stdout
 
 
 def test_environment_directory_input_and_output(tmp_path):

@@ -299,7 +299,7 @@ def test_ties_are_ties_on_the_page():
         study.tell_arrays({arm: [1.0 if arm == "C" else 3.0] * n for arm, n in counts.items()})
     written = page(study.result, study.readings)
     words = "".join(Outline(written).text)
-    assert "<h1>A and B tie</h1>" in written
+    assert "<h1>A and B tie in what was measured</h1>" in written
     assert "tied" in words
     assert "2 candidates remain: A, B. Excluded: C." in words
 

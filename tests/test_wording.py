@@ -118,12 +118,12 @@ def tied(ties=("B",), c=1.0):
 
 def test_ties_are_told_as_ties():
     text = summary(tied())
-    assert text.startswith("A and B tie for the highest median: 3x C's (at least 2.9")
+    assert text.startswith("A and B tie for the highest observed median: 3x C's (at least 2.9")
     assert "B's" not in text
 
 
 def test_a_tie_of_all_arms_compares_with_nobody():
-    assert summary(tied(("B", "C"), c=3.0)).startswith("A, B and C tie for the highest median. 95% sure")
+    assert summary(tied(("B", "C"), c=3.0)).startswith("A, B and C tie for the highest observed median. 95% sure")
 
 
 def test_tolerable_says_how_close_and_who_may_be_better():

@@ -657,14 +657,14 @@ def statuses(service, path, times=3, clients=("1.2.3.4",), **headers):
     return asyncio.run(asked())
 
 
-def test_wrong_tokens_and_health_checks_are_counted_too(tmp_path):
+def test_wrong_tokens_are_counted_too_and_health_checks_are_not(tmp_path):
     with closing(Service(Settings(database=str(tmp_path / "s.db"), limits=Limits(rate=1.0)))) as service:
         make(service.database, "viewer")
         assert statuses(service, "/studies", Authorization="Bearer ta_guess_1") == [401, 401, 429]
         assert statuses(service, "/studies", clients=("1.2.3.5",)) == [401, 401, 429]
-        assert statuses(service, "/healthz", clients=("1.2.3.6",)) == [200, 200, 429]
-        assert statuses(service, "/healthz", clients=("2001:db8::1", "2001:db8::ffff:2")) == [200, 200, 429]
-        assert statuses(service, "/healthz", clients=("2001:db8:1::1", "2001:db8:2::2", "")) == [200, 200, 200]
+        assert statuses(service, "/healthz", clients=("1.2.3.6",)) == [200, 200, 200]
+        assert statuses(service, "/studies", clients=("2001:db8::1", "2001:db8::ffff:2")) == [401, 401, 429]
+        assert statuses(service, "/studies", clients=("2001:db8:1::1", "2001:db8:2::2", "")) == [401, 401, 401]
 
 
 @pytest.mark.parametrize(("options", "refused"), [((), True), (("--proxy", "127.0.0.1"), False)])
