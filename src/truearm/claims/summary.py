@@ -258,7 +258,8 @@ def _head(result: Result, voice: Voice, seen: str = "") -> str:
     if result.problem.handicap is not None:
         return _against_baseline(result, result.problem.handicap, voice)
     tied = result.ties
-    near = [lead for lead in result.better_by if lead.than not in tied and math.isfinite(lead.observed)]
+    alike = (*tied, *result.may_tie)  # how far apart they are is not known
+    near = [lead for lead in result.better_by if lead.than not in alike and math.isfinite(lead.observed)]
     best, tie = _is_best(result, seen or "observed " * bool(tied), voice)
     who = names([result.best or "", *tied])
     head = f"{who} tie for {tie}" if tied else f"{who} {best}"
