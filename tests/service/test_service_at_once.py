@@ -230,21 +230,67 @@ def test_who_is_not_alone_shares_transactions(service, monkeypatch):
     assert offered(service, who="one") is not None
 
 
-def test_what_was_slow_is_done_by_threads_for_a_while(service, monkeypatch):
-    now = [1000.0]
+@pytest.fixture
+def slow(service, monkeypatch):
+    """Have a clock, and asks that take a tenth of a second of it while they are slow."""
+    now, takes, ask = [1000.0], [0.1], service.host.ask
     monkeypatch.setattr(app.time, "perf_counter", lambda: now[0])
-    ask = service.host.ask
 
     def slow(*values, **named):
-        now[0] += 0.1
+        now[0] += takes[0]
         return ask(*values, **named)
 
     monkeypatch.setattr(service.host, "ask", slow)
+    return now, takes
+
+
+def test_what_is_slow_twice_is_done_by_threads_for_a_while(service, slow):
+    now, _ = slow
+    assert offered(service) is not None
     assert offered(service) is not None
     now[0] += app._REST * 0.1 - 0.01
     assert offered(service) is None
     now[0] += 0.02
     assert offered(service) is not None
+    assert offered(service) is None  # still slow
+
+
+def test_what_is_slow_once_in_a_while_stays_on_the_loop(service, slow):
+    _, takes = slow
+    for _ in range(3):
+        takes[0] = 0.1
+        assert offered(service) is not None
+        takes[0] = 0.0
+        for _ in range(app._SELDOM):
+            assert offered(service) is not None
+
+
+def test_nothing_is_done_at_once_that_would_wait_for_the_imports_of_the_first_decision(tmp_path, monkeypatch):
+    """One such ask took 140 ms on the loop, after which threads, twice as slow, did all for three seconds."""
+    began, imported = threading.Event(), threading.Event()
+
+    def rehearse():
+        began.set()
+        assert imported.wait(20)
+
+    monkeypatch.setattr(app, "rehearse", rehearse)
+    with closing(Service(Settings(database=str(tmp_path / "s.db")))) as service:
+        service.host.create(NewStudy(arms=["A", "B"], id="many"))
+        service.host.ask("many", "ann", 1)
+        len(service.tokens)
+
+        async def lived():
+            async with service._lifespan(None):
+                await asyncio.to_thread(began.wait, 20)
+                early = await asyncio.to_thread(offered, service)
+                imported.set()
+                while not service._rehearsal.done():
+                    await asyncio.sleep(0.01)
+                return early, await asyncio.to_thread(offered, service)
+
+        early, later = asyncio.run(lived())
+        assert early is None
+        assert later.status_code == 200
 
 
 @contextmanager

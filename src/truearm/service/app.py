@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any, cast
 
@@ -38,6 +38,7 @@ _LOGGED = 0.1  # seconds until the log has a request: to write for each one by i
 _APART = 0.002  # seconds between requests of several connections that do not come at the same time
 _AT_ONCE = 0.01  # seconds of work on the loop after which threads do it for a while: a slow disk, a large study
 _REST = 20  # times as long, so that such work has the loop for a twentieth of the time at most
+_SELDOM = 20  # quick answers between two slow ones that count by themselves: SQLite tidies up once in a hundred
 HEAD = 16_384  # bytes
 LARGE_HEAD = Problem(
     431, "Head too large", f"the head of a request may have {HEAD} bytes at most; send fewer or shorter headers"
@@ -82,6 +83,8 @@ class Service:
         self._requests = _Requests()
         self._last: object = None  # the connection that was looked at last, for `at_once`
         self._last_ended = self._threads_until = 0.0
+        self._quick = _SELDOM  # answers since a slow one
+        self._rehearsal: Future[None] | None = None  # what the first decision would wait for
 
     def close(self) -> None:
         """Finish what runs, keep snapshots and let go of the database."""
@@ -113,7 +116,7 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        self._pool.submit(rehearse)
+        self._rehearsal = self._pool.submit(rehearse)
         yield
         self._requests.write()
         await asyncio.to_thread(self.close)
@@ -140,6 +143,8 @@ class Service:
             return None
         if not self._is_alone(who, began) or began < self._threads_until or not self.tokens.fresh:
             return None
+        if self._rehearsal is not None and not self._rehearsal.done():
+            return None
         state = scope["state"]
         state["id"] = _new_id()
         try:
@@ -153,8 +158,11 @@ class Service:
         except Exception as error:
             response = _problem(scope, error)
         ended = self._last_ended = time.perf_counter()
+        self._quick += 1
         if ended - began > _AT_ONCE:
-            self._threads_until = ended + _REST * (ended - began)
+            if self._quick <= _SELDOM:
+                self._threads_until = ended + _REST * (ended - began)
+            self._quick = 0
         self._requests.add(scope, response.status_code, began)
         response.raw_headers += _added(response.raw_headers, state["id"])
         return response

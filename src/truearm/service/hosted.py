@@ -128,8 +128,9 @@ class Hosted:
         """Return rows that continue the log."""
         digest, rows = self.digest, []
         for position, text in enumerate(texts, start=self.position + 1):
-            digest = chain.linked(digest, (position, *text))
-            rows.append(tuple.__new__(Row, (position, *text, digest, worker, at)))  # two thirds of `_make`
+            row = (position, *text)
+            digest = chain.linked(digest, row)
+            rows.append(tuple.__new__(Row, (*row, digest, worker, at)))  # two thirds of `_make`
         return rows
 
     def held(self, worker: str) -> list[Pull]:
