@@ -13,7 +13,7 @@ from truearm.analysis import analyze
 from truearm.errors import InvalidArgument
 from truearm.evidence.units import Reduction
 from truearm.world import frames
-from truearm.world.frames import Collected, collect, grouped, tapes_of
+from truearm.world.frames import Batch, Collected, collect, grouped, tapes_of
 
 LONG = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.0, 2.5], "other": ["x"] * 4}
 FRAMES = {
@@ -111,14 +111,14 @@ def test_grouping_keeps_the_order_of_rows(rows):
     expected = {}
     for code, value in rows:
         expected.setdefault("ABCD"[code], []).append(value)
-    found = grouped(codes, values, list("ABCD"))
+    found = grouped([Batch(codes, values)], list("ABCD"))
     assert list(found) == list(expected)
     assert {name: tape.tolist() for name, tape in found.items()} == expected
 
 
 def test_grouping_keeps_the_order_across_blocks():
     codes = np.arange(600_000) % 7
-    found = grouped(codes.astype(np.uint8), np.arange(600_000.0), list("abcdefg"))
+    found = grouped([Batch(codes.astype(np.uint8), np.arange(600_000.0))], list("abcdefg"))
     assert list(found) == list("abcdefg")
     np.testing.assert_array_equal(found["c"], np.arange(2.0, 600_000, 7))
 

@@ -273,16 +273,17 @@ def rising(values: Floats) -> Floats:
             np.subtract(values[start : start + _BLOCK], some[tail] - width, out=key)
             np.multiply(key, 1 / width, out=key)
             keys[start : start + _BLOCK] = np.clip(key, 0, buckets - 1, out=key)
-    sizes, order = np.bincount(keys, minlength=buckets), np.argsort(keys, kind="stable")
-    found = values.take(order, mode="clip")  # the mode that looks at no place twice
+    found = values.take(np.argsort(keys, kind="stable"), mode="clip")  # the mode that looks at no place twice
     for start in (0, _ROW // 2):
         end = n - (n - start) % _ROW
         found[start:end].reshape(-1, _ROW).sort(axis=1)
         found[end:].sort()
-    ends = np.cumsum(sizes)
-    for bucket in np.flatnonzero(sizes > _ROW // 2).tolist():
-        part = found[ends[bucket] - sizes[bucket] : ends[bucket]]
-        part[:] = rising(part) if part.size < n // 2 else np.sort(part)
+    if (found[1:] < found[:-1]).any():  # there are larger buckets
+        sizes = np.bincount(keys, minlength=buckets)
+        ends = np.cumsum(sizes)
+        for bucket in np.flatnonzero(sizes > _ROW // 2).tolist():
+            part = found[ends[bucket] - sizes[bucket] : ends[bucket]]
+            part[:] = rising(part) if part.size < n // 2 else np.sort(part)
     return found
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from truearm.world import frames, imports, parquet
 from truearm.world.dialect import NO_ROWS, Dialect, raw
 from truearm.world.duck import connected, duckdb, forget
 from truearm.world.frames import (
+    Batch,
     Collected,
     Roles,
     Rows,
@@ -529,8 +530,7 @@ class _Table:
             batches = list(_streamed(self._sql(query)))
         except (duckdb().Error, OSError, ValueError):  # a cell that is no number, or none of the names
             return None
-        counts = sum(np.bincount(codes, minlength=len(names)) for codes, _ in batches)
-        return gathered(batches, dict(zip(names, np.asarray(counts).tolist(), strict=True)))
+        return frames.grouped(batches, names)
 
     def _number(self, column: str) -> str:
         cell = _quoted(column)
@@ -714,16 +714,16 @@ def _check_encoding(file: Path) -> None:
         raise InvalidArgument(msg)
 
 
-def _batches(rows: Any, n: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:  # noqa: ANN401 - a relation
+def _batches(rows: Any, n: int) -> Iterator[Batch]:  # noqa: ANN401 - a relation
     """Return the codes and values of n rows: as DuckDB finds them, if there are many and pyarrow is there."""
     if n >= _MANY and find_spec("pyarrow") is not None:
         yield from _streamed(rows)
     else:
         columns = rows.fetchnumpy()
-        yield columns["code"], columns["value"]
+        yield Batch(columns["code"], columns["value"])
 
 
-def _streamed(rows: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:  # noqa: ANN401 - a relation
+def _streamed(rows: Any) -> Iterator[Batch]:  # noqa: ANN401 - a relation
     """Return codes and values batch by batch, or raise a ValueError where one is NULL."""
     import pyarrow as pa  # type: ignore[import-untyped]
 
@@ -732,7 +732,7 @@ def _streamed(rows: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:  # noqa
         if any(column.null_count for column in batch.columns):
             raise ValueError
         codes, values = map(np.from_dlpack, batch.columns)  # `to_numpy` would import pandas
-        yield codes, values
+        yield Batch(codes, cast("Floats", values))
 
 
 def _source(connection: Any, file: Path, form: str) -> str:  # noqa: ANN401

@@ -262,7 +262,7 @@ def assembled(rows: Rows, roles: Roles, how: Reduction) -> Collected:
     suspicious = suspects(rows)
     ordered = roles.order is not None
     if rows.units is None and rows.order is None:
-        return Collected(grouped(rows.arms, rows.values, rows.names), ordered, None, suspicious)
+        return Collected(grouped([Batch(rows.arms, rows.values)], rows.names), ordered, None, suspicious)
     places = _by_arm(rows, roles.order)
     if rows.units is None or roles.unit is None:
         return Collected({name: rows.values[place] for name, place in places.items()}, ordered, None, suspicious)
@@ -466,35 +466,47 @@ def check_number_of_arms(n: int, arm: str | None) -> None:
     raise InvalidArgument(msg)
 
 
-def grouped(codes: NDArray[Any], values: Floats, names: Sequence[str]) -> dict[str, Floats]:
-    """Return values split by code, arms in the order of their first rows.
+class Batch(NamedTuple):
+    """Some rows."""
+
+    codes: NDArray[Any]
+    """The number of each row's arm."""
+    values: Floats | Reader
+    """Their readings, or what reads them in a thread."""
+    sizes: NDArray[np.intp] | None = None
+    """How many rows each arm has, if that is known."""
+
+
+def grouped(batches: Iterable[Batch], names: Sequence[str]) -> dict[str, Floats]:
+    """Return values split by code, arms in the order of their first rows; how many each arm has is counted first.
 
     Examples
     --------
-    >>> grouped(np.array([1, 0, 1]), np.array([5.0, 6.0, 7.0]), ["A", "B"])
+    >>> grouped([Batch(np.array([1, 0, 1]), np.array([5.0, 6.0, 7.0]))], ["A", "B"])
     {'B': array([5., 7.]), 'A': array([6.])}
     """
-    blocks = (codes[start : start + _BLOCK] for start in range(0, codes.size, _BLOCK))  # near the processor
-    counts = sum((np.bincount(block, minlength=len(names)) for block in blocks), np.zeros(len(names), np.intp))
-    return gathered([(codes, values)], dict(zip(names, counts.tolist(), strict=True)))
+    counts, blocks = np.zeros(len(names), dtype=np.intp), list[Batch]()
+    for codes, values, _ in _blocks(batches, len(names)):
+        sizes = np.bincount(codes, minlength=len(names))
+        blocks.append(Batch(codes, values, sizes))
+        counts += sizes
+    return gathered(blocks, dict(zip(names, counts.tolist(), strict=True)))
 
 
-def gathered(
-    batches: Iterable[tuple[NDArray[Any], Floats | Reader]], counts: Mapping[str, int]
-) -> dict[str, Floats]:
+def gathered(batches: Iterable[Batch], counts: Mapping[str, int]) -> dict[str, Floats]:
     """Return values split by code, arms in the order of their first rows, from batches of rows.
 
     Parameters
     ----------
     batches
-        Codes and values of rows, in order, or what reads the values in a thread; each batch is left behind before
-        the next but a few is asked for.
+        Rows, in order; each batch is left behind before the next but a few is asked for.
     counts
         How many rows each arm has; their order is that of the codes.
 
     Examples
     --------
-    >>> gathered([(np.array([1, 0]), np.array([5.0, 6.0])), (np.array([1]), np.array([7.0]))], {"A": 1, "B": 2})
+    >>> batches = Batch(np.array([1, 0]), np.array([5.0, 6.0])), Batch(np.array([1]), np.array([7.0]))
+    >>> gathered(batches, {"A": 1, "B": 2})
     {'B': array([5., 7.]), 'A': array([6.])}
     """
     np.empty(_KEPT, dtype=np.uint8)
@@ -502,8 +514,8 @@ def gathered(
     ends, first = np.zeros(len(names), dtype=np.intp), list[int]()
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy does not hold the interpreter meanwhile
         pending = deque[Future[None]]()
-        for codes, values in _blocks(batches, max(_BLOCK, _SHARE * len(names))):
-            sizes = np.bincount(codes, minlength=len(names))
+        for codes, values, known in _blocks(batches, len(names)):
+            sizes = np.bincount(codes, minlength=len(names)) if known is None else known
             if ((sizes > 0) & (ends == 0)).any():
                 found, at = np.unique(codes, return_index=True)
                 first += [i for i in found[np.argsort(at)].tolist() if not ends[i]]
@@ -531,15 +543,16 @@ def _told_apart(codes: NDArray[Any], values: Floats | Reader, places: Sequence[F
         start += place.size
 
 
-def _blocks(
-    batches: Iterable[tuple[NDArray[Any], Floats | Reader]], size: int
-) -> Iterator[tuple[NDArray[Any], Floats | Reader]]:
-    for codes, values in batches:
-        if not isinstance(values, np.ndarray):
-            yield codes, values
+def _blocks(batches: Iterable[Batch], arms: int) -> Iterator[Batch]:
+    """Cut batches to what stays near the processor, but for those of which more is known."""
+    size = max(_BLOCK, _SHARE * arms)
+    for batch in batches:
+        codes, values, sizes = batch
+        if sizes is not None or not isinstance(values, np.ndarray):
+            yield batch
             continue
         for start in range(0, codes.size, size):
-            yield codes[start : start + size], values[start : start + size]
+            yield Batch(codes[start : start + size], values[start : start + size])
 
 
 def without_foot(column: Floats) -> Floats:

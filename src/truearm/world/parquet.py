@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.world.frames import MOST_ARMS, Floats, gathered
+from truearm.world.frames import MOST_ARMS, Batch, Floats, gathered
 
 
 def tapes_in(file: Path, arm: str, value: str) -> dict[str, Floats] | None:
@@ -49,9 +49,11 @@ def tapes_in(file: Path, arm: str, value: str) -> dict[str, Floats] | None:
         if len(counts) > MOST_ARMS:
             return None
         numbers = {name: i for i, name in enumerate(counts)}
-        codes = [_renumbered(known, told, numbers) for known, told, _ in found]
+        rows = [_renumbered(*coded, numbers) for coded in found]
         readings = (partial(lambda group: _floats(cells(value, group)), group) for group in groups)
-        return gathered(zip(codes, readings, strict=True), counts)
+        return gathered(
+            (Batch(codes, read, sizes) for (codes, sizes), read in zip(rows, readings, strict=True)), counts
+        )
     except (ArrowException, OSError, ValueError):  # DuckDB may read it, or tells what is wrong
         return None
 
@@ -74,12 +76,15 @@ def _coded(words: Any) -> tuple[list[str], NDArray[Any], list[int]]:  # noqa: AN
     return names, codes, np.bincount(places, minlength=len(names)).tolist()
 
 
-def _renumbered(known: Sequence[str], codes: NDArray[Any], numbers: Mapping[str, int]) -> NDArray[Any]:
-    """Return the codes of a group of rows as those of the whole file."""
-    there = [numbers[name] for name in known]
+def _renumbered(
+    known: Sequence[str], codes: NDArray[Any], sizes: Sequence[int], numbers: Mapping[str, int]
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return the codes of a group of rows as those of the whole file, and how many rows each arm has there."""
+    there, all_sizes = [numbers[name] for name in known], np.zeros(len(numbers), dtype=np.intp)
+    all_sizes[there] = sizes
     if there == list(range(len(known))):
-        return codes
-    return np.array(there, dtype=np.min_scalar_type(len(numbers))).take(codes)
+        return codes, all_sizes
+    return np.array(there, dtype=np.min_scalar_type(len(numbers))).take(codes), all_sizes
 
 
 def _floats(cells: Any) -> Floats:  # noqa: ANN401 - an array of pyarrow
