@@ -259,6 +259,32 @@ def test_false_discoveries_are_refused_where_the_future_is_seen():
         Suite(problem=seen, reference="old", fdr=True)
 
 
+def test_doubtful_metrics_do_not_lower_the_bar_of_others():
+    """Nine metrics that drift away by themselves; the tenth, slower in 3 of 4 rounds, was the only one named."""
+    suite = replace(SUITE, fdr=True, problem=replace(ROUNDS, contamination=Contamination(0.0)))
+    rng, n = np.random.default_rng(3), 61
+    old = {f"m{i}": 10 + rng.random(n) for i in range(9)} | {"last": np.full(n, 10.0)}
+    new = {f"m{i}": 12 + rng.random(n) + 0.5 * np.arange(n) for i in range(9)}
+    new["last"] = np.where(rng.permutation(n) % 4, 12.0, 9.0)
+    alone = standings(suite, {"last": old["last"]}, {"last": new["last"]})
+    assert alone == {"last": "worse"}
+    found = standings(suite, old, new)
+    assert {found[f"m{i}"] for i in range(9)} == {"doubtful"}
+    assert found["last"] == "open"
+
+
+def test_a_metric_shown_not_to_be_worse_before_does_not_lower_the_bar_of_others():
+    wins = np.zeros((3, 10, 300), dtype=bool)
+    wins[WITHIN, :9, :60] = wins[WORSE, :9, 60:] = True
+    wins[WORSE, 9] = np.arange(300) % 100 < 61
+    found = Weighed.begin(10, 0.5).after(wins)
+    alone, together = found.last[WORSE, 9], np.log(20 / 0.05)
+    assert together - np.log(10) <= alone < together
+    claims = found.claimed(0.05, fdr=True)
+    assert claims[[WORSE, WITHIN], :9].all()  # both: doubtful
+    assert not claims[WORSE, 9]
+
+
 def test_the_reference_is_an_arm():
     with pytest.raises(InvalidArgument, match="the arms are old, new"):
         replace(SUITE, reference="older")

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from reference import vectors
+from truearm.analysis import analyze
 from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
+from truearm.claims.certificate import Claim, Status, Verdict
+from truearm.claims.certify import certify
 from truearm.evidence import Judge
 from truearm.evidence.shifts import worsened
 from truearm.evidence.wins import (
@@ -144,6 +147,40 @@ def test_who_is_named_in_a_circle_is_named_under_a_condition():
     assert study.result.best is not None
     assert any(claim.leader != study.result.best for claim in claims)
     assert "against every other arm, if any arm does" in str(study.result)
+
+
+def circle(n=400):
+    """Return arms of which h is near w in most rounds, w beats j in most, and j is far ahead of h in most.
+
+    Of 100 rounds h is within 1 of w in 65, w beats j in 78, j is 2 or more ahead of h in 57; h and w win as often.
+    """
+    load, kind = np.sin(np.arange(n)) * 10, np.arange(n) % 100
+    w = np.where(kind < 35, 5.0, np.where(kind >= 85, 0.5, -5.0))
+    j = np.where(kind < 35, 3.0, np.where(kind < 57, 2.0, -10.0))
+    return {"w": w + load, "h": load, "j": j + load}
+
+
+def test_who_is_near_the_best_is_not_said_to_be_near_every_arm():
+    """h was "within 0.5 of every other arm", although j is 2 or more ahead of it in 57 of 100 rounds."""
+    tapes = circle()
+    problem = Problem(arms=tuple(tapes), rounds=True, tolerance=1.0, contamination=0.0)
+    judge = Judge.of(problem, [Taped.in_rounds(tape) for tape in tapes.values()], leader=1)
+    bar = judge.log_threshold
+    ruled_out, near = judge.better(0, 2).log_value, judge.within(0).log_value
+    assert min(ruled_out, near) >= bar > judge.within(2).log_value
+    claims = (Claim("j", "w", None, 0, ruled_out), Claim("w", "h", None, 0, near, True))
+    verdict = Verdict(status=Status.TOLERABLE, best="h", candidates=("w", "h"), rule=judge.rule, claims=claims)
+    said = str(certify(problem, tapes, verdict))
+    assert "every other arm" not in said
+    assert "h is within 0.5 of the best arm in more than half of the rounds" in said
+    assert "if any arm wins at least half of the rounds against each other one," in said
+
+
+def test_who_ruled_out_all_others_itself_is_near_every_arm():
+    load = np.sin(np.arange(400)) * 10
+    tapes = {"h": load, "w": load + np.where(np.arange(400) % 2, 0.5, -0.5), "j": load - 5}
+    found = analyze(tapes, round="rows", tolerance=1.0, contamination=0.0)
+    assert f"{found.best} is within 0.5 of every other arm in more than half of the rounds" in str(found)
 
 
 @pytest.mark.parametrize("p0", [0.45, 0.3])

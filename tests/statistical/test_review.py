@@ -40,8 +40,10 @@ def test_no_word_and_no_gate_calls_an_arm_worse_that_ties():
     rng, worse, seen = np.random.default_rng(3), 0, 0
     for _ in range(200):
         found = ta.analyze(tied_in_an_atom(rng, 200), contamination=0.0)
-        worse += standing_of(found, "B") == "excluded" or exit_code(found, unless_best="B") == FAILED
-        worse += about_baseline(found, "B") == "A is better than B."
+        said = standing_of(found, "B") == "excluded", about_baseline(found, "B") == "A is better than B."
+        worse += any(
+            (*said, exit_code(found, unless_best="B") == FAILED)
+        )  # of one run once: the bound counts runs
         seen += "B" in found.may_tie
         assert found.best != "A" or "tie" in str(found)
     assert worse <= 20  # closed evidence, at most 5% of 200: more than 20 has a chance of .002

@@ -82,3 +82,19 @@ def test_any_false_claim_is_rare_in_full(edge, share):
         claims(np.random.default_rng([10, i]), edge, share=share, delta=0.05)[false].any() for i in range(1500)
     ]
     assert kept(found, 0.05)
+
+
+def test_what_is_named_beside_doubtful_metrics_is_seldom_false():
+    """30 equal metrics beside 30 that differ and are doubtful, looked at until one is named; delta .1.
+
+    All that is named is false then. While doubtful metrics counted it was so in 50 of 150 runs. Power at .3: 99%.
+    """
+    doubted, false = np.arange(60) < 30, []
+    for i in range(150):
+        slower = np.random.default_rng([11, i]).random((60, 160)) < np.where(doubted, 1.0, 0.5)[:, None]
+        wins, found, named = np.stack((slower, ~slower, ~slower)), Weighed.begin(60, 0.5), False
+        for t in range(0, 160, 4):
+            found = found.after(wins[:, :, t : t + 4])
+            named |= bool(found.claimed(0.1, fdr=True, doubted=doubted)[[WORSE, BETTER]][:, ~doubted].any())
+        false.append(named)
+    assert kept(false, 0.1)

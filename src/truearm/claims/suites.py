@@ -331,11 +331,12 @@ def judged(suite: Suite, runs: Runs) -> SuiteResult:
         spent = min(len(tape) for tape in runs.values())
         return SuiteResult(suite=suite, rounds=0, uncounted=spent, compared=(), only=(), late=(), runs=runs)
     columns = _Columns.of(suite, roll, runs, roll.rounds)
-    claims, futile = weighed.claimed(suite.problem.delta, fdr=suite.fdr), weighed.futile(suite.problem.delta)
-    wins, bar = columns.won(suite), math.log(2 * len(columns.pairs) / suite.problem.delta)
+    delta, doubted = suite.problem.delta, columns.doubted()
+    claims, futile = weighed.claimed(delta, fdr=suite.fdr, doubted=doubted), weighed.futile(delta)
+    wins, bar = columns.won(suite), math.log(2 * len(columns.pairs) / delta)
 
     def described(i: int) -> Compared:
-        standing = _standing(claims[:, i], futile=bool(futile[i]))
+        standing = "doubtful" if doubted[i] else _standing(claims[:, i], futile=bool(futile[i]))
         found = _compared(suite, columns, i, standing, weighed.highest[:, i])
         kind = _CLAIMED.get(found.standing)
         return found if kind is None else found._replace(breakdown=withstood(wins[kind, i], bar))
@@ -371,12 +372,11 @@ def _compared(suite: Suite, columns: "_Columns", i: int, standing: Standing, evi
     judge = Judge.of(problem, [Taped.in_rounds(problem.sign * tape) for tape in (reference, other)])
     assert isinstance(judge, WinsJudge)
     apart = judge.apart(*((0, 1) if goal == "min" else (1, 0)))  # as measured: the arm over the reference
-    doubted = alarms.unshared([reference, other], tests=count)
     return Compared(
         metric,
         arm,
         goal,
-        "doubtful" if doubted else standing,
+        standing,
         problem.sign * judge.looks(0),
         problem.sign * judge.looks(1),
         *apart,
@@ -404,6 +404,12 @@ class _Columns(NamedTuple):
             return np.array(found, dtype=np.float64).reshape(len(pairs), max(0, stop - first))
 
         return cls(pairs, rows([suite.reference] * len(pairs)), rows([arm for _, arm in pairs]))
+
+    def doubted(self) -> Bools:
+        """Return of which pairs one arm depends on its time in ways that the other does not share."""
+        tests = len(self.pairs)
+        met = zip(self.reference, self.arm, strict=True)
+        return np.array([bool(alarms.unshared(both, tests=tests)) for both in met], dtype=bool)
 
     def won(self, suite: Suite) -> Bools:
         """Return which rounds speak for which claim."""

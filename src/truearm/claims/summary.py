@@ -349,11 +349,13 @@ def _tolerable(result: Result, voice: Voice) -> list[str]:
         within = voice.measured(distance(result.tolerance, problem))
         asked_for = "" if within == asked or not tolerance else f" ({asked} was asked for)"
         if problem.target == "wins":
-            rest = f"{_sure(problem)} sure{_in_rounds(result, voice)}, {bad(declared, voice.reading)}."
-            head = (
-                f"{best} is within {within} of every other {voice.arm} in more than half of the rounds{asked_for}."
-            )
-            return [head, rest, _best_itself(result)]
+            # of an arm that another one ruled out the best says nothing: side by side arms may go in a circle
+            circle = handed_on(result)
+            whom = f"the best {voice.arm}" if circle else f"every other {voice.arm}"
+            if_any = f", if any {voice.arm} wins at least half of the rounds against each other one,"
+            under = f"{if_any * circle}{_in_rounds(result, voice)}"
+            head = f"{best} is within {within} of {whom} in more than half of the rounds{asked_for}."
+            return [head, f"{_sure(problem)} sure{under}, {bad(declared, voice.reading)}.", _best_itself(result)]
         head = f"{best} is within {within} of the {_goal(result)}{asked_for}."
     elif tolerance:  # bounds on effective gaps alone (E3): what contamination hides comes on top
         head = f"{best} is within {asked} of the {_goal(result)}, beside what bad readings hide."

@@ -82,9 +82,9 @@ class Weighed:
         highest = np.maximum(self.highest, found.max(axis=2))
         return Weighed(self.level, int(rounds[-1]), counts[:, :, -1], highest, found[:, :, -1])
 
-    def claimed(self, delta: float, *, fdr: bool = False) -> Bools:
-        """Return which claims are made."""
-        return discovered(self, delta) if fdr else step_down(self.highest, delta)
+    def claimed(self, delta: float, *, fdr: bool = False, doubted: Bools | None = None) -> Bools:
+        """Return which claims are made; false discoveries are bounded among pairs that are not doubted."""
+        return discovered(self, delta, doubted) if fdr else step_down(self.highest, delta)
 
     def futile(self, delta: float) -> Bools:
         """Return of which pairs endless rounds like these would show neither that an arm is worse nor that not.
@@ -156,24 +156,34 @@ def step_down(log_evidence: Floats, delta: float) -> Bools:
     return claims
 
 
-def discovered(found: Weighed, delta: float) -> Bools:
+def discovered(found: Weighed, delta: float, doubted: Bools | None = None) -> Bools:
     """Return the differences claimed with a false discovery rate of at most delta (extensions D4).
 
     That an arm is not worse by more than the tolerance is a statement of its own, with its own delta, and of any
-    false one.
+    false one. Claims lower the bar of each other, so only those count that are told: not those of pairs that are
+    doubted, nor those of pairs that were shown not to be worse before.
 
     Examples
     --------
     >>> wins = np.zeros((3, 2, 16), dtype=bool)
     >>> wins[WORSE] = True
-    >>> discovered(Weighed.begin(2, 0.5).after(wins), 0.05).tolist()
+    >>> found = Weighed.begin(2, 0.5).after(wins)
+    >>> discovered(found, 0.05).tolist()
     [[True, True], [False, False], [False, False]]
+    >>> discovered(found, 0.05, np.array([True, False])).tolist()
+    [[False, True], [False, False], [False, False]]
     """
     pairs = found.last.shape[1]
     claims = np.zeros(found.last.shape, dtype=bool)
-    differences = found.last[[WORSE, BETTER]].ravel()
-    bar = math.log(2 * max(1, pairs) / delta)
-    for place in false_discovery(dict(enumerate(differences.tolist())), bar):
-        claims[(WORSE, BETTER)[place // pairs], place % pairs] = True
     claims[WITHIN] = found.highest[WITHIN] >= math.log(max(1, pairs) / delta)
-    return claims
+    bar, torn = math.log(2 * max(1, pairs) / delta), np.zeros(pairs, dtype=bool)
+    while True:
+        untold = torn if doubted is None else torn | doubted
+        differences = np.where(untold, -np.inf, found.last[[WORSE, BETTER]]).ravel()
+        claims[[WORSE, BETTER]] = False
+        for place in false_discovery(dict(enumerate(differences.tolist())), bar):
+            claims[(WORSE, BETTER)[place // pairs], place % pairs] = True
+        if not (both := claims[WORSE] & claims[WITHIN]).any():
+            claims[WORSE] |= torn
+            return claims
+        torn |= both
