@@ -1,6 +1,7 @@
 import math
 import re
 from dataclasses import replace
+from decimal import ROUND_CEILING
 from html.parser import HTMLParser
 
 import numpy as np
@@ -17,7 +18,7 @@ from truearm.claims.promises import alarm
 from truearm.claims.result import Lead
 from truearm.claims.summary import notes, summary
 from truearm.claims.wording import interval_ends, least_factor, name_of, number, percent, quantile_name
-from truearm.problem import Contamination, Problem, Regularity
+from truearm.problem import Contamination, Problem, Regularity, Tolerance
 
 STEADY = np.arange(1000) * 0.618 % 1
 GOOD, FAIR, POOR = 12 + STEADY, 11.6 + STEADY, 9 + STEADY
@@ -501,3 +502,30 @@ def test_notes_count_the_arms_with_missing_values_wherever_they_are_listed():
 
 def test_one_reading_does_not_bound():
     assert "1 reading does not bound the true one" in summary(analyze({"a": [1.0]}))
+
+
+def test_a_tolerance_is_told_as_it_was_given():
+    """A gate at 1.25 said "worse by more than 1.3", which nobody had shown."""
+    said = [wording.amount(Tolerance.of(given)) for given in (1.25, 0.256, "5.1234%", 1234.5, 3e-9)]
+    assert said == ["1.25", "0.256", "5.1234%", "1,234.5", "3e-09"]
+    assert wording.distance(1.25, Problem(arms=("A",), tolerance=1.25)) == "1.25"
+    assert wording.distance(1.249, Problem(arms=("A",), tolerance=1.25)) == "1.3"
+    assert wording.distance(0.0256, Problem(arms=("A",), at_least=1, tolerance=0.0256)) == "2.56 points"
+
+
+def test_promises_and_errors_are_rounded_to_the_safe_side():
+    """Certified at 12.368% it said 12.4%; wrong with a chance of 1/12 it said 8.33%."""
+    result = result_of(Status.CERTIFIED, best="A", contamination=Contamination(0.12368, error=1 / 30))
+    assert "91.66% sure, as long as each reading is bad with a chance of at most 12.3%," in summary(result)
+    assert result.assumptions[0].startswith("Each reading is bad with a chance of at most 12.3%,")
+    assert result.assumptions[-1].startswith("Each of these is wrong with probability at most 8.34%,")
+    assert "93% sure" in words(Status.CERTIFIED, best="A", delta=0.07)
+    assert percent(0.1 + 0.2, ROUND_CEILING) == "30%"
+
+
+def test_how_near_the_best_an_arm_is_says_what_it_rests_on():
+    """Without a bound on bad readings what is known of true medians is known if there are none."""
+    tapes = {"A": GOOD[:150], "B": GOOD[:150] - 0.01}
+    said = str(analyze(tapes, contamination=None))
+    assert "from the best (95% sure, if no reading is bad)" in said
+    assert "if no reading is bad" not in str(analyze(tapes))

@@ -66,7 +66,7 @@ def _sure(result: Result, asked: Control, voice: Voice) -> Iterator[str]:
     )
     all_of_it = " of all of it" if len(asked.named("better")) > 1 else ""
     if asked.method == "fdr":
-        mean, said = percent(result.problem.error), voice.better or "better"
+        mean, said = percent(result.problem.error, ROUND_CEILING), voice.better or "better"
         yield f"On average over studies at most {mean} of the {voice.arm}s named {said} are not, {promise}."
     else:
         yield f"{_share(result)} sure{all_of_it}, {promise}."

@@ -4,7 +4,7 @@ Nothing is computed.
 """
 
 from collections.abc import Iterable
-from decimal import ROUND_CEILING
+from decimal import ROUND_CEILING, ROUND_FLOOR
 
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.result import Result
@@ -188,17 +188,12 @@ def _on_contamination(problem: Problem) -> Iterable[str]:
     if c.eps == 0:
         yield "No reading is bad."
         return
+    most = f"Each reading is bad with a chance of at most {percent(c.eps, ROUND_FLOOR)}"
     if c.adversary is Adversary.MALICIOUS:
-        yield (
-            f"Each reading is bad with a chance of at most {percent(c.eps)}, whatever happened before; bad "
-            "readings may be anything."
-        )
+        yield f"{most}, whatever happened before; bad readings may be anything."
         yield "Which readings are bad, and what they say, may depend on the true readings (malicious)."
     else:
-        yield (
-            f"Each reading is bad with a chance of at most {percent(c.eps)}, whatever its true value and whatever "
-            "happened before; bad readings may be anything."
-        )
+        yield f"{most}, whatever its true value and whatever happened before; bad readings may be anything."
         yield (
             "Which readings are bad, and what they say, does not depend on the true readings (oblivious)."
             if c.adversary is Adversary.OBLIVIOUS
@@ -269,7 +264,7 @@ def _on_status(result: Result) -> Iterable[str]:
     if result.status is Status.INDISTINGUISHABLE:
         yield (
             "That more readings would not help assumes that future readings behave the same, bad ones included, "
-            f"and has its own error probability of {percent(problem.error)}."
+            f"and has its own error probability of {percent(problem.error, ROUND_CEILING)}."
         )
     if result.status in DECIDED and len(problem.arms) > 1 and problem.target != "wins":
         yield "The best arm is one that no other arm beats; arms that tie with it, or may, are listed."
@@ -284,8 +279,9 @@ def _on_delta(result: Result) -> str:
         parts.append("all arms said not to")
     if result.certificate.places:
         parts.append("all places and tiers")
+    error = percent(problem.error, ROUND_CEILING)
     return (
-        f"Each of these is wrong with probability at most {percent(problem.error)}, each on its own: "
+        f"Each of these is wrong with probability at most {error}, each on its own: "
         f"{', '.join([*parts, _STATEMENTS[problem.target]])}."
     )
 

@@ -5,7 +5,7 @@ A friend of `wording`, from which the parts of sentences come. Nothing is comput
 
 import math
 from collections.abc import Iterator, Sequence
-from decimal import ROUND_FLOOR
+from decimal import ROUND_CEILING, ROUND_FLOOR
 
 from truearm.claims.suites import Compared, Seen, Standing, SuiteResult
 from truearm.claims.wording import amount, bad, count, name_of, names, number, percent
@@ -135,7 +135,7 @@ def _sure(result: SuiteResult) -> str:
         else bad(problem.contamination, "run")
     )
     if result.suite.fdr:
-        mean = percent(problem.error)
+        mean = percent(problem.error, ROUND_CEILING)
         return f"On average over suites at most {mean} of the metrics named worse or better are not, {promise}."
     return f"{percent(1 - problem.error, ROUND_FLOOR, 4)} sure of all of it, {promise}."
 

@@ -451,10 +451,11 @@ def _best_looking(result: Result, voice: Voice) -> str:
     head = f"{name_of(arm.name)} looks best ({voice.measured(value(arm.observed, result.problem))})"
     if math.isinf(result.tolerance):
         return f"{head}."
+    sure = f"{_sure(result.problem)} sure{', if no reading is bad' * (result.problem.contamination is None)}"
     if result.tolerance == 0:
-        return f"{head}; no {voice.arm} is better ({_sure(result.problem)} sure)."
+        return f"{head}; no {voice.arm} is better ({sure})."
     far = voice.measured(distance(result.tolerance, result.problem))
-    return f"{head} and is at most {far} from the best ({_sure(result.problem)} sure)."
+    return f"{head} and is at most {far} from the best ({sure})."
 
 
 def _decided_at(result: Result, declared: Contamination, voice: Voice) -> str:

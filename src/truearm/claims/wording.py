@@ -13,6 +13,7 @@ from truearm.claims.result import Lead
 from truearm.problem import Adversary, Contamination, Interval, Problem, Tolerance
 
 LISTED = 5  # arms named one by one in a sentence; more are counted
+_EXACT = 12  # digits of what somebody gave: what is said of it is said of nothing else
 _SHOWN = 1 + 1e-6  # factors nearer to 1 than this are 1 to a person
 
 
@@ -100,7 +101,7 @@ def percent(share: float, rounding: str = ROUND_HALF_EVEN, digits: int = 3) -> s
 
 
 def _hundredths(share: float, rounding: str, digits: int) -> str:
-    hundred = 100 * Decimal(repr(float(share)))
+    hundred = 100 * Decimal(f"{share:.{_EXACT}g}")  # 1 - 0.07 is 93%, not a bit below it
     if not hundred:
         return "0"
     text = f"{hundred.quantize(_step(hundred, digits), rounding):f}"
@@ -282,7 +283,7 @@ def bad(contamination: Contamination, what: str = "reading") -> str:
     """
     if contamination.eps == 0:
         return f"as long as no {what} is bad"
-    share = percent(contamination.eps)
+    share = percent(contamination.eps, ROUND_FLOOR)  # a promise of no more than was allowed for
     if contamination.adversary is Adversary.MALICIOUS:
         return f"as long as at most {share} of the {what}s are bad, even if an adversary picks which"
     sees = ", even if whoever makes them sees the true ones" * (contamination.adversary is Adversary.PRESCIENT)
@@ -290,14 +291,20 @@ def bad(contamination: Contamination, what: str = "reading") -> str:
 
 
 def amount(tolerance: Tolerance) -> str:
-    """Return a tolerance in words.
+    """Return a tolerance in words, as it was given: rounded up, "worse by more than that" would not be shown.
 
     Examples
     --------
-    >>> amount(Tolerance.of("3%")), amount(Tolerance(0.25))
-    ('3%', '0.25')
+    >>> amount(Tolerance.of("3%")), amount(Tolerance(1.256))
+    ('3%', '1.256')
     """
-    return _amount(tolerance.amount, relative=tolerance.relative)
+    return _given(tolerance)
+
+
+def _given(tolerance: Tolerance) -> str:
+    if tolerance.relative:
+        return percent(tolerance.amount, digits=_EXACT)
+    return number(tolerance.amount, tolerance.amount * 10.0 ** (1 - _EXACT))
 
 
 def lead(one: Lead, goal: str, voice: Voice = PLAIN, *, points: bool = False, plain: bool = False) -> str:
@@ -391,7 +398,10 @@ def distance(amount: float, problem: Problem) -> str:
     ('2%', '2 points')
     """
     if problem.target == "share":
-        return in_points(amount, ROUND_CEILING)
+        digits = _EXACT if amount == problem.tolerance.amount else 2
+        return in_points(amount, ROUND_CEILING, digits)
+    if amount == problem.tolerance.amount:
+        return _given(problem.tolerance)
     return _amount(amount, relative=problem.tolerance.relative)
 
 

@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -237,7 +238,7 @@ def _gates(outcome: Outcome) -> Iterator[str]:
 def _no_use(outcome: Outcome) -> str:
     if not outcome.given_up:
         return ""
-    sure = percent(1 - outcome.result.problem.error)
+    sure = percent(1 - outcome.result.problem.error, ROUND_FLOOR, 4)
     return f", and more runs would not show it ({sure} sure, if they keep behaving the same)"
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_FLOOR
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from importlib import resources
 from os import PathLike
 from pathlib import Path
@@ -298,8 +298,8 @@ def _arms_table(result: Result, *below: str, unit: Unit = PLAIN) -> str:
         table(titles, rows),
         note(
             f"Intervals {_promised(result)}, for all arms at once, with error probability "
-            f"{percent(result.problem.error)}. Due to contamination is the share of the width that no "
-            "number of readings removes: an estimate. MAD: median absolute deviation."
+            f"{percent(result.problem.error, ROUND_CEILING)}. Due to contamination is the share of the width that "
+            "no number of readings removes: an estimate. MAD: median absolute deviation."
         ),
         *below,
     )
@@ -319,7 +319,7 @@ def _met(picture: Picture) -> str:
             numbers = (count(met.rounds), count(met.wins), apart.scale, number(apart.observed, signs=ON_PAGES))
             rows.append((arm, *numbers, between(apart.low, apart.high)))
     titles = ("against", "rounds", f"won by {name_of(leader)}", "better by", "observed median", "true median")
-    delta = percent(picture.result.problem.error)
+    delta = percent(picture.result.problem.error, ROUND_CEILING)
     told = (
         f"Intervals hold for all pairs at once, error probability {delta}. Of an arm by itself nothing is claimed."
     )
@@ -530,7 +530,7 @@ def _quality(result: Result, unit: Unit = PLAIN) -> str:
         "quality",
         f"What {name_of(result.leader)} delivers",
         f"<figure>{drawn}<figcaption>A lower bound for all x at once, with error probability "
-        f"{percent(result.problem.error)}, whichever arm was chosen.</figcaption></figure>",
+        f"{percent(result.problem.error, ROUND_CEILING)}, whichever arm was chosen.</figcaption></figure>",
         table(("at least this share of true readings", "is"), rows) if rows else "",
     )
 
@@ -621,7 +621,7 @@ def _certificate(result: Result) -> str:
         "design": "sizes fixed in advance" if result.design == "fixed" else "sequential: valid at any time",
         "rule": _RULES[certificate.rule] if certificate.rule else "confidence bounds",
         "threshold": "none" if needed is None else f"{_factor(needed)} (logarithm {number(needed)})",
-        "error probability": percent(result.problem.error),
+        "error probability": percent(result.problem.error, ROUND_CEILING),
     }
     listed = "".join(f"<dt>{text(key)}</dt><dd>{text(fact)}</dd>" for key, fact in facts.items())
     return section(

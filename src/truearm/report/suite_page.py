@@ -1,6 +1,7 @@
 """A suite as one self-contained page: every metric beside the reference, drawn and in a table."""
 
 import math
+from decimal import ROUND_CEILING
 from os import PathLike
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def _doubts(result: SuiteResult) -> str:
 
 def _told(result: SuiteResult) -> str:
     suite = result.suite
-    delta, reference = percent(suite.problem.error), name_of(suite.reference)
+    delta, reference = percent(suite.problem.error, ROUND_CEILING), name_of(suite.reference)
     return (
         "Medians are shown; of an arm by itself nothing is claimed. Relative is the median over rounds of an "
         f"arm's reading over that of {reference} in the same round (a signed difference where readings are not "
