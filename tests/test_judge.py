@@ -9,12 +9,14 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from truearm.analysis import analyze
 from truearm.bounds.mixture import log_mixture
-from truearm.claims.certificate import sample_of
+from truearm.claims.certificate import Status, sample_of
 from truearm.evidence import Entry, Judge, fixed_pair, pair, shifted
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import improved, worsened
 from truearm.problem import Adversary, Contamination, Problem, Tolerance
+from truearm.study import Study
 
 INF, NAN = math.inf, math.nan
 designs = st.sampled_from(["sequential", "fixed"])
@@ -419,6 +421,22 @@ def test_no_level_is_hopeless_before_the_first_pull():
     assert judge.futile((0, 1))
     assert judge.worse_than(0) == ()
     assert judge.margin(1, relative=False) is None
+
+
+@pytest.mark.parametrize("quantile", [0.95, 0.05, 0.7, 0.3, 0.99, 0.01])
+@pytest.mark.parametrize("goal", ["max", "min"])
+def test_a_level_that_only_rounding_leaves_is_none(quantile, goal):
+    """1 - 0.95 - 0.05 is a little above 0: an error about p0 was all that a user saw."""
+    promise = Contamination(round(min(quantile, 1 - quantile), 2), "malicious")
+    problem = Problem(arms=("A", "B"), quantile=quantile, goal=goal, contamination=promise)
+    tapes = {"A": np.arange(300.0), "B": np.arange(300.0) + 200}
+    assert Judge.of(problem, []).hopeless
+    for design in ("sequential", "fixed"):
+        found = analyze(tapes, quantile=quantile, goal=goal, contamination=promise, design=design, control="A")
+        assert found.status is Status.INDISTINGUISHABLE
+        assert all(arm.low == -INF or arm.high == INF for arm in found.arms)
+    study = Study(["A", "B"], quantile=quantile, goal=goal, contamination=promise)
+    assert study.result.status is Status.INDISTINGUISHABLE
 
 
 def test_under_another_adversary_the_threshold_is_that_of_its_rule():

@@ -26,7 +26,7 @@ from truearm.evidence.wins import (
     score,
     win_level,
 )
-from truearm.problem import Adversary, Problem, Tolerance
+from truearm.problem import Adversary, Handicap, Problem, Tolerance
 from truearm.study import Study
 
 VECTORS = vectors("rounds_vectors")
@@ -174,6 +174,18 @@ def test_who_is_near_the_best_is_not_said_to_be_near_every_arm():
     assert "every other arm" not in said
     assert "h is within 0.5 of the best arm in more than half of the rounds" in said
     assert "if any arm wins at least half of the rounds against each other one," in said
+
+
+def test_who_wins_although_it_counts_as_worse_is_named():
+    """ "new is worse than old. 95% sure that it wins" spoke of old."""
+    problem = Problem(arms=("old", "new"), rounds=True, goal="min", handicap=Handicap("old", Tolerance(1.25)))
+    study = Study.of(problem)
+    while counts := study.ask_counts():
+        study.tell_arrays({arm: np.full(n, 2.0 if arm == "old" else 9.0) for arm, n in counts.items()})
+    said = str(study.result)
+    assert said.startswith(
+        "new is worse than old by 1.25 or more. 95% sure that old, counted as worse, wins more than"
+    )
 
 
 def test_who_ruled_out_all_others_itself_is_near_every_arm():

@@ -13,6 +13,8 @@ from truearm.bounds.arguments import Numbers, check_each, check_positives, is_ma
 from truearm.errors import OutOfReach
 from truearm.problem import Interval, check_adversary, check_eps, check_quantile, check_reach
 
+_ROUNDED = 1e-12  # of a mass: what is less is rounding
+
 
 class HasQuantiles(Protocol):
     """What `shift` must know of a law: its left and right quantiles and its median set."""
@@ -129,7 +131,19 @@ def trusted_mass(q: float, eps: float, adversary: str) -> float:
     """
     check_quantile(q)
     check_eps(eps)
-    return q - eps if is_malicious(adversary) else (1 - eps) * q  # audit 2.A
+    return spared(q, eps) if is_malicious(adversary) else (1 - eps) * q  # audit 2.A
+
+
+def spared(mass: float, eps: float) -> float:
+    """Return what a malicious adversary leaves of a mass: none where rounding alone would leave some.
+
+    Examples
+    --------
+    >>> spared(0.5, 0.125), 1 - 0.95 - 0.05 > 0, spared(1 - 0.95, 0.05)
+    (0.375, True, 0.0)
+    """
+    left = mass - eps
+    return left if abs(left) > _ROUNDED else 0.0  # a smaller level is valid too
 
 
 def identified_interval(law: HasQuantiles, q: float, eps: float, adversary: str) -> Interval:

@@ -297,7 +297,9 @@ def _wins(result: Result, voice: Voice) -> str:
         return ""
     each = "" if len(result.arms) == 2 else f" against every other {voice.arm}"
     each += f", if any {voice.arm} does" if handed_on(result) else ""
-    return f" that it wins more than half of the rounds side by side{each},{_in_rounds(result, voice)}"
+    # where the answer is who is worse than an arm with a handicap, that arm is meant
+    who = "it" if result.problem.handicap is None else f"{name_of(result.best or '')}, counted as worse,"
+    return f" that {who} wins more than half of the rounds side by side{each},{_in_rounds(result, voice)}"
 
 
 def _in_rounds(result: Result, voice: Voice) -> str:
