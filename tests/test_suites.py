@@ -252,6 +252,16 @@ def test_equal_metrics_end_where_contamination_hides_more():
     assert Progress(suite).after(runs_of(*columns)).done
 
 
+def test_that_more_rounds_would_not_tell_is_not_part_of_what_is_sure():
+    """It has an error probability of its own, as giving up has everywhere."""
+    rng = np.random.default_rng(4)
+    suite = replace(SUITE, problem=replace(ROUNDS, contamination=Contamination(0.15)))
+    old, new = ({"ms": rng.random(1500), "mb": np.full(1500, size)} for size in (1.0, 2.0))
+    said = paragraph(judged(suite, runs_of(old, new)))
+    assert "1 is not to be told by more rounds like these: ms" in said
+    assert "95% sure of what is worse, better or not worse, as long as" in said
+
+
 def test_false_discoveries_are_refused_where_the_future_is_seen():
     seen = replace(ROUNDS, contamination=Contamination(0.02, "malicious"))
     assert Suite(problem=seen, reference="old").others == ("new",)

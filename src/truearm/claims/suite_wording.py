@@ -137,7 +137,9 @@ def _sure(result: SuiteResult) -> str:
     if result.suite.fdr:
         mean = percent(problem.error, ROUND_CEILING)
         return f"On average over suites at most {mean} of the metrics named worse or better are not, {promise}."
-    return f"{percent(1 - problem.error, ROUND_FLOOR, 4)} sure of all of it, {promise}."
+    # that more rounds would not tell is a statement of its own (extensions D4)
+    it = "what is worse, better or not worse" if result.named("indistinguishable") else "all of it"
+    return f"{percent(1 - problem.error, ROUND_FLOOR, 4)} sure of {it}, {promise}."
 
 
 def _effort(result: SuiteResult, arm: str) -> str:
