@@ -147,6 +147,7 @@ class _Patient(HttpToolsProtocol):
     _due: asyncio.TimerHandle | None = None
     _came = 0  # bytes of this request
     _offered: bytearray | None = None  # the body of a request, if that may be answered at once
+    _first = True  # of what was read last: many in a row would keep others waiting
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast("asyncio.Transport", _Joined(transport, self.loop)))
@@ -155,7 +156,7 @@ class _Patient(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._idle:
             self._begin()
-        self._came += len(data)
+        self._came, self._first = self._came + len(data), True
         super().data_received(data)
         if self._offered is not None:
             self._take_back()  # the rest of its body is waited for
@@ -168,7 +169,8 @@ class _Patient(HttpToolsProtocol):
             self.transport.close()
 
     def on_headers_complete(self) -> None:
-        if _PLAIN.fullmatch(self.url) and self._is_free and not self._is_for_another:
+        first, self._first = self._first, False
+        if first and _PLAIN.fullmatch(self.url) and self._is_free and not self._is_for_another:
             self.scope["method"] = self.parser.get_method().decode("ascii")
             self.scope["path"] = self.url.decode("ascii")
             self._offered = bytearray()
