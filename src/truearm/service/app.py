@@ -137,8 +137,8 @@ class Service:
         """Answer a small request here and now if that takes no time; None if it has to be waited for.
 
         Whoever is alone, as one connection among those that are open, so gets an answer in half the time. Requests
-        of several share transactions instead. What is slow, such as a disk or a large study, is waited for elsewhere,
-        so that others are answered meanwhile.
+        of several share transactions instead. What is slow, such as a disk or a large study, is waited for
+        elsewhere, so that others are answered meanwhile.
         """
         route, study = found(scope["method"], scope["path"])
         began, limits = time.perf_counter(), self.settings.limits
