@@ -524,6 +524,35 @@ def test_who_measures_may_change_the_name_and_keeps_the_pull(browser, server):
     assert [out["worker"] for out in found["out"]] == ["ann"]
 
 
+def test_who_changed_the_name_may_still_give_a_pull_back(browser, server):
+    """It was asked for under the other name; given back under the new one it would stay out, and nobody would know."""
+    url = begun(server, "given-back")
+    with opened(browser, f"{url}/next", **PHONE) as page:
+        page.fill("#worker", "anm")
+        page.click("text=Begin")
+        page.wait_for_selector("#card:visible")
+        page.get_by_role("button", name="Change name").click()
+        page.fill("#worker", "ann")
+        page.click("text=Begin")
+        with page.expect_response("**/ask"):
+            page.click("#release")
+        page.wait_for_selector("#card:visible")
+    with server.client() as http:
+        assert [out["worker"] for out in http.get("/studies/given-back").json()["out"]] == ["ann"]
+
+
+def test_a_pull_that_cannot_be_given_back_is_said(browser, server):
+    url = begun(server, "not-back")
+    with opened(browser, f"{url}/next", **PHONE) as page:
+        page.fill("#worker", "ann")
+        page.click("text=Begin")
+        page.wait_for_selector("#card:visible")
+        with server.client() as http:
+            http.post("/studies/not-back/tell", json={"readings": [{"ticket": 0, "value": 1}]})
+        page.click("#release")
+        page.wait_for_selector("text=Not given back")
+
+
 def test_older_studies_stay_when_a_look_was_under_way(browser, tmp_path):
     with Server(tmp_path / "studies.db", "--rate", "100000") as many:
         for i in range(60):

@@ -23,7 +23,7 @@ from truearm.errors import InvalidArgument
 from truearm.service import problems
 from truearm.service.app import HEAD, LARGE_HEAD, Service
 from truearm.service.routes import LOG
-from truearm.service.settings import Settings, check_open
+from truearm.service.settings import Settings, believed, check_open
 from truearm.world.commands import neutralized
 
 _WIRE = 16  # times the body: what a request may have with the sizes of its pieces, if those are small
@@ -298,6 +298,7 @@ def serve(settings: Settings) -> None:
     truearm.errors.InvalidArgument: host '0.0.0.0' can be reached from other machines, and this database has no
     token; ...
     """
+    proxies = None if settings.proxy is None else believed(settings.proxy)
     service = Service(settings)
     try:
         check_open(settings.host, tokens=len(service.tokens))
@@ -321,8 +322,8 @@ def serve(settings: Settings) -> None:
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
         limit_concurrency=1000,
-        proxy_headers=settings.proxy is not None,  # or whoever asks could say that it is another
-        forwarded_allow_ips=settings.proxy or "",
+        proxy_headers=proxies is not None,  # or whoever asks could say that it is another
+        forwarded_allow_ips=proxies or "",
     )
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
