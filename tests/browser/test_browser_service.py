@@ -525,7 +525,7 @@ def test_who_measures_may_change_the_name_and_keeps_the_pull(browser, server):
 
 
 def test_who_changed_the_name_may_still_give_a_pull_back(browser, server):
-    """It was asked for under the other name; given back under the new one it would stay out, and nobody would know."""
+    """It was asked for under the other name; given back under the new one it would stay out, and nobody knew."""
     url = begun(server, "given-back")
     with opened(browser, f"{url}/next", **PHONE) as page:
         page.fill("#worker", "anm")
@@ -573,6 +573,34 @@ def test_older_studies_stay_when_a_look_was_under_way(browser, tmp_path):
             page.wait_for_timeout(500)
             assert held
             assert page.locator(".cards li").count() == 60
+
+
+CENTERED = """e => {
+    const range = document.createRange(), box = e.getBoundingClientRect();
+    range.selectNodeContents(e);
+    const text = range.getBoundingClientRect();
+    return Math.abs((text.top + text.bottom) / 2 - (box.top + box.bottom) / 2);
+}"""
+
+
+def test_words_stand_in_the_middle_of_their_buttons(browser, server):
+    url = begun(server, "buttons")
+    told(server, "buttons", 1)
+    for more in (PHONE, {}):
+        with opened(browser, url, **more) as page:
+            page.wait_for_selector(".doors .button:visible")
+            for button in page.locator(".doors .button:visible").all():
+                assert button.evaluate(CENTERED) < 2
+
+
+def test_long_names_leave_room_for_the_rest(browser, server):
+    """Names of two hundred letters filled a phone before anything could be done."""
+    arms = [f"the {i}th name that somebody pasted from a table " * 4 for i in range(4)]
+    url = begun(server, "wordy", arms=arms, contamination=0.2)
+    told(server, "wordy", 6)
+    with opened(browser, url, **PHONE) as page:
+        page.wait_for_selector("h1:has-text('may still be better')")
+        assert page.locator(".doors .button").first.bounding_box()["y"] < PHONE["viewport"]["height"]
 
 
 def test_a_list_that_renews_itself_leaves_the_focus(browser, server):
