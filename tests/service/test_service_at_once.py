@@ -1,4 +1,4 @@
-"""Small requests are answered on the loop, without a thread, if nothing has to be waited for."""
+"""Small requests are answered at once: the loop itself waits for them, a moment, if nobody else has to wait."""
 
 import asyncio
 import json
