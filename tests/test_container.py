@@ -68,8 +68,8 @@ def test_every_step_works_in_a_clean_directory(tmp_path):
     process = subprocess.Popen(serve, env=environment, stderr=subprocess.PIPE, text=True)
     listening = json.loads(process.stderr.readline())
     port = listening["url"].rpartition(":")[2]
-    probe = json.loads(here(step("HEALTHCHECK").removeprefix("CMD ")).replace("8000", port))
-    subprocess.run(probe, env=clean, check=True, timeout=60)
+    probe = json.loads(here(step("HEALTHCHECK").removeprefix("CMD ")))
+    subprocess.run(probe, env=environment | {"TRUEARM_PORT": port}, check=True, timeout=60)
     process.send_signal(signal.Signals[step("STOPSIGNAL")])
     process.communicate(timeout=60)
     assert process.returncode == 0

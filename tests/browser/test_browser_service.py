@@ -524,6 +524,35 @@ def test_who_measures_may_change_the_name_and_keeps_the_pull(browser, server):
     assert [out["worker"] for out in found["out"]] == ["ann"]
 
 
+def test_who_changed_the_name_may_still_give_a_pull_back(browser, server):
+    """It was asked for under the other name; given back under the new one it would stay out, and nobody knew."""
+    url = begun(server, "given-back")
+    with opened(browser, f"{url}/next", **PHONE) as page:
+        page.fill("#worker", "anm")
+        page.click("text=Begin")
+        page.wait_for_selector("#card:visible")
+        page.get_by_role("button", name="Change name").click()
+        page.fill("#worker", "ann")
+        page.click("text=Begin")
+        with page.expect_response("**/ask"):
+            page.click("#release")
+        page.wait_for_selector("#card:visible")
+    with server.client() as http:
+        assert [out["worker"] for out in http.get("/studies/given-back").json()["out"]] == ["ann"]
+
+
+def test_a_pull_that_cannot_be_given_back_is_said(browser, server):
+    url = begun(server, "not-back")
+    with opened(browser, f"{url}/next", **PHONE) as page:
+        page.fill("#worker", "ann")
+        page.click("text=Begin")
+        page.wait_for_selector("#card:visible")
+        with server.client() as http:
+            http.post("/studies/not-back/tell", json={"readings": [{"ticket": 0, "value": 1}]})
+        page.click("#release")
+        page.wait_for_selector("text=Not given back")
+
+
 def test_older_studies_stay_when_a_look_was_under_way(browser, tmp_path):
     with Server(tmp_path / "studies.db", "--rate", "100000") as many:
         for i in range(60):
@@ -544,6 +573,34 @@ def test_older_studies_stay_when_a_look_was_under_way(browser, tmp_path):
             page.wait_for_timeout(500)
             assert held
             assert page.locator(".cards li").count() == 60
+
+
+CENTERED = """e => {
+    const range = document.createRange(), box = e.getBoundingClientRect();
+    range.selectNodeContents(e);
+    const text = range.getBoundingClientRect();
+    return Math.abs((text.top + text.bottom) / 2 - (box.top + box.bottom) / 2);
+}"""
+
+
+def test_words_stand_in_the_middle_of_their_buttons(browser, server):
+    url = begun(server, "buttons")
+    told(server, "buttons", 1)
+    for more in (PHONE, {}):
+        with opened(browser, url, **more) as page:
+            page.wait_for_selector(".doors .button:visible")
+            for button in page.locator(".doors .button:visible").all():
+                assert button.evaluate(CENTERED) < 2
+
+
+def test_long_names_leave_room_for_the_rest(browser, server):
+    """Names of two hundred letters filled a phone before anything could be done."""
+    arms = [f"the {i}th name that somebody pasted from a table " * 4 for i in range(4)]
+    url = begun(server, "wordy", arms=arms, contamination=0.2)
+    told(server, "wordy", 6)
+    with opened(browser, url, **PHONE) as page:
+        page.wait_for_selector("h1:has-text('may still be better')")
+        assert page.locator(".doors .button").first.bounding_box()["y"] < PHONE["viewport"]["height"]
 
 
 def test_a_list_that_renews_itself_leaves_the_focus(browser, server):

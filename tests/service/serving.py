@@ -16,7 +16,7 @@ SOURCE = str(Path(__file__).parents[2] / "src")
 class Server:
     """A process of `truearm serve`."""
 
-    def __init__(self, database, *options, port=0, **popen):
+    def __init__(self, database, *options, port=0, environment=None, **popen):
         words = [
             sys.executable,
             "-m",
@@ -28,7 +28,7 @@ class Server:
             str(port),
             *options,
         ]
-        environment = {**os.environ, "PYTHONPATH": SOURCE}
+        environment = {**os.environ, "PYTHONPATH": SOURCE, **(environment or {})}
         self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment, **popen)
         self.lines = []
         for line in self.process.stderr:

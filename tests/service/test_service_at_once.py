@@ -1,16 +1,22 @@
-"""Small requests are answered on the loop, without a thread, if nothing has to be waited for."""
+"""Small requests are answered at once: the loop itself waits for them, a moment, if nobody else has to wait."""
 
 import asyncio
 import json
 import socket
 import sqlite3
+import subprocess
 import threading
+import time
 from contextlib import closing, contextmanager
+from functools import partial
 
 import httpx
 import pytest
+import uvicorn
+from starlette.responses import Response
+from uvicorn.server import ServerState
 
-from truearm.service import app, hosting, views
+from truearm.service import app, hosting, server, views
 from truearm.service.app import Service
 from truearm.service.client import Client
 from truearm.service.database import Busy, Database, DatabaseError
@@ -146,7 +152,8 @@ ASK = b'{"worker": "ann"}'
 
 
 @pytest.fixture
-def service(tmp_path):
+def service(tmp_path, monkeypatch):
+    monkeypatch.setattr(app, "_HELD", 20.0)  # a machine in use may be slow
     with closing(Service(Settings(database=str(tmp_path / "s.db"), limits=Limits(body=1000)))) as service:
         service.host.create(NewStudy(arms=["A", "B"], id="many"))
         service.host.ask("many", "ann", 1)
@@ -273,6 +280,7 @@ def test_nothing_is_done_at_once_that_would_wait_for_the_imports_of_the_first_de
         began.set()
         assert imported.wait(20)
 
+    monkeypatch.setattr(app, "_HELD", 20.0)
     monkeypatch.setattr(app, "rehearse", rehearse)
     with closing(Service(Settings(database=str(tmp_path / "s.db")))) as service:
         service.host.create(NewStudy(arms=["A", "B"], id="many"))
@@ -291,6 +299,41 @@ def test_nothing_is_done_at_once_that_would_wait_for_the_imports_of_the_first_de
         early, later = asyncio.run(lived())
         assert early is None
         assert later.status_code == 200
+
+
+def test_what_takes_long_is_waited_for_elsewhere_and_done_once(service, monkeypatch):
+    """The loop is free after a moment: a disk may hang, and one look at a large study takes seconds."""
+    go_on, ask = threading.Event(), service.host.ask
+
+    def slow(*values, **named):
+        assert go_on.wait(20)
+        return ask(*values, **named)
+
+    async def asked():
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        raw = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/studies/many/ask", "headers": raw, "state": {}}
+        assert service.at_once(scope, b'{"worker": "bob"}', "one") is None
+        assert not go_on.is_set()
+        waiting = asyncio.create_task(service.app()(scope, None, send))
+        await asyncio.sleep(0)
+        go_on.set()
+        await waiting
+        return sent
+
+    monkeypatch.setattr(service.host, "ask", slow)
+    monkeypatch.setattr(app, "_HELD", app._AT_ONCE)
+    late = threading.Timer(10, go_on.set)  # for a loop that waits
+    late.start()
+    head, body = asyncio.run(asked())
+    late.cancel()
+    assert head["status"] == 200
+    assert [pull["ticket"] for pull in json.loads(body["body"])["pulls"]] == [1]
+    assert service.database.at("many", 3) is None
 
 
 @contextmanager
@@ -401,3 +444,99 @@ def test_requests_in_pieces_and_in_a_row_are_all_answered(tmp_path):
         assert [missing.count(b"HTTP/1.1 %d" % status) for status in (404, 200)] == [1, 1]
         server.end()
         assert sum(line.get("path") == "/studies/many/ask" for line in server.log) == 7
+
+
+HANGING = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int held(const char *name, int file) {
+    while (access(getenv("HANGS"), F_OK) == 0) usleep(10000);
+    return ((int (*)(int)) dlsym(RTLD_NEXT, name))(file);
+}
+int fsync(int file) { return held("fsync", file); }
+int fdatasync(int file) { return held("fdatasync", file); }
+"""
+
+
+def test_while_a_disk_hangs_others_are_answered(tmp_path):
+    """A disk that takes a write and does not say that it is done holds who wrote, and not the whole server."""
+    (tmp_path / "hanging.c").write_text(HANGING)
+    words = ["gcc", "-shared", "-fPIC", "-o", "hanging.so", "hanging.c", "-ldl"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    hangs = tmp_path / "hangs"
+    environment = {"LD_PRELOAD": str(tmp_path / "hanging.so"), "HANGS": str(hangs)}
+    with Server(tmp_path / "s.db", environment=environment) as server, Client(server.url, "many", ["A", "B"]) as s:
+        for draw in range(3):  # not each request is one that is answered at once
+            with httpx.Client(base_url=server.url, timeout=5) as other:
+                s.ask(draw + 1)
+                hangs.touch()
+                writing = threading.Thread(target=s.ask, args=(draw + 2,))
+                time.sleep(2 * app._APART)
+                writing.start()
+                time.sleep(0.1)
+                try:
+                    assert other.get("/healthz").status_code == 200
+                    assert other.get("/").status_code == 200
+                finally:
+                    hangs.unlink()
+                    writing.join()
+        assert [pull.ticket for pull in s.ask(4)] == [0, 1, 2, 3]
+
+
+def test_what_a_disk_does_not_take_is_not_waited_for_without_end(service, monkeypatch):
+    """Who waits for the one that writes is told so in time; what was sent happens once, whoever sends it again."""
+    monkeypatch.setattr(app, "_PATIENCE", 0.2)
+    hosted, began, go_on = service.host._hosted("many"), threading.Event(), threading.Event()
+
+    def hangs():
+        with hosted.lock:
+            began.set()
+            assert go_on.wait(20)
+
+    async def asked():
+        transport = httpx.ASGITransport(service.app())
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            told = {"readings": [{"ticket": 0, "value": 1}]}
+            asks = [http.post("/studies/many/tell", json=told), http.get("/studies/many"), http.get("/studies")]
+            found = await asyncio.gather(*asks)
+            go_on.set()
+            return [*found, await http.post("/studies/many/tell", json=told)]
+
+    writing = threading.Thread(target=hangs)
+    writing.start()
+    assert began.wait(20)
+    late = threading.Timer(10, go_on.set)
+    late.start()
+    *found, last = asyncio.run(asked())
+    late.cancel()
+    writing.join()
+    assert [answer.status_code for answer in found] == [503] * 3
+    assert all("did not answer within 0.2 seconds" in answer.json()["detail"] for answer in found)
+    assert last.json()["outcomes"][0]["outcome"] in ("told", "known")
+    assert [row.kind for row in service.database.after("many", 0)] == ["issued", "told"]
+
+
+def test_who_sends_many_in_a_row_does_not_have_the_loop_for_all_of_them(service):
+    """One answer at once in what is read at a time: the others would wait for hundreds."""
+    offered = []
+    service.at_once = lambda *values: offered.append(values) or Response(b"{}")
+
+    async def sent():
+        loop = asyncio.get_running_loop()
+        config = uvicorn.Config(service.app(), http=server._Patient, log_config=None, lifespan="off")
+        config.load()
+        patient = type("Patient", (server._Patient,), {"service": service})
+        made = partial(patient, config, ServerState(), app_state={})
+        listening = await loop.create_server(made, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.write(request(b"bob") * 20)
+        answers = b""
+        while answers.count(b"HTTP/1.1 200") < 20:
+            answers += await asyncio.wait_for(reader.read(65536), 20)
+        writer.close()
+        listening.close()
+
+    asyncio.run(sent())
+    assert len(offered) < 5

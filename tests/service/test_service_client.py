@@ -317,6 +317,8 @@ def test_names_must_be_text(server):
     for name in ("study", "worker", "token"):
         with pytest.raises(ta.InvalidArgument, match=f"{name} must be text, but got 5"):
             Client(server.url, **{"study": "x", name: 5})
+    with pytest.raises(ta.InvalidArgument, match="study must be the name of one, but got ''"):
+        Client(server.url, "")
     with pytest.raises(ta.InvalidArgument, match="url must be such as"):
         Client(5, "x")
     with pytest.raises(ta.InvalidArgument, match="arms must be a list of names"):

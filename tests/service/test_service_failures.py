@@ -29,7 +29,7 @@ from truearm.service.client import Client, ServiceError
 from truearm.service.database import Database, DatabaseError
 from truearm.service.hosting import Host, NotFound
 from truearm.service.server import _bound, _Patient
-from truearm.service.settings import Limits, Settings
+from truearm.service.settings import Limits, Settings, believed
 from truearm.service.tokens import OPEN, Grant, make
 from truearm.service.wire import Given, NewStudy, Told
 
@@ -252,6 +252,34 @@ def test_a_clock_that_is_set_back_hands_out_nothing_twice(tmp_path, monkeypatch)
         position, digest = host._hosted("clock").position, host._hosted("clock").digest
     with closing(Host(Database(str(tmp_path / "s.db")))) as again, again.looking("clock") as hosted:
         assert (hosted.position, hosted.digest) == (position, digest)
+
+
+def said(host, ticket, value, worker):
+    [outcome] = host.tell("handed", [Told(ticket, value)], worker).outcomes
+    return outcome.outcome, outcome.detail
+
+
+def test_whoever_has_a_ticket_may_tell_it_and_the_first_reading_counts(tmp_path, monkeypatch):
+    """docs/service.md: a phone is handed on, a machine measures for another, a lost pull is told as missing."""
+    clock = [1e9]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+        host.create(NewStudy(arms=["A", "B"], id="handed", lease=60.0))
+        host.ask("handed", "ann", 3)
+        assert said(host, 0, 2.5, "bob") == ("told", "")  # while the lease of ann runs
+        assert said(host, 0, 2.5, "ann") == ("known", "")
+        outcome, detail = said(host, 0, 9.0, "ann")
+        assert outcome == "refused"
+        assert "2.5" in detail
+        assert said(host, 1, None, "bob") == ("told", "")  # lost, as bob believes
+        assert said(host, 1, 7.0, "ann")[0] == "refused"  # nor does a reading that comes after all make it better
+        clock[0] += 61  # ann comes back when her lease has run out
+        assert [pull.ticket for pull in host.ask("handed", "ann", 1).pulls] == [3]
+        assert said(host, 2, 4.0, "ann") == ("told", "")
+        by = {row.ticket: row.worker for row in host.database.after("handed", 0) if row.kind == "told"}
+        assert by == {0: "bob", 1: "bob", 2: "ann"}  # the log says who told it
+        assert host.release("handed", [3], "ann").outcomes[0].outcome == "released"
+        assert said(host, 3, 1.0, "ann")[0] == "refused"
 
 
 def test_who_follows_a_log_that_was_replaced_begins_anew(tmp_path):
@@ -667,11 +695,29 @@ def test_wrong_tokens_are_counted_too_and_health_checks_are_not(tmp_path):
         assert statuses(service, "/studies", clients=("2001:db8:1::1", "2001:db8:2::2", "")) == [401, 401, 401]
 
 
-@pytest.mark.parametrize(("options", "refused"), [((), True), (("--proxy", "127.0.0.1"), False)])
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        ((), True),
+        (("--proxy", "127.0.0.1"), False),
+        (("--proxy", "10.0.0.9, 127.0.0.0/8"), False),
+        (("--proxy", "10.0.0.9"), True),
+    ],
+)
 def test_nobody_is_believed_to_be_another_but_by_a_proxy(tmp_path, options, refused):
     with Server(tmp_path / "s.db", "--rate", "1", *options) as server, server.client() as http:
         found = {http.get("/studies", headers={"X-Forwarded-For": f"1.2.3.{i}"}).status_code for i in range(20)}
     assert (429 in found) == refused
+
+
+def test_a_proxy_is_known_at_a_server_of_both_kinds_of_addresses():
+    """There 10.0.0.1 comes as ::ffff:10.0.0.1, and everybody behind it would share the limit of one address."""
+    from uvicorn.middleware.proxy_headers import _TrustedHosts
+
+    trusted = _TrustedHosts(believed("10.0.0.1,192.168.0.0/16,2001:db8::1"))
+    known = ["10.0.0.1", "::ffff:10.0.0.1", "192.168.7.7", "::ffff:192.168.7.7", "2001:db8::1"]
+    assert [each in trusted for each in known] == [True] * 5
+    assert [each in trusted for each in ("10.0.0.2", "::ffff:10.0.0.2", "2001:db8::2")] == [False] * 3
 
 
 def test_other_files_are_left_alone(tmp_path):

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import random
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -115,6 +116,54 @@ def test_four_processes_share_one_file(tmp_path):
         heads = {server.get("/studies/many")["head"] for server in servers}
         check_nothing_lost_or_twice(servers[0].url, "many", workers)
     assert len(heads) == 1
+
+
+class Cutting:
+    """A network that cuts connections: in the middle of a head, a body or an answer, or after it was sent."""
+
+    def __init__(self, url, chance):
+        self._to, self._chance, self._draw = int(url.rpartition(":")[2]), chance, random.Random(5)
+        self.cuts = 0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near = self._listening.accept()[0]
+                far = socket.create_connection(("127.0.0.1", self._to))
+                for ends in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
+
+    def _carry(self, source, sink):
+        with contextlib.suppress(OSError), source, sink:
+            while data := source.recv(65536):
+                cut = self._draw.random() < self._chance
+                sink.sendall(data[: self._draw.randrange(len(data) + 1)] if cut else data)
+                self.cuts += cut
+                if cut:
+                    break
+            source.shutdown(socket.SHUT_RDWR)
+            sink.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_network_that_cuts_connections_loses_and_doubles_nothing(database):
+    with Server(database, "--rate", "100000") as server, contextlib.closing(Cutting(server.url, 0.1)) as network:
+        Client(server.url, "cut", ["A", "B", "C"], contamination=0.0).close()
+        workers = [Worker(network.url, "cut", seed, most=40, gap=0.0) for seed in range(4)]
+        for worker in workers:
+            worker.start()
+        finished(workers)
+        _, told = check_nothing_lost_or_twice(server.url, "cut", workers)
+        out = server.get("/studies/cut")["out"]
+    assert told >= 160
+    assert not out  # an ask whose answer was lost left nothing behind
+    assert network.cuts > 10
 
 
 def killed(database, points, seed=0):

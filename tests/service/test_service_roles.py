@@ -205,6 +205,46 @@ def test_a_token_for_no_study_is_not_one_for_all(tmp_path, study):
     assert made.stdout == ""
 
 
+NONSENSE = [
+    (("--proxy", "nonsense"), "proxy must be an address or a network"),
+    (("--proxy", ""), "proxy must be an address or a network"),
+    (("--proxy", "*"), "proxy must be an address or a network"),
+    (("--proxy", "127.0.0.1,"), "proxy must be an address or a network"),
+    (("--proxy", "127.0.0.1:80"), "proxy must be an address or a network"),
+    (("--proxy", "10.0.0.1/8"), "did you mean 10.0.0.0/8?"),
+    (("--proxy", "10.0.0.0/99"), "proxy must be an address or a network"),
+    (("--rate", "nan"), "must be a number of at least 1, but got 'nan'"),
+    (("--rate", "inf"), "must be a number of at least 1, but got 'inf'"),
+    (("--patience", "nan"), "must be a number above 0, but got 'nan'"),
+    (("--patience", "inf"), "must be a number above 0, but got 'inf'"),
+    (("--host", ""), "host must be an address or a name"),
+    (("--database", ""), "database '' cannot be a file"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), NONSENSE, ids=str)
+def test_what_a_server_is_told_is_not_taken_on_trust(tmp_path, words, said):
+    place = ("--database", str(tmp_path / "s.db"), "--port", "0")
+    refused = truearm(*place, *words)
+    assert refused.returncode == 2
+    assert said in " ".join(refused.stderr.split())
+    variable = "TRUEARM_" + words[0].removeprefix("--").upper()
+    if words[1] and words[0] != "--database":  # an empty one is none
+        assert truearm(*place, **{variable: words[1]}).returncode == 2
+
+
+def test_tokens_are_changed_one_at_a_time(tmp_path):
+    """Who makes a new one and removes the old one in one line must not believe that both were done."""
+    place = ("--database", str(tmp_path / "s.db"))
+    name = truearm(*place, "--new-token", "admin").stdout.split("_")[1]
+    refused = truearm(*place, "--new-token", "admin", "--remove-token", name)
+    assert refused.returncode == 2
+    assert "--new-token and --remove-token" in refused.stderr
+    assert refused.stdout == ""
+    assert truearm(*place, "--tokens", "--remove-token", name).returncode == 2
+    assert truearm(*place, "--tokens").stdout.split("\t")[0] == name
+
+
 AWAY = "127.0.0.1:1/x"
 UNREADABLE = [
     f"postgresql://me:S3CRET%zz@{AWAY}",

@@ -74,11 +74,14 @@ class Real(click.FloatRange):
     """A number; an error says between which limits."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """Return the number."""
+        """Return the number, which is finite."""
         try:
-            return super().convert(value, param, ctx)
+            found = super().convert(value, param, ctx)
         except click.BadParameter:
+            found = math.nan
+        if not math.isfinite(found):
             self.fail(f"must be a number {_limits(self)}, but got {value!r:.60}", param, ctx)
+        return found
 
 
 def _limits(kind: click.IntRange | click.FloatRange) -> str:

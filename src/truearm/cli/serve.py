@@ -33,7 +33,7 @@ def _option(name: str, variable: str, **more: Any) -> Callable[[Any], Any]:  # n
     "--proxy",
     "PROXY",
     metavar="ADDRESS",
-    help="Of a reverse proxy, believed when it says who asks (X-Forwarded-For).",
+    help="Of a reverse proxy (or its network), believed when it says who asks (X-Forwarded-For).",
 )
 @_option(
     "--patience",
@@ -74,6 +74,7 @@ def serve_command(
     except ModuleNotFoundError as error:
         msg = f"truearm serve needs {error.name}; install truearm[serve]"
         raise InvalidArgument(msg) from None
+    _check_one({"--new-token": new_token, "--remove-token": remove_token, "--tokens": tokens or None})
     if new_token is not None:
         role, colon, study = new_token.partition(":")
         click.echo(make(Database(database), role, study if colon else None))
@@ -95,3 +96,11 @@ def serve_command(
         )
         # its words are for programs, in a context of their own: fields, not options
         Context().run(serve, Settings(database=database, host=host, port=port, proxy=proxy, limits=limits))
+
+
+def _check_one(given: dict[str, object]) -> None:
+    """Refuse what would be done in part: who removes a token must not believe that it is gone."""
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        msg = f"{' and '.join(names)} cannot be done at once, and nothing was; give one at a time"
+        raise InvalidArgument(msg)

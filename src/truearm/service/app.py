@@ -33,10 +33,12 @@ from truearm.service.tokens import OPEN, Grant, Tokens
 
 _THREADS = 8
 _HEALTH = 3.0  # seconds in which a health check has its answer
+_PATIENCE = 30.0  # seconds in which other requests have theirs, but for tables and reports
 _WELL = 1.0  # seconds for which that is not looked for again
 _LOGGED = 0.1  # seconds until the log has a request: to write for each one by itself would take as long as an ask
 _APART = 0.002  # seconds between requests of several connections that do not come at the same time
-_AT_ONCE = 0.01  # seconds of work on the loop after which threads do it for a while: a slow disk, a large study
+_AT_ONCE = 0.01  # seconds of work after which the loop waits for none for a while: a slow disk, a large study
+_HELD = _AT_ONCE  # seconds for which it waits at most: no disk that hangs keeps others from an answer
 _REST = 20  # times as long, so that such work has the loop for a twentieth of the time at most
 _SELDOM = 20  # quick answers between two slow ones that count by themselves: SQLite tidies up once in a hundred
 HEAD = 16_384  # bytes
@@ -135,7 +137,8 @@ class Service:
         """Answer a small request here and now if that takes no time; None if it has to be waited for.
 
         Whoever is alone, as one connection among those that are open, so gets an answer in half the time. Requests
-        of several share transactions instead, which takes threads. So does what is slow: a disk, a large study.
+        of several share transactions instead. What is slow, such as a disk or a large study, is waited for
+        elsewhere, so that others are answered meanwhile.
         """
         route, study = found(scope["method"], scope["path"])
         began, limits = time.perf_counter(), self.settings.limits
@@ -152,20 +155,29 @@ class Service:
             grant = self._permitted(head, route.role, study)
             self._check_kind(head, route)
             state["call"] = Call(self.host, grant, study, self._decoded(route, body), {}, head.headers)
-            response = _answered(route, state["call"]._replace(wait=False))
+            work = self._pool.submit(_answered, route, state["call"]._replace(wait=False))
+            response = work.result(_HELD)
         except Busy:
+            return None
+        except TimeoutError:
+            state["late"] = work
+            self._timed(began)
             return None
         except Exception as error:
             response = _problem(scope, error)
+        self._timed(began)
+        self._requests.add(scope, response.status_code, began)
+        response.raw_headers += _added(response.raw_headers, state["id"])
+        return response
+
+    def _timed(self, began: float) -> None:
+        """Have the loop wait for nothing for a while if that was slow, and not only once in a while."""
         ended = self._last_ended = time.perf_counter()
         self._quick += 1
         if ended - began > _AT_ONCE:
             if self._quick <= _SELDOM:
                 self._threads_until = ended + _REST * (ended - began)
             self._quick = 0
-        self._requests.add(scope, response.status_code, began)
-        response.raw_headers += _added(response.raw_headers, state["id"])
-        return response
 
     def _is_alone(self, who: object, now: float) -> bool:
         """Tell whether a connection is the only one that was answered at once in the last moment."""
@@ -180,6 +192,16 @@ class Service:
             return _problem(scope, error)
 
     async def _answer(self, route: Route, study: str, scope: Scope, receive: Receive) -> Response:
+        try:
+            async with asyncio.timeout(_PATIENCE if isinstance(route.gives, type) else None):
+                return await self._awaited(route, study, scope, receive)
+        except TimeoutError:
+            raise self._silent(_PATIENCE) from None
+
+    async def _awaited(self, route: Route, study: str, scope: Scope, receive: Receive) -> Response:
+        if (late := scope["state"].pop("late", None)) is not None:  # it was begun, and is not done twice
+            with contextlib.suppress(Busy):
+                return cast("Response", await asyncio.wrap_future(late))
         call: Call | None = scope["state"].get("call")  # it was checked when it could not be answered at once
         if call is None:
             head = _Head(scope)
@@ -211,8 +233,11 @@ class Service:
             async with asyncio.timeout(_HEALTH):
                 return cast("Response", await asyncio.shield(self._check))
         except TimeoutError:
-            msg = f"the database {self.database} did not answer within {_HEALTH:g} seconds; see whether it runs"
-            raise DatabaseError(msg) from None
+            raise self._silent(_HEALTH) from None
+
+    def _silent(self, seconds: float) -> DatabaseError:
+        name = self.database
+        return DatabaseError(f"the database {name} did not answer within {seconds:g} seconds; see whether it runs")
 
     async def _allowed(self, head: "_Head", role: str | None, study: str | None) -> Grant:
         if role is not None and not self.tokens.fresh:

@@ -87,6 +87,9 @@ class Client:
             if not isinstance(text, str):
                 msg = f"{name} must be text, but got {text!r:.80}"
                 raise InvalidArgument(msg, name, text)
+        if not study:
+            msg = "study must be the name of one, but got ''"
+            raise InvalidArgument(msg, "study", study)
         parts = urlsplit(url if isinstance(url, str) else "")
         if parts.scheme not in ("http", "https") or not _is_address(parts):
             meant = isinstance(url, str) and "://" not in url and _is_address(urlsplit(f"http://{url}"))

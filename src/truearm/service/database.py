@@ -141,10 +141,9 @@ class Database:
         # SQLite's writers of one process queue here: they would otherwise sleep and try again
         self._turn = threading.Lock() if self.is_file else None
         self._prepared: tuple[int, int] | None = None  # which file it was, by device and inode
-        self._path = Path(url)
         self._forget()
         if self.is_file:
-            _check_file(self._path)
+            _check_file(url)
         with self._in_turn() as connection:
             self._prepare(connection)
 
@@ -492,9 +491,10 @@ def _remedy(error: Exception) -> str:
     return "send the request again when it is back"
 
 
-def _check_file(path: Path) -> None:
+def _check_file(name: str) -> None:
+    path = Path(name)
     if not path.parent.is_dir() or path.is_dir() or str(path) == ":memory:":  # each thread would have its own
-        msg = f"database {str(path)!r} cannot be a file; choose a file in an existing directory"
+        msg = f"database {name!r} cannot be a file; choose a file in an existing directory"
         raise InvalidArgument(msg)
     if not path.exists() or not path.stat().st_size:
         return

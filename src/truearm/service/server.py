@@ -23,7 +23,7 @@ from truearm.errors import InvalidArgument
 from truearm.service import problems
 from truearm.service.app import HEAD, LARGE_HEAD, Service
 from truearm.service.routes import LOG
-from truearm.service.settings import Settings, check_open
+from truearm.service.settings import Settings, believed, check_open
 from truearm.world.commands import neutralized
 
 _WIRE = 16  # times the body: what a request may have with the sizes of its pieces, if those are small
@@ -147,6 +147,7 @@ class _Patient(HttpToolsProtocol):
     _due: asyncio.TimerHandle | None = None
     _came = 0  # bytes of this request
     _offered: bytearray | None = None  # the body of a request, if that may be answered at once
+    _first = True  # of what was read last: many in a row would keep others waiting
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast("asyncio.Transport", _Joined(transport, self.loop)))
@@ -155,7 +156,7 @@ class _Patient(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._idle:
             self._begin()
-        self._came += len(data)
+        self._came, self._first = self._came + len(data), True
         super().data_received(data)
         if self._offered is not None:
             self._take_back()  # the rest of its body is waited for
@@ -168,7 +169,8 @@ class _Patient(HttpToolsProtocol):
             self.transport.close()
 
     def on_headers_complete(self) -> None:
-        if _PLAIN.fullmatch(self.url) and self._is_free and not self._is_for_another:
+        first, self._first = self._first, False
+        if first and _PLAIN.fullmatch(self.url) and self._is_free and not self._is_for_another:
             self.scope["method"] = self.parser.get_method().decode("ascii")
             self.scope["path"] = self.url.decode("ascii")
             self._offered = bytearray()
@@ -296,6 +298,7 @@ def serve(settings: Settings) -> None:
     truearm.errors.InvalidArgument: host '0.0.0.0' can be reached from other machines, and this database has no
     token; ...
     """
+    proxies = None if settings.proxy is None else believed(settings.proxy)
     service = Service(settings)
     try:
         check_open(settings.host, tokens=len(service.tokens))
@@ -319,8 +322,8 @@ def serve(settings: Settings) -> None:
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
         limit_concurrency=1000,
-        proxy_headers=settings.proxy is not None,  # or whoever asks could say that it is another
-        forwarded_allow_ips=settings.proxy or "",
+        proxy_headers=proxies is not None,  # or whoever asks could say that it is another
+        forwarded_allow_ips=proxies or "",
     )
     gc.freeze()
     gc.set_threshold(*_GARBAGE)

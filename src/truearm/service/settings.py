@@ -1,7 +1,7 @@
 """What a server may be told: where it listens, what it keeps its logs in, and the limits it holds everybody to."""
 
 from functools import lru_cache
-from ipaddress import IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 import msgspec
 
@@ -27,7 +27,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 8000
     proxy: str | None = None
-    """Address of a reverse proxy, which is believed when it says who asks."""
+    """Addresses or networks of reverse proxies, with commas, which are believed when they say who asks."""
     limits: Limits = Limits()
 
 
@@ -64,6 +64,42 @@ def network(address: str) -> str:
     return str(found.ipv4_mapped or IPv6Network((int(found), 64), strict=False))
 
 
+def believed(proxy: str) -> str:
+    """Return all ways in which the addresses of proxies may come, or refuse what is none.
+
+    Examples
+    --------
+    >>> believed("10.0.0.1")
+    '10.0.0.1/32,::ffff:10.0.0.1/128'
+    >>> believed("nonsense")
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: proxy must be an address or a network, such as 10.0.0.1 or 10.0.0.0/8, several
+    with commas, but got 'nonsense'
+    """
+    found: list[str] = []
+    for text in proxy.split(","):
+        try:
+            known = ip_network(text.strip())
+        except ValueError:
+            msg = (
+                "proxy must be an address or a network, such as 10.0.0.1 or 10.0.0.0/8, several with commas, "
+                f"but got {text!r:.80}{_network_of(text.strip())}"
+            )
+            raise InvalidArgument(msg) from None
+        found.append(str(known))
+        if isinstance(known, IPv4Network):  # as a server that listens at :: sees it
+            found.append(f"::ffff:{known.network_address}/{96 + known.prefixlen}")
+    return ",".join(found)
+
+
+def _network_of(text: str) -> str:
+    try:
+        return f"; did you mean {ip_network(text, strict=False)}?"
+    except ValueError:
+        return ""
+
+
 def check_open(host: str, *, tokens: int) -> None:
     """Refuse to serve other machines while nobody needs a token.
 
@@ -76,6 +112,9 @@ def check_open(host: str, *, tokens: int) -> None:
     truearm.errors.InvalidArgument: host '0.0.0.0' can be reached from other machines, and this database has no
     token; make one first with --new-token admin, or serve 127.0.0.1
     """
+    if not host:
+        msg = "host must be an address or a name, but got ''; leave it out to serve this machine alone"
+        raise InvalidArgument(msg)
     if not tokens and not is_loopback(host):
         msg = (
             f"host {host!r} can be reached from other machines, and this database has no token; make one first "

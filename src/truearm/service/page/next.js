@@ -4,6 +4,7 @@ const path = `/studies/${encodeURIComponent(study)}`;
 const KEPT = "truearm-worker";
 let ticket = null;
 let arm = "";
+let asker = ""; // under which name it was asked for
 let mine = 0;
 
 function only(id) {
@@ -56,6 +57,7 @@ async function next() {
   }
   hold(asked.pulls[0].ticket);
   arm = asked.pulls[0].arm;
+  asker = worker;
   $("arm").textContent = arm;
   $("arm").classList.toggle("long", arm.length > 24);
   $("value").value = "";
@@ -99,8 +101,10 @@ $("release").onclick = async () => {
   const now = ticket;
   hold(null);
   try {
-    await insist(() => fetched(`${path}/release`, { tickets: [now], worker: localStorage.getItem(KEPT) }));
+    const given = await insist(() => fetched(`${path}/release`, { tickets: [now], worker: asker }));
     await next();
+    const { outcome, detail } = given.outcomes[0];
+    if (outcome === "refused") notice(`Not given back: ${detail}.`);
   } catch (error) {
     hold(now);
     notice(error.message);

@@ -29,6 +29,7 @@ function draw(live) {
   document.title = `${live.answer} - ${live.title}`;
   write("title", live.title);
   write("answer", live.answer);
+  $("answer").classList.toggle("long", live.answer.length > 120);
   const state = stateOf({ status: live.status, done: live.done && !live.passive });
   write("chip", state);
   $("chip").className = `chip ${state}`;
