@@ -9,7 +9,7 @@ import pytest
 
 import truearm as ta
 from truearm.errors import InvalidArgument
-from truearm.world import files, lazy
+from truearm.world import files, lazy, scans
 
 SAMPLED = 20_480  # rows by which DuckDB guesses how a file is written
 EXPORTED = "# exported 2024-05-01\n"
@@ -196,7 +196,7 @@ def test_a_file_in_another_encoding_among_several_says_how_to_convert_it(tmp_pat
 
 
 def test_a_large_file_in_another_encoding_is_read(monkeypatch, tmp_path):
-    monkeypatch.setattr(lazy, "_LARGE", {"csv": 1})
+    monkeypatch.setattr(scans, "_LARGE", {"csv": 1})
     for encoding, said in (("utf-16", {}), ("cp1252", {"encoding": "cp1252"})):
         (tmp_path / "a.csv").write_text("arm,v\n" + "K\u00f6ln,1\nBonn,2\n" * 100, encoding=encoding)
         assert ta.analyze(tmp_path / "a.csv", **LONG, **said).best == "Bonn"

@@ -13,7 +13,9 @@ from truearm.analysis import analyze
 from truearm.errors import InvalidArgument
 from truearm.evidence.units import Reduction
 from truearm.world import frames
-from truearm.world.frames import Batch, Collected, collect, grouped, tapes_of
+from truearm.world.by_arm import Batch, grouped
+from truearm.world.frames import collect, tapes_of
+from truearm.world.tapes import Collected
 
 LONG = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.0, 2.5], "other": ["x"] * 4}
 FRAMES = {

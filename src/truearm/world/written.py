@@ -6,11 +6,14 @@ are read here in Python, and by an expression of SQL that reads the same cells t
 
 import math
 import re
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from truearm.errors import InvalidArgument, given
+from truearm.world.cells import not_a_number
 
 ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
+DIGITS_FIRST = r"^[-+]?[^A-Za-z0-9]?\s*[0-9]"  # a number, however written, and no name
 _DIGITS = "[0-9](?:_?[0-9])*"  # as in 1_000, which Python and DuckDB both read
 _NUMBER = re.compile(
     rf"[-+]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:e[-+]?{_DIGITS})?|[-+]?inf(?:inity)?", re.IGNORECASE
@@ -232,3 +235,68 @@ def _marks(digits: str) -> dict[str, str] | None:
             named = {"decimal": decimal} if decimal == "," else {}
             return {**named, "thousands": found[1]}
     return {"decimal": ","} if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", digits) else None
+
+
+def no_number(cell: object, row: int, column: str, written: Written) -> str:
+    """Return what to say of a cell that holds no plain number, and what would read it.
+
+    Examples
+    --------
+    >>> no_number("3,5", 2, "ms", Written())
+    "row 2 of column 'ms' is '3,5', which is no plain number; to read such cells, say decimal=','"
+    """
+    known = remedy(cell) if isinstance(cell, str) else None
+    if known is not None and written.strip and beside(str(cell)) not in ("", written.strip):
+        return (
+            f"row {row} of column {column!r} is {cell!r}, but other cells have {written.strip!r} beside their "
+            "number; write all of them in one unit"
+        )
+    if known is None and isinstance(cell, str) and re.fullmatch(r"\(.*[0-9].*\)", cell.strip()):
+        return f"row {row} of column {column!r} is {cell!r}; write a number below zero with a minus before it"
+    if known is None:
+        return not_a_number(cell, row, column)
+    return f"row {row} of column {column!r} is {cell!r}, which is no plain number; to read such cells, say {known}"
+
+
+def check_true(words: Sequence[str], true: str, columns: Sequence[str]) -> None:
+    """Raise if the word that counts as 1 is none of several that stand there: then all would count as 0.
+
+    Examples
+    --------
+    >>> check_true(["no", "yes"], "Yes", ["won"])
+    """
+    if len(words) > 1 and true.strip().lower() not in map(str.lower, words):
+        shown = ", ".join(map(repr, words[:5])) + (", ..." if len(words) > 5 else "")
+        where = f"column {columns[0]!r}" if len(columns) == 1 else "the file"
+        msg = f"{given(true=true)} is no cell of {where}, so that all would count as 0; its words are {shown}"
+        raise InvalidArgument(msg)
+
+
+class Form(NamedTuple):
+    """How files are written, where that is not plain, and what of them is left out.
+
+    Examples
+    --------
+    >>> Form.of({"decimal": ",", "drop_unnamed": True}).written.decimal
+    ','
+    """
+
+    written: Written = Written()
+    kind: str | None = None
+    drop_unnamed: bool = False
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> "Form":
+        """Return what somebody said by name, None where they said nothing."""
+        told = {name: value for name, value in said.items() if value is not None}
+        rest = {name: told.pop(name) for name in ("kind", "drop_unnamed") if name in told}
+        return cls(Written(**told).checked(), **rest)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is said about text, by name."""
+        changed = {name: x for name, x in self.written._asdict().items() if x != Written._field_defaults[name]}
+        return {**changed, **({"kind": self.kind} if self.kind else {})}
+
+
+PLAIN = Form()
