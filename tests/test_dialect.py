@@ -9,7 +9,9 @@ import pytest
 
 import truearm as ta
 from truearm.errors import InvalidArgument
-from truearm.world import files, lazy, scans
+from truearm.world import duck_files, files, frames, lazy, scans
+from truearm.world.roles import Roles
+from truearm.world.written import _AROUND, Form
 
 SAMPLED = 20_480  # rows by which DuckDB guesses how a file is written
 EXPORTED = "# exported 2024-05-01\n"
@@ -251,3 +253,57 @@ def test_the_order_of_several_files_is_a_time(monkeypatch, tmp_path, time):
         "arm,v,t\n" + "".join(f"{'AB'[i % 2]},{i % 7 + i},{time(i)}\n" for i in range(2000))
     )
     assert ta.analyze(str(tmp_path), **LONG, order="t").status.value == "doubtful"
+
+
+AROUND = [chr(i) for i in range(0x110000) if chr(i).isspace()]
+
+
+def by_pattern(file, **asked):
+    roles = Roles(asked.pop("arm"), asked.pop("value"))
+    drop = asked.get("drop_unnamed", False)
+    try:
+        head = lazy.opened(str(file.with_name("*.csv")), roles, form=Form.of(asked))
+        tapes = frames.collect(head, *roles[:2], drop_unnamed=drop).tapes
+        return {arm: [None if np.isnan(x) else float(x) for x in tape] for arm, tape in tapes.items()}
+    except InvalidArgument as error:
+        return str(error)
+
+
+ALIKE = {
+    "blanks around names": ("arm,v\n" + "".join(f"{x}A{x},1\n" for x in AROUND if x not in "\r\n"), ["A"]),
+    "blanks around numbers": ("arm,v\nA,\u00a01\u00a0\nA,\t2\t\nA,\u20073\n", ["A"]),
+    "no name, no number": ("arm,v\nA,1\n,fast\n\u00a0,fast\n", ["A"]),
+    "case": ("arm,v,ARM\nA,1,B\n", None),
+    "case of readings": ("arm,v,V\nA,1,2\n", None),
+    "an escape outside quotes": ('arm,v\nA\\"b,1\n', ['A\\"b']),
+    "an escape at the beginning": ('arm,v\n\\"A,1\nB,2\n', ['\\"A', "B"]),
+    "two escapes outside quotes": ('arm,v\n"z\\"z",1\nA\\\\b,2\n', ['z"z', "A\\\\b"]),
+    "an escaped letter": ('arm,v\n"z\\"z",1\n"A\\b",2\n', ['z"z', "Ab"]),
+    "two kinds of quotes in quotes": ('arm,v\n"z\\"z",1\n"a""b",2\n', None),
+    "one blank before a quote": ('arm,v\n "A", "1"\nA,2\n', ["A"]),
+    "two blanks before a quote": ('arm,v\n  "A",1\nA,2\n', ['"A"', "A"]),
+    "blanks behind a quote": ('arm,v\n"A"  ,"1" \nA,2\n', ["A"]),
+    "an escaped end of a line": ('arm,v\n"z\\"z",1\n"a\\\nb",2\n', ['z"z', "a\nb"]),
+    "an open quote": ('arm,v\n"z\\"z",1\n"a\\', None),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_what_stands_around_names_and_in_quotes_is_read_alike(tmp_path, monkeypatch, both, name):
+    """Blanks of other kinds made arms of their own, in one reader, in another, or in an engine."""
+    content, arms = ALIKE[name]
+    file = tmp_path / "a.csv"
+    file.write_bytes(content.encode())
+    asked = LONG | {"drop_unnamed": True}
+    told = [*both(file, **asked), by_pattern(file, **asked)]
+    monkeypatch.setattr(duck_files, "_LARGE", 0)
+    told.append(both(file, **asked)[0])
+    if arms is None:
+        assert all(isinstance(found, str) for found in told), told
+    else:
+        assert told == [told[0]] * 4
+        assert list(told[0]) == arms
+
+
+def test_what_is_trimmed_is_what_python_trims():
+    assert set(_AROUND) == set(AROUND)

@@ -22,6 +22,7 @@ NO_ROWS = "the file has no rows of data; check that its first line names the col
 _HEADS = (1 << 16, 1 << 22)  # bytes that are looked at, and if names do not end there: ten thousand of them do
 _SEPARATORS = ",;\t|"
 _ESCAPED = re.compile(r'\\"(?!\s*(?:[,;\t|\r\n]|$))')  # at the end of a cell \" may be a path and a quote
+_BODIES = (re.compile(r'(?:""|[^"])*'), re.compile(r'(?:\\.|[^"\\])*', re.DOTALL))  # of a cell between quotes
 _NUMBER = re.compile(r"\s*[-+]?[0-9.][0-9.eE+-]*\s*")
 
 
@@ -124,11 +125,8 @@ class Dialect(NamedTuple):
 
     def rows(self, text: Iterable[str]) -> Any:  # noqa: ANN401 - of csv, which does not name it
         """Return a reader of the lines of a file, which gives the names first."""
-        lines: Iterator[str] = islice(text, self.above, None)
-        if self.escape == "\\":
-            lines = (re.sub(r'\\(["\\])', _unescaped, line) for line in lines)
-        sep = self.sep or ","
-        return csv.reader(lines, delimiter=sep, skipinitialspace=sep != " ", strict=True)
+        lines = _plainly_quoted(islice(text, self.above, None), self.sep or ",", escaped=self.escape == "\\")
+        return csv.reader(lines, delimiter=self.sep or ",", strict=True)
 
 
 def raw(file: Path) -> gzip.GzipFile | io.BufferedReader:
@@ -174,5 +172,38 @@ def _names(line: str, sep: str | None) -> set[str]:
     return set()
 
 
+def _plainly_quoted(lines: Iterable[str], sep: str, *, escaped: bool) -> Iterator[str]:
+    """Give lines of which Python's reader makes what DuckDB makes of them as they are.
+
+    One blank before a quote is skipped, and all behind one; only between quotes a letter may be escaped.
+    """
+    within, quote = False, ('"',) if sep == " " else ('"', ' "')
+    behind = re.compile(rf'^" +(?={re.escape(sep)}|\n|$)')
+    for line in lines:
+        if not within and '"' not in line:
+            yield line
+            continue
+        told, at = list[str](), 0
+        while at < len(line):
+            if within:
+                body = _BODIES[escaped].match(line, at)
+                assert body is not None
+                told.append(re.sub(r"\\(.)", _unescaped, body[0], flags=re.DOTALL) if escaped else body[0])
+                at = body.end()
+                within = not line.startswith('"', at)
+            elif line.startswith(quote, at):
+                told.append('"')
+                at, within = line.index('"', at) + 1, True
+                continue
+            if escaped and line.startswith('""', at):
+                msg = 'quotes inside quotes are written both \\" and ""'
+                raise csv.Error(msg)
+            end = line.find(sep, at) + len(sep)
+            end = len(line) if within or end < at + len(sep) else end
+            told.append(behind.sub('"', line[at:end]) if line.startswith('" ', at) else line[at:end])
+            at = end
+        yield "".join(told)
+
+
 def _unescaped(found: re.Match[str]) -> str:
-    return '""' if found[1] == '"' else "\\"
+    return '""' if found[1] == '"' else found[1]

@@ -9,7 +9,7 @@ from typing import Any
 from truearm.errors import InvalidArgument, first_line, given
 from truearm.evidence.units import Reduction
 from truearm.world import frames
-from truearm.world.cells import Unnamed, or_drop
+from truearm.world.cells import Unnamed, is_absent, or_drop
 from truearm.world.dialect import NO_ROWS
 from truearm.world.imports import exported
 from truearm.world.json_shapes import columns_in
@@ -79,6 +79,10 @@ def _of_columns(
     columns: Mapping[str, Any], roles: Roles, how: Reduction, written: Written, *, drop_unnamed: bool
 ) -> Collected:
     wide = roles.arm is None
+    if (
+        roles.arm and roles.value and {roles.arm, roles.value} <= columns.keys()
+    ):  # what rows hold that name no arm does not matter
+        columns = {**columns, roles.value: _of_named(columns[roles.value], columns[roles.arm])}
     wanted = [name for name in columns if name != roles.unit] if wide else [str(roles.value)]
     if written.true is not None:
         told = (cell for name in wanted for cell in columns.get(name, ()) if isinstance(cell, str))
@@ -92,6 +96,13 @@ def _of_columns(
         )
     except Unnamed as error:
         raise InvalidArgument(or_drop(str(error))) from None
+
+
+def _of_named(cells: Any, names: Any) -> Any:  # noqa: ANN401 - any sequences
+    """Return cells with none beside a row without a name, if both are columns of the same rows."""
+    if not isinstance(cells, list) or not isinstance(names, list) or len(cells) != len(names):
+        return cells
+    return [None if is_absent(name) else cell for cell, name in zip(cells, names, strict=True)]
 
 
 def _numbers(column: Any, name: str, written: Written, *, names: bool) -> Any:  # noqa: ANN401 - any sequence

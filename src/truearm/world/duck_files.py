@@ -20,13 +20,12 @@ from truearm.world.cells import not_a_number, or_drop, unnamed
 from truearm.world.dialect import NO_ROWS, Dialect
 from truearm.world.duck import connected, duckdb, forget
 from truearm.world.formats import TEXT
-from truearm.world.roles import Roles, check_number_of_arms, holds_words
+from truearm.world.roles import Roles, check_names, check_number_of_arms, holds_words
 from truearm.world.separated import Separated, check_separated, check_single, not_utf8, ragged, uneven
-from truearm.world.sql import BLANKS, address, literal, marks, quoted, text_address
+from truearm.world.sql import address, literal, marks, quoted, text_address
 from truearm.world.tapes import MOST_SUSPECTED, Collected, Rows, assembled, suspects, wide
-from truearm.world.written import DIGITS_FIRST, Written, check_true, no_number
+from truearm.world.written import DIGITS_FIRST, Written, check_true, no_number, trimmed
 
-_RENAMED = re.compile(r"(.*)_\d+", re.DOTALL)  # what DuckDB makes of a name that it has seen before
 _PLAIN = r"U?(TINY|SMALL|BIG)INT|U?INTEGER|FLOAT|DOUBLE"  # types of numbers that pyarrow converts as DuckDB does
 _ABREAST = 64  # columns of numbers in one query: of thousands its plan alone takes half a minute
 _MANY = 1 << 20  # rows; from here on pyarrow saves more time than its import takes
@@ -123,7 +122,7 @@ class Table:
         """Raise if no cell is the word that counts as 1, and there are several others."""
         if self._written.true is None or not self._text:
             return
-        cells = " UNION ".join(f"SELECT trim({quoted(name)}) AS word FROM {self._cells}" for name in columns)
+        cells = " UNION ".join(f"SELECT {trimmed(quoted(name))} AS word FROM {self._cells}" for name in columns)
         found = self._run(f"SELECT DISTINCT word FROM ({cells}) WHERE lower(word) NOT IN ({marks()}) ORDER BY 1")
         check_true([word for (word,) in found.fetchall()], self._written.true, columns)
 
@@ -150,8 +149,8 @@ class Table:
         cell = quoted(column)
         if not self._text and self.types[column] != "VARCHAR":
             return False
-        word = f"lower(trim({cell})) NOT IN ({marks()}) AND TRY_CAST({cell} AS TIMESTAMP) IS NULL"
-        word += f" AND NOT regexp_matches(trim({cell}), {literal(DIGITS_FIRST)})"
+        word = f"lower({trimmed(cell)}) NOT IN ({marks()}) AND TRY_CAST({cell} AS TIMESTAMP) IS NULL"
+        word += f" AND NOT regexp_matches({trimmed(cell)}, {literal(DIGITS_FIRST)})"
         return len(self._run(f"SELECT 1 FROM {self._cells} WHERE {word} LIMIT 2").fetchall()) > 1  # one is a slip
 
     def long(self, roles: Roles, how: Reduction, *, drop_unnamed: bool) -> Collected:
@@ -212,7 +211,7 @@ class Table:
     def _word(self, column: str) -> str:
         """Return a column as words; NaN is none."""
         if self._text:  # what stands around a word is no part of it
-            return f"trim({quoted(column)}, {BLANKS})"
+            return trimmed(quoted(column))
         word = f"{quoted(column)}::VARCHAR"
         return f"nullif({word}, 'nan')" if self.types[column] in ("FLOAT", "DOUBLE") else word
 
@@ -288,7 +287,7 @@ class Table:
 
     def _wrong(self, column: str) -> str:
         """Return what is true of a cell of text that is neither a number nor the mark of a missing one."""
-        return f"({self._number(column)} IS NULL AND lower(trim({quoted(column)})) NOT IN ({marks()}))"
+        return f"({self._number(column)} IS NULL AND lower({trimmed(quoted(column))}) NOT IN ({marks()}))"
 
     def _check(self, column: str) -> None:
         """Raise for the first cell that is neither a number nor one of the marks for a missing one."""
@@ -311,33 +310,6 @@ class Table:
         numbered = f"SELECT *, row_number() OVER () AS {name} FROM {self._cells}"
         found = self._run(f"SELECT min({name}) FROM ({numbered}) WHERE {condition}").fetchall()
         return int(found[0][0])
-
-
-def check_names(columns: Collection[str], wanted: Collection[str], told: Callable[[], Collection[str]]) -> None:
-    """Raise if a column that is wanted has the name of another, or one that differs in case only.
-
-    Parameters
-    ----------
-    columns
-        The names that DuckDB gave, which tell apart what the files do not.
-    told
-        Returns the names that the files have.
-
-    Examples
-    --------
-    >>> check_names(["site", "ms", "ms_1"], ["ms"], lambda: ["site", "ms", "ms"])
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: 2 columns are named 'ms'; give each a name of its own
-    """
-    first = {name.casefold(): name for name in reversed(list(columns))}
-    for name in columns:
-        base = _RENAMED.fullmatch(name)
-        twin = first.get(base[1].casefold()) if base else None
-        if base and twin and {twin, base[1], name} & set(wanted) and name not in told():
-            cased = f"columns {twin!r} and {base[1]!r} differ only in case, which is not told apart in files"
-            msg = f"2 columns are named {twin!r}" if base[1] == twin else cased
-            raise InvalidArgument(f"{msg}; give each a name of its own")
 
 
 def _batches(rows: Any, n: int) -> Iterator[Batch]:  # noqa: ANN401 - a relation

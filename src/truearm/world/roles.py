@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from truearm.evidence.units import looks_like_unit
 from truearm.world.by_arm import Floats
 
 MOST_ARMS = 10_000  # a minute of work, and a place in the list for everyone; more are an id taken for the arm
+_RENAMED = re.compile(r"(.*)_\d+", re.DOTALL)  # what DuckDB makes of a name that it has seen before
 _COUNTERS = re.compile(
     r"id|idx|index|i|n|no\.?|nr\.?|num|number|row|#|rep|repetition|trial|iteration|round|unnamed: 0"
 )
@@ -122,6 +123,33 @@ def check_distinct(columns: Iterable[str]) -> None:
     if times > 1:
         msg = f"{times} columns are named {name!r}; give each a name of its own"
         raise InvalidArgument(msg)
+
+
+def check_names(columns: Collection[str], wanted: Collection[str], told: Callable[[], Collection[str]]) -> None:
+    """Raise if a column that is wanted has the name of another, or one that differs in case only.
+
+    Parameters
+    ----------
+    columns
+        The names that DuckDB gave, which tell apart what the files do not.
+    told
+        Returns the names that the files have.
+
+    Examples
+    --------
+    >>> check_names(["site", "ms", "ms_1"], ["ms"], lambda: ["site", "ms", "ms"])
+    Traceback (most recent call last):
+        ...
+    truearm.errors.InvalidArgument: 2 columns are named 'ms'; give each a name of its own
+    """
+    first = {name.casefold(): name for name in reversed(list(columns))}
+    for name in columns:
+        base = _RENAMED.fullmatch(name)
+        twin = first.get(base[1].casefold()) if base else None
+        if base and twin and {twin, base[1], name} & set(wanted) and name not in told():
+            cased = f"columns {twin!r} and {base[1]!r} differ only in case, which is not told apart in files"
+            msg = f"2 columns are named {twin!r}" if base[1] == twin else cased
+            raise InvalidArgument(f"{msg}; give each a name of its own")
 
 
 def check_number_of_arms(n: int, arm: str | None) -> None:

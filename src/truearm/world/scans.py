@@ -13,12 +13,12 @@ from truearm.errors import InvalidArgument
 from truearm.evidence.units import Reduction
 from truearm.world import files
 from truearm.world.dialect import Dialect
-from truearm.world.duck_files import check_names, names_in, rows_in
+from truearm.world.duck_files import names_in, rows_in
 from truearm.world.formats import FORMATS, begins, encoding_in, is_marked
-from truearm.world.roles import Roles
+from truearm.world.roles import Roles, check_names
 from truearm.world.separated import Separated, check_separated
 from truearm.world.sql import addresses, check_hive, hive_keys, hive_options, literal, marks, quoted
-from truearm.world.written import PLAIN, Form, Written
+from truearm.world.written import PLAIN, Form, Written, trimmed
 
 _LARGE = {
     "parquet": 1 << 22,
@@ -169,7 +169,7 @@ def _timed(connection: Any, cells: str, roles: Roles) -> Any:  # noqa: ANN401 - 
     table = connection.sql(f"FROM {cells}")
     if roles.order in (None, "rows") or str(table.select(quoted(roles.order)).types[0]) != "VARCHAR":
         return table
-    cell = f"nullif(trim({quoted(roles.order)}), '')"
+    cell = f"nullif({trimmed(quoted(roles.order))}, '')"
     looks = ", ".join(f"count(TRY_CAST({cell} AS {kind}))" for kind in _TIMES)
     head = f"(FROM {cells} LIMIT {_HEAD})"
     [(told, *read)] = connection.execute(f"SELECT count({cell}), {looks} FROM {head}").fetchall()
@@ -219,12 +219,13 @@ def _text_as_sql(columns: Collection[str], roles: Roles, written: Written) -> st
     A cell that is no number raises an error that says which it is. Without arms every column holds readings.
     """
     readings = [str(roles.value)] if roles.value else [name for name in columns if name != roles.unit]
-    cells = {name: f"trim({quoted(name)})" for name in (roles.arm, roles.unit) if name is not None}
+    cells = {name: trimmed(quoted(name)) for name in (roles.arm, roles.unit) if name is not None}
+    named = f" AND coalesce({trimmed(quoted(roles.arm))}, '') <> ''" if roles.arm else ""  # others are left out
     for name in readings:
         cell = quoted(name)
         said = f"{literal(f'column {name!r} holds ')} || {cell} || ', which is no plain number'"
         number = f"coalesce({written.sql(cell)}, error({said}))"
-        cells[name] = f"CASE WHEN NOT list_contains([{marks()}], lower(trim({cell}))) THEN {number} END"
+        cells[name] = f"CASE WHEN NOT list_contains([{marks()}], lower({trimmed(cell)})){named} THEN {number} END"
     made = ", ".join(f"{cell} AS {quoted(name)}" for name, cell in cells.items())
     return f"* REPLACE ({made})"
 

@@ -10,7 +10,7 @@ from truearm.errors import InvalidArgument, first_line, given
 from truearm.world.dialect import NO_ROWS, Dialect, raw
 from truearm.world.duck import duckdb
 from truearm.world.formats import TEXT, opened_text
-from truearm.world.roles import Roles, check_distinct
+from truearm.world.roles import Roles, check_names
 from truearm.world.sql import addresses, hive_options, literal, text_address
 from truearm.world.written import Written
 
@@ -62,22 +62,23 @@ def plainly_read(file: Path, form: str, written: Written, roles: Roles) -> dict[
         duckdb()
     try:
         with opened_text(file) as text:
-            names, *rows = _rows_of(file, text, Dialect.of(file, form, written.sep, roles.columns))
+            dialect = Dialect.of(file, form, written.sep, roles.columns)
+            names, *rows = _rows_of(file, text, dialect)
     except UnicodeDecodeError:
         raise InvalidArgument(not_utf8(file, _first_other(file))) from None
     except (OSError, EOFError, zlib.error) as error:
         msg = f"{file.name!r} cannot be read as {TEXT[form]}: {first_line(error)}; write it anew"
         raise InvalidArgument(msg) from None
-    named = {i: name.strip() for i, name in enumerate(names) if name.strip()}
+    dialect = dialect._replace(names=tuple(name.strip() for name in names))
+    named = {i: name for i, name in enumerate(dialect.names) if name}
     check_single(file, named.values())
-    check_distinct(name for name in named.values() if roles.arm is None or name in roles.columns)
+    check_names(
+        dialect.columns(), dialect.columns() if roles.arm is None else roles.columns, lambda: dialect.names
+    )
     check_separated(list(named.values()), roles)
     if not rows:
         raise InvalidArgument(NO_ROWS)
-    words = {roles.arm, roles.unit}
-    return {
-        name: [(row[i].strip() if name in words else row[i]) or None for row in rows] for i, name in named.items()
-    }
+    return {name: [row[i].strip() or None for row in rows] for i, name in named.items()}
 
 
 def _rows_of(file: Path, text: Iterable[str], dialect: Dialect) -> Iterator[list[str]]:

@@ -42,9 +42,6 @@ def marks() -> str:
     return ", ".join(map(literal, ABSENT))
 
 
-BLANKS = "' ' || chr(9) || chr(10) || chr(11) || chr(12) || chr(13)"  # what Python takes away too
-
-
 def address(file: Path) -> str:
     """Return a path as DuckDB has to be told it: absolute, and with nothing that stands for other names.
 

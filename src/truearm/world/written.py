@@ -21,6 +21,11 @@ _NUMBER = re.compile(
 _DURATION = re.compile(  # pandas writes 0 days 00:02:12, Python 1 day, 0:02:12
     r"(?:([-+]?)|([0-9]+) days?,? )(?:([0-9]+):)?([0-9]+):([0-9]{1,2}(?:\.[0-9]+)?)"
 )
+_AROUND = (  # what `str.strip` takes away; a bare `trim` of DuckDB leaves tabs
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"
+    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
 _BLANKS = "\u00a0\u202f\u2009"  # kinds of blanks that stand between thousands, too
 _BOOLEANS = {"true": 1.0, "false": 0.0}
 _TWO_WAYS = re.compile(r"[-+]?[0-9]{1,3},[0-9]{3}")  # a thousand, or a decimal
@@ -130,18 +135,18 @@ class Written(NamedTuple):
 
         Examples
         --------
-        >>> Written(true="yes").sql("passed")[-46:]
-        "ELSE (lower(trim(passed)) = 'yes')::DOUBLE END"
+        >>> Written(true="yes").sql("passed")[-20:]
+        "= 'yes')::DOUBLE END"
         """
         if self.thousands == " ":
             cell = f"translate({cell}, '{_BLANKS}', '{' ' * len(_BLANKS)}')"
-        bare = f"trim({cell})"
+        bare = trimmed(cell)
         if self.true is not None:
             word = _literal(self.true.strip().lower())
             absent = ", ".join(map(_literal, ABSENT))
             return f"CASE WHEN lower({bare}) IN ({absent}) THEN NULL ELSE (lower({bare}) = {word})::DOUBLE END"
         if self.strip:
-            bare = f"trim(replace({bare}, {_literal(self.strip)}, ''))"
+            bare = trimmed(f"replace({bare}, {_literal(self.strip)}, '')")
         number = cell if self.plain else bare
         if self.thousands:
             grouped = f"regexp_full_match({number}, {_literal(self._grouped())})"
@@ -153,6 +158,8 @@ class Written(NamedTuple):
             number = f"replace(replace({number}, '.', '?'), {_literal(self.decimal)}, '.')"
         read = [f"TRY_CAST(nullif({number}, '') AS DOUBLE)"]  # nullif: duckdb#23818, a bare TRY_CAST raises
         read.append(f"list_position(['false', 'true'], lower({bare})) - 1")  # CASE would be computed for all cells
+        if self.plain:
+            read.append(f"TRY_CAST(nullif({bare}, '') AS DOUBLE)")
         if self.durations:
             matched = f"regexp_full_match({bare}, {_literal(_DURATION.pattern)})"
             read.append(f"CASE WHEN {matched} THEN {_seconds(bare)} END")
@@ -162,6 +169,18 @@ class Written(NamedTuple):
 
 
 _PLAIN = Written()
+
+
+def trimmed(cell: str) -> str:
+    """Return a cell without what stands around it, as an expression of SQL: what `str.strip` takes away.
+
+    Examples
+    --------
+    >>> from truearm.world.duck import duckdb
+    >>> duckdb().sql("SELECT " + trimmed("chr(9) || chr(160) || 'A '")).fetchall()
+    [('A',)]
+    """
+    return f"trim({cell}, '{_AROUND}')"
 
 
 def _seconds(bare: str) -> str:
