@@ -124,8 +124,9 @@ class Source:
         limits: "Limits" = (None, None),
         ruler: Ruler | None = None,
         explain: bool = False,
+        dropped: int = 0,
     ) -> None:
-        self.roles, self.how, self.explain = roles, how, explain
+        self.roles, self.how, self.explain, self.dropped = roles, how, explain, dropped
         self.queries: list[str] = []
         self.passes = 0
         self.engine = str(table.implementation.value)
@@ -146,7 +147,7 @@ class Source:
 
     def collected(self) -> Collected:
         """Return what is known so far."""
-        return Collected({}, units=self.units, suspects=self.suspects, counts=self.counts)
+        return Collected({}, units=self.units, suspects=self.suspects, dropped=self.dropped, counts=self.counts)
 
     @property
     def made(self) -> Made:

@@ -2,7 +2,8 @@ r"""How a CSV or TSV file is written, by its first lines: said to DuckDB and to 
 
 Nothing is left to a guess by a sample: what first stands further down (a quote, a mark) would be read as another
 thing, or not at all. Cells are quoted by ", in which "" is a quote, or \" if the first lines have that. Above the
-names of the columns lines may be blank or begin with #; below them # is a letter like any other.
+names of the columns lines may be blank or begin with #, and the first may be sep= and a mark; below them # is a
+letter like any other.
 """
 
 import csv
@@ -23,6 +24,7 @@ _HEADS = (1 << 16, 1 << 22)  # bytes that are looked at, and if names do not end
 _SEPARATORS = ",;\t|"
 _ESCAPED = re.compile(r'\\"(?!\s*(?:[,;\t|\r\n]|$))')  # at the end of a cell \" may be a path and a quote
 _BODIES = (re.compile(r'(?:""|[^"])*'), re.compile(r'(?:\\.|[^"\\])*', re.DOTALL))  # of a cell between quotes
+_SAID = re.compile(r'"?sep=(.)"?')  # Excel writes so what separates cells
 _NUMBER = re.compile(r"\s*[-+]?[0-9.][0-9.eE+-]*\s*")
 
 
@@ -68,6 +70,9 @@ class Dialect(NamedTuple):
         above, first = 0, ""
         marked = ""
         for line in io.StringIO(text, newline=""):
+            if not above and (said := _SAID.fullmatch(line.rstrip("\r\n"))):
+                sep, above = sep or said[1], 1
+                continue
             first = line.strip()
             if first and (not first.startswith("#") or (wanted and _names(line, sep) >= set(wanted))):
                 break
@@ -81,6 +86,10 @@ class Dialect(NamedTuple):
                 f"the first line of {file!r} without a # holds numbers, {first[:60]!r}; if columns are named "
                 f"in {marked[:60]!r}, take the # away, and else name them in a line of their own"
             )
+            raise InvalidArgument(msg)
+        named, names_at = set(wanted), _names(marked.lstrip("# "), sep)
+        if marked and named and names_at >= named and not _names(first, found) >= named:
+            msg = f"the columns of {file!r} are named in {marked[:60]!r}, which begins with a #; take the # away"
             raise InvalidArgument(msg)
         known = cls(found, "\\" if _ESCAPED.search(text) else '"', above)
         with suppress(csv.Error):

@@ -53,6 +53,9 @@ def form_of(file: Path, kind: str | None) -> str:
         return kind
     bare = file.with_suffix("") if file.suffix.lower() in _PACKED else file
     form = FORMATS.get(bare.suffix.lower())
+    if file.suffix.lower() in (".bz2", ".xz", ".zip"):
+        msg = f"{file.name!r} is packed in a way that is not unpacked here; unpack it, or pack it as .gz"
+        raise InvalidArgument(msg)
     if form is None:
         others = ", ".join(known)
         say = given(kind="csv")

@@ -301,6 +301,8 @@ def _rows(table: Any, roles: Roles, suspects: Sequence[str]) -> Rows:  # noqa: A
     arm, value, unit, order = roles
     values = floats_of(table[value], str(value))
     names = table[arm] if table[arm].dtype == nw.String else table[arm].cast(nw.String)
+    if table[arm].dtype.is_float() and table.implementation.is_pyarrow():  # which alone writes 1.0 as 1
+        names = names.str.replace_all(r"^(-?\d+)$", r"\1.0")
     found, codes = _factorized(names, str(arm))
     return Rows(
         found,

@@ -167,8 +167,11 @@ def _small_or_counted(
     head = collected(rows.head(SMALL + 1))
     if len(head) <= SMALL:
         return head.to_native()
+    whole, dropped = rows, 0
     if drop_unnamed:
-        table, rows = (part.filter(_has_name(part, str(roles.arm))) for part in (table, rows))
+        nameless = rows.filter(~_has_name(rows, str(roles.arm)))
+        dropped = int(collected(nameless.select(n=nw.len()))["n"].to_list()[0])
+        table, rows, head = (part.filter(_has_name(part, str(roles.arm))) for part in (table, rows, head))
     if round is not None:
         return _by_round(rows, roles, str(round), how)
     if roles.order == "rows":
@@ -178,8 +181,8 @@ def _small_or_counted(
         )
         raise InvalidArgument(msg)
     if head[roles.arm].n_unique() > _FEW and collected(rows.select(n=nw.len()))["n"].to_list()[0] <= WHOLE:
-        return collected(rows).to_native()
-    return Source(table, roles, how, head, suspects=suspects, limits=limits, explain=explain)
+        return collected(whole).to_native()
+    return Source(table, roles, how, head, suspects=suspects, limits=limits, explain=explain, dropped=dropped)
 
 
 def _has_name(rows: Any, column: str) -> Any:  # noqa: ANN401 - a narwhals frame and an expression

@@ -30,9 +30,10 @@ _SMALL_TEXT = 1 << 26  # bytes of text files, up to which one thread reads them,
 WHOLE = 1 << 24  # rows of one file, up to which it is read: a third of the time of counting, and some 400 MB
 _SCANNED = {
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
-    **dict.fromkeys((".csv", ".tsv", ".gz"), "csv"),
+    **dict.fromkeys((".csv", ".tsv", ".tab"), "csv"),
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
 }
+_PACKED = (".zst", ".bz2", ".xz", ".zip")  # in ways that are not unpacked where there are several files
 _KINDS = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON lines"}
 _HEAD = 1 << 16  # rows that are looked at for what the cells of an order are
 _TIMES = ("BIGINT", "DOUBLE", "TIMESTAMP", "TIMESTAMPTZ")  # what the cells of an order may be
@@ -90,19 +91,30 @@ def is_scan(source: str, form: Form = PLAIN) -> bool:
 
 def _is_large(path: Path, form: Form = PLAIN) -> bool:
     """Tell whether a file has too many rows to be read as a whole."""
-    kind = _SCANNED.get(path.suffix)
+    kind = _kind(path)
     if form.written.encoding or form.kind or (kind == "csv" and is_marked(path)):
         return False
-    if kind is None or not path.is_file() or path.stat().st_size < _LARGE["gz" if path.suffix == ".gz" else kind]:
+    if (
+        kind is None
+        or not path.is_file()
+        or path.stat().st_size < _LARGE["gz" if path.suffix.lower() == ".gz" else kind]
+    ):
         return False
     return kind != "parquet" or rows_in(path) > WHOLE
+
+
+def _kind(path: Path) -> str | None:
+    """Return what kind of table a file is, by its ending, None if it is none."""
+    if path.suffix.lower() == ".gz":
+        return _kind(path.with_suffix("")) or "csv"
+    return _SCANNED.get(path.suffix.lower())
 
 
 def _files(text: str) -> list[str] | None:
     """Return the files of a folder or a pattern; None if it is neither."""
     path = Path(text)
     if path.is_dir():
-        found = sorted(str(file) for file in path.rglob("*") if file.suffix in _SCANNED and file.is_file())
+        found = sorted(str(file) for file in path.rglob("*") if _is_table(file) and file.is_file())
     elif not path.exists() and any(sign in text for sign in "*?["):
         names = glob(text, recursive=True)  # noqa: PTH207 - of Path it knows no absolute patterns
         found = sorted(name for name in names if Path(name).is_file())
@@ -114,6 +126,20 @@ def _files(text: str) -> list[str] | None:
     return found
 
 
+def _is_table(path: Path) -> bool:
+    """Tell whether a file of a folder is to be read, or to be unpacked first."""
+    bare = path.with_suffix("") if path.suffix.lower() in _PACKED else path
+    return _kind(bare) is not None
+
+
+def _check_unpacked(name: str) -> None:
+    """Raise if a file is packed in a way that is not unpacked where there are several."""
+    path = Path(name)
+    if path.suffix.lower() in _PACKED or (path.suffix.lower() == ".gz" and _kind(path) == "parquet"):
+        msg = f"{name!r} is packed, and of several files only text in .gz is unpacked; unpack it first"
+        raise InvalidArgument(msg)
+
+
 def _relation(found: Sequence[str], text: str, roles: Roles, form: Form) -> Any:  # noqa: ANN401 - of DuckDB
     """Return files as one relation."""
     try:
@@ -121,7 +147,9 @@ def _relation(found: Sequence[str], text: str, roles: Roles, form: Form) -> Any:
     except ModuleNotFoundError:
         msg = f"{text!r} is read by DuckDB; install it with: pip install 'truearm[data]'"
         raise InvalidArgument(msg) from None
-    kinds = {_SCANNED.get(Path(name).suffix, "csv"): name for name in reversed(found)}
+    for name in found:
+        _check_unpacked(name)
+    kinds = {_kind(Path(name)) or "csv": name for name in reversed(found)}
     if len(kinds) > 1:
         (one, first), (other, second) = list(kinds.items())[:2]
         both = f"{text!r} has both {_KINDS[one]} and {_KINDS[other]} files, such as {first!r} and {second!r}"
@@ -160,6 +188,11 @@ def _parquet(connection: Any, found: Sequence[str], roles: Roles) -> Any:  # noq
         )
         check_hive(paths, inside.columns)
     table = connection.sql(f"FROM read_parquet({addresses(paths)}, {options})")
+    for name in set(roles.columns) & set(table.columns) - set(hive_keys(paths)):
+        having = f"HAVING count(*) FILTER (lower(name) = lower({literal(name)})) = 0"
+        told = f"SELECT file_name FROM parquet_schema({addresses(paths)}) GROUP BY file_name {having} ORDER BY 1"
+        if (lacking := connection.execute(told).fetchone()) is not None:
+            raise InvalidArgument(_lacks(lacking[0], name, "parquet"))
     check_names(table.columns, roles.columns, partial(_names_told, connection, found))
     return table
 
@@ -182,7 +215,8 @@ def _separated(names: Sequence[str], roles: Roles, sep: str | None) -> tuple[str
     alike: dict[Dialect, list[Path]] = {}
     for file in (Path(name) for name in names if Path(name).stat().st_size):
         _check_encoding(file)
-        form = FORMATS.get(file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix, "csv")
+        bare = file.with_suffix("") if file.suffix.lower() == ".gz" else file
+        form = FORMATS.get(bare.suffix.lower(), "csv")
         alike.setdefault(Dialect.of(file, form, sep, roles.columns), []).append(file)
     columns = dict.fromkeys(name for dialect in alike for name in dialect.columns(named=True))
     columns |= dict.fromkeys(key for group in alike.values() for key in hive_keys(group))
@@ -192,14 +226,17 @@ def _separated(names: Sequence[str], roles: Roles, sep: str | None) -> tuple[str
         check_separated(dialect.columns(), roles)
         for name in roles.columns if len(alike) > 1 else ():
             if name not in (*dialect.columns(), *hive_keys(group)) and name in columns:
-                lacks = f"{str(group[0])!r} has no column {name!r}, which other files here have"
-                msg = f"{lacks}; give a pattern that fits tables of one kind, such as 'logs/*.csv'"
-                raise InvalidArgument(msg)
+                raise InvalidArgument(_lacks(str(group[0]), name, "csv"))
     parts = []
     for dialect, group in alike.items():
         chosen = ", ".join(map(quoted, dict.fromkeys((*dialect.columns(named=True), *hive_keys(group)))))
         parts.append(f"SELECT {chosen} FROM {Separated.several(group, dialect, roles).cells()}")
     return f"({' UNION ALL BY NAME '.join(parts)})", list(columns)
+
+
+def _lacks(file: str, column: str, kind: str) -> str:
+    lacks = f"{file!r} has no column {column!r}, which other files here have"
+    return f"{lacks}; give a pattern that fits tables of one kind, such as 'logs/*.{kind}'"
 
 
 def _lines(connection: Any, names: Sequence[str], roles: Roles) -> tuple[str, list[str]]:  # noqa: ANN401
@@ -243,7 +280,7 @@ def _names_told(
     sep, wanted
         As for `Dialect.of`.
     """
-    known = [(Path(name), FORMATS.get(Path(name).suffix, "csv")) for name in names]
+    known = [(Path(name), FORMATS.get(Path(name).suffix.lower(), "csv")) for name in names]
     written = [(file, form, Dialect.of(file, form, sep, wanted)) for file, form in known]
     return {name for told in written for name in names_in(connection.cursor(), *told)}
 
