@@ -22,7 +22,7 @@ from truearm.evidence.cuts import fixed_pair, pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.ruler import Ruler
 from truearm.evidence.sample import Sample
-from truearm.world import lazy, tables
+from truearm.world import counting, lazy, scans, tables
 
 LARGEST = sys.float_info.max
 
@@ -30,9 +30,9 @@ LARGEST = sys.float_info.max
 def counted(monkeypatch, parts=1 << 13, fetched=1 << 21, finer=256):
     """Count whatever is lazy, in so many parts, fetching at most so many readings."""
     monkeypatch.setattr(lazy, "SMALL", 0)
-    monkeypatch.setattr(lazy, "_PARTS", parts)
-    monkeypatch.setattr(lazy, "_FETCHED", fetched)
-    monkeypatch.setattr(lazy, "_FINER", finer)
+    monkeypatch.setattr(counting, "_PARTS", parts)
+    monkeypatch.setattr(counting, "_FETCHED", fetched)
+    monkeypatch.setattr(counting, "_FINER", finer)
 
 
 def long(tapes):
@@ -952,8 +952,8 @@ def test_one_file_is_read_until_it_has_too_many_rows(tmp_path, monkeypatch):
     path = str(tmp_path / "rows.parquet")
     pl.DataFrame({"arm": ["A", "B"] * 500, "ms": np.arange(1000.0)}).write_parquet(path)
     assert ta.analyze(path, arm="arm", value="ms").counts is None
-    monkeypatch.setattr(lazy, "_WHOLE", 999)
-    monkeypatch.setitem(lazy._LARGE, "parquet", 0)
+    monkeypatch.setattr(scans, "WHOLE", 999)
+    monkeypatch.setitem(scans._LARGE, "parquet", 0)
     monkeypatch.setattr(lazy, "SMALL", 999)
     assert ta.analyze(path, arm="arm", value="ms").counts.n == {"A": 500, "B": 500}
 
@@ -962,7 +962,7 @@ def test_of_many_arms_rows_are_read_until_there_are_too_many(monkeypatch):
     monkeypatch.setattr(lazy, "SMALL", 3 * lazy._FEW)
     frame = long({f"arm {i}": [1.0, 2.0, 3.0 + i] for i in range(lazy._FEW + 1)}).lazy()
     assert analyze(frame, arm="arm", value="x").counts is None
-    monkeypatch.setattr(lazy, "_WHOLE", 3 * lazy._FEW)
+    monkeypatch.setattr(lazy, "WHOLE", 3 * lazy._FEW)
     assert analyze(frame, arm="arm", value="x").counts is not None
 
 

@@ -1,5 +1,6 @@
 """CSV files as DuckDB and the base install read them: the same tapes, or both refuse."""
 
+import gzip
 import random
 import sys
 
@@ -9,7 +10,9 @@ import pytest
 
 import truearm as ta
 from truearm.errors import InvalidArgument
-from truearm.world import files, lazy
+from truearm.world import duck_files, files, frames, lazy, scans
+from truearm.world.roles import Roles
+from truearm.world.written import _AROUND, Form
 
 SAMPLED = 20_480  # rows by which DuckDB guesses how a file is written
 EXPORTED = "# exported 2024-05-01\n"
@@ -196,7 +199,7 @@ def test_a_file_in_another_encoding_among_several_says_how_to_convert_it(tmp_pat
 
 
 def test_a_large_file_in_another_encoding_is_read(monkeypatch, tmp_path):
-    monkeypatch.setattr(lazy, "_LARGE", {"csv": 1})
+    monkeypatch.setattr(scans, "_LARGE", {"csv": 1})
     for encoding, said in (("utf-16", {}), ("cp1252", {"encoding": "cp1252"})):
         (tmp_path / "a.csv").write_text("arm,v\n" + "K\u00f6ln,1\nBonn,2\n" * 100, encoding=encoding)
         assert ta.analyze(tmp_path / "a.csv", **LONG, **said).best == "Bonn"
@@ -251,3 +254,121 @@ def test_the_order_of_several_files_is_a_time(monkeypatch, tmp_path, time):
         "arm,v,t\n" + "".join(f"{'AB'[i % 2]},{i % 7 + i},{time(i)}\n" for i in range(2000))
     )
     assert ta.analyze(str(tmp_path), **LONG, order="t").status.value == "doubtful"
+
+
+AROUND = [chr(i) for i in range(0x110000) if chr(i).isspace()]
+
+
+def by_pattern(file, **asked):
+    roles = Roles(asked.pop("arm"), asked.pop("value"))
+    drop = asked.get("drop_unnamed", False)
+    try:
+        head = lazy.opened(str(file.with_name("*.csv")), roles, form=Form.of(asked))
+        tapes = frames.collect(head, *roles[:2], drop_unnamed=drop).tapes
+        return {arm: [None if np.isnan(x) else float(x) for x in tape] for arm, tape in tapes.items()}
+    except InvalidArgument as error:
+        return str(error)
+
+
+ALIKE = {
+    "blanks around names": ("arm,v\n" + "".join(f"{x}A{x},1\n" for x in AROUND if x not in "\r\n"), ["A"]),
+    "blanks around numbers": ("arm,v\nA,\u00a01\u00a0\nA,\t2\t\nA,\u20073\n", ["A"]),
+    "no name, no number": ("arm,v\nA,1\n,fast\n\u00a0,fast\n", ["A"]),
+    "case": ("arm,v,ARM\nA,1,B\n", None),
+    "case of readings": ("arm,v,V\nA,1,2\n", None),
+    "an escape outside quotes": ('arm,v\nA\\"b,1\n', ['A\\"b']),
+    "an escape at the beginning": ('arm,v\n\\"A,1\nB,2\n', ['\\"A', "B"]),
+    "two escapes outside quotes": ('arm,v\n"z\\"z",1\nA\\\\b,2\n', ['z"z', "A\\\\b"]),
+    "an escaped letter": ('arm,v\n"z\\"z",1\n"A\\b",2\n', ['z"z', "Ab"]),
+    "two kinds of quotes in quotes": ('arm,v\n"z\\"z",1\n"a""b",2\n', None),
+    "one blank before a quote": ('arm,v\n "A", "1"\nA,2\n', ["A"]),
+    "two blanks before a quote": ('arm,v\n  "A",1\nA,2\n', ['"A"', "A"]),
+    "blanks behind a quote": ('arm,v\n"A"  ,"1" \nA,2\n', ["A"]),
+    "an escaped end of a line": ('arm,v\n"z\\"z",1\n"a\\\nb",2\n', ['z"z', "a\nb"]),
+    "a separator said": ("sep=;\narm;v\nA;1\nB;2\n", ["A", "B"]),
+    "a tab said": ("sep=\t\r\narm\tv\r\nA\t1\r\nB, x\t2\r\n", ["A", "B, x"]),
+    "a column called sep": ("sep=,v,arm\n1,2,A\n", ["A"]),
+    "an open quote": ('arm,v\n"z\\"z",1\n"a\\', None),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_what_stands_around_names_and_in_quotes_is_read_alike(tmp_path, monkeypatch, both, name):
+    """Blanks of other kinds made arms of their own, in one reader, in another, or in an engine."""
+    content, arms = ALIKE[name]
+    file = tmp_path / "a.csv"
+    file.write_bytes(content.encode())
+    asked = LONG | {"drop_unnamed": True}
+    told = [*both(file, **asked), by_pattern(file, **asked)]
+    monkeypatch.setattr(duck_files, "_LARGE", 0)
+    told.append(both(file, **asked)[0])
+    if arms is None:
+        assert all(isinstance(found, str) for found in told), told
+    else:
+        assert told == [told[0]] * 4
+        assert list(told[0]) == arms
+
+
+def test_what_is_trimmed_is_what_python_trims():
+    assert set(_AROUND) == set(AROUND)
+
+
+def test_no_table_of_a_folder_is_left_out_unseen(tmp_path):
+    """Files in capitals, packed ones and other endings were skipped, and half of the data with them."""
+    (tmp_path / "a.csv").write_text("arm,v\nA,1\n")
+    (tmp_path / "b.CSV").write_text("arm,v\nA,2\n")
+    (tmp_path / "c.tab").write_text("arm\tv\nA\t3\n")
+    (tmp_path / "d.csv.gz").write_bytes(gzip.compress(b"arm,v\nA,4\n"))
+    (tmp_path / "notes.txt").write_text("of no account")
+    assert sorted(by_pattern(tmp_path / "a.csv", **LONG)["A"]) == [1.0]
+    assert ta.analyze(str(tmp_path), **LONG).pulls == {"A": 4}
+    for packed in ("e.csv.zst", "e.csv.bz2", "e.parquet.gz"):
+        (tmp_path / packed).write_bytes(b"packed")
+        with pytest.raises(
+            InvalidArgument, match=f"{packed}' is packed, and of several files .*; unpack it first"
+        ):
+            ta.analyze(str(tmp_path), **LONG)
+        (tmp_path / packed).unlink()
+
+
+def test_packed_json_lines_are_json_lines(tmp_path):
+    line = b'{"arm": "A", "v": 1}\n'
+    (tmp_path / "a.jsonl").write_bytes(line)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(line))
+    assert ta.analyze(str(tmp_path), **LONG).pulls == {"A": 2}
+    assert ta.analyze(str(tmp_path / "*.jsonl.gz"), **LONG).pulls == {"A": 1}
+
+
+def test_a_parquet_file_without_the_column_of_the_others_is_refused(tmp_path):
+    """Its rows were missing readings of arms that it may know nothing of; of CSV files it was an error before."""
+    pl.DataFrame({"arm": ["A"], "v": [1.0]}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"arm": ["A"], "w": [1.0]}).write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(InvalidArgument, match=r"b.parquet' has no column 'v', which other files here have; give"):
+        ta.analyze(str(tmp_path), **LONG)
+
+
+def test_how_a_file_is_packed_is_no_kind(tmp_path):
+    (tmp_path / "a.csv.bz2").write_bytes(b"BZh")
+    with pytest.raises(InvalidArgument, match=r"'a.csv.bz2' is packed .*; unpack it, or pack it as .gz"):
+        ta.analyze(str(tmp_path / "a.csv.bz2"), **LONG)
+
+
+@pytest.mark.parametrize("few", [1, 64])
+@pytest.mark.parametrize("suspect", [{}, {"user": [1, 2, 3, 4] * 50}])
+def test_rows_left_out_by_an_engine_are_counted(monkeypatch, suspect, few):
+    """None was said to be left out, and a column named like a unit made such rows an error."""
+    monkeypatch.setattr(lazy, "SMALL", 50)
+    monkeypatch.setattr(lazy, "_FEW", few)
+    rows = pl.LazyFrame({"arm": ["A", "B", None, ""] * 50, "v": range(200), **suspect})
+    source = lazy.opened(rows, Roles("arm", "v"), form=Form.of({"drop_unnamed": True}))
+    found = source.collected() if few > 1 else frames.collect(source, "arm", "v", drop_unnamed=True)
+    assert found.dropped == 100
+
+
+@pytest.mark.parametrize("content", ["#arm,v\nA,1\n", "# arm,v\nA,1\nB,2\n"])
+def test_names_behind_a_mark_are_an_error_that_says_so(tmp_path, both, content):
+    """The error told the first readings as names of columns."""
+    file = tmp_path / "a.csv"
+    file.write_text(content)
+    for said in (*both(file, **LONG), by_pattern(file, **LONG)):
+        assert said.endswith("which begins with a #; take the # away")

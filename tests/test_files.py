@@ -15,7 +15,7 @@ from pyarrow import feather, parquet
 from truearm import Study
 from truearm.errors import InvalidArgument
 from truearm.report.export import document, json_text
-from truearm.world import files
+from truearm.world import duck_files, files
 from truearm.world.files import collect, read
 
 ROWS = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.25, 2.5], "other": ["x", "y", "z", ""]}
@@ -77,7 +77,7 @@ def test_every_format_gives_the_same_tapes(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a.arrow"])
 def test_many_rows_come_by_way_of_arrow_and_are_the_same(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(files, "_MANY", 1)
+    monkeypatch.setattr(duck_files, "_MANY", 1)
     test_every_format_gives_the_same_tapes(tmp_path, name)
 
 
@@ -566,7 +566,7 @@ def test_a_large_file_is_read_as_a_small_one(tmp_path, monkeypatch, text):
     path = tmp_path / "rows.csv"
     path.write_text(text, encoding="utf-8")
     small = outcome(path)
-    monkeypatch.setattr(files, "_LARGE", 0)
+    monkeypatch.setattr(duck_files, "_LARGE", 0)
     assert outcome(path) == small
 
 
@@ -613,22 +613,22 @@ def test_a_large_parquet_file_is_read_as_a_small_one(tmp_path, monkeypatch, name
     columns, options = PARQUETS[name]
     parquet.write_table(columns if isinstance(columns, pa.Table) else pa.table(columns), path, **options)
     small = outcome(path)
-    monkeypatch.setattr(files, "_MANY", 0)
+    monkeypatch.setattr(duck_files, "_MANY", 0)
     assert outcome(path) == small
 
 
 def test_columns_of_parquet_with_dots_in_their_names_are_those_outside(tmp_path, monkeypatch):
     rows = {"a": [{"arm": "X", "x": 7}] * 2, "a.arm": ["B", "A"], "a.x": [1.0, 2.0]}
     parquet.write_table(pa.table(rows), tmp_path / "rows.parquet")
-    monkeypatch.setattr(files, "_MANY", 0)
+    monkeypatch.setattr(duck_files, "_MANY", 0)
     tapes = read(tmp_path / "rows.parquet", arm="a.arm", value="a.x")
     assert {name: tape.tolist() for name, tape in tapes.items()} == {"B": [1.0], "A": [2.0]}
 
 
 def test_a_large_parquet_file_is_read_column_by_column(tmp_path, monkeypatch):
     _parquet(tmp_path / "a.parquet")
-    monkeypatch.setattr(files, "_MANY", 0)
-    monkeypatch.setattr(files._Table, "_chosen", None)  # reads a row at a time
+    monkeypatch.setattr(duck_files, "_MANY", 0)
+    monkeypatch.setattr(duck_files.Table, "_chosen", None)  # reads a row at a time
     assert read(tmp_path / "a.parquet", arm="site", value="ms")["B"].tolist() == [3.0, 5.25]
 
 
@@ -639,8 +639,8 @@ def test_a_damaged_page_of_parquet_is_an_error_and_the_next_file_is_read(tmp_pat
     content = bytearray((tmp_path / "a.parquet").read_bytes())
     content[4:40] = bytes(36)
     (tmp_path / "b.parquet").write_bytes(content)
-    for many in (files._MANY, 0):
-        monkeypatch.setattr(files, "_MANY", many)
+    for many in (duck_files._MANY, 0):
+        monkeypatch.setattr(duck_files, "_MANY", many)
         assert "'b.parquet' cannot be read as parquet" in outcome(tmp_path / "b.parquet")
         assert outcome(tmp_path / "a.parquet") == whole
 
@@ -648,8 +648,8 @@ def test_a_damaged_page_of_parquet_is_an_error_and_the_next_file_is_read(tmp_pat
 def test_a_large_file_is_read_in_one_pass(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv"
     path.write_text("arm,x\n" + "A,1.5\nB,2\n" * 100, encoding="utf-8")
-    monkeypatch.setattr(files, "_LARGE", 0)
-    monkeypatch.setattr(files._Table, "_chosen", None)  # parses a file into a table of names and numbers
+    monkeypatch.setattr(duck_files, "_LARGE", 0)
+    monkeypatch.setattr(duck_files.Table, "_chosen", None)  # parses a file into a table of names and numbers
     assert files.read(path, arm="arm", value="x")["A"].tolist() == [1.5] * 100
 
 
@@ -661,14 +661,14 @@ def test_a_wide_file_of_many_columns_takes_few_queries(tmp_path, monkeypatch):
     rows[3][7], rows[29][9], rows[4][200] = "NA", "", "inf"
     names = [f"c{i}" for i in range(300)]
     (tmp_path / "a.csv").write_text("\n".join(",".join(row) for row in [names, *rows]))
-    asked, run = [], files._Table.__init__
+    asked, run = [], duck_files.Table.__init__
 
     def counting(self, connection, *rest):
         run(self, connection, *rest)
         kept = self._run
         self._run = lambda query: asked.append(query) or kept(query)
 
-    monkeypatch.setattr(files._Table, "__init__", counting)
+    monkeypatch.setattr(duck_files.Table, "__init__", counting)
     tapes = files.read(tmp_path / "a.csv")
     assert len(asked) < 20
     assert np.isnan(tapes["c7"][3])

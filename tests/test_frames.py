@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from truearm.analysis import analyze
 from truearm.errors import InvalidArgument
 from truearm.evidence.units import Reduction
-from truearm.world import frames
-from truearm.world.frames import Batch, Collected, collect, grouped, tapes_of
+from truearm.world import frames, lazy
+from truearm.world.by_arm import Batch, grouped
+from truearm.world.frames import collect, tapes_of
+from truearm.world.tapes import Collected
 
 LONG = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.0, 2.5], "other": ["x"] * 4}
 FRAMES = {
@@ -451,3 +453,19 @@ def test_two_columns_of_one_name_are_refused_in_words(roles):
     rows = pd.DataFrame([["A", 1.0, 2.0]], columns=["site", "ms", "ms"])
     with pytest.raises(InvalidArgument, match=r"columns need names of their own: .*'ms' 2 times"):
         analyze(rows, **roles)
+
+
+@pytest.mark.parametrize("small", [1 << 20, 2])
+def test_arms_that_are_floats_are_named_alike_by_all(monkeypatch, small):
+    """Arrow writes 1.0 as 1, so that a relation named arms otherwise once it was large."""
+    monkeypatch.setattr(lazy, "SMALL", small)
+    rows = pa.table({"arm": [0.0, 1.0, -2.0, 0.5] * 2, "v": range(8)})
+    names = {"0.0", "1.0", "-2.0", "0.5"}
+    for frame in (
+        rows,
+        rows.to_pandas(),
+        pl.from_arrow(rows),
+        pl.from_arrow(rows).lazy(),
+        duckdb.sql("FROM rows"),
+    ):
+        assert set(analyze(frame, arm="arm", value="v").pulls) == names

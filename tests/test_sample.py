@@ -359,6 +359,7 @@ LAWS = {
     "the largest": lambda rng, n: rng.uniform(-1, 1, n) * 1.7e308,
     "the smallest": lambda rng, n: rng.integers(-9, 9, n) * 5e-324,
     "infinities": lambda rng, n: np.where(rng.random(n) < 0.7, rng.choice([-INF, INF], n), rng.normal(size=n)),
+    "the lowest, and below": lambda rng, n: rng.choice([-INF, -np.finfo(float).max, 0.0, 1e308], n),
     "falling": lambda _, n: -np.arange(n, dtype=np.float64),
     "steps that no sample shows": lambda rng, n: np.where(np.arange(n) % 16 == 0, 1.0, rng.normal(size=n)),
 }

@@ -52,9 +52,13 @@ from truearm.problem import (
     check_design,
     goal_for,
 )
-from truearm.world.frames import Collected, Roles, Unnamed, collect
-from truearm.world.lazy import Form, Source, opened
-from truearm.world.written import Written
+from truearm.world.cells import Unnamed
+from truearm.world.counting import Source
+from truearm.world.frames import collect
+from truearm.world.lazy import opened
+from truearm.world.roles import Roles
+from truearm.world.tapes import Collected
+from truearm.world.written import Form, Written
 
 Floats = NDArray[np.float64]
 

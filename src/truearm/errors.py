@@ -164,6 +164,18 @@ def speaking_of(**names: str) -> Iterator[None]:
         _NAMES.reset(token)
 
 
+def first_line(error: Exception) -> str:
+    r"""Return the beginning of what an error of somebody else says.
+
+    Examples
+    --------
+    >>> first_line(ValueError("no table\nat byte 7")), first_line(EOFError())
+    ('no table', 'EOFError')
+    """
+    words = str(error).splitlines()
+    return f"{words[0]:.200}" if words else type(error).__name__
+
+
 class TruearmError(Exception):
     """The root of the tree, for callers who want to catch all of it.
 

@@ -32,9 +32,9 @@ from truearm.evidence.counts import Counted, Counts
 from truearm.evidence.units import Units
 from truearm.policies import Policy
 from truearm.study import Study
-from truearm.world.frames import Collected
 from truearm.world.metrics import runs_of
 from truearm.world.tables import read_counts
+from truearm.world.tapes import Collected
 
 ACCURACY = 1e-6  # relative; reports show four digits, and other machines round the last of sixteen differently
 _SENTENCES, _ALARMS = ("assumptions", "notes"), ("doubts", "alarms")  # keys whose words another version may choose

@@ -22,7 +22,11 @@ from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.text import control_rows, standing_in, table, tier_rows
 from truearm.world import lazy, tables
-from truearm.world.frames import Collected, Roles, looks_like_time
+from truearm.world.counting import Source
+from truearm.world.roles import Roles, looks_like_time
+from truearm.world.scans import is_scan
+from truearm.world.tapes import Collected
+from truearm.world.written import Form
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
 _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality
@@ -110,8 +114,8 @@ def analyze_command(
     how = Reduction.of(chosen["missing"], at_least=chosen["at_least"], at_most=chosen["at_most"])
     form = {name: chosen.pop(name) for name in (*options.WRITTEN, "kind")}
     roles = Roles(arm, value, unit, order)
-    said = lazy.Form.of(form)
-    scan = lazy.is_scan(file, said)
+    said = Form.of(form)
+    scan = is_scan(file, said)
     kept = None if scan else tables.read(file)
     if scan or kept is not None:
         readings, found = _scanned(file if kept is None else kept, roles, chosen, how, said)
@@ -166,14 +170,14 @@ def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator
 
 
 def _scanned(
-    file: str | Counts, roles: Roles, chosen: dict[str, Any], how: Reduction, form: lazy.Form
+    file: str | Counts, roles: Roles, chosen: dict[str, Any], how: Reduction, form: Form
 ) -> tuple[Collected, Analysis]:
     """Return the readings of a folder, a pattern or a database if they are few, and what they say."""
     asked = {name: chosen[name] for name in ("round", "query", "explain")}
     limits = (chosen["at_least"], chosen["at_most"])
     source = lazy.opened(file, roles, how, limits=limits, form=form, **asked)
     rest = {**chosen, "query": None}
-    if isinstance(source, lazy.Source | Counts):
+    if isinstance(source, Source | Counts):
         return Collected({}), analyze(source, **roles._asdict(), **rest)
     readings = gathered(source, roles, chosen["round"], how, drop_unnamed=form.drop_unnamed)
     return readings, analyze(readings, **rest)

@@ -12,7 +12,8 @@ import click
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
 from truearm.world import files
-from truearm.world.frames import Collected
+from truearm.world.formats import FORMATS
+from truearm.world.tapes import Collected
 from truearm.world.written import Written
 
 WRITTEN = (*Written._fields, "drop_unnamed")
@@ -335,7 +336,7 @@ order_option = click.option(
 
 kind_option = click.option(
     "--kind",
-    type=click.Choice(sorted(set(files.FORMATS.values()))),
+    type=click.Choice(sorted(set(FORMATS.values()))),
     help="What the file is, if neither its ending nor, on standard input, its beginning says.",
 )
 

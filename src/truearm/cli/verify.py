@@ -17,8 +17,9 @@ from truearm.evidence.counts import Counts
 from truearm.report.export import json_text
 from truearm.study import Study
 from truearm.verification import Verified, verify
-from truearm.world import files, store, tables
-from truearm.world.frames import Collected
+from truearm.world import store, tables
+from truearm.world.formats import FORMATS
+from truearm.world.tapes import Collected
 
 FAILED, TRUSTED = 1, 3  # exit codes: not verified, and verified but for what was taken on trust
 _SQLITE = b"SQLite format 3\0"
@@ -33,7 +34,7 @@ _SQLITE = b"SQLite format 3\0"
 @options.order_option
 @click.option(
     "--kind",
-    type=click.Choice(sorted(set(files.FORMATS.values()))),
+    type=click.Choice(sorted(set(FORMATS.values()))),
     help="What READINGS is, if its ending does not say.",
 )
 @options.written_options

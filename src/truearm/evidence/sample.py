@@ -266,11 +266,12 @@ def rising(values: Floats) -> Floats:
     width = float(some[-1 - tail] / buckets - some[tail] / buckets) if some.size else 0.0
     if not np.finfo(np.float64).tiny * buckets < width:  # nearly all are equal
         return np.sort(values)
+    first = max(float(some[tail]) - width, float(np.finfo(np.float64).min))
     keys, desk = np.empty(n, dtype=np.uint16), np.empty(_BLOCK)
     with np.errstate(over="ignore"):
         for start in range(0, n, _BLOCK):
             key = desk[: min(_BLOCK, n - start)]
-            np.subtract(values[start : start + _BLOCK], some[tail] - width, out=key)
+            np.subtract(values[start : start + _BLOCK], first, out=key)
             np.multiply(key, 1 / width, out=key)
             keys[start : start + _BLOCK] = np.clip(key, 0, buckets - 1, out=key)
     found = values.take(np.argsort(keys, kind="stable"), mode="clip")  # the mode that looks at no place twice

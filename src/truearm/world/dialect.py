@@ -2,7 +2,8 @@ r"""How a CSV or TSV file is written, by its first lines: said to DuckDB and to 
 
 Nothing is left to a guess by a sample: what first stands further down (a quote, a mark) would be read as another
 thing, or not at all. Cells are quoted by ", in which "" is a quote, or \" if the first lines have that. Above the
-names of the columns lines may be blank or begin with #; below them # is a letter like any other.
+names of the columns lines may be blank or begin with #, and the first may be sep= and a mark; below them # is a
+letter like any other.
 """
 
 import csv
@@ -22,6 +23,8 @@ NO_ROWS = "the file has no rows of data; check that its first line names the col
 _HEADS = (1 << 16, 1 << 22)  # bytes that are looked at, and if names do not end there: ten thousand of them do
 _SEPARATORS = ",;\t|"
 _ESCAPED = re.compile(r'\\"(?!\s*(?:[,;\t|\r\n]|$))')  # at the end of a cell \" may be a path and a quote
+_BODIES = (re.compile(r'(?:""|[^"])*'), re.compile(r'(?:\\.|[^"\\])*', re.DOTALL))  # of a cell between quotes
+_SAID = re.compile(r'"?sep=(.)"?')  # Excel writes so what separates cells
 _NUMBER = re.compile(r"\s*[-+]?[0-9.][0-9.eE+-]*\s*")
 
 
@@ -67,6 +70,9 @@ class Dialect(NamedTuple):
         above, first = 0, ""
         marked = ""
         for line in io.StringIO(text, newline=""):
+            if not above and (said := _SAID.fullmatch(line.rstrip("\r\n"))):
+                sep, above = sep or said[1], 1
+                continue
             first = line.strip()
             if first and (not first.startswith("#") or (wanted and _names(line, sep) >= set(wanted))):
                 break
@@ -80,6 +86,10 @@ class Dialect(NamedTuple):
                 f"the first line of {file!r} without a # holds numbers, {first[:60]!r}; if columns are named "
                 f"in {marked[:60]!r}, take the # away, and else name them in a line of their own"
             )
+            raise InvalidArgument(msg)
+        named, names_at = set(wanted), _names(marked.lstrip("# "), sep)
+        if marked and named and names_at >= named and not _names(first, found) >= named:
+            msg = f"the columns of {file!r} are named in {marked[:60]!r}, which begins with a #; take the # away"
             raise InvalidArgument(msg)
         known = cls(found, "\\" if _ESCAPED.search(text) else '"', above)
         with suppress(csv.Error):
@@ -124,11 +134,8 @@ class Dialect(NamedTuple):
 
     def rows(self, text: Iterable[str]) -> Any:  # noqa: ANN401 - of csv, which does not name it
         """Return a reader of the lines of a file, which gives the names first."""
-        lines: Iterator[str] = islice(text, self.above, None)
-        if self.escape == "\\":
-            lines = (re.sub(r'\\(["\\])', _unescaped, line) for line in lines)
-        sep = self.sep or ","
-        return csv.reader(lines, delimiter=sep, skipinitialspace=sep != " ", strict=True)
+        lines = _plainly_quoted(islice(text, self.above, None), self.sep or ",", escaped=self.escape == "\\")
+        return csv.reader(lines, delimiter=self.sep or ",", strict=True)
 
 
 def raw(file: Path) -> gzip.GzipFile | io.BufferedReader:
@@ -174,5 +181,38 @@ def _names(line: str, sep: str | None) -> set[str]:
     return set()
 
 
+def _plainly_quoted(lines: Iterable[str], sep: str, *, escaped: bool) -> Iterator[str]:
+    """Give lines of which Python's reader makes what DuckDB makes of them as they are.
+
+    One blank before a quote is skipped, and all behind one; only between quotes a letter may be escaped.
+    """
+    within, quote = False, ('"',) if sep == " " else ('"', ' "')
+    behind = re.compile(rf'^" +(?={re.escape(sep)}|\n|$)')
+    for line in lines:
+        if not within and '"' not in line:
+            yield line
+            continue
+        told, at = list[str](), 0
+        while at < len(line):
+            if within:
+                body = _BODIES[escaped].match(line, at)
+                assert body is not None
+                told.append(re.sub(r"\\(.)", _unescaped, body[0], flags=re.DOTALL) if escaped else body[0])
+                at = body.end()
+                within = not line.startswith('"', at)
+            elif line.startswith(quote, at):
+                told.append('"')
+                at, within = line.index('"', at) + 1, True
+                continue
+            if escaped and line.startswith('""', at):
+                msg = 'quotes inside quotes are written both \\" and ""'
+                raise csv.Error(msg)
+            end = line.find(sep, at) + len(sep)
+            end = len(line) if within or end < at + len(sep) else end
+            told.append(behind.sub('"', line[at:end]) if line.startswith('" ', at) else line[at:end])
+            at = end
+        yield "".join(told)
+
+
 def _unescaped(found: re.Match[str]) -> str:
-    return '""' if found[1] == '"' else "\\"
+    return '""' if found[1] == '"' else found[1]

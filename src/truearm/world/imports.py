@@ -1,26 +1,152 @@
-"""What benchmark tools write, as readings: pytest-benchmark, google-benchmark and criterion.
+"""What benchmark tools write, as readings: hyperfine, pyperf, pytest-benchmark, google-benchmark and criterion.
 
-Times become seconds, in order of measurement, and less is better. These tools measure in one process: a reading is
-a round, a repetition or a sample of it, and what differs from process to process (hashes, addresses) is in none. A
-file with statistics alone is refused, because nothing can be said from those that holds for bad readings too.
+An export knows what was drawn independently: of hyperfine a run, of pyperf a process. The others measure in one
+process: a reading is a round, a repetition or a sample of it, and what differs from process to process (hashes,
+addresses) is in none. Times become seconds, in order of measurement, and less is better. A file with statistics
+alone is refused, because nothing can be said from those that holds for bad readings too.
 """
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from truearm.errors import InvalidArgument
-from truearm.evidence.units import MEDIANS, Reduction, Units
-from truearm.world import frames
-from truearm.world.frames import Collected, Floats
+from truearm.errors import InvalidArgument, given
+from truearm.evidence.units import MEDIANS, Reduction, Units, by_unit
+from truearm.world.by_arm import Floats
+from truearm.world.cells import numbers
+from truearm.world.roles import Roles
+from truearm.world.tapes import Collected, check_several
+
+Export = Callable[[Mapping[str, Any], Reduction], Collected]
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 _RAW = {"group", "function", "value", "iteration_count"}
 """Columns of criterion's raw.csv in all of its versions."""
+
+
+def exported(data: Mapping[str, Any], file: Path, roles: Roles, how: Reduction = MEDIANS) -> Collected | None:
+    """Return the readings in what truearm or a benchmark tool exported as JSON; None if it is no such export.
+
+    Examples
+    --------
+    >>> run = {"command": "true", "times": [0.1, 0.2]}
+    >>> exported({"results": [run]}, Path("a.json"), Roles()).tapes
+    {'true': array([0.1, 0.2])}
+    >>> exported({"site": ["A"]}, Path("a.json"), Roles())
+    """
+    if "certificate" in data and isinstance(data.get("readings"), Mapping):
+        return _read(truearm, data, file, roles, how)
+    if {"iters", "times"} <= data.keys():
+        return _read(criterion, {**data, "name": file.absolute().parent.parent.name}, file, roles, how)
+    for known, marks, reader in _EXPORTS:
+        if _is_records(data.get(known)) and any(marks & record.keys() for record in data[known]):
+            return _read(reader, data, file, roles, how)
+    return None
+
+
+def _is_records(data: object) -> bool:
+    return isinstance(data, list) and bool(data) and all(isinstance(row, Mapping) for row in data)
+
+
+def _read(reader: Export, data: Mapping[str, Any], file: Path, roles: Roles, how: Reduction) -> Collected:
+    tool = reader.__name__.replace("_", "-")
+    for argument, name in (("unit", roles.unit), ("order", roles.order)):
+        if name is not None and (argument, name) != ("order", "rows"):
+            msg = f"{given(**{argument: name})} is given, but an export of {tool} knows its own; leave it out"
+            raise InvalidArgument(msg)
+    try:
+        return reader(data, how)
+    except InvalidArgument:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
+        msg = f"{file.name!r} looks like an export of {tool}, but is none: {error!r:.200}; export it again"
+        raise InvalidArgument(msg) from None
+
+
+def truearm(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # noqa: ARG001 - as all exports
+    """Return the readings in what truearm itself exported as JSON, whatever was measured, in order of pull.
+
+    Examples
+    --------
+    >>> truearm({"readings": {"A": [1.5, "inf", None]}}).tapes
+    {'A': array([1.5, inf, nan])}
+    """
+    tapes = {
+        str(arm): np.array([np.nan if value is None else float(value) for value in tape])
+        for arm, tape in data["readings"].items()
+    }
+    return Collected(tapes, ordered=True, timed=data.get("goal") == "min")
+
+
+def hyperfine(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # noqa: ARG001 - as all exports
+    """Return the times of each command in what `hyperfine --export-json` wrote; failed runs become NaN.
+
+    Every run is a process of its own, hence a unit of its own, and runs are written in order.
+
+    Examples
+    --------
+    >>> run = {"command": "true", "times": [0.1, 0.2], "exit_codes": [0, 1]}
+    >>> hyperfine({"results": [run]}).tapes
+    {'true': array([0.1, nan])}
+    """
+    tapes: dict[str, Floats] = {}
+    for run in data["results"]:
+        name = str(run["command"])
+        times = numbers(run.get("times") or (), name)
+        codes = np.array([0 if code is None else code for code in run.get("exit_codes") or np.zeros(times.size)])
+        if not times.size or codes.size != times.size:
+            msg = (
+                f"this export holds no single times of {name!r}; write it anew with: hyperfine --export-json FILE"
+            )
+            raise InvalidArgument(msg)
+        if name in tapes:
+            msg = f"two results of this export are called {name!r}; name the commands with: hyperfine -n NAME"
+            raise InvalidArgument(msg)
+        tapes[name] = np.where(codes == 0, times, np.nan)
+    return Collected(tapes, ordered=True, timed=True)
+
+
+def pyperf(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:
+    """Return the median of each process in what pyperf wrote; warm-ups and calibration are no readings.
+
+    A run of pyperf is a process with several values. What differs from process to process (hashes, addresses)
+    moves all of them, so that together they are one reading (extensions 2). Runs are written in order.
+
+    Examples
+    --------
+    >>> runs = [{"values": [0.5, 0.7, 0.6]}, {"warmups": []}, {"values": [0.8]}]
+    >>> found = pyperf({"benchmarks": [{"metadata": {"name": "join"}, "runs": runs}]})
+    >>> found.tapes, found.units.rows
+    ({'join': array([0.6, 0.8])}, {'join': 4})
+    """
+    common = data.get("metadata", {}).get("name", "benchmark")
+    processes: dict[str, list[Floats]] = {}
+    for bench in data["benchmarks"]:
+        name = str(bench.get("metadata", {}).get("name", common))
+        if "runs" not in bench:
+            msg = f"this export holds no runs of {name!r}; write it anew with pyperf's option: -o FILE"
+            raise InvalidArgument(msg)
+        values = [numbers(run.get("values") or (), name) for run in bench["runs"]]
+        processes.setdefault(name, []).extend(run for run in values if run.size)
+    tapes = {name: _one_each(runs, how) for name, runs in processes.items()}
+    units = Units(
+        "process",
+        {name: sum(run.size for run in runs) for name, runs in processes.items()},
+        {name: len(runs) for name, runs in processes.items()},
+        shared=0,
+    )
+    check_several(units, "let pyperf start more processes: --processes 20")
+    timed = data.get("metadata", {}).get("unit", "second") == "second"
+    return Collected(tapes, ordered=True, units=units, timed=timed)
+
+
+def _one_each(runs: Sequence[Floats], how: Reduction) -> Floats:
+    codes = np.repeat(np.arange(len(runs)), [run.size for run in runs])
+    return by_unit(np.concatenate([np.empty(0), *runs]), codes, **how._asdict())[0]
 
 
 def pytest_benchmark(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # noqa: ARG001 - as all exports
@@ -38,7 +164,7 @@ def pytest_benchmark(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Colle
     for test in tests:
         if not test["stats"].get("data"):
             raise _only_statistics(test[name], "add --benchmark-save-data to what saves it, and run pytest again")
-        _add(tapes, str(test[name]), frames.numbers(test["stats"]["data"], str(test[name])))
+        _add(tapes, str(test[name]), numbers(test["stats"]["data"], str(test[name])))
     return _known(tapes, "round")
 
 
@@ -154,7 +280,7 @@ def _table(file: Path) -> Collected | None:
 
 
 def _per_iteration(nanoseconds: Iterable[Any], iterations: Iterable[Any], name: str) -> Floats:
-    times, counts = frames.numbers(list(nanoseconds), name), frames.numbers(list(iterations), name)
+    times, counts = numbers(list(nanoseconds), name), numbers(list(iterations), name)
     if not times.size or times.size != counts.size or not np.all(counts > 0):
         msg = f"the samples of {name!r} are not one time for each count of iterations; run cargo bench again"
         raise InvalidArgument(msg)
@@ -178,8 +304,10 @@ def _known(tapes: dict[str, Floats], each: str) -> Collected:
     return Collected(tapes, True, Units(f"{each} of one process", counts, counts, shared=0), timed=True)
 
 
-EXPORTS: tuple[tuple[str, tuple[set[str], Callable[[Mapping[str, Any], Reduction], Collected]]], ...] = (
-    ("benchmarks", ({"stats"}, pytest_benchmark)),
-    ("benchmarks", ({"real_time", "run_type"}, google_benchmark)),
+_EXPORTS: tuple[tuple[str, set[str], Export], ...] = (
+    ("results", {"command"}, hyperfine),
+    ("benchmarks", {"metadata", "runs"}, pyperf),
+    ("benchmarks", {"stats"}, pytest_benchmark),
+    ("benchmarks", {"real_time", "run_type"}, google_benchmark),
 )
 """Key of the list of records, keys that tell such records from others, and who reads them."""

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.world.frames import MOST_ARMS, Batch, Floats, gathered
+from truearm.world.by_arm import Batch, Floats, gathered
+from truearm.world.roles import MOST_ARMS
 
 
 def tapes_in(file: Path, arm: str, value: str) -> dict[str, Floats] | None:

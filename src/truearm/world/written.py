@@ -6,17 +6,25 @@ are read here in Python, and by an expression of SQL that reads the same cells t
 
 import math
 import re
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from truearm.errors import InvalidArgument, given
+from truearm.world.cells import not_a_number
 
 ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
+DIGITS_FIRST = r"^[-+]?[^A-Za-z0-9]?\s*[0-9]"  # a number, however written, and no name
 _DIGITS = "[0-9](?:_?[0-9])*"  # as in 1_000, which Python and DuckDB both read
 _NUMBER = re.compile(
     rf"[-+]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:e[-+]?{_DIGITS})?|[-+]?inf(?:inity)?", re.IGNORECASE
 )
 _DURATION = re.compile(  # pandas writes 0 days 00:02:12, Python 1 day, 0:02:12
     r"(?:([-+]?)|([0-9]+) days?,? )(?:([0-9]+):)?([0-9]+):([0-9]{1,2}(?:\.[0-9]+)?)"
+)
+_AROUND = (  # what `str.strip` takes away; a bare `trim` of DuckDB leaves tabs
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"
+    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
 )
 _BLANKS = "\u00a0\u202f\u2009"  # kinds of blanks that stand between thousands, too
 _BOOLEANS = {"true": 1.0, "false": 0.0}
@@ -127,18 +135,18 @@ class Written(NamedTuple):
 
         Examples
         --------
-        >>> Written(true="yes").sql("passed")[-46:]
-        "ELSE (lower(trim(passed)) = 'yes')::DOUBLE END"
+        >>> Written(true="yes").sql("passed")[-20:]
+        "= 'yes')::DOUBLE END"
         """
         if self.thousands == " ":
             cell = f"translate({cell}, '{_BLANKS}', '{' ' * len(_BLANKS)}')"
-        bare = f"trim({cell})"
+        bare = trimmed(cell)
         if self.true is not None:
             word = _literal(self.true.strip().lower())
             absent = ", ".join(map(_literal, ABSENT))
             return f"CASE WHEN lower({bare}) IN ({absent}) THEN NULL ELSE (lower({bare}) = {word})::DOUBLE END"
         if self.strip:
-            bare = f"trim(replace({bare}, {_literal(self.strip)}, ''))"
+            bare = trimmed(f"replace({bare}, {_literal(self.strip)}, '')")
         number = cell if self.plain else bare
         if self.thousands:
             grouped = f"regexp_full_match({number}, {_literal(self._grouped())})"
@@ -150,6 +158,8 @@ class Written(NamedTuple):
             number = f"replace(replace({number}, '.', '?'), {_literal(self.decimal)}, '.')"
         read = [f"TRY_CAST(nullif({number}, '') AS DOUBLE)"]  # nullif: duckdb#23818, a bare TRY_CAST raises
         read.append(f"list_position(['false', 'true'], lower({bare})) - 1")  # CASE would be computed for all cells
+        if self.plain:
+            read.append(f"TRY_CAST(nullif({bare}, '') AS DOUBLE)")
         if self.durations:
             matched = f"regexp_full_match({bare}, {_literal(_DURATION.pattern)})"
             read.append(f"CASE WHEN {matched} THEN {_seconds(bare)} END")
@@ -159,6 +169,18 @@ class Written(NamedTuple):
 
 
 _PLAIN = Written()
+
+
+def trimmed(cell: str) -> str:
+    """Return a cell without what stands around it, as an expression of SQL: what `str.strip` takes away.
+
+    Examples
+    --------
+    >>> from truearm.world.duck import duckdb
+    >>> duckdb().sql("SELECT " + trimmed("chr(9) || chr(160) || 'A '")).fetchall()
+    [('A',)]
+    """
+    return f"trim({cell}, '{_AROUND}')"
 
 
 def _seconds(bare: str) -> str:
@@ -232,3 +254,68 @@ def _marks(digits: str) -> dict[str, str] | None:
             named = {"decimal": decimal} if decimal == "," else {}
             return {**named, "thousands": found[1]}
     return {"decimal": ","} if re.fullmatch(r"[-+]?[0-9]*,[0-9]+", digits) else None
+
+
+def no_number(cell: object, row: int, column: str, written: Written) -> str:
+    """Return what to say of a cell that holds no plain number, and what would read it.
+
+    Examples
+    --------
+    >>> no_number("3,5", 2, "ms", Written())
+    "row 2 of column 'ms' is '3,5', which is no plain number; to read such cells, say decimal=','"
+    """
+    known = remedy(cell) if isinstance(cell, str) else None
+    if known is not None and written.strip and beside(str(cell)) not in ("", written.strip):
+        return (
+            f"row {row} of column {column!r} is {cell!r}, but other cells have {written.strip!r} beside their "
+            "number; write all of them in one unit"
+        )
+    if known is None and isinstance(cell, str) and re.fullmatch(r"\(.*[0-9].*\)", cell.strip()):
+        return f"row {row} of column {column!r} is {cell!r}; write a number below zero with a minus before it"
+    if known is None:
+        return not_a_number(cell, row, column)
+    return f"row {row} of column {column!r} is {cell!r}, which is no plain number; to read such cells, say {known}"
+
+
+def check_true(words: Sequence[str], true: str, columns: Sequence[str]) -> None:
+    """Raise if the word that counts as 1 is none of several that stand there: then all would count as 0.
+
+    Examples
+    --------
+    >>> check_true(["no", "yes"], "Yes", ["won"])
+    """
+    if len(words) > 1 and true.strip().lower() not in map(str.lower, words):
+        shown = ", ".join(map(repr, words[:5])) + (", ..." if len(words) > 5 else "")
+        where = f"column {columns[0]!r}" if len(columns) == 1 else "the file"
+        msg = f"{given(true=true)} is no cell of {where}, so that all would count as 0; its words are {shown}"
+        raise InvalidArgument(msg)
+
+
+class Form(NamedTuple):
+    """How files are written, where that is not plain, and what of them is left out.
+
+    Examples
+    --------
+    >>> Form.of({"decimal": ",", "drop_unnamed": True}).written.decimal
+    ','
+    """
+
+    written: Written = Written()
+    kind: str | None = None
+    drop_unnamed: bool = False
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> "Form":
+        """Return what somebody said by name, None where they said nothing."""
+        told = {name: value for name, value in said.items() if value is not None}
+        rest = {name: told.pop(name) for name in ("kind", "drop_unnamed") if name in told}
+        return cls(Written(**told).checked(), **rest)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is said about text, by name."""
+        changed = {name: x for name, x in self.written._asdict().items() if x != Written._field_defaults[name]}
+        return {**changed, **({"kind": self.kind} if self.kind else {})}
+
+
+PLAIN = Form()
