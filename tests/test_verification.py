@@ -296,6 +296,39 @@ def test_a_number_of_readings_is_not_rounded():
         verify(data, many)
 
 
+def test_what_a_document_carries_is_what_it_is_verified_by():
+    """Whoever reads the readings in a document that was verified by a log or a table reads those."""
+    study, data = forging.STUDIES["late"](), forging.genuine("late")
+    assert verify(data, study)
+    forged = copy.deepcopy(data)
+    forged["readings"]["A"][0] += 100
+    for given in (study, study.readings):
+        with pytest.raises(VerificationError, match="readings in the document are not those"):
+            verify(forged, given)
+    for change in (
+        lambda rows: rows[-1].__setitem__(1, 0),
+        lambda rows: rows.insert(3, rows[2]),
+        lambda rows: rows.append(["told", 0, "A", None, 1.0]),
+        lambda rows: rows.append(["told"]),
+        lambda rows: rows.pop(0),
+    ):
+        forged = copy.deepcopy(data)
+        change(forged["events"])
+        with pytest.raises(VerificationError, match=r"^events\[\d+\] is .* which is not in the log$"):
+            verify(forged, study)
+    stopped = forging.STUDIES["late and stopped"]()
+    assert verify(forging.genuine("late and stopped"), stopped)
+    assert verify(
+        forging.genuine("late and stopped"), Study.replay(stopped.definition, list(stopped.events())[:-1])
+    )
+
+
+def test_a_log_on_which_nothing_rests_is_said_to_be_beside():
+    data = forging.genuine("certified")
+    data["events"] = [["told", 0, "A", None, 1.0]]
+    assert verify(data).beside == ("events",)
+
+
 def rows(n=60, seed=2):
     """Return a table of arms and users, each with a few readings that are alike."""
     rng = np.random.default_rng(seed)

@@ -38,7 +38,7 @@ from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.claims.suites import Runs, Suite, judged
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError, either
-from truearm.events import Event, from_row
+from truearm.events import STOPPED, Event, Stopped, from_row, to_row
 from truearm.evidence import Judge
 from truearm.evidence.counts import Counted, Counts
 from truearm.evidence.sample import as_readings
@@ -135,8 +135,9 @@ def verify(
         given, found = {**_NEWER, **case.data}, again.to_dict()
         if "coarse" not in found:
             given.pop("coarse")
-        for key in ("readings", "events"):
-            given.pop(key, None)
+        given.pop("readings", None)
+        if case.follows_log:
+            given.pop("events", None)  # else nothing rests on them
         if "ratios" in given:
             found["ratios"] = _ratios(again, given["ratios"])
         beside = tuple(key for key in given if key not in found)
@@ -148,10 +149,14 @@ def verify(
 
 def _verified_suite(data: Mapping[str, Any], readings: "Readings | Collected | Counts | Study | None") -> Verified:
     """Judge a suite again by its runs, or by those of its log."""
+    both = "certificate" in data
+    _checked(not both, "the document has a suite and a certificate, which are two: it is the one or the other")
     suite: Suite = from_plain(Suite, data["suite"], "suite")
     runs: Runs
     if isinstance(readings, Study):
         runs = runs_of(readings.problem.arms, readings.events())
+        if "runs" in data:
+            _compared({"runs": data["runs"]}, {"runs": to_plain(runs)})
     elif readings is None and "runs" in data:
         runs = from_plain(Mapping[str, tuple[Mapping[str, float | None] | None, ...]], data["runs"], "runs")
     else:
@@ -211,7 +216,29 @@ class _Case(NamedTuple):
             msg = "the result does not carry its readings; give them beside it"
             raise InvalidArgument(msg)
         taken = _taken(certificate, readings if readings is not None else kept or {})
-        return cls(certificate, *taken, given, data, events)
+        case = cls(certificate, *taken, given, data, events)
+        if readings is not None and kept is not None:
+            case._check_kept(kept)
+        return case
+
+    @property
+    def follows_log(self) -> bool:
+        """Whether the rows of the log that the result carries are those by which it is decided again."""
+        origin = self.certificate.origin
+        return origin is not None and origin.by is not None and origin.overlapping
+
+    def _check_kept(self, kept: Readings) -> None:
+        """Raise if what the result carries is other than what was given to verify it by."""
+        analyzed = self.certificate.origin is not None and self.certificate.origin.by == "analyze"
+        tapes = _columns(kept, rounds=self.certificate.problem.rounds) if analyzed else kept
+        right = _digest(self.certificate, tapes) == self.certificate.digest
+        _checked(right, "the readings in the document are not those that it is verified by: their digest differs")
+        if self.study is None or self.events is None or not self.follows_log:
+            return
+        log = (list(to_row(event)) for event in self.study.events() if not isinstance(event, Stopped))
+        rows = (list(row) for row in self.events if list(row)[:1] != [STOPPED])  # no log knows of a stop by hand
+        for place, row in enumerate(rows):
+            _checked(next(log, None) == row, f"events[{place}] is {row!r:.80}, which is not in the log")
 
 
 def _taken(
@@ -221,8 +248,7 @@ def _taken(
     study = readings if isinstance(readings, Study) else None
     if isinstance(readings, Counts):
         readings = Collected({}, counts=readings)
-    if certificate.origin is not None and certificate.origin.by == "analyze":
-        readings = _as_analyzed(readings, rounds=certificate.problem.rounds)
+    readings = _as_decided(certificate, readings)
     tapes: Readings = readings if isinstance(readings, Mapping) else _tapes_in(readings)
     if more := [arm for arm in tapes if arm not in certificate.problem.arms]:
         msg = f"the readings have arms that the certificate does not know: {', '.join(map(repr, more)):.200}"
@@ -252,14 +278,21 @@ def _digest(certificate: Certificate, tapes: Readings) -> str:
         raise InvalidArgument(msg) from None
 
 
-def _as_analyzed(readings: "Readings | Collected | Study", *, rounds: bool) -> "Readings | Collected | Study":
+def _as_decided(
+    certificate: Certificate, readings: "Readings | Collected | Study"
+) -> "Readings | Collected | Study":
     """Return readings as an analysis takes them: None is a missing one, and rounds go on to the last of all."""
-    if isinstance(readings, Study):
+    origin, rounds = certificate.origin, certificate.problem.rounds
+    if isinstance(readings, Study) or origin is None or origin.by != "analyze":
         return readings
     if isinstance(readings, Collected):
         return readings.side_by_side() if rounds and readings.counts is None else readings
+    return _columns(readings, rounds=rounds)
+
+
+def _columns(readings: Readings, *, rounds: bool) -> Readings:
     tapes = {arm: tape if isinstance(tape, Counted) else _missing(tape, arm) for arm, tape in readings.items()}
-    longest = max((len(tape) for tape in tapes.values()), default=0) if rounds else 0
+    longest = max(map(len, tapes.values()), default=0) if rounds else 0
     return {
         arm: tape if isinstance(tape, Counted) or len(tape) >= longest else _padded(tape, longest)
         for arm, tape in tapes.items()
