@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from truearm import audit
 from truearm.analysis import analyze
 from truearm.policies.control import AgainstControl
 from truearm.policies.elimination import Elimination
@@ -136,6 +137,18 @@ ANALYSES = {
     "analyzed, control and tiers": lambda: (frame(4), {"control": "C", "tiers": True}),
     "analyzed, rounds": lambda: (frame(2), {"round": "rows", "design": "fixed"}),
     "analyzed, share": lambda: (frame(2), {"at_least": -0.5, "design": "fixed"}),
+    "analyzed, uneven rounds": lambda: (
+        {arm: tape[: 120 - 20 * i] for i, (arm, tape) in enumerate(frame(3).items())},
+        {"round": "rows", "pairs": True},
+    ),
+    "analyzed, in a range": lambda: (frame(), {"between": (-4.0, 3.0), "contamination": 0.1}),
+    "analyzed, audited": lambda: (frame(), {"contamination": audit(400, 4, arms=3)}),
+    "analyzed, false discoveries": lambda: (frame(4), {"control": "C", "fdr": True}),
+    "analyzed, fixed control": lambda: (frame(4), {"control": "C", "design": "fixed"}),
+    "analyzed, unseen future": lambda: (
+        frame(),
+        {"contamination": Contamination(0.02, "malicious", causal=False)},
+    ),
     "analyzed, prescient": lambda: (frame(), {"contamination": Contamination(0.02, "prescient")}),
 }
 NAMES = (*STUDIES, *ANALYSES)
@@ -193,18 +206,22 @@ def changes(value, names):
             "inf",
             10**6,
             10**400,
+            math.nan,
+            str(value),
+            [value],
         ]
     if isinstance(value, str):
         others = [
             name for name in (*names, "certified", "exhausted", "pooled", "causal", "fixed") if name != value
         ]
-        return [*others[:4], value + "x", "", None, 1]
+        return [*others[:4], value + "x", value + "\u200b", value.replace("A", "\u0391"), "", None, 1]
     if value is None:
         return [0, 0.25, names[0], True, "inf"]
     if isinstance(value, list):
         made = [[*value, *value[:1]] if value else [names[0]], [*value, *names[:1]], None]
         return [*made, value[:-1], value[1:], value[::-1]] if value else made
-    return [None, {}, *({k: v for k, v in value.items() if k != key} for key in value)]
+    without = ({k: v for k, v in value.items() if k != key} for key in value)
+    return [None, {}, {**value, "more": 1}, *without]
 
 
 def forgeries(data):

@@ -1,7 +1,9 @@
 """`truearm verify` through its real entry point: words and exit codes."""
 
 import json
+import os
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -58,6 +60,21 @@ def test_a_broken_file_is_2(tmp_path, text):
     assert found.exit_code == 2, found.output
     assert "Traceback" not in found.output
     assert run(tmp_path / "none.json").exit_code == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_what_a_shell_made_of_the_text_is_read_also_through_a_pipe(tmp_path, encoding):
+    """A shell of Windows writes what it redirects in UTF-16; `verify <(...)` gives a pipe."""
+    text = json.dumps(forging.genuine("within a ratio")).encode(encoding)
+    (tmp_path / "r.json").write_bytes(text)
+    assert run(tmp_path / "r.json").exit_code == 0
+    reading, writing = os.pipe()
+    try:
+        assert os.write(writing, text) == len(text)  # a pipe holds so much
+        os.close(writing)
+        assert run(f"/dev/fd/{reading}").exit_code == 0
+    finally:
+        os.close(reading)
 
 
 def test_readings_of_a_table_and_of_a_plain_object(tmp_path):
@@ -134,3 +151,63 @@ def test_one_event_is_one(tmp_path):
         logged(study, store)
         study.ask(1)
     assert "holds 1 event, none changed" in " ".join(run(tmp_path / "run.db").stdout.split())
+
+
+def table(path, columns):
+    """Write columns of a CSV file, nothing where a value is None."""
+    cells = [["" if x is None else str(x) for x in column] for column in columns.values()]
+    path.write_text("\n".join([",".join(columns), *(",".join(row) for row in zip(*cells, strict=True))]))
+    return path
+
+
+def visits(n=240, seed=3):
+    """Return rows of users with several readings each, some of them missing."""
+    rng = np.random.default_rng(seed)
+    user = rng.integers(0, 60, n)
+    arm = np.array(["A", "B", "C"])[user % 3]
+    ms = [None if i % 37 == 0 else float(x) for i, x in enumerate(rng.normal(5, 1, n) + 2 * (arm == "A"))]
+    return {"arm": arm.tolist(), "ms": ms, "user": [f"u{u}" for u in user]}
+
+
+@pytest.mark.parametrize("asked", [(), ("--at-least", 6), ("--at-most", 6), ("--missing", "independent")])
+def test_an_analysis_by_unit_is_verified_by_its_own_table(tmp_path, asked):
+    """How readings of one unit become one depends on what was asked, which the result says."""
+    roles = ("--arm", "arm", "--value", "ms", "--unit", "user")
+    file = table(tmp_path / "rows.csv", visits())
+    found = CliRunner().invoke(main, ["analyze", str(file), *roles, *map(str, asked), "--json"])
+    (tmp_path / "r.json").write_text(found.stdout)
+    assert (run(tmp_path / "r.json", file, *roles).exit_code, found.exit_code in (0, 3)) == (0, True)
+
+
+def test_an_analysis_in_rounds_is_verified_by_its_own_table(tmp_path):
+    """Arms that were not in every round: a round without a reading counts, wherever it is."""
+    rng = np.random.default_rng(1)
+    one, other = rng.normal(2, 1, 60).tolist(), [*rng.normal(0, 1, 50).tolist(), *[None] * 10]
+    wide = table(tmp_path / "wide.csv", {"A": one, "B": other})
+    items = [f"i{i}" for i in range(60)]
+    rows = {"arm": ["A"] * 60 + ["B"] * 50, "ms": [*one, *other[:50]], "item": [*items, *items[10:]]}
+    long = table(tmp_path / "long.csv", rows)
+    short = written(tmp_path / "short.json", {"A": one, "B": other[:50]})
+    nulls = written(tmp_path / "nulls.json", {"A": one, "B": other})
+    columns = ("--arm", "arm", "--value", "ms")
+    for file, roles, others in ((wide, (), (short, nulls)), (long, columns, ())):
+        column = ("--round", "item" if roles else "rows")
+        found = CliRunner().invoke(main, ["analyze", str(file), *roles, *column, "--json"])
+        (tmp_path / "r.json").write_text(found.stdout)
+        assert json.loads(found.stdout)["status"] == "certified"
+        assert run(tmp_path / "r.json", file, *roles, *column).exit_code == 0
+        for same in others:
+            assert run(tmp_path / "r.json", same).exit_code == 0
+    wrong = run(tmp_path / "r.json", long, *columns)
+    assert wrong.exit_code == 1
+    assert "so say what made a round (--round, as analyze was told)" in " ".join(wrong.stdout.split())
+    assert run(tmp_path / "r.json", long, *columns, "--round", "item", "--unit", "item").exit_code == 2
+
+
+def test_null_is_a_missing_reading_of_a_table_in_json(tmp_path):
+    tapes = {arm: [None, *tape.tolist()] for arm, tape in forging.frame().items()}
+    file = written(tmp_path / "tapes.json", tapes)
+    found = CliRunner().invoke(main, ["analyze", str(file), "--json"])
+    (tmp_path / "r.json").write_text(found.stdout)
+    assert json.loads(found.stdout)["missing"]["A"] == 1
+    assert run(tmp_path / "r.json", file).exit_code == 0

@@ -26,6 +26,7 @@ from truearm.policies.paired import Paired
 from truearm.problem import Problem
 from truearm.report.html import page
 from truearm.run import resumed
+from truearm.verification import verify
 from truearm.world.store import Store
 
 
@@ -380,3 +381,24 @@ def test_what_is_still_needed_is_known_while_it_runs(shift, close):
     assert not study.done
     assert bool(standing.close) == close
     assert 0 < standing.pulls_left({"A": 30, "B": 30}, 1) < math.inf
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rounds_that_lost_a_pull_before_it_began_are_verified(seed):
+    """A place that was let go stays empty, and the tapes alone say so: others came after it."""
+    rng, study = np.random.default_rng(seed), Study(["A", "B", "C"], rounds=True, max_pulls=600)
+    released = 0
+    while pulls := study.ask():
+        for pull in pulls:
+            if rng.random() < 0.1:
+                study.release(pull)
+                released += 1
+            else:
+                study.tell(pull, float(rng.normal(2 * (pull.arm == "B"))))
+    data = json.loads(json.dumps(study.result.to_dict(readings=True)))
+    assert released > 0
+    assert not data["certificate"]["origin"]["overlapping"]
+    assert verify(data)
+    data["readings"]["B"][data["readings"]["B"].index(max(x for x in data["readings"]["B"] if x))] = None
+    with pytest.raises(VerificationError):
+        verify(data)

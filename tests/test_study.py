@@ -10,7 +10,7 @@ import pytest
 
 from truearm.claims.certificate import Status
 from truearm.claims.result import Result
-from truearm.errors import InvalidArgument, ProtocolError, VerificationError
+from truearm.errors import InvalidArgument, OutOfReach, ProtocolError, VerificationError
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Contamination, Handicap, Problem, Pull, Regularity, Tolerance
 from truearm.study import Study
@@ -96,6 +96,11 @@ def test_one_arm_is_the_best_without_a_pull():
     study = Study(["only"])
     assert study.ask() == []
     assert (study.result.best, study.result.total) == ("only", 0)
+
+
+def test_one_arm_in_rounds_has_a_standing_like_any_other():
+    study = Study(["A"], rounds=True)
+    assert (study.done, study.standing.alive, study.standing.against) == (True, ("A",), {"A": 0.0})
 
 
 def test_one_arm_alone_is_measured_if_asked_for():
@@ -328,6 +333,21 @@ def test_the_budget_is_never_exceeded():
     assert result.total == 77
 
 
+@pytest.mark.parametrize("rounds", [False, True])
+def test_a_batch_beyond_all_memory_is_refused_and_may_be_taken_as_a_number(rounds):
+    """A log or a document that anybody wrote may say so: it must not take the machine down."""
+    study, plain = Study(["A", "B"], max_pulls=10**17, rounds=rounds), Study(["A", "B"], rounds=rounds)
+    definition = {**study.definition, "options": {**study.definition["options"], "first": 10**16}}
+    study = Study.replay(definition, [])
+    for n in (None, 1, 5):
+        with pytest.raises(OutOfReach, match="too large to hand out one by one"):
+            study.ask() if n is None else study.ask(n)
+    assert (study.pulls, list(study.events())) == (0, [])
+    plain.ask(1)
+    with pytest.raises(OutOfReach):
+        Study.replay(definition, plain.events())
+
+
 def test_counts_and_arrays_decide_as_single_pulls_do():
     data = tapes(16, {"A": 0.6, "B": 0.0, "C": 0.1})
     single = from_tapes(Study(list(data)), data)
@@ -475,6 +495,28 @@ def test_an_ask_that_hands_out_nothing_decides_nothing():
         assert study.ask(3) == []
     assert not study.done
     assert Study.from_dict(study.to_dict()).to_dict() == study.to_dict()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_ask_for_a_round_that_the_budget_does_not_hold_decides_nothing(seed):
+    """No event tells of such an ask, so that a study which learned by it could not be verified by its log."""
+    rng, study, out = np.random.default_rng(seed), Study(["A", "B", "C"], rounds=True, max_pulls=3 * 40 + 2), []
+    log = []
+    study.log_to(log.extend)
+    while not study.done:
+        out += study.ask(int(rng.integers(1, 6)))
+        if study.pulls == 120 and out:
+            before = repr((study.readings, study.standing, study.to_dict()))
+            assert study.ask(4) == []
+            assert repr((study.readings, study.standing, study.to_dict())) == before
+        for _ in range(int(rng.integers(0, 5))):
+            if out:
+                pull = out.pop(int(rng.integers(len(out))))
+                study.tell(pull, float(rng.normal(pull.arm == "B")))
+    data = json.loads(json.dumps(study.result.to_dict(readings=True)))
+    assert study.pulls == 120
+    assert verify(data)
+    assert verify(data, Study.replay(study.definition, log))
 
 
 def test_a_study_that_was_stopped_and_so_decided_comes_back_decided():

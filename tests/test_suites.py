@@ -21,12 +21,15 @@ from truearm.claims.suite_wording import headline, paragraph
 from truearm.claims.suites import Progress, Suite, judged
 from truearm.cli.race import race_command
 from truearm.errors import CommandFailed, InvalidArgument, OutOfReach
+from truearm.events import Noted
 from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, discovered, step_down, withstood, won
 from truearm.evidence.wins import PRIOR, win_level
 from truearm.problem import Adversary, Contamination, Problem, Tolerance
 from truearm.report import suites as report
 from truearm.report.suite_page import page
+from truearm.study import Study
 from truearm.verification import VerificationError, verify
+from truearm.world import metrics
 from truearm.world.commands import Command
 from truearm.world.metrics import MOST
 from truearm.world.processes import Conditions, measure
@@ -160,6 +163,29 @@ def test_a_suite_from_a_table_is_verified_and_shown(tmp_path):
     data["metrics"][0]["breakdown"]["malicious"] += 0.01
     with pytest.raises(VerificationError, match=r"metrics\[0\].breakdown.malicious"):
         verify(data)
+
+
+def test_a_suite_is_of_rounds_and_a_document_is_of_one_thing():
+    data = json.loads(json.dumps(judged(SUITE, runs_of({"a": [2.0] * N}, {"a": [1.0] * N})).to_dict(runs=True)))
+    assert verify(data)
+    with pytest.raises(VerificationError, match="a suite and a certificate"):
+        verify({**data, "certificate": {"best": "new"}})
+    data["suite"]["problem"]["rounds"] = False
+    with pytest.raises(InvalidArgument, match="rounds=True"):
+        verify(data)
+
+
+def test_the_runs_in_a_document_are_those_of_the_log_that_it_is_verified_by():
+    study = Study.of(ROUNDS, max_pulls=60)
+    while pulls := study.ask():
+        for pull in pulls:
+            study.tell(pull, Noted(1.0, {"metrics": {"a": 2.0 + (pull.arm == "old")}}))
+    runs = metrics.runs_of(ROUNDS.arms, study.events())
+    data = json.loads(json.dumps(judged(SUITE, runs).to_dict(runs=True)))
+    assert verify(data, study)
+    data["runs"]["old"][1]["a"] = 1.0
+    with pytest.raises(VerificationError, match=r"^runs\.old\[1\]\.a is 1\.0, but the readings give 3\.0$"):
+        verify(data, study)
 
 
 def test_claims_need_less_and_less_evidence():

@@ -4,6 +4,7 @@ import copy
 import json
 import random
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import forging
 from truearm.analysis import analyze
 from truearm.claims.certificate import Status
 from truearm.errors import InvalidArgument, TruearmError, VerificationError
+from truearm.evidence.counts import Counts
 from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
 from truearm.policies.toptwo import TopTwo
@@ -256,6 +258,75 @@ def test_readings_must_be_at_hand_and_the_right_ones():
 def test_what_is_no_result_is_refused(data):
     with pytest.raises(InvalidArgument):
         verify(data)
+
+
+@pytest.mark.parametrize("options", [{}, {"missing": "independent"}, {"design": "fixed"}, {"pairs": True}])
+def test_rounds_of_arms_that_were_not_in_all_of_them_are_verified_by_what_was_analyzed(options):
+    rng = np.random.default_rng(1)
+    tapes = {"A": rng.normal(2, 1, 60), "B": rng.normal(0, 1, 50)}
+    found = analyze(tapes, round="rows", **options)
+    plain = json.loads(json.dumps(found.to_dict()))
+    for check in (partial(verify, found), partial(verify, plain), found.certificate.verify):
+        assert check(tapes)
+        assert check({"A": tapes["A"].tolist(), "B": [*tapes["B"].tolist(), *[None] * 10]})
+        for other in ({**tapes, "B": tapes["B"][1:]}, {**tapes, "A": np.append(tapes["A"], np.nan)}):
+            with pytest.raises(VerificationError, match="say what made a round"):
+                check(other)
+    assert verify(found)
+
+
+def test_readings_that_are_no_numbers_are_refused_in_words():
+    found = analyze(forging.frame())
+    for wrong in ("x", object()):
+        with pytest.raises(InvalidArgument, match="number"):
+            verify(found, {**forging.frame(), "A": [wrong]})
+        with pytest.raises(InvalidArgument, match="number"):
+            verify(CERTIFIED, {**CERTIFIED.readings, "A": [wrong]})
+
+
+def test_a_number_of_readings_is_not_rounded():
+    """Of three million readings a millionth are three."""
+    many = Counts.of({"A": np.arange(6.0), "B": np.arange(-3.0, 3.0)})
+    for _ in range(19):
+        many += many
+    data = json.loads(json.dumps(analyze(many).to_dict()))
+    assert verify(data, many)
+    data["pulls"]["arms"]["A"] += 1
+    with pytest.raises(VerificationError, match=r"^pulls\.arms\.A is 3145729, but the readings give 3145728$"):
+        verify(data, many)
+
+
+def test_what_a_document_carries_is_what_it_is_verified_by():
+    """Whoever reads the readings in a document that was verified by a log or a table reads those."""
+    study, data = forging.STUDIES["late"](), forging.genuine("late")
+    assert verify(data, study)
+    forged = copy.deepcopy(data)
+    forged["readings"]["A"][0] += 100
+    for given in (study, study.readings):
+        with pytest.raises(VerificationError, match="readings in the document are not those"):
+            verify(forged, given)
+    for change in (
+        lambda rows: rows[-1].__setitem__(1, 0),
+        lambda rows: rows.insert(3, rows[2]),
+        lambda rows: rows.append(["told", 0, "A", None, 1.0]),
+        lambda rows: rows.append(["told"]),
+        lambda rows: rows.pop(0),
+    ):
+        forged = copy.deepcopy(data)
+        change(forged["events"])
+        with pytest.raises(VerificationError, match=r"^events\[\d+\] is .* which is not in the log$"):
+            verify(forged, study)
+    stopped = forging.STUDIES["late and stopped"]()
+    assert verify(forging.genuine("late and stopped"), stopped)
+    assert verify(
+        forging.genuine("late and stopped"), Study.replay(stopped.definition, list(stopped.events())[:-1])
+    )
+
+
+def test_a_log_on_which_nothing_rests_is_said_to_be_beside():
+    data = forging.genuine("certified")
+    data["events"] = [["told", 0, "A", None, 1.0]]
+    assert verify(data).beside == ("events",)
 
 
 def rows(n=60, seed=2):

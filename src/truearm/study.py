@@ -25,7 +25,7 @@ from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.claims.support import supported
-from truearm.errors import InvalidArgument, ProtocolError, either
+from truearm.errors import InvalidArgument, OutOfReach, ProtocolError, either
 from truearm.events import (
     COUNTED,
     ISSUED,
@@ -64,6 +64,8 @@ Floats = NDArray[np.float64]
 
 
 _LATE = 64  # pulls; an older one that is still out is passed over when the order of pulls is looked at
+
+_MOST = 2**25  # pulls of a batch put in order, at 32 bytes each; a log that anybody wrote may ask for more
 
 _Readings = tuple[Floats, NDArray[np.bool_]]
 """One arm's readings in order of pull, and which of them are told."""
@@ -116,6 +118,11 @@ class _Tape:
 
 def _kind(event: Event) -> tuple[type[Event], bool]:
     return type(event), isinstance(event, Issued) and event.counted
+
+
+def _too_many(pulls: int) -> OutOfReach:
+    remedy = either("take it as a number (ask_counts), or give a smaller max_pulls", "give a smaller --max-pulls")
+    return OutOfReach(f"a batch of {pulls:,} pulls is too large to hand out one by one; {remedy}")
 
 
 def _listed(readings: _Readings) -> list[float | None]:
@@ -355,6 +362,10 @@ class Study:
         while not self.done and (n is None or len(pulls) < n):
             if not any(self._wanted) and not (n is not None and self._refilled()):
                 break
+            if not self._order and sum(self._wanted) > _MOST:
+                if pulls:
+                    break
+                raise _too_many(sum(self._wanted))
             taken = self._taken(None if n is None else n - len(pulls))
             pulls += self._issue(taken)
             if n is None:
@@ -620,7 +631,7 @@ class Study:
         ('exhausted', 32)
         """
         study = cls.of(problem, policy=policy, max_pulls=max_pulls, seed=seed)
-        while not study.done and study._took(tapes):
+        while not study.done and (study._took(tapes) or study._dropped(tapes)):
             pass
         study.stop()
         return study
@@ -639,6 +650,14 @@ class Study:
             if value is not None:
                 self.tell(ticket, float(value))
         return len(self._log.arms) > first
+
+    def _dropped(self, tapes: Tapes) -> bool:
+        """Release what rounds lack that were followed by others: it never began; say whether there is any."""
+        later = any(len(tapes.get(arm, ())) > tape.issued for arm, tape in self._named_tapes())
+        lacking = self.out if self.problem.rounds and later else []
+        for pull in lacking:
+            self.release(pull)
+        return bool(lacking)
 
     def _hand_out_again(self, issued: list[Event], *, counted: bool) -> None:
         first = len(self._log.arms)
@@ -752,12 +771,20 @@ class Study:
         """
         if self._out == 0 or self.pulls >= self.max_pulls:
             return False  # tell has decided already, or will: an ask that hands out nothing decides nothing
+        short = self.problem.rounds and self.max_pulls - self.pulls < len(self.problem.arms)
+        before = copy.copy(self) if short else None  # the budget may not hold a round of the arms that are left
+        self._reopen()
+        if before is not None and not self.done and not any(self._wanted):
+            kept = {name: getattr(self, name) for name in ("_append", "_unwritten")}
+            vars(self).update(vars(before) | kept)
+        return any(self._wanted)
+
+    def _reopen(self) -> None:
         self._overlapping = True
         self._decide()
         answer = self.policy.ask(self._state)
         if not isinstance(answer, Verdict) and not any(self._wanted):
             self._want(answer)  # the same batch again keeps workers busy
-        return any(self._wanted)
 
     def _taken(self, n: int | None) -> list[int]:
         """Take up to n pulls from the open batch, evenly interleaved or shuffled."""

@@ -19,16 +19,29 @@ import numpy as np
 from truearm import policies
 from truearm.analysis import Analysis, repeated
 from truearm.claims import control, tiers
-from truearm.claims.certificate import DECIDED, Alarm, Certificate, Claim, Readings, Status, Tapes, Verdict, digest
+from truearm.claims.certificate import (
+    DECIDED,
+    Alarm,
+    Certificate,
+    Claim,
+    Floats,
+    Readings,
+    Status,
+    Tape,
+    Tapes,
+    Verdict,
+    digest,
+)
 from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.claims.suites import Runs, Suite, judged
-from truearm.errors import InvalidArgument, ProtocolError, VerificationError
-from truearm.events import Event, from_row
+from truearm.errors import InvalidArgument, ProtocolError, VerificationError, either
+from truearm.events import STOPPED, Event, Stopped, from_row, to_row
 from truearm.evidence import Judge
 from truearm.evidence.counts import Counted, Counts
+from truearm.evidence.sample import as_readings
 from truearm.evidence.units import Units
 from truearm.policies import Policy
 from truearm.study import Study
@@ -122,8 +135,9 @@ def verify(
         given, found = {**_NEWER, **case.data}, again.to_dict()
         if "coarse" not in found:
             given.pop("coarse")
-        for key in ("readings", "events"):
-            given.pop(key, None)
+        given.pop("readings", None)
+        if case.follows_log:
+            given.pop("events", None)  # else nothing rests on them
         if "ratios" in given:
             found["ratios"] = _ratios(again, given["ratios"])
         beside = tuple(key for key in given if key not in found)
@@ -135,10 +149,14 @@ def verify(
 
 def _verified_suite(data: Mapping[str, Any], readings: "Readings | Collected | Counts | Study | None") -> Verified:
     """Judge a suite again by its runs, or by those of its log."""
+    both = "certificate" in data
+    _checked(not both, "the document has a suite and a certificate, which are two: it is the one or the other")
     suite: Suite = from_plain(Suite, data["suite"], "suite")
     runs: Runs
     if isinstance(readings, Study):
         runs = runs_of(readings.problem.arms, readings.events())
+        if "runs" in data:
+            _compared({"runs": data["runs"]}, {"runs": to_plain(runs)})
     elif readings is None and "runs" in data:
         runs = from_plain(Mapping[str, tuple[Mapping[str, float | None] | None, ...]], data["runs"], "runs")
     else:
@@ -187,7 +205,7 @@ class _Case(NamedTuple):
         if isinstance(result, Result):
             certificate, kept, events = result.certificate, result.readings, result.events
         else:
-            certificate, kept, events = _certificate_of(data), _tapes_of(data), data.get("events")
+            certificate, kept, events = certificate_of(data), _tapes_of(data), data.get("events")
 
         def given() -> Result:
             return result if isinstance(result, Result) else _result_of(data)
@@ -198,7 +216,29 @@ class _Case(NamedTuple):
             msg = "the result does not carry its readings; give them beside it"
             raise InvalidArgument(msg)
         taken = _taken(certificate, readings if readings is not None else kept or {})
-        return cls(certificate, *taken, given, data, events)
+        case = cls(certificate, *taken, given, data, events)
+        if readings is not None and kept is not None:
+            case._check_kept(kept)
+        return case
+
+    @property
+    def follows_log(self) -> bool:
+        """Whether the rows of the log that the result carries are those by which it is decided again."""
+        origin = self.certificate.origin
+        return origin is not None and origin.by is not None and origin.overlapping
+
+    def _check_kept(self, kept: Readings) -> None:
+        """Raise if what the result carries is other than what was given to verify it by."""
+        analyzed = self.certificate.origin is not None and self.certificate.origin.by == "analyze"
+        tapes = _columns(kept, rounds=self.certificate.problem.rounds) if analyzed else kept
+        right = _digest(self.certificate, tapes) == self.certificate.digest
+        _checked(right, "the readings in the document are not those that it is verified by: their digest differs")
+        if self.study is None or self.events is None or not self.follows_log:
+            return
+        log = (list(to_row(event)) for event in self.study.events() if not isinstance(event, Stopped))
+        rows = (list(row) for row in self.events if list(row)[:1] != [STOPPED])  # no log knows of a stop by hand
+        for place, row in enumerate(rows):
+            _checked(next(log, None) == row, f"events[{place}] is {row!r:.80}, which is not in the log")
 
 
 def _taken(
@@ -208,15 +248,19 @@ def _taken(
     study = readings if isinstance(readings, Study) else None
     if isinstance(readings, Counts):
         readings = Collected({}, counts=readings)
+    readings = _as_decided(certificate, readings)
     tapes: Readings = readings if isinstance(readings, Mapping) else _tapes_in(readings)
     if more := [arm for arm in tapes if arm not in certificate.problem.arms]:
         msg = f"the readings have arms that the certificate does not know: {', '.join(map(repr, more)):.200}"
         raise VerificationError(msg)
-    if digest(certificate.problem, tapes) != certificate.digest:
+    if _digest(certificate, tapes) != certificate.digest:
         msg = "the readings are not those of the certificate: their digest differs"
         if isinstance(readings, Collected) and readings.counts is not None:
             msg += ". A table of counts verifies what was found from it (truearm analyze TABLE --json); what was "
             msg += "found from readings one by one is verified by these"
+        elif certificate.problem.rounds and not isinstance(readings, Study):
+            msg += ". Arms were compared in rounds: place r of every tape is round r, so say what made a round"
+            msg += either("", " (--round, as analyze was told)")
         raise VerificationError(msg)
     if isinstance(readings, Collected) and readings.counts is not None:
         return readings, tapes, study
@@ -226,13 +270,60 @@ def _taken(
     return Collected({}), tapes, study
 
 
+def _digest(certificate: Certificate, tapes: Readings) -> str:
+    try:
+        return digest(certificate.problem, tapes)
+    except (TypeError, ValueError, OverflowError):
+        msg = "readings must be numbers by arm, None for a pull never told and nan for a reading that went wrong"
+        raise InvalidArgument(msg) from None
+
+
+def _as_decided(
+    certificate: Certificate, readings: "Readings | Collected | Study"
+) -> "Readings | Collected | Study":
+    """Return readings as an analysis takes them: None is a missing one, and rounds go on to the last of all."""
+    origin, rounds = certificate.origin, certificate.problem.rounds
+    if isinstance(readings, Study) or origin is None or origin.by != "analyze":
+        return readings
+    if isinstance(readings, Collected):
+        return readings.side_by_side() if rounds and readings.counts is None else readings
+    return _columns(readings, rounds=rounds)
+
+
+def _columns(readings: Readings, *, rounds: bool) -> Readings:
+    tapes = {arm: tape if isinstance(tape, Counted) else _missing(tape, arm) for arm, tape in readings.items()}
+    longest = max(map(len, tapes.values()), default=0) if rounds else 0
+    return {
+        arm: tape if isinstance(tape, Counted) or len(tape) >= longest else _padded(tape, longest)
+        for arm, tape in tapes.items()
+    }
+
+
+def _missing(tape: Tape, arm: str) -> Floats:
+    if isinstance(tape, np.ndarray) and tape.dtype.kind != "O":
+        return as_readings(tape, arm)
+    return as_readings([math.nan if x is None else x for x in tape], arm)
+
+
+def _padded(tape: Floats, size: int) -> Floats:
+    return np.concatenate((tape, np.full(size - tape.size, np.nan)))
+
+
 def _tapes_in(readings: Collected | Study) -> Readings:
     if isinstance(readings, Study):
         return readings.readings
     return readings.tapes if readings.counts is None else readings.counts.tapes
 
 
-def _certificate_of(data: Mapping[str, Any]) -> Certificate:
+def certificate_of(data: Mapping[str, Any]) -> Certificate:
+    """Return the certificate in the dictionary of a result, or say that there is none.
+
+    Examples
+    --------
+    >>> from truearm.analysis import analyze
+    >>> certificate_of(analyze({"A": range(100, 300), "B": range(200)}).to_dict()).best
+    'A'
+    """
     if not isinstance(data, Mapping) or not isinstance(data.get("certificate"), Mapping):
         msg = "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
         raise InvalidArgument(msg)
@@ -519,9 +610,11 @@ def _differences(given: Any, found: Any, path: _Path = ()) -> Iterator[tuple[_Pa
 
 
 def _same(given: Any, found: Any) -> bool:  # noqa: ANN401
-    """Tell whether two parts mean the same: numbers up to rounding, all else exactly."""
+    """Tell whether two parts mean the same: fractions up to rounding, all else exactly."""
     if _is_number(given) and _is_number(found):
         try:
+            if isinstance(found, int):  # a number of things is not rounded
+                return bool(given == found)
             return bool(given == found) or math.isclose(given, found, rel_tol=ACCURACY)
         except OverflowError:  # a whole number beyond all floats
             return False

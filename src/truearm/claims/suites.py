@@ -70,6 +70,9 @@ class Suite:
 
     def __post_init__(self) -> None:
         check_control(self.reference, self.problem.arms)
+        if not self.problem.rounds:
+            msg = "a suite compares runs side by side, so that its problem is one in rounds; give rounds=True"
+            raise InvalidArgument(msg)
         promise = self.problem.contamination
         if self.fdr and promise is not None and promise.clairvoyant:
             msg = (

@@ -3,7 +3,7 @@
 import math
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import ROUND_FLOOR
 from typing import Any
 
@@ -15,7 +15,7 @@ from truearm.claims.result import Arm
 from truearm.claims.wording import ON_TERMINALS, column_name, count, name_of, number, percent, value, value_ends
 from truearm.cli import edge, options
 from truearm.cli.screen import Screen
-from truearm.errors import InvalidArgument, speaking_of
+from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
@@ -121,7 +121,7 @@ def analyze_command(
         readings, found = _scanned(file if kept is None else kept, roles, chosen, how, said)
     else:
         _check_no_query(file, chosen.pop("query"))
-        readings = _read(file, roles, chosen["round"], how, form)
+        readings = options.in_rounds(file, roles, chosen["round"], how, form)
         found = analyze(readings, **chosen)
     if chosen["explain"] and readings.tapes:
         click.echo("Nothing is sent to an engine: so few rows are read and compared one by one.", err=True)
@@ -187,23 +187,6 @@ def _check_no_query(file: str, query: str | None) -> None:
     if query is not None:
         msg = f"--query goes with the address of a database, such as duckdb://shop.db; leave it out for {file!r}"
         raise InvalidArgument(msg)
-
-
-def _read(file: str, roles: Roles, column: str | None, how: Reduction, form: Mapping[str, Any]) -> Collected:
-    """Return the readings of a file; in rounds, with a round in the place of a unit."""
-    arm, value, unit, order = roles
-    if column is None:
-        return options.collected(file, arm, value, unit=unit, order=order, how=how, **form)
-    if unit is not None or order is not None:
-        given = "--order" if unit is None else "--unit"
-        msg = f"--round makes one reading of each arm per round, whenever it was; leave out {given}"
-        raise InvalidArgument(msg)
-    if column == "rows" and arm is not None:
-        msg = "--round rows is for a wide file, with a column for each arm; name the column of the rounds"
-        raise InvalidArgument(msg)
-    with speaking_of(unit="round"):
-        unit = None if column == "rows" else column
-        return options.collected(file, arm, value, unit=unit, how=how, **form)
 
 
 def told(found: Analysis) -> str:

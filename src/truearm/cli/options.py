@@ -3,16 +3,18 @@
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, speaking_of
+from truearm.evidence.units import Reduction
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
 from truearm.world import files
 from truearm.world.formats import FORMATS
+from truearm.world.roles import Roles
 from truearm.world.tapes import Collected
 from truearm.world.written import Written
 
@@ -349,6 +351,29 @@ def collected(file: str, arm: str | None, value: str | None, **more: Any) -> Col
         raise InvalidArgument(msg)
     named = {name: option for name, option in more.items() if option is not None}
     return files.collect(file, arm=arm, value=value, **named)
+
+
+def in_rounds(
+    file: str,
+    roles: Roles,
+    column: str | None,
+    how: Reduction,
+    form: Mapping[str, Any],
+) -> Collected:
+    """Return the readings of a file; in rounds, with a round in the place of a unit."""
+    arm, value, unit, order = roles
+    if column is None:
+        return collected(file, arm, value, unit=unit, order=order, how=how, **form)
+    if unit is not None or order is not None:
+        given = "--order" if unit is None else "--unit"
+        msg = f"--round makes one reading of each arm per round, whenever it was; leave out {given}"
+        raise InvalidArgument(msg)
+    if column == "rows" and arm is not None:
+        msg = "--round rows is for a wide file, with a column for each arm; name the column of the rounds"
+        raise InvalidArgument(msg)
+    with speaking_of(unit="round"):
+        unit = None if column == "rows" else column
+        return collected(file, arm, value, unit=unit, how=how, **form)
 
 
 def written_options(command: Callable[..., Any]) -> Callable[..., Any]:

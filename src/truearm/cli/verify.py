@@ -14,11 +14,13 @@ from truearm.cli import options
 from truearm.cli.screen import Screen
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence.counts import Counts
+from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.study import Study
-from truearm.verification import Verified, verify
+from truearm.verification import Verified, certificate_of, verify
 from truearm.world import store, tables
 from truearm.world.formats import FORMATS
+from truearm.world.roles import Roles
 from truearm.world.tapes import Collected
 
 FAILED, TRUSTED = 1, 3  # exit codes: not verified, and verified but for what was taken on trust
@@ -32,6 +34,11 @@ _SQLITE = b"SQLite format 3\0"
 @click.option("--value", metavar="COLUMN", help="The column of READINGS that holds the reading.")
 @options.unit_option
 @options.order_option
+@click.option(
+    "--round",
+    metavar="COLUMN|rows",
+    help="The column of READINGS whose rounds arms were compared in, or 'rows' of a wide file.",
+)
 @click.option(
     "--kind",
     type=click.Choice(sorted(set(FORMATS.values()))),
@@ -61,9 +68,13 @@ def verify_command(
     it can be recomputed and the rest is on trust.
     """  # noqa: D301 - click wants the control character
     try:
-        if _is_log(file):
+        with Path(file).open("rb") as opened:  # once: what comes through a pipe cannot be read again
+            begun = opened.read(len(_SQLITE))
+            raw = b"" if begun == _SQLITE else begun + opened.read()
+        if begun == _SQLITE:
             return _tell_log(file, head, as_json=as_json)
-        found = verify(_result(file), None if readings is None else _readings(readings, roles))
+        data = _parsed(file, raw)
+        found = verify(data, None if readings is None else _readings(readings, roles, data))
     except VerificationError as error:
         click.echo(json_text(_plain(None, str(error))) if as_json else f"Not verified: {error}.")
         return FAILED
@@ -114,32 +125,46 @@ def _replayed(path: str) -> Study:
         return Study.replay(log.definition, (entry.event for entry in log.events()))
 
 
-def _result(path: str) -> Any:  # noqa: ANN401 - whatever the file holds; `verify` refuses what is none
+def _parsed(path: str, raw: bytes) -> Any:  # noqa: ANN401 - whatever the file holds; `verify` refuses what is none
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return json.loads(
+            raw, object_pairs_hook=tables.distinct
+        )  # in UTF-8, or what else a shell may have made of it
+    except InvalidArgument:
+        raise
     except UnicodeDecodeError:
         msg = f"{path} is neither JSON nor a log; give what --json printed"
         raise InvalidArgument(msg) from None
-    try:
-        return json.loads(text, object_pairs_hook=tables.distinct)
-    except InvalidArgument:
-        raise
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         msg = f"{path} is not JSON{where}; give what --json printed, or a log; a table of readings comes second"
         raise InvalidArgument(msg) from None
 
 
-def _readings(path: str, roles: Mapping[str, Any]) -> Tapes | Collected | Counts | Study:
+def _readings(
+    path: str,
+    roles: Mapping[str, Any],
+    result: Any,  # noqa: ANN401
+) -> Tapes | Collected | Counts | Study:
     """Return the readings of a log, of a document that carries them, of a plain JSON object, or of a table."""
     if _is_log(path):
         return _replayed(path)
     if (kept := tables.read(path)) is not None:
         return kept
     if Path(path).suffix == ".json" and not any(roles.values()):
-        data = _result(path)
+        data = _parsed(path, Path(path).read_bytes())
         held = data.get("readings", data) if isinstance(data, dict) else None
         if isinstance(held, dict) and all(isinstance(tape, list) for tape in held.values()):
             tapes: Tapes = from_plain(Mapping[str, tuple[float | None, ...]], held, "readings")
             return tapes
-    return options.collected(path, **roles)
+    form = {name: roles[name] for name in (*options.WRITTEN, "kind")}
+    columns = Roles(*(roles[name] for name in Roles._fields))
+    return options.in_rounds(path, columns, roles["round"], _reduction(result), form)
+
+
+def _reduction(result: Any) -> Reduction:  # noqa: ANN401
+    """Return how the readings of one unit became one, by what the result was asked for."""
+    if isinstance(result, Mapping) and "suite" in result:
+        return Reduction()  # `verify` says what it needs instead of a table
+    asked = certificate_of(result).problem
+    return Reduction.of(asked.missing, at_least=asked.at_least, at_most=asked.at_most)

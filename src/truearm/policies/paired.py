@@ -137,7 +137,8 @@ class Paired:
         against = {arms[i]: done.get(arms[i], 0.0) for i in range(len(arms))}
         for judged in state.alive:
             if judged != leader:
-                against[arms[judged]] = max(_evidence(judge, i, judged) for i in state.alive if i != judged)
+                rivals = (_evidence(judge, i, judged) for i in state.alive if i != judged)
+                against[arms[judged]] = max(rivals, default=0.0)
         futile = leader is not None and judge.futile(state.alive)
         status = Status.INDISTINGUISHABLE if futile else Status.EXHAUSTED
         alive = tuple(arms[i] for i in state.alive)
