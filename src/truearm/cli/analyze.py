@@ -152,7 +152,7 @@ def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator
     """
     if readings.dropped:
         yield f"Rows left out because they name no arm: {count(readings.dropped)}."
-    if value is not None and found.problem.target == "quantile" and looks_like_time(value):
+    if value is not None and found.problem.target != "share" and looks_like_time(value):
         yield f"Larger was taken to be better; if {name_of(value)} is a time, say --goal min."
     sizes = set(found.pulls.values())
     planned = (

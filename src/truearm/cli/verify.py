@@ -61,13 +61,26 @@ def verify_command(
     """  # noqa: D301 - click wants the control character
     try:
         if _is_log(file):
+            if readings is not None:
+                turned = f"truearm verify {readings} {file}"
+                msg = f"a log is verified by itself; to verify a result by it: {turned}"
+                raise InvalidArgument(msg)
             return _tell_log(file, head, as_json=as_json)
+        if head is not None:
+            _check_head(readings, head)
         found = verify(_result(file), None if readings is None else _readings(readings, roles))
     except VerificationError as error:
         click.echo(json_text(_plain(None, str(error))) if as_json else f"Not verified: {error}.")
         return FAILED
     click.echo(json_text(_plain(found)) if as_json else told(found, file))
     return 0 if found else TRUSTED
+
+
+def _check_head(path: str | None, noted: str) -> None:
+    if path is None or not _is_log(path):
+        msg = "--head is that of a log; give the log to which it belongs, or leave it out"
+        raise InvalidArgument(msg)
+    store.verify(path, noted)
 
 
 def _tell_log(path: str, noted: str | None, *, as_json: bool) -> int:
