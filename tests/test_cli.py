@@ -136,3 +136,10 @@ def test_an_error_probability_is_not_taken_for_its_contrary(delta):
     assert result.exit_code == 2
     assert "delta is the chance to be wrong, at most 0.5" in " ".join(result.output.split())
     assert "to be 95% sure write --delta 5%" in " ".join(result.output.split())
+
+
+def test_help_calls_a_number_by_a_letter():
+    for verb in main.list_commands(None):
+        shown = CliRunner().invoke(main, [verb, "--help"]).output
+        assert "INTEGER" not in shown
+        assert "FLOAT" not in shown

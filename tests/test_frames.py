@@ -322,7 +322,7 @@ def test_a_column_of_a_wide_frame_may_name_the_units(kind):
 def test_a_column_that_counts_rows_is_no_arm(kind, name):
     """A dict of sequences is what a program has at hand, where no column numbers the rows."""
     with pytest.raises(
-        InvalidArgument, match=f"column '{name}' counts the rows, so it is no arm; .*round='{name}'"
+        InvalidArgument, match=f"column '{name}' counts the rows, so it is not an arm; .*round='{name}'"
     ):
         collect(FRAMES[kind]({name: [1, 2, 3], "A": [4.0, 5.0, 4.0]}))
     assert list(collect(FRAMES[kind]({name: [1, 3, 2], "A": [4.0, 5.0, 4.0]})).tapes) == [name, "A"]

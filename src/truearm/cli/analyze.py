@@ -37,13 +37,7 @@ _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as 
 @options.round_option
 @options.kind_option
 @options.written_options
-@options.goal_option
-@options.quantile_option
-@options.at_least_option
-@options.at_most_option
-@options.delta_option
-@options.contamination_option
-@options.tolerance_option
+@options.question_options
 @click.option(
     "--design",
     type=click.Choice(["sequential", "fixed"]),

@@ -653,7 +653,7 @@ def text_as_sql(columns: Collection[str], roles: Roles, written: Written) -> str
     cells = {name: f"trim({_quoted(name)})" for name in (roles.arm, roles.unit) if name is not None}
     for name in readings:
         cell = _quoted(name)
-        said = f"{_literal(f'column {name!r} holds ')} || {cell} || ', which is no plain number'"
+        said = f"{_literal(f'column {name!r} holds ')} || {cell} || ', which is not a plain number'"
         number = f"coalesce({written.sql(cell)}, error({said}))"
         cells[name] = f"CASE WHEN NOT list_contains([{_marks()}], lower(trim({cell}))) THEN {number} END"
     made = ", ".join(f"{cell} AS {_quoted(name)}" for name, cell in cells.items())
@@ -992,7 +992,9 @@ def _no_number(cell: object, row: int, column: str, written: Written) -> str:
         return f"row {row} of column {column!r} is {cell!r}; write a number below zero with a minus before it"
     if known is None:
         return frames.not_a_number(cell, row, column)
-    return f"row {row} of column {column!r} is {cell!r}, which is no plain number; to read such cells, say {known}"
+    return (
+        f"row {row} of column {column!r} is {cell!r}, which is not a plain number; to read such cells, say {known}"
+    )
 
 
 def _or_drop(text: str) -> str:
@@ -1069,7 +1071,7 @@ def _sheet_rows(file: Path) -> list[Sequence[Any]]:
     except Exception as error:  # whatever broken bytes make of the packing, the markup and their reader
         if isinstance(error, MemoryError):
             raise
-        msg = f"{file.name!r} is no workbook of Excel ({_first_line(error)}); save it as .xlsx or CSV"
+        msg = f"{file.name!r} is not an Excel workbook ({_first_line(error)}); save it as .xlsx or CSV"
         raise InvalidArgument(msg) from None
 
 
@@ -1110,7 +1112,7 @@ def _check_true(words: Sequence[str], true: str, columns: Sequence[str]) -> None
     if len(words) > 1 and true.strip().lower() not in map(str.lower, words):
         shown = ", ".join(map(repr, words[:5])) + (", ..." if len(words) > 5 else "")
         where = f"column {columns[0]!r}" if len(columns) == 1 else "the file"
-        msg = f"{given(true=true)} is no cell of {where}, so that all would count as 0; its words are {shown}"
+        msg = f"{given(true=true)} is in no cell of {where}, so that all would count as 0; its words are {shown}"
         raise InvalidArgument(msg)
 
 

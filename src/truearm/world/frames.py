@@ -575,15 +575,15 @@ def check_no_counter(tapes: Mapping[str, Floats]) -> None:
     >>> check_no_counter({"id": np.arange(3.0), "A": np.array([3.0, 5.0, 4.0])})
     Traceback (most recent call last):
         ...
-    truearm.errors.InvalidArgument: column 'id' counts the rows, so it is no arm; leave it out of the data, or say
-    that arms were measured side by side in it: round='id'
+    truearm.errors.InvalidArgument: column 'id' counts the rows, so it is not an arm; leave it out of the data, or
+    say that arms were measured side by side in it: round='id'
     """
     for name, tape in tapes.items():
         counted = tape.size > 2 and tape[0] in (0.0, 1.0) and bool(np.all(np.diff(tape) == 1))
         if counted and len(tapes) > 1 and _counts(name):
             msg = (
-                f"column {name!r} counts the rows, so it is no arm; leave it out of the data, or say that arms "
-                f"were measured side by side in it: {given(round=name)}"
+                f"column {name!r} counts the rows, so it is not an arm; leave it out of the data, or say that "
+                f"arms were measured side by side in it: {given(round=name)}"
             )
             raise InvalidArgument(msg)
 

@@ -63,7 +63,7 @@ _SCANNED = {
 }
 _KINDS = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON lines"}
 _TIMES = ("BIGINT", "DOUBLE", "TIMESTAMP", "TIMESTAMPTZ")  # what the cells of an order may be
-_NO_NUMBER = re.compile(r"column (.*) holds (.*), which is no plain number", re.DOTALL)
+_NO_NUMBER = re.compile(r"column (.*) holds (.*), which is not a plain number", re.DOTALL)
 _ELSEWHERE_FILES = ("s3", "s3a", "r2", "gs", "gcs", "az", "azure", "abfs", "abfss", "hf", "http", "https", "file")
 _MISSING, _LOWEST, _HIGHEST, _ELSEWHERE = -1, -2, -3, -4  # numbers of buckets that no ruler has
 
