@@ -451,3 +451,24 @@ def test_two_columns_of_one_name_are_refused_in_words(roles):
     rows = pd.DataFrame([["A", 1.0, 2.0]], columns=["site", "ms", "ms"])
     with pytest.raises(InvalidArgument, match=r"columns need names of their own: .*'ms' 2 times"):
         analyze(rows, **roles)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"arm": pd.Series(["A", "B"])}, "arm must be the name of a column, a string, but got 0 A 1 B"),
+        ({"value": pd.Series([1.0, 2.0])}, "value must be the name of a column, a string, but got"),
+        ({"unit": pd.Series([1, 2])}, "unit must be the name of a column, a string, but got"),
+        ({"frame": pd.DataFrame({"site": [], "ms": []})}, "the data have no rows"),
+        ({"frame": {"site": [], "ms": []}}, "the data have no rows"),
+        (
+            {"frame": pd.DataFrame({"site": ["A", "B"], "ms": ["1.5", "2"]})},
+            "but got '1.5'; .* convert the column",
+        ),
+        ({"frame": pd.Series([1.0, 2.0])}, r"but got Series; write \{'A': \[1, 2\], 'B': \[3, 4\]\}, or the path"),
+    ],
+)
+def test_what_people_hand_over_first_is_told_with_the_remedy(change, words):
+    given = {"frame": pd.DataFrame({"site": ["A", "B"], "ms": [1.0, 2.0]}), "arm": "site", "value": "ms", **change}
+    with pytest.raises(InvalidArgument, match=words):
+        analyze(given.pop("frame"), **given)

@@ -180,12 +180,14 @@ def _outlook(found: Plan, outlook: Outlook) -> tuple[str, ...]:
 
 def _algorithms(found: Plan) -> list[tuple[str, ...]]:
     sizes = {"Algorithm 1": found.algorithm1, "Algorithm 3": found.algorithm3}
-    return [(f"{name}: sharp, printed", "", _size(found, size), "") for name, size in sizes.items()]
+    return [
+        (f"paper's {name}: sharp, printed", "", _size(size), "")
+        for name, size in sizes.items()
+        if found.applicable or size != Size(None, None)
+    ]
 
 
-def _size(found: Plan, size: Size) -> str:
-    if size == Size(None, None) and not found.applicable:
-        return "not applicable"
+def _size(size: Size) -> str:
     return ", ".join("never" if pulls is None else count(pulls) for pulls in (size.sharp, size.paper))
 
 

@@ -8,11 +8,13 @@ unit become one (extensions 2).
 """
 
 import datetime
+import math
 import os
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, NamedTuple
@@ -111,15 +113,16 @@ class Roles(NamedTuple):
             named, other = ("arm", "value") if self.value is None else ("value", "arm")
             msg = f"{named} is given but {other} is not; name both columns of a long frame, or none of a wide one"
             raise InvalidArgument(msg)
+        for argument, name in self._asdict().items():
+            if name is not None and not isinstance(name, str):
+                msg = f"{argument} must be the name of a column, a string, but got {_shown(name)}"
+                raise InvalidArgument(msg)
         if self.arm is not None and self.arm == self.value:
             msg = f"{given(arm=self.arm, value=self.value)}: one column cannot be both; name two"
             raise InvalidArgument(msg)
         for argument, name in (("unit", self.unit), ("order", self.order)):
             if name is None or (argument, name) == ("order", "rows"):
                 continue
-            if not isinstance(name, str):
-                msg = f"{argument} must be the name of a column, a string, but got {name!r}"
-                raise InvalidArgument(msg)
             if self.arm is None and argument == "order":
                 msg = (
                     f"{given(**{argument: name})} needs a long frame, with one column for the arm and one for the "
@@ -224,9 +227,12 @@ def collect(
             msg = f"{given} is given, but these readings were collected before; leave it out, or give the frame"
             raise InvalidArgument(msg)
         return frame
-    if isinstance(frame, Mapping):
-        return _from_mapping(frame, roles, how, drop_unnamed=drop_unnamed)
-    return _from_table(frame, roles, how, drop_unnamed=drop_unnamed)
+    read = _from_mapping if isinstance(frame, Mapping) else _from_table
+    found = read(frame, roles, how, drop_unnamed=drop_unnamed)
+    if roles.arm is not None and not found.tapes:
+        msg = "the data have no rows; check what was to fill them"
+        raise InvalidArgument(msg)
+    return found
 
 
 class Rows(NamedTuple):
@@ -804,7 +810,11 @@ def not_a_number(cell: object, row: int, name: str) -> str:
     where = f"row {row} of column {name!r}"
     if _is_date(cell):
         return f"{where} is a date, {str(cell)!r}; convert it to a number"
-    return f"{where} must be a number, but got {_shown(cell)}; leave a cell empty for a reading that went wrong"
+    remedy = "leave a cell empty for a reading that went wrong"
+    with suppress(ValueError):
+        if isinstance(cell, str) and math.isfinite(float(cell)):
+            remedy = "it is text: convert the column to numbers first"
+    return f"{where} must be a number, but got {_shown(cell)}; {remedy}"
 
 
 def _shown(cell: object) -> str:
@@ -831,7 +841,7 @@ def _from_table(frame: Any, roles: Roles, how: Reduction, *, drop_unnamed: bool)
     except TypeError:
         msg = (
             f"frame must be a pandas, polars or pyarrow table, a DuckDB relation, or a dict of sequences, but got "
-            f"{type(frame).__name__}; give the path of a file as a string"
+            f"{type(frame).__name__}; write {{'A': [1, 2], 'B': [3, 4]}}, or the path of a file"
         )
         raise InvalidArgument(msg) from None
     for name in columns:
