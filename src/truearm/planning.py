@@ -783,8 +783,8 @@ def _on_within(papers: _Papers, within: float) -> str:
     never = " Algorithm 3 promises nothing here, where effective gaps may be negative."
     return (
         f"The paper's {both} the effective gap within the tolerance, which is less than it seems: the arm "
-        f"returned may be {wording.number(within)} behind the best, the tolerance and what contamination can shift "
-        "two medians by."
+        f"returned may be {wording.number(within)} behind the best, the tolerance and what contamination can "
+        "shift two medians by."
         f"{never if papers.third == Size(None, None) else ''}"
     )
 

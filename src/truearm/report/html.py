@@ -278,7 +278,14 @@ def _arms_table(result: Result, what: str, *below: str, unit: Unit = PLAIN) -> s
     where = f"true {name}" if result.problem.contamination else f"true {name} if none is bad"
     sign = f" [{unit.sign}]" if unit.sign else ""
     spread = (f"MAD{sign}", f"true MAD{sign}")
-    titles = ("arm", f"{what}s", f"observed {name}{sign}", f"{where}{sign}", "due to contamination", *spread)
+    titles: tuple[str, ...] = (
+        "arm",
+        f"{what}s",
+        f"observed {name}{sign}",
+        f"{where}{sign}",
+        "due to contamination",
+        *spread,
+    )
     analyzed = result if isinstance(result, Analysis) else None
     titles += ("standing",) * (analyzed is not None)
     rows = [
