@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from truearm.analysis import analyze
 from truearm.claims.certificate import (
     DECIDED,
     Alarm,
@@ -20,7 +21,7 @@ from truearm.claims.certificate import (
     sample_of,
 )
 from truearm.claims.certify import certify
-from truearm.errors import VerificationError
+from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence import Levels
 from truearm.problem import Contamination, Problem
 
@@ -352,3 +353,10 @@ def test_ties_are_listed_in_the_order_of_the_arms():
         "C": True,
         "D": False,
     }
+
+
+@pytest.mark.parametrize("readings", [[1.0, 2.0], 3, "data.csv", None])
+def test_readings_to_verify_by_are_named_by_their_arm(readings):
+    found = analyze({"A": range(100, 300), "B": range(200)})
+    with pytest.raises(InvalidArgument, match=r"readings must be a dict of readings by arm, .*, but got"):
+        found.certificate.verify(readings)

@@ -1,5 +1,8 @@
 """The command line as a whole: verbs are found, near misses are named."""
 
+import subprocess
+import sys
+
 import pytest
 from click.testing import CliRunner
 
@@ -21,7 +24,7 @@ def test_help_lists_every_verb():
 
 
 @pytest.mark.parametrize(
-    ("verb", "words"), [("analize", "did you mean 'analyze'?"), ("xyz", "the verbs are race, time, analyze")]
+    ("verb", "words"), [("analize", "did you mean 'analyze'?"), ("xyz", "the commands are race, time, analyze")]
 )
 def test_a_verb_that_is_none_gets_a_hint(verb, words):
     result = CliRunner().invoke(main, [verb])
@@ -53,6 +56,15 @@ def test_a_folder_that_is_not_there_is_told_before_the_work(words):
         (("race", "gzip", "-kf", "data"), "no option '-k'; put each command in quotes, such as 'gzip -kf data'"),
         (("race", "ls", "--zzz"), "no option '--zzz'; put each command in quotes"),
         (("plan", "--zzz"), "no option '--zzz'; `main plan --help` lists them"),
+        (("race", "true", "--html", "p.html"), "no option '--html'; did you mean --export-html?"),
+        (("analyze", "x.csv", "--export-html", "p.html"), "no option '--export-html'; did you mean --html?"),
+        (("race", "--baseline", "a", "true"), "no option '--baseline'; did you mean --control?"),
+        (("race", "--reps", "3", "true"), "no option '--reps'; did you mean --runs?"),
+        (
+            ("race", "--export-asciidoc", "x", "true"),
+            "no option '--export-asciidoc'; did you mean --export-markdown?",
+        ),
+        (("race", "--style", "full", "true"), "such as 'gzip -kf data'; `main race --help` lists the options"),
     ],
 )
 def test_an_option_that_is_none_gets_a_hint(words, said):
@@ -81,9 +93,53 @@ def test_what_is_missing_or_wrong_is_told_with_the_next_step(words, said, tmp_pa
     assert said in " ".join(ended.stderr.split())
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--fdr",), "--fdr is about arms that beat a control; name it with --control"),
+        (("--round", "rows", "--tiers"), "--tiers needs arms that stand in one order"),
+        (("--round", "rows", "--control", "A"), "--control 'A' needs arms that stand in one order"),
+        (("--design", "fixed", "--dependent-arms"), "--design 'fixed' needs independent arms"),
+    ],
+)
+def test_what_does_not_go_together_is_told_in_options(options, said, tmp_path):
+    (tmp_path / "wide.csv").write_text("A,B\n" + "1,2\n2,3\n" * 20)
+    ended = truearm("analyze", "wide.csv", *options, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert said in " ".join(ended.stderr.split())
+    assert "=" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("simulate", "harm", "--replications", "1"), "lab"),
+        (("serve",), "serve"),
+        (("plan", "--plot", "x.png"), "plot"),
+        (("analyze", "x.parquet", "--arm", "a", "--value", "b"), "data"),
+    ],
+)
+def test_an_extra_that_is_not_installed_is_told_by_its_command(words, extra, tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    blocked = ["duckdb", "pyarrow", "numba", "matplotlib", "uvicorn", "starlette", "msgspec"]
+    code = f"import sys\nfor name in {blocked!r}: sys.modules[name] = None\nfrom truearm.cli import main\nmain()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert ended.returncode == 2
+    assert f"install it with: pip install 'truearm[{extra}]'" in " ".join(ended.stderr.split())
+
+
 @pytest.mark.parametrize("delta", ["95%", "0.9", "51%"])
 def test_an_error_probability_is_not_taken_for_its_contrary(delta):
     result = CliRunner().invoke(main, ["race", "--delta", delta, "true", "false"])
     assert result.exit_code == 2
     assert "delta is the chance to be wrong, at most 0.5" in " ".join(result.output.split())
     assert "to be 95% sure write --delta 5%" in " ".join(result.output.split())
+
+
+def test_help_calls_a_number_by_a_letter():
+    for verb in main.list_commands(None):
+        shown = CliRunner().invoke(main, [verb, "--help"]).output
+        assert "INTEGER" not in shown
+        assert "FLOAT" not in shown

@@ -123,6 +123,27 @@ def test_the_report_of_a_log_is_verified_by_itself_and_by_the_log(tmp_path):
     assert run(tmp_path / "run.db", "--head", "0" * 64).exit_code == 1
 
 
+def test_a_head_is_checked_wherever_a_log_is_given(tmp_path):
+    saved(tmp_path / "run.db")
+    report = CliRunner().invoke(main, ["report", str(tmp_path / "run.db"), "--json"])
+    (tmp_path / "r.json").write_text(report.stdout)
+    head = run(tmp_path / "run.db").stdout.split()[-1]
+    assert run(tmp_path / "r.json", tmp_path / "run.db", "--head", head).exit_code == 0
+    assert run(tmp_path / "r.json", tmp_path / "run.db", "--head", "0" * 64).exit_code == 1
+    without = run(tmp_path / "r.json", "--head", head)
+    assert without.exit_code == 2
+    assert "--head is that of a log; give the log" in without.stderr
+
+
+def test_a_log_is_not_verified_by_something_else(tmp_path):
+    saved(tmp_path / "run.db")
+    (tmp_path / "r.json").write_text("{}")
+    found = run(tmp_path / "run.db", tmp_path / "r.json")
+    assert found.exit_code == 2
+    turned = f"truearm verify {tmp_path}/r.json {tmp_path}/run.db"
+    assert f"a log is verified by itself; to verify a result by it: {turned}" in " ".join(found.stderr.split())
+
+
 def test_a_log_that_does_not_follow_is_1(tmp_path):
     study = Study(["A", "B"])
     with Store(tmp_path / "run.db") as store:

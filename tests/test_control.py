@@ -230,3 +230,11 @@ def test_where_false_discoveries_are_bounded_a_point_may_be_below_the_declared_o
         if variant.standing == "better"
     ]
     assert min(low) < 0.05
+
+
+def test_the_promise_is_told_once():
+    words = str(analyze({"A": range(100), "B": range(60, 160)}, control="A"))
+    assert words.startswith("B is better than A. 95% sure, as long as")
+    assert "B has the highest median: " in words
+    assert "(at least 1.46x). 95% sure too, by itself. 200 rows" in words
+    assert words.count("as long as") == words.count("support it for up to") == 1

@@ -822,7 +822,7 @@ def test_cells_of_a_pattern_are_read_as_those_of_a_file(monkeypatch, tmp_path, m
 @pytest.mark.parametrize("cell", ["oops", "1,234", "12%", "yes"])
 def test_a_cell_of_a_pattern_that_is_no_number_is_named(tmp_path, cell):
     (tmp_path / "rows.csv").write_text("arm,x\n" + "A,1.5\nB,2.5\n" * 50 + f'A,"{cell}"\n')
-    with pytest.raises(InvalidArgument, match=f"column 'x' holds {cell}, which is no plain number"):
+    with pytest.raises(InvalidArgument, match=f"column 'x' holds {cell}, which is not a plain number"):
         analyze(str(tmp_path / "*.csv"), arm="arm", value="x")
 
 

@@ -349,7 +349,7 @@ def test_a_name_twice_in_one_object_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.xlsx", "no", "'a.xlsx' is no workbook of Excel"),
+        ("a.xlsx", "no", "'a.xlsx' is not an Excel workbook"),
         ("a.xlsx.gz", "no", "'a.xlsx.gz' is packed"),
         ("a.json", '{"results": "abc"}', "column 'results' must be a list of readings, but got 'abc'"),
         ("a.json", '{"results": [{"command": "x", "mean": 1.0}]}', "holds no single times of 'x'"),

@@ -324,7 +324,7 @@ def test_a_column_of_a_wide_frame_may_name_the_units(kind):
 def test_a_column_that_counts_rows_is_no_arm(kind, name):
     """A dict of sequences is what a program has at hand, where no column numbers the rows."""
     with pytest.raises(
-        InvalidArgument, match=f"column '{name}' counts the rows, so it is no arm; .*round='{name}'"
+        InvalidArgument, match=f"column '{name}' counts the rows, so it is not an arm; .*round='{name}'"
     ):
         collect(FRAMES[kind]({name: [1, 2, 3], "A": [4.0, 5.0, 4.0]}))
     assert list(collect(FRAMES[kind]({name: [1, 3, 2], "A": [4.0, 5.0, 4.0]})).tapes) == [name, "A"]
@@ -469,3 +469,24 @@ def test_arms_that_are_floats_are_named_alike_by_all(monkeypatch, small):
         duckdb.sql("FROM rows"),
     ):
         assert set(analyze(frame, arm="arm", value="v").pulls) == names
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"arm": pd.Series(["A", "B"])}, "arm must be the name of a column, a string, but got 0 A 1 B"),
+        ({"value": pd.Series([1.0, 2.0])}, "value must be the name of a column, a string, but got"),
+        ({"unit": pd.Series([1, 2])}, "unit must be the name of a column, a string, but got"),
+        ({"frame": pd.DataFrame({"site": [], "ms": []})}, "the data have no rows"),
+        ({"frame": {"site": [], "ms": []}}, "the data have no rows"),
+        (
+            {"frame": pd.DataFrame({"site": ["A", "B"], "ms": ["1.5", "2"]})},
+            "but got '1.5'; .* convert the column",
+        ),
+        ({"frame": pd.Series([1.0, 2.0])}, r"but got Series; write \{'A': \[1, 2\], 'B': \[3, 4\]\}, or the path"),
+    ],
+)
+def test_what_people_hand_over_first_is_told_with_the_remedy(change, words):
+    given = {"frame": pd.DataFrame({"site": ["A", "B"], "ms": [1.0, 2.0]}), "arm": "site", "value": "ms", **change}
+    with pytest.raises(InvalidArgument, match=words):
+        analyze(given.pop("frame"), **given)

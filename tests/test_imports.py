@@ -169,9 +169,13 @@ SECRET = "line one of many\n" * 500
         ("p.json", {"benchmarks": [{"name": "a", "stats": {"data": [SECRET]}}]}, "line one"),
         ("sample.json", {"iters": [1.0], "times": [1.0, 2.0]}, "not one time for each count of iterations"),
         ("sample.json", {"iters": [0.0], "times": [1.0]}, "not one time for each count of iterations"),
-        ("raw.csv", RAW + "Fib,Loop,,,,abc,ns,10\n", "line 2 of 'raw.csv' is no sample of criterion: ValueError"),
-        ("raw.csv", RAW + "Fib,Loop,,,,1,fortnights,10\n", "line 2 of 'raw.csv' is no sample of criterion"),
-        ("raw.csv", RAW + f'Fib,Loop,,,,"{SECRET}",ns,10\n', "is no sample of criterion"),
+        (
+            "raw.csv",
+            RAW + "Fib,Loop,,,,abc,ns,10\n",
+            "line 2 of 'raw.csv' is not a sample of criterion: ValueError",
+        ),
+        ("raw.csv", RAW + "Fib,Loop,,,,1,fortnights,10\n", "line 2 of 'raw.csv' is not a sample of criterion"),
+        ("raw.csv", RAW + f'Fib,Loop,,,,"{SECRET}",ns,10\n', "is not a sample of criterion"),
     ],
 )
 def test_what_holds_no_readings_is_refused_with_the_remedy_and_without_its_content(tmp_path, name, data, says):
@@ -187,5 +191,5 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
     place = tmp_path / "fib" / "new"
     place.mkdir(parents=True)
     written(place / "sample.json", "[1, 2")
-    with pytest.raises(InvalidArgument, match="is no sample of criterion: JSONDecodeError"):
+    with pytest.raises(InvalidArgument, match="is not a sample of criterion: JSONDecodeError"):
         collect(tmp_path)

@@ -272,3 +272,9 @@ def test_a_pilot_gives_the_shares_to_plan_with():
 def test_a_gap_nobody_can_find_is_an_answer(gap):
     """An `OverflowError` it was."""
     assert "cannot be told apart" in str(plan(arms=2, gap=gap, contamination=0.0))
+
+
+@pytest.mark.parametrize("more", [{}, {"share": 0.6}])
+def test_a_gap_in_words_is_told_whole(more):
+    with pytest.raises(InvalidArgument, match="gap must be a number, but got '5%'"):
+        plan(gap="5%", **more)

@@ -235,11 +235,24 @@ def test_a_page_of_an_analysis_says_all_that_its_text_says(data):
 
 
 def test_a_page_of_an_analysis_has_the_order_and_who_excludes_whom(data):
-    written = page(analyze(data), data)
-    _, *rows = cells(written, "analysis")
+    turned = {arm: data[arm] for arm in ("B", "C", "A")}
+    titles, *rows = cells(page(analyze(turned), turned), "arms")[:4]
+    assert titles[1] == "readings"
     assert [row[0] for row in rows] == ["A", "B", "C"]
-    assert [row[3] for row in rows] == ["best", "excluded by A", "excluded by A"]
-    assert re.search("<table><caption[^>]*>Arms by observed median, the best first</caption>", written)
+    assert [row[-1] for row in rows] == ["best", "excluded by A", "excluded by A"]
+
+
+def test_a_page_speaks_of_what_was_measured(study, written, data):
+    of_rows = page(analyze(data), data)
+    assert " pulls" not in "".join(Outline(of_rows).text)
+    assert "Evidence by number of readings" in of_rows
+    assert "Evidence over time" in written
+    assert " pulls" in written
+    of_runs = page(study.result, study.readings, metric="wall")
+    assert " pulls" not in "".join(Outline(of_runs).text)
+    frame = {"arm": list("ABC") * 60, "x": [float(i % 3 + i * 7 % 5) for i in range(180)]}
+    ordered = analyze(frame, arm="arm", value="x", order="rows")
+    assert "Evidence over time" in page(ordered, ordered.readings)
 
 
 def test_a_page_has_all_pairs_if_they_were_asked_for(data):
@@ -266,7 +279,7 @@ def test_the_table_of_an_analysis_names_the_crossing_that_is_drawn(data):
     for arm, line in time.lines.items():
         first = next(i for i, value in enumerate(line) if value >= time.log_threshold)
         assert time.pulls[first] < found.total
-        assert told[arm] == f"between {time.pulls[first - 1]} and {time.pulls[first]} pulls"
+        assert told[arm] == f"between {time.pulls[first - 1]} and {time.pulls[first]} readings"
 
 
 def test_the_table_of_a_study_says_when_it_rejected(study, written):

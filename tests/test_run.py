@@ -373,11 +373,20 @@ def test_nothing_is_printed_in_a_pipe(capfd):
         ({"max_seconds": -1}, "max_seconds must be"),
         ({"policy": "best"}, "policy must be one of"),
         ({"arms": {}}, "at least one arm"),
+        ({"arms": {"A": list(range(1000)), "B": float}}, r"got \[0, 1, 2.{0,80}; readings .* ta\.analyze$"),
+        ({"executor": 4}, "executor must be one of concurrent.futures, such as ThreadPoolExecutor.4., but got 4"),
     ],
 )
 def test_bad_arguments_are_named(change, words):
     with pytest.raises(InvalidArgument, match=words):
         find_best(**{"arms": {"A": float, "B": float}, "max_pulls": 10, **change})
+
+
+@pytest.mark.parametrize("reading", [None, "fast", [1.0, 2.0], {"ms": 3}, 1j])
+def test_what_is_no_number_is_told_with_its_arm(reading):
+    with pytest.raises(ArmFailed, match=r"arm 'A' failed: a pull must return a number, but got") as caught:
+        find_best({"A": lambda: reading, "B": lambda: 1.0}, progress=False)
+    assert repr(reading) in str(caught.value)
 
 
 def test_readings_from_threads_are_told_by_one_thread():

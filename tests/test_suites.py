@@ -354,7 +354,7 @@ def test_missing_metrics_are_told_and_count_against_every_claim():
 
 def test_a_name_that_no_command_printed_is_no_metric():
     suite = replace(SUITE, higher=("speed",))
-    with pytest.raises(InvalidArgument, match="'speed', which is no metric; there are ms"):
+    with pytest.raises(InvalidArgument, match="'speed', which is not a metric; there are ms"):
         judged(suite, runs_of(STEADY, STEADY))
 
 
@@ -400,8 +400,8 @@ def _quoted(text):
         ('{"a": "1.5"}', "'a' is text"),
         ('{"a": true}', "'a' is true or false"),
         ('{"a": 1, "a": 2}', "printed 'a' twice"),
-        ('{"": 1}', "'' is no name"),
-        ('{"a\\u0000": 1}', "is no name"),
+        ('{"": 1}', "'' is not a name"),
+        ('{"a\\u0000": 1}', "is not a name"),
         ("[" * 90_000, "which is not JSON"),
         (json.dumps(dict.fromkeys(map(str, range(MOST + 1)), 1)), "printed 1,001 metrics, and 1,000 are the most"),
     ],

@@ -151,7 +151,7 @@ def test_a_word_that_is_not_there_does_not_count_all_as_failures(tmp_path, colle
     file.write_text("site,won\nA,no\nB,ja\nA,\n")
     with pytest.raises(InvalidArgument, match=r"row 1 of column 'won' is 'no'.*true='yes'"):
         collect(file, arm="site", value="won")
-    with pytest.raises(InvalidArgument, match=r"true='yes' is no cell of column 'won'.* 'ja', 'no'"):
+    with pytest.raises(InvalidArgument, match=r"true='yes' is in no cell of column 'won'.* 'ja', 'no'"):
         collect(file, arm="site", value="won", true="yes")
     file.write_text("A,B\nno,no\nno,\n")
     assert told(collect(file, true="yes").tapes) == {"A": [0.0, 0.0], "B": [0.0]}

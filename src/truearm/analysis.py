@@ -25,7 +25,7 @@ from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result, described
 from truearm.claims.support import supported
 from truearm.claims.tiers import Tiers, tiers_of
-from truearm.errors import InvalidArgument, OutOfReach, given, speaking_of
+from truearm.errors import InvalidArgument, OutOfReach, argument, either, given, speaking_of
 from truearm.evidence import (
     Breakdown,
     Judge,
@@ -386,7 +386,8 @@ def _checked_form(form: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _check_together(design: str, *, dependent_arms: bool) -> None:
     if check_design(design) == "fixed" and dependent_arms:
-        msg = "design='fixed' needs independent arms; use design='sequential' for dependent_arms=True"
+        instead = f"use {given(design='sequential')} for {given(dependent_arms=True)}"
+        msg = f"{given(design='fixed')} needs independent arms; {instead}"
         raise OutOfReach(msg)
 
 
@@ -513,7 +514,7 @@ def _asked(
     problem: Problem, design: Design, *, pairs: bool, control: str | None, fdr: bool, tiers: bool
 ) -> _Asked:
     """Refuse what has no answer, or no end, before any work is done."""
-    wide = {"pairs=True": pairs, "tiers=True": tiers, "rounds": problem.rounds}
+    wide = {given(pairs=True): pairs, given(tiers=True): tiers, "rounds": problem.rounds}
     if len(problem.arms) > _MOST_PAIRED and any(wide.values()):
         msg = (
             f"{next(name for name, given in wide.items() if given)} compares every arm with every other, and that "
@@ -521,12 +522,13 @@ def _asked(
         )
         raise InvalidArgument(msg)
     if control is not None or tiers:
-        check_ordered(problem, "tiers=True" if control is None else f"control={control!r}")
+        check_ordered(problem, given(tiers=True) if control is None else given(control=control))
     if control is not None:
         check_control(control, problem.arms)
         check_method(problem, "fdr" if fdr else "holm", design)
     elif fdr:
-        msg = "fdr=True is about arms that beat a control; name it with control=..."
+        name = either("control=...", argument("control"))
+        msg = f"{given(fdr=True)} is about arms that beat a control; name it with {name}"
         raise InvalidArgument(msg)
     return _Asked(pairs, control, "fdr" if fdr else "holm", tiers)
 

@@ -8,7 +8,7 @@ is a formula in the characteristic time whose constants were fitted to simulatio
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR
 from typing import Any, Literal, NamedTuple
@@ -300,8 +300,8 @@ def _supposed_shares(
         what = "it is the share of the best arm's readings that succeed"
         msg = f"{argument('share')} must be in (0, 1), but got {share!r}; {what}"
         raise InvalidArgument(msg, "share", share)
-    gaps = [float(gap)] * (check_count("arms", arms, least=2) - 1) if isinstance(gap, int | float) else list(gap)
-    if beyond := [each for each in gaps if check_positive(argument("gap"), each) > best]:
+    gaps = _each_gap(check_count("arms", arms, least=2), gap)
+    if beyond := [each for each in gaps if each > best]:
         msg = (
             f"{argument('gap')} must be at most the share of the best arm, {best:g}, but got {beyond[0]:g}; "
             "no share is below zero, and gaps are in points, such as 0.1"
@@ -375,7 +375,7 @@ def _planned_shares(
         algorithm1=Size(None, None),
         algorithm3=Size(None, None),
         table=tuple(cells),
-        notes=("Algorithms 1 and 3 are for medians.", *_on_size(pilots)),
+        notes=("The paper's Algorithms 1 and 3 are for medians.", *_on_size(pilots)),
         shares=shares,
     )
 
@@ -417,9 +417,14 @@ class _Setting(NamedTuple):
         return not self.tolerance and min(self.gaps) <= 0
 
 
+def _each_gap(arms: int, gap: float | Sequence[float]) -> list[float]:
+    several = gap if isinstance(gap, Iterable) and not isinstance(gap, str) else [gap] * (arms - 1)
+    return [check_positive(argument("gap"), each) for each in several]
+
+
 def _from_family(arms: int, gap: float | Sequence[float], family: Any, goal: str) -> _Supposed:  # noqa: ANN401
     check_count("arms", arms, least=2)
-    gaps = [check_positive(argument("gap"), g) for g in (gap if isinstance(gap, Sequence) else [gap] * (arms - 1))]
+    gaps = _each_gap(arms, gap)
     if len(gaps) != arms - 1:
         each = f"{arms - 1} of them, one for each arm behind the best"
         msg = f"{argument('gap')} must be one number or {each}, but got {len(gaps)}"
@@ -755,12 +760,15 @@ def _on_size(n: int | None) -> list[str]:
 def _on_papers(setting: _Setting, papers: _Papers) -> list[str]:
     notes = []
     if setting.supposed.pilot is not None:
-        notes.append("Algorithms 1 and 3 need to be told how regular the laws are, which data cannot tell.")
+        notes.append(
+            "The paper's Algorithms 1 and 3 need to be told how regular the laws are, which data cannot tell."
+        )
     elif setting.level != 0.5:
-        notes.append("Algorithms 1 and 3 are for medians.")
+        notes.append("The paper's Algorithms 1 and 3 are for medians.")
     elif papers.first == papers.third == Size(None, None):
         notes.append(
-            "Algorithms 1 and 3 cannot decide: with the constants of the family an effective gap is not positive."
+            "The paper's Algorithms 1 and 3 cannot decide: with the constants of the family an effective gap is "
+            "not positive."
         )
     elif papers.within is not None:
         notes.append(_on_within(papers, papers.within))
@@ -774,8 +782,9 @@ def _on_within(papers: _Papers, within: float) -> str:
     both = "Algorithm 1 keeps" if papers.third == Size(None, None) else "Algorithms 1 and 3 keep"
     never = " Algorithm 3 promises nothing here, where effective gaps may be negative."
     return (
-        f"{both} the effective gap within the tolerance, which is less than it seems: the arm returned may be "
-        f"{wording.number(within)} behind the best, the tolerance and what contamination can shift two medians by."
+        f"The paper's {both} the effective gap within the tolerance, which is less than it seems: the arm "
+        f"returned may be {wording.number(within)} behind the best, the tolerance and what contamination can "
+        "shift two medians by."
         f"{never if papers.third == Size(None, None) else ''}"
     )
 

@@ -100,7 +100,8 @@ def find_best(
     sources = dict(arms)
     for name, source in sources.items():
         if not callable(source):
-            msg = f"arms[{name!r}] must be a function without arguments, but got {source!r}"
+            told = "readings that are there already are compared by ta.analyze"
+            msg = f"arms[{name!r}] must be a function without arguments, but got {source!r:.80}; {told}"
             raise InvalidArgument(msg)
     study = Study(
         list(sources),
@@ -238,10 +239,12 @@ def _call(pull: Callable[[], float], _ticket: int) -> float:
 
 
 def _number(value: float) -> float:
-    if value is None:
-        msg = "a pull must return a number, but got None; return the reading, or nan for one that went wrong"
-        raise InvalidArgument(msg)
-    return value if isinstance(value, Noted) else float(value)
+    try:
+        return value if isinstance(value, Noted) else float(value)
+    except (TypeError, ValueError):
+        what = f"{value!r:.80}"
+        msg = f"a pull must return a number, but got {what}; return the reading, or nan for one that went wrong"
+        raise InvalidArgument(msg) from None
 
 
 def _answer(pull: Pull, take: Callable[[], float], study: Study, patient: Patient, on_error: OnError) -> None:
@@ -260,8 +263,9 @@ def _answer(pull: Pull, take: Callable[[], float], study: Study, patient: Patien
     except Exception as error:
         if on_error != "missing":
             study.stop()
+            why = error if isinstance(error, InvalidArgument) else repr(error)
             msg = (
-                f"arm {pull.arm!r} failed: {error!r}; the result so far is in this error's `result`. "
+                f"arm {pull.arm!r} failed: {why}; the result so far is in this error's `result`. "
                 "Use on_error='missing' to count such readings at their worst and go on"
             )
             raise ArmFailed(msg, arm=pull.arm, result=study.result) from error
@@ -270,6 +274,12 @@ def _answer(pull: Pull, take: Callable[[], float], study: Study, patient: Patien
 
 
 def _workers(executor: Executor, workers: int | None) -> int:
+    if not callable(getattr(executor, "submit", None)):
+        msg = (
+            "executor must be one of concurrent.futures, such as ThreadPoolExecutor(4), but got "
+            f"{executor!r:.80}; workers says how many pulls at once"
+        )
+        raise InvalidArgument(msg)
     if workers is not None:
         return check_count("workers", workers)
     return int(getattr(executor, "_max_workers", None) or os.cpu_count() or 1)

@@ -119,10 +119,8 @@ def verify(
     """
     if isinstance(readings, str | Path):
         readings = read_counts(readings)
-    elif not isinstance(readings, Mapping | Collected | Counts | Study | None):
-        kinds = "a dict of readings by arm, what collect read, a table of counts or a study"
-        msg = f"readings must be {kinds}, but got {type(readings).__name__}"
-        raise InvalidArgument(msg)
+    elif readings is not None:
+        _check_kind(readings)
     if isinstance(result, Mapping) and "suite" in result:
         return _verified_suite(result, readings)
     case = _Case.of(result, readings)
@@ -178,10 +176,18 @@ def verify_certificate(certificate: Certificate, readings: Readings) -> Verified
     >>> verify_certificate(analyze(tapes).certificate, tapes)
     Verified(trust=(), beside=())
     """
+    _check_kind(readings)
     again, trust = _again(_Case(certificate, *_taken(certificate, readings)), None)
     if again is not None:
         _compared({"certificate": to_plain(certificate)}, {"certificate": to_plain(again.certificate)})
     return Verified(trust)
+
+
+def _check_kind(readings: object) -> None:
+    if not isinstance(readings, Mapping | Collected | Counts | Study):
+        kinds = "a dict of readings by arm, what collect read, a table of counts or a study"
+        msg = f"readings must be {kinds}, but got {type(readings).__name__}"
+        raise InvalidArgument(msg)
 
 
 class _Case(NamedTuple):

@@ -726,7 +726,7 @@ def test_other_files_are_left_alone(tmp_path):
     (tmp_path / "text.db").write_text("words " * 100)
     for name in ("other.db", "text.db"):
         before = (tmp_path / name).read_bytes()
-        with pytest.raises(RuntimeError, match="is no database of truearm serve, and was left as it is"):
+        with pytest.raises(RuntimeError, match="is not a database of truearm serve, and was left as it is"):
             Server(tmp_path / name)
         assert (tmp_path / name).read_bytes() == before
 

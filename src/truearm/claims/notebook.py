@@ -16,7 +16,6 @@ from truearm.claims.wording import (
     value,
     value_ends,
 )
-from truearm.problem import Problem
 
 _STYLE = """<style>
 .truearm{font:14px/1.45 system-ui,sans-serif;color:inherit;max-width:62em}
@@ -42,6 +41,7 @@ def html(result: Result) -> str:
     --------
     >>> from truearm.claims.certificate import Status, Verdict
     >>> from truearm.claims.certify import certify
+    >>> from truearm.problem import Problem
     >>> problem = Problem(arms=("<A>", "B"))
     >>> result = certify(problem, {}, Verdict(status=Status.EXHAUSTED, candidates=problem.arms))
     >>> "<A>" in html(result), "&lt;A&gt;" in html(result)
@@ -52,7 +52,7 @@ def html(result: Result) -> str:
     told = (*result.doubts, *result.alarms)
     alarms = "".join(f'<p class="alarm">{escape(alarm(one, result.problem))}</p>' for one in told)
     promises = "".join(f"<li>{escape(sentence)}</li>" for sentence in result.assumptions)
-    head = "".join(f"<th>{escape(title)}</th>" for title in _titles(result.problem))
+    head = "".join(f"<th>{escape(title)}</th>" for title in _titles(result))
     return (
         f'<div class="truearm">{_STYLE}<p>{escape(summary(result, alarms=False))}</p>{alarms}'
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -67,10 +67,11 @@ _LEGEND = (
 )
 
 
-def _titles(problem: Problem) -> tuple[str, ...]:
-    name = column_name(problem)
-    where = "if none is bad" if problem.contamination is None else f"true {name}"
-    return ("arm", "pulls", f"observed {name}", where, "MAD", "")
+def _titles(result: Result) -> tuple[str, ...]:
+    name = column_name(result.problem)
+    where = "if none is bad" if result.problem.contamination is None else f"true {name}"
+    what = "readings" if hasattr(result, "counted") else "pulls"  # of an analysis, which nobody pulled
+    return ("arm", what, f"observed {name}", where, "MAD", "")
 
 
 def _row(result: Result, arm: Arm, span: tuple[float, float]) -> str:

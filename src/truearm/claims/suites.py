@@ -153,7 +153,7 @@ def _checked(suite: Suite, roll: Roll) -> Roll:
     printed = {metric for own in roll.metrics.values() for metric in own}
     if unknown := [metric for metric in suite.higher if metric not in printed]:
         known = ", ".join(sorted(printed))
-        msg = f"{argument('higher')} names {unknown[0]!r}, which is no metric; there are {known:.200}"
+        msg = f"{argument('higher')} names {unknown[0]!r}, which is not a metric; there are {known:.200}"
         raise InvalidArgument(msg)
     if not roll.pairs(suite):
         own = "; ".join(f"{arm}: {', '.join(found) or 'none'}" for arm, found in roll.metrics.items())

@@ -108,6 +108,12 @@ def _answer(result: Result, voice: Voice) -> list[str]:
         from truearm.claims import answers  # a friend: it says the rest in the words that are here
 
         asked = answers.control(result, voice)
+        if result.status is Status.CERTIFIED and result.control.named("better"):  # what it rests on is told
+            return [
+                *asked,
+                _head(result, voice),
+                f"{_sure(result.problem)} sure{_no_better(result, voice)} too, by itself.",
+            ]
         return [*asked, *(_decided(result, voice) if result.status in DECIDED else ())]
     return _decided(result, voice)
 
@@ -286,9 +292,14 @@ def _leads(result: Result, leads: Sequence[Lead], voice: Voice) -> str:
 
 def _certified(result: Result, voice: Voice) -> list[str]:
     declared = result.problem.contamination or Contamination(0.0)
-    better = f" that no {voice.arm} is better" * bool(result.ties)  # that they tie is what was observed
+    better = _no_better(result, voice)
     sure = f"{_sure(result.problem)} sure{_wins(result, voice)}{better}, {bad(declared, voice.reading)}."
     return [_head(result, voice), sure, _up_to(result, declared, voice)]
+
+
+def _no_better(result: Result, voice: Voice) -> str:
+    """Return what is sure where arms tie: that they tie is what was observed."""
+    return f" that no {voice.arm} is better" * bool(result.ties)
 
 
 def _wins(result: Result, voice: Voice) -> str:

@@ -69,7 +69,7 @@ class _Verbs(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             near = get_close_matches(args[0], _VERBS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the verbs are {', '.join(_VERBS)}"
+            hint = f"did you mean {near[0]!r}?" if near else f"the commands are {', '.join(_VERBS)}"
             msg = f"{error.message.rstrip('.')}; {hint}"
             raise click.UsageError(msg, ctx) from None
 

@@ -41,13 +41,7 @@ _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as 
 @options.round_option
 @options.kind_option
 @options.written_options
-@options.goal_option
-@options.quantile_option
-@options.at_least_option
-@options.at_most_option
-@options.delta_option
-@options.contamination_option
-@options.tolerance_option
+@options.question_options
 @click.option(
     "--design",
     type=click.Choice(["sequential", "fixed"]),
@@ -156,7 +150,7 @@ def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator
     """
     if readings.dropped:
         yield f"Rows left out because they name no arm: {count(readings.dropped)}."
-    if value is not None and found.problem.target == "quantile" and looks_like_time(value):
+    if value is not None and found.problem.target != "share" and looks_like_time(value):
         yield f"Larger was taken to be better; if {name_of(value)} is a time, say --goal min."
     sizes = set(found.pulls.values())
     planned = (

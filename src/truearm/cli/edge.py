@@ -33,6 +33,9 @@ _MEANT = {  # words of other tools and of the theory
     **dict.fromkeys(("--eps", "--epsilon"), ("--contamination",)),
     **dict.fromkeys(("--alpha", "--confidence", "--error"), ("--delta",)),
     **dict.fromkeys(("--minimize", "--maximize", "--higher-is-better", "--lower-is-better"), ("--goal",)),
+    **dict.fromkeys(("--reps", "--repeat", "--iterations", "--number"), ("--runs",)),
+    **dict.fromkeys(("--export-asciidoc", "--export-orgmode"), ("--export-markdown",)),
+    "--baseline": ("--control",),
 }
 _GONE = (errno.EPIPE, errno.ESHUTDOWN)  # nobody reads what we print
 
@@ -100,10 +103,13 @@ def _unknown(option: str, ctx: click.Context) -> str:
     """Return what is said of an option that a verb does not have."""
     known = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
     near = [name for name in _MEANT.get(option, ()) if name in known] or get_close_matches(option, known, 1, 0.7)
+    near = near or [name for name in known if name.rpartition("-")[2] == option.rpartition("-")[2]]
     if near:
         hint = f"did you mean {near[0]}?"
     elif ctx.command.name == "race":
-        hint = "put each command in quotes, such as 'gzip -kf data'"
+        hint = (
+            f"put each command in quotes, such as 'gzip -kf data'; `{ctx.command_path} --help` lists the options"
+        )
     else:
         hint = f"`{ctx.command_path} --help` lists them"
     return f"{ctx.command_path} has no option {option!r}; {hint}"

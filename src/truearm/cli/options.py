@@ -65,6 +65,8 @@ class _TimeTolerance(click.ParamType):  # type: ignore[type-arg]  # older clicks
 class Whole(click.IntRange):
     """A whole number; an error says between which limits."""
 
+    name = "n"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         """Return the number."""
         try:
@@ -75,6 +77,8 @@ class Whole(click.IntRange):
 
 class Real(click.FloatRange):
     """A number; an error says between which limits."""
+
+    name = "x"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
         """Return the number, which is finite."""
@@ -164,7 +168,7 @@ def read_contamination(text: str) -> Contamination | None:
         raise InvalidArgument(msg)
     share = fraction(eps)
     if not eps.endswith("%") and 1 <= share < 50:
-        msg = f"{eps} is no fraction of the readings; for {eps} percent write {eps}% or {share / 100:g}"
+        msg = f"{eps} is not a fraction of the readings; for {eps} percent write {eps}% or {share / 100:g}"
         raise InvalidArgument(msg)
     return Contamination(share, adversary.lower()) if colon else Contamination(share)  # type: ignore[arg-type]
 
@@ -270,8 +274,8 @@ time_tolerance_option = click.option(
     type=_TimeTolerance(),
     default="0",
     show_default=True,
-    help="Also accept an arm that is provably within this of the best: 2% is relative, 5ms a time; of what is no "
-    "time, a number in units of the readings.",
+    help="Also accept an arm that is provably within this of the best: 2% is relative, 5ms a time; for "
+    "readings that are not times, a number in their unit.",
 )
 missing_option = click.option(
     "--missing",
@@ -376,20 +380,35 @@ def in_rounds(
         return collected(file, arm, value, unit=unit, how=how, **form)
 
 
-def written_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how a file is written and what is left out: those called `WRITTEN`."""
-    marks = (
-        click.option("--sep", metavar="MARK", help="What stands between cells, if it is none of , ; | and tab."),
-        click.option(
-            "--encoding", metavar="NAME", help="Of the text, such as cp1252; UTF-8 and UTF-16 are found."
-        ),
-        click.option("--decimal", metavar="MARK", help="The mark of decimals: --decimal ,"),
-        click.option("--thousands", metavar="MARK", help="The mark between thousands: --thousands ,"),
-        click.option("--strip", metavar="TEXT", help="What stands beside numbers, such as $, % or ms."),
-        click.option("--true", metavar="WORD", help="The word that counts as 1; all others count as 0."),
-        click.option("--durations", is_flag=True, help="Read 00:10:13 as seconds."),
-        click.option("--drop-unnamed", is_flag=True, help="Leave out rows that name no arm."),
-    )
-    for mark in reversed(marks):
-        command = mark(command)
-    return command
+def _together(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Return several options as one."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+question_options = _together(
+    goal_option,
+    quantile_option,
+    at_least_option,
+    at_most_option,
+    delta_option,
+    contamination_option,
+    tolerance_option,
+)
+"""What is asked of readings, and how sure the answer has to be."""
+written_options = _together(
+    click.option("--sep", metavar="MARK", help="What stands between cells, if it is none of , ; | and tab."),
+    click.option("--encoding", metavar="NAME", help="Of the text, such as cp1252; UTF-8 and UTF-16 are found."),
+    click.option("--decimal", metavar="MARK", help="The mark of decimals: --decimal ,"),
+    click.option("--thousands", metavar="MARK", help="The mark between thousands: --thousands ,"),
+    click.option("--strip", metavar="TEXT", help="What stands beside numbers, such as $, % or ms."),
+    click.option("--true", metavar="WORD", help="The word that counts as 1; all others count as 0."),
+    click.option("--durations", is_flag=True, help="Read 00:10:13 as seconds."),
+    click.option("--drop-unnamed", is_flag=True, help="Leave out rows that name no arm."),
+)
+"""How a file is written and what is left out: those called `WRITTEN`."""

@@ -41,24 +41,18 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
     show_default=True,
     help="The law of the readings, of unit scale.",
 )
+@click.option(
+    "--share",
+    type=options.SHARE,
+    help="Plan for shares: that of the best arm, such as 60%; gaps are then in points, such as 10%.",
+)
 @click.option("--pilot", metavar="FILE", help="Plan with the readings in FILE instead of a family.")
 @click.option("--arm", metavar="COLUMN", help="The column of the pilot file that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column of the pilot file that holds the reading.")
 @options.unit_option
 @options.kind_option
 @options.written_options
-@options.goal_option
-@options.quantile_option
-@click.option(
-    "--share",
-    type=options.SHARE,
-    help="Plan for shares: that of the best arm, such as 60%; gaps are then in points, such as 10%.",
-)
-@options.at_least_option
-@options.at_most_option
-@options.delta_option
-@options.contamination_option
-@options.tolerance_option
+@options.question_options
 @options.between_option
 @options.json_option
 @click.option(
@@ -186,12 +180,14 @@ def _outlook(found: Plan, outlook: Outlook) -> tuple[str, ...]:
 
 def _algorithms(found: Plan) -> list[tuple[str, ...]]:
     sizes = {"Algorithm 1": found.algorithm1, "Algorithm 3": found.algorithm3}
-    return [(f"{name}: sharp, printed", "", _size(found, size), "") for name, size in sizes.items()]
+    return [
+        (f"paper's {name}: sharp, printed", "", _size(size), "")
+        for name, size in sizes.items()
+        if found.applicable or size != Size(None, None)
+    ]
 
 
-def _size(found: Plan, size: Size) -> str:
-    if size == Size(None, None) and not found.applicable:
-        return "not applicable"
+def _size(size: Size) -> str:
     return ", ".join("never" if pulls is None else count(pulls) for pulls in (size.sharp, size.paper))
 
 

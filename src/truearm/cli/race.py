@@ -118,7 +118,9 @@ def _plain(word: str) -> str:
     help="Stop after this many seconds (or 5m, 1h); 3 minutes by default, unless -M or -r set a limit.",
 )
 @click.option(
-    "--control", metavar="NAME", help="What there is: which others are better? Ratios are relative to it."
+    "--control",
+    metavar="NAME",
+    help="The one you have: which others are better than it? Ratios are relative to it.",
 )
 @click.option(
     "--fdr",
@@ -173,7 +175,7 @@ def _plain(word: str) -> str:
     "--ignore-failure",
     is_flag=True,
     help="Count failed runs as missing readings, at their worst, instead of stopping. -i=1,2 says that these exit "
-    "codes are no failures: such runs count as measured. 126 and 127 (not run, not found) stop unless named.",
+    "codes are not failures: such runs count as measured. 126 and 127 (not run, not found) stop unless named.",
 )
 @options.missing_option
 @options.between_option

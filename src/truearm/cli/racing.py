@@ -308,7 +308,7 @@ def _stopped(race: Race, cause: BaseException, exports: Collection[str]) -> clic
     if isinstance(cause, CommandFailed) and cause.stage == "command" and cause.exit_code >= 0:
         code = cause.exit_code
         remedies = ["-i counts failed runs as missing readings, at their worst"] * (code not in (126, 127))
-        remedies += [f"-i={code} says that this code is no failure"] * (code > 0)
+        remedies += [f"-i={code} says that this code is not a failure"] * (code > 0)
         words.append(f"({'; '.join(remedies)})")
     if exports:
         words.append(f"What was measured before is in {', '.join(exports)}.")

@@ -72,7 +72,7 @@ def serve_command(
         from truearm.service.settings import Limits, Settings
         from truearm.service.tokens import make
     except ModuleNotFoundError as error:
-        msg = f"truearm serve needs {error.name}; install truearm[serve]"
+        msg = f"truearm serve needs {error.name}; install it with: pip install 'truearm[serve]'"
         raise InvalidArgument(msg) from None
     _check_one({"--new-token": new_token, "--remove-token": remove_token, "--tokens": tokens or None})
     if new_token is not None:

@@ -209,7 +209,7 @@ def _write_parquet(rows: Sequence[Row], path: Path) -> None:
     try:
         import duckdb
     except ImportError:
-        msg = "Parquet needs duckdb; install truearm[data], or write .csv or .json"
+        msg = "Parquet needs duckdb; install it with: pip install 'truearm[data]', or write .csv or .json"
         raise InvalidArgument(msg) from None
     import numpy as np
 

@@ -45,13 +45,7 @@ _FILE = click.argument("file", type=click.Path(dir_okay=False))
     help="How many pulls.",
 )
 @click.option("--arm", "arms", multiple=True, metavar="NAME", help="Begin a study of these arms in a new FILE.")
-@options.goal_option
-@options.quantile_option
-@options.at_least_option
-@options.at_most_option
-@options.delta_option
-@options.contamination_option
-@options.tolerance_option
+@options.question_options
 @options.between_option
 @click.option(
     "--rounds", is_flag=True, help="Compare arms side by side: which one wins more than half of the rounds?"

@@ -154,7 +154,7 @@ def _sources(asked: _Asked) -> dict[str, Timed]:
 def _located(python: str) -> str:
     found = shutil.which(python)
     if found is None:
-        where = "is not on the PATH" if "/" not in python else "is no program"
+        where = "is not on the PATH" if "/" not in python else "is not a program"
         msg = f"--python {python!r} {where}; give the path of an interpreter"
         raise InvalidArgument(msg)
     return str(Path(found).absolute())

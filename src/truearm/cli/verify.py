@@ -72,7 +72,13 @@ def verify_command(
             begun = opened.read(len(_SQLITE))
             raw = b"" if begun == _SQLITE else begun + opened.read()
         if begun == _SQLITE:
+            if readings is not None:
+                turned = f"truearm verify {readings} {file}"
+                msg = f"a log is verified by itself; to verify a result by it: {turned}"
+                raise InvalidArgument(msg)
             return _tell_log(file, head, as_json=as_json)
+        if head is not None:
+            _check_head(readings, head)
         data = _parsed(file, raw)
         found = verify(data, None if readings is None else _readings(readings, roles, data))
     except VerificationError as error:
@@ -80,6 +86,13 @@ def verify_command(
         return FAILED
     click.echo(json_text(_plain(found)) if as_json else told(found, file))
     return 0 if found else TRUSTED
+
+
+def _check_head(path: str | None, noted: str) -> None:
+    if path is None or not _is_log(path):
+        msg = "--head is that of a log; give the log to which it belongs, or leave it out"
+        raise InvalidArgument(msg)
+    store.verify(path, noted)
 
 
 def _tell_log(path: str, noted: str | None, *, as_json: bool) -> int:

@@ -10,12 +10,18 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaln, gammaln
 
 from truearm.bounds.mixture import Prior
+from truearm.errors import OutOfReach
+
+try:
+    import numba
+except ImportError as missing:
+    _msg = "compiled policies need numba; install it with: pip install 'truearm[lab]'"
+    raise OutOfReach(_msg) from missing
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

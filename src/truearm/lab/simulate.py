@@ -373,7 +373,8 @@ def _is_compiled(engine: str, policy: Policy[Any] | Runner, problem: Problem) ->
         return False
     if importlib.util.find_spec("numba") is None:
         if engine == "compiled":
-            msg = "engine='compiled' needs numba; install truearm[lab], or use engine='python'"
+            install = "install it with: pip install 'truearm[lab]'"
+            msg = f"engine='compiled' needs numba; {install}, or use engine='python'"
             raise InvalidArgument(msg)
         return False
     from truearm.lab import engine as compiled

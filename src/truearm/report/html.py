@@ -36,6 +36,7 @@ from truearm.report.text import PLAIN, Unit, paragraph, standing_in
 _EMBEDDED = re.compile(r'<script type="application/json" id="result">(.*?)</script>', re.DOTALL)
 _PAIRS = 200  # rows of a table: more are not read, and all are in the machine-readable part
 _SHARES = (0.95, 0.9, 0.75, 0.5, 0.25)  # of the quality curve, told in words
+_READING = "reading"  # of data that were there already; others are pulls, or runs of commands
 
 
 def page(
@@ -83,12 +84,12 @@ def counted_page(result: Analysis) -> str:
     sections = [
         _alarms(result),
         standings.control(result),
-        _arms_table(result),
+        _arms_table(result, _READING),
         _analysis(result),
         standings.tiers(result),
         _quality(result),
         _assumptions(result),
-        _certificate(result),
+        _certificate(result, _READING),
         note("Readings were counted where they are and not kept, so that none is drawn here."),
     ]
     return assembled(_headline(result), summary(result, alarms=False), sections, result.to_dict())
@@ -124,18 +125,19 @@ def parts(
     """
     picture = Picture.of(result, readings).shown_in(unit)
     result, unit = picture.result, picture.unit
+    what = _READING if isinstance(result, Analysis) else "pull" if metric is None else "run"
     sections = [
         _alarms(result),
         standings.control(result),
         slider.candidates(picture),
-        _arms(picture),
+        _arms(picture, what),
         _analysis(result) if isinstance(result, Analysis) else "",
         standings.tiers(result) if isinstance(result, Analysis) else "",
-        _evidence(picture),
+        _evidence(picture, what),
         _quality(result, unit),
-        _readings(picture),
+        _readings(picture, what),
         _assumptions(result),
-        _certificate(result) if certificate else "",
+        _certificate(result, what) if certificate else "",
     ]
     return Parts(
         _headline(result) if title is None else title,
@@ -265,19 +267,28 @@ def _alarms(result: Result) -> str:
 # Numbers
 
 
-def _arms(picture: Picture) -> str:
+def _arms(picture: Picture, what: str) -> str:
     result = picture.result
     more = _met(picture) if result.problem.rounds else ""
-    return _arms_table(result, more, _breakdown_table(picture), unit=picture.unit)
+    return _arms_table(result, what, more, _breakdown_table(picture), unit=picture.unit)
 
 
-def _arms_table(result: Result, *below: str, unit: Unit = PLAIN) -> str:
+def _arms_table(result: Result, what: str, *below: str, unit: Unit = PLAIN) -> str:
     name = target_name(result.problem)
     where = f"true {name}" if result.problem.contamination else f"true {name} if none is bad"
     sign = f" [{unit.sign}]" if unit.sign else ""
     spread = (f"MAD{sign}", f"true MAD{sign}")
-    titles = ("arm", "pulls", f"observed {name}{sign}", f"{where}{sign}", "due to contamination", *spread)
-    rows = (
+    titles: tuple[str, ...] = (
+        "arm",
+        f"{what}s",
+        f"observed {name}{sign}",
+        f"{where}{sign}",
+        "due to contamination",
+        *spread,
+    )
+    analyzed = result if isinstance(result, Analysis) else None
+    titles += ("standing",) * (analyzed is not None)
+    rows = [
         (
             arm.name,
             count(arm.n),
@@ -286,11 +297,12 @@ def _arms_table(result: Result, *below: str, unit: Unit = PLAIN) -> str:
             _contamination_part(arm),
             number(arm.mad, signs=ON_PAGES),
             between(arm.mad_low, arm.mad_high),
+            *(() if analyzed is None else (standing_in(analyzed, arm.name),)),
         )
-        for arm in result.arms
-    )
+        for arm in _shown(result)
+    ]
     if result.problem.rounds:
-        brief = [(*row[:3], row[5]) for row in (titles, *rows)]
+        brief = [(*row[:3], row[5], *row[7:]) for row in (titles, *rows)]
         return section("arms", "The arms", table(brief[0], brief[1:]), *below)
     return section(
         "arms",
@@ -303,6 +315,12 @@ def _arms_table(result: Result, *below: str, unit: Unit = PLAIN) -> str:
         ),
         *below,
     )
+
+
+def _shown(result: Result) -> list[Arm]:
+    """Return the arms, of an analysis the best first."""
+    arms = {arm.name: arm for arm in result.arms}
+    return [arms[name] for name in (result.ranking if isinstance(result, Analysis) else arms)]
 
 
 def _met(picture: Picture) -> str:
@@ -369,23 +387,7 @@ def _point(point: float | None) -> str:
 
 def _analysis(found: Analysis) -> str:
     notes = "".join(f"<li>{text(sentence)}</li>" for sentence in found.notes)
-    return section("analysis", "All arms in order", f"<ul>{notes}</ul>", _ranking(found), _pairs(found))
-
-
-def _ranking(found: Analysis) -> str:
-    name, arms = target_name(found.problem), {arm.name: arm for arm in found.arms}
-    rows = (
-        (
-            arm,
-            f"{place}",
-            value(arms[arm].observed, found.problem, ON_PAGES),
-            standing_in(found, arm),
-            count(found.missing.get(arm, 0)),
-        )
-        for place, arm in enumerate(found.ranking, 1)
-    )
-    titles = ("arm", "place", f"observed {name}", "standing", "cells without a value")
-    return table(titles, rows, f"Arms by observed {name}, the best first")
+    return section("analysis", "Notes", f"<ul>{notes}</ul>", _pairs(found))
 
 
 def _pairs(found: Analysis) -> str:
@@ -425,7 +427,7 @@ def _pair(contest: Contest) -> tuple[str, ...]:
 # Graphs
 
 
-def _evidence(picture: Picture) -> str:
+def _evidence(picture: Picture, what: str) -> str:
     time = picture.evidence_over_time()
     if not time.lines:
         return ""
@@ -434,34 +436,41 @@ def _evidence(picture: Picture) -> str:
         charts.evidence(time, scale),
         charts.pull_ticks(scale, time.pulls[-1]),
         charts.power_ticks(scale.up),
-        label=f"Evidence against {count(len(time.lines))} rivals of {name_of(result.leader or '')} over time; the "
-        "table below has its last values",
-        titles=("evidence that the arm is not the best", "pulls of all arms, logarithmic"),
+        label=f"Evidence against {count(len(time.lines))} rivals of {name_of(result.leader or '')}; the table "
+        "below has its last values",
+        titles=("evidence that the arm is not the best", f"{what}s of all arms, logarithmic"),
     )
     samples = "".join(f"<li>{charts.pen_sample(i)}{i + 1}. {text(arm)}</li>" for i, arm in enumerate(time.lines))
     threshold = (
         '<svg viewBox="0 0 40 16" aria-hidden="true"><line class="threshold" x1="0" x2="40" y1="8" y2="8"/></svg>'
     )
     legend = f'<ul class="legend">{samples}<li>{threshold}threshold {_factor(time.log_threshold)}</li></ul>'
+    told = text(_plotted(picture, len(time.lines), what))
     return section(
         "evidence",
-        "Evidence over time",
-        f"<figure>{drawn}{legend}<figcaption>{text(_plotted(picture, len(time.lines)))}</figcaption></figure>",
-        _evidence_table(time, looked_on=not isinstance(result, Analysis)),
+        "Evidence over time" if _in_order(result) else f"Evidence by number of {what}s",
+        f"<figure>{drawn}{legend}<figcaption>{told}</figcaption></figure>",
+        _evidence_table(time, what, looked_on=not isinstance(result, Analysis)),
     )
 
 
-def _evidence_table(time: Timeline, *, looked_on: bool) -> str:
+def _in_order(result: Result) -> bool:
+    """Tell whether readings are in order of measurement; the rows of a file may be in any."""
+    origin = result.certificate.origin
+    return not isinstance(result, Analysis) or (origin is not None and bool(origin.options.get("ordered")))
+
+
+def _evidence_table(time: Timeline, what: str, *, looked_on: bool) -> str:
     """Return what the lines say, and when a study, which looked on as readings came, rejected each rival."""
     titles = ("arm", "evidence by all readings", "line first reaches the threshold", "rejected by the study")
     rows = (
-        (f"{i + 1}. {name_of(arm)}", _factor(line[-1]), _reached(time, line), _rejected(time, arm))
+        (f"{i + 1}. {name_of(arm)}", _factor(line[-1]), _reached(time, line, what), _rejected(time, arm, what))
         for i, (arm, line) in enumerate(time.lines.items())
     )
     return table(titles, rows) if looked_on else table(titles[:-1], (row[:-1] for row in rows))
 
 
-def _plotted(picture: Picture, drawn: int) -> str:
+def _plotted(picture: Picture, drawn: int, what: str) -> str:
     result = picture.result
     others = len(result.arms) - 1
     some = f" The {drawn} of {others} rivals with the least evidence are drawn." if drawn < others else ""
@@ -472,9 +481,9 @@ def _plotted(picture: Picture, drawn: int) -> str:
         else "It may be looked at any time."
     )
     return (
-        f"Computed from the readings in order of pull, {_promised(picture.result)}, knowing that "
-        f"{name_of(result.leader or '')} leads in the end. At each point every arm has the same share of its "
-        f"pulls{_dotted(result)} {kind} Lines may leave the picture.{some}"
+        f"Computed from the readings in {'their order' if _in_order(result) else 'the order of the rows'}, "
+        f"{_promised(result)}, knowing that {name_of(result.leader or '')} leads in the end. At each point every "
+        f"arm has the same share of its {what}s{_dotted(result)} {kind} Lines may leave the picture.{some}"
     )
 
 
@@ -493,16 +502,16 @@ def _factor(log_evidence: float) -> str:
     return number(math.exp(log_evidence)) if abs(tens) < 4 else charts.power(math.floor(tens))
 
 
-def _rejected(time: Timeline, arm: str) -> str:
-    return f"after {count(time.rejected[arm][0])} pulls" if arm in time.rejected else "not rejected"
+def _rejected(time: Timeline, arm: str, what: str) -> str:
+    return f"after {count(time.rejected[arm][0])} {what}s" if arm in time.rejected else "not rejected"
 
 
-def _reached(time: Timeline, line: Sequence[float]) -> str:
+def _reached(time: Timeline, line: Sequence[float], what: str) -> str:
     """Return between which of its points a drawn line first reaches the threshold."""
     before = 0
     for n, log_evidence in zip(time.pulls, line, strict=True):
         if log_evidence >= time.log_threshold:
-            return f"between {count(before)} and {count(n)} pulls" if before else f"by {count(n)} pulls"
+            return f"between {count(before)} and {count(n)} {what}s" if before else f"by {count(n)} {what}s"
         before = n
     return "not reached"
 
@@ -546,7 +555,7 @@ def _middle(result: Result) -> Interval:
 # Readings
 
 
-def _readings(picture: Picture) -> str:
+def _readings(picture: Picture, what: str) -> str:
     if not picture.result.total:
         return ""
     strips = picture.strips()
@@ -554,7 +563,7 @@ def _readings(picture: Picture) -> str:
     rows = "".join(
         f'<li class="row"><span class="name">{text(arm)}</span>'
         f'<span class="picture">{charts.strip(strip, window, f"readings of {name_of(arm)}")}</span>'
-        f'<span class="about">{text(_about(strip, window))}</span></li>'
+        f'<span class="about">{text(_about(strip, window, what))}</span></li>'
         for arm, strip in zip(picture.result.problem.arms, strips, strict=True)
     )
     inner = [Tick(0.03 + 0.94 * tick.place, tick.label) for tick in charts.ticks(window)]
@@ -564,8 +573,8 @@ def _readings(picture: Picture) -> str:
         f'<ol class="arms strips">{rows}<li class="row axis"><span></span>'
         f'<span class="picture">{axis(inner)}</span></li></ol>',
         note(
-            "Above, the density of all readings; below, single ones, the first pull on top and the last at the "
-            "bottom: a few hundred, evenly spaced in order of pull. Upright marks are readings more than ten "
+            f"Above, the density of all readings; below, single ones, the first {what} on top and the last at the "
+            "bottom: a few hundred, evenly spaced. Upright marks are readings more than ten "
             "robust standard deviations from their arm's median; the shaded margins hold what lies beyond the "
             "picture. Which single readings are bad cannot be told: contamination that hides among the true "
             "readings does not show here."
@@ -573,12 +582,12 @@ def _readings(picture: Picture) -> str:
     )
 
 
-def _about(strip: Strip, window: Interval) -> str:
+def _about(strip: Strip, window: Interval, what: str) -> str:
     below = int(strip.sorted.searchsorted(window.low))
     above = strip.sorted.size - int(strip.sorted.searchsorted(window.high, "right"))
     share = f" ({percent(strip.distant / strip.n, digits=2)})" if strip.distant else ""
     parts = [
-        f"{count(strip.n)} pull{'s' * (strip.n != 1)}",
+        f"{count(strip.n)} {what}{'s' * (strip.n != 1)}",
         f"{count(strip.distant)} far{share}" if strip.distant else "",
         f"{count(below)} left of the picture" if below else "",
         f"{count(above)} right of it" if above else "",
@@ -609,10 +618,10 @@ import pathlib
 from truearm.report.html import result_in
 
 result = result_in(pathlib.Path("report.html").read_text(encoding="utf-8"))
-result.certificate.verify(readings)  # {arm: readings in order of pull}; raises if a claim fails"""
+result.certificate.verify(readings)  # {arm: its readings in order}; raises if a claim fails"""
 
 
-def _certificate(result: Result) -> str:
+def _certificate(result: Result, what: str) -> str:
     certificate = result.certificate
     needed = certificate.log_threshold
     facts = {
@@ -628,7 +637,7 @@ def _certificate(result: Result) -> str:
         "certificate",
         "The certificate",
         f"<dl>{listed}</dl>",
-        _claims(certificate.claims, result.total),
+        _claims(certificate.claims, result.total, what),
         _exclusions(certificate.exclusions),
         "<p>To check it, recompute every claim from the readings, which this page holds only in part:</p>",
         f"<pre><code>{_code(_VERIFY)}</code></pre>",
@@ -639,7 +648,7 @@ def _code(lines: str) -> str:
     return "\n".join(text(line) for line in lines.splitlines())
 
 
-def _claims(claims: Sequence[Claim], total: int) -> str:
+def _claims(claims: Sequence[Claim], total: int, what: str) -> str:
     if not claims:
         return ""
     rows = (
@@ -652,7 +661,7 @@ def _claims(claims: Sequence[Claim], total: int) -> str:
         )
         for claim in claims
     )
-    return table(("arm", "leader", "claim", "after pulls of all arms", "evidence"), rows)
+    return table(("arm", "leader", "claim", f"after {what}s of all arms", "evidence"), rows)
 
 
 def _exclusions(exclusions: Sequence[Exclusion]) -> str:

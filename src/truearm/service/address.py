@@ -48,7 +48,7 @@ def _read(url: str) -> dict[str, Any]:
         from psycopg import Error
         from psycopg.conninfo import conninfo_to_dict
     except ModuleNotFoundError:
-        msg = "PostgreSQL needs psycopg; install truearm[postgres], or use a file"
+        msg = "PostgreSQL needs psycopg; install it with: pip install 'truearm[postgres]', or use a file"
         raise InvalidArgument(msg) from None
     place, _, path = url.partition("://")[2].partition("?")[0].partition("/")
     try:

@@ -465,7 +465,7 @@ def continued(study: str, rows: list[Row], digest: bytes) -> Iterator[Row]:
 def _check_ours(connection: Connection, path: str) -> None:
     begun = connection.execute("PRAGMA user_version").fetchone()[0]
     if not begun and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        msg = f"database {path!r} is no database of truearm serve, and was left as it is; choose another file"
+        msg = f"database {path!r} is not a database of truearm serve, and was left as it is; choose another file"
         raise InvalidArgument(msg)
 
 
@@ -502,7 +502,8 @@ def _check_file(name: str) -> None:
         head = file.read(100)
     application, version = (int.from_bytes(head[at : at + 4], "big") for at in (68, 60))
     if not head.startswith(b"SQLite format 3\0") or application not in (0, APPLICATION):
-        msg = f"database {str(path)!r} is no database of truearm serve, and was left as it is; choose another file"
+        what = f"database {str(path)!r} is not a database of truearm serve"
+        msg = f"{what}, and was left as it is; choose another file"
         raise InvalidArgument(msg)
     _check_version(str(path), version)
 

@@ -221,11 +221,11 @@ def _name(kind: type) -> str:
 def _kind(name: str, base: type) -> Any:  # noqa: ANN401 - a class of truearm
     module, _, path = name.partition(":")
     if not module.startswith(_ROOMS) or "." in path:
-        msg = f"{name} is no record of truearm"
+        msg = f"{name} is not a record of truearm"
         raise ValueError(msg)
     kind = getattr(import_module(module), path)
     if not (isinstance(kind, type) and issubclass(kind, base) and kind.__module__ == module):
-        msg = f"{name} is no record of truearm"
+        msg = f"{name} is not a record of truearm"
         raise ValueError(msg)
     return kind
 

@@ -1,7 +1,9 @@
 """Cells as numbers, as names and as places in an order, and what to say of one that is none."""
 
 import datetime
+import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -56,7 +58,11 @@ def not_a_number(cell: object, row: int, name: str) -> str:
     where = f"row {row} of column {name!r}"
     if is_date(cell):
         return f"{where} is a date, {str(cell)!r}; convert it to a number"
-    return f"{where} must be a number, but got {shown(cell)}; leave a cell empty for a reading that went wrong"
+    remedy = "leave a cell empty for a reading that went wrong"
+    with suppress(ValueError):
+        if isinstance(cell, str) and math.isfinite(float(cell)):
+            remedy = "it is text: convert the column to numbers first"
+    return f"{where} must be a number, but got {shown(cell)}; {remedy}"
 
 
 def shown(cell: object) -> str:

@@ -56,7 +56,7 @@ def _sheet_rows(file: Path) -> list[Sequence[Any]]:
     except Exception as error:  # whatever broken bytes make of the packing, the markup and their reader
         if isinstance(error, MemoryError):
             raise
-        msg = f"{file.name!r} is no workbook of Excel ({first_line(error)}); save it as .xlsx or CSV"
+        msg = f"{file.name!r} is not an Excel workbook ({first_line(error)}); save it as .xlsx or CSV"
         raise InvalidArgument(msg) from None
 
 

@@ -15,7 +15,7 @@ from truearm.world.written import remedy
 
 Limits = tuple[float | None, float | None]
 """What a reading must be at least, and at most, to be a success; of shares one of them."""
-_NO_NUMBER = re.compile(r"column (.*) holds (.*), which is no plain number", re.DOTALL)
+_NO_NUMBER = re.compile(r"column (.*) holds (.*), which is not a plain number", re.DOTALL)
 _MISSING, _LOWEST, _HIGHEST, ELSEWHERE = -1, -2, -3, -4  # numbers of buckets that no ruler has
 
 

@@ -97,9 +97,12 @@ def collect(
             msg = f"{given} is given, but these readings were collected before; leave it out, or give the frame"
             raise InvalidArgument(msg)
         return frame
-    if isinstance(frame, Mapping):
-        return _from_mapping(frame, roles, how, drop_unnamed=drop_unnamed)
-    return _from_table(frame, roles, how, drop_unnamed=drop_unnamed)
+    read = _from_mapping if isinstance(frame, Mapping) else _from_table
+    found = read(frame, roles, how, drop_unnamed=drop_unnamed)
+    if roles.arm is not None and not found.tapes:
+        msg = "the data have no rows; check what was to fill them"
+        raise InvalidArgument(msg)
+    return found
 
 
 def _from_mapping(frame: Mapping[Any, Any], roles: Roles, how: Reduction, *, drop_unnamed: bool) -> Collected:
@@ -204,7 +207,7 @@ def _from_table(frame: Any, roles: Roles, how: Reduction, *, drop_unnamed: bool)
     except TypeError:
         msg = (
             f"frame must be a pandas, polars or pyarrow table, a DuckDB relation, or a dict of sequences, but got "
-            f"{type(frame).__name__}; give the path of a file as a string"
+            f"{type(frame).__name__}; write {{'A': [1, 2], 'B': [3, 4]}}, or the path of a file"
         )
         raise InvalidArgument(msg) from None
     for name in columns:

@@ -244,7 +244,7 @@ def _folder(folder: Path) -> Collected:
             data = json.loads(file.read_text(encoding="utf-8"))
             _add(tapes, name, _per_iteration(data["times"], data["iters"], name))
         except (OSError, LookupError, TypeError, ValueError) as error:
-            msg = f"{str(file)!r} is no sample of criterion: {error!r:.120}; run cargo bench again"
+            msg = f"{str(file)!r} is not a sample of criterion: {error!r:.120}; run cargo bench again"
             raise InvalidArgument(msg) from None
     if not tapes:
         msg = f"{str(folder)!r} is a folder without samples of criterion (new/sample.json); give a file"
@@ -270,7 +270,7 @@ def _table(file: Path) -> Collected | None:
                     time = float(row.get("sample_measured_value") or row["sample_time_nanos"])
                     times.setdefault(name, []).append((time * size, float(row["iteration_count"])))
                 except (LookupError, TypeError, ValueError) as error:
-                    msg = f"line {rows.line_num} of {file.name!r} is no sample of criterion: {error!r:.120}; "
+                    msg = f"line {rows.line_num} of {file.name!r} is not a sample of criterion: {error!r:.120}; "
                     raise InvalidArgument(f"{msg}run cargo bench again") from None
     tapes = {
         name: _per_iteration([time for time, _ in pairs], [n for _, n in pairs], name)

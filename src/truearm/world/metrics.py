@@ -71,7 +71,7 @@ def _number(name: str, value: Any) -> float | None:  # noqa: ANN401
         msg = f"{name!r:.80} is {_KINDS[type(value)]}"
         raise InvalidArgument(msg)
     if not name.isprintable() or not 0 < len(name) <= 200:
-        msg = f"{name!r:.80} is no name: it is empty, long, or holds letters that do not print"
+        msg = f"{name!r:.80} is not a name: it is empty, long, or holds letters that do not print"
         raise InvalidArgument(msg)
     try:
         number = math.nan if value is None else float(value)

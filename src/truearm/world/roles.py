@@ -11,6 +11,7 @@ import numpy as np
 from truearm.errors import InvalidArgument, given
 from truearm.evidence.units import looks_like_unit
 from truearm.world.by_arm import Floats
+from truearm.world.cells import shown
 
 MOST_ARMS = 10_000  # a minute of work, and a place in the list for everyone; more are an id taken for the arm
 _RENAMED = re.compile(r"(.*)_\d+", re.DOTALL)  # what DuckDB makes of a name that it has seen before
@@ -45,15 +46,16 @@ class Roles(NamedTuple):
             named, other = ("arm", "value") if self.value is None else ("value", "arm")
             msg = f"{named} is given but {other} is not; name both columns of a long frame, or none of a wide one"
             raise InvalidArgument(msg)
+        for argument, name in self._asdict().items():
+            if name is not None and not isinstance(name, str):
+                msg = f"{argument} must be the name of a column, a string, but got {shown(name)}"
+                raise InvalidArgument(msg)
         if self.arm is not None and self.arm == self.value:
             msg = f"{given(arm=self.arm, value=self.value)}: one column cannot be both; name two"
             raise InvalidArgument(msg)
         for argument, name in (("unit", self.unit), ("order", self.order)):
             if name is None or (argument, name) == ("order", "rows"):
                 continue
-            if not isinstance(name, str):
-                msg = f"{argument} must be the name of a column, a string, but got {name!r}"
-                raise InvalidArgument(msg)
             if self.arm is None and argument == "order":
                 msg = (
                     f"{given(**{argument: name})} needs a long frame, with one column for the arm and one for the "
@@ -186,15 +188,15 @@ def check_no_counter(tapes: Mapping[str, Floats]) -> None:
     >>> check_no_counter({"id": np.arange(3.0), "A": np.array([3.0, 5.0, 4.0])})
     Traceback (most recent call last):
         ...
-    truearm.errors.InvalidArgument: column 'id' counts the rows, so it is no arm; leave it out of the data, or say
-    that arms were measured side by side in it: round='id'
+    truearm.errors.InvalidArgument: column 'id' counts the rows, so it is not an arm; leave it out of the data, or
+    say that arms were measured side by side in it: round='id'
     """
     for name, tape in tapes.items():
         counted = tape.size > 2 and tape[0] in (0.0, 1.0) and bool(np.all(np.diff(tape) == 1))
         if counted and len(tapes) > 1 and _counts(name):
             msg = (
-                f"column {name!r} counts the rows, so it is no arm; leave it out of the data, or say that arms "
-                f"were measured side by side in it: {given(round=name)}"
+                f"column {name!r} counts the rows, so it is not an arm; leave it out of the data, or say that "
+                f"arms were measured side by side in it: {given(round=name)}"
             )
             raise InvalidArgument(msg)
 

@@ -260,7 +260,7 @@ def _text_as_sql(columns: Collection[str], roles: Roles, written: Written) -> st
     named = f" AND coalesce({trimmed(quoted(roles.arm))}, '') <> ''" if roles.arm else ""  # others are left out
     for name in readings:
         cell = quoted(name)
-        said = f"{literal(f'column {name!r} holds ')} || {cell} || ', which is no plain number'"
+        said = f"{literal(f'column {name!r} holds ')} || {cell} || ', which is not a plain number'"
         number = f"coalesce({written.sql(cell)}, error({said}))"
         cells[name] = f"CASE WHEN NOT list_contains([{marks()}], lower({trimmed(cell)})){named} THEN {number} END"
     made = ", ".join(f"{cell} AS {quoted(name)}" for name, cell in cells.items())

@@ -262,7 +262,7 @@ def no_number(cell: object, row: int, column: str, written: Written) -> str:
     Examples
     --------
     >>> no_number("3,5", 2, "ms", Written())
-    "row 2 of column 'ms' is '3,5', which is no plain number; to read such cells, say decimal=','"
+    "row 2 of column 'ms' is '3,5', which is not a plain number; to read such cells, say decimal=','"
     """
     known = remedy(cell) if isinstance(cell, str) else None
     if known is not None and written.strip and beside(str(cell)) not in ("", written.strip):
@@ -274,7 +274,9 @@ def no_number(cell: object, row: int, column: str, written: Written) -> str:
         return f"row {row} of column {column!r} is {cell!r}; write a number below zero with a minus before it"
     if known is None:
         return not_a_number(cell, row, column)
-    return f"row {row} of column {column!r} is {cell!r}, which is no plain number; to read such cells, say {known}"
+    return (
+        f"row {row} of column {column!r} is {cell!r}, which is not a plain number; to read such cells, say {known}"
+    )
 
 
 def check_true(words: Sequence[str], true: str, columns: Sequence[str]) -> None:
@@ -287,7 +289,7 @@ def check_true(words: Sequence[str], true: str, columns: Sequence[str]) -> None:
     if len(words) > 1 and true.strip().lower() not in map(str.lower, words):
         shown = ", ".join(map(repr, words[:5])) + (", ..." if len(words) > 5 else "")
         where = f"column {columns[0]!r}" if len(columns) == 1 else "the file"
-        msg = f"{given(true=true)} is no cell of {where}, so that all would count as 0; its words are {shown}"
+        msg = f"{given(true=true)} is in no cell of {where}, so that all would count as 0; its words are {shown}"
         raise InvalidArgument(msg)
 
 
