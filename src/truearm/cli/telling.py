@@ -289,11 +289,16 @@ def _forecast(outcome: Outcome) -> Iterator[str]:
     result, standing = outcome.result, outcome.standing
     if result.status is not Status.EXHAUSTED or standing is None or not result.problem.rounds or result.ties:
         return
-    if near := nearly_equal(standing, max(result.pulls.values())):
+    if outcome.given_up:  # the gate has its answer, and who is best was not asked
+        return
+    gated = result.problem.handicap is not None  # what looks equal then is the tolerance
+    if not gated and (near := nearly_equal(standing, max(result.pulls.values()))):
         yield near
     left = standing.pulls_left(result.pulls, 1)
     if 0 < left < math.inf and min(result.pulls.values()):
-        ends = "would tell whether they can be told apart" if standing.close else "would decide"
+        ends = "would decide"
+        if standing.close:
+            ends = f"would tell whether {'it can be decided' if gated else 'they can be told apart'}"
         more = number(float(f"{left:.1g}"))
         yield f"About {more} more run{'s' * (more != '1')} {ends} (an estimate)."
 

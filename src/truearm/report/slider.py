@@ -9,6 +9,7 @@ from decimal import ROUND_FLOOR
 from typing import Any
 
 from truearm.claims.certificate import Status
+from truearm.claims.summary import is_made_equal
 from truearm.claims.wording import LISTED, ON_PAGES, count, name_of, names, percent, target_name, value
 from truearm.problem import Adversary, Interval
 from truearm.report import charts
@@ -167,7 +168,7 @@ def _cell(picture: Picture, ends: tuple[Interval, Interval]) -> list[Any]:
 
 def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]:
     """Return what is said of an arm while it is a candidate among others, and once that is settled."""
-    if arm in picture.result.ties:
+    if arm in picture.result.ties and not is_made_equal(picture.result):
         return "tied", ""
     if arm == picture.result.leader:
         return "looks best", "the best arm"
