@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from truearm.errors import CommandFailed, InvalidArgument
-from truearm.world.revisions import WORKING_TREE, checked_out, removed
+from truearm.world.revisions import WORKING_TREE, checked_out, in_use, removed
 
 
 def git(folder, *words):
@@ -143,6 +143,34 @@ def test_a_cache_that_was_deleted_by_hand_is_made_anew(repository, cache, all_of
     top = Path(checked_out(["v1"], start=str(repository), cache=cache)[0].top)
     subprocess.run(["rm", "-rf", str(top.parent if all_of_it else top)], check=True)
     assert Path(checked_out(["v1"], start=str(repository), cache=cache)[0].folder, "sub", "bench").exists()
+
+
+def test_files_that_were_changed_in_the_cache_are_checked_out_anew(repository, cache):
+    """Else what somebody tried there, or a benchmark wrote, is measured under the name of the commit."""
+    [first] = checked_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
+    Path(first.folder, "sub", "bench").write_text("slow")
+    [again] = checked_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
+    assert Path(again.folder, "sub", "bench").read_text() == "one"
+    assert Path(again.folder, "built").read_text() == "x\n"
+    git(again.top, "checkout", "-q", "--detach", "main")
+    [third] = checked_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
+    assert Path(third.folder, "sub", "bench").read_text() == "one"
+
+
+def test_a_build_that_changes_files_of_the_commit_is_run_once(repository, cache):
+    for _ in range(2):
+        [found] = checked_out(["v1"], build="echo x >> sub/bench", start=str(repository), cache=cache)
+        assert Path(found.folder, "sub", "bench").read_text() == "onex\n"
+
+
+def test_worktrees_that_another_race_uses_stay(repository, cache):
+    found = checked_out(["v1", "main"], start=str(repository), cache=cache)
+    with in_use(found[:1]):
+        checked_out(["v1", "main"], start=str(repository), cache=cache)  # nobody waits for a race to end
+        removed(found)
+        assert [Path(r.top).exists() for r in found] == [True, False]
+    removed(found)
+    assert not Path(found[0].top).exists()
 
 
 def test_one_commit_under_two_names_is_checked_out_once(repository, cache):

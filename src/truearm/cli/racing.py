@@ -38,7 +38,7 @@ from truearm.world.commands import Command
 from truearm.world.lock import alone
 from truearm.world.metrics import NOTE
 from truearm.world.processes import Measurement, check_posix, command_source, run_hook, shell_cost, warm_up
-from truearm.world.revisions import checked_out, removed
+from truearm.world.revisions import checked_out, in_use, removed
 from truearm.world.store import Store
 
 BRIEF = 3.0  # seconds, as hyperfine takes at least
@@ -68,6 +68,7 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     )
     if asked.clean:
         stack.callback(removed, revisions)
+    stack.enter_context(in_use(revisions))
     setting, problem = defined(asked, revisions)
     suite = suite_of(asked, setting, problem)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
