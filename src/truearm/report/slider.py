@@ -4,6 +4,7 @@ The markup stands at the declared contamination and is complete by itself; `view
 the slider, what the script puts in its place.
 """
 
+import math
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR
 from typing import Any
@@ -158,6 +159,8 @@ def _listed(arms: Sequence[str]) -> str:
 def _cell(picture: Picture, ends: tuple[Interval, Interval]) -> list[Any]:
     """Return an arm's interval in words and as places on the board: all of it, then contamination's part."""
     (whole, core), problem, window = ends, picture.result.problem, picture.window
+    if math.isnan(whole.low):  # in rounds an arm that only failed, or was not measured yet, has no place
+        return [value(whole.low, problem, ON_PAGES), 0, 0, 0, 0]
     if whole.low > whole.high:
         return [between(*whole, problem), 0, 0, 0, 0]
     if whole.low == whole.high:
