@@ -639,6 +639,17 @@ def test_a_program_that_the_shell_does_not_find_is_told_in_one_line():
     assert found.stderr.startswith(f"{told}\n")
 
 
+def test_a_command_that_a_signal_ended_may_count_as_missing_too():
+    found = race("sh -c 'kill -9 $$'", "true")
+    assert "ended with signal 9 (Killed)" in found.stderr
+    assert "(-i counts failed runs as missing readings, at their worst)" in found.stderr
+
+
+def test_commands_that_only_fail_are_not_just_given_more_time():
+    found = race("-i", "-M", "3", "false", "sh -c 'exit 2'")
+    assert "failed too often. Allow them more time, or find out why they fail." in " ".join(found.stdout.split())
+
+
 def test_only_a_race_that_is_not_decided_is_to_be_resumed(tmp_path):
     numbers = ("--metric", "stdout", "--goal", "max", "echo 1", "echo 2", "--save")
     assert "go on with" not in race(*numbers, tmp_path / "a.db").stdout

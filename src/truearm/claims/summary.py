@@ -524,7 +524,7 @@ def _exhausted(result: Result, voice: Voice) -> list[str]:
     open_ = [arm for arm in result.arms if arm.name in result.candidates]
     if left > 1 and all(arm.n and _is_lost(arm, problem) for arm in open_):
         who = names(result.candidates)
-        return [f"Not decided: {who} timed out or failed too often{excluded}. Allow them more time."]
+        return [f"Not decided: {who} timed out or failed too often{excluded}. Allow them more time, or find out why they fail."]
     who = f"{names(result.candidates, 'or')} may {_may_be(result, voice)}"
     if problem.handicap is not None:
         asked = _asked(result, problem.handicap, voice)

@@ -306,7 +306,7 @@ class _Failure(click.ClickException):
 
 def _stopped(race: Race, cause: BaseException, exports: Collection[str]) -> click.ClickException:
     words = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
-    if isinstance(cause, CommandFailed) and cause.stage == "command" and cause.exit_code >= 0:
+    if isinstance(cause, CommandFailed) and cause.stage == "command":
         code = cause.exit_code
         remedies = ["-i counts failed runs as missing readings, at their worst"] * (code not in (126, 127))
         remedies += [f"-i={code} says that this code is no failure"] * (code > 0)
