@@ -476,6 +476,9 @@ def _best_looking(result: Result, voice: Voice) -> str:
     arm = next((arm for arm in result.arms if arm.name == result.leader), None)
     if arm is None or _is_lost(arm, result.problem) or getattr(result, "coarse", None):
         return ""  # counts that are so coarse do not tell who looks best
+    others = [other for other in result.candidates if other != arm.name]
+    if others and not any(result.pulls[other] for other in others):
+        return ""  # it was measured alone
     if (given := result.problem.handicap) is not None and len(result.arms) == 2:
         return "It seems to be." if arm.name == given.arm else "It does not seem to be."
     then = "" if given is None else "Then "  # as it is judged
@@ -524,7 +527,9 @@ def _exhausted(result: Result, voice: Voice) -> list[str]:
     open_ = [arm for arm in result.arms if arm.name in result.candidates]
     if left > 1 and all(arm.n and _is_lost(arm, problem) for arm in open_):
         who = names(result.candidates)
-        return [f"Not decided: {who} timed out or failed too often{excluded}. Allow them more time, or find out why they fail."]
+        return [
+            f"Not decided: {who} timed out or failed too often{excluded}. Allow them more time, or find out why they fail."
+        ]
     who = f"{names(result.candidates, 'or')} may {_may_be(result, voice)}"
     if problem.handicap is not None:
         asked = _asked(result, problem.handicap, voice)

@@ -34,7 +34,7 @@ from truearm.policies.toptwo import TopTwo
 from truearm.report.export import runs_of
 from truearm.run import run
 from truearm.study import Study
-from truearm.world.commands import Command
+from truearm.world.commands import Command, neutralized
 from truearm.world.lock import alone
 from truearm.world.metrics import NOTE
 from truearm.world.processes import Measurement, check_posix, command_source, run_hook, shell_cost, warm_up
@@ -298,6 +298,10 @@ def _cleaned(hook: Command, setting: Setting) -> None:
         run_hook(hook, "cleanup", setting.conditions.timeout)
     except TruearmError as error:
         click.echo(f"Warning: {error}", err=True)
+    except KeyboardInterrupt:
+        told = f"cleanup {neutralized(hook.text)!r} was interrupted; it may be half done"
+        click.echo(f"Warning: {told}", err=True)
+        raise
 
 
 class _Failure(click.ClickException):

@@ -248,8 +248,11 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     if outcome.patience is not None and outcome.result.status is Status.EXHAUSTED:
         yield f"Stopped after {number(outcome.patience / 60)} minutes; --max-time allows more."
     if outcome.cut is not None:
-        cut = f"a run of {name_of(outcome.cut)} was stopped, without a reading"
-        yield f"Time was up: {cut}; --timeout would count it as slow."
+        hooked = {"prepare", "conclude"} & set(setting.hooks) or setting.in_turn("setup")
+        around, remedy = (
+            (", or what runs around it,", "") if hooked else ("", "; --timeout would count it as slow")
+        )
+        yield f"Time was up: a run of {name_of(outcome.cut)}{around} was stopped, without a reading{remedy}."
     yield from _about_names(outcome)
     yield from _forecast(outcome)
     yield from _about_shell(outcome)
