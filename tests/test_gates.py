@@ -189,3 +189,28 @@ def test_what_more_runs_would_not_show_they_are_not_said_to_decide():
     assert code == 3
     assert "No command is shown to be worse than old, and more runs would not show it (95% sure" in said
     assert "more run would tell" not in said
+
+
+def test_an_answer_about_who_is_worse_does_not_say_that_it_wins():
+    said, code = gated("echo 10", "echo 12", rounds=30)
+    assert code == 1
+    assert said.startswith(
+        "a is worse than old by 10% or more. 95% sure whatever a round does to all commands alike"
+    )
+    assert "wins" not in said
+
+
+def test_the_status_of_a_gate_says_how_its_baseline_is_judged(tmp_path):
+    log, run = str(tmp_path / "r.db"), CliRunner().invoke
+    words = ["race", "--metric", "stdout", "--goal", "min", "-n", "old", "echo 10", "-n", "new", "echo 10.4"]
+    run(main, [*words, "--fail-if-worse-than", "old", "--tolerance", "10%", "-M", "3", "--save", log])
+    assert "new leads, 2 candidates (old counts as 10% worse than it is).\n" in run(main, ["status", log]).output
+    run(main, ["race", "--resume", log])
+    said = run(main, ["status", log]).output
+    assert "tolerable, new is good enough (old counts as 10% worse than it is).\n" in said
+
+
+def test_a_command_that_only_fails_does_not_seem_to_be_worse():
+    said, _ = gated("echo 10", "false")
+    assert "whether a is worse than old by more than 10%. 7 rounds" in said
+    assert "seem" not in said

@@ -51,10 +51,16 @@ def is_made_equal(result: Result) -> bool:
     return given is not None and bool(result.ties) and given.arm in (result.best, *result.ties)
 
 
+def _much(result: Result, given: Handicap, voice: Voice) -> str:
+    """Return a gate's tolerance; a percentage is of positive readings only."""
+    seen = next(arm.observed for arm in result.arms if arm.name == given.arm)
+    return "0%" if given.tolerance.relative and seen <= 0 else voice.measured(amount(given.tolerance))
+
+
 def _asked(result: Result, given: Handicap, voice: Voice) -> str:
     """Return what a gate with a tolerance asks: of one other arm a yes or a no, of several who is best."""
     others, base = [arm for arm in result.problem.arms if arm != given.arm], name_of(given.arm)
-    much = voice.measured(amount(given.tolerance))
+    much = _much(result, given, voice)
     if len(others) == 1:
         return f"whether {name_of(others[0])} is worse than {base} by more than {much}"
     return f"best when {base} counts as {much} worse than it is"
@@ -257,8 +263,7 @@ def _standing(result: Result, arm: Arm, voice: Voice) -> str:
 def _against_baseline(result: Result, given: Handicap, voice: Voice) -> str:
     """Return how arms stand to one that is judged as worse than it is; ratios are to positive readings only."""
     others, base = [arm for arm in result.problem.arms if arm != given.arm], name_of(given.arm)
-    seen = next(arm.observed for arm in result.arms if arm.name == given.arm)
-    much = voice.measured(amount(given.tolerance)) if seen > 0 or not given.tolerance.relative else "0%"
+    much = _much(result, given, voice)
     if result.best == given.arm:
         behind = [arm for arm in others if arm not in result.ties]
         told = (
@@ -317,6 +322,8 @@ def _wins(result: Result, voice: Voice) -> str:
     """Return what is sure of the best arm in rounds; elsewhere the answer says it."""
     if result.problem.target != "wins":
         return ""
+    if result.problem.handicap is not None:  # the answer says who is worse than a baseline, and not who wins
+        return _in_rounds(result, voice)
     each = "" if len(result.arms) == 2 else f" against every other {voice.arm}"
     each += f", if any {voice.arm} does" if handed_on(result) else ""
     return f" that it wins more than half of the rounds side by side{each},{_in_rounds(result, voice)}"
@@ -451,7 +458,7 @@ def _all_the_same(result: Result, voice: Voice) -> list[str]:
     every = f"each of {count(rounds)} rounds" if rounds > 1 else "the only round"
     alike = f"{names(result.ties)} tie: they measured the same"
     if (given := result.problem.handicap) is not None and is_made_equal(result):
-        others, much = [arm for arm in result.ties if arm != given.arm], voice.measured(amount(given.tolerance))
+        others, much = [arm for arm in result.ties if arm != given.arm], _much(result, given, voice)
         alike = f"Not decided: {names(others)} measured worse than {name_of(given.arm)} by exactly {much}"
     ruled_out = f"; {count(out)} other{'s' * (out > 1)} ruled out" if out else ""
     left = [arm for arm in result.candidates if arm not in result.ties]
@@ -480,7 +487,8 @@ def _best_looking(result: Result, voice: Voice) -> str:
     if others and not any(result.pulls[other] for other in others):
         return ""  # it was measured alone
     if (given := result.problem.handicap) is not None and len(result.arms) == 2:
-        return "It seems to be." if arm.name == given.arm else "It does not seem to be."
+        hidden = any(_is_lost(other, result.problem) for other in result.arms)  # how much worse it is
+        return "" if hidden else "It seems to be." if arm.name == given.arm else "It does not seem to be."
     then = "" if given is None else "Then "  # as it is judged
     head = f"{then}{name_of(arm.name)} looks best ({voice.measured(value(arm.observed, result.problem))})"
     if math.isinf(result.tolerance):
@@ -527,9 +535,8 @@ def _exhausted(result: Result, voice: Voice) -> list[str]:
     open_ = [arm for arm in result.arms if arm.name in result.candidates]
     if left > 1 and all(arm.n and _is_lost(arm, problem) for arm in open_):
         who = names(result.candidates)
-        return [
-            f"Not decided: {who} timed out or failed too often{excluded}. Allow them more time, or find out why they fail."
-        ]
+        lost = f"Not decided: {who} timed out or failed too often{excluded}."
+        return [f"{lost} Allow them more time, or find out why they fail."]
     who = f"{names(result.candidates, 'or')} may {_may_be(result, voice)}"
     if problem.handicap is not None:
         asked = _asked(result, problem.handicap, voice)
