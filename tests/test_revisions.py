@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,20 @@ def test_a_race_of_revisions_finds_the_best_one(project, cache):
     assert told["best"] == "v2"
     assert {arm["name"]: arm["observed"] for arm in told["arms"]} == {"v1": 103, "v2": 13, WORKING_TREE: 103}
     assert any(cache.rglob("*.ready"))
+
+
+def test_a_race_goes_on_only_with_the_files_it_began_with(project, cache):
+    words = ("--save", "r.db", "-r", "2", "--rev", "v1", "--rev", "v2", "--", "./bench", "1")
+    assert race(project, cache, *words).returncode == 3
+    again = [sys.executable, "-m", "truearm", "race", "--resume", "r.db", "-M"]
+    env = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    go_on = partial(subprocess.run, cwd=project, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert go_on([*again, "3"]).returncode == 3
+    [slow] = [path for path in cache.rglob("bench") if path.is_file() and path.read_text() == SLOW]
+    slow.write_text(QUICK)
+    refused = go_on([*again, "4"])
+    assert refused.returncode == 2
+    assert "since it was raced; race the revisions anew" in " ".join(refused.stderr.split())
 
 
 def test_clean_leaves_no_worktree(project, cache):

@@ -38,7 +38,7 @@ from truearm.world.commands import Command, neutralized
 from truearm.world.lock import alone
 from truearm.world.metrics import NOTE
 from truearm.world.processes import Measurement, check_posix, command_source, run_hook, shell_cost, warm_up
-from truearm.world.revisions import checked_out, in_use, removed
+from truearm.world.revisions import checked_out, in_use, kept, removed
 from truearm.world.store import Store
 
 BRIEF = 3.0  # seconds, as hyperfine takes at least
@@ -111,6 +111,7 @@ def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
     ):
         msg = f"{path} holds a race that truearm does not begin; see `truearm report {path}`"
         raise InvalidArgument(msg)
+    stack.enter_context(in_use(kept(c.cwd for c in found.setting.commands if c.cwd is not None)))
     follower = None if found.suite is None else Follower(found.suite, found.study)
     return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store, follower=follower)
 

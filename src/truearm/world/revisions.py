@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -112,6 +112,34 @@ def in_use(revisions: Sequence[Revision]) -> Iterator[None]:
         for top in _tops(revisions):
             stack.enter_context(_locked(top))
         yield
+
+
+def kept(folders: Iterable[str]) -> tuple[Revision, ...]:
+    """Return the revisions in whose worktrees folders lie, for a race that goes on there.
+
+    Raises
+    ------
+    InvalidArgument
+        If their files are no longer those that were raced.
+
+    Examples
+    --------
+    >>> kept(["/"])
+    ()
+    """
+    found: dict[Path, Revision] = {}
+    for folder in folders:
+        top = next((top for top in (Path(folder), *Path(folder).parents) if _marker(top).exists()), None)
+        if top is None or top in found:
+            continue
+        commit = _marker(top).read_text(errors="replace").partition("\n")[0]
+        if not _is_ready(top, commit):
+            msg = (
+                f"files of {commit[:12]} were changed in {str(top)!r} since it was raced; race the revisions anew"
+            )
+            raise InvalidArgument(msg)
+        found[top] = Revision(name=commit[:12], commit=commit, top=str(top), folder=folder)
+    return tuple(found.values())
 
 
 def _tops(revisions: Sequence[Revision]) -> list[Path]:
@@ -234,7 +262,7 @@ def _built(build: str, folder: Path, name: str) -> None:
 
 
 def _marker(top: Path) -> Path:
-    return top.with_name(f"{top.name}.ready")
+    return top.parent / f"{top.name}.ready"
 
 
 def _is_ready(top: Path, commit: str) -> bool:
