@@ -531,6 +531,25 @@ def wait_for_readings(path, least, process):
         time.sleep(0.02)
 
 
+def test_a_hook_that_takes_all_the_time_is_not_taken_for_a_slow_run():
+    found = " ".join(race("--max-time", "1", "--prepare", "sleep 87653", "true", "echo").stdout.split())
+    assert re.search(r"a run of \w+, or what runs around it, was stopped, without a reading\. ", found)
+    assert "--timeout" not in found
+
+
+def test_a_second_interrupt_ends_the_cleanup_and_says_so(tmp_path):
+    words = ("--save", "run.db", "--cleanup", "touch cleaning; sleep 60")
+    process = started(*words, "sleep 0.02", "sleep 0.021", cwd=tmp_path)
+    wait_for_readings(tmp_path / "run.db", 5, process)
+    process.send_signal(signal.SIGINT)
+    while not (tmp_path / "cleaning").exists():
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert "Interrupted." in out
+    assert "Warning: cleanup 'touch cleaning; sleep 60' was interrupted; it may be half done" in err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_tells_what_is_known(tmp_path, number):
     process = started("--save", "run.db", "sleep 0.02", "sleep 0.021", "--cleanup", "touch cleaned", cwd=tmp_path)
@@ -637,6 +656,17 @@ def test_a_program_that_the_shell_does_not_find_is_told_in_one_line():
         "Error: command 'true; no-such-program' ended with exit code 127: the shell did not find a program; fix it"
     )
     assert found.stderr.startswith(f"{told}\n")
+
+
+def test_a_command_that_a_signal_ended_may_count_as_missing_too():
+    found = race("sh -c 'kill -9 $$'", "true")
+    assert "ended with signal 9 (Killed)" in found.stderr
+    assert "(-i counts failed runs as missing readings, at their worst)" in found.stderr
+
+
+def test_commands_that_only_fail_are_not_just_given_more_time():
+    found = race("-i", "-M", "3", "false", "sh -c 'exit 2'")
+    assert "failed too often. Allow them more time, or find out why they fail." in " ".join(found.stdout.split())
 
 
 def test_only_a_race_that_is_not_decided_is_to_be_resumed(tmp_path):

@@ -164,6 +164,10 @@ def test_files_that_are_missing_or_others_are_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     assert "there is no file 'run.db'; `truearm race --save" in truearm("status", "run.db", cwd=tmp_path).stderr
     assert "not a truearm log" in truearm("report", "notes.txt", cwd=tmp_path).stderr
+    (tmp_path / "empty.db").touch()  # what a crash may leave before anything is in it
+    for words in (("status", "empty.db"), ("race", "--resume", "empty.db")):
+        said = truearm(*words, cwd=tmp_path).stderr
+        assert "empty.db holds no study yet; `truearm race --save empty.db` or" in said
     assert "fixed when the study began" in truearm("next", "x.db", "--delta", "0.1", cwd=tmp_path).stderr
 
 

@@ -145,3 +145,72 @@ def test_a_run_that_times_out_is_no_worse_than_the_limit(monkeypatch, new, timeo
     assert found.exit_code == code, found.output
     assert ("--timeout ends runs before they are worse than old" in found.output) == (timeout < 1.5)
     assert "time-out" not in next(line for line in found.output.splitlines() if line.startswith("old  "))
+
+
+def gated(*commands, tolerance="10%", rounds=7):
+    """Return the words of a race with a gate on commands that print numbers, and its exit code."""
+    words = [part for i, line in enumerate(commands) for part in ("-n", ("old", "a", "b")[i], line)]
+    gate = ["--fail-if-worse-than", "old", *(["--tolerance", tolerance] if tolerance else []), "-M", str(rounds)]
+    done = CliRunner().invoke(main, ["race", "--metric", "stdout", "--goal", "min", "-i", *words, *gate])
+    return " ".join(done.output.split()), done.exit_code
+
+
+def test_an_open_gate_with_a_tolerance_says_what_is_open_and_not_who_may_be_best():
+    """The old one is better for certain; what is open is by how much."""
+    said, code = gated("echo 10", "echo 10.4")
+    assert code == 3
+    assert said.startswith(
+        "Not decided yet: whether a is worse than old by more than 10%. It does not seem to be. 7 rounds"
+    )
+    assert "may have the most wins" not in said
+    assert "looks best" not in said
+    assert "whether a is worse than old by more than 10%. It seems to be." in gated("echo 10", "echo 12")[0]
+
+
+def test_a_baseline_is_ruled_out_only_as_worse_as_it_is_judged():
+    """Both others lose to the old one in every round, and tie with each other."""
+    swings = "expr 102 + $TRUEARM_ITERATION % 2"
+    said, code = gated("echo 100", swings, "expr 103 - $TRUEARM_ITERATION % 2", rounds=40)
+    assert code == 3
+    assert "a or b may be best when old counts as 10% worse than it is; 1 other ruled out. Then " in said
+    assert "most wins" not in said
+
+
+def test_a_tolerance_that_is_met_exactly_is_no_tie():
+    said, _ = gated("echo 10", "echo 11", rounds=30)
+    assert said.startswith("Not decided: a measured worse than old by exactly 10% in each of ")
+    assert "tie" not in said.replace("ratio", "")
+    assert "the same in each" not in said
+
+
+def test_what_more_runs_would_not_show_they_are_not_said_to_decide():
+    """Runs that always fail count for nobody, so that no number of them shows anything."""
+    said, code = gated("echo 10", "false", tolerance=None, rounds=30)
+    assert code == 3
+    assert "No command is shown to be worse than old, and more runs would not show it (95% sure" in said
+    assert "more run would tell" not in said
+
+
+def test_an_answer_about_who_is_worse_does_not_say_that_it_wins():
+    said, code = gated("echo 10", "echo 12", rounds=30)
+    assert code == 1
+    assert said.startswith(
+        "a is worse than old by 10% or more. 95% sure whatever a round does to all commands alike"
+    )
+    assert "wins" not in said
+
+
+def test_the_status_of_a_gate_says_how_its_baseline_is_judged(tmp_path):
+    log, run = str(tmp_path / "r.db"), CliRunner().invoke
+    words = ["race", "--metric", "stdout", "--goal", "min", "-n", "old", "echo 10", "-n", "new", "echo 10.4"]
+    run(main, [*words, "--fail-if-worse-than", "old", "--tolerance", "10%", "-M", "3", "--save", log])
+    assert "new leads, 2 candidates (old counts as 10% worse than it is).\n" in run(main, ["status", log]).output
+    run(main, ["race", "--resume", log])
+    said = run(main, ["status", log]).output
+    assert "tolerable, new is good enough (old counts as 10% worse than it is).\n" in said
+
+
+def test_a_command_that_only_fails_does_not_seem_to_be_worse():
+    said, _ = gated("echo 10", "false")
+    assert "whether a is worse than old by more than 10%. 7 rounds" in said
+    assert "seem" not in said

@@ -1,5 +1,6 @@
 import html.parser
 import json
+import math
 import re
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from truearm.claims import promises, summary, wording
 from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.policies.partial import PartialIdentification
-from truearm.problem import Problem
+from truearm.problem import Handicap, Problem, Tolerance
 from truearm.report.html import page, result_in
 from truearm.report.picture import Picture
 from truearm.report.text import TIMES
@@ -375,3 +376,18 @@ def test_what_was_said_in_the_unit_of_the_readings_keeps_the_page_in_it():
     tapes = {"A": [0.002 + i * 1e-5 for i in range(60)], "B": [0.004 + i * 1e-5 for i in range(60)]}
     written = page(analyze(tapes, goal="min", tolerance=0.001), tapes, unit=TIMES[1])
     assert "observed median [ms]" not in written
+
+
+@pytest.mark.parametrize("told", [6, 0])
+@pytest.mark.parametrize("gate", [None, Handicap("A", Tolerance.of("5%"))])
+def test_an_arm_without_a_value_in_rounds_has_a_page(told, gate):
+    """It failed in every round, or the race was stopped before its first run."""
+    study = Study.of(Problem(arms=("A", "B"), goal="min", rounds=True, handicap=gate))
+    for _ in range(max(1, told)):
+        for pull in study.ask(2):
+            if pull.arm == "A":
+                study.tell(pull, 5.0)
+            elif told:
+                study.tell(pull, math.nan)
+    study.stop()
+    assert "NaN" not in page(study.result, study.readings)

@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from truearm.errors import CommandFailed, InvalidArgument
-from truearm.world.revisions import WORKING_TREE, checked_out, removed
+from truearm.world.revisions import WORKING_TREE, checked_out, in_use, removed
 
 
 def git(folder, *words):
@@ -145,6 +146,34 @@ def test_a_cache_that_was_deleted_by_hand_is_made_anew(repository, cache, all_of
     assert Path(checked_out(["v1"], start=str(repository), cache=cache)[0].folder, "sub", "bench").exists()
 
 
+def test_files_that_were_changed_in_the_cache_are_checked_out_anew(repository, cache):
+    """Else what somebody tried there, or a benchmark wrote, is measured under the name of the commit."""
+    [first] = checked_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
+    Path(first.folder, "sub", "bench").write_text("slow")
+    [again] = checked_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
+    assert Path(again.folder, "sub", "bench").read_text() == "one"
+    assert Path(again.folder, "built").read_text() == "x\n"
+    git(again.top, "checkout", "-q", "--detach", "main")
+    [third] = checked_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
+    assert Path(third.folder, "sub", "bench").read_text() == "one"
+
+
+def test_a_build_that_changes_files_of_the_commit_is_run_once(repository, cache):
+    for _ in range(2):
+        [found] = checked_out(["v1"], build="echo x >> sub/bench", start=str(repository), cache=cache)
+        assert Path(found.folder, "sub", "bench").read_text() == "onex\n"
+
+
+def test_worktrees_that_another_race_uses_stay(repository, cache):
+    found = checked_out(["v1", "main"], start=str(repository), cache=cache)
+    with in_use(found[:1]):
+        checked_out(["v1", "main"], start=str(repository), cache=cache)  # nobody waits for a race to end
+        removed(found)
+        assert [Path(r.top).exists() for r in found] == [True, False]
+    removed(found)
+    assert not Path(found[0].top).exists()
+
+
 def test_one_commit_under_two_names_is_checked_out_once(repository, cache):
     found = checked_out(["main", "HEAD"], start=str(repository), cache=cache)
     assert found[0].top == found[1].top
@@ -186,6 +215,20 @@ def test_a_race_of_revisions_finds_the_best_one(project, cache):
     assert told["best"] == "v2"
     assert {arm["name"]: arm["observed"] for arm in told["arms"]} == {"v1": 103, "v2": 13, WORKING_TREE: 103}
     assert any(cache.rglob("*.ready"))
+
+
+def test_a_race_goes_on_only_with_the_files_it_began_with(project, cache):
+    words = ("--save", "r.db", "-r", "2", "--rev", "v1", "--rev", "v2", "--", "./bench", "1")
+    assert race(project, cache, *words).returncode == 3
+    again = [sys.executable, "-m", "truearm", "race", "--resume", "r.db", "-M"]
+    env = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    go_on = partial(subprocess.run, cwd=project, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert go_on([*again, "3"]).returncode == 3
+    [slow] = [path for path in cache.rglob("bench") if path.is_file() and path.read_text() == SLOW]
+    slow.write_text(QUICK)
+    refused = go_on([*again, "4"])
+    assert refused.returncode == 2
+    assert "since it was raced; race the revisions anew" in " ".join(refused.stderr.split())
 
 
 def test_clean_leaves_no_worktree(project, cache):

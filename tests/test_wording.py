@@ -201,6 +201,11 @@ def test_exhausted_with_few_readings_bounds_nothing():
     assert text == "Not decided yet: A, B or C may have the highest median. B looks best (2). 2 pulls of 3 arms."
 
 
+def test_who_was_measured_alone_does_not_look_best():
+    text = words(Status.EXHAUSTED, tapes={"A": [1.0], "B": [], "C": []})
+    assert text == "Not decided yet: A, B or C may have the highest median. 1 pull of 3 arms."
+
+
 DOUBT = Alarm("dependence", "A")
 
 

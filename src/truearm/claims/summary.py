@@ -38,6 +38,34 @@ _COMPARED = 3  # rivals whose distance is told in the headline, the nearest
 _TOLD = 2  # alarms told in the paragraph; the others are in `result.alarms`
 
 
+def is_made_equal(result: Result) -> bool:
+    """Tell whether arms tie only because a gate's baseline is judged as worse than it is.
+
+    Examples
+    --------
+    >>> from truearm.study import Study
+    >>> is_made_equal(Study(["A", "B"], max_pulls=0).result)
+    False
+    """
+    given = result.problem.handicap
+    return given is not None and bool(result.ties) and given.arm in (result.best, *result.ties)
+
+
+def _much(result: Result, given: Handicap, voice: Voice) -> str:
+    """Return a gate's tolerance; a percentage is of positive readings only."""
+    seen = next(arm.observed for arm in result.arms if arm.name == given.arm)
+    return "0%" if given.tolerance.relative and seen <= 0 else voice.measured(amount(given.tolerance))
+
+
+def _asked(result: Result, given: Handicap, voice: Voice) -> str:
+    """Return what a gate with a tolerance asks: of one other arm a yes or a no, of several who is best."""
+    others, base = [arm for arm in result.problem.arms if arm != given.arm], name_of(given.arm)
+    much = _much(result, given, voice)
+    if len(others) == 1:
+        return f"whether {name_of(others[0])} is worse than {base} by more than {much}"
+    return f"best when {base} counts as {much} worse than it is"
+
+
 def _is_best(result: Result, seen: str, voice: Voice) -> tuple[str, str]:
     """Return what the best arm is or has, and what arms tie for."""
     if not voice.best or result.problem.target != "quantile":
@@ -241,8 +269,7 @@ def _standing(result: Result, arm: Arm, voice: Voice) -> str:
 def _against_baseline(result: Result, given: Handicap, voice: Voice) -> str:
     """Return how arms stand to one that is judged as worse than it is; ratios are to positive readings only."""
     others, base = [arm for arm in result.problem.arms if arm != given.arm], name_of(given.arm)
-    seen = next(arm.observed for arm in result.arms if arm.name == given.arm)
-    much = voice.measured(amount(given.tolerance)) if seen > 0 or not given.tolerance.relative else "0%"
+    much = _much(result, given, voice)
     if result.best == given.arm:
         behind = [arm for arm in others if arm not in result.ties]
         told = (
@@ -306,6 +333,8 @@ def _wins(result: Result, voice: Voice) -> str:
     """Return what is sure of the best arm in rounds; elsewhere the answer says it."""
     if result.problem.target != "wins":
         return ""
+    if result.problem.handicap is not None:  # the answer says who is worse than a baseline, and not who wins
+        return _in_rounds(result, voice)
     each = "" if len(result.arms) == 2 else f" against every other {voice.arm}"
     each += f", if any {voice.arm} does" if handed_on(result) else ""
     # where the answer is who is worse than an arm with a handicap, that arm is meant
@@ -426,10 +455,12 @@ def _indistinguishable(result: Result, voice: Voice) -> list[str]:
     lost = [arm.name for arm in left if arm.name in failing or _is_lost(arm, problem)]
     why = f": {names(lost)} timed out or failed too often" if lost else hidden
     best = f"which {_is_best(result, '', voice)[0]}{within if problem.tolerance else ''}"
+    close = f"{names(result.candidates)} are"
+    if problem.handicap is not None:
+        asked = _asked(result, problem.handicap, voice)
+        best, close = (asked, "it is") if len(problem.arms) == 2 else (f"which is {asked}", close)
     return [
-        f"Not decided: {names(result.candidates)} are too close to tell {best}{why}."
-        if not lost
-        else f"Not decided {best}{why}.",
+        f"Not decided: {close} too close to tell {best}{why}." if not lost else f"Not decided {best}{why}.",
         f"More {voice.reading}s would not help ({_sure(problem)} sure, if they keep behaving the same).",
         _best_looking(result, voice),
         _decided_at(result, declared, voice),
@@ -440,15 +471,21 @@ def _all_the_same(result: Result, voice: Voice) -> list[str]:
     """Return that arms measured the same in every round, which is a tie in words, and decides nothing."""
     rounds, out = max(result.pulls[arm] for arm in result.ties), len(result.problem.arms) - len(result.candidates)
     every = f"each of {count(rounds)} rounds" if rounds > 1 else "the only round"
+    alike = f"{names(result.ties)} tie: they measured the same"
+    if (given := result.problem.handicap) is not None and is_made_equal(result):
+        others, much = [arm for arm in result.ties if arm != given.arm], _much(result, given, voice)
+        alike = f"Not decided: {names(others)} measured worse than {name_of(given.arm)} by exactly {much}"
     ruled_out = f"; {count(out)} other{'s' * (out > 1)} ruled out" if out else ""
     left = [arm for arm in result.candidates if arm not in result.ties]
-    ruled_out += f"; {names(left)} {'is' if len(left) == 1 else 'are'} not ruled out yet" if left else ""
-    futile = result.status is Status.INDISTINGUISHABLE
+    if result.status is not Status.INDISTINGUISHABLE:
+        ruled_out += f"; {names(left)} {'is' if len(left) == 1 else 'are'} not ruled out yet" if left else ""
+        return [f"{alike} in {every}{ruled_out}."]
+    # what is known is that nobody would be certified; who is only behind may still be ruled out (extensions E6)
+    rest = f", but might rule out {names(left)}" if left else ""
+    help_ = f"would not tell which {_is_best(result, '', voice)[0]}" if left else "would not help"
     return [
-        f"{names(result.ties)} tie: they measured the same in {every}{ruled_out}.",
-        f"More {voice.reading}s would not help ({_sure(result.problem)} sure, if they keep behaving the same)."
-        if futile
-        else "",
+        f"{alike} in {every}{ruled_out}.",
+        f"More {voice.reading}s {help_} ({_sure(result.problem)} sure, if they keep behaving the same){rest}.",
     ]
 
 
@@ -461,7 +498,14 @@ def _best_looking(result: Result, voice: Voice) -> str:
     arm = next((arm for arm in result.arms if arm.name == result.leader), None)
     if arm is None or _is_lost(arm, result.problem) or getattr(result, "coarse", None):
         return ""  # counts that are so coarse do not tell who looks best
-    head = f"{name_of(arm.name)} looks best ({voice.measured(value(arm.observed, result.problem))})"
+    others = [other for other in result.candidates if other != arm.name]
+    if others and not any(result.pulls[other] for other in others):
+        return ""  # it was measured alone
+    if (given := result.problem.handicap) is not None and len(result.arms) == 2:
+        hidden = any(_is_lost(other, result.problem) for other in result.arms)  # how much worse it is
+        return "" if hidden else "It seems to be." if arm.name == given.arm else "It does not seem to be."
+    then = "" if given is None else "Then "  # as it is judged
+    head = f"{then}{name_of(arm.name)} looks best ({voice.measured(value(arm.observed, result.problem))})"
     if math.isinf(result.tolerance):
         return f"{head}."
     sure = f"{_sure(result.problem)} sure{', if no reading is bad' * (result.problem.contamination is None)}"
@@ -507,9 +551,14 @@ def _exhausted(result: Result, voice: Voice) -> list[str]:
     open_ = [arm for arm in result.arms if arm.name in result.candidates]
     if left > 1 and all(arm.n and _is_lost(arm, problem) for arm in open_):
         who = names(result.candidates)
-        return [f"Not decided: {who} timed out or failed too often{excluded}. Allow them more time."]
+        lost = f"Not decided: {who} timed out or failed too often{excluded}."
+        return [f"{lost} Allow them more time, or find out why they fail."]
+    who = f"{names(result.candidates, 'or')} may {_may_be(result, voice)}"
+    if problem.handicap is not None:
+        asked = _asked(result, problem.handicap, voice)
+        who = asked if len(problem.arms) == 2 else f"{names(result.candidates, 'or')} may be {asked}"
     return [
-        f"{voice.undecided}: {names(result.candidates, 'or')} may {_may_be(result, voice)}{excluded}.",
+        f"{voice.undecided}: {who}{excluded}.",
         _best_looking(result, voice),
         _decided_at(result, problem.contamination or Contamination(0.0), voice),
     ]

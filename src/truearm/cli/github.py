@@ -15,7 +15,8 @@ def annotation(outcome: Outcome, code: int) -> str:
     """Return the line that annotates a job; "" if there is nothing to look at."""
     if code == gates.GOOD:
         return ""
-    level = "error" if code == gates.FAILED else "notice" if outcome.given_up else "warning"
+    quiet = outcome.given_up and not outcome.result.alarms
+    level = "error" if code == gates.FAILED else "notice" if quiet else "warning"
     return command(level, _TITLES[code], sentences(outcome))
 
 

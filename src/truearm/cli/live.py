@@ -126,9 +126,18 @@ class Board:
         unit = unit_for(self.metric, arms, self.unit, target=problem.target)
         name = column_name(problem)
         columns = (name,) if problem.rounds else (name, f"true {name}")  # rounds claim nothing of an arm by itself
-        table = _table(arms, standing, unit, columns=columns, width=width, censored=self._censored)
+        given = problem.handicap
+        table = _table(
+            arms,
+            standing,
+            unit,
+            columns=columns,
+            width=width,
+            censored=self._censored,
+            baseline=None if given is None else given.arm,
+        )
         line = Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim")
-        near = nearly_equal(standing, max(arm.n for arm in arms))
+        near = nearly_equal(standing, max(arm.n for arm in arms)) if given is None else ""
         return Group(table, line, *([Text(near, style="yellow")] if near else []))
 
     def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
@@ -175,6 +184,7 @@ def _table(
     columns: Sequence[str],
     width: int,
     censored: float | None,
+    baseline: str | None = None,
 ) -> "Table":
     from rich.table import Table
     from rich.text import Text
@@ -187,14 +197,15 @@ def _table(
     for title in ("standing", "evidence") if len(arms) > 1 else ():
         table.add_column(title, no_wrap=True)
     for arm in arms:
-        place = _place(standing, arm.name)
+        place = _place(standing, arm.name, baseline)
+        weight = "" if arm.name == standing.leader else bar(standing.share(arm.name))
         style = {"leads": "bold green", "excluded": "dim"}.get(place, "")
         table.add_row(
             Text(name_of(arm.name)),
             count(arm.n),
             quantile_cell(arm.observed / unit.size, censored) if arm.n else "",
             *((_interval(arm, unit),) if len(columns) > 1 else ()),
-            *((place, "" if place == "leads" else bar(standing.share(arm.name))) if len(arms) > 1 else ()),
+            *((place, weight) if len(arms) > 1 else ()),
             style=style,
         )
     return table
@@ -219,8 +230,10 @@ def _interval(arm: Arm, unit: Unit) -> str:
     return " to ".join(ends).strip()
 
 
-def _place(standing: Standing, arm: str) -> str:
-    if arm == standing.leader:
+def _place(standing: Standing, arm: str, baseline: str | None) -> str:
+    if arm == baseline:
+        return "baseline"
+    if arm == standing.leader and baseline is None:  # else it may lead only over what is judged as worse
         return "leads"
     return "candidate" if arm in standing.alive else "excluded"
 

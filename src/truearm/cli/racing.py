@@ -34,11 +34,11 @@ from truearm.policies.toptwo import TopTwo
 from truearm.report.export import runs_of
 from truearm.run import run
 from truearm.study import Study
-from truearm.world.commands import Command
+from truearm.world.commands import Command, neutralized
 from truearm.world.lock import alone
 from truearm.world.metrics import NOTE
 from truearm.world.processes import Measurement, check_posix, command_source, run_hook, shell_cost, warm_up
-from truearm.world.revisions import checked_out, removed
+from truearm.world.revisions import checked_out, in_use, kept, removed
 from truearm.world.store import Store
 
 BRIEF = 3.0  # seconds, as hyperfine takes at least
@@ -68,6 +68,7 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     )
     if asked.clean:
         stack.callback(removed, revisions)
+    stack.enter_context(in_use(revisions))
     setting, problem = defined(asked, revisions)
     suite = suite_of(asked, setting, problem)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
@@ -110,6 +111,7 @@ def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
     ):
         msg = f"{path} holds a race that truearm does not begin; see `truearm report {path}`"
         raise InvalidArgument(msg)
+    stack.enter_context(in_use(kept(c.cwd for c in found.setting.commands if c.cwd is not None)))
     follower = None if found.suite is None else Follower(found.suite, found.study)
     return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store, follower=follower)
 
@@ -297,6 +299,10 @@ def _cleaned(hook: Command, setting: Setting) -> None:
         run_hook(hook, "cleanup", setting.conditions.timeout)
     except TruearmError as error:
         click.echo(f"Warning: {error}", err=True)
+    except KeyboardInterrupt:
+        told = f"cleanup {neutralized(hook.text)!r} was interrupted; it may be half done"
+        click.echo(f"Warning: {told}", err=True)
+        raise
 
 
 class _Failure(click.ClickException):
@@ -305,7 +311,7 @@ class _Failure(click.ClickException):
 
 def _stopped(race: Race, cause: BaseException, exports: Collection[str]) -> click.ClickException:
     words = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
-    if isinstance(cause, CommandFailed) and cause.stage == "command" and cause.exit_code >= 0:
+    if isinstance(cause, CommandFailed) and cause.stage == "command":
         code = cause.exit_code
         remedies = ["-i counts failed runs as missing readings, at their worst"] * (code not in (126, 127))
         remedies += [f"-i={code} says that this code is not a failure"] * (code > 0)

@@ -54,14 +54,17 @@ def opened(
     agree
         Called with what the log of a race begins with, before anything is written to it.
     """
+    makers = f"`truearm race --save {path}` or `truearm next {path} --arm ...`"
     if not Path(path).exists():
-        makers = f"`truearm race --save {path}` or `truearm next {path} --arm ...`"
         msg = f"there is no file {str(path)!r}; {makers} makes it"
         raise InvalidArgument(msg)
     check_file(path)
     with ExitStack() as stack:
         with _in_words(path):
             store = stack.enter_context(Store(path))
+            if not store.created:  # such as a file that a crash left before anything was in it
+                msg = f"{path} holds no study yet; {makers} begins one in it"
+                raise InvalidArgument(msg)
             definition = store.definition
             setting = None if (race := definition.get("race")) is None else Setting.from_dict(race)
             asked = definition.get("suite")

@@ -9,12 +9,13 @@ from typing import Any
 
 import click
 
+from truearm.claims.certificate import Status
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.claims.suite_wording import headline
 from truearm.claims.suites import Suite
 from truearm.claims.summary import summary
-from truearm.claims.wording import count, counted, name_of
+from truearm.claims.wording import amount, count, counted, name_of
 from truearm.cli import options, suites
 from truearm.cli.edge import check_file, write
 from truearm.cli.gates import exit_code, suite_code
@@ -227,15 +228,19 @@ def _status_of_suite(saved: Saved, suite: Suite, head: str, *, as_json: bool) ->
 
 
 def _line(saved: Saved) -> str:
-    study = saved.study
+    study, given = saved.study, saved.study.problem.handicap
+    judged = (
+        "" if given is None else f" ({name_of(given.arm)} counts as {amount(given.tolerance)} worse than it is)"
+    )
     if study.done and study.result is not None:
-        best = study.result.best
-        found = f"{study.result.status.value}, " + ("no winner" if best is None else f"{name_of(best)} is best")
-        return f"Done after {counted(study.pulls, 'pull')}: {found}."
+        best, status = study.result.best, study.result.status
+        word = "is good enough" if status is Status.TOLERABLE else "is best"
+        found = f"{status.value}, " + ("no winner" if best is None else f"{name_of(best)} {word}")
+        return f"Done after {counted(study.pulls, 'pull')}: {found}{judged}."
     leader = study.standing.leader
     who = "nobody leads yet" if leader is None else f"{name_of(leader)} leads"
     left = counted(len(study.standing.alive), "candidate")
-    return f"{counted(study.pulls, 'pull')}, {count(study.in_flight)} out: {who}, {left}."
+    return f"{counted(study.pulls, 'pull')}, {count(study.in_flight)} out: {who}, {left}{judged}."
 
 
 @click.command("report")

@@ -249,8 +249,11 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     if outcome.patience is not None and outcome.result.status is Status.EXHAUSTED:
         yield f"Stopped after {number(outcome.patience / 60)} minutes; --max-time allows more."
     if outcome.cut is not None:
-        cut = f"a run of {name_of(outcome.cut)} was stopped, without a reading"
-        yield f"Time was up: {cut}; --timeout would count it as slow."
+        hooked = {"prepare", "conclude"} & set(setting.hooks) or setting.in_turn("setup")
+        around, remedy = (
+            (", or what runs around it,", "") if hooked else ("", "; --timeout would count it as slow")
+        )
+        yield f"Time was up: a run of {name_of(outcome.cut)}{around} was stopped, without a reading{remedy}."
     yield from _about_names(outcome)
     yield from _forecast(outcome)
     yield from _about_shell(outcome)
@@ -290,11 +293,16 @@ def _forecast(outcome: Outcome) -> Iterator[str]:
     result, standing = outcome.result, outcome.standing
     if result.status is not Status.EXHAUSTED or standing is None or not result.problem.rounds or result.ties:
         return
-    if near := nearly_equal(standing, max(result.pulls.values())):
+    if outcome.given_up:  # the gate has its answer, and who is best was not asked
+        return
+    gated = result.problem.handicap is not None  # what looks equal then is the tolerance
+    if not gated and (near := nearly_equal(standing, max(result.pulls.values()))):
         yield near
     left = standing.pulls_left(result.pulls, 1)
     if 0 < left < math.inf and min(result.pulls.values()):
-        ends = "would tell whether they can be told apart" if standing.close else "would decide"
+        ends = "would decide"
+        if standing.close:
+            ends = f"would tell whether {'it can be decided' if gated else 'they can be told apart'}"
         more = number(float(f"{left:.1g}"))
         yield f"About {more} more run{'s' * (more != '1')} {ends} (an estimate)."
 

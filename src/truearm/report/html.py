@@ -22,7 +22,7 @@ from truearm.analysis import Analysis, Contest
 from truearm.claims.certificate import Bound, Claim, Exclusion, Status, Tapes
 from truearm.claims.promises import alarm
 from truearm.claims.result import Arm, Control, Result
-from truearm.claims.summary import summary
+from truearm.claims.summary import is_made_equal, summary
 from truearm.claims.wording import ON_PAGES, Voice, count, name_of, names, number, percent, target_name, value
 from truearm.errors import InvalidArgument
 from truearm.evidence.wins_judge import WinsJudge
@@ -228,7 +228,7 @@ def _embedded(value: object) -> str:
 
 
 def _headline(result: Result) -> str:
-    if result.control is not None or result.ties:
+    if result.control is not None or (result.ties and not is_made_equal(result)):
         best = [] if result.best is None else [result.best]
         measured = "tie in what was measured" if best else "tie"
         return _beaten(result.control) if result.control else f"{names([*best, *result.ties])} {measured}"

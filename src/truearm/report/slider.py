@@ -4,11 +4,13 @@ The markup stands at the declared contamination and is complete by itself; `view
 the slider, what the script puts in its place.
 """
 
+import math
 from collections.abc import Sequence
 from decimal import ROUND_FLOOR
 from typing import Any
 
 from truearm.claims.certificate import Status
+from truearm.claims.summary import is_made_equal
 from truearm.claims.wording import LISTED, ON_PAGES, count, name_of, names, percent, target_name, value
 from truearm.problem import Adversary, Interval
 from truearm.report import charts
@@ -157,6 +159,8 @@ def _listed(arms: Sequence[str]) -> str:
 def _cell(picture: Picture, ends: tuple[Interval, Interval]) -> list[Any]:
     """Return an arm's interval in words and as places on the board: all of it, then contamination's part."""
     (whole, core), problem, window = ends, picture.result.problem, picture.window
+    if math.isnan(whole.low):  # in rounds an arm that only failed, or was not measured yet, has no place
+        return [value(whole.low, problem, ON_PAGES), 0, 0, 0, 0]
     if whole.low > whole.high:
         return [between(*whole, problem), 0, 0, 0, 0]
     if whole.low == whole.high:
@@ -167,7 +171,7 @@ def _cell(picture: Picture, ends: tuple[Interval, Interval]) -> list[Any]:
 
 def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]:
     """Return what is said of an arm while it is a candidate among others, and once that is settled."""
-    if arm in picture.result.ties:
+    if arm in picture.result.ties and not is_made_equal(picture.result):
         return "tied", ""
     if arm == picture.result.leader:
         return "looks best", "the best arm"

@@ -12,7 +12,7 @@ from truearm.analysis import Analysis
 from truearm.claims.certificate import Place, Status, Tapes
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.claims.summary import sentences
+from truearm.claims.summary import is_made_equal, sentences
 from truearm.claims.wording import (
     ON_TERMINALS,
     TIMED,
@@ -144,7 +144,7 @@ def standing_of(result: Result, arm: str) -> str:
         return "baseline"
     if arm == result.best:
         return "good enough" if result.status is Status.TOLERABLE else "best"
-    if arm in result.ties:
+    if arm in result.ties and not is_made_equal(result):
         return "tied"
     if arm in result.may_tie:
         return "may tie"

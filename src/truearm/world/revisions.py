@@ -1,8 +1,8 @@
 """Revisions of a git repository as folders to run commands in, each checked out and built once.
 
 A revision is checked out as a worktree outside the repository, in a cache with one folder per commit and build
-command, and stays there for the next race until it is removed; ``.`` is the working tree as it is. Nothing here
-measures. All git commands of the project are here.
+command, and stays there for the next race until it is removed, or its files are no longer those that were built;
+``.`` is the working tree as it is. Nothing here measures. All git commands of the project are here.
 """
 
 import hashlib
@@ -10,8 +10,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -84,19 +84,66 @@ def checked_out(
 
 
 def removed(revisions: Sequence[Revision]) -> None:
-    """Remove the worktrees of revisions from the cache; the working tree stays.
+    """Remove the worktrees of revisions from the cache, but those that another race uses; the working tree stays.
 
     Examples
     --------
     >>> removed([Revision(name=WORKING_TREE, commit=None, top="/repo", folder="/repo")])
     """
-    for top in {Path(r.top) for r in revisions if r.commit is not None}:
-        with _alone(top):
+    for top in _tops(revisions):
+        with suppress(BlockingIOError), _locked(top, alone=True, wait=False):
             common = _asked(top, "rev-parse", "--path-format=absolute", "--git-common-dir") if top.exists() else ""
             _marker(top).unlink(missing_ok=True)
             shutil.rmtree(top, ignore_errors=True)
             if common:  # else the repository itself is gone
                 _git(Path(common), "worktree", "prune")
+
+
+@contextmanager
+def in_use(revisions: Sequence[Revision]) -> Iterator[None]:
+    """Keep others from removing the worktrees of revisions meanwhile.
+
+    Examples
+    --------
+    >>> with in_use([Revision(name=WORKING_TREE, commit=None, top="/repo", folder="/repo")]):
+    ...     pass
+    """
+    with ExitStack() as stack:
+        for top in _tops(revisions):
+            stack.enter_context(_locked(top))
+        yield
+
+
+def kept(folders: Iterable[str]) -> tuple[Revision, ...]:
+    """Return the revisions in whose worktrees folders lie, for a race that goes on there.
+
+    Raises
+    ------
+    InvalidArgument
+        If their files are no longer those that were raced.
+
+    Examples
+    --------
+    >>> kept(["/"])
+    ()
+    """
+    found: dict[Path, Revision] = {}
+    for folder in folders:
+        top = next((top for top in (Path(folder), *Path(folder).parents) if _marker(top).exists()), None)
+        if top is None or top in found:
+            continue
+        commit = _marker(top).read_text(errors="replace").partition("\n")[0]
+        if not _is_ready(top, commit):
+            msg = (
+                f"files of {commit[:12]} were changed in {str(top)!r} since it was raced; race the revisions anew"
+            )
+            raise InvalidArgument(msg)
+        found[top] = Revision(name=commit[:12], commit=commit, top=str(top), folder=folder)
+    return tuple(found.values())
+
+
+def _tops(revisions: Sequence[Revision]) -> list[Path]:
+    return sorted({Path(r.top) for r in revisions if r.commit is not None})
 
 
 def default_cache() -> Path:
@@ -153,14 +200,22 @@ class _Repository:
                 _built(build, folder, WORKING_TREE)
             return Revision(name=WORKING_TREE, commit=None, top=str(self.top), folder=str(folder))
         top = self.place(commit, build)
-        with _alone(top):
-            if not (_marker(top).exists() and top.exists()):
-                self._check_out(top, commit)
-                folder = _inside(top, self.prefix, name)
-                if build is not None:
-                    _built(build, folder, name)
-                _marker(top).write_text(f"{commit}\n{build or ''}\n")
+        with _locked(top):
+            ready = _is_ready(top, commit)
+        if not ready:
+            self._make(top, name, commit, build)
         return Revision(name=name, commit=commit, top=str(top), folder=str(_inside(top, self.prefix, name)))
+
+    def _make(self, top: Path, name: str, commit: str, build: str | None) -> None:
+        with _locked(top, alone=True):
+            if _is_ready(top, commit):  # another race made it meanwhile
+                return
+            _marker(top).unlink(missing_ok=True)
+            self._check_out(top, commit)
+            folder = _inside(top, self.prefix, name)
+            if build is not None:
+                _built(build, folder, name)
+            _marker(top).write_text(f"{commit}\n{build or ''}\n{_state(top, commit)}\n")
 
     def place(self, commit: str, build: str | None) -> Path:
         """Return the folder of a commit that is built in this way: another way gets another folder."""
@@ -207,17 +262,34 @@ def _built(build: str, folder: Path, name: str) -> None:
 
 
 def _marker(top: Path) -> Path:
-    return top.with_name(f"{top.name}.ready")
+    return top.parent / f"{top.name}.ready"
+
+
+def _is_ready(top: Path, commit: str) -> bool:
+    """Tell whether a worktree was built, and its files are still what they were then."""
+    if not (_marker(top).exists() and top.exists()):
+        return False
+    noted, now = _marker(top).read_text(errors="replace").splitlines()[-1:], _state(top, commit)
+    return now is not None and noted == [now]
+
+
+def _state(top: Path, commit: str) -> str | None:
+    """Return a digest of how the files of a commit were changed in its worktree, such as by a build."""
+    try:
+        changes = _git(top, "diff", "--no-ext-diff", "--no-textconv", "--no-color", "--binary", commit)
+    except InvalidArgument:  # the repository it belongs to is another one by now
+        return None
+    return hashlib.sha256(os.fsencode(changes)).hexdigest()
 
 
 @contextmanager
-def _alone(top: Path) -> Iterator[None]:
-    """Hold the lock of a worktree: a second race waits until it is built."""
+def _locked(top: Path, *, alone: bool = False, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a worktree, with others who only use it, or alone: who builds it keeps all waiting."""
     import fcntl  # not on Windows, where no command is raced
 
     top.parent.mkdir(parents=True, exist_ok=True)
     with top.with_name(f"{top.name}.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB))
         yield
 
 

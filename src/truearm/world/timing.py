@@ -123,7 +123,10 @@ class Timed:
     def _number(self, answer: bytes, code: int) -> float:
         """Return the number that a process answered, or say what went wrong in it, and where."""
         if not answer and not code:
-            msg = f"{self.python!r} does not answer as Python does; name another interpreter"
+            msg = (
+                f"{self.python!r} does not answer as Python does; name another interpreter, unless "
+                f"{_named('statement', self.text)} ends its own process"
+            )
             raise InvalidArgument(msg)
         said: dict[str, Any] = {"error": f"the process ended with exit code {code}"}
         if answer:
