@@ -228,8 +228,8 @@ def test_a_single_arm_is_the_best_of_one():
     [
         ({"A": [], "B": [1.0]}, {}, "arm 'A' has no readings"),
         ({}, {}, "at least one arm"),
-        (pd.DataFrame({"arm": [], "x": []}), {"arm": "arm", "value": "x"}, "at least one arm"),
-        ({"arm": [], "x": []}, {"arm": "arm", "value": "x"}, "at least one arm"),
+        (pd.DataFrame({"arm": [], "x": []}), {"arm": "arm", "value": "x"}, "the data have no rows"),
+        ({"arm": [], "x": []}, {"arm": "arm", "value": "x"}, "the data have no rows"),
         ({"A": [1.0], "B": ["x"]}, {}, "row 1 of column 'B'"),
         ({"A": [1.0]}, {"missing": "ignore"}, "missing must be 'worst' or 'independent'"),
         ({"A": [1.0]}, {"design": "peeking"}, "design must be"),

@@ -847,7 +847,9 @@ def test_readings_of_a_pattern_are_not_rounded_to_what_the_first_rows_look_like(
     same_decision(analyze(frame, arm="arm", value="x"), found)
     with (tmp_path / "rows.csv").open("a") as file:
         file.write("A,oops\n")
-    with pytest.raises(InvalidArgument, match="the data cannot be read: column 'x' holds oops, which is no plain"):
+    with pytest.raises(
+        InvalidArgument, match="the data cannot be read: column 'x' holds oops, which is not a plain"
+    ):
         analyze(str(tmp_path / "*.csv"), arm="arm", value="x")
 
 

@@ -333,11 +333,9 @@ def _wins(result: Result, voice: Voice) -> str:
     """Return what is sure of the best arm in rounds; elsewhere the answer says it."""
     if result.problem.target != "wins":
         return ""
-    if result.problem.handicap is not None:  # the answer says who is worse than a baseline, and not who wins
-        return _in_rounds(result, voice)
     each = "" if len(result.arms) == 2 else f" against every other {voice.arm}"
     each += f", if any {voice.arm} does" if handed_on(result) else ""
-    # where the answer is who is worse than an arm with a handicap, that arm is meant
+    # of a gate the answer says who is worse than a baseline, which wins although it is judged as worse than it is
     who = "it" if result.problem.handicap is None else f"{name_of(result.best or '')}, counted as worse,"
     return f" that {who} wins more than half of the rounds side by side{each},{_in_rounds(result, voice)}"
 
