@@ -161,14 +161,14 @@ def service(tmp_path, monkeypatch):
         yield service
 
 
-def offered(service, body=ASK, path="/studies/many/ask", who="one", **headers):
+def offered(service, body=ASK, path="/studies/many/ask", who="one", *, only=False, **headers):
     """Return what a service answers at once."""
     given = {"host": "127.0.0.1", "content_type": "application/json", **headers}
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in given.items()]
     scope = {"method": "POST", "path": path, "headers": raw, "state": {}, "client": ("127.0.0.1", 1)}
 
     async def asked():
-        answer = service.at_once(scope, body, who)
+        answer = service.at_once(scope, body, who, only=only)
         service._requests.write()
         return answer
 
@@ -336,6 +336,19 @@ def test_what_takes_long_is_waited_for_elsewhere_and_done_once(service, monkeypa
     assert service.database.at("many", 3) is None
 
 
+@pytest.mark.parametrize("only", [True, False])
+def test_who_alone_is_connected_is_answered_without_a_hand_over(service, monkeypatch, only):
+    threads, ask = [], service.host.ask
+
+    def seen(*values, **named):
+        threads.append(threading.current_thread())
+        return ask(*values, **named)
+
+    monkeypatch.setattr(service.host, "ask", seen)
+    assert offered(service, only=only).status_code == 200
+    assert (threads == [threading.main_thread()]) is only
+
+
 @contextmanager
 def drawing(monkeypatch):
     """Have pictures of studies, and reports, take until they are let go; give how many were begun."""
@@ -470,6 +483,7 @@ def test_while_a_disk_hangs_others_are_answered(tmp_path):
     with Server(tmp_path / "s.db", environment=environment) as server, Client(server.url, "many", ["A", "B"]) as s:
         for draw in range(3):  # not each request is one that is answered at once
             with httpx.Client(base_url=server.url, timeout=5) as other:
+                other.get("/healthz")  # it is connected
                 s.ask(draw + 1)
                 hangs.touch()
                 writing = threading.Thread(target=s.ask, args=(draw + 2,))
@@ -521,7 +535,7 @@ def test_what_a_disk_does_not_take_is_not_waited_for_without_end(service, monkey
 def test_who_sends_many_in_a_row_does_not_have_the_loop_for_all_of_them(service):
     """One answer at once in what is read at a time: the others would wait for hundreds."""
     offered = []
-    service.at_once = lambda *values: offered.append(values) or Response(b"{}")
+    service.at_once = lambda *values, **_: offered.append(values) or Response(b"{}")
 
     async def sent():
         loop = asyncio.get_running_loop()

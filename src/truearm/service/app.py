@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, partial
 from typing import Any, cast
 
@@ -133,12 +133,12 @@ class Service:
         """Answer what `found` leaves to others, such as HEAD."""
         return await self._answer(route, request.path_params.get("study", ""), request.scope, request.receive)
 
-    def at_once(self, scope: Scope, body: bytes, who: object) -> Response | None:
+    def at_once(self, scope: Scope, body: bytes, who: object, *, only: bool = False) -> Response | None:
         """Answer a small request here and now if that takes no time; None if it has to be waited for.
 
         Whoever is alone, as one connection among those that are open, so gets an answer in half the time. Requests
         of several share transactions instead. What is slow, such as a disk or a large study, is waited for
-        elsewhere, so that others are answered meanwhile.
+        elsewhere, so that others are answered meanwhile; the `only` one that is connected is spared the hand-over.
         """
         route, study = found(scope["method"], scope["path"])
         began, limits = time.perf_counter(), self.settings.limits
@@ -155,13 +155,17 @@ class Service:
             grant = self._permitted(head, route.role, study)
             self._check_kind(head, route)
             state["call"] = Call(self.host, grant, study, self._decoded(route, body), {}, head.headers)
-            work = self._pool.submit(_answered, route, state["call"]._replace(wait=False))
-            response = work.result(_HELD)
+            answer = partial(_answered, route, state["call"]._replace(wait=False))
+            if only:
+                response = answer()
+            else:
+                late = self._pool.submit(answer)
+                if not wait([late], _HELD).done:
+                    state["late"] = late
+                    self._timed(began)
+                    return None
+                response = late.result()
         except Busy:
-            return None
-        except TimeoutError:
-            state["late"] = work
-            self._timed(began)
             return None
         except Exception as error:
             response = _problem(scope, error)

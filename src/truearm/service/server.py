@@ -185,7 +185,8 @@ class _Patient(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         if self._offered is not None:
-            answer = self.service.at_once(cast("Scope", self.scope), bytes(self._offered), self)
+            scope, only = cast("Scope", self.scope), len(self.connections) == 1
+            answer = self.service.at_once(scope, bytes(self._offered), self, only=only)
             if answer is not None:
                 self._offered, self._came = None, 0
                 self._disarm()
