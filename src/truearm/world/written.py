@@ -180,7 +180,10 @@ def trimmed(cell: str) -> str:
     >>> duckdb().sql("SELECT " + trimmed("chr(9) || chr(160) || 'A '")).fetchall()
     [('A',)]
     """
-    return f"trim({cell}, '{_AROUND}')"
+    plain = (
+        f"unicode({cell}) BETWEEN 33 AND 126 AND unicode(({cell})[-1]) BETWEEN 33 AND 126"  # a tenth of the time
+    )
+    return f"CASE WHEN {plain} THEN {cell} ELSE trim({cell}, '{_AROUND}') END"
 
 
 def _seconds(bare: str) -> str:
