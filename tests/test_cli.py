@@ -84,13 +84,19 @@ def test_an_option_that_is_none_gets_a_hint(words, said):
         (("serve", "--port", "x"), "must be a whole number from 0 to 65535, but got 'x'"),
         (("serve", "--patience", "0"), "must be a number above 0, but got '0'"),
         (("race", "--cwd", "nowhere", "true"), "there is no folder 'nowhere'; make it first"),
-        (("serve", "--database", "x.db", "--new-token", "boss"), "a machine that measures is a worker"),
     ],
 )
 def test_what_is_missing_or_wrong_is_told_with_the_next_step(words, said, tmp_path):
     ended = truearm(*words, cwd=tmp_path)
     assert ended.returncode == 2
     assert said in " ".join(ended.stderr.split())
+
+
+def test_a_role_that_is_none_is_told_with_those_there_are(tmp_path):
+    pytest.importorskip("uvicorn")  # of the extra `serve`
+    ended = truearm("serve", "--database", "x.db", "--new-token", "boss", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "a machine that measures is a worker" in " ".join(ended.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -230,6 +230,7 @@ def test_a_study_of_one_arm_is_not_begun(tmp_path):
 
 
 def test_the_database_of_a_server_is_known_as_such(tmp_path):
+    pytest.importorskip("uvicorn")  # of the extra `serve`
     truearm("serve", "--database", "s.db", "--new-token", "admin", cwd=tmp_path)
     for words in (("report", "s.db"), ("status", "s.db"), ("verify", "s.db"), ("race", "--resume", "s.db")):
         found = truearm(*words, cwd=tmp_path)
