@@ -235,8 +235,7 @@ class _Case(NamedTuple):
 
     def _check_kept(self, kept: Readings) -> None:
         """Raise if what the result carries is other than what was given to verify it by."""
-        analyzed = self.certificate.origin is not None and self.certificate.origin.by == "analyze"
-        tapes = _columns(kept, rounds=self.certificate.problem.rounds) if analyzed else kept
+        tapes = _columns(kept, rounds=self.certificate.problem.rounds) if self.certificate.analyzed else kept
         right = _digest(self.certificate, tapes) == self.certificate.digest
         _checked(right, "the readings in the document are not those that it is verified by: their digest differs")
         if self.study is None or self.events is None or not self.follows_log:
@@ -288,8 +287,8 @@ def _as_decided(
     certificate: Certificate, readings: "Readings | Collected | Study"
 ) -> "Readings | Collected | Study":
     """Return readings as an analysis takes them: None is a missing one, and rounds go on to the last of all."""
-    origin, rounds = certificate.origin, certificate.problem.rounds
-    if isinstance(readings, Study) or origin is None or origin.by != "analyze":
+    rounds = certificate.problem.rounds
+    if isinstance(readings, Study) or not certificate.analyzed:
         return readings
     if isinstance(readings, Collected):
         return readings.side_by_side() if rounds and readings.counts is None else readings
@@ -297,22 +296,15 @@ def _as_decided(
 
 
 def _columns(readings: Readings, *, rounds: bool) -> Readings:
-    tapes = {arm: tape if isinstance(tape, Counted) else _missing(tape, arm) for arm, tape in readings.items()}
-    longest = max(map(len, tapes.values()), default=0) if rounds else 0
-    return {
-        arm: tape if isinstance(tape, Counted) or len(tape) >= longest else _padded(tape, longest)
-        for arm, tape in tapes.items()
-    }
+    counted = {arm: tape for arm, tape in readings.items() if isinstance(tape, Counted)}
+    tapes = {arm: _missing(tape, arm) for arm, tape in readings.items() if not isinstance(tape, Counted)}
+    return {**counted, **(Collected(tapes).side_by_side().tapes if rounds else tapes)}
 
 
 def _missing(tape: Tape, arm: str) -> Floats:
     if isinstance(tape, np.ndarray) and tape.dtype.kind != "O":
         return as_readings(tape, arm)
     return as_readings([math.nan if x is None else x for x in tape], arm)
-
-
-def _padded(tape: Floats, size: int) -> Floats:
-    return np.concatenate((tape, np.full(size - tape.size, np.nan)))
 
 
 def _tapes_in(readings: Collected | Study) -> Readings:
@@ -376,7 +368,7 @@ def _again(case: _Case, policy: "Policy[Any] | None") -> tuple[Result | None, tu
     origin, problem = case.certificate.origin, case.certificate.problem
     if case.study is not None:
         return _replayed(case.study.definition, case.study.events()), ()
-    if origin is not None and origin.by == "analyze":
+    if case.certificate.analyzed:
         return _reanalyzed(case)
     if origin is None or (policy is None and origin.by is None):
         return _witnessed(case, "who decided: the certificate names no policy of ours")

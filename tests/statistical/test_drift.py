@@ -122,3 +122,21 @@ def test_the_monitor_changes_no_pull():
             state = policy.tell(state, {arm: Told(at, tapes[arm][at]) for arm, at in new.items()}, issued)
             study.tell_arrays({arm: tapes[arm][at] for arm, at in new.items()})
         assert (study.result.best, study.result.pulls) == (batch.best, issued)
+
+
+@pytest.mark.parametrize(("share", "least", "most"), [(0.5, 0, 9), (0.95, 16, 45)])
+def test_what_an_arm_carries_along_by_itself_is_seen_as_told(share, least, most):
+    """The page of assumptions tells 3 and 31 of 60: runs of other seeds would leave these limits once in a thousand times."""
+    winners = 0
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        state = dict.fromkeys("AB", 0.0)
+        for arm in state:
+            state[arm] = draw.normal() / np.sqrt(1 - share**2)
+        study = Study(["A", "B"], contamination=0.05, max_pulls=2000)
+        while pulls := study.ask():
+            for pull in pulls:
+                state[pull.arm] = share * state[pull.arm] + draw.normal()
+                study.tell(pull, state[pull.arm])
+        winners += study.result.best is not None
+    assert least <= winners <= most

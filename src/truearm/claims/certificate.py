@@ -323,6 +323,11 @@ class Certificate:
     """The place of every arm, all at once, if that was asked."""
 
     @property
+    def analyzed(self) -> bool:
+        """Whether it is from data that were there already, which nobody pulled."""
+        return self.origin is not None and self.origin.by == "analyze"
+
+    @property
     def log_threshold(self) -> float | None:
         """How much log-evidence each claim must reach; None when the decision rests on bounds alone."""
         if self.rule is None:

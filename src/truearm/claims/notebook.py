@@ -70,7 +70,7 @@ _LEGEND = (
 def _titles(result: Result) -> tuple[str, ...]:
     name = column_name(result.problem)
     where = "if none is bad" if result.problem.contamination is None else f"true {name}"
-    what = "readings" if hasattr(result, "counted") else "pulls"  # of an analysis, which nobody pulled
+    what = "readings" if result.certificate.analyzed else "pulls"
     return ("arm", what, f"observed {name}", where, "MAD", "")
 
 
