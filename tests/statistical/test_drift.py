@@ -126,7 +126,7 @@ def test_the_monitor_changes_no_pull():
 
 @pytest.mark.parametrize(("share", "least", "most"), [(0.5, 0, 9), (0.95, 16, 45)])
 def test_what_an_arm_carries_along_by_itself_is_seen_as_told(share, least, most):
-    """The page of assumptions tells 3 and 31 of 60: runs of other seeds would leave these limits once in a thousand times."""
+    """Docs tell 3 and 31 of 60; with other seeds it would be outside these limits once in a thousand times."""
     winners = 0
     for seed in range(60):
         draw = np.random.default_rng(seed)
