@@ -4,16 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line.
-
-    Examples
-    --------
-    >>> sys.argv = ["truearm", "--version"]
-    >>> main()
-    Traceback (most recent call last):
-        ...
-    SystemExit: 0
-    """
+    """Run the command line."""
     try:
         from truearm.cli import main as verbs
 

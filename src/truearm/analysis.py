@@ -68,13 +68,7 @@ _MOST = 1e12  # readings; what would take more of them is never going to be deci
 
 
 class Contest(NamedTuple):
-    """How much the readings say that one arm is better than another.
-
-    Examples
-    --------
-    >>> Contest("A", "B", 9.2, 0.0001, Breakdown(0.2, 0.17, 0.08), True).better
-    'A'
-    """
+    """How much the readings say that one arm is better than another."""
 
     better: str
     worse: str
@@ -89,16 +83,7 @@ class Contest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis(Result):
-    """A result from data already there, with all that can be asked of such data.
-
-    Examples
-    --------
-    >>> found = analyze({"A": range(100, 300), "B": range(200), "C": range(90, 290)})
-    >>> found.ranking, dict(found.excluded), found.candidates
-    (('A', 'C', 'B'), {'B': 'A'}, ('A', 'C'))
-    >>> Analysis.from_dict(found.to_dict()) == found
-    True
-    """
+    """A result from data already there, with all that can be asked of such data."""
 
     ranking: tuple[str, ...] = ()
     """All arms by their observed quantiles, the best first."""
@@ -338,13 +323,6 @@ def repeated(
     ----------
     units, doubts
         What was told of the rows, where only their readings are at hand.
-
-    Examples
-    --------
-    >>> found = analyze({"A": range(100, 300), "B": range(200)})
-    >>> tapes = {"A": np.arange(100.0, 300.0), "B": np.arange(200.0)}
-    >>> repeated(found.certificate, Collected(tapes)) == found
-    True
     """
     options = {} if certificate.origin is None else dict(certificate.origin.options)
     asked = _asked_again(certificate, options)
@@ -399,14 +377,7 @@ def gathered(
     *,
     drop_unnamed: bool,
 ) -> Collected:
-    """Return the readings of a frame, or say how to leave out what names no arm.
-
-    Examples
-    --------
-    >>> rows = {"site": ["A", None], "ms": [1, 2]}
-    >>> gathered(rows, Roles("site", "ms"), None, Reduction(), drop_unnamed=True).tapes
-    {'A': array([1.])}
-    """
+    """Return the readings of a frame, or say how to leave out what names no arm."""
     try:
         if round is not None:
             return in_rounds(frame, roles, round, reduction, drop_unnamed=drop_unnamed)
@@ -425,13 +396,7 @@ def in_rounds(
     *,
     drop_unnamed: bool = False,
 ) -> Collected:
-    """Return tapes of which place r is round r.
-
-    Examples
-    --------
-    >>> in_rounds({"A": [1.0, 2.0], "B": [3.0]}, Roles(), "rows", Reduction()).tapes
-    {'A': array([1., 2.]), 'B': array([ 3., nan])}
-    """
+    """Return tapes of which place r is round r."""
     for name, other in (("unit", roles.unit), ("order", roles.order)):
         if other is not None:
             msg = f"round={column!r} makes one reading of each arm per round, whenever; leave out {name}={other!r}"

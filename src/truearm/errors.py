@@ -25,19 +25,7 @@ _NAMES: ContextVar[Mapping[str, str]] = ContextVar("names", default=MappingProxy
 
 
 def given(**arguments: object) -> str:
-    """Return arguments as the caller writes them: in Python, on a command line, or in JSON.
-
-    Examples
-    --------
-    >>> given(arm="site", value="ms")
-    "arm='site', value='ms'"
-    >>> with speaking_options(), speaking_of(unit="round"):
-    ...     given(unit="user"), given(drop_unnamed=True)
-    ("--round 'user'", '--drop-unnamed')
-    >>> with speaking_json():
-    ...     given(rounds=True)
-    '"rounds": true'
-    """
+    """Return arguments as the caller writes them: in Python, on a command line, or in JSON."""
     match _VOICE.get():
         case "options":
             return " ".join(
@@ -50,31 +38,12 @@ def given(**arguments: object) -> str:
 
 
 def either(python: str, options: str) -> str:
-    """Return what to do next, in Python or in JSON, or else on the command line.
-
-    Examples
-    --------
-    >>> with speaking_options():
-    ...     either("`ask` for one", "`truearm next` hands one out")
-    '`truearm next` hands one out'
-    """
+    """Return what to do next, in Python or in JSON, or else on the command line."""
     return options if _VOICE.get() == "options" else python
 
 
 def written(value: object) -> str:
-    """Return a value as the caller writes it: in Python, on a command line, or in JSON.
-
-    Examples
-    --------
-    >>> written((0.0, 2.5)), written(None)
-    ('(0, 2.5)', 'None')
-    >>> with speaking_options():
-    ...     written((0.0, 2.5)), written(None)
-    ('0 2.5', 'none')
-    >>> with speaking_json():
-    ...     written((0.0, 2.5)), written(None)
-    ('[0, 2.5]', 'null')
-    """
+    """Return a value as the caller writes it: in Python, on a command line, or in JSON."""
     voice = _VOICE.get()
     if isinstance(value, tuple):
         parts = (" " if voice == "options" else ", ").join(map(written, value))
@@ -90,51 +59,22 @@ _PLAIN = 1e15  # from here on numbers are written with an exponent
 
 
 def argument(name: str) -> str:
-    """Return an argument's name as the caller writes it.
-
-    Examples
-    --------
-    >>> argument("at_most")
-    'at_most'
-    >>> with speaking_options():
-    ...     argument("at_most")
-    '--at-most'
-    """
+    """Return an argument's name as the caller writes it."""
     return f"--{word(name).replace('_', '-')}" if _VOICE.get() == "options" else word(name)
 
 
 def word(name: str) -> str:
-    """Return what something is called here: inside `speaking_of` perhaps otherwise.
-
-    Examples
-    --------
-    >>> word("unit")
-    'unit'
-    """
+    """Return what something is called here: inside `speaking_of` perhaps otherwise."""
     return _NAMES.get().get(name, name)
 
 
 def speaking_options() -> AbstractContextManager[None]:
-    """Let messages write arguments as options of the command line in the body.
-
-    Examples
-    --------
-    >>> with speaking_options():
-    ...     given(at_most=3)
-    '--at-most 3'
-    """
+    """Let messages write arguments as options of the command line in the body."""
     return _speaking("options")
 
 
 def speaking_json() -> AbstractContextManager[None]:
-    """Let messages write arguments as fields of JSON in the body.
-
-    Examples
-    --------
-    >>> with speaking_json():
-    ...     given(at_most=3)
-    '"at_most": 3'
-    """
+    """Let messages write arguments as fields of JSON in the body."""
     return _speaking("json")
 
 
@@ -149,14 +89,7 @@ def _speaking(voice: Literal["options", "json"]) -> Iterator[None]:
 
 @contextmanager
 def speaking_of(**names: str) -> Iterator[None]:
-    """Let messages call things by other names in the body: what takes rounds as its units speaks of rounds.
-
-    Examples
-    --------
-    >>> with speaking_of(unit="round"):
-    ...     word("unit")
-    'round'
-    """
+    """Let messages call things by other names in the body: what takes rounds as its units speaks of rounds."""
     token = _NAMES.set({**_NAMES.get(), **names})
     try:
         yield
@@ -165,13 +98,7 @@ def speaking_of(**names: str) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    r"""Return the beginning of what an error of somebody else says.
-
-    Examples
-    --------
-    >>> first_line(ValueError("no table\nat byte 7")), first_line(EOFError())
-    ('no table', 'EOFError')
-    """
+    r"""Return the beginning of what an error of somebody else says."""
     words = str(error).splitlines()
     return f"{words[0]:.200}" if words else type(error).__name__
 

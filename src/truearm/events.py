@@ -24,11 +24,6 @@ class Issued(NamedTuple):
     """A pull was handed out; `draw` says the how many-th of its arm it is, from 0 (audit 1.m).
 
     `counted` if it went out as a part of a number (`Study.ask_counts`), where the order is that of the arms.
-
-    Examples
-    --------
-    >>> Issued(ticket=17, arm="B", draw=4).draw
-    4
     """
 
     ticket: int
@@ -38,13 +33,7 @@ class Issued(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The number a pull gave, as measured, with notes beside it: an exit code, a user time, a host.
-
-    Examples
-    --------
-    >>> Reading(ticket=17, arm="B", value=0.25).value
-    0.25
-    """
+    """The number a pull gave, as measured, with notes beside it: an exit code, a user time, a host."""
 
     ticket: int
     arm: str
@@ -53,40 +42,21 @@ class Reading(NamedTuple):
 
 
 class Released(NamedTuple):
-    """A pull that was handed out never began; its draw goes out again under a new ticket.
-
-    Examples
-    --------
-    >>> Released(ticket=17, arm="B").ticket
-    17
-    """
+    """A pull that was handed out never began; its draw goes out again under a new ticket."""
 
     ticket: int
     arm: str
 
 
 class Stopped(NamedTuple):
-    """The study ended here with what had been told: by hand, or because an ask found that it was enough.
-
-    Examples
-    --------
-    >>> Stopped()
-    Stopped()
-    """
+    """The study ended here with what had been told: by hand, or because an ask found that it was enough."""
 
 
 Event = Issued | Reading | Released | Stopped
 
 
 class Noted(float):
-    """A number with notes beside it: what a source may return and `Study.tell` takes like any other number.
-
-    Examples
-    --------
-    >>> timed = Noted(0.25, {"exit_code": 0})
-    >>> timed + 1, timed.notes
-    (1.25, {'exit_code': 0})
-    """
+    """A number with notes beside it: what a source may return and `Study.tell` takes like any other number."""
 
     notes: Notes
 
@@ -100,13 +70,7 @@ class Noted(float):
 
 
 def to_row(event: Event) -> Row:
-    """Return an event as plain values, ready for JSON and for a table.
-
-    Examples
-    --------
-    >>> to_row(Reading(17, "B", math.inf, {"timed_out": True}))
-    ('told', 17, 'B', None, 'inf', {'timed_out': True})
-    """
+    """Return an event as plain values, ready for JSON and for a table."""
     match event:
         case Issued():
             return COUNTED if event.counted else ISSUED, event.ticket, event.arm, event.draw
@@ -126,28 +90,12 @@ _PADS = (None,) * len(COLUMNS)
 
 
 def padded(row: Sequence[Any]) -> list[Any]:
-    """Return a row with a value for each of `COLUMNS`, None where it ends before.
-
-    Examples
-    --------
-    >>> padded(("stopped",))
-    ['stopped', None, None, None, None, None]
-    """
+    """Return a row with a value for each of `COLUMNS`, None where it ends before."""
     return [*row, *_PADS[len(row) :]]
 
 
 def from_row(row: Sequence[Any]) -> Event:
-    """Return the event that `to_row` described.
-
-    Examples
-    --------
-    >>> from_row(["issued", 17, "B", 4])
-    Issued(ticket=17, arm='B', draw=4, counted=False)
-    >>> from_row(["told", "17", "B"])
-    Traceback (most recent call last):
-        ...
-    truearm.errors.ProtocolError: the log has an event that cannot be: ['told', '17', 'B']
-    """
+    """Return the event that `to_row` described."""
     try:
         kind, ticket, arm, draw, value, notes = padded(row)
         if kind == STOPPED:
@@ -176,16 +124,6 @@ class Log:
     ----------
     names
         The arms; arrays hold their numbers.
-
-    Examples
-    --------
-    >>> log = Log(("A", "B"))
-    >>> log.arms.append(1), log.draws.append(0), log.mark(ISSUED, 1)
-    (None, None, None)
-    >>> log.tickets.append(0), log.values.append(2.5)
-    (None, None)
-    >>> list(log)
-    [Issued(ticket=0, arm='B', draw=0, counted=False), Reading(ticket=0, arm='B', value=2.5, notes=None)]
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -231,15 +169,7 @@ class Log:
 
 
 class Rows:
-    """The events of a log as rows, made when they are asked for.
-
-    Examples
-    --------
-    >>> log = Log(("A", "B"))
-    >>> log.mark(STOPPED, 0)
-    >>> list(Rows(log))
-    [('stopped',)]
-    """
+    """The events of a log as rows, made when they are asked for."""
 
     def __init__(self, log: Log) -> None:
         self._log = log

@@ -70,13 +70,7 @@ _TAIL = 1e-12  # cuts beyond these quantiles are not searched
 
 
 class Outlook(NamedTuple):
-    """What is to be expected in one case: a lower bound for all methods, and what `toptwo` needs.
-
-    Examples
-    --------
-    >>> Outlook(math.inf, math.inf, 0.1).decidable
-    False
-    """
+    """What is to be expected in one case: a lower bound for all methods, and what `toptwo` needs."""
 
     lower_bound: float
     """Least expected pulls, of all arms together, of any method with this error probability."""
@@ -92,26 +86,14 @@ class Outlook(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Pulls of all arms together that one of the paper's algorithms makes, None where it cannot decide.
-
-    Examples
-    --------
-    >>> Size(5000, 900).sharp
-    900
-    """
+    """Pulls of all arms together that one of the paper's algorithms makes, None where it cannot decide."""
 
     paper: int | None
     sharp: int | None
 
 
 class Forecast(NamedTuple):
-    """Expected pulls of `toptwo` at one gap and contamination, the readings being clean; None: undecidable.
-
-    Examples
-    --------
-    >>> Forecast(0.5, 0.05, 700).eps
-    0.05
-    """
+    """Expected pulls of `toptwo` at one gap and contamination, the readings being clean; None: undecidable."""
 
     gap: float
     eps: float
@@ -120,15 +102,7 @@ class Forecast(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a study would take, before it begins.
-
-    Examples
-    --------
-    >>> print(plan(arms=5, gap=1.0))
-    About ... pulls tell 5 arms apart at 5% contamination if the readings turn out clean, about ... if the bad ones
-    do their worst (estimates from simulations). No method needs fewer than 106 in the first case, 171 in the
-    second. They can be told apart up to 38.2% contamination in the first case, 16% in the second.
-    """
+    """What a study would take, before it begins."""
 
     arms: int
     gaps: tuple[float, ...]
@@ -319,15 +293,7 @@ def _share_outlook(
 
 
 def clean_outlook(*, arms: int, gap: float, share: float | None, eps: float, delta: float) -> Outlook:
-    """Return `clean` of a plan with one gap and nothing else of it, for a form that asks while one types.
-
-    Examples
-    --------
-    >>> clean_outlook(arms=3, gap=0.5, share=None, eps=0.05, delta=0.05) == plan(arms=3, gap=0.5).clean
-    True
-    >>> clean_outlook(arms=3, gap=0.2, share=0.5, eps=0.05, delta=0.05) == plan(arms=3, gap=0.2, share=0.5).clean
-    True
-    """
+    """Return `clean` of a plan with one gap and nothing else of it, for a form that asks while one types."""
     declared = Contamination(eps)
     if share is not None:
         shares, _ = _supposed_shares(arms, gap, share, None, at_least=None, at_most=None)
@@ -509,13 +475,7 @@ def _outlook(setting: _Setting, *, attacked: bool, promised: bool = False) -> Ou
 
 
 def terms(found: Limit, delta: float) -> tuple[float, ...]:
-    """Return what the evidence that `toptwo` has to gather depends on (evidence section 5.2).
-
-    Examples
-    --------
-    >>> [round(term, 3) for term in terms(Limit(60.0, (0.5, 0.25, 0.25), 0), 0.05)]
-    [1.0, 2.996, 0.5, 0.693, 0.0]
-    """
+    """Return what the evidence that `toptwo` has to gather depends on (evidence section 5.2)."""
     rivals = [weight for arm, weight in enumerate(found.weights) if arm != found.answer]
     size = math.log(found.time * math.sqrt(max(rivals)) / _USUAL)
     return 1.0, math.log(1 / delta), 1 - 1 / len(rivals), max(0.0, -size), max(0.0, size)
@@ -526,11 +486,6 @@ def toptwo_pulls(found: Limit, delta: float) -> float:
 
     It gathers 1/T nats per pull. Near the first pulls of all arms, which come before any decision, it needs more
     than either: the cube root of the sum of cubes (evidence section 5.2).
-
-    Examples
-    --------
-    >>> round(toptwo_pulls(Limit(0.1, (0.5, 0.5), 0), 0.05))
-    32
     """
     if not math.isfinite(found.time):
         return math.inf

@@ -37,13 +37,7 @@ class Adversary(StrEnum):
 
 
 def check_arms(arms: Iterable[str]) -> tuple[str, ...]:
-    """Return the arm names as a tuple of different, non-empty strings.
-
-    Examples
-    --------
-    >>> check_arms(["A", "B"])
-    ('A', 'B')
-    """
+    """Return the arm names as a tuple of different, non-empty strings."""
     if isinstance(arms, str):
         msg = f"arms must be a list of names, but got the single string {arms!r}; write [{arms!r}]"
         raise InvalidArgument(msg, "arms", arms)
@@ -79,15 +73,6 @@ def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -
     ----------
     boolean
         Whether True and False are numbers: readings are, arguments are not.
-
-    Examples
-    --------
-    >>> as_number("x", 3, "give a number"), as_number("x[0]", True, "give a number", boolean=True)
-    (3.0, 1.0)
-    >>> as_number("x", 10**400, "use inf for it")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: x is beyond the largest number, 1.8e308; use inf for it
     """
     # numpy scalars are numbers too, without importing numpy here
     if (
@@ -110,13 +95,7 @@ def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -
 
 
 def check_eps(eps: float) -> float:
-    """Return eps as a float in [0, 1/2), or say why it cannot be.
-
-    Examples
-    --------
-    >>> check_eps(0.1)
-    0.1
-    """
+    """Return eps as a float in [0, 1/2), or say why it cannot be."""
     number = as_number(word("eps"), eps, "give the largest fraction of bad readings, such as 0.05")
     if not 0 <= number < 0.5:
         reason = (
@@ -131,13 +110,7 @@ def check_eps(eps: float) -> float:
 
 
 def check_adversary(adversary: str) -> Adversary:
-    """Return the adversary of that name.
-
-    Examples
-    --------
-    >>> check_adversary("prescient").value
-    'prescient'
-    """
+    """Return the adversary of that name."""
     try:
         return Adversary(adversary)
     except ValueError:
@@ -146,13 +119,7 @@ def check_adversary(adversary: str) -> Adversary:
 
 
 def check_delta(delta: float, name: str = "delta") -> float:
-    """Return delta as a float in (0, 1).
-
-    Examples
-    --------
-    >>> check_delta(0.05)
-    0.05
-    """
+    """Return delta as a float in (0, 1)."""
     number = as_number(name, delta, "give an error probability, such as 0.05")
     if not 0 < number < 1:
         msg = f"{name} must be in (0, 1), but got {delta!r}; it is an error probability, such as 0.05"
@@ -161,13 +128,7 @@ def check_delta(delta: float, name: str = "delta") -> float:
 
 
 def check_quantile(quantile: float, name: str = "quantile") -> float:
-    """Return the quantile level as a float in (0, 1).
-
-    Examples
-    --------
-    >>> check_quantile(0.95)
-    0.95
-    """
+    """Return the quantile level as a float in (0, 1)."""
     number = as_number(name, quantile, "0.5 is the median")
     if not 0 < number < 1:
         msg = f"{name} must be in (0, 1), but got {quantile!r}; 0.5 is the median, 0.95 the 95th percentile"
@@ -176,13 +137,7 @@ def check_quantile(quantile: float, name: str = "quantile") -> float:
 
 
 def check_reach(reach: float) -> float:
-    """Return the reach (the paper's t-bar) as a float in (0, 1/2).
-
-    Examples
-    --------
-    >>> check_reach(0.25)
-    0.25
-    """
+    """Return the reach (the paper's t-bar) as a float in (0, 1/2)."""
     number = as_number("reach", reach, "give quantile levels, such as 0.25")
     if not 0 < number < 0.5:
         msg = (
@@ -194,13 +149,7 @@ def check_reach(reach: float) -> float:
 
 
 def check_positive(name: str, value: float) -> float:
-    """Return a finite positive float.
-
-    Examples
-    --------
-    >>> check_positive("B", 4)
-    4.0
-    """
+    """Return a finite positive float."""
     number = as_number(name, value, "give a positive number")
     if not 0 < number < math.inf:
         msg = f"{name} must be positive and finite, but got {value!r}"
@@ -209,13 +158,7 @@ def check_positive(name: str, value: float) -> float:
 
 
 def check_count(name: str, value: int, least: int = 1) -> int:
-    """Return an integer not below `least`.
-
-    Examples
-    --------
-    >>> check_count("n", 10)
-    10
-    """
+    """Return an integer not below `least`."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
         msg = f"{name} must be an integer not less than {least}, but got {value!r}"
         raise InvalidArgument(msg, name, value)
@@ -226,18 +169,6 @@ def goal_for(goal: str | None, at_least: float | None, at_most: float | None, *,
     """Return the goal that was asked for, or say that a share leaves no choice of it.
 
     By default larger is better, and of readings that are known to be times smaller.
-
-    Examples
-    --------
-    >>> goal_for(None, None, None), goal_for("min", None, None), goal_for(None, None, 200)
-    ('max', 'min', 'max')
-    >>> goal_for(None, None, None, timed=True)
-    'min'
-    >>> goal_for("min", None, 200)
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: goal='min' is given with at_most=200, which says what is good: the largest
-    share is the best; leave goal out
     """
     share = next(((n, x) for n, x in (("at_least", at_least), ("at_most", at_most)) if x is not None), None)
     if goal is not None and share is not None:
@@ -252,13 +183,7 @@ def goal_for(goal: str | None, at_least: float | None, at_most: float | None, *,
 
 
 def check_design(design: str) -> Design:
-    """Return the design of that name.
-
-    Examples
-    --------
-    >>> check_design("fixed")
-    'fixed'
-    """
+    """Return the design of that name."""
     if design == "sequential":
         return "sequential"
     if design == "fixed":
@@ -271,13 +196,7 @@ def check_design(design: str) -> Design:
 
 
 def check_missing(missing: str) -> Missing:
-    """Return what is promised of missing readings.
-
-    Examples
-    --------
-    >>> check_missing("worst")
-    'worst'
-    """
+    """Return what is promised of missing readings."""
     if missing == "worst":
         return "worst"
     if missing == "independent":
@@ -290,13 +209,7 @@ def check_missing(missing: str) -> Missing:
 
 
 def check_between(between: "tuple[float, float] | Interval | None") -> "Interval | None":
-    """Return the plausible range as an interval, or say why it is none.
-
-    Examples
-    --------
-    >>> check_between((0, 1000))
-    Interval(low=0.0, high=1000.0)
-    """
+    """Return the plausible range as an interval, or say why it is none."""
     if between is None:
         return None
     remedy = f"give the lowest and the highest plausible reading, such as {written((0, 1000))}"
@@ -484,11 +397,6 @@ class Handicap:
     ----------
     limit
         Where readings end, if those beyond are told as infinities: made worse beyond it, the arm's own are so too.
-
-    Examples
-    --------
-    >>> Handicap("old", Tolerance.of("3%")).tolerance.amount
-    0.03
     """
 
     arm: str
@@ -525,18 +433,7 @@ class Regularity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is to be decided, and under which promises.
-
-    Examples
-    --------
-    >>> problem = Problem(arms=("A", "B"), contamination=0.1)
-    >>> problem.delta, problem.contamination.eps, problem.goal
-    (0.05, 0.1, 'max')
-    >>> Problem(arms=("A", "A"))
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: arms must have different names, but 'A' appears twice
-    """
+    """What is to be decided, and under which promises."""
 
     arms: tuple[str, ...]
     delta: float = 0.05  # the error probability of a conventional 95 % statement
@@ -646,50 +543,24 @@ class Problem:
 
     @property
     def target(self) -> Target:
-        """What arms are compared by.
-
-        Examples
-        --------
-        >>> Problem(arms=("A", "B")).target, Problem(arms=("A", "B"), at_most=200).target
-        ('quantile', 'share')
-        >>> Problem(arms=("A", "B"), rounds=True).target
-        'wins'
-        """
+        """What arms are compared by."""
         if self.rounds:
             return "wins"
         return "quantile" if self.at_least is None and self.at_most is None else "share"
 
     @property
     def declared(self) -> Contamination:
-        """The contamination, that of clean readings where it is None.
-
-        Examples
-        --------
-        >>> Problem(arms=("A", "B")).declared.eps, Problem(arms=("A", "B"), contamination=None).declared.eps
-        (0.05, 0.0)
-        """
+        """The contamination, that of clean readings where it is None."""
         return self.contamination or Contamination(0.0)
 
     @property
     def error(self) -> float:
-        """How likely what is certified is wrong: delta, and what an audit of eps adds (extensions E5).
-
-        Examples
-        --------
-        >>> Problem(arms=("A", "B"), contamination=Contamination(0.04, error=0.01)).error
-        0.060000000000000005
-        """
+        """How likely what is certified is wrong: delta, and what an audit of eps adds (extensions E5)."""
         return self.delta if self.contamination is None else min(1.0, self.delta + self.contamination.error)
 
     @property
     def censored(self) -> float:
-        """The reading of a pull that timed out: worse than every value (evidence T8).
-
-        Examples
-        --------
-        >>> Problem(arms=("A", "B"), goal="min").censored, Problem(arms=("A", "B"), at_most=200).censored
-        (inf, inf)
-        """
+        """The reading of a pull that timed out: worse than every value (evidence T8)."""
         return math.inf if self.at_most is not None else -self.sign * math.inf
 
     @property

@@ -152,12 +152,6 @@ def run(
     ----------
     watch
         Called after readings came in; a true answer ends the study with what is known so far.
-
-    Examples
-    --------
-    >>> result = run(Study(["A", "B"], max_pulls=20), lambda arm: lambda: 1.0)
-    >>> result.status.value, result.total
-    ('exhausted', 20)
     """
     if on_error not in ("stop", "missing"):
         msg = f"on_error must be 'stop' or 'missing', but got {on_error!r}"
@@ -319,19 +313,7 @@ def _continued(study: Study, store: "Store") -> Study:
 
 
 def logged(study: Study, store: "Store", position: int = 0) -> Study:
-    """Have a study log to a store from a position on, as its only writer, and return it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from truearm.world.store import Store
-    >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "run.db") as store:
-    ...     study = Study(["A", "B"])
-    ...     store.create(study.definition)
-    ...     _ = logged(study, store).ask(1)
-    ...     list(store.events())
-    [Logged(position=1, event=Issued(ticket=0, arm='A', draw=0, counted=False))]
-    """
+    """Have a study log to a store from a position on, as its only writer, and return it."""
 
     def append(events: list[Event]) -> None:
         nonlocal position
@@ -348,17 +330,6 @@ def resumed(store: "Store", *, broke_off: bool = True) -> Study:
     ----------
     broke_off
         False if those who took pulls may still tell them: such pulls stay out.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from truearm.events import Issued, Reading
-    >>> from truearm.world.store import Store
-    >>> with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "run.db") as store:
-    ...     store.create(Study(["A", "B"]).definition)
-    ...     _ = store.append([Issued(0, "A", 0), Reading(0, "A", 2.5), Issued(1, "B", 0)])
-    ...     resumed(store).readings
-    {'A': [2.5], 'B': [nan]}
     """
     entries = list(store.events())
     study = Study.replay(store.definition, (entry.event for entry in entries))

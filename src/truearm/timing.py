@@ -92,12 +92,6 @@ def raced(
         By name, calibrated.
     delta, contamination, tolerance, runs, max_seconds, progress, seed
         As in `time`.
-
-    Examples
-    --------
-    >>> found = raced({"a": TimedHere(function=list).calibrated()}, runs=5)
-    >>> found.conditions["process"]
-    'shared'
     """
     check_count("runs", 1 if runs is None else runs)
     here = any(isinstance(source, TimedHere) for source in sources.values())

@@ -56,15 +56,7 @@ _ROWS = ("clusters", "confounded")  # doubts about columns that readings do not 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A result that follows from its readings; false as a truth value if a part of it was taken on trust.
-
-    Examples
-    --------
-    >>> str(Verified()), bool(Verified())
-    ('verified', True)
-    >>> str(Verified(("the order of pulls",))), bool(Verified(("the order of pulls",)))
-    ('verified with trust in: the order of pulls', False)
-    """
+    """A result that follows from its readings; false as a truth value if a part of it was taken on trust."""
 
     trust: tuple[str, ...] = ()
     """What was not recomputed, and what would allow it."""
@@ -167,15 +159,7 @@ def _verified_suite(data: Mapping[str, Any], readings: "Readings | Collected | C
 
 
 def verify_certificate(certificate: Certificate, readings: Readings) -> Verified:
-    """Decide again from the readings and compare the certificate alone, as `verify` compares a whole result.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> tapes = {"A": np.arange(100.0, 300.0), "B": np.arange(200.0)}
-    >>> verify_certificate(analyze(tapes).certificate, tapes)
-    Verified(trust=(), beside=())
-    """
+    """Decide again from the readings and compare the certificate alone, as `verify` compares a whole result."""
     _check_kind(readings)
     again, trust = _again(_Case(certificate, *_taken(certificate, readings)), None)
     if again is not None:
@@ -314,14 +298,7 @@ def _tapes_in(readings: Collected | Study) -> Readings:
 
 
 def certificate_of(data: Mapping[str, Any]) -> Certificate:
-    """Return the certificate in the dictionary of a result, or say that there is none.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> certificate_of(analyze({"A": range(100, 300), "B": range(200)}).to_dict()).best
-    'A'
-    """
+    """Return the certificate in the dictionary of a result, or say that there is none."""
     if not isinstance(data, Mapping) or not isinstance(data.get("certificate"), Mapping):
         msg = "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
         raise InvalidArgument(msg)

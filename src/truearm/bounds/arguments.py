@@ -22,14 +22,7 @@ LEVEL_SLACK = 1e-12  # rounding allowed when a quantile level computed from n is
 
 
 def check_each(check: Callable[[Any], object], value: Numbers) -> Any:  # noqa: ANN401 - what came in goes out
-    """Check a number, or the two extremes of an array: every domain here is an interval.
-
-    Examples
-    --------
-    >>> from truearm.problem import check_delta
-    >>> check_each(check_delta, 0.05), check_each(check_delta, np.array([0.05, 0.1]))
-    (0.05, array([0.05, 0.1 ]))
-    """
+    """Check a number, or the two extremes of an array: every domain here is an interval."""
     if np.ndim(value) == 0:
         return check(value)
     array = np.asarray(value)
@@ -40,59 +33,27 @@ def check_each(check: Callable[[Any], object], value: Numbers) -> Any:  # noqa: 
 
 
 def check_positives(name: str, value: Numbers) -> Any:  # noqa: ANN401
-    """Check one positive number, or all of an array.
-
-    Examples
-    --------
-    >>> check_positives("m2", np.array([0.25, 0.5]))
-    array([0.25, 0.5 ])
-    """
+    """Check one positive number, or all of an array."""
     return check_each(lambda v: check_positive(name, v), value)
 
 
 def check_counts(name: str, value: Numbers, least: int = 1) -> Any:  # noqa: ANN401
-    """Check one count, or all of an array.
-
-    Examples
-    --------
-    >>> check_counts("n", np.array([10, 100]))
-    array([ 10, 100])
-    """
+    """Check one count, or all of an array."""
     return check_each(lambda v: check_count(name, v, least), value)
 
 
 def plain(value: Numbers) -> Numbers:
-    """Return a number as a float of Python's own, and an array as it is.
-
-    Examples
-    --------
-    >>> plain(np.float64(0.5)), plain(np.array([0.5]))
-    (0.5, array([0.5]))
-    """
+    """Return a number as a float of Python's own, and an array as it is."""
     return float(value) if np.ndim(value) == 0 else value
 
 
 def check_constants(constants: str) -> None:
-    """Refuse constants other than the paper's and the sharp ones.
-
-    Examples
-    --------
-    >>> check_constants("best")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: constants must be 'sharp' or 'paper', but got 'best'
-    """
+    """Refuse constants other than the paper's and the sharp ones."""
     if constants not in ("sharp", "paper"):
         msg = f"constants must be 'sharp' or 'paper', but got {constants!r}"
         raise InvalidArgument(msg)
 
 
 def is_malicious(adversary: str) -> bool:
-    """Tell whether the adversary also chooses which readings it spoils; the bounds know only this difference.
-
-    Examples
-    --------
-    >>> is_malicious("malicious"), is_malicious("prescient")
-    (True, False)
-    """
+    """Tell whether the adversary also chooses which readings it spoils; the bounds know only this difference."""
     return check_adversary(adversary) is Adversary.MALICIOUS

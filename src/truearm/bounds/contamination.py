@@ -63,24 +63,12 @@ def max_contamination(reach: Numbers, adversary: str) -> Numbers:
 
 
 def clean_share(eps: Numbers, adversary: str) -> Numbers:
-    """Return the share of readings that chance alone rules: g.
-
-    Examples
-    --------
-    >>> clean_share(0.2, "prescient"), clean_share(0.2, "malicious")
-    (0.8, 1.0)
-    """
+    """Return the share of readings that chance alone rules: g."""
     return 1.0 if is_malicious(adversary) else 1 - eps  # g of audit, notation
 
 
 def room_for_chance(eps: float, reach: float, adversary: str) -> float:
-    """Return reach - e, the quantile levels left for chance, or say that there are none.
-
-    Examples
-    --------
-    >>> round(room_for_chance(0.2, 0.3, "malicious"), 6)
-    0.1
-    """
+    """Return reach - e, the quantile levels left for chance, or say that there are none."""
     check_reach(reach)
     room = reach - rank_shift(eps, adversary)
     if room <= 0:
@@ -135,13 +123,7 @@ def trusted_mass(q: float, eps: float, adversary: str) -> float:
 
 
 def spared(mass: float, eps: float) -> float:
-    """Return what a malicious adversary leaves of a mass: none where rounding alone would leave some.
-
-    Examples
-    --------
-    >>> spared(0.5, 0.125), 1 - 0.95 - 0.05 > 0, spared(1 - 0.95, 0.05)
-    (0.375, True, 0.0)
-    """
+    """Return what a malicious adversary leaves of a mass: none where rounding alone would leave some."""
     left = mass - eps
     return left if abs(left) > _ROUNDED else 0.0  # a smaller level is valid too
 

@@ -24,13 +24,7 @@ _PARAMETERS = {"paper": (1 / 3, 2 / 3), "sharp": (4 / 15, 11 / 15)}  # where eac
 
 
 class Masses(NamedTuple):
-    """A law on [0, 1]: its atoms at 0 and 1 and the mass spread evenly between them.
-
-    Examples
-    --------
-    >>> Masses(0.25, 0.25, 0.5).uniform
-    0.5
-    """
+    """A law on [0, 1]: its atoms at 0 and 1 and the mass spread evenly between them."""
 
     zero: float
     one: float
@@ -43,11 +37,6 @@ class Lifting(NamedTuple):
     `clean` is the true law, `target` the value a bad reading takes, `strike` the chance that a reading on the
     opposite atom is replaced (a malicious adversary) or that any reading is (the others). `reach` is the open
     upper end of the reaches for which the clean law is in the family with that B and m2.
-
-    Examples
-    --------
-    >>> lifting(0.6, 0.05, "prescient", best=True).B
-    4.0
     """
 
     clean: Masses
@@ -69,38 +58,20 @@ def _check_parameter(name: str, p: float) -> float:
 
 
 def smoothed_bernoulli(p: float, weight: float = 0.5) -> Masses:
-    """Return the masses of (1 - weight) Ber(p) + weight Unif[0, 1].
-
-    Examples
-    --------
-    >>> smoothed_bernoulli(0.5)
-    Masses(zero=0.25, one=0.25, uniform=0.5)
-    """
+    """Return the masses of (1 - weight) Ber(p) + weight Unif[0, 1]."""
     _check_parameter("p", p)
     return Masses((1 - weight) * (1 - p), (1 - weight) * p, weight)  # appendix D
 
 
 def smoothed_bernoulli_density(x: ArrayLike, p: float, weight: float = 0.5) -> Floats:
-    """Return the density with respect to length on (0, 1) plus one unit of mass on each of 0 and 1.
-
-    Examples
-    --------
-    >>> smoothed_bernoulli_density([0, 0.3, 1, 2], 0.5)
-    array([0.25, 0.5 , 0.25, 0.  ])
-    """
+    """Return the density with respect to length on (0, 1) plus one unit of mass on each of 0 and 1."""
     masses, points = smoothed_bernoulli(p, weight), np.asarray(x, dtype=np.float64)
     inside = (points > 0) & (points < 1)
     return np.select([points == 0, points == 1, inside], masses, 0.0)
 
 
 def smoothed_bernoulli_median(p: float, weight: float = 0.5) -> float:
-    """Return the median: p itself at the paper's weight, (1 + p)/3 at weight 3/4.
-
-    Examples
-    --------
-    >>> smoothed_bernoulli_median(0.6), round(smoothed_bernoulli_median(0.6, 0.75), 6)
-    (0.6, 0.533333)
-    """
+    """Return the median: p itself at the paper's weight, (1 + p)/3 at weight 3/4."""
     masses = smoothed_bernoulli(p, weight)
     if not 0.5 <= weight <= 1:
         msg = f"weight={weight!r} must be in [1/2, 1], so that the median falls between the atoms"
@@ -109,26 +80,14 @@ def smoothed_bernoulli_median(p: float, weight: float = 0.5) -> float:
 
 
 def smoothed_bernoulli_kl(p: float, q: float, weight: float = 0.5) -> float:
-    """Return the Kullback-Leibler divergence of the law at q from the law at p, in nats.
-
-    Examples
-    --------
-    >>> round(smoothed_bernoulli_kl(0.6, 0.45), 6)
-    0.022614
-    """
+    """Return the Kullback-Leibler divergence of the law at q from the law at p, in nats."""
     terms = ((p, q), (1 - _check_parameter("p", p), 1 - _check_parameter("q", q)))
     bernoulli = sum(a * math.log(a / b) if b > 0 else math.inf for a, b in terms if a > 0)
     return (1 - weight) * bernoulli  # appendix D
 
 
 def kl_curvature(eta: float, weight: float = 0.5) -> float:
-    """Return the least C with KL <= C (p - q)^2 for all p, q in [eta, 1 - eta].
-
-    Examples
-    --------
-    >>> kl_curvature(0.25)
-    1.3333333333333333
-    """
+    """Return the least C with KL <= C (p - q)^2 for all p, q in [eta, 1 - eta]."""
     if not 0 < eta < 0.5:
         msg = f"eta must be in (0, 1/2), but got {eta!r}"
         raise InvalidArgument(msg)
@@ -171,11 +130,6 @@ def bernoulli_lower_bound(
     constants
         ``"paper"`` has log(1/(2.4 delta)), cited by the paper; it is proved here only when every gap exceeds
         the tolerance. ``"sharp"`` has log(1/(4 delta)), proved in audit 1.h. Both have 1/(4 C), erratum E13.
-
-    Examples
-    --------
-    >>> round(bernoulli_lower_bound([0.15, 0.02], 0.05, 0.05, best=0.6, eta=1 / 3), 3)
-    158.957
     """
     scale = _check_gaps(gaps, tolerance, delta)
     lowest = best - float(np.max(gaps))
@@ -201,12 +155,6 @@ def lifting(p: float, eps: float, adversary: str, *, best: bool, constants: Cons
         Whether this is the best arm.
     constants
         ``"paper"``: weight 1/2, with the true m2 and the B it needs (erratum E14). ``"sharp"``: weight 3/4.
-
-    Examples
-    --------
-    >>> arm = lifting(0.6, 0.05, "prescient", best=True, constants="paper")
-    >>> round(arm.median, 6), round(arm.m2, 6), round(arm.B, 6)
-    (0.65, 0.35, 5.428571)
     """
     _check_lifting(p, eps, constants)
     malicious = check_adversary(adversary) is Adversary.MALICIOUS
@@ -258,14 +206,7 @@ def _moved_back(observed: Masses, eps: float, sign: int) -> Masses:
 
 
 def lifted_readings(arm: Lifting, adversary: str) -> Masses:
-    """Return the law of the contaminated readings of a lifting.
-
-    Examples
-    --------
-    >>> arm = lifting(0.5, 0.05, "malicious", best=True)
-    >>> [round(mass, 6) for mass in lifted_readings(arm, "malicious")]
-    [0.125, 0.125, 0.75]
-    """
+    """Return the law of the contaminated readings of a lifting."""
     clean, strike = arm.clean, arm.strike
     if check_adversary(adversary) is Adversary.MALICIOUS:
         upward = strike * clean.zero if arm.target else -strike * clean.one
@@ -285,11 +226,6 @@ def contaminated_lower_bound(
     ----------
     gaps
         Effective gaps of all arms but the best.
-
-    Examples
-    --------
-    >>> round(contaminated_lower_bound([0.1, 0.05, 0.01], 0.02, 0.05, eps=0.05, reach=0.2), 3)
-    209.823
     """
     scale = _check_gaps(gaps, tolerance, delta)
     conditions = (

@@ -23,15 +23,7 @@ def _mad_chance(delta: float, eps: float, adversary: str, constants: str) -> flo
 
 
 def check_mad_family(B: float, kappa: float | None, constants: str) -> None:
-    """Refuse numbers for which the family of Definition 3 is empty, or that do not describe it.
-
-    Examples
-    --------
-    >>> check_mad_family(3.0, None, "sharp")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.OutOfReach: B=3.0 is below 4, where the family of Definition 3 is empty; use B >= 4 (audit 1.i)
-    """
+    """Refuse numbers for which the family of Definition 3 is empty, or that do not describe it."""
     if check_positive("B", B) < 4:
         msg = f"B={B!r} is below 4, where the family of Definition 3 is empty; use B >= 4 (audit 1.i)"
         raise OutOfReach(msg)
@@ -44,13 +36,7 @@ def check_mad_family(B: float, kappa: float | None, constants: str) -> None:
 
 
 def mad_room(eps: float, B: float, reach: float | None, adversary: str, constants: str) -> float:
-    """Return how many quantile levels chance may use in the theorem about the deviation.
-
-    Examples
-    --------
-    >>> round(mad_room(0.1, 4.0, None, "malicious", "sharp"), 6)
-    0.15
-    """
+    """Return how many quantile levels chance may use in the theorem about the deviation."""
     e = rank_shift(eps, adversary)
     barrier = eps if constants == "paper" else e  # the paper asks eps < 1/B of every adversary
     if barrier >= 1 / B:

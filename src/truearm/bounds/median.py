@@ -26,13 +26,7 @@ from truearm.problem import check_count, check_delta, check_eps, check_positive
 
 
 def median_chance(delta: Numbers, eps: Numbers, adversary: str, constants: str) -> Any:  # noqa: ANN401
-    """Return c such that chance moves the median of n readings by at most sqrt(c/n) levels.
-
-    Examples
-    --------
-    >>> round(float(median_chance(0.05, 0.1, "prescient", "sharp")), 6)
-    2.277086
-    """
+    """Return c such that chance moves the median of n readings by at most sqrt(c/n) levels."""
     check_constants(constants)
     d, clean = check_each(check_delta, delta), clean_share(check_each(check_eps, eps), adversary)
     if constants == "paper":

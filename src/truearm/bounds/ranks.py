@@ -44,13 +44,7 @@ def most_bad(n: int, delta: float, eps: float) -> int: ...
 @overload
 def most_bad(n: Counts, delta: Numbers, eps: float) -> Counts: ...
 def most_bad(n: int | Counts, delta: Numbers, eps: float) -> int | Counts:
-    """Return how many of n readings are bad, but for an error probability of delta.
-
-    Examples
-    --------
-    >>> most_bad(1000, 0.05, 0.1)
-    138
-    """
+    """Return how many of n readings are bad, but for an error probability of delta."""
     found = np.floor(n * eps + np.sqrt(n * np.log(1 / delta) / 2)).astype(np.int64)  # Hoeffding; evidence T8c
     return found if np.ndim(n) else int(found)
 

@@ -33,13 +33,6 @@ def bracket(
         evaluated at neither.
     accuracy, relative
         How near is near enough, the latter as a share of the second number. Zero both: the last bit.
-
-    Examples
-    --------
-    >>> import math
-    >>> low, high = bracket(lambda x: x * x < 2, 0.0, 2.0)
-    >>> low * low < 2 <= high * high and high == math.nextafter(low, 2)
-    True
     """
     while abs(outside - inside) > max(accuracy, relative * abs(outside)):
         middle = inside + (outside - inside) / 2
@@ -55,13 +48,6 @@ def last_true(
     """Return the last number on the way from inside to outside at which a condition is known to hold.
 
     The arguments are those of `bracket`; with `inside` the higher one it is the first number from below.
-
-    Examples
-    --------
-    >>> last_true(lambda x: x < 0.3, 0.0, 1.0, accuracy=0.01)
-    0.296875
-    >>> last_true(lambda x: x > 0.3, 1.0, 0.0, accuracy=0.01)
-    0.3046875
     """
     return bracket(holds, inside, outside, accuracy=accuracy, relative=relative)[0]
 
@@ -80,13 +66,6 @@ def last_reached(
         A continuous function that falls where it is above the bar.
     bar
         A positive number, which the value does not reach at `outside`.
-
-    Examples
-    --------
-    >>> asked = []
-    >>> found = last_reached(lambda x: asked.append(x) or (2 - x) ** 2, 2.0, 2.0, relative=1e-9)
-    >>> found == last_true(lambda x: (2 - x) ** 2 >= 2, 0.0, 2.0, relative=1e-9), len(asked) < 12
-    (True, True)
     """
     known = value(0.0)
     if known < bar:
@@ -119,13 +98,6 @@ def last_reached_by_all(
         Gives the least value at a number, and the function that has it there.
     start
         Where to look first.
-
-    Examples
-    --------
-    >>> lines = [lambda x, by=by: 4 - by * x for by in (5, 10, 20)]
-    >>> least = lambda x: min(((line(x), line) for line in lines), key=lambda found: found[0])
-    >>> round(last_reached_by_all(least, 3.0, 1.0, relative=1e-9), 6)
-    0.05
     """
     good, bad, x = -1.0, outside, start
     for _ in range(_PIECES):
@@ -183,14 +155,7 @@ def _crossing(
 
 
 def first_true(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the lowest float in [low, high] at which a condition holds that never ceases to; high if none.
-
-    Examples
-    --------
-    >>> import math
-    >>> first_true(lambda x: x * x >= 2, 0.0, 2.0) == math.sqrt(2)
-    True
-    """
+    """Return the lowest float in [low, high] at which a condition holds that never ceases to; high if none."""
     return low if holds(low) else last_true(holds, high, low)
 
 
@@ -204,14 +169,6 @@ def last_true_each(
     """Return `last_true` of many searches at once, among floats or, for arrays of integers, among integers.
 
     All ends are finite. Where a search is over the condition is still asked, and its answer ignored.
-
-    Examples
-    --------
-    >>> squares = np.array([10, 16, 17])
-    >>> last_true_each(lambda x: x * x <= squares, np.zeros(3, dtype=np.int64), squares)
-    array([3, 4, 4])
-    >>> last_true_each(lambda x: x * x < squares, np.zeros(3), np.full(3, 5.0), accuracy=1e-9).round(6)
-    array([3.162278, 4.      , 4.123106])
     """
     whole = np.issubdtype(inside.dtype, np.integer)
     while True:
@@ -229,15 +186,6 @@ def first_count(holds: Callable[[int], bool]) -> int:
     """Return the first of 1, 2, 3, ... at which a condition holds that, once true, stays so.
 
     Beyond 2^60 it is exact up to the rounding of a float; beyond 2^500 nobody counts, and squares overflow.
-
-    Examples
-    --------
-    >>> first_count(lambda n: n * n >= 1000)
-    32
-    >>> first_count(lambda n: False)
-    Traceback (most recent call last):
-        ...
-    truearm.errors.OutOfReach: no count up to 2^500 is enough; ask for a larger gap or a larger error
     """
     high = 1
     while not holds(high):

@@ -38,15 +38,7 @@ Floats = NDArray[np.float64]
 
 
 def doubts(judge: Judge) -> tuple[Alarm, ...]:
-    """Return the promises that the samples contradict, whatever the order of their readings.
-
-    Examples
-    --------
-    >>> promised = Problem(arms=("A", "B"), missing="independent")
-    >>> samples = [Sample.of(np.arange(100.0), worst=False), Sample(np.arange(70.0), 30, worst=False)]
-    >>> [(doubt.kind, doubt.arm, doubt.found) for doubt in doubts(Judge.of(promised, samples))]
-    [('missing', 'B', 30)]
-    """
+    """Return the promises that the samples contradict, whatever the order of their readings."""
     arms, refuted = judge.problem.arms, dict.fromkeys(judge.refuted)
     kinds = ["outside" if 2 * sample.outside >= sample.idle else "missing" for sample in judge.samples]
     missing = [Alarm(kinds[i], arms[i], judge.samples[i].idle, judge.samples[i].n) for i in refuted]
@@ -59,14 +51,7 @@ def doubts(judge: Judge) -> tuple[Alarm, ...]:
 
 
 def dependence(problem: Problem, tapes: Sequence[Serial]) -> tuple[Alarm, ...]:
-    """Return the arms whose readings depend on when they were taken; one alarm if all of them do, or none alone.
-
-    Examples
-    --------
-    >>> calm, drifting = Serial(0).extended(np.arange(90.0) * 7 % 17), Serial(1).extended(np.arange(90.0))
-    >>> dependence(Problem(arms=("A", "B")), [calm, drifting])
-    (Alarm(kind='dependence', arm='B', found=0, n=90, values=(), detail=''),)
-    """
+    """Return an alarm for each arm whose readings depend on when they were taken, or one for all arms."""
     if combined(tapes, dependent=problem.dependent_arms) < LOG_DOUBT:
         return ()
     bar = LOG_DOUBT + math.log(len(tapes))
@@ -80,13 +65,6 @@ def drift(problem: Problem, counts: Counts) -> tuple[Alarm, ...]:
     """Return the arms whose laws in different periods are further apart than bad readings explain.
 
     Over all arms together that is a false alarm with probability at most `DOUBT` (extensions 4.6).
-
-    Examples
-    --------
-    >>> early, late = ({"A": np.arange(500.0) + load, "B": np.arange(500.0)} for load in (0, 200))
-    >>> periods = (Counts.of(early), Counts.of(late))
-    >>> drift(Problem(arms=("A", "B")), Counts(periods=periods))
-    (Alarm(kind='dependence', arm='A', found=0, n=1000, values=(), detail=''),)
     """
     arms, c = problem.arms, problem.contamination
     allowed = 0.0 if c is None else (2 if c.adversary is Adversary.MALICIOUS else 1) * c.eps  # extensions E4b
@@ -108,14 +86,6 @@ def unshared(tapes: Sequence[Floats], tests: int | None = None) -> tuple[Alarm, 
     ----------
     tests
         How many pairs share the level; those of the first arm with each other one by default.
-
-    Examples
-    --------
-    >>> load, noise = np.arange(200.0), np.arange(400.0) * 7 % 17
-    >>> unshared([load + noise[:200], load + noise[200:]])
-    ()
-    >>> unshared([load + noise[:200], noise[200:]])[0].kind
-    'dependence'
     """
     first, bar = tapes[0], LOG_DOUBT + math.log(tests or max(1, len(tapes) - 1))
     for other in tapes[1:]:
@@ -135,12 +105,6 @@ def clusters(suspects: Sequence[Suspect]) -> tuple[Alarm, ...]:
 
     Over all columns together a false alarm has probability at most `FALSE_ALARM` (extensions 2). That each arm is
     one unit of its own is a plain fact.
-
-    Examples
-    --------
-    >>> pid = np.repeat(np.arange(10), 30)
-    >>> clusters([Suspect("pid", pid + np.arange(300) * 0.618 % 1, pid // 5, pid)])
-    (Alarm(kind='clusters', arm='', found=0, n=0, values=(), detail='pid'),)
     """
     level = FALSE_ALARM / max(1, len(suspects))
     confounded = [Alarm("confounded", "", detail=s.column) for s in suspects if s.confounded]
@@ -149,17 +113,7 @@ def clusters(suspects: Sequence[Suspect]) -> tuple[Alarm, ...]:
 
 
 def find(problem: Problem, samples: Sequence[Sample]) -> tuple[Alarm, ...]:
-    """Return the alarms, arm by arm, from the readings as oriented samples.
-
-    Examples
-    --------
-    >>> readings = 1 + np.arange(400) * 0.618 % 1
-    >>> readings[::50] *= 1000
-    >>> find(Problem(arms=("A",)), [Sample.of(readings)])
-    (Alarm(kind='units', arm='A', found=7, n=400, values=(), detail='1,000 times'),)
-    >>> find(Problem(arms=("A",)), [Sample.of(readings[readings < 10])])
-    ()
-    """
+    """Return the alarms, arm by arm, from the readings as oriented samples."""
     return tuple(
         alarm for arm, sample in zip(problem.arms, samples, strict=True) for alarm in _of_arm(problem, arm, sample)
     )
@@ -212,11 +166,6 @@ def outlying(readings: Sequence[float]) -> tuple[int, ...]:
     """Return which readings lie more than ten robust standard deviations from their median, by their places.
 
     A description for a person who looks at one arm; infinities are left out, and nothing follows from it.
-
-    Examples
-    --------
-    >>> outlying([1.0, 1.1, 0.9, 1.0, 1.2, 9.0, math.inf])
-    (5,)
     """
     known = [(place, x) for place, x in enumerate(readings) if math.isfinite(x)]
     if not known:

@@ -16,19 +16,7 @@ _NAMED = 8  # tiers and arms told one by one in a sentence; more are counted
 
 
 def control(result: Result, voice: Voice = PLAIN) -> list[str]:
-    """Return which arms beat the control, how sure that is, and what is open; nothing if that was not asked.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> found = analyze({"A": range(100), "B": range(60, 160), "C": range(100)}, control="A")
-    >>> for sentence in control(found):
-    ...     print(sentence)
-    B is better than A.
-    95% sure, as long as each reading is bad with a chance of at most 5%, whatever its true value.
-    These readings support it for up to 37.6% bad readings.
-    Whether C is better than A is open.
-    """
+    """Return which arms beat the control, how sure that is, and what is open; nothing if that was not asked."""
     asked = result.control
     if asked is None:
         return []
@@ -83,17 +71,7 @@ def _sure(result: Result, asked: Control, voice: Voice) -> Iterator[str]:
 
 
 def tiers(found: Tiers | None, error: float) -> list[str]:
-    """Return the tiers and how much of the order of all arms is certain; nothing if that was not asked.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> found = analyze({"A": range(100), "B": range(60, 160), "C": range(100)}, tiers=True)
-    >>> for sentence in tiers(found.tiers, 0.05):
-    ...     print(sentence)
-    2 tiers: B; then A and C. Each arm of a tier is better than each of every later one; 2 of 3 pairs of arms are
-    in certain order (95% sure of all of it).
-    """
+    """Return the tiers and how much of the order of all arms is certain; nothing if that was not asked."""
     if found is None:
         return []
     named = [names(tier) for tier in found.tiers]
@@ -115,13 +93,7 @@ def tiers(found: Tiers | None, error: float) -> list[str]:
 
 
 def outside(found: Mapping[str, int], between: Interval | None) -> list[str]:
-    """Return how many readings lie outside the plausible range, and of whom.
-
-    Examples
-    --------
-    >>> outside({"A": 3, "B": 0}, Interval(0.0, 1000.0))
-    ['3 readings outside 0 to 1,000 count as bad ones (A 3).']
-    """
+    """Return how many readings lie outside the plausible range, and of whom."""
     total = sum(found.values())
     if between is None or not total:
         return []
@@ -133,14 +105,7 @@ def outside(found: Mapping[str, int], between: Interval | None) -> list[str]:
 
 
 def audited(found: Audit) -> str:
-    """Return what an audit says of the share of bad readings.
-
-    Examples
-    --------
-    >>> from truearm.claims.audit import audit
-    >>> audited(audit([60, 80], [0, 1], delta=0.01)).split(":")[0]
-    'At most 13.8% of the readings of each arm are bad (99% sure)'
-    """
+    """Return what an audit says of the share of bad readings."""
     each = " of each arm" * (found.arms > 1)
     seen = f"{count(sum(found.bad))} of {count(sum(found.checked))} checked readings"
     seen += each * (len(found.checked) == 1)

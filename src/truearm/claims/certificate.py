@@ -60,13 +60,7 @@ DECIDED = (Status.CERTIFIED, Status.TOLERABLE, Status.SEPARATED)
 
 
 class Alarm(NamedTuple):
-    """Something in the readings that does not fit the promises; `promises.alarm` says it with what to do.
-
-    Examples
-    --------
-    >>> Alarm("ties", "A", 50, 100, (3.0,)).kind
-    'ties'
-    """
+    """Something in the readings that does not fit the promises; `promises.alarm` says it with what to do."""
 
     kind: str
     """One of "dependence", "missing", "outside", "contradiction", "clusters", "confounded", "outliers", "units",
@@ -84,13 +78,7 @@ class Alarm(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """An arm is rejected by evidence, as of the first `counts` pulls of each arm.
-
-    Examples
-    --------
-    >>> Claim("B", "A", (30, 25), 1, 3.4).arm
-    'B'
-    """
+    """An arm is rejected by evidence, as of the first `counts` pulls of each arm."""
 
     arm: str
     leader: str
@@ -104,13 +92,7 @@ class Claim(NamedTuple):
 
 
 class ControlClaims(NamedTuple):
-    """Which arms beat a control, claim by claim in the order they were made (extensions D1, D2).
-
-    Examples
-    --------
-    >>> ControlClaims("A", "holm", (Claim("A", "B", (30, 25), 0, 3.4),)).better[0].leader
-    'B'
-    """
+    """Which arms beat a control, claim by claim in the order they were made (extensions D1, D2)."""
 
     control: str
     method: Method
@@ -121,13 +103,7 @@ class ControlClaims(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an arm stands among all arms: the best and the worst place it may have (extensions D3).
-
-    Examples
-    --------
-    >>> Place("A", 1, 2).worst
-    2
-    """
+    """Where an arm stands among all arms: the best and the worst place it may have (extensions D3)."""
 
     arm: str
     best: int
@@ -135,13 +111,7 @@ class Place(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """A confidence bound from an arm's first n readings: an order statistic, or a median plus a radius.
-
-    Examples
-    --------
-    >>> Bound("A", 50, 1.5, rank=20).value
-    1.5
-    """
+    """A confidence bound from an arm's first n readings: an order statistic, or a median plus a radius."""
 
     arm: str
     n: int
@@ -160,13 +130,7 @@ class Exclusion(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Who decided, as plain values: with the problem, the design and the readings all it takes to decide again.
-
-    Examples
-    --------
-    >>> Origin("toptwo", {"first": 16, "balanced": False, "patient": False}, 1000).by
-    'toptwo'
-    """
+    """Who decided, as plain values: with the problem, the design and the readings all it takes to decide again."""
 
     by: str | None
     """The name of a policy, "analyze", or None for a policy of the user's own."""
@@ -188,13 +152,7 @@ class Entered(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How and why a policy stopped.
-
-    Examples
-    --------
-    >>> Verdict(status=Status.EXHAUSTED, candidates=("A", "B")).best is None
-    True
-    """
+    """How and why a policy stopped."""
 
     status: Status
     candidates: tuple[str, ...]
@@ -214,24 +172,12 @@ class Verdict:
 
     @classmethod
     def doubtful(cls, doubts: tuple[Alarm, ...], arms: tuple[str, ...]) -> "Verdict":
-        """Return the verdict on readings that contradict a promise: every arm may be the best.
-
-        Examples
-        --------
-        >>> Verdict.doubtful((Alarm("dependence", "A"),), ("A", "B")).candidates
-        ('A', 'B')
-        """
+        """Return the verdict on readings that contradict a promise: every arm may be the best."""
         return cls(status=Status.DOUBTFUL, candidates=arms, doubts=doubts)
 
 
 def digest(problem: Problem, tapes: Readings) -> str:
-    """Return the fingerprint of all readings in order of pull; None stands for a pull never told.
-
-    Examples
-    --------
-    >>> digest(Problem(arms=("A",)), {"A": [1.0, None]})[:16]
-    'b399994a9df77b15'
-    """
+    """Return the fingerprint of all readings in order of pull; None stands for a pull never told."""
     mark = hashlib.sha256()
     for arm in problem.arms:
         for part in (arm.encode(), *_marks(tapes.get(arm, ()))):
@@ -259,13 +205,7 @@ def _told(tape: Tape) -> tuple[NDArray[np.uint8], Floats]:
 
 
 def sample_of(tape: Tape | Counted, n: int, problem: Problem, arm: str = "") -> Sample:
-    """Return the first n pulls of an arm's tape as an oriented sample; a pull never told is pending.
-
-    Examples
-    --------
-    >>> sample_of([3.0, None, 1.0, 9.0], 3, Problem(arms=("A",), goal="min"))
-    Sample(body=array([-3., -1.]), missing=0, pending=1, worst=True)
-    """
+    """Return the first n pulls of an arm's tape as an oriented sample; a pull never told is pending."""
     if isinstance(tape, Counted):
         return tape.sample(problem, arm)  # of all readings: counts have no order
     head = tape[:n]

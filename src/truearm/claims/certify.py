@@ -60,16 +60,6 @@ def certify(
         Alarms that the samples do not show, such as those about the order of pulls.
     origin
         Who decided, for whoever wants to repeat it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> problem = Problem(arms=("A", "B"), contamination=0.1)
-    >>> tapes = {"A": np.arange(50.0, 150.0), "B": np.arange(0.0, 100.0)}
-    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
-    >>> result = certify(problem, tapes, verdict)
-    >>> round(result.breakdown.oblivious, 3), result.arms[0].observed, round(result.better_by[0].at_least, 2)
-    (0.295, 99.0, 1.24)
     """
     counts = {arm: len(tapes.get(arm, ())) for arm in problem.arms}
     if samples is None:
@@ -204,17 +194,7 @@ def _places(arms: Sequence[str]) -> dict[str, int]:
 
 
 def as_measured(judge: Judge, tapes: Readings) -> Judge:
-    """Return the judge of the readings as they were measured: without a handicap, for showing.
-
-    Examples
-    --------
-    >>> from truearm.problem import Handicap, Tolerance
-    >>> problem = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("50%")))
-    >>> tapes = {"old": [2.0], "new": [2.5]}
-    >>> judge = Judge.of(problem, [sample_of(tape, 1, problem, arm) for arm, tape in tapes.items()])
-    >>> judge.looks(0), as_measured(judge, tapes).looks(0)
-    (-3.0, -2.0)
-    """
+    """Return the judge of the readings as they were measured: without a handicap, for showing."""
     given = judge.problem.handicap
     if given is None:
         return judge
@@ -231,11 +211,6 @@ def describe(name: str, sample: Sample, problem: Problem, *, design: Design, kno
     ----------
     known
         False if the readings contradict a promise: then nothing is known but what was observed.
-
-    Examples
-    --------
-    >>> describe("A", Sample.of(range(100)), Problem(arms=("A", "B")), design="fixed").low
-    35.0
     """
     by_arm = [sample if arm == name else EMPTY for arm in problem.arms]
     return _described(Judge.of(problem, by_arm, design=design), problem.arms.index(name), known=known)
@@ -250,16 +225,7 @@ def _described(judge: Judge, i: int, *, known: bool) -> Arm:
 
 
 class Rejections(NamedTuple):
-    """What rejects the rivals of a leader under one adversary, whatever the contamination.
-
-    Examples
-    --------
-    >>> from truearm.evidence import Trust
-    >>> judge = Judge.of(Problem(arms=("A", "B")), [Sample.of([2.0]), Sample.of([1.0])])
-    >>> clean = Trust(0.0, Adversary.OBLIVIOUS)
-    >>> Rejections(judge, {}).against(1, clean) == judge.against(1, levels=clean).log_value
-    True
-    """
+    """What rejects the rivals of a leader under one adversary, whatever the contamination."""
 
     judge: Judge
     earlier: Mapping[int, Judge]
@@ -287,17 +253,6 @@ def rejections(
     ----------
     samples
         The tapes as oriented samples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tapes = {"A": np.arange(50.0, 150.0), "B": np.arange(0.0, 100.0)}
-    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A", "B"))
-    >>> certificate = certify(Problem(arms=("A", "B")), tapes, verdict).certificate
-    >>> samples = [Sample.of(tape) for tape in tapes.values()]
-    >>> found = rejections(certificate, tapes, samples, leader=0)[Adversary.OBLIVIOUS]
-    >>> found.against(1) > found.judge.log_threshold
-    True
     """
     problem, arms = certificate.problem, certificate.problem.arms
     places, latest = _places(arms), tuple(s.n for s in samples)
@@ -332,15 +287,7 @@ def rejections(
 
 
 def judge_of(certificate: Certificate, tapes: Readings) -> Judge:
-    """Return the judge of a certificate's problem on all readings, for questions beside the decision.
-
-    Examples
-    --------
-    >>> tapes = {"A": [3.0] * 80, "B": [1.0] * 80}
-    >>> result = certify(Problem(arms=("A", "B")), tapes, Verdict(status=Status.EXHAUSTED, candidates=("A", "B")))
-    >>> judge_of(result.certificate, tapes).worse_than(0)
-    (1,)
-    """
+    """Return the judge of a certificate's problem on all readings, for questions beside the decision."""
     problem = certificate.problem
     samples = [sample_of(tapes.get(arm, ()), len(tapes.get(arm, ())), problem, arm) for arm in problem.arms]
     return Judge.of(problem, samples, design=certificate.design)
@@ -400,18 +347,7 @@ def _breakdown(found: Mapping[Adversary | None, Rejections], verdict: Verdict) -
 
 
 def breakdown_of(found: Mapping[Adversary | None, Rejections], judged: int) -> Breakdown:
-    """Return up to which eps one rival is rejected, per adversary (evidence T6), to more digits than a page shows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tapes = {"A": np.arange(50.0, 150.0), "B": np.arange(0.0, 100.0)}
-    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A", "B"))
-    >>> certificate = certify(Problem(arms=("A", "B")), tapes, verdict).certificate
-    >>> found = rejections(certificate, tapes, [Sample.of(tape) for tape in tapes.values()], leader=0)
-    >>> round(breakdown_of(found, 1).oblivious, 3)
-    0.295
-    """
+    """Return the largest eps at which one rival is still rejected, per adversary (evidence T6)."""
 
     def point(adversary: Adversary) -> float | None:
         judge, earlier = found[adversary]

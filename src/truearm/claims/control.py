@@ -20,13 +20,7 @@ _SLACK = 1e-9  # of log-evidence: rounding may differ between machines
 
 
 def check_control(control: str, arms: Sequence[str]) -> int:
-    """Return which arm is the control, or say which arms there are.
-
-    Examples
-    --------
-    >>> check_control("B", ("A", "B"))
-    1
-    """
+    """Return which arm is the control, or say which arms there are."""
     if control not in arms:
         msg = f"{argument('control')} must name an arm, but got {control!r}; the arms are {', '.join(arms)}"
         raise InvalidArgument(msg)
@@ -37,12 +31,7 @@ def check_control(control: str, arms: Sequence[str]) -> int:
 
 
 def check_ordered(problem: Problem, asked: str) -> None:
-    """Refuse a target that does not put arms in one order: who wins more rounds may go in a circle.
-
-    Examples
-    --------
-    >>> check_ordered(Problem(arms=("A", "B")), "tiers=True")
-    """
+    """Refuse a target that does not put arms in one order: who wins more rounds may go in a circle."""
     if problem.target == "wins":
         msg = (
             f"{asked} needs arms that stand in one order, and rounds only tell who wins side by side; leave rounds"
@@ -52,17 +41,7 @@ def check_ordered(problem: Problem, asked: str) -> None:
 
 
 def claims_of(judge: Judge, control: str, method: Method) -> ControlClaims:
-    """Return which arms beat the control and which do not, by the readings at hand.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truearm.evidence.sample import Sample
-    >>> from truearm.problem import Problem
-    >>> judge = Judge.of(Problem(arms=("A", "B")), [Sample.of(np.arange(100.0) + x) for x in (0, 60)])
-    >>> claims_of(judge, "A", "holm").better[0].leader
-    'B'
-    """
+    """Return which arms beat the control and which do not, by the readings at hand."""
     arms, at = judge.problem.arms, check_control(control, judge.problem.arms)
     found, reference = against_control(judge, at, method), judge.after(leader=at)
     return ControlClaims(
@@ -80,18 +59,6 @@ def described(judge: Judge, claims: ControlClaims | None) -> Control | None:
     ----------
     judge
         Of pairs, on all readings at hand.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truearm.evidence.sample import Sample
-    >>> from truearm.problem import Problem
-    >>> judge = Judge.of(Problem(arms=("A", "B", "C")), [Sample.of(np.arange(100.0) + x) for x in (0, 60, 0)])
-    >>> found = described(judge, claims_of(judge, "A", "holm"))
-    >>> [(variant.arm, variant.standing) for variant in found.variants]
-    [('B', 'better'), ('C', 'open')]
-    >>> round(found.variants[0].breakdown.oblivious, 3)
-    0.376
     """
     if claims is None:
         return None
@@ -117,14 +84,7 @@ def described(judge: Judge, claims: ControlClaims | None) -> Control | None:
 
 
 def check(certificate: Certificate, readings: Readings) -> None:
-    """Recompute every claim against a control, as of its date; raise if one fails (extensions D1, D2).
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> tapes = {"A": range(100), "B": range(60, 160)}
-    >>> check(analyze(tapes, control="A").certificate, tapes)
-    """
+    """Recompute every claim against a control, as of its date; raise if one fails (extensions D1, D2)."""
     claims, problem = certificate.control, certificate.problem
     if claims is None:
         return

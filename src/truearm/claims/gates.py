@@ -21,14 +21,6 @@ def worse_than(result: Result, tapes: Tapes, baseline: str, *, shared: bool = Fa
     ----------
     shared
         Whether the problem's delta is already that of one comparison, because the race began with this gate.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> tapes = {"old": [1.0] * 40, "new": [2.0] * 40}
-    >>> result = analyze(tapes, goal="min")
-    >>> worse_than(result, tapes, "old"), worse_than(result, tapes, "new")
-    (('new',), ())
     """
     arms = result.problem.arms
     if result.status is Status.DOUBTFUL or meaningless(result):
@@ -38,14 +30,7 @@ def worse_than(result: Result, tapes: Tapes, baseline: str, *, shared: bool = Fa
 
 
 def given_up(result: Result, tapes: Tapes, baseline: str | None) -> bool:
-    """Tell whether a gate in rounds ended because no arm left can be shown to be worse (extensions E6).
-
-    Examples
-    --------
-    >>> from truearm.study import Study
-    >>> given_up(Study(["A", "B"], rounds=True, max_pulls=0).result, {}, "A")
-    False
-    """
+    """Tell whether a gate in rounds ended because no arm left can be shown to be worse (extensions E6)."""
     if baseline is None or result.status is not Status.EXHAUSTED or not result.problem.rounds or not result.total:
         return False
     judge, arms = cast("WinsJudge", judge_of(result.certificate, tapes)), result.problem.arms
@@ -55,14 +40,7 @@ def given_up(result: Result, tapes: Tapes, baseline: str | None) -> bool:
 
 
 def meaningless(result: Result) -> bool:
-    """Tell whether a gate's tolerance in percent is of a baseline that is not positive, and so says nothing.
-
-    Examples
-    --------
-    >>> from truearm.study import Study
-    >>> meaningless(Study(["A", "B"], max_pulls=0).result)
-    False
-    """
+    """Tell whether a gate's tolerance in percent is of a baseline that is not positive, and so says nothing."""
     given = result.problem.handicap
     return (
         given is not None
@@ -72,14 +50,7 @@ def meaningless(result: Result) -> bool:
 
 
 def hidden(result: Result) -> bool:
-    """Tell whether runs time out before they can be worse than a gate's baseline by more than the tolerance.
-
-    Examples
-    --------
-    >>> from truearm.study import Study
-    >>> hidden(Study(["A", "B"], max_pulls=0).result)
-    False
-    """
+    """Tell whether runs time out before they can be worse than a gate's baseline by more than the tolerance."""
     given = result.problem.handicap
     if given is None or given.limit is None:
         return False

@@ -21,15 +21,7 @@ _SCALARS = frozenset((int, str, bool, type(None)))
 
 
 def to_plain(value: Any) -> Any:  # noqa: ANN401 - whatever the house is made of
-    """Return a value as what JSON can hold.
-
-    Examples
-    --------
-    >>> from truearm.problem import Contamination, Tolerance
-    >>> to_plain(Contamination(0.1)), to_plain((Tolerance.of("2%"), math.inf))
-    ({'eps': 0.1, 'adversary': 'oblivious', 'causal': None, 'error': 0.0}, [{'amount': 0.02, 'relative': True},
-     'inf'])
-    """
+    """Return a value as what JSON can hold."""
     if type(value) in _SCALARS:  # most are: a claim holds one number for each arm
         return value
     if isinstance(value, Enum):
@@ -48,21 +40,7 @@ def _fields(kind: Any) -> list[str]:  # noqa: ANN401 - a record or its type
 
 
 def from_plain(kind: Any, data: Any, name: str = "value") -> Any:  # noqa: ANN401 - kind is any type hint
-    """Return the value of a type that `to_plain` described, or say where the description is wrong.
-
-    Examples
-    --------
-    >>> from truearm.problem import Contamination
-    >>> from_plain(Contamination, {"eps": 0.1, "adversary": "malicious", "causal": None, "error": 0}).eps
-    0.1
-    >>> from_plain(tuple[float, ...], [1, "inf"])
-    (1.0, inf)
-    >>> from_plain(Contamination, {"eps": "much"}, "contamination")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: contamination must have the keys eps, adversary, causal, error, but lacks
-    'adversary'
-    """
+    """Return the value of a type that `to_plain` described, or say where the description is wrong."""
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         return _from_union(kind, data, name)
@@ -122,13 +100,7 @@ def _checked(data: Any, right: bool, name: str, what: str) -> Any:  # noqa: ANN4
 
 
 def framed(columns: Mapping[str, Any], backend: Backend) -> Any:  # noqa: ANN401 - whichever library the caller has
-    """Return columns as a frame of a library that the caller has.
-
-    Examples
-    --------
-    >>> framed({"name": ["A", "B"]}, "polars").shape
-    (2, 1)
-    """
+    """Return columns as a frame of a library that the caller has."""
     import narwhals
 
     if backend not in get_args(Backend):

@@ -25,14 +25,7 @@ _REMEDIES = {
 
 
 def alarm(one: Alarm, problem: Problem) -> str:
-    """Return what in the readings does not fit the promises, and what to do about it.
-
-    Examples
-    --------
-    >>> print(alarm(Alarm("units", "A", 7, 400, detail="1,000 times"), Problem(arms=("A", "B"))))
-    7 readings of A (1.75%) lie near 1,000 times its median and hardly any beside them: if this is a mistake of
-    units, correct it at the source; nothing was changed here.
-    """
+    """Return what in the readings does not fit the promises, and what to do about it."""
     arm, name = name_of(one.arm), target_name(problem)
     some = f"{count(one.found)} of {count(one.n)} readings of {arm} ({percent(one.found / max(1, one.n))})"
     declared = _declaration(problem)
@@ -103,19 +96,7 @@ def _declaration(problem: Problem) -> str:
 
 
 def assumptions(result: Result) -> tuple[str, ...]:
-    """Return the promises a result rests on, one sentence each.
-
-    Examples
-    --------
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.claims.certify import certify
-    >>> problem = Problem(arms=("A", "B"))
-    >>> for sentence in assumptions(certify(problem, {}, Verdict(status=Status.EXHAUSTED, candidates=("A",))))[:2]:
-    ...     print(sentence)
-    Each reading is bad with a chance of at most 5%, whatever its true value and whatever happened before; bad
-    readings may be anything.
-    Which readings are bad, and what they say, does not depend on the true readings (oblivious).
-    """
+    """Return the promises a result rests on, one sentence each."""
     problem = result.problem
     if problem.target == "wins":
         return (*_on_rounds(result), *_on_status(result), _on_delta(result))
@@ -134,16 +115,7 @@ def assumptions(result: Result) -> tuple[str, ...]:
 
 
 def handed_on(result: Result) -> bool:
-    """Tell whether an arm was rejected by another one than the best, which then says nothing by itself (E1).
-
-    Examples
-    --------
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.claims.certify import certify
-    >>> ended = Verdict(status=Status.EXHAUSTED, candidates=("A", "B"))
-    >>> handed_on(certify(Problem(arms=("A", "B")), {"A": [3.0] * 80, "B": [1.0] * 80}, ended))
-    False
-    """
+    """Tell whether an arm was rejected by another one than the best, which then says nothing by itself (E1)."""
     return any(claim.leader != result.best and not claim.tolerant for claim in result.certificate.claims)
 
 

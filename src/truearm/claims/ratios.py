@@ -14,13 +14,7 @@ from truearm.evidence.wins_judge import WinsJudge
 
 
 class Ratio(NamedTuple):
-    """An arm's quantile divided by another arm's: as observed, and an interval that contains the true ratio.
-
-    Examples
-    --------
-    >>> Ratio("B", "A", 1.37, 1.31, 1.44).low
-    1.31
-    """
+    """An arm's quantile divided by another arm's: as observed, and an interval that contains the true ratio."""
 
     arm: str
     reference: str
@@ -34,18 +28,6 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
 
     Readings must be positive for ratios to mean anything; where an interval is not, there are none. The ratio of
     an arm whose quantile timed out to one whose did not is infinite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truearm.claims.certificate import Status, Verdict
-    >>> from truearm.claims.certify import certify
-    >>> from truearm.problem import Problem
-    >>> tapes = {"A": np.linspace(1.0, 1.1, 200), "B": np.linspace(2.0, 2.2, 200)}
-    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
-    >>> [ratio] = ratios(certify(Problem(arms=("A", "B"), goal="min"), tapes, verdict))
-    >>> ratio.arm, ratio.reference, round(ratio.low, 2), round(ratio.high, 2)
-    ('B', 'A', 1.96, 2.06)
     """
     if result.problem.target == "wins":
         return _side_by_side(result, reference or result.leader)

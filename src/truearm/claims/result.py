@@ -28,13 +28,7 @@ class Named(Protocol):
 
 
 class Arm(NamedTuple):
-    """What is known of one arm.
-
-    Examples
-    --------
-    >>> Arm("A", 10, 1.0, 0.5, 1.5, 0.9, 1.1, 0.2, 0.1, 0.4).observed
-    1.0
-    """
+    """What is known of one arm."""
 
     name: str
     n: int
@@ -53,26 +47,14 @@ class Arm(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """At least `share` of the true readings of the best arm are as good as x, for all points at once.
-
-    Examples
-    --------
-    >>> Reach(12.5, 0.9).share
-    0.9
-    """
+    """At least `share` of the true readings of the best arm are as good as x, for all points at once."""
 
     x: float
     share: float
 
 
 class Lead(NamedTuple):
-    """How much better the best arm is than another one.
-
-    Examples
-    --------
-    >>> Lead("B", "ratio", 1.4, 1.06).at_least
-    1.06
-    """
+    """How much better the best arm is than another one."""
 
     than: str
     scale: Literal["ratio", "difference"]
@@ -83,13 +65,7 @@ class Lead(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """How an arm stands to the control.
-
-    Examples
-    --------
-    >>> Variant("B", "better", 7.5, Breakdown(0.2, 0.17, 0.08)).standing
-    'better'
-    """
+    """How an arm stands to the control."""
 
     arm: str
     standing: Literal["better", "not better", "open"]
@@ -100,13 +76,7 @@ class Variant(NamedTuple):
 
 
 class Control(NamedTuple):
-    """Which arms beat a control, and which do not.
-
-    Examples
-    --------
-    >>> Control("A", "holm", (Variant("B", "open", 0.5, Breakdown(None, None, None)),)).named("better")
-    ()
-    """
+    """Which arms beat a control, and which do not."""
 
     arm: str
     method: Method
@@ -311,17 +281,7 @@ class Result:
 
 @contextmanager
 def described() -> Iterator[None]:
-    """Say of what should describe a result that it does not.
-
-    Examples
-    --------
-    >>> with described():
-    ...     {}["certificate"]
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: this is not a result of truearm: KeyError 'certificate'; give what --json or
-    to_dict() made
-    """
+    """Say of what should describe a result that it does not."""
     try:
         yield
     except TruearmError:

@@ -15,16 +15,7 @@ ORDER: tuple[Standing, ...] = ("worse", "doubtful", "open", "indistinguishable",
 
 
 def headline(result: SuiteResult) -> str:
-    """Return what was found in a few words.
-
-    Examples
-    --------
-    >>> from truearm.claims.suites import Suite, judged
-    >>> from truearm.problem import Problem
-    >>> suite = Suite(problem=Problem(arms=("old", "new"), goal="min", rounds=True), reference="old")
-    >>> headline(judged(suite, {"old": [{"ms": 2.0}] * 30, "new": [{"ms": 3.0}] * 30}))
-    '1 of 1 metric is worse than that of old'
-    """
+    """Return what was found in a few words."""
     reference = name_of(result.suite.reference)
     if not result.compared:
         return "No metric was compared"
@@ -67,16 +58,6 @@ def paragraph(result: SuiteResult, arm: str = "arm") -> str:
     ----------
     arm
         What people call an arm.
-
-    Examples
-    --------
-    >>> from truearm.claims.suites import Suite, judged
-    >>> from truearm.problem import Problem
-    >>> suite = Suite(problem=Problem(arms=("old", "new"), goal="min", rounds=True), reference="old")
-    >>> print(paragraph(judged(suite, {"old": [{"ms": 2.0}] * 30, "new": [{"ms": 3.0, "mb": 1.0}] * 30})))
-    Of 1 metric 1 is worse than that of old: ms (1.5x). 95% sure of all of it, as long as each run is bad with a
-    chance of at most 5%, whatever its true value. 30 rounds of 2 arms; the first only told which metrics there
-    are. Only in new: mb.
     """
     return " ".join(filter(None, (*_found(result, arm), _sure(result), _effort(result, arm), *about(result))))
 
@@ -152,19 +133,7 @@ def _effort(result: SuiteResult, arm: str) -> str:
 
 
 def about(result: SuiteResult) -> Iterator[str]:
-    """Return what could not be compared, in sentences.
-
-    Examples
-    --------
-    >>> from truearm.claims.suites import Suite, judged
-    >>> from truearm.problem import Problem
-    >>> suite = Suite(problem=Problem(arms=("old", "new"), rounds=True), reference="old")
-    >>> runs = {"old": [{"ms": 2.0}] * 30, "new": [{"ms": 3.0}, {"mb": 1.0}] * 15}
-    >>> for sentence in about(judged(suite, runs)):
-    ...     print(sentence)
-    Not compared, because it was not in the first round: mb (new).
-    Missing in some rounds, which count against any claim: ms (15 of 29).
-    """
+    """Return what could not be compared, in sentences."""
     by_arms: dict[tuple[str, ...], list[str]] = {}
     for one in result.only:
         by_arms.setdefault(one.arms, []).append(one.metric)

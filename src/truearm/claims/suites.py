@@ -53,13 +53,6 @@ class Suite:
         Bound the mean share of false ones among the differences claimed, not the chance of any.
     gate
         Whether the suite fails if a metric is worse.
-
-    Examples
-    --------
-    >>> problem = Problem(arms=("old", "new"), goal="min", rounds=True)
-    >>> suite = Suite(problem=problem, reference="old", higher=("qps",))
-    >>> suite.goal("qps"), suite.goal("ms"), suite.others
-    ('max', 'min', ('new',))
     """
 
     problem: Problem
@@ -92,26 +85,14 @@ class Suite:
 
 
 class Seen(NamedTuple):
-    """A metric that was not compared, and the arms that printed it.
-
-    Examples
-    --------
-    >>> Seen("ms", ("new",)).metric
-    'ms'
-    """
+    """A metric that was not compared, and the arms that printed it."""
 
     metric: str
     arms: tuple[str, ...]
 
 
 class Roll(NamedTuple):
-    """Which metrics there are: what the first round in which every arm printed some has, before any is counted.
-
-    Examples
-    --------
-    >>> Roll(1, {"old": ("ms",), "new": ("ms", "mb")}).only
-    (Seen(metric='mb', arms=('new',)),)
-    """
+    """Which metrics there are: what the first round in which every arm printed some has, before any is counted."""
 
     rounds: int
     """The rounds up to that one; they are not counted."""
@@ -163,13 +144,7 @@ def _checked(suite: Suite, roll: Roll) -> Roll:
 
 
 class Compared(NamedTuple):
-    """A metric of one arm beside that of the reference.
-
-    Examples
-    --------
-    >>> Compared("ms", "new", "min", "worse", 1.0, 1.1, "ratio", 1.1, 1.07, 1.13, 0, (9.0, 0.0, 0.0)).low
-    1.07
-    """
+    """A metric of one arm beside that of the reference."""
 
     metric: str
     arm: str
@@ -193,16 +168,7 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteResult:
-    """What is known of a suite.
-
-    Examples
-    --------
-    >>> problem = Problem(arms=("old", "new"), goal="min", rounds=True)
-    >>> runs = {"old": [{"ms": 2.0, "mb": 1.0}] * 30, "new": [{"ms": 4.0, "mb": 1.0}] * 30}
-    >>> found = judged(Suite(problem=problem, reference="old", gate=True), runs)
-    >>> [(one.metric, one.standing, one.observed) for one in found.compared], found.status, found.failed
-    ([('ms', 'worse', 2.0), ('mb', 'not worse', 1.0)], 'decided', True)
-    """
+    """What is known of a suite."""
 
     suite: Suite
     rounds: int
@@ -275,15 +241,7 @@ def _finite(one: Compared) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A suite after some of its runs.
-
-    Examples
-    --------
-    >>> suite = Suite(problem=Problem(arms=("old", "new"), goal="min", rounds=True), reference="old")
-    >>> runs = {"old": [{"ms": 2.0}] * 30, "new": [{"ms": 3.0}] * 30}
-    >>> Progress(suite).after(runs).settled, Progress(suite).settled
-    (1, 0)
-    """
+    """A suite after some of its runs."""
 
     suite: Suite
     roll: Roll | None = None
@@ -320,14 +278,7 @@ class Progress:
 
 
 def judged(suite: Suite, runs: Runs) -> SuiteResult:
-    """Return what is known of a suite from its runs.
-
-    Examples
-    --------
-    >>> suite = Suite(problem=Problem(arms=("old", "new"), goal="min", rounds=True), reference="old")
-    >>> judged(suite, {"old": [], "new": []}).status
-    'undecided'
-    """
+    """Return what is known of a suite from its runs."""
     after = Progress(suite).after(runs)
     roll, weighed = after.roll, after.weighed
     if roll is None or weighed is None:

@@ -39,14 +39,7 @@ _TOLD = 2  # alarms told in the paragraph; the others are in `result.alarms`
 
 
 def is_made_equal(result: Result) -> bool:
-    """Tell whether arms tie only because a gate's baseline is judged as worse than it is.
-
-    Examples
-    --------
-    >>> from truearm.study import Study
-    >>> is_made_equal(Study(["A", "B"], max_pulls=0).result)
-    False
-    """
+    """Tell whether arms tie only because a gate's baseline is judged as worse than it is."""
     given = result.problem.handicap
     return given is not None and bool(result.ties) and given.arm in (result.best, *result.ties)
 
@@ -92,34 +85,12 @@ def summary(result: Result, *, alarms: bool = True, voice: Voice = PLAIN) -> str
         Whether the alarms are told too; pages show them apart.
     voice
         What readings and better arms are called.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.claims.certify import certify
-    >>> problem = Problem(arms=("A", "B"), contamination=0.1)
-    >>> spread_out = np.arange(1000) * 0.618 % 1
-    >>> tapes = {"A": 10 + spread_out, "B": 9.5 + spread_out}
-    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
-    >>> print(summary(certify(problem, tapes, verdict)))
-    A has the highest median: 1.05x B's (at least 1.03x). 95% sure, as long as each reading is bad with a chance of
-    at most 10%, whatever its true value. These readings support it for up to 43.4% bad readings. 2,000 pulls of 2
-    arms.
     """
     return " ".join(sentences(result, alarms=alarms, voice=voice))
 
 
 def sentences(result: Result, *, alarms: bool = True, voice: Voice = PLAIN) -> list[str]:
-    """Return the same piece by piece, the answer first.
-
-    Examples
-    --------
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.claims.certify import certify
-    >>> sentences(certify(Problem(arms=("A",)), {}, Verdict(status=Status.EXHAUSTED, candidates=("A",))))
-    ['A is the only arm; it has no readings yet.', '0 pulls of 1 arm.']
-    """
+    """Return the same piece by piece, the answer first."""
     beside = _alarmed(result) if alarms else ()
     told = [*_answer(result, voice), _effort(result, voice), *beside]
     return [sentence for sentence in told if sentence]
@@ -357,17 +328,7 @@ def _up_to(result: Result, declared: Contamination, voice: Voice) -> str:
 
 
 def breakdowns(result: Result) -> str:
-    """Return up to which share of bad readings the leader is certified, by what whoever makes them may know.
-
-    Examples
-    --------
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.claims.certify import certify
-    >>> verdict = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
-    >>> breakdowns(certify(Problem(arms=("A", "B")), {"A": range(60, 160), "B": range(100)}, verdict))
-    'These readings put A first for up to 40.5% bad readings (36.1% if an adversary sees the true readings; 18% if
-    it also picks which to spoil).'
-    """
+    """Return up to which share of bad readings the leader is certified, by what whoever makes them may know."""
     found = [0.0 if point is None else point for point in result.breakdown]
     if not found[0] or result.leader is None or len(result.arms) == 1:
         return ""
@@ -589,14 +550,6 @@ def notes(
         What the rows were reduced to.
     coarse
         Arms whose quantile is somewhere in a bucket of a table of counts, and what share of readings that holds.
-
-    Examples
-    --------
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.claims.certify import certify
-    >>> result = certify(Problem(arms=("A", "B")), {}, Verdict(status=Status.EXHAUSTED, candidates=("A", "B")))
-    >>> notes({"A": 0, "B": 2}, {}, {"A": 60, "B": 45}, result)[1]
-    'About 105 more readings like these would decide (an estimate).'
     """
     told = []
     if units is not None:

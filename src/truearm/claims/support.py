@@ -20,14 +20,6 @@ def supported(result: Result, tapes: Tapes) -> Result:
     ----------
     tapes
         Per arm the readings in order of pull.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> tapes = {"A": np.arange(1024) * 0.618 % 1 + 0.15, "B": np.arange(1024) * 0.618 % 1}
-    >>> tapes["B"][:512] -= 0.6
-    >>> [alarm.kind for alarm in supported(analyze(tapes, contamination=None), tapes).alarms]
-    ['unsupported']
     """
     told = any(alarm.kind == "dependence" for alarm in result.alarms)  # it says the same, and more
     if result.best is None or result.certificate.estimated or told:

@@ -16,13 +16,7 @@ _MANY = 100  # arms; of more nobody reads how much contamination each claim with
 
 
 class Better(NamedTuple):
-    """One arm is better than another.
-
-    Examples
-    --------
-    >>> Better("A", "B", 7.5, None).worse
-    'B'
-    """
+    """One arm is better than another."""
 
     better: str
     worse: str
@@ -32,13 +26,7 @@ class Better(NamedTuple):
 
 
 class Tiers(NamedTuple):
-    """All arms in order, as far as it is certain.
-
-    Examples
-    --------
-    >>> Tiers((("A", "B"), ("C",)), (Place("A", 1, 2), Place("B", 1, 2), Place("C", 3, 3)), (), 2, 3, 0).tiers[1]
-    ('C',)
-    """
+    """All arms in order, as far as it is certain."""
 
     tiers: tuple[tuple[str, ...], ...]
     """Each arm of a tier is better than each of every later one; inside a tier arms stand as they look."""
@@ -63,16 +51,6 @@ def tiers_of(judge: Judge, ranking: Sequence[int]) -> Tiers:
         Of pairs, on all readings at hand.
     ranking
         All arms as they look, the best first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truearm.evidence.sample import Sample
-    >>> from truearm.problem import Problem
-    >>> samples = [Sample.of(np.arange(200.0) + shift) for shift in (95.0, 100.0, 0.0)]
-    >>> found = tiers_of(Judge.of(Problem(arms=("A", "B", "C")), samples), (1, 0, 2))
-    >>> found.tiers, found.places[0], [(b.better, b.worse) for b in found.nearest]
-    ((('B', 'A'), ('C',)), Place(arm='B', best=1, worst=2), [('B', 'C'), ('A', 'C')])
     """
     arms, found = judge.problem.arms, order(judge, tuple(ranking))
     k = len(arms)
@@ -93,14 +71,7 @@ def tiers_of(judge: Judge, ranking: Sequence[int]) -> Tiers:
 
 
 def check(certificate: Certificate, readings: Readings) -> None:
-    """Recompute the order of all arms; raise if a place is narrower than the readings say (extensions D3).
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> tapes = {"A": range(100), "B": range(60, 160)}
-    >>> check(analyze(tapes, tiers=True).certificate, tapes)
-    """
+    """Recompute the order of all arms; raise if a place is narrower than the readings say (extensions D3)."""
     problem = certificate.problem
     if not certificate.places:
         return

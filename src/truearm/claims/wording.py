@@ -18,13 +18,7 @@ _SHOWN = 1 + 1e-6  # factors nearer to 1 than this are 1 to a person
 
 
 class Signs(NamedTuple):
-    """What stands for numbers that have no digits.
-
-    Examples
-    --------
-    >>> Signs("-inf", "inf", "-").high
-    'inf'
-    """
+    """What stands for numbers that have no digits."""
 
     low: str
     high: str
@@ -37,41 +31,19 @@ ON_TERMINALS = Signs("-inf", "inf", "-")
 
 
 def count(n: int) -> str:
-    """Return a count with thousands separators.
-
-    Examples
-    --------
-    >>> count(1234567)
-    '1,234,567'
-    """
+    """Return a count with thousands separators."""
     return f"{n:,}"
 
 
 def counted(n: int, what: str) -> str:
-    """Return a count with what is counted.
-
-    Examples
-    --------
-    >>> counted(1, "event"), counted(2000, "event")
-    ('1 event', '2,000 events')
-    """
+    """Return a count with what is counted."""
     return f"{count(n)} {what}{'s' * (n != 1)}"
 
 
 def number(
     x: float, quantum: float | None = None, rounding: str = ROUND_HALF_EVEN, *, signs: Signs = IN_WORDS
 ) -> str:
-    """Return a reading in digits a person can use: four that count, or as many as the quantum asks for.
-
-    Examples
-    --------
-    >>> number(12.3456), number(1234567.8), number(0.00012345), number(-math.inf)
-    ('12.35', '1,234,568', '0.0001234', 'minus infinity')
-    >>> number(11.847, 0.1, ROUND_FLOOR), number(2e-9), number(6.02e23)
-    ('11.8', '2e-09', '6.02e+23')
-    >>> number(math.nan, signs=ON_TERMINALS), number(math.inf, signs=ON_PAGES)
-    ('-', '∞')
-    """
+    """Return a reading in digits a person can use: four that count, or as many as the quantum asks for."""
     if math.isnan(x):
         return signs.none
     if math.isinf(x):
@@ -90,13 +62,7 @@ def _step(x: Decimal, digits: int) -> Decimal:
 
 
 def percent(share: float, rounding: str = ROUND_HALF_EVEN, digits: int = 3) -> str:
-    """Return a share in percent, with so many digits that count.
-
-    Examples
-    --------
-    >>> percent(0.05), percent(0.0619876, ROUND_FLOOR), percent(1e-5), percent(0.0)
-    ('5%', '6.19%', '0.001%', '0%')
-    """
+    """Return a share in percent, with so many digits that count."""
     return f"{_hundredths(share, rounding, digits)}%"
 
 
@@ -109,13 +75,7 @@ def _hundredths(share: float, rounding: str, digits: int) -> str:
 
 
 def quantile_name(quantile: float) -> str:
-    """Return what people call a quantile.
-
-    Examples
-    --------
-    >>> quantile_name(0.5), quantile_name(0.95), quantile_name(0.01), quantile_name(0.999)
-    ('median', '95th percentile', '1st percentile', '99.9th percentile')
-    """
+    """Return what people call a quantile."""
     if quantile == 0.5:
         return "median"
     text = _hundredths(quantile, ROUND_HALF_EVEN, 3)
@@ -125,13 +85,7 @@ def quantile_name(quantile: float) -> str:
 
 
 def target_name(problem: Problem) -> str:
-    """Return what people call what arms are compared by.
-
-    Examples
-    --------
-    >>> target_name(Problem(arms=("A",), quantile=0.95)), target_name(Problem(arms=("A",), at_most=200))
-    ('95th percentile', 'share of readings at most 200')
-    """
+    """Return what people call what arms are compared by."""
     return _TARGETS[problem.target](problem)
 
 
@@ -147,13 +101,7 @@ _TARGETS: Mapping[str, Callable[[Problem], str]] = {
 
 
 def column_name(problem: Problem) -> str:
-    """Return the same in a word or two, for the head of a column.
-
-    Examples
-    --------
-    >>> column_name(Problem(arms=("A",))), column_name(Problem(arms=("A",), at_least=4))
-    ('median', 'share >= 4')
-    """
+    """Return the same in a word or two, for the head of a column."""
     if problem.target != "share":
         return target_name(problem)
     return f"share {'>=' if problem.at_most is None else '<='} {number(_limit(problem))}"
@@ -164,24 +112,12 @@ def _limit(problem: Problem) -> float:
 
 
 def value(x: float, problem: Problem, signs: Signs = IN_WORDS) -> str:
-    """Return an observed value of what arms are compared by: a share in percent.
-
-    Examples
-    --------
-    >>> value(0.625, Problem(arms=("A",))), value(0.625, Problem(arms=("A",), at_least=4))
-    ('0.625', '62.5%')
-    """
+    """Return an observed value of what arms are compared by: a share in percent."""
     return percent(x) if problem.target == "share" and not math.isnan(x) else number(x, signs=signs)
 
 
 def value_ends(low: float, high: float, problem: Problem, signs: Signs = IN_WORDS) -> tuple[str, str]:
-    """Return both ends of an interval of it, rounded outward.
-
-    Examples
-    --------
-    >>> value_ends(0.6014, 0.6582, Problem(arms=("A",), at_least=4))
-    ('60.1%', '65.9%')
-    """
+    """Return both ends of an interval of it, rounded outward."""
     if problem.target != "share" or math.isinf(high - low):
         return interval_ends(low, high, signs)
     first, last = interval_ends(100 * low, 100 * high)
@@ -189,39 +125,19 @@ def value_ends(low: float, high: float, problem: Problem, signs: Signs = IN_WORD
 
 
 def name_of(arm: str) -> str:
-    """Return an arm's name with everything that does not print replaced, so that it stays on its line.
-
-    Examples
-    --------
-    >>> name_of("two" + chr(10) + "lines") == "two" + chr(0xFFFD) + "lines"
-    True
-    """
+    """Return an arm's name with everything that does not print replaced, so that it stays on its line."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in arm)
 
 
 def interval_ends(low: float, high: float, signs: Signs = IN_WORDS) -> tuple[str, str]:
-    """Return both ends in words, rounded outward to the digits the width deserves.
-
-    Examples
-    --------
-    >>> interval_ends(11.8264, 12.8731)
-    ('11.8', '12.9')
-    >>> interval_ends(870.0, 1129.0), interval_ends(-math.inf, 2.0)
-    (('870', '1,129'), ('minus infinity', '2'))
-    """
+    """Return both ends in words, rounded outward to the digits the width deserves."""
     width = high - low
     quantum = width / 10 if 0 < width < math.inf else None  # two digits of the width
     return number(low, quantum, ROUND_FLOOR, signs=signs), number(high, quantum, ROUND_CEILING, signs=signs)
 
 
 def span(between: Interval) -> str:
-    """Return the plausible range in words.
-
-    Examples
-    --------
-    >>> span(Interval(0.0, 1000.0)), span(Interval(0.0, math.inf)), span(Interval(-math.inf, 7.5))
-    ('0 to 1,000', '0 or more', '7.5 or less')
-    """
+    """Return the plausible range in words."""
     if math.isinf(between.high):
         return f"{number(between.low)} or more"
     return (
@@ -232,13 +148,7 @@ def span(between: Interval) -> str:
 
 
 class Voice(NamedTuple):
-    """What a reading is called, a better and the best arm, where people have words for it, and an arm.
-
-    Examples
-    --------
-    >>> Voice("run", "run", "fastest", "faster").best, Voice(unit="ms").measured("12.5")
-    ('fastest', '12.5 ms')
-    """
+    """What a reading is called, a better and the best arm, where people have words for it, and an arm."""
 
     reading: str = "reading"
     pull: str = "pull"
@@ -260,13 +170,7 @@ TIMED = Voice("run", "run", "fastest", "faster")
 
 
 def names(arms: Sequence[str], word: str = "and") -> str:
-    """Return several arms in a sentence; beyond five the rest is counted.
-
-    Examples
-    --------
-    >>> names(["A"]), names(["A", "B"], "or"), names(list("ABCDEFG"))
-    ('A', 'A or B', 'A, B, C, D, E and 2 others')
-    """
+    """Return several arms in a sentence; beyond five the rest is counted."""
     shown = [name_of(arm) for arm in arms[:LISTED]]
     if (more := len(arms) - LISTED) > 0:
         shown.append(f"{count(more)} other{'s' * (more > 1)}")
@@ -274,13 +178,7 @@ def names(arms: Sequence[str], word: str = "and") -> str:
 
 
 def bad(contamination: Contamination, what: str = "reading") -> str:
-    """Return the promise about bad readings: how many, and whose.
-
-    Examples
-    --------
-    >>> bad(Contamination(0.05), "run")
-    'as long as each run is bad with a chance of at most 5%, whatever its true value'
-    """
+    """Return the promise about bad readings: how many, and whose."""
     if contamination.eps == 0:
         return f"as long as no {what} is bad"
     share = percent(contamination.eps, ROUND_FLOOR)  # a promise of no more than was allowed for
@@ -291,13 +189,7 @@ def bad(contamination: Contamination, what: str = "reading") -> str:
 
 
 def amount(tolerance: Tolerance) -> str:
-    """Return a tolerance in words, as it was given: rounded up, "worse by more than that" would not be shown.
-
-    Examples
-    --------
-    >>> amount(Tolerance.of("3%")), amount(Tolerance(1.256))
-    ('3%', '1.256')
-    """
+    """Return a tolerance in words, as it was given: rounded up, "worse by more than that" would not be shown."""
     return _given(tolerance)
 
 
@@ -311,17 +203,6 @@ def lead(one: Lead, goal: str, voice: Voice = PLAIN, *, points: bool = False, pl
     """Return how far the best arm is from another one, rounded to the safe side; of two shares in points.
 
     With `plain` the arms themselves are compared, and not a median of each.
-
-    Examples
-    --------
-    >>> lead(Lead("B", "ratio", 1.414, 1.0666), "max"), lead(Lead("B", "difference", 5.12, None), "min")
-    ("1.41x B's (at least 1.06x)", "5.12 below B's")
-    >>> lead(Lead("B", "ratio", 1.414, 1.0666), "min")
-    "B's is 1.41x as high (at least 1.06x)"
-    >>> lead(Lead("B", "ratio", 1.414, 1.0666), "min", Voice("run", "run", "fastest", "faster"))
-    '1.41x faster than B (at least 1.06x)'
-    >>> lead(Lead("B", "difference", 0.1234, 0.0567), "max", points=True)
-    "12.3 points above B's (at least 5.6)"
     """
     rival = name_of(one.than)
     whose = rival if plain else f"{rival}'s"
@@ -343,60 +224,30 @@ def lead(one: Lead, goal: str, voice: Voice = PLAIN, *, points: bool = False, pl
 
 
 def factor(x: float, rounding: str = ROUND_HALF_EVEN) -> str:
-    """Return how many times, in three digits, or as many as tell it from 1.
-
-    Examples
-    --------
-    >>> factor(1.4142), factor(1.06999, ROUND_FLOOR), factor(250.0), factor(1.00042)
-    ('1.41x', '1.06x', '250x', '1.0004x')
-    """
+    """Return how many times, in three digits, or as many as tell it from 1."""
     return f"{number(x, factor_step(x), rounding)}x"
 
 
 def factor_step(x: float) -> float:
-    """Return the last digit of a factor that is worth showing.
-
-    Examples
-    --------
-    >>> factor_step(1.41), factor_step(250.0), factor_step(1.00042)
-    (0.01, 2.5, 0.0001)
-    """
+    """Return the last digit of a factor that is worth showing."""
     if abs(x - 1) <= _SHOWN - 1:
         return 0.01
     return x / 100 if x >= 10 else min(0.01, 10.0 ** math.floor(math.log10(abs(x - 1))))
 
 
 def least_factor(x: float) -> str:
-    """Return a certain factor in brackets, in as many digits as tell it from 1; nothing where it is no more.
-
-    Examples
-    --------
-    >>> least_factor(1.0666), least_factor(1.00042), least_factor(1.0)
-    (' (at least 1.06x)', ' (at least 1.0004x)', '')
-    """
+    """Return a certain factor in brackets, in as many digits as tell it from 1; nothing where it is no more."""
     return f" (at least {factor(x, ROUND_FLOOR)})" if x > _SHOWN else ""
 
 
 def in_points(share: float, rounding: str = ROUND_HALF_EVEN, digits: int = 2) -> str:
-    """Return a difference of two shares in points of a hundred.
-
-    Examples
-    --------
-    >>> in_points(0.1), in_points(0.01)
-    ('10 points', '1 point')
-    """
+    """Return a difference of two shares in points of a hundred."""
     text = _hundredths(share, rounding, digits)
     return f"{text} point{'' if text == '1' else 's'}"
 
 
 def distance(amount: float, problem: Problem) -> str:
-    """Return how far arms may be apart, in the unit that a problem's tolerance has.
-
-    Examples
-    --------
-    >>> distance(0.02, Problem(arms=("A",), tolerance="1%")), distance(0.02, Problem(arms=("A",), at_least=1))
-    ('2%', '2 points')
-    """
+    """Return how far arms may be apart, in the unit that a problem's tolerance has."""
     if problem.target == "share":
         digits = _EXACT if amount == problem.tolerance.amount else 2
         return in_points(amount, ROUND_CEILING, digits)

@@ -184,13 +184,7 @@ def _check_no_query(file: str, query: str | None) -> None:
 
 
 def told(found: Analysis) -> str:
-    """Return an analysis as text: a paragraph, a table of arms, the quality of the leader, and all pairs.
-
-    Examples
-    --------
-    >>> print(told(analyze({"A": range(100, 300), "B": range(200)})).splitlines()[-3])
-    B         200      99    70 to 129   50  excluded by A
-    """
+    """Return an analysis as text: a paragraph, a table of arms, the quality of the leader, and all pairs."""
     screen = Screen.here()
     width = screen.width if screen.terminal else None
     more = (control_rows(found), tier_rows(found))

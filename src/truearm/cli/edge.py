@@ -47,13 +47,7 @@ class Failure(click.ClickException):
 
 
 def guarded(work: Callable[[], Any]) -> int:
-    """Do some work of the command line and return its exit code; errors are told on standard error.
-
-    Examples
-    --------
-    >>> guarded(lambda: None), guarded(lambda: 3)
-    (0, 3)
-    """
+    """Do some work of the command line and return its exit code; errors are told on standard error."""
     try:
         return _ended(work)
     except KeyboardInterrupt:  # a second one, while the first was being told
@@ -161,12 +155,7 @@ def _let_go(stream: Any) -> None:  # noqa: ANN401 - a text stream, or None
 
 
 def load(*modules: str) -> None:
-    """Import modules, with requests to end kept waiting: Python loses some that come in the middle of an import.
-
-    Examples
-    --------
-    >>> load("json", "math")
-    """
+    """Import modules with signals held back: Python loses some that arrive during an import."""
     missing = [name for name in modules if name not in sys.modules]
     if missing:
         with undisturbed():
@@ -175,16 +164,7 @@ def load(*modules: str) -> None:
 
 
 def write(path: str | Path, text: str, *, append: bool = False) -> None:
-    """Write a text file that the user named; a pipe that nobody reads is an error, and not waited for.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write(Path(folder, "x"), "words")
-    ...     Path(folder, "x").read_text()
-    'words'
-    """
+    """Write a text file that the user named; a pipe that nobody reads is an error, and not waited for."""
     descriptor = _opened(path, os.O_APPEND if append else os.O_TRUNC)
     try:
         with open(descriptor, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:  # noqa: PTH123
@@ -228,15 +208,7 @@ class Exports:
 
 
 def check_file(path: str | Path) -> None:
-    """Raise if a path is there and is no ordinary file: a pipe would be waited for, a device would not keep a log.
-
-    Examples
-    --------
-    >>> check_file("/dev/null")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: /dev/null is not an ordinary file; choose another one
-    """
+    """Raise if a path exists and is not a regular file: a pipe would block, a device would not keep a log."""
     with suppress(FileNotFoundError, NotADirectoryError):
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 - it follows links
             msg = f"{path} is not an ordinary file; choose another one"

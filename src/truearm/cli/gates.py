@@ -36,12 +36,6 @@ def exit_code(
         Commands that are worse than the baseline.
     strict
         Let an alarm fail the race.
-
-    Examples
-    --------
-    >>> from truearm.study import Study
-    >>> exit_code(Study(["A", "B"], max_pulls=0).result)
-    3
     """
     if result.status is Status.DOUBTFUL or (strict and result.alarms):
         return DOUBTFUL
@@ -53,16 +47,7 @@ def exit_code(
 
 
 def suite_code(result: SuiteResult, *, strict: bool = False) -> int:
-    """Return the exit code of a suite; with `strict` metrics that could not be compared are no good end either.
-
-    Examples
-    --------
-    >>> from truearm.claims.suites import Suite, judged
-    >>> from truearm.problem import Problem
-    >>> suite = Suite(problem=Problem(arms=("A", "B"), rounds=True), reference="A")
-    >>> suite_code(judged(suite, {"A": [], "B": []}))
-    3
-    """
+    """Return the exit code of a suite; with `strict` metrics that could not be compared are no good end either."""
     if result.status == "doubtful" or (strict and result.untold):
         return DOUBTFUL
     if result.failed:
@@ -71,14 +56,7 @@ def suite_code(result: SuiteResult, *, strict: bool = False) -> int:
 
 
 def about_baseline(result: Result, baseline: str) -> str:
-    """Return whether anything is better than what there is, in a sentence.
-
-    Examples
-    --------
-    >>> from truearm.study import Study
-    >>> about_baseline(Study(["A", "B"], max_pulls=0).result, "A")
-    'Whether anything is better than A is open.'
-    """
+    """Return whether anything is better than what there is, in a sentence."""
     name = name_of(baseline)
     if result.best == baseline:
         much = " by more than the tolerance" if result.status is Status.TOLERABLE else ""

@@ -21,12 +21,6 @@ def annotation(outcome: Outcome, code: int) -> str:
 
 
 def command(level: str, title: str, message: str) -> str:
-    r"""Return a workflow command of GitHub's; nothing in the message becomes another one.
-
-    Examples
-    --------
-    >>> command("error", "A gate failed", "new is 5% slower.\n::stop")
-    '::error title=A gate failed::new is 5%25 slower.%0A::stop'
-    """
+    r"""Return a workflow command of GitHub's; nothing in the message becomes another one."""
     coded = neutralized(message, lines=True).replace("%", "%25").replace("\n", "%0A")
     return f"::{level} title={title}::{coded}"

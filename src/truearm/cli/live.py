@@ -158,13 +158,7 @@ class Board:
 
 
 def nearly_equal(standing: Standing, rounds: int) -> str:
-    """Return an early word that commands are nearly equal, and what would settle it; nothing if they are not.
-
-    Examples
-    --------
-    >>> nearly_equal(Standing("A", ("A", "B"), {}, 3.0, close=("B",), within=0.0213), 100)
-    'A and B are nearly equal: A is within 2.2% of the best. --tolerance 2.2% would take it.'
-    """
+    """Return an early word that commands are nearly equal, and what would settle it; nothing if they are not."""
     if not standing.close or rounds < _EARLY or standing.leader is None:
         return ""
     head = f"{names([standing.leader, *standing.close])} are nearly equal"
@@ -212,13 +206,7 @@ def _table(
 
 
 def bar(share: float, width: int = 12) -> str:
-    """Return a bar that also reads without color.
-
-    Examples
-    --------
-    >>> bar(0.5, 8)
-    '████░░░░  50%'
-    """
+    """Return a bar that also reads without color."""
     full = math.floor(share * width)
     return f"{'█' * full}{'░' * (width - full)} {math.floor(100 * share):3d}%"
 
@@ -239,13 +227,7 @@ def _place(standing: Standing, arm: str, baseline: str | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time in words short enough for a table.
-
-    Examples
-    --------
-    >>> duration(4.2), duration(90), duration(7300)
-    ('4.2 s', '1 min 30 s', '2 h 1 min')
-    """
+    """Return a length of time in words short enough for a table."""
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)

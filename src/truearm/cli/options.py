@@ -135,13 +135,7 @@ class NewFile(click.Path):
 
 
 def fraction(text: str) -> float:
-    """Return a fraction written as 0.05 or as 5%.
-
-    Examples
-    --------
-    >>> fraction("0.05"), fraction("5%")
-    (0.05, 0.05)
-    """
+    """Return a fraction written as 0.05 or as 5%."""
     stripped = text.strip()
     try:
         if stripped.endswith("%"):
@@ -153,13 +147,7 @@ def fraction(text: str) -> float:
 
 
 def read_contamination(text: str) -> Contamination | None:
-    """Return the contamination that EPS, EPS:ADVERSARY or none says.
-
-    Examples
-    --------
-    >>> read_contamination("2%:malicious").eps, read_contamination("none")
-    (0.02, None)
-    """
+    """Return the contamination that EPS, EPS:ADVERSARY or none says."""
     if text.strip().lower() == "none":
         return None
     eps, colon, adversary = (part.strip() for part in text.partition(":"))
@@ -174,13 +162,7 @@ def read_contamination(text: str) -> Contamination | None:
 
 
 def seconds(text: str) -> float:
-    """Return a length of time in seconds: 90, 90s, 200ms, 2m or 1.5h.
-
-    Examples
-    --------
-    >>> seconds("90"), seconds("200ms"), seconds("2m"), seconds("1.5h")
-    (90.0, 0.2, 120.0, 5400.0)
-    """
+    """Return a length of time in seconds: 90, 90s, 200ms, 2m or 1.5h."""
     found = re.fullmatch(r"\s*([0-9.]+(?:e[-+]?[0-9]+)?)\s*(ms|s|m|h|)\s*", text)
     try:
         number = float(found[1]) if found else 0.0
@@ -212,13 +194,7 @@ def _delta(share: float) -> float:
 
 
 def exit_codes(text: str) -> tuple[int, ...]:
-    """Return exit codes separated by commas.
-
-    Examples
-    --------
-    >>> exit_codes("1,2")
-    (1, 2)
-    """
+    """Return exit codes separated by commas."""
     codes = text.split(",")
     if not all(re.fullmatch("[0-9]{1,3}", code) and 1 <= int(code) <= 255 for code in codes):
         msg = f"exit codes to ignore are numbers from 1 to 255 such as -i=1,2, but got {text!r}"
@@ -227,13 +203,7 @@ def exit_codes(text: str) -> tuple[int, ...]:
 
 
 def real(text: str) -> float:
-    """Return a number as it is written, without percent.
-
-    Examples
-    --------
-    >>> real("-2.5")
-    -2.5
-    """
+    """Return a number as it is written, without percent."""
     try:
         return float(text)
     except ValueError:

@@ -140,13 +140,7 @@ def _refuse_beside_pilot(*names: str) -> None:
 
 
 def told(found: Plan, assumed: str = "") -> str:
-    """Return a plan as text: a paragraph, what each method needs, and pulls against gap and contamination.
-
-    Examples
-    --------
-    >>> print(told(plan(arms=2, gap=1.0)).splitlines()[-6])
-    gap    0%   1%   2%   5%    10%  20%
-    """
+    """Return a plan as text: a paragraph, what each method needs, and pulls against gap and contamination."""
     width = min(shutil.get_terminal_size().columns, 100)
     heading = "Pulls `toptwo` needs if the readings turn out clean, by gap and contamination to be allowed for:"
     parts = [

@@ -31,13 +31,7 @@ _MEANING: Mapping[str, Mapping[str, object]] = {
 
 
 class Screen(NamedTuple):
-    """What text is made for: how wide it may be, whether it is a terminal, and whether that has colors.
-
-    Examples
-    --------
-    >>> Screen(80).painted("words", fg="green")
-    'words'
-    """
+    """What text is made for: how wide it may be, whether it is a terminal, and whether that has colors."""
 
     width: int
     terminal: bool = False

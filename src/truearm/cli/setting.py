@@ -14,14 +14,7 @@ HOOKS = ("setup", "prepare", "conclude", "cleanup")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The commands of a race, started alike, and everything around them that is the same in every round.
-
-    Examples
-    --------
-    >>> setting = Setting(commands=(Command("true"), Command("false | true")))
-    >>> Setting.from_dict(setting.to_dict()) == setting
-    True
-    """
+    """The commands of a race, started alike, and everything around them that is the same in every round."""
 
     commands: tuple[Command, ...]
     metric: str = "wall"
@@ -67,13 +60,7 @@ class Setting:
 
 
 def for_each(option: str, given: tuple[str, ...], commands: Sequence[Command]) -> tuple[str, ...]:
-    """Return what an option says for every command: it is given once for all, or once for each.
-
-    Examples
-    --------
-    >>> for_each("--prepare", ("sync",), [Command("a"), Command("b")])
-    ('sync', 'sync')
-    """
+    """Return what an option says for every command: it is given once for all, or once for each."""
     if len(given) not in (1, len(commands)):
         msg = f"{option} must be given once or for each of {len(commands)} commands, but came {len(given)} times"
         raise InvalidArgument(msg)
@@ -89,11 +76,6 @@ def hooks_for(
     ----------
     typed
         Parameters whose values are put in as they are.
-
-    Examples
-    --------
-    >>> [c.text for c in hooks_for([Command("a"), Command("b")], "prepare", ("sync",), "auto").values()]
-    ['sync', 'sync']
     """
     # A hook is not measured, so that it may have the shell it needs even under --shell none, and only then.
     how = "auto" if shell == "none" else shell

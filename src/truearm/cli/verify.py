@@ -108,14 +108,7 @@ def _tell_log(path: str, noted: str | None, *, as_json: bool) -> int:
 
 
 def told(found: Verified, file: str) -> str:
-    """Return what was found as lines of text.
-
-    Examples
-    --------
-    >>> print(told(Verified(("the order of pulls",), ("machine",)), "r.json"))
-    Verified with trust in: the order of pulls.
-    Not a part of the certificate: machine.
-    """
+    """Return what was found as lines of text."""
     trusted = f"Verified with trust in: {'; '.join(found.trust)}."
     lines = [f"Verified: {name_of(file)} follows from its readings." if found else trusted]
     if found.beside:

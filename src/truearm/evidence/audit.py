@@ -22,13 +22,7 @@ _ACCURACY = 1e-9  # of a bound for eps
 
 
 def most_eps(n: int, bad: int, delta: float, design: Design) -> float:
-    """Return an upper bound for the chance of a bad reading, of which n were checked (extensions E5).
-
-    Examples
-    --------
-    >>> round(most_eps(59, 0, 0.05, "fixed"), 4), round(most_eps(59, 0, 0.05, "sequential"), 4)
-    (0.0495, 0.0825)
-    """
+    """Return an upper bound for the chance of a bad reading, of which n were checked (extensions E5)."""
     if bad == n:
         return 1.0
     if design == "fixed":
@@ -40,13 +34,7 @@ def most_eps(n: int, bad: int, delta: float, design: Design) -> float:
 
 
 def known_bad(bad: int, n: int, delta: float = 0.001) -> float:
-    """Return the eps below which so many known bad readings are too many, however often one looks (extensions E4).
-
-    Examples
-    --------
-    >>> [round(known_bad(bad, 400), 4) for bad in (20, 40, 60)]
-    [0.0169, 0.049, 0.0861]
-    """
+    """Return the eps that this many known bad readings refute, at any time (extensions E4)."""
     bar = -math.log(check_delta(delta))
     if not check_count("bad", bad, least=0):
         return 0.0
@@ -90,13 +78,7 @@ def _numbers(values: ArrayLike, name: str) -> Floats:
 
 
 def distance(one: Floats, two: Floats) -> float:
-    """Return the largest distance between the distribution functions of two sorted sets of readings.
-
-    Examples
-    --------
-    >>> distance(np.array([1.0, 2.0]), np.array([2.0, 3.0]))
-    0.5
-    """
+    """Return the largest distance between the distribution functions of two sorted sets of readings."""
     cuts = np.concatenate((one, two))
     shares = (part.searchsorted(cuts, "right") / part.size for part in (one, two))
     return float(np.abs(np.subtract(*shares)).max())
@@ -107,12 +89,6 @@ def changed(tape: Floats, delta: float, adversary: Adversary) -> float:
 
     The first 2^j readings are compared with as many that follow, j as large as there are readings for; that two
     laws differ is allowed for at all j together.
-
-    Examples
-    --------
-    >>> steps = np.repeat([0.0, 5.0], 512) + np.arange(1024) % 10
-    >>> round(changed(steps, 0.001, Adversary.OBLIVIOUS), 3), changed(steps[:512], 0.001, Adversary.OBLIVIOUS)
-    (0.278, 0.0)
     """
     known = tape[~np.isnan(tape)]
     j = known.size.bit_length() - 2

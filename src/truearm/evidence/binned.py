@@ -34,12 +34,6 @@ class Binned(Sample):
         Its number in the table of counts.
     asked
         Where to note the buckets that should be looked at more closely; None if nobody can.
-
-    Examples
-    --------
-    >>> sample = Binned(np.array([1.0, 5.0]), highs=np.array([4.0, 5.0]), ends=np.array([10, 13]))
-    >>> sample.n, sample.between((3, 8)), sample.at(12), int(sample.below(2.0)), int(sample.above(2.0))
-    (13, Interval(low=1.0, high=4.0), 5.0, 10, 13)
     """
 
     highs: Floats = field(default_factory=lambda: _NONE)

@@ -28,15 +28,7 @@ from truearm.problem import (
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Whether one arm is better than another, and how sure that is; true in an `if` when it is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> comparison = is_better(np.arange(50.0, 150.0), np.arange(0.0, 100.0))
-    >>> bool(comparison), round(comparison.p_value, 9)
-    (True, 1.18e-07)
-    """
+    """Whether one arm is better than another, and how sure that is; true in an `if` when it is."""
 
     better: bool
     log_evidence: float

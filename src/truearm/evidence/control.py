@@ -25,13 +25,6 @@ def step_down(log_evidence: Mapping[int, float], log_bar: Callable[[int], float]
     ----------
     log_bar
         How much evidence the next claim needs, by the number of variants that are not yet claimed.
-
-    Examples
-    --------
-    >>> step_down({1: np.log(250), 2: np.log(81), 3: np.log(59)}, lambda left: np.log(left / 0.05))
-    (1, 2, 3)
-    >>> step_down({1: np.log(59), 2: np.log(59), 3: np.log(59)}, lambda left: np.log(left / 0.05))
-    ()
     """
     claimed: list[int] = []
     for variant in sorted(log_evidence, key=lambda i: -log_evidence[i]):
@@ -48,11 +41,6 @@ def false_discovery(log_evidence: Mapping[int, float], log_bar: float) -> tuple[
     ----------
     log_bar
         How much evidence one claim alone needs; r of them need the r-th part of it each.
-
-    Examples
-    --------
-    >>> false_discovery({1: np.log(70), 2: np.log(68), 3: np.log(66), 4: np.log(12)}, np.log(4 / 0.05))
-    (1, 2, 3)
     """
     order = sorted(log_evidence, key=lambda i: -log_evidence[i])
     enough = [r for r, i in enumerate(order, 1) if log_evidence[i] >= log_bar - np.log(r)]
@@ -60,16 +48,7 @@ def false_discovery(log_evidence: Mapping[int, float], log_bar: float) -> tuple[
 
 
 def check_method(problem: Problem, method: Method, design: Design = "sequential") -> None:
-    """Refuse false discoveries where the mean of the evidence is not bounded, and say what to do.
-
-    Examples
-    --------
-    >>> check_method(Problem(arms=("A", "B")), "fdr", "fixed")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.OutOfReach: the false discovery rate needs design='sequential', whose evidence may be averaged;
-    use it, or leave fdr out
-    """
+    """Refuse false discoveries where the mean of the evidence is not bounded, and say what to do."""
     if method != "fdr":
         return
     if design == "fixed":
@@ -87,13 +66,7 @@ def check_method(problem: Problem, method: Method, design: Design = "sequential"
 
 
 class Standing(NamedTuple):
-    """All variants against the control, by the readings at hand.
-
-    Examples
-    --------
-    >>> Standing({1: 5.0}, (1,), ()).better
-    (1,)
-    """
+    """All variants against the control, by the readings at hand."""
 
     log_evidence: Mapping[int, float]
     """That the variant is better than the control."""
@@ -104,15 +77,7 @@ class Standing(NamedTuple):
 
 
 def against_control(judge: Judge, control: int, method: Method = "holm") -> Standing:
-    """Return which arms beat the control, and which do not (extensions D1, D2).
-
-    Examples
-    --------
-    >>> from truearm.evidence.sample import Sample
-    >>> samples = [Sample.of(np.arange(100.0) + shift) for shift in (0.0, 60.0, 0.0, -60.0)]
-    >>> against_control(Judge.of(Problem(arms=("A", "B", "C", "D")), samples), 0)[1:]
-    ((1,), (3,))
-    """
+    """Return which arms beat the control, and which do not (extensions D1, D2)."""
     check_method(judge.problem, method, judge.design)
     variants = [i for i in range(len(judge.samples)) if i != control]
     if judge.hopeless:
@@ -123,14 +88,6 @@ def against_control(judge: Judge, control: int, method: Method = "holm") -> Stan
 
 
 def not_better(judge: Judge, control: int, variants: list[int]) -> tuple[int, ...]:
-    """Return which variants are not better than the control by more than the tolerance (extensions D1).
-
-    Examples
-    --------
-    >>> from truearm.evidence.sample import Sample
-    >>> samples = [Sample.of(np.arange(100.0)), Sample.of(np.arange(100.0) - 60)]
-    >>> not_better(Judge.of(Problem(arms=("A", "B")), samples), 0, [1])
-    (1,)
-    """
+    """Return which variants are not better than the control by more than the tolerance (extensions D1)."""
     bar, reference = judge.log_bar(), judge.after(leader=control)
     return tuple(i for i in variants if reference.within(i).log_value >= bar)

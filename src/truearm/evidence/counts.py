@@ -40,13 +40,7 @@ _ENDS = np.array([-np.inf, _LOWEST, np.inf])
 
 
 class Made(NamedTuple):
-    """By what a table was counted.
-
-    Examples
-    --------
-    >>> Made("duckdb", ("SELECT ...",)).engine
-    'duckdb'
-    """
+    """By what a table was counted."""
 
     engine: str
     queries: tuple[str, ...] = ()
@@ -57,13 +51,7 @@ HERE = Made("truearm")
 
 
 class Column(NamedTuple):
-    """One arm's counts, bucket by bucket; where there are none, `lows` is inf and `highs` -inf.
-
-    Examples
-    --------
-    >>> Column.empty(3).counts
-    array([0, 0, 0])
-    """
+    """One arm's counts, bucket by bucket; where there are none, `lows` is inf and `highs` -inf."""
 
     counts: Ints
     lows: Floats
@@ -95,14 +83,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """One arm of a table of counts, as what stands for its readings wherever these are asked for.
-
-    Examples
-    --------
-    >>> arm = Counts.of({"A": [3.0, 1.0, float("nan")]}).tapes["A"]
-    >>> len(arm), arm.sample(Problem(arms=("A",)), "A").at(1)
-    (3, 1.0)
-    """
+    """One arm of a table of counts, as what stands for its readings wherever these are asked for."""
 
     column: Column
     asked: set[int] | None = None
@@ -636,13 +617,7 @@ def _plain(values: Floats) -> list[float | str]:
 
 
 def coarse(counts: Counts, level: float) -> dict[str, float]:
-    """Return arms whose quantile lies somewhere in a bucket of many readings, and which share of them it holds.
-
-    Examples
-    --------
-    >>> coarse(Counts.of({"A": np.arange(100.0), "B": np.zeros(100)}, edges=[30.0, 80.0]), 0.5)
-    {'A': 0.5}
-    """
+    """Return arms whose quantile lies somewhere in a bucket of many readings, and which share of them it holds."""
     found = {}
     for arm, (counted, lows, highs, _) in counts.columns.items():
         total = int(counted.sum())
@@ -659,13 +634,6 @@ def drift(counts: Counts, arm: str, level: float) -> tuple[float, int]:
     ----------
     level
         The chance that the bound is wrong, if within a period readings are independent draws of one law.
-
-    Examples
-    --------
-    >>> early, late = Counts.of({"A": np.arange(4000.0)}), Counts.of({"A": np.arange(4000.0) + 2000})
-    >>> both = replace(early + late, periods=(early, late))
-    >>> round(drift(both, "A", 0.001)[0], 3)
-    0.436
     """
     told = (period.columns.get(arm) for period in counts.periods or ())
     columns = [column for column in told if column is not None and len(Counted(column))]

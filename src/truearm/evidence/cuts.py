@@ -38,13 +38,7 @@ _TOLERANT = 0.5  # the same where that share alone may end a study, within a tol
 
 
 class Stake(NamedTuple):
-    """A bet that one rival is better, on its whole sample.
-
-    Examples
-    --------
-    >>> Stake(Sample.of([1.0, 2.0])).sample.n
-    2
-    """
+    """A bet that one rival is better, on its whole sample."""
 
     sample: Sample
     closed: bool = False
@@ -52,13 +46,7 @@ class Stake(NamedTuple):
 
 
 class Leg(NamedTuple):
-    """What the bet on a leader gained or lost while that arm led: its e-value at the end over that at the start.
-
-    Examples
-    --------
-    >>> Leg(Sample.of([1.0, 2.0]), Sample.of([1.0, 2.0, 3.0])).end.n
-    3
-    """
+    """The gain of the bet on an arm while it led: its e-value at the end over the one at the start."""
 
     start: Sample
     end: Sample
@@ -69,13 +57,7 @@ class Leg(NamedTuple):
 
 
 class Portfolio(NamedTuple):
-    """Who bets against an arm: a share of the capital on one rival's whole sample, the rest from leg to leg.
-
-    Examples
-    --------
-    >>> Portfolio(Stake(Sample.of([1.0]))).legs
-    ()
-    """
+    """Who bets against an arm: a share of the capital on one rival's whole sample, the rest from leg to leg."""
 
     whole: Stake | None
     log_whole: float = 0.0
@@ -84,13 +66,7 @@ class Portfolio(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The least log-evidence over all cuts, the cut, and how many readings of the judged arm are below it.
-
-    Examples
-    --------
-    >>> Evidence(3.2, 10, 0.5).log_value
-    3.2
-    """
+    """The least log-evidence over all cuts, the cut, and how many readings of the judged arm are below it."""
 
     log_value: float
     rank: int
@@ -107,24 +83,12 @@ Lift = Callable[[Floats], Floats]
 
 
 def mixture_term(prior: Prior = DEFAULT_PRIOR) -> Term:
-    """Return one arm's log-evidence for data that may have been looked at (audit 2.C).
-
-    Examples
-    --------
-    >>> float(mixture_term()(np.array(3.0), 20, 0.5).round(3))
-    2.687
-    """
+    """Return one arm's log-evidence for data that may have been looked at (audit 2.C)."""
     return partial(log_mixture, prior=prior)
 
 
 def fixed_term(count: Floats, n: float | NDArray[Any], level: float) -> Floats:
-    """Return one arm's -log p for a number of readings fixed in advance (evidence section 11).
-
-    Examples
-    --------
-    >>> float(fixed_term(np.array(3.0), 20, 0.5).round(3))
-    6.654
-    """
+    """Return one arm's -log p for a number of readings fixed in advance (evidence section 11)."""
     if level <= 0:
         return np.zeros(np.shape(count))
     tail = special.bdtr(np.asarray(count, dtype=np.float64), n, level)
@@ -370,12 +334,6 @@ def pair(
         of it, found sooner, and need not be the minimum.
     lift
         Changes the readings of `worse`: up to which shift the order is judged.
-
-    Examples
-    --------
-    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
-    >>> round(pair(a, b, Levels(0.5, 0.5)).log_value, 3)
-    6.591
     """
     term = _repeated(mixture_term(prior), times)
     return _least(_Cuts.of(worse, Portfolio(Stake(better, closed)), levels, term, lift), guess, enough)
@@ -401,12 +359,6 @@ def fixed_pair(
 
     The product w of the two arms' tail probabilities has p-value w(1 - ln w), its supremum over cuts is a
     p-value (Fisher's product, evidence section 11). Compare with log((k - 1)/delta). Parameters as in `pair`.
-
-    Examples
-    --------
-    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
-    >>> round(fixed_pair(a, b, Levels(0.5, 0.5)).log_value, 3)
-    10.924
     """
     term = _repeated(fixed_term, times)
     enough = None if enough is None else fisher_sum(enough)
@@ -415,13 +367,7 @@ def fixed_pair(
 
 
 class Leasts(NamedTuple):
-    """Of each arm the least log-evidence, at which rank it was found, and where it may not be enough.
-
-    Examples
-    --------
-    >>> Leasts(np.array([3.2]), np.array([3]), np.array([[0, 8]])).ranks
-    array([3])
-    """
+    """Of each arm the least log-evidence, at which rank it was found, and where it may not be enough."""
 
     log_values: Floats
     ranks: NDArray[np.intp]
@@ -452,14 +398,6 @@ def least_each(
         Changes readings, given those and of which arm each is.
     spans
         The first and the last rank of each arm to look at; all of them if None.
-
-    Examples
-    --------
-    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
-    >>> both, lift = np.zeros(2, dtype=bool), lambda values, arms: values + 9.0 * arms
-    >>> found = least_each(a, [b, b], Levels(0.5, 0.5), closed=both, term=mixture_term(), lift=lift)
-    >>> found.log_values.round(3)
-    array([6.591, 1.745])
     """
     best, places = np.full(len(worse), np.inf), np.zeros(len(worse), dtype=np.intp)
     sizes, unknown = np.array([s.size for s in worse]), np.array([s.unknown for s in worse])
@@ -525,11 +463,6 @@ def most_below(n: int, level: float, own: Floats, enough: float, *, term: Term) 
     ----------
     own
         What each of several judged arms says at the cut.
-
-    Examples
-    --------
-    >>> most_below(40, 0.5, np.array([3.0, 0.0, -99.0]), 3.0, term=mixture_term())
-    array([17, 10, -1])
     """
     spread, missing = n * max(0.0, level * (1 - level)), np.maximum(enough - own, 0.0)
     count = np.floor(level * n - np.sqrt(2 * missing * spread))  # a guess
@@ -547,15 +480,7 @@ def most_below(n: int, level: float, own: Floats, enough: float, *, term: Term) 
 
 
 def at_rank(bet: Stake, worse: Sample, rank: int, *, term: Term) -> Callable[[Levels], float]:
-    """Return what one rival and an arm say at the cut just below a reading, by levels: at least their evidence.
-
-    Examples
-    --------
-    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
-    >>> found = pair(a, b, Levels(0.5, 0.5))
-    >>> at_rank(Stake(a), b, found.rank, term=mixture_term())(Levels(0.5, 0.5)) == found.log_value
-    True
-    """
+    """Return what one rival and an arm say at the cut just below a reading, by levels: at least their evidence."""
     cut, rival = worse.at(rank + 1), bet.sample
     below = _all_below(rival) if rank >= worse.size else int(rival.below(cut, closed=bet.closed))
     counts = np.array([worse.size - rank + worse.unknown, below], dtype=np.float64)
@@ -571,36 +496,18 @@ def at_rank(bet: Stake, worse: Sample, rank: int, *, term: Term) -> Callable[[Le
 
 
 def fisher(log_product: float | Floats) -> Floats:
-    """Return -log of the p-value of a product of two tail probabilities, from -log of the product.
-
-    Examples
-    --------
-    >>> fisher(np.array([-1.0, 0.0, 5.0])).round(3)
-    array([0.   , 0.   , 3.208])
-    """
+    """Return -log of the p-value of a product of two tail probabilities, from -log of the product."""
     total: Floats = np.maximum(0.0, log_product)
     return total - np.log1p(total)  # -log(w (1 - ln w)), w = e^-total: evidence section 11
 
 
 def fisher_sum(log_evidence: float) -> float:
-    """Return the t >= 0 with t - log(1 + t) = log_evidence: how large two -log p must be together (`fixed_pair`).
-
-    Examples
-    --------
-    >>> round(fisher_sum(10.924), 3)
-    13.605
-    """
+    """Return the t >= 0 with t - log(1 + t) = log_evidence, the sum of two -log p needed (`fixed_pair`)."""
     return -float(special.lambertw(-math.exp(-log_evidence - 1), -1).real) - 1 if log_evidence > 0 else 0.0
 
 
 def uniform_share(*, tolerant: bool) -> float:
-    """Return the share of the capital that is on the leader's whole sample (evidence T5).
-
-    Examples
-    --------
-    >>> uniform_share(tolerant=False), uniform_share(tolerant=True)
-    (0.05, 0.5)
-    """
+    """Return the share of the capital that is on the leader's whole sample (evidence T5)."""
     return _TOLERANT if tolerant else _UNIFORM
 
 
@@ -617,12 +524,6 @@ def portfolio(k: int, whole: Stake | None, legs: Sequence[Leg], *, tolerant: boo
         What was won and lost with rivals of the judged arm while they led, one after the other.
     tolerant
         Whether the study may end within a tolerance, by the bet on whole samples alone, which then gets more.
-
-    Examples
-    --------
-    >>> a = Sample.of([1.0])
-    >>> [round(math.exp(x), 4) for x in portfolio(3, Stake(a), [Leg(a, a)])[1::2]]
-    [0.025, 0.95]
     """
     if k <= 2:
         return Portfolio(whole)
@@ -640,31 +541,14 @@ def pooled(
     enough: float | None = None,
     lift: Lift | None = None,
 ) -> Evidence:
-    """Return log W_i, the evidence that the judged arm is not the best, minimized over all cuts (evidence T5).
-
-    Examples
-    --------
-    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
-    >>> pooled(b, portfolio(2, Stake(a), ()), Levels(0.5, 0.5)) == pair(a, b, Levels(0.5, 0.5))
-    True
-    >>> early = Sample.of(np.arange(20.0, 60.0, 4.0))
-    >>> round(pooled(b, portfolio(3, Stake(a), [Leg(early, a)]), Levels(0.5, 0.5)).log_value, 3)
-    6.176
-    """
+    """Return log W_i, the evidence that the judged arm is not the best, minimized over all cuts (evidence T5)."""
     return _least(_Cuts.of(judged, rivals, levels, mixture_term(prior), lift), guess, enough)
 
 
 def pooled_at(
     judged: Sample, rivals: Portfolio, levels: Levels, *, cut: float, prior: Prior = DEFAULT_PRIOR
 ) -> float:
-    """Return log W_i at one cut: an upper bound of the evidence, cheap.
-
-    Examples
-    --------
-    >>> a, b = Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))
-    >>> round(pooled_at(b, portfolio(2, Stake(a), ()), Levels(0.5, 0.5), cut=30.0), 3)
-    6.591
-    """
+    """Return log W_i at one cut: an upper bound of the evidence, cheap."""
     whole, log_whole, legs, log_legs = rivals
     own = log_mixture_once(int(judged.above(cut)), judged.n, levels.high, prior)
     bet = -math.inf if whole is None else log_whole + _said(whole.sample, whole.closed, cut, levels.low, prior)

@@ -22,13 +22,7 @@ _ROWS = 1 << 22  # numbers held at once while pairs are bounded
 
 
 def common_cuts(samples: Sequence[Sample], count: int = _CUTS) -> Floats:
-    """Return cuts at which all arms are counted: evenly many readings between them, and both ends.
-
-    Examples
-    --------
-    >>> common_cuts([Sample.of(np.arange(8.0)), Sample.of(np.arange(8.0))], 3).tolist()
-    [-inf, 0.0, 3.0, 7.0, inf]
-    """
+    """Return cuts at which all arms are counted: evenly many readings between them, and both ends."""
     some = [s.values[:: max(1, s.values.size // _EACH)] for s in samples if s.size]
     pool = np.sort(np.concatenate(some)) if some else np.empty(0)
     places = np.linspace(0, pool.size - 1, min(count, pool.size)).astype(np.intp)
@@ -36,14 +30,7 @@ def common_cuts(samples: Sequence[Sample], count: int = _CUTS) -> Floats:
 
 
 def against_itself(samples: Sequence[Sample], cuts: Floats, level: float, term: Term, *, least: bool) -> Floats:
-    """Return by arm and cut what an arm's own readings say against it, at the least or at the most.
-
-    Examples
-    --------
-    >>> from truearm.evidence.cuts import mixture_term
-    >>> against_itself([Sample.of(np.arange(40.0))], np.array([30.0]), 0.5, mixture_term(), least=True).round(2)
-    array([[3.3]])
-    """
+    """Return by arm and cut what an arm's own readings say against it, at the least or at the most."""
     counts = [s.above(cuts) if least else s.fewest_above(cuts) for s in samples]
     return _rows(counts, samples, level, term)
 
@@ -51,15 +38,7 @@ def against_itself(samples: Sequence[Sample], cuts: Floats, level: float, term: 
 def against_others(
     samples: Sequence[Sample], cuts: Floats, level: float, term: Term, *, closed: bool, least: bool
 ) -> Floats:
-    """Return by arm and cut what an arm says against others; with `closed` its readings at the cut are below it.
-
-    Examples
-    --------
-    >>> from truearm.evidence.cuts import mixture_term
-    >>> arms, cuts, term = [Sample.of(np.arange(40.0))], np.array([10.0]), mixture_term()
-    >>> [against_others(arms, cuts, 0.5, term, closed=c, least=True).round(2).item() for c in (False, True)]
-    [3.3, 2.6]
-    """
+    """Return each arm's evidence against others by cut; with `closed`, readings at the cut are below it."""
     counts = [s.below(cuts, closed=closed) if least else s.fewest_below(cuts, closed=closed) for s in samples]
     return _rows(counts, samples, level, term)
 
@@ -69,16 +48,7 @@ def _rows(counts: Sequence[Ints], samples: Sequence[Sample], level: float, term:
 
 
 def pair_bounds(samples: Sequence[Sample], levels: Levels, term: Term) -> tuple[Floats, Floats]:
-    """Return lower and upper bounds of the strict log-evidence that the row's arm is better than the column's.
-
-    Examples
-    --------
-    >>> from truearm.evidence.cuts import mixture_term, pair
-    >>> arms = [Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))]
-    >>> low, high = pair_bounds(arms, Levels(0.5, 0.5), mixture_term())
-    >>> bool(low[0, 1] <= pair(arms[0], arms[1], Levels(0.5, 0.5), closed=True).log_value <= high[0, 1])
-    True
-    """
+    """Return lower and upper bounds of the strict log-evidence that the row's arm is better than the column's."""
     cuts = common_cuts(samples)
     own, own_most = (against_itself(samples, cuts, levels.high, term, least=least) for least in (True, False))
     rival, rival_most = (

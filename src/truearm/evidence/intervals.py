@@ -29,16 +29,7 @@ Floats = NDArray[np.float64]
 
 
 class Identification(NamedTuple):
-    """Where a true quantile lies, and why it is not known better.
-
-    Examples
-    --------
-    >>> found = identification(np.arange(1000.0), contamination=0.1)
-    >>> found.interval
-    Interval(low=399.0, high=600.0)
-    >>> found.contamination
-    Interval(low=449.0, high=550.0)
-    """
+    """Where a true quantile lies, and why it is not known better."""
 
     estimate: float
     """The observed quantile."""
@@ -73,13 +64,7 @@ def _ranks(
 def ranks_of(
     n: int, quantile: float, delta: float, eps: float, adversary: Adversary, *, design: Design
 ) -> tuple[int, int]:
-    """Return the ranks around a true quantile that `bounds` gives for a design.
-
-    Examples
-    --------
-    >>> ranks_of(100, 0.5, 0.05, 0.1, Adversary.PRESCIENT, design="sequential")
-    Ranks(low=30, high=71)
-    """
+    """Return the ranks around a true quantile that `bounds` gives for a design."""
     ranks = bounds.quantile_ranks if design == "fixed" else bounds.sequential_quantile_ranks
     return ranks(n, quantile, delta, eps, adversary)
 
@@ -213,16 +198,7 @@ def mad_interval(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QualityCurve:
-    """A lower bound on P(Y >= x) for the true readings Y, valid for all x at once.
-
-    Examples
-    --------
-    >>> curve = quality_curve(np.arange(1000.0), contamination=0.05, design="fixed")
-    >>> round(curve(200.0), 3)
-    0.749
-    >>> round(curve.reached(0.5), 3)
-    436.0
-    """
+    """A lower bound on P(Y >= x) for the true readings Y, valid for all x at once."""
 
     sample: Sample
     radius: float
@@ -294,13 +270,7 @@ def quality_curve(
 def quality_of(
     sample: Sample, delta: float, *, contamination: float | Contamination | None, design: Design
 ) -> QualityCurve:
-    """Return the quality curve of a sample; readings at their worst count as low (evidence T8).
-
-    Examples
-    --------
-    >>> float(quality_of(Sample.of([]), 0.05, contamination=None, design="fixed").bounds[0])
-    0.0
-    """
+    """Return the quality curve of a sample; readings at their worst count as low (evidence T8)."""
     eps, adversary = _eps_of(contamination)
     check_design(design)
     radius = bounds.sequential_dkw_radius if design == "sequential" else bounds.dkw_radius

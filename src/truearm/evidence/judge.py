@@ -30,26 +30,14 @@ UNDECLARED = Contamination(0.05)  # contamination=None declares no share: what i
 
 
 def exceeds(bad: int, n: int, allowed: float, log_bar: float) -> bool:
-    """Tell whether so many bad among n readings contradict a chance of at most `allowed` for each (audit 2.C).
-
-    Examples
-    --------
-    >>> [exceeds(bad, 100, 0.05, math.log(1000)) for bad in (5, 20)]
-    [False, True]
-    """
+    """Tell whether so many bad among n readings contradict a chance of at most `allowed` for each (audit 2.C)."""
     if allowed <= 0:
         return bad > 0
     return bool(log_mixture(n - bad, n, 1 - allowed) >= log_bar)
 
 
 class Entry(NamedTuple):
-    """An arm that was followed, its readings from before and those up to when it no longer was (evidence T5).
-
-    Examples
-    --------
-    >>> Entry(0, Sample.of([1.0, 2.0])).before.n
-    2
-    """
+    """An arm that was followed, its readings from before and those up to when it no longer was (evidence T5)."""
 
     arm: int
     before: Sample
@@ -67,26 +55,14 @@ def _most_against(
 
 
 class Least(NamedTuple):
-    """The least log-evidence against an arm, and where it is found: a cut, a share, NaN if there is no choice.
-
-    Examples
-    --------
-    >>> Least(3.2, 17.5).at
-    17.5
-    """
+    """The least log-evidence against an arm, and where it is found: a cut, a share, NaN if there is no choice."""
 
     log_value: float
     at: float
 
 
 class Margin(NamedTuple):
-    """How much better the leader is than another arm: on which scale, as observed, and what is certain of it.
-
-    Examples
-    --------
-    >>> Margin("ratio", 1.4, 1.06).at_least
-    1.06
-    """
+    """How much better the leader is than another arm: on which scale, as observed, and what is certain of it."""
 
     scale: Literal["ratio", "difference"]
     observed: float
@@ -105,13 +81,6 @@ class Judge(ABC):
         The arm the others are compared with.
     entries
         For the pooled rule, the arms that were followed, in that order, one at a time.
-
-    Examples
-    --------
-    >>> arms = [Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))]
-    >>> judge = Judge.of(Problem(arms=("A", "B"), contamination=None), arms)
-    >>> judge.rule, round(judge.log_threshold, 3), round(judge.against(1).log_value, 3)
-    ('causal', 2.996, 6.591)
     """
 
     problem: Problem
@@ -191,12 +160,6 @@ class Judge(ABC):
             How many may be false: by default one less than there are arms, all against the best one (T3, T4).
         share
             Of the error probability.
-
-        Examples
-        --------
-        >>> judge = Judge.of(Problem(arms=("A", "B", "C")), [])
-        >>> [round(math.exp(bar), 6) for bar in (judge.log_bar(), judge.log_bar(1), judge.log_bar(1, 1 / 3))]
-        [40.0, 20.0, 60.0]
         """
         k = len(self.problem.arms) if claims is None else claims + 1
         return math.log(threshold(k, share * self.problem.delta, self.pairs))

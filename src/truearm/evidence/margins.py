@@ -32,15 +32,6 @@ class Lifted:
         Of which arms the amount is the logarithm of a factor.
     term, enough
         As for `cuts.least_each`.
-
-    Examples
-    --------
-    >>> from truearm.evidence.cuts import mixture_term
-    >>> a, b = Sample.of(np.arange(100.0, 200.0)), Sample.of(np.arange(60.0, 160.0))
-    >>> relative, levels = np.array([False, True, False]), Levels(0.5, 0.5)
-    >>> arms = Lifted(a, [b, b, a], relative, 1.0, levels, mixture_term(), 3.0)
-    >>> arms.margins(np.array([141.0, 2.2, 101.0]), accuracy=np.full(3, 1e-4)).round(3)
-    array([17.   ,  0.131,    nan])
     """
 
     rival: Sample

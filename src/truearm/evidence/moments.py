@@ -14,13 +14,7 @@ Floats = NDArray[np.float64]
 
 
 def spread(sample: Sample, ranks: tuple[int, int]) -> Interval:
-    """Return the interval for the MAD whose center and spread use the same pair of median ranks.
-
-    Examples
-    --------
-    >>> spread(Sample.of([0.0, 1.0, 2.0, 3.0, 4.0]), (2, 4))
-    Interval(low=0.5, high=2.0)
-    """
+    """Return the interval for the MAD whose center and spread use the same pair of median ranks."""
     low, high = ranks
     center = sample.between(ranks)
     return Interval(
@@ -55,11 +49,6 @@ def deviation(sample: Sample) -> float:
     """Return the median absolute deviation of a sample, `moments(values).m2`, without another sort.
 
     Of counts in buckets it is an estimate, as good as they are narrow.
-
-    Examples
-    --------
-    >>> deviation(Sample.of([-2.0, 1.0, 3.0, 4.0, 10.0]))
-    2.0
     """
     n, values = sample.size, sample.values
     counted = isinstance(sample, Binned)
@@ -108,13 +97,7 @@ def _largest_distance(sample: Sample, rank: int, center: Interval) -> float:
 
 
 class Moments(NamedTuple):
-    """The robust moments of readings: median, MAD, and the MAD of the distances to the median.
-
-    Examples
-    --------
-    >>> moments([3, 1, 10, 4, -2])
-    Moments(m1=3.0, m2=2.0, m4=2.0)
-    """
+    """The robust moments of readings: median, MAD, and the MAD of the distances to the median."""
 
     m1: float
     m2: float

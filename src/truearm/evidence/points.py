@@ -26,26 +26,14 @@ from truearm.problem import Adversary, Contamination
 
 
 class Breakdown(NamedTuple):
-    """The largest contamination under which a decision holds, per adversary; None where none is certified.
-
-    Examples
-    --------
-    >>> Breakdown(0.08, 0.06, 0.03).malicious
-    0.03
-    """
+    """The largest contamination under which a decision holds, per adversary; None where none is certified."""
 
     oblivious: float | None
     prescient: float | None
     malicious: float | None
 
     def decided_at(self, declared: Contamination | None) -> "Breakdown":
-        """Return the points of what was decided at a declared contamination, by whatever: none is below it.
-
-        Examples
-        --------
-        >>> Breakdown(0.04, None, None).decided_at(Contamination(0.05))
-        Breakdown(oblivious=0.05, prescient=None, malicious=None)
-        """
+        """Return the points of what was decided at a declared contamination, by whatever: none is below it."""
         if declared is None:
             return self
         order = list(Adversary)  # each is a special case of the next
@@ -73,17 +61,6 @@ def breakdown_point(
 
     It is valid without knowing the true eps, and for all eps at once: only the true one can be in error.
     None when the threshold is not reached even without contamination.
-
-    Examples
-    --------
-    >>> from truearm.evidence.cuts import pair
-    >>> a, b = Sample.of(np.arange(50.0, 150.0)), Sample.of(np.arange(0.0, 100.0))
-    >>> point = breakdown_point(
-    ...     [lambda levels, enough=None: pair(a, b, levels, enough=enough).log_value],
-    ...     3.0, quantile=0.5, adversary=Adversary.OBLIVIOUS,
-    ... )
-    >>> round(point, 4)
-    0.2946
     """
     return certified_eps(
         evidences,
@@ -121,14 +98,6 @@ def breakdown_of_pairs(
         Whether evidence is that of `fixed_pair`, not that of `pair`.
     start
         An eps to look at first.
-
-    Examples
-    --------
-    >>> a, b = Sample.of(np.arange(50.0, 150.0)), Sample.of(np.arange(0.0, 100.0))
-    >>> closed = np.array([False])
-    >>> point = breakdown_of_pairs(a, [b], 3.0, closed=closed, quantile=0.5, adversary=Adversary.OBLIVIOUS)
-    >>> round(point, 4)
-    0.2946
     """
     measure: Callable[..., Evidence] = fixed_pair if fixed else pair
     term, enough = (fixed_term, fisher_sum(log_threshold)) if fixed else (mixture_term(), log_threshold)
@@ -199,13 +168,6 @@ def certified_eps(
         Gives what they are computed at, by eps.
     limit
         An eps from which on nothing can be certified.
-
-    Examples
-    --------
-    >>> from truearm.evidence.levels import Trust
-    >>> evidences = [lambda trust, enough=None, by=by: 4 - by * trust.eps for by in (5, 10)]
-    >>> round(certified_eps(evidences, 3.0, lambda eps: Trust(eps, Adversary.OBLIVIOUS), limit=1.0), 6)
-    0.1
     """
 
     def short(places: Sequence[int], eps: float) -> list[int]:
@@ -222,14 +184,6 @@ def breakdown_estimate(better: Sample, worse: Sample, quantile: float, adversary
 
     At a cut, contamination e can hide the order once 1-e <= min(F(L)/q, G(U)/(1-q)) (malicious:
     e >= max(q-F(L), 1-q-G(U))); F(L) rises and G(U) falls with the cut, so the best cut is where they cross.
-
-    Examples
-    --------
-    >>> a, b = Sample.of(np.arange(50.0, 150.0)), Sample.of(np.arange(0.0, 100.0))
-    >>> round(breakdown_estimate(a, b, 0.5, Adversary.OBLIVIOUS), 3)
-    0.5
-    >>> round(breakdown_estimate(a, b, 0.5, Adversary.MALICIOUS), 3)
-    0.25
     """
     size = worse.values.size
     if not size or not better.values.size:

@@ -54,13 +54,6 @@ def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) 
     """Return the arm with the best empirical quantile, ties by fewest readings below it, then by order.
 
     Missing readings that count at their worst are at the bottom, because only what they leave can be certified.
-
-    Examples
-    --------
-    >>> best_looking([Sample.of([1.0, 2.0]), Sample.of([3.0])], [0, 1], 0.5)
-    1
-    >>> best_looking([Sample.of([1.0, 2.0]), Sample.of([3.0, np.nan, np.nan])], [0, 1], 0.5)
-    0
     """
     quantiles = [(_seen(samples[i], level), i) for i in among if samples[i].size]
     if not quantiles:
@@ -73,13 +66,7 @@ def best_looking(samples: Sequence[Sample], among: Sequence[int], level: float) 
 
 
 def by_looks(samples: Sequence[Sample], level: float) -> list[int]:
-    """Return all arms as `best_looking` would take them one after the other; those without a value come last.
-
-    Examples
-    --------
-    >>> by_looks([Sample.of([1.0, 2.0]), Sample.of([]), Sample.of([3.0]), Sample.of([1.0])], 0.5)
-    [2, 0, 3, 1]
-    """
+    """Return all arms as `best_looking` would take them one after the other; those without a value come last."""
     looks = {i: _seen(sample, level) for i, sample in enumerate(samples) if sample.size}
     ranked = sorted(looks, key=lambda i: (-looks[i], _mid_rank(samples[i], looks[i])))
     return ranked + [i for i, sample in enumerate(samples) if not sample.size]
@@ -98,14 +85,7 @@ def _mid_rank(sample: Sample, x: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class QuantileJudge(Judge):
-    """The judge of quantiles: an order of arms is judged at all cuts of the readings (evidence T1 to T12).
-
-    Examples
-    --------
-    >>> arms = [Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))]
-    >>> Judge.of(Problem(arms=("A", "B"), quantile=0.25), arms).levels
-    Levels(low=0.2375, high=0.7124999999999999)
-    """
+    """The judge of quantiles: an order of arms is judged at all cuts of the readings (evidence T1 to T12)."""
 
     levels: Levels
 
@@ -142,14 +122,7 @@ class QuantileJudge(Judge):
         return self.samples[arm].quantile(self.problem.level)
 
     def identified(self, arm: int, contamination: Contamination) -> tuple[Interval, Interval]:
-        """Return where one arm's true quantile lies, for all arms at once, and what contamination leaves of it.
-
-        Examples
-        --------
-        >>> judge = Judge.of(Problem(arms=("A", "B")), [Sample.of(range(100)), Sample.of([])], design="fixed")
-        >>> judge.identified(0, Contamination(0.1))
-        (Interval(low=33.0, high=66.0), Interval(low=44.0, high=55.0))
-        """
+        """Return where one arm's true quantile lies, for all arms at once, and what contamination leaves of it."""
         c, problem, sample = contamination, self.problem, self.samples[arm]
         n, share = sample.n, problem.delta / len(problem.arms)
         masses = Levels.of(problem.level, c)
@@ -346,12 +319,6 @@ class QuantileJudge(Judge):
         confidence bound of what its readings could at best guarantee lies below a lower bound of what the other's
         could at worst reach. Saying so although an arm could be certified happens with probability at most delta,
         if the readings are stationary.
-
-        Examples
-        --------
-        >>> twins = [Sample.of(np.arange(4000.0)), Sample.of(np.arange(4000.0))]
-        >>> [Judge.of(Problem(arms=("A", "B"), contamination=c), twins).futile((0, 1)) for c in (0.1, None)]
-        [True, False]
         """
         if self.hopeless:
             return True
@@ -488,13 +455,6 @@ class QuantileJudge(Judge):
 
         All rivals of the arm are made worse by the amount. Such claims are nested, so one beyond the true margin
         is ever made only if the evidence at the true one is ever enough (evidence T10a).
-
-        Examples
-        --------
-        >>> arms = [Sample.of(np.full(60, 30.0)), Sample.of(np.full(60, 10.0))]
-        >>> judge = Judge.of(Problem(arms=("A", "B")), arms)
-        >>> round(judge.margin(1, relative=True), 2), round(judge.margin(1, relative=False), 2)
-        (2.0, 20.0)
         """
         bar, judge = self.log_strict, self._uncensored([judged])
         if self.hopeless or judge.against(judged, closed=True, enough=bar).log_value < bar:
@@ -510,15 +470,7 @@ class QuantileJudge(Judge):
         return math.expm1(found) if relative else found
 
     def margins(self, arms: Sequence[int], relative: Sequence[bool]) -> list[float | None]:
-        """Return `margin` of many arms, searched in step.
-
-        Examples
-        --------
-        >>> arms = [Sample.of(np.full(60, 30.0)), Sample.of(np.full(60, 10.0)), Sample.of(np.full(60, 30.0))]
-        >>> judge = Judge.of(Problem(arms=("A", "B", "C")), arms)
-        >>> judge.margins([1, 2], [True, True]) == [judge.margin(1, relative=True), None]
-        True
-        """
+        """Return `margin` of many arms, searched in step."""
         if not self._in_pairs or self.hopeless or not arms:
             judge = self if self.rule == "pooled" else self._uncensored(arms)
             return [judge.margin(i, relative=ratio) for i, ratio in zip(arms, relative, strict=True)]

@@ -21,13 +21,7 @@ _SIDE = 8  # beside a zone in which most readings are, parts are so many times f
 
 
 class Zone(NamedTuple):
-    """From `low` to below `high`, in so many parts.
-
-    Examples
-    --------
-    >>> Zone(0.0, 2.0, 4).scale
-    2.0
-    """
+    """From `low` to below `high`, in so many parts."""
 
     low: float
     high: float
@@ -41,14 +35,7 @@ class Zone(NamedTuple):
 
 
 class Ruler(NamedTuple):
-    """Zones side by side, rising; what is below or above all of them is two buckets more.
-
-    Examples
-    --------
-    >>> ruler = Ruler((Zone(0.0, 2.0, 4), Zone(2.0, 10.0, 2)))
-    >>> ruler.place(np.array([-1.0, 0.6, 3.0, 6.0, 99.0])).tolist(), ruler.edges().tolist()
-    ([0, 2, 6, 7, 9], [0.0, 0.5, 1.0, 1.5, 2.0, 6.0, 10.0])
-    """
+    """Zones side by side, rising; what is below or above all of them is two buckets more."""
 
     zones: tuple[Zone, ...]
 
@@ -60,12 +47,6 @@ class Ruler(NamedTuple):
         ----------
         values, weights
             Some finite readings, and what each counts.
-
-        Examples
-        --------
-        >>> x = np.arange(1000) / 1000
-        >>> [round(zone.low, 1) for zone in Ruler.of(np.append(x, 1e6), np.ones(1001), 64).zones]
-        [0.0, 3.8, 244.1, 15625.0]
         """
         order = np.argsort(values)
         sorted_values, shares = values[order], weights[order] / weights.sum()
@@ -104,13 +85,7 @@ class Ruler(NamedTuple):
 
 
 def zones_between(low: float, high: float, parts: int) -> list[Zone]:
-    """Return zones from a reading up to another: several where their distance, or the parts to one, are no number.
-
-    Examples
-    --------
-    >>> zones_between(-1e308, 1e308, 8)
-    [Zone(low=-1e+308, high=0.0, parts=8), Zone(low=0.0, high=1.0000000000000002e+308, parts=8)]
-    """
+    """Return zones from one reading up to another; several where one width would overflow."""
     end = math.nextafter(high, math.inf)
     if end == math.inf:  # nothing finite is beyond the largest number: it has a zone of its own
         below = zones_between(low, math.nextafter(high, 0.0), parts) if low < high else []

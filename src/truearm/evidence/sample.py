@@ -32,18 +32,7 @@ _LONG, _TAILS = 4096, 8  # a body so long is rewritten only when the tail is an 
 
 
 def as_readings(readings: ArrayLike, name: str = "x") -> Floats:
-    """Return readings as a one-dimensional float array, or name the first that is not a number.
-
-    Examples
-    --------
-    >>> as_readings([1, 2.5])
-    array([1. , 2.5])
-    >>> as_readings([1, "two"])
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: x[1] must be a number, but got 'two'; use nan for a reading
-    that went wrong
-    """
+    """Return readings as a one-dimensional float array, or name the first that is not a number."""
     if isinstance(readings, np.ma.MaskedArray):  # under its mask any number may stand
         readings = np.ma.filled(readings.astype(np.float64), np.nan)
     if isinstance(readings, np.ndarray) and readings.dtype == np.float64:
@@ -90,14 +79,6 @@ class Sample:
         The range in which true readings lie; readings told later that lie outside it are only counted.
     outside
         How many readings lie outside it.
-
-    Examples
-    --------
-    >>> sample = Sample.of([3.0, 1.0, float("nan"), 2.0])
-    >>> sample.n, sample.values, sample.at(2)
-    (4, array([1., 2., 3.]), 2.0)
-    >>> sample.merged([0.5]).at(1)
-    0.5
     """
 
     body: Floats
@@ -248,14 +229,6 @@ def rising(values: Floats) -> Floats:
 
     A bucket of at most half a row lies inside a row, or inside one that begins half a row later, wherever it is;
     so sorting all of the former rows and then all of the latter sorts all such buckets, whatever else rows hold.
-
-    Examples
-    --------
-    >>> rising(np.array([3.0, 1.0, 2.0]))
-    array([1., 2., 3.])
-    >>> x = np.arange(100_000) * 0.618 % 1
-    >>> np.array_equal(rising(x), np.sort(x))
-    True
     """
     n = values.size
     if n < _MANY:
@@ -289,13 +262,7 @@ def rising(values: Floats) -> Floats:
 
 
 def within(values: Floats, plausible: Interval) -> Floats:
-    """Return the sorted readings inside a range, and before them the censored ones: what these are nobody knows.
-
-    Examples
-    --------
-    >>> within(np.array([-np.inf, -3.0, 1.0, 2.0, 7.0]), Interval(0.0, 5.0)).tolist()
-    [-inf, 1.0, 2.0]
-    """
+    """Return the sorted readings inside a range, preceded by the censored ones."""
     low, high = plausible
     ends = values.searchsorted(-np.inf, "right"), values.searchsorted(low), values.searchsorted(high, "right")
     censored, first, last = (int(end) for end in ends)

@@ -30,18 +30,7 @@ _ROUNDING = 1e-9  # sums of the same numbers in another order differ by less
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Screen:
-    """Bounds of the evidence of arms against those that rank behind them; rows are in order of rank.
-
-    Examples
-    --------
-    >>> from truearm.evidence.sample import Sample
-    >>> from truearm.problem import Problem
-    >>> arms = [Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0)), Sample.of(np.arange(40.0))]
-    >>> judge = Judge.of(Problem(arms=("A", "B", "C")), arms)
-    >>> screen = Screen.of(judge, [0, 1, 2])
-    >>> [list(screen.accusers(place, judge.log_threshold)) for place in range(3)]
-    [[], [0], [0]]
-    """
+    """Bounds of the evidence of arms against those that rank behind them; rows are in order of rank."""
 
     ranking: NDArray[np.intp]
     own: Floats
@@ -129,15 +118,7 @@ class Accusers(Protocol):
 
 
 def screened(judge: Judge, ranking: Sequence[int]) -> Accusers:
-    """Return who is to be asked against whom: where arms are judged round by round, all that rank higher.
-
-    Examples
-    --------
-    >>> from truearm.problem import Problem
-    >>> arms = [Sample.of(np.arange(20.0, 60.0)), Sample.of(np.arange(0.0, 40.0))]
-    >>> list(screened(Judge.of(Problem(arms=("A", "B")), arms), [0, 1])(1, 3.0))
-    [0]
-    """
+    """Return who is to be asked against whom: where arms are judged round by round, all that rank higher."""
     if isinstance(judge, QuantileJudge | shares.ShareJudge):
         screen = cache(partial(Screen.of, judge, ranking))  # where the leader rejects all nobody needs it
 

@@ -46,13 +46,7 @@ Term = Callable[[Floats, Floats, Floats], Floats]
 
 
 class Count(NamedTuple):
-    """How many of n readings favor the null: failures of an arm that bets, successes of the one that is judged.
-
-    Examples
-    --------
-    >>> Count(2, 40).n
-    40
-    """
+    """How many of n readings favor the null: failures of an arm that bets, successes of the one that is judged."""
 
     hits: float
     n: float
@@ -63,35 +57,17 @@ class Count(NamedTuple):
 
 
 def successes(sample: Sample) -> int:
-    """Return how many readings succeeded, those without a value among them: the judged arm's count (T8).
-
-    Examples
-    --------
-    >>> successes(Sample.of([1.0, 0.0, 1.0, np.nan]))
-    3
-    """
+    """Return how many readings succeeded, those without a value among them: the judged arm's count (T8)."""
     return int(sample.above(_HALF))
 
 
 def failures(sample: Sample) -> int:
-    """Return how many readings failed, those without a value among them: the count of an arm that bets (T8).
-
-    Examples
-    --------
-    >>> failures(Sample.of([1.0, 0.0, 1.0, np.nan]))
-    2
-    """
+    """Return how many readings failed, those without a value among them: the count of an arm that bets (T8)."""
     return int(sample.below(_HALF))
 
 
 def counted(values: Floats, problem: Problem) -> Sample:
-    """Return readings as a sample of successes and failures, by counting alone.
-
-    Examples
-    --------
-    >>> counted(np.array([250.0, 100.0, np.nan, 120.0]), Problem(arms=("A",), at_most=200))
-    Sample(body=array([0., 1., 1.]), missing=1, pending=0, worst=True)
-    """
+    """Return readings as a sample of successes and failures, by counting alone."""
     won, missing = (int(np.count_nonzero(found)) for found in (succeeded(values, problem), np.isnan(values)))
     body = np.repeat([0.0, 1.0], [values.size - won - missing, won])
     return Sample(body, missing, worst=problem.missing == "worst")
@@ -102,37 +78,19 @@ def _failed(sample: Sample) -> Count:
 
 
 def mixture_term(count: Floats, n: Floats, levels: Floats) -> Floats:
-    """Return log M', the evidence of one arm in data that may have been looked at, a part of it never bet.
-
-    Examples
-    --------
-    >>> mixture_term(np.array(3.0), np.array(30.0), np.array([0.0, 1e-3, 0.5])).round(3)
-    array([-2.996, -2.331,  6.338])
-    """
+    """Return log M', the evidence of one arm in data that may have been looked at, a part of it never bet."""
     bet = log_mixture_at(count, n, levels)
     return np.logaddexp(math.log1p(-NO_BET) + bet, math.log(NO_BET))  # extensions 1.1
 
 
 def fixed_term(count: Floats, n: Floats, levels: Floats) -> Floats:
-    """Return -log p of one arm for a number of readings fixed in advance.
-
-    Examples
-    --------
-    >>> fixed_term(np.array(3.0), np.array(20.0), np.array([0.0, 0.5])).round(3)
-    array([-0.   ,  6.654])
-    """
+    """Return -log p of one arm for a number of readings fixed in advance."""
     tail = special.bdtr(count, n.astype(np.int64), np.clip(levels, 0.0, 1.0))
     return -np.log(np.maximum(tail, 1e-300))  # a floor on p is a floor on the evidence: conservative
 
 
 class Bets(NamedTuple):
-    """Who bets against an arm: failures of one rival, and those of others while they were followed (evidence T5).
-
-    Examples
-    --------
-    >>> Bets(Count(10, 100)).legs
-    ()
-    """
+    """The bets against an arm: failures of one rival, and of others while they led (evidence T5)."""
 
     whole: Count | None
     log_whole: float = 0.0
@@ -191,13 +149,7 @@ class _Product:
 
 
 def trusted(theta: Floats, trust: Trust) -> Floats:
-    """Return g(theta): the least chance that a reading is clean and in a set that clean ones are in with theta.
-
-    Examples
-    --------
-    >>> trusted(np.array([0.02, 0.5]), Trust(0.1, Adversary.MALICIOUS))
-    array([0. , 0.4])
-    """
+    """Return g(theta): the least chance that a reading is clean and in a set that clean ones are in with theta."""
     if trust.adversary is Adversary.MALICIOUS:
         return np.maximum(0.0, theta - trust.eps)  # audit 2.A
     return np.maximum(0.0, (1 - trust.eps) * theta)  # audit 2.A
@@ -229,12 +181,6 @@ def least_share(
         (extensions 1.3).
     enough
         For callers who only ask whether the evidence reaches this, as in `cuts.pair`.
-
-    Examples
-    --------
-    >>> found = least_share(Count(60, 100), Bets(Count(10, 100)), Trust(0.05, Adversary.OBLIVIOUS))
-    >>> round(found.log_value, 3), round(found.at, 3)
-    (6.127, 0.773)
     """
     product = _Product(own, bets, trust, shift, term)
     edges = np.linspace(max(0.0, shift), 1.0, _COARSE + 1)
@@ -274,11 +220,6 @@ def highest_level(count: int, n: int, error: float, design: str) -> float:
     ----------
     error
         The probability that the true chance is larger: at any time, or for a number fixed in advance.
-
-    Examples
-    --------
-    >>> round(highest_level(60, 100, 0.05, "fixed"), 4), round(highest_level(60, 100, 0.05, "sequential"), 4)
-    (0.6825, 0.7357)
     """
     if count >= n:
         return 1.0
@@ -290,13 +231,7 @@ def highest_level(count: int, n: int, error: float, design: str) -> float:
 
 
 def interval(sample: Sample, error: float, trust: Trust, design: str) -> Interval:
-    """Return where the true share of successes lies; each end is wrong with at most half of the error.
-
-    Examples
-    --------
-    >>> interval(Sample.of([1.0] * 60 + [0.0] * 40), 0.1, Trust(0.0, Adversary.OBLIVIOUS), "fixed")
-    Interval(low=0.51297..., high=0.68247...)
-    """
+    """Return where the true share of successes lies; each end is wrong with at most half of the error."""
     most = [highest_level(count(sample), sample.n, error / 2, design) for count in (failures, successes)]
     fails, succeeds = (_clean(level, trust) for level in most)
     return Interval(max(0.0, 1 - fails), min(1.0, succeeds))
@@ -314,13 +249,6 @@ class ShareJudge(Judge):
     """The judge of shares: an order of arms is judged at all shares that the better one may have (extensions 1).
 
     Equal shares belong to every null, so evidence is strict and nothing is decided by the order of listing.
-
-    Examples
-    --------
-    >>> arms = [Sample.of([1.0] * 90 + [0.0] * 10), Sample.of([1.0] * 60 + [0.0] * 40)]
-    >>> judge = Judge.of(Problem(arms=("A", "B"), at_least=1), arms)
-    >>> judge.rule, round(judge.against(1).log_value, 3), [round(judge.observed(i), 3) for i in (0, 1)]
-    ('causal', 6.127, [0.9, 0.6])
     """
 
     levels: Trust
@@ -390,15 +318,7 @@ class ShareJudge(Judge):
         return (told - int(sample.count(_HALF))) / told if told else 1.0
 
     def identified(self, arm: int, contamination: Contamination) -> tuple[Interval, Interval]:
-        """Return where an arm's true share lies, for all arms at once, and what contamination leaves of it.
-
-        Examples
-        --------
-        >>> arms = [Sample.of([1.0] * 600 + [0.0] * 400), Sample.of([])]
-        >>> judge = Judge.of(Problem(arms=("A", "B"), at_least=1), arms, design="fixed")
-        >>> [round(end, 4) for part in judge.identified(0, Contamination(0.1)) for end in part]
-        [0.5161, 0.7053, 0.5556, 0.6667]
-        """
+        """Return where an arm's true share lies, for all arms at once, and what contamination leaves of it."""
         sample, trust = self.samples[arm], Trust(contamination.eps, contamination.adversary)
         share = self.problem.delta / len(self.problem.arms)
         fails, succeeds = (_clean(count(sample) / sample.n, trust) for count in (failures, successes))
@@ -539,13 +459,6 @@ class ShareJudge(Judge):
 
         Saying so although an arm could be certified happens with probability at most delta, if the readings are
         stationary.
-
-        Examples
-        --------
-        >>> twins = [Sample.of([1.0] * 3000 + [0.0] * 3000)] * 2
-        >>> problems = [Problem(arms=("A", "B"), at_least=1, contamination=c) for c in (0.1, 0.0)]
-        >>> [Judge.of(problem, twins).futile((0, 1)) for problem in problems]
-        [True, False]
         """
 
         def overlapped(upper: Sequence[float], lower: Sequence[float]) -> bool:
@@ -593,14 +506,7 @@ class ShareJudge(Judge):
         return worst if worst < 1 else math.inf  # a whole point is no bound
 
     def margin(self, judged: int) -> float | None:
-        """Return by how many points an arm is certainly below the best; None if that is not certain.
-
-        Examples
-        --------
-        >>> arms = [Sample.of([1.0] * 90 + [0.0] * 10), Sample.of([1.0] * 40 + [0.0] * 60)]
-        >>> round(Judge.of(Problem(arms=("A", "B"), at_least=1), arms).margin(1), 3)
-        0.253
-        """
+        """Return by how many points an arm is certainly below the best; None if that is not certain."""
         # by the pair: a leg need not gain where the levels fall, and the claims must be nested
         bar = self.log_bar(share=1 / len(self.samples))
 
@@ -635,12 +541,6 @@ def deciding_limit(problem: Problem, samples: Sequence[Sample]) -> float | None:
     ----------
     samples
         Oriented readings: bigger is better.
-
-    Examples
-    --------
-    >>> marks = [Sample.of([3.0, 3.0, 4.0, 5.0] * 300), Sample.of([3.0, 3.0, 3.0, 2.0] * 300)]
-    >>> deciding_limit(Problem(arms=("A", "B")), marks)
-    4.0
     """
     found = _few_values(samples)
     limits = found[1:] if found is not None else ()

@@ -27,15 +27,6 @@ def worsened(values: Floats, tolerance: Tolerance, sign: float = 1.0) -> Floats:
 
     A relative tolerance divides positive readings (multiplies them where `sign` is -1, because small ones are
     good) and leaves the others as they are: they are on the lower side all the same (evidence section 11).
-
-    Examples
-    --------
-    >>> worsened(np.array([-1.0, 0.0, 2.0]), Tolerance.of("100%"))
-    array([-1.,  0.,  1.])
-    >>> worsened(np.array([-2.0, 1.0]), Tolerance.of("50%"), -1.0)
-    array([-3.,  1.])
-    >>> worsened(np.array([1.0, 2.0]), Tolerance(0.5))
-    array([0.5, 1.5])
     """
     with np.errstate(over="ignore"):
         if not tolerance.relative:
@@ -46,13 +37,7 @@ def worsened(values: Floats, tolerance: Tolerance, sign: float = 1.0) -> Floats:
 
 
 def improved(values: Floats, tolerance: Tolerance, sign: float = 1.0) -> Floats:
-    """Return what `worsened` would make these readings of.
-
-    Examples
-    --------
-    >>> improved(worsened(np.array([-1.0, 2.0]), Tolerance.of("50%"), -1.0), Tolerance.of("50%"), -1.0)
-    array([-1.,  2.])
-    """
+    """Return what `worsened` would make these readings of."""
     with np.errstate(over="ignore"):
         if not tolerance.relative:
             return values + tolerance.amount
@@ -65,16 +50,6 @@ def oriented(values: Floats, problem: Problem, arm: str) -> Floats:
     """Return an arm's readings as they are judged: bigger is better, and worse by the handicap if it has one.
 
     Of a share what matters is only whether a reading is in its set: 1 if it is, 0 if not.
-
-    Examples
-    --------
-    >>> from truearm.problem import Handicap
-    >>> given = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("50%")))
-    >>> oriented(np.array([2.0]), given, "old"), oriented(np.array([2.0]), given, "new")
-    (array([-3.]), array([-2.]))
-    >>> limited = Problem(arms=("old", "new"), goal="min", handicap=Handicap("old", Tolerance.of("50%"), 4.0))
-    >>> oriented(np.array([2.0, 3.0]), limited, "old")
-    array([ -3., -inf])
     """
     if problem.target == "share":
         return np.where(np.isnan(values), values, succeeded(values, problem).astype(np.float64))
@@ -88,27 +63,14 @@ def oriented(values: Floats, problem: Problem, arm: str) -> Floats:
 
 
 def succeeded(values: Floats, problem: Problem) -> NDArray[np.bool_]:
-    """Tell which readings are in the set whose share is compared; a missing one is not.
-
-    Examples
-    --------
-    >>> succeeded(np.array([100.0, 250.0, np.nan]), Problem(arms=("A",), at_most=200))
-    array([ True, False, False])
-    """
+    """Tell which readings are in the set whose share is compared; a missing one is not."""
     if problem.at_least is not None:
         return values >= problem.at_least
     return values <= (math.inf if problem.at_most is None else problem.at_most)
 
 
 def empty(problem: Problem, arm: str) -> Sample:
-    """Return the sample of an arm before its first reading: it knows how the problem counts readings.
-
-    Examples
-    --------
-    >>> sample = empty(Problem(arms=("A",), goal="min", between=(0, 10)), "A").merged([-3.0, -12.0])
-    >>> sample.n, sample.size, sample.outside
-    (2, 1, 1)
-    """
+    """Return the sample of an arm before its first reading: it knows how the problem counts readings."""
     plausible = None
     # of shares only successes are left, and a time-out would be outside a range of good readings: all count
     if problem.between is not None and problem.target != "share":  # `oriented` may turn it around, and moves it
@@ -117,13 +79,7 @@ def empty(problem: Problem, arm: str) -> Sample:
 
 
 def shifted(sample: Sample, tolerance: Tolerance, sign: float = 1.0) -> Sample:
-    """Return an arm made worse by the tolerance: evidence against it then means "within the tolerance".
-
-    Examples
-    --------
-    >>> shifted(Sample.of([1.0, 2.0]), Tolerance(0.5)).values
-    array([0.5, 1.5])
-    """
+    """Return an arm made worse by the tolerance: evidence against it then means "within the tolerance"."""
     return sample.mapped(lambda values: worsened(values, tolerance, sign)) if tolerance else sample
 
 
@@ -147,14 +103,6 @@ def certified_tolerance(
     ----------
     fixed
         Whether evidence is that of `fixed_pair`, not that of `pair` with a prior.
-
-    Examples
-    --------
-    >>> a, b = Sample.of(np.arange(0.0, 40.0)), Sample.of(np.arange(20.0, 60.0))
-    >>> certified_tolerance(b, a, 3.0, levels=Levels(0.5, 0.5))
-    0.0
-    >>> certified_tolerance(a, b, 3.0, levels=Levels(0.5, 0.5))
-    35.0
     """
     evidence = fixed_pair if fixed else partial(pair, prior=prior)
     term, enough = (fixed_term, fisher_sum(log_threshold)) if fixed else (mixture_term(prior), log_threshold)

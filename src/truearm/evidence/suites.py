@@ -38,27 +38,13 @@ def won(reference: Floats, bar: Floats, arm: Floats) -> Bools:
         Oriented readings, a row per pair.
     bar
         Those of the reference made worse by the tolerance, and missing where they are.
-
-    Examples
-    --------
-    >>> won(np.array([[5.0, 5.0]]), np.array([[4.0, 4.0]]), np.array([[4.5, np.nan]])).tolist()
-    [[[False, False]], [[True, False]], [[False, False]]]
     """
     return np.stack((arm < bar, arm >= bar, arm > reference))  # extensions D4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weighed:
-    """The log-evidence for every claim after some rounds: the highest on the way, and the last.
-
-    Examples
-    --------
-    >>> wins = np.zeros((3, 1, 20), dtype=bool)
-    >>> wins[WORSE, 0, :15] = True
-    >>> found = Weighed.begin(1, 0.5).after(wins[:, :, :10]).after(wins[:, :, 10:])
-    >>> found.rounds, found.highest[WORSE].round(2), found.last[WORSE].round(2)
-    (20, array([5.67]), array([1.55]))
-    """
+    """The log-evidence for every claim after some rounds: the highest on the way, and the last."""
 
     level: float
     rounds: int
@@ -87,15 +73,7 @@ class Weighed:
         return discovered(self, delta, doubted) if fdr else step_down(self.highest, delta)
 
     def futile(self, delta: float) -> Bools:
-        """Return of which pairs endless rounds like these would show neither that an arm is worse nor that not.
-
-        Examples
-        --------
-        >>> swings = np.tile([True, False], 2000)
-        >>> wins = np.stack((swings, ~swings, ~swings))[:, None, :]
-        >>> [Weighed.begin(1, level).after(wins).futile(0.05).tolist() for level in (0.4, 0.5)]
-        [[True], [False]]
-        """
+        """Return of which pairs endless rounds like these would show neither that an arm is worse nor that not."""
         if self.level <= 0:
             return np.ones(self.wins.shape[1], dtype=bool)
         bar = math.log(2 * max(1, self.wins.shape[1]) / delta)
@@ -113,13 +91,6 @@ def withstood(wins: Bools, log_bar: float) -> Breakdown:
     ----------
     wins
         Which rounds speak for a claim.
-
-    Examples
-    --------
-    >>> withstood(np.ones(40, dtype=bool), math.log(40.0))
-    Breakdown(oblivious=0.3706..., prescient=0.3706..., malicious=0.1853...)
-    >>> withstood(np.zeros(40, dtype=bool), math.log(40.0)).oblivious is None
-    True
     """
     rounds = np.arange(1, wins.size + 1)
     null = rounds - np.cumsum(wins)
@@ -140,11 +111,6 @@ def step_down(log_evidence: Floats, delta: float) -> Bools:
 
     The most evidence goes first. Every claim needs as much as there are places left, two per pair: one for worse,
     one for the other two kinds, which is taken when the arm is claimed to be better.
-
-    Examples
-    --------
-    >>> step_down(np.log([[81.0, 1.0], [1.0, 79.0], [1.0, 79.0]]), 0.05).tolist()
-    [[True, False], [False, True], [False, True]]
     """
     claims, left = np.zeros(log_evidence.shape, dtype=bool), 2 * log_evidence.shape[1]
     for place in np.argsort(-log_evidence, axis=None, kind="stable").tolist():
@@ -162,16 +128,6 @@ def discovered(found: Weighed, delta: float, doubted: Bools | None = None) -> Bo
     That an arm is not worse by more than the tolerance is a statement of its own, with its own delta, and of any
     false one. Claims lower the bar of each other, so only those count that are told: not those of pairs that are
     doubted, nor those of pairs that were shown not to be worse before.
-
-    Examples
-    --------
-    >>> wins = np.zeros((3, 2, 16), dtype=bool)
-    >>> wins[WORSE] = True
-    >>> found = Weighed.begin(2, 0.5).after(wins)
-    >>> discovered(found, 0.05).tolist()
-    [[True, True], [False, False], [False, False]]
-    >>> discovered(found, 0.05, np.array([True, False])).tolist()
-    [[False, True], [False, False], [False, False]]
     """
     pairs = found.last.shape[1]
     claims = np.zeros(found.last.shape, dtype=bool)

@@ -20,13 +20,7 @@ _SEARCHES = 20_000  # pairs searched by themselves: seconds; what is left then c
 
 
 class Order(NamedTuple):
-    """A certified partial order.
-
-    Examples
-    --------
-    >>> Order(np.array([[False, True], [False, False]]), (0, 1), 0).places
-    ((1, 1), (2, 2))
-    """
+    """A certified partial order."""
 
     better: Relation
     """Claims, and what follows from them."""
@@ -71,15 +65,6 @@ def order(judge: Judge, ranking: tuple[int, ...]) -> Order:
     ----------
     ranking
         All arms as they look, the best first.
-
-    Examples
-    --------
-    >>> from truearm.evidence.sample import Sample
-    >>> from truearm.problem import Problem
-    >>> samples = [Sample.of(np.arange(200.0) + shift) for shift in (100.0, 95.0, 0.0)]
-    >>> found = order(Judge.of(Problem(arms=("A", "B", "C")), samples), (0, 1, 2))
-    >>> found.tiers, found.places
-    (((0, 1), (2,)), ((1, 2), (1, 2), (3, 3)))
     """
     k, bar = len(judge.samples), judge.log_strict
     better = np.zeros((k, k), dtype=bool)
@@ -106,13 +91,7 @@ def _by_tier(better: Relation, listed: list[int], seen: dict[int, int]) -> tuple
 
 
 def closed(better: Relation) -> Relation:
-    """Return a relation with all that follows from it: who is better than a better one is better.
-
-    Examples
-    --------
-    >>> closed(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)).astype(int).tolist()
-    [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
-    """
+    """Return a relation with all that follows from it: who is better than a better one is better."""
     known = better
     while True:
         steps = known.astype(np.float32)  # counts of ways are whole and far below 2^24
@@ -123,15 +102,5 @@ def closed(better: Relation) -> Relation:
 
 
 def claim_breakdown(judge: Judge, better: int, worse: int) -> Breakdown:
-    """Return up to which contamination a claim between two arms holds, all claims together (extensions D3).
-
-    Examples
-    --------
-    >>> from truearm.evidence.sample import Sample
-    >>> from truearm.problem import Problem
-    >>> samples = [Sample.of(np.arange(50.0, 150.0)), Sample.of(np.arange(100.0))]
-    >>> judge = Judge.of(Problem(arms=("A", "B")), samples)
-    >>> [round(point, 3) for point in claim_breakdown(judge, 0, 1)]
-    [0.265, 0.22, 0.11]
-    """
+    """Return up to which contamination a claim between two arms holds, all claims together (extensions D3)."""
     return judge.pair_breakdown(better, worse, 1 / len(judge.samples))  # k(k-1)/delta for all pairs

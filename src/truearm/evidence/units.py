@@ -31,13 +31,7 @@ _NAMES = re.compile(
 
 
 class Units(NamedTuple):
-    """How many rows and units of each arm became readings.
-
-    Examples
-    --------
-    >>> Units("process", {"A": 300, "B": 300}, {"A": 10, "B": 10}, shared=0).counts["A"]
-    10
-    """
+    """How many rows and units of each arm became readings."""
 
     name: str
     """What a unit is called: the column's name, or what an import knows ("process")."""
@@ -49,14 +43,7 @@ class Units(NamedTuple):
 
 
 class Suspect(NamedTuple):
-    """A column that is named like a unit and was not declared as one, beside the first rows of a frame.
-
-    Examples
-    --------
-    >>> process = Suspect("pid", np.arange(8.0), np.repeat([0, 1], 4), np.repeat([7, 9], 4))
-    >>> process.confounded, process.p_value(0.001)
-    (True, 1.0)
-    """
+    """A column that is named like a unit and was not declared as one, beside the first rows of a frame."""
 
     column: str
     values: Floats
@@ -76,13 +63,7 @@ class Suspect(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """How the readings of one unit become one.
-
-    Examples
-    --------
-    >>> Reduction.of("worst", at_most=200.0).middle
-    'lower'
-    """
+    """How the readings of one unit become one."""
 
     missing: Missing = "worst"
     middle: Middle = "mean"
@@ -132,16 +113,6 @@ def by_unit(
     for a unit at its worst. A missing unit can: every later step counts it on the side that hurts (evidence T8).
     Half -inf and half inf have no median; such a unit is missing too. That it is so because of what was read, no
     promise about missing readings covers: where one was made, such a unit is an error.
-
-    Examples
-    --------
-    >>> medians, sizes = by_unit(np.array([3.0, 1.0, 5.0, 2.0, 4.0]), np.array(["b", "a", "b", "a", "b"]))
-    >>> medians, sizes
-    (array([4. , 1.5]), array([3, 2]))
-    >>> by_unit(np.array([3.0, np.nan, 3.0, 3.0, np.nan]), np.array([1, 1, 1, 2, 2]))[0]
-    array([ 3., nan])
-    >>> by_unit(np.array([3.0, np.nan, 4.0]), np.array([1, 1, 1]), middle="upper", limit=2.0)[0]
-    array([3.])
     """
     codes, total = _by_first_row(np.asarray(units))
     ordered = _ordered(values, codes)
@@ -161,16 +132,7 @@ def by_unit(
 
 
 def check_clear(unclear: int) -> None:
-    """Raise if units lie between a value and a time-out, and are to be left out as if by chance (extensions 2).
-
-    Examples
-    --------
-    >>> check_clear(2)
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: of 2 units as many readings timed out as did not, so that their median is
-    beyond a limit or is not, which is not missing for unrelated reasons; use missing='worst'
-    """
+    """Raise if units lie between a value and a time-out, and are to be left out as if by chance (extensions 2)."""
     if unclear:
         msg = (
             f"of {unclear:,} {word('unit')}{'s' * (unclear != 1)} as many readings timed out as did not, so that "
@@ -221,13 +183,7 @@ def _middle(
 
 
 def looks_like_unit(column: str) -> bool:
-    """Return whether a column is named as units often are.
-
-    Examples
-    --------
-    >>> [looks_like_unit(name) for name in ("user_id", "Process", "runNumber", "price", "paid")]
-    [True, True, True, False, False]
-    """
+    """Return whether a column is named as units often are."""
     bare = "".join(letter for letter in column.casefold() if letter.isalpha())
     return _NAMES.fullmatch(bare) is not None
 
@@ -259,14 +215,6 @@ def clustered(
     1/b if the b-th permutation is the first that comes as high as the readings do: none of b-1 does so with
     probability at most 1/b (extensions 2). Missing readings, units with one reading and arms with one unit say
     nothing; of many rows those are looked at that come first, at most `MOST_ROWS`.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(1)
-    >>> process = np.repeat(np.arange(10), 30)
-    >>> spread = rng.normal(size=10)[process]
-    >>> clustered(spread + rng.normal(size=300), process, 0.001), clustered(rng.normal(size=300), process, 0.001)
-    (0.001, 1.0)
     """
     if not 0 < level < 1:
         msg = f"level must be between 0 and 1, but got {level!r}"

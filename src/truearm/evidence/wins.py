@@ -31,23 +31,12 @@ def win_level(eps: float, adversary: Adversary) -> float:
     """Return p0, the least chance of a round that an arm does not win if it truly wins at most half of them.
 
     Two readings of a round may be bad, each with a chance of eps. A level of 0 or less gives no evidence.
-
-    Examples
-    --------
-    >>> win_level(0.05, Adversary.OBLIVIOUS), win_level(0.05, Adversary.MALICIOUS)
-    (0.45, 0.4)
     """
     return 0.5 - 2 * eps if adversary is Adversary.MALICIOUS else (1 - 2 * eps) / 2  # extensions E1
 
 
 def win_level_of(contamination: Contamination | None) -> float:
-    """Return p0 under a declared contamination; None takes the rounds as they are.
-
-    Examples
-    --------
-    >>> win_level_of(None), win_level_of(Contamination(0.1))
-    (0.5, 0.4)
-    """
+    """Return p0 under a declared contamination; None takes the rounds as they are."""
     return 0.5 if contamination is None else win_level(contamination.eps, contamination.adversary)
 
 
@@ -61,12 +50,6 @@ class Taped(Sample):
         Oriented readings in order of round; NaN where a reading is missing or out.
     told
         Which of them are told; those that are not may still turn out either way.
-
-    Examples
-    --------
-    >>> taped = Taped.in_rounds([3.0, 1.0, np.nan])
-    >>> taped.n, taped.missing, taped.at(1), taped.tape
-    (3, 1, 1.0, array([ 3.,  1., nan]))
     """
 
     tape: Floats = field(default_factory=lambda: _NONE, repr=False)
@@ -97,13 +80,7 @@ class Taped(Sample):
 
 
 class Score(NamedTuple):
-    """How two arms did in the rounds that both were in.
-
-    Examples
-    --------
-    >>> Score(rounds=40, wins=28, idle=0).null
-    12
-    """
+    """How two arms did in the rounds that both were in."""
 
     rounds: int
     wins: int
@@ -126,12 +103,6 @@ def score(one: Taped, other: Taped, lift: Callable[[Floats], Floats] | None = No
     ----------
     lift
         What is done to the readings of the other one first, such as making them worse by a tolerance.
-
-    Examples
-    --------
-    >>> one, other = Taped.in_rounds([1.0, 2.0, -np.inf, 4.0]), Taped.in_rounds([0.0, 2.0, -np.inf, -np.inf])
-    >>> score(one, other)
-    Score(rounds=4, wins=2, idle=0)
     """
     n = min(one.tape.size, other.tape.size)
     rival = other.tape[:n] if lift is None else lift(other.tape[:n])
@@ -140,24 +111,12 @@ def score(one: Taped, other: Taped, lift: Callable[[Floats], Floats] | None = No
 
 
 def log_evidence(found: Score, p0: float, prior: Prior = PRIOR) -> float:
-    """Return the log-evidence that the first of two arms wins more than half of the rounds.
-
-    Examples
-    --------
-    >>> round(log_evidence(Score(40, 28), 0.5), 3), round(log_evidence(Score(40, 20), 0.5), 3)
-    (2.112, -0.517)
-    """
+    """Return the log-evidence that the first of two arms wins more than half of the rounds."""
     return float(log_mixture(found.null, found.rounds, p0, prior))  # extensions E1
 
 
 def cannot_win(found: Score, p0: float, log_bar: float, out: int = 0, prior: Prior = PRIOR) -> bool:
-    """Tell whether the first of two arms could not be shown to win, however many rounds like these there were.
-
-    Examples
-    --------
-    >>> [cannot_win(Score(n, n // 2), 0.45, math.log(40)) for n in (100, 2000)]
-    [False, True]
-    """
+    """Tell whether the first of two arms could not be shown to win, however many rounds like these there were."""
     won = found.rounds - found.null + out  # pulls that are out may turn out as wins
     return bool(log_mixture(min(won, found.rounds), found.rounds, 1 - p0, prior) >= log_bar)  # extensions E6
 
@@ -171,12 +130,6 @@ def ahead(one: Taped, other: Taped, *, relative: bool, sign: float, certain: boo
     ----------
     certain
         Whether one that timed out is behind by nothing more than that: of how far, no reading tells.
-
-    Examples
-    --------
-    >>> one, other = Taped.in_rounds([3.0, 2.0, 4.0]), Taped.in_rounds([1.0, np.nan, -np.inf])
-    >>> ahead(one, other, relative=False, sign=1.0), ahead(one, other, relative=False, sign=1.0, certain=True)
-    (array([-inf,   2.,  inf]), array([-inf,   0.,   2.]))
     """
     n = min(one.tape.size, other.tape.size)
     mine, rival = one.tape[:n], other.tape[:n]
@@ -192,26 +145,13 @@ def ahead(one: Taped, other: Taped, *, relative: bool, sign: float, certain: boo
 
 
 def at_least(apart: Floats, rounds: int, p0: float, share: float, prior: Prior = PRIOR) -> float:
-    """Return a lower limit of the median of what `ahead` gives, at all times with error probability `share`.
-
-    Examples
-    --------
-    >>> at_least(np.arange(100.0), 100, 0.5, 0.05)
-    35.0
-    """
+    """Return a lower limit of the median of what `ahead` gives, at all times with error probability `share`."""
     rank = sequential_rank(rounds, p0, share, prior)  # extensions E1
     return -math.inf if rank < 1 else math.inf if rank > apart.size else float(apart[rank - 1])
 
 
 def leading(samples: Sequence[Taped], among: Sequence[int]) -> int | None:
-    """Return the arm whose worst score against the others is best, the first listed of several such.
-
-    Examples
-    --------
-    >>> a, b = Taped.in_rounds([3.0, 1.0, 2.0]), Taped.in_rounds([2.0, 2.0, 1.0])
-    >>> leading([b, a], [0, 1])
-    1
-    """
+    """Return the arm whose worst score against the others is best, the first listed of several such."""
     seen = [i for i in among if samples[i].size]
     if not seen:
         return None
@@ -223,13 +163,7 @@ def leading(samples: Sequence[Taped], among: Sequence[int]) -> int | None:
 
 
 def led(samples: Sequence[Taped]) -> list[int]:
-    """Return all arms as `leading` would take them one after the other; those without a value come last.
-
-    Examples
-    --------
-    >>> led([Taped.in_rounds(tape) for tape in ([1.0, 1.0], [], [3.0, 0.0], [2.0])])
-    [2, 3, 0, 1]
-    """
+    """Return all arms as `leading` would take them one after the other; those without a value come last."""
     left = [i for i, sample in enumerate(samples) if sample.size]
     sizes = np.array([samples[i].tape.size for i in left])
     tapes = np.full((len(left), sizes.max(initial=0)), np.nan)

@@ -52,13 +52,7 @@ def _first(test: Callable[[float], bool]) -> float:
 
 
 class Forecast(NamedTuple):
-    """How many times the rounds of now a comparison takes if they go on like this, and how it ends: an estimate.
-
-    Examples
-    --------
-    >>> Forecast(3.5, close=True).times
-    3.5
-    """
+    """How many times the current rounds a comparison would take, and how it would end: an estimate."""
 
     times: float
     close: bool
@@ -66,13 +60,7 @@ class Forecast(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """How far one arm is ahead of another in the middle round: as observed, and an interval of the true median.
-
-    Examples
-    --------
-    >>> Apart("ratio", 1.05, 1.03, 1.08).low
-    1.03
-    """
+    """How far one arm is ahead of another in the middle round: as observed, and an interval of the true median."""
 
     scale: Literal["ratio", "difference"]
     observed: float
@@ -85,13 +73,6 @@ class WinsJudge(Judge):
     """The judge of rounds; its samples keep their tapes.
 
     Of each arm by itself nothing is claimed: a load that changes leaves it no law of its own.
-
-    Examples
-    --------
-    >>> arms = [Taped.in_rounds(np.arange(1.0, 17.0)), Taped.in_rounds(np.arange(16.0))]
-    >>> judge = Judge.of(Problem(arms=("A", "B"), rounds=True), arms)
-    >>> judge.rule, round(judge.log_threshold, 3), round(judge.against(1).log_value, 3)
-    ('paired', 3.689, 5.248)
     """
 
     samples: tuple[Taped, ...]
@@ -153,15 +134,7 @@ class WinsJudge(Judge):
         return deviation(sample) if sample.n else math.nan, 0.0, math.inf
 
     def same(self, among: Sequence[int]) -> bool:
-        """Tell whether arms read the same in every round.
-
-        Examples
-        --------
-        >>> arms = [Taped.in_rounds([1.0, 2.0]), Taped.in_rounds([1.0, 2.0]), Taped.in_rounds([1.0, 3.0])]
-        >>> judge = Judge.of(Problem(arms=("A", "B", "C"), rounds=True), arms)
-        >>> judge.same([0, 1]), judge.same([0, 2])
-        (True, False)
-        """
+        """Tell whether arms read the same in every round."""
         first, *others = (self.samples[i].tape for i in among)
         known = first.size > 0 and bool((first > -np.inf).all())  # of time-outs nobody knows: extensions E6
         return known and bool(others) and all(np.array_equal(first, tape) for tape in others)
@@ -242,16 +215,7 @@ class WinsJudge(Judge):
         return not self.hopeless and found.null < self._level() * found.rounds
 
     def forecast(self, judged: int) -> Forecast:
-        """Return when the leader and another arm are told apart, or known to be too close (extensions E1, E6).
-
-        Examples
-        --------
-        >>> swings = np.arange(40.0) % 2
-        >>> twins = [Taped.in_rounds(swings), Taped.in_rounds(1 - swings), Taped.in_rounds(swings - 1)]
-        >>> judge = Judge.of(Problem(arms=("A", "B", "C"), rounds=True), twins)
-        >>> judge.forecast(1).close, judge.forecast(2).close
-        (True, False)
-        """
+        """Return when the leader and another arm are told apart, or known to be too close (extensions E1, E6)."""
         found = self.met(self.leader, judged, self._tolerated)
 
         def decided(times: float) -> bool:
@@ -277,32 +241,14 @@ class WinsJudge(Judge):
         return tuple(i for i in others if self.better(baseline, i).log_value >= bar and not self.hopeless)
 
     def futile(self, alive: Sequence[int]) -> bool:
-        """Tell whether endless rounds of this kind could not certify any arm that is alive (extensions E6).
-
-        Examples
-        --------
-        >>> swings = np.arange(4000.0) % 2
-        >>> twins = [Taped.in_rounds(swings), Taped.in_rounds(1 - swings)]
-        >>> both = [Problem(arms=("A", "B"), contamination=c, rounds=True) for c in (0.1, None)]
-        >>> [Judge.of(problem, twins).futile((0, 1)) for problem in both]
-        [True, False]
-        """
+        """Tell whether endless rounds of this kind could not certify any arm that is alive (extensions E6)."""
         if self.hopeless:
             return True
         bar, level = self.log_strict, self._level()
         return all(any(self._cannot_win(i, j, level, bar) for j in alive if j != i) for i in alive)
 
     def given_up(self, baseline: int, judged: int) -> bool:
-        """Tell whether endless rounds like these could not show an arm to be worse than another (extensions E6).
-
-        Examples
-        --------
-        >>> swings = np.arange(2000.0) % 2
-        >>> twins = [Taped.in_rounds(swings), Taped.in_rounds(1 - swings)]
-        >>> judge = Judge.of(Problem(arms=("A", "B"), rounds=True), twins)
-        >>> judge.given_up(0, 1), judge.after(tuple(x.first(100) for x in judge.samples)).given_up(0, 1)
-        (True, False)
-        """
+        """Return True if unlimited rounds like these could not show an arm to be worse (extensions E6)."""
         bar = self._log_union(len(self.samples) - 1)  # extensions E6, gates
         return self.hopeless or self._cannot_win(baseline, judged, self._level(), bar)
 

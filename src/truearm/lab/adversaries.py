@@ -29,14 +29,7 @@ Spoils: TypeAlias = Literal["any", "top", "bottom"]
 
 
 class Tape(NamedTuple):
-    """What the pulls of one arm show, and the truth behind it.
-
-    Examples
-    --------
-    >>> tape = oblivious(0.4, math.inf).tape(np.random.default_rng(0), gaussian(), 0, 4)
-    >>> bool(np.all(tape.readings[~tape.bad] == tape.truth[~tape.bad]))
-    True
-    """
+    """What the pulls of one arm show, and the truth behind it."""
 
     readings: Array
     truth: Array
@@ -57,11 +50,6 @@ class Observed:
         The value, possibly infinite, or the law of what replaces them.
     spoils
         Which true readings are replaced: any, or the highest, or the lowest.
-
-    Examples
-    --------
-    >>> Observed(gaussian(), 0.1, -math.inf).cdf(0.0)
-    0.55
     """
 
     clean: Law
@@ -97,13 +85,6 @@ class Attack(ABC):
 
     An attack keeps the contract of its `power`: every reading is bad with chance eps, independently of the
     other places of its tape, and independently of the true reading unless the attack is malicious.
-
-    Examples
-    --------
-    >>> def freeze(law, truth, bad, arm):
-    ...     return np.full(truth.size, truth.max())
-    >>> Prescient(0.1, freeze).tape(np.random.default_rng(0), gaussian(), 0, 100).readings.max() < 4
-    np.True_
     """
 
     eps: float
@@ -150,12 +131,6 @@ def inner_levels(rng: np.random.Generator, law: Law, truth: Array) -> Array:
     """Return uniform levels of true readings, nondecreasing in them; atoms are split at random.
 
     With it a malicious attack marks exactly the fraction of readings that it may.
-
-    Examples
-    --------
-    >>> levels = inner_levels(np.random.default_rng(1), gaussian(), np.array([-1.0, 0.0, 1.0]))
-    >>> levels.round(3).tolist()
-    [0.159, 0.5, 0.841]
     """
     below, upto = law.cdf_left(truth), law.cdf(truth)
     return below + rng.random(truth.size) * (upto - below)
@@ -175,12 +150,6 @@ class Stationary(Attack):
         Which true readings it strikes; "top" and "bottom" need a malicious attack. One, or one for each arm.
     power
         The power it declares.
-
-    Examples
-    --------
-    >>> attack = Stationary(0.1, (-math.inf, math.inf))
-    >>> attack.observed(gaussian(), 1).cdf(0.0)
-    0.45
     """
 
     eps: float
@@ -218,15 +187,7 @@ class Stationary(Attack):
 
 @dataclass(frozen=True)
 class Mixture(Attack):
-    """An oblivious attack whose bad readings come from one of several laws, chosen anew each time.
-
-    Examples
-    --------
-    >>> attack = Mixture(0.2, (gaussian(-50.0), gaussian(50.0)), (0.5, 0.5))
-    >>> tape = attack.tape(np.random.default_rng(0), gaussian(), 0, 1000)
-    >>> bool(tape.readings.min() < -40 and tape.readings.max() > 40)
-    True
-    """
+    """An oblivious attack whose bad readings come from one of several laws, chosen anew each time."""
 
     eps: float
     laws: tuple[Law, ...]
@@ -255,13 +216,6 @@ class Drifting(Attack):
     ----------
     path
         Called with the places on the tape, counted from 0, and the arm; gives the values of bad readings.
-
-    Examples
-    --------
-    >>> attack = Drifting(0.1, lambda place, arm: np.where(place % 1000 < 500, -9.0, 9.0))
-    >>> tape = attack.tape(np.random.default_rng(0), gaussian(), 0, 1000)
-    >>> sorted(set(tape.readings[tape.bad].tolist()))
-    [-9.0, 9.0]
     """
 
     eps: float
@@ -285,12 +239,6 @@ class Prescient(Attack):
     ----------
     choose
         Called with the law, the true readings, the marks and the arm; gives a value for every place.
-
-    Examples
-    --------
-    >>> attack = Prescient(0.1, amplified)
-    >>> attack.power.value
-    'prescient'
     """
 
     eps: float
@@ -310,11 +258,6 @@ def amplified(law: Law, truth: Array, bad: Marks, arm: int) -> Array:  # noqa: A
     """Push every bad reading to the side where chance has already put most of the good ones.
 
     It makes two-sided intervals miss nearly twice as often as a constant attack can (audit 2.A).
-
-    Examples
-    --------
-    >>> amplified(gaussian(), np.array([1.0, 2.0, -1.0]), np.array([False, False, False]), 0).tolist()
-    [inf, inf, inf]
     """
     good = truth[~bad]
     above = np.count_nonzero(good > law.median) >= np.count_nonzero(good < law.median)
@@ -328,12 +271,6 @@ class Steering(Attack):
     The rival whose good readings will flatter it most is praised up to that place and slandered from there
     on, so that a sampler which turns away from bad arms leaves it at its peak (evidence T4). The best arm and
     the other rivals are slandered throughout.
-
-    Examples
-    --------
-    >>> first, second = Steering(0.1, best=0).tapes(np.random.default_rng(0), [gaussian(), gaussian()], 500)
-    >>> bool(np.all(np.isneginf(first.readings[first.bad])))
-    True
     """
 
     eps: float
@@ -372,36 +309,17 @@ def _praised(tape: Tape, until: int) -> Tape:
 
 
 def oblivious(eps: float, bad: Bad | tuple[Bad, ...]) -> Stationary:
-    """Return the oblivious attack with these bad readings: a value, a law, or one of them for each arm.
-
-    Examples
-    --------
-    >>> oblivious(0.1, 1e6).contamination
-    Contamination(eps=0.1, adversary=<Adversary.OBLIVIOUS: 'oblivious'>, causal=None)
-    """
+    """Return the oblivious attack with these bad readings: a value, a law, or one of them for each arm."""
     return Stationary(eps, bad)
 
 
 def malicious(eps: float, spoils: Spoils | tuple[Spoils, ...], bad: Bad | tuple[Bad, ...]) -> Stationary:
-    """Return the malicious attack that replaces the highest or the lowest true readings.
-
-    Examples
-    --------
-    >>> malicious(0.1, "top", -math.inf).observed(gaussian(), 0).cdf(0.0)
-    0.6
-    """
+    """Return the malicious attack that replaces the highest or the lowest true readings."""
     return Stationary(eps, bad, spoils, Adversary.MALICIOUS)
 
 
 def benign(instance: "Instance", eps: float) -> Stationary:
-    """Return the oblivious attack whose bad readings are normal around each median, ten units wide.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> benign(instance("G2"), 0.1).bad[1].m1
-    Interval(low=-0.5, high=-0.5)
-    """
+    """Return the oblivious attack whose bad readings are normal around each median, ten units wide."""
     return oblivious(eps, tuple(gaussian(law.median, 10.0) for law in instance.arms))  # evidence section 5
 
 
@@ -410,12 +328,6 @@ def worst(instance: "Instance", eps: float, adversary: str = "oblivious") -> Sta
 
     At every cut it gives the best arm the largest chance below, and the others the largest chance above,
     that the power allows (audit 2.A), so it moves each median as far as contamination can.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> worst(instance("G2"), 0.05).bad
-    (-inf, inf)
     """
     power = check_adversary(adversary)
     is_best = [arm == instance.best for arm in range(len(instance.arms))]
@@ -432,12 +344,6 @@ def steered_by_parity(rng: np.random.Generator, law: Law, eps: float, steps: int
     The policy pulls next the arm that the parity of its last reading names. At a bad step the attack names
     arm 1 only if the next step is bad there or the next true reading is above the median. The share of
     readings at or below the median then falls under (1 - eps)/2, and no bound holds (audit 1.m).
-
-    Examples
-    --------
-    >>> tape = steered_by_parity(np.random.default_rng(0), gaussian(), 0.1, 100_000)
-    >>> bool(np.mean(tape.readings <= 0.0) < 0.42)
-    True
     """
     truth, bad = _struck(rng, law, steps, check_eps(eps))  # one mark per time, shared by the arms
     fair = rng.random(steps - 1) < 0.5

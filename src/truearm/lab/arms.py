@@ -35,12 +35,6 @@ class Instance:
         The attack that belongs to the instance, if any.
     at_least
         Rank the arms by their share of readings that are at least this instead.
-
-    Examples
-    --------
-    >>> two = Instance("two", (families.gaussian(1.0), families.gaussian(0.0)))
-    >>> two.best, two.gaps
-    (0, (0.0, 1.0))
     """
 
     name: str
@@ -74,49 +68,24 @@ class Instance:
         return tuple(max(values) - value for value in values)
 
     def effective_gaps(self, eps: float, adversary: str) -> tuple[float, ...]:
-        """Return how far every other arm is behind the best at the worst of a contamination (section 3).
-
-        Examples
-        --------
-        >>> [round(gap, 3) for gap in instance("G5").effective_gaps(0.1, "prescient")]
-        [0.221, 0.221, 0.221, 0.221]
-        """
+        """Return how far every other arm is behind the best at the worst of a contamination (section 3)."""
         biases = [bounds.shift(law, eps, adversary) for law in self.arms]
         gaps = bounds.effective_gaps(self.values, biases).tolist()
         return tuple(gap for arm, gap in enumerate(gaps) if arm != self.best)
 
     def good(self, tolerance: float = 0.0) -> tuple[int, ...]:
-        """Return the arms within the tolerance of the best.
-
-        Examples
-        --------
-        >>> instance("G5").good(0.5)
-        (0, 1, 2, 3, 4)
-        """
+        """Return the arms within the tolerance of the best."""
         return tuple(arm for arm, gap in enumerate(self.gaps) if gap <= tolerance)
 
 
 def coins(shares: Sequence[float], *, name: str = "coins") -> Instance:
-    """Return arms that succeed with these chances: their readings are at least 0 that often.
-
-    Examples
-    --------
-    >>> two = coins([0.5, 0.8])
-    >>> two.best, [round(value, 3) for value in two.values]
-    (1, [0.5, 0.8])
-    """
+    """Return arms that succeed with these chances: their readings are at least 0 that often."""
     laws = tuple(families.uniform(check_quantile(share, "share") - 1, share) for share in shares)
     return Instance(name, laws, at_least=0.0)
 
 
 def translations(law: Law, gaps: Sequence[float], *, name: str = "translations") -> Instance:
-    """Return one law as the best arm and its translations by the gaps below it as the others.
-
-    Examples
-    --------
-    >>> translations(families.uniform(-1.0, 1.0), [0.5, 1.0]).values
-    (0.0, -0.5, -1.0)
-    """
+    """Return one law as the best arm and its translations by the gaps below it as the others."""
     return Instance(name, (law, *(law.affine(1.0, -gap) for gap in gaps)))
 
 
@@ -125,12 +94,6 @@ def confounded(eps: float) -> Instance:
 
     True readings are uniform on [-1, 1] plus c and minus c, c = eps/(1 - eps); all observed readings are
     uniform on [-1 - c, 1 + c].
-
-    Examples
-    --------
-    >>> pair = confounded(0.1)
-    >>> [round(pair.attack.observed(law, arm).cdf(0.3), 6) for arm, law in enumerate(pair.arms)]
-    [0.635, 0.635]
     """
     c = check_eps(eps) / (1 - eps)
     return Instance(
@@ -141,14 +104,7 @@ def confounded(eps: float) -> Instance:
 
 
 def extreme_shift(eps: float, length: float = 1.0) -> Instance:
-    """Return the uniform law whose contaminated median is off by exactly the bias U (Remark 11).
-
-    Examples
-    --------
-    >>> alone = extreme_shift(0.2, 4.0)
-    >>> alone.attack.observed(alone.arms[0], 0).cdf(2.5)
-    0.5
-    """
+    """Return the uniform law whose contaminated median is off by exactly the bias U (Remark 11)."""
     check_eps(eps)
     high = check_positive("length", length) / (1 - eps)
     if eps == 0:
@@ -167,12 +123,6 @@ def malicious_extreme(eps: float, slack: float, value: float = 1.0) -> Instance:
     ----------
     slack
         The a of audit 1.c, in [0, eps).
-
-    Examples
-    --------
-    >>> alone = malicious_extreme(0.2, 0.05)
-    >>> alone.values, round(alone.attack.observed(alone.arms[0], 0).cdf_left(1.0), 6)
-    ((0.0,), 0.45)
     """
     if not 0 <= slack < check_eps(eps):
         msg = f"slack must be in [0, eps) = [0, {eps!r}), but got {slack!r}"
@@ -197,12 +147,6 @@ def lifted(
         The smoothed Bernoulli parameter of every arm's readings; the first must be the largest.
     constants
         "paper" for the lifting as printed, "sharp" for the repaired one (audit 1.h).
-
-    Examples
-    --------
-    >>> pair = lifted([0.6, 0.45], 0.05)
-    >>> [round(value, 6) for value in pair.values]
-    [0.566667, 0.45]
     """
     if not parameters or max(parameters) > parameters[0]:
         msg = f"parameters must begin with the largest, but got {list(parameters)!r}"
@@ -233,11 +177,6 @@ def howard_ramdas(
 
     Arm 0 is moved up by twice the slack in quantile levels, or has twice the spread of the others; then it is
     the best only for quantiles above the median.
-
-    Examples
-    --------
-    >>> howard_ramdas("uniform").arms[0].m1
-    Interval(low=0.55, high=0.55)
     """
     p = check_quantile(quantile)
     if kind == "uniform":
@@ -258,11 +197,6 @@ def schreuder(k: int, *, contaminated: bool = True) -> Instance:
     """Return the arms of Schreuder, Brunel and Dalalyan: normal, one tenth Cauchy when contaminated.
 
     The medians are 1 and 1 - (j/k)^0.3 for j = 1, ..., k - 1; the noise has standard deviation 1/2.
-
-    Examples
-    --------
-    >>> [round(value, 3) for value in schreuder(4).values]
-    [1.0, 0.34, 0.188, 0.083]
     """
     centers = [1.0, *(1 - (j / check_count("k", k, 2)) ** 0.3 for j in range(1, k))]
     arms = tuple(families.gaussian(center, 0.5) for center in centers)
@@ -271,13 +205,7 @@ def schreuder(k: int, *, contaminated: bool = True) -> Instance:
 
 
 def empirical(samples: dict[str, Sequence[float]], *, name: str = "empirical", quantile: float = 0.5) -> Instance:
-    """Return arms that draw from given readings with replacement.
-
-    Examples
-    --------
-    >>> empirical({"A": [1.0, 2.0, 3.0], "B": [0.0, 1.0, 5.0]}).values
-    (2.0, 1.0)
-    """
+    """Return arms that draw from given readings with replacement."""
     return Instance(name, tuple(map(families.empirical, samples.values())), quantile)
 
 
@@ -333,13 +261,7 @@ INSTANCES: tuple[str, ...] = tuple(_NAMED)
 
 
 def instance(name: str) -> Instance:
-    """Return an instance of the standard set by its name, one of `INSTANCES`.
-
-    Examples
-    --------
-    >>> len(instance("G10lin").arms), instance("G10lin").best
-    (10, 0)
-    """
+    """Return an instance of the standard set by its name, one of `INSTANCES`."""
     if name not in _NAMED:
         msg = f"instance must be one of {', '.join(INSTANCES)}, but got {name!r}"
         raise InvalidArgument(msg)

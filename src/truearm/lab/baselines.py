@@ -24,26 +24,13 @@ def mean_radius(n: Floats, k: int, delta: float, scale: float) -> Floats:
     """Return how far a mean of n readings may be from its expectation, for all n and k arms at once.
 
     A union over n and arms of the sub-Gaussian tail, sum of delta/(2 n^2 k) over both sides below delta.
-
-    Examples
-    --------
-    >>> float(mean_radius(np.array(100.0), 2, 0.05, 1.0).round(4))
-    0.5345
     """
     return scale * np.sqrt(2 * np.log(4 * k * n**2 / delta) / n)
 
 
 @dataclass(frozen=True)
 class MeanElimination:
-    """Successive elimination on means: pull all arms left, drop those whose means are two radii behind.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> from truearm.lab.simulate import simulate
-    >>> simulate(MeanElimination(), instance("G5w"), None, 10).summary.errors.count
-    0
-    """
+    """Successive elimination on means: pull all arms left, drop those whose means are two radii behind."""
 
     scale: float = 1.0
     """Of the noise; the standard deviation of normal readings."""
@@ -79,13 +66,6 @@ class LilUcb:
     """lil'UCB of Jamieson, Malloy, Nowak and Bubeck, with the constants of its theorem.
 
     Stops when one arm has had lambda = ((2 + beta)/beta)^2 times the pulls of all others.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> from truearm.lab.simulate import simulate
-    >>> simulate(LilUcb(), instance("G5w"), None, 10).summary.errors.count
-    0
     """
 
     scale: float = 1.0
@@ -102,15 +82,7 @@ class LilUcb:
 
 @dataclass(frozen=True)
 class MeanUcb:
-    """LUCB on means: pull the leader or the rival of largest upper limit, until the limits do not overlap.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> from truearm.lab.simulate import simulate
-    >>> simulate(MeanUcb(), instance("G5w"), None, 10).summary.errors.count
-    0
-    """
+    """LUCB on means: pull the leader or the rival of largest upper limit, until the limits do not overlap."""
 
     scale: float = 1.0
 
@@ -122,15 +94,7 @@ class MeanUcb:
 
 @dataclass(frozen=True)
 class PlainMedian:
-    """Pull every arm equally often and name the largest median: no bound, no guarantee.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> from truearm.lab.simulate import simulate
-    >>> simulate(PlainMedian(50), instance("G5w"), None, 10).summary.pulls
-    250.0
-    """
+    """Pull every arm equally often and name the largest median: no bound, no guarantee."""
 
     pulls: int = 100
     """Of each arm; a hundred is what people take who take many."""

@@ -43,39 +43,18 @@ _RUNNING, _SHORT, _EXHAUSTED = range(3)  # codes that all compiled runs share
 
 
 def supports(policy: object, problem: Problem) -> bool:
-    """Tell whether there is compiled code for this policy and problem.
-
-    Examples
-    --------
-    >>> supports(TopTwo(), Problem(arms=("A", "B"))), supports(TopTwo(), Problem(arms=("A", "B"), tolerance="2%"))
-    (True, False)
-    """
+    """Tell whether there is compiled code for this policy and problem."""
     known = problem.target == "quantile" and problem.between is None and not problem.tolerance.relative
     return type(policy) in _ENGINES and known
 
 
 def run(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -> Run:
-    """Run a policy to its end, or until the next batch would exceed `max_pulls`.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> tapes = rng.normal(size=(2, 4096)) + [[1.0], [0.0]]
-    >>> run(TopTwo(), Problem(arms=("A", "B")), lambda arm, n: tapes[arm], 4096).status.value
-    'certified'
-    """
+    """Run a policy to its end, or until the next batch would exceed `max_pulls`."""
     return _engine(policy, problem, more, max_pulls).run()
 
 
 def batches(policy: Policy[Any], problem: Problem, more: More, max_pulls: int) -> Iterator[tuple[int, ...]]:
-    """Give every batch of a run, pulls of each arm, for a comparison with the policy object.
-
-    Examples
-    --------
-    >>> tapes = np.arange(2000.0).reshape(2, 1000)
-    >>> list(batches(TopTwo(), Problem(arms=("A", "B")), lambda arm, n: tapes[arm], 100))
-    [(16, 16), (0, 1), (1, 0)]
-    """
+    """Give every batch of a run, pulls of each arm, for a comparison with the policy object."""
     engine = _engine(policy, problem, more, max_pulls)
     while engine.verdict is None:
         yield engine.batch

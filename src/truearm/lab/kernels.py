@@ -60,13 +60,7 @@ def contracted(function: Function) -> Function:
 
 
 class MixtureTable(NamedTuple):
-    """Tables for the mixture e-value at one level p0.
-
-    Examples
-    --------
-    >>> mixture(0.5, Prior((16.0,), (1.0,)), 128).logs.shape
-    (3, 128)
-    """
+    """Tables for the mixture e-value at one level p0."""
 
     p0: float
     log_p: float

@@ -45,16 +45,6 @@ def limit(
         attack does; otherwise decisions must be certified against this contamination.
     tolerance
         Absolute; arms this close to the best are right answers too.
-
-    Examples
-    --------
-    >>> from truearm.lab.adversaries import worst
-    >>> from truearm.lab.arms import instance
-    >>> pair = instance("G2")
-    >>> round(limit(pair, worst(pair, 0.05)).time, 4)
-    105.3857
-    >>> round(limit(pair, worst(pair, 0.05), contamination=0.05).time, 4)
-    259.2232
     """
     within = Tolerance.of(tolerance)
     if within.relative:
@@ -91,14 +81,7 @@ def _easiest(found: Sequence[Limit], best: int) -> Limit:
 
 
 def observed(instance: Instance, attack: Attack | None = None) -> tuple[Observed, ...]:
-    """Return the laws of the readings of all arms of an instance.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import confounded
-    >>> [round(law.cdf(1.0), 6) for law in observed(confounded(0.2))]
-    [0.9, 0.9]
-    """
+    """Return the laws of the readings of all arms of an instance."""
     source = attack or instance.attack
     if source is None:
         return tuple(Observed(law) for law in instance.arms)
@@ -116,13 +99,6 @@ def characteristic_time(
         The laws of the readings as they are seen.
     levels
         Least masses of L and U in the worlds to be ruled out.
-
-    Examples
-    --------
-    >>> from truearm import families
-    >>> two = [families.uniform(0.2, 1.2), families.uniform(0.0, 1.0)]
-    >>> round(characteristic_time(two, Levels(0.5, 0.5)).time, 4)
-    49.6635
     """
     seen = [law if isinstance(law, Observed) else Observed(law) for law in laws]
     rivals = [arm for arm in range(len(seen)) if arm != best]
@@ -190,14 +166,7 @@ def _cuts(leader: Observed, other: Observed, low: float, high: float) -> Array:
 
 
 def bernoulli_limit(means: Sequence[float]) -> Limit:
-    """Return the limit for the means of Bernoulli arms, which nothing contaminates (Garivier and Kaufmann).
-
-    Examples
-    --------
-    >>> known = bernoulli_limit([0.5, 0.45, 0.43, 0.4])
-    >>> round(known.time, 1), [round(weight, 3) for weight in known.weights]
-    (989.8, [0.417, 0.39, 0.136, 0.057])
-    """
+    """Return the limit for the means of Bernoulli arms, which nothing contaminates (Garivier and Kaufmann)."""
     if len(means) < 2 or not all(0 < mean < 1 for mean in means):
         msg = f"means must be at least two numbers in (0, 1), but got {list(means)!r}"
         raise InvalidArgument(msg)
@@ -220,12 +189,6 @@ def known_shape_limit(instance: Instance, eps: float) -> Limit:
     The attack is the one that Huber's least favorable pair makes; arms are certified against eps. All arms
     must be one normal, Laplace or logistic law in different places. With one meeting point x for all rivals,
     no method needs less than min(1/d(m_1, x), sum 1/d(m_j, x)), for every x (docs/limits.md).
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> round(known_shape_limit(instance("G2"), 0.05).pulls(0.05), 3)
-    600.547
     """
     shape, scale = _common_shape(instance)
     check_eps(eps)
@@ -271,13 +234,6 @@ def least_favorable_kl(distance: float, eps: float, shape: Shape) -> float:
         Between the two places, in units of the scale.
     shape
         A symmetric law with monotone likelihood ratio: `Gaussian()`, `Laplace()` or `Logistic()`.
-
-    Examples
-    --------
-    >>> round(least_favorable_kl(1.0, 0.0, Gaussian()), 12)
-    0.5
-    >>> least_favorable_kl(0.1, 0.1, Gaussian())
-    0.0
     """
     half = distance / 2
 
@@ -340,12 +296,6 @@ def minimax_pulls(
     ----------
     reach
         The paper's t-bar; the theorem holds below 1/4, and 0.2 leaves room.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import lifted
-    >>> round(minimax_pulls(lifted([0.6, 0.45], 0.05), 0.05, 0.05), 3)
-    27.976
     """
     against = Contamination.of(contamination)
     if against is None:

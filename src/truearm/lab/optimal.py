@@ -24,13 +24,7 @@ BATCHED = 0.9  # a batch is at most a fiftieth of this power of either arm's pul
 
 
 class Duel(NamedTuple):
-    """What the readings of the leader and of one rival say at the cut where they say least.
-
-    Examples
-    --------
-    >>> Duel(3.0, 2.0, 2.0).share
-    0.5
-    """
+    """What the readings of the leader and of one rival say at the cut where they say least."""
 
     log_evidence: float
     gain: float
@@ -46,15 +40,7 @@ class Duel(NamedTuple):
 
 
 class Sampler:
-    """Whom to pull next, and how often. It remembers only the fractions of pulls that it owes.
-
-    Examples
-    --------
-    >>> Sampler().batch([200, 300, 250], 0, {1: Duel(3.0, 3.0, 1.0), 2: Duel(9.0, 5.0, 5.0)})
-    {0: 2}
-    >>> Sampler().batch([2000, 3000, 5], 0, {1: Duel(3.0, 3.0, 1.0), 2: Duel(0.0, 0.0, 0.0)})
-    {2: 1}
-    """
+    """Whom to pull next, and how often. It remembers only the fractions of pulls that it owes."""
 
     def __init__(self) -> None:
         self._owed: dict[tuple[int, int], float] = {}
@@ -82,16 +68,7 @@ class Step(NamedTuple):
 
 
 def steps(problem: Problem, tapes: Tapes) -> Iterator[Step]:
-    """Give every step of the one endless run that rule R makes, whatever delta.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truearm.lab.arms import instance
-    >>> run = steps(Problem(arms=("A", "B")), Tapes(instance("G2"), None, np.random.default_rng(0), 100))
-    >>> next(run).counts, next(run).counts
-    ((16, 16), (16, 17))
-    """
+    """Give every step of the one endless run that rule R makes, whatever delta."""
     arms = range(len(problem.arms))
     levels = Levels.of(problem.level, problem.contamination)
     samples = [Sample.of(tapes.upto(arm, START)[:START]) for arm in arms]
@@ -117,17 +94,7 @@ def _gains(head: Sample, rival: Sample, cut: float, levels: Levels) -> tuple[flo
 
 
 def stopping_pulls(problem: Problem, tapes: Tapes, deltas: Sequence[float]) -> tuple[int, ...]:
-    """Return after how many pulls the one run of rule R stops at each of several falling deltas.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truearm.lab.arms import instance
-    >>> tapes = Tapes(instance("D2"), None, np.random.default_rng(0), 10_000)
-    >>> loose, strict = stopping_pulls(Problem(arms=("A", "B"), contamination=None), tapes, (1e-2, 1e-6))
-    >>> loose < strict
-    True
-    """
+    """Return after how many pulls the one run of rule R stops at each of several falling deltas."""
     run, stops = steps(problem, tapes), []
     step = next(run)
     for delta in deltas:
@@ -142,13 +109,6 @@ class Optimal:
     """Rule R as something the lab can run: stops when the leader beats every rival in pairs (evidence T3).
 
     No arm is rejected on the way, so that open cuts are valid with ties too, and atoms cost nothing.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> from truearm.lab.simulate import simulate
-    >>> simulate(Optimal(), instance("D2"), None, 10).summary.errors.count
-    0
     """
 
     def run(self, problem: Problem, tapes: Tapes, max_pulls: int) -> Run:

@@ -36,13 +36,6 @@ def draw(rows: Sequence[Row], kind: str, path: str | Path) -> None:
         Rows of `scenarios.row`.
     kind
         "eps": error rate and pulls against the fraction of bad readings. "gap": pulls against 1/gap^2.
-
-    Examples
-    --------
-    >>> draw([], "eps", "nowhere.png")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: there is nothing to draw: no cell was run
     """
     if not rows:
         msg = "there is nothing to draw: no cell was run"

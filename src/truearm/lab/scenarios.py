@@ -101,13 +101,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A file that was read and checked.
-
-    Examples
-    --------
-    >>> read("harm").title
-    'Means mislead, medians hold'
-    """
+    """A file that was read and checked."""
 
     title: str
     about: str
@@ -116,13 +110,7 @@ class Scenario:
 
 
 def shipped() -> dict[str, str]:
-    """Return the names of the scenarios that come with the package, and their titles.
-
-    Examples
-    --------
-    >>> "harm" in shipped()
-    True
-    """
+    """Return the names of the scenarios that come with the package, and their titles."""
     found = {Path(entry.name).stem: entry for entry in files("truearm.lab").joinpath("shipped").iterdir()}
     return {name: tomllib.loads(found[name].read_text("utf-8"))["title"] for name in sorted(found)}
 
@@ -134,14 +122,6 @@ def read(source: str | Path, *, replications: int | None = None, seed: int | Non
     ----------
     replications, seed
         In place of those in the file.
-
-    Examples
-    --------
-    >>> read("harrm")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: there is no scenario 'harrm', neither a file nor one of evidence, gaps, harm,
-    howard-ramdas-5, howard-ramdas-6, powers, schreuder, shares; did you mean 'harm'?
     """
     table = _loaded(source)
     if replications is not None:
@@ -171,15 +151,7 @@ def _loaded(source: str | Path) -> dict[str, Any]:
 
 
 def parse(table: Table, where: str = "scenario") -> Scenario:
-    """Return the scenario that a table describes, or say which key or value is wrong.
-
-    Examples
-    --------
-    >>> parse({"title": "T", "grid": [{"policy": "toptwo", "instanse": "G2"}]})
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: scenario: grid 1 has the unknown key 'instanse'; did you mean 'instance'?
-    """
+    """Return the scenario that a table describes, or say which key or value is wrong."""
     _check_keys(table, _SCENARIO_KEYS, where)
     if not table.get("grid"):
         msg = f"{where}: at least one [[grid]] with policy and instance is needed"
@@ -318,14 +290,7 @@ def _suggestion(word: str, known: Sequence[str] | Mapping[str, Any] | set[str]) 
 
 
 def row(cell: Cell, done: Simulation) -> dict[str, Any]:
-    """Return the summary of a cell as one flat row.
-
-    Examples
-    --------
-    >>> cell = parse({"title": "T", "grid": [{"policy": "toptwo", "instance": "D2"}]}).cells[0]
-    >>> row(cell, cell.run())["errors"]
-    0
-    """
+    """Return the summary of a cell as one flat row."""
     summary = done.summary
     # baselines make another promise, since they know the noise, and so does a slack in quantile levels
     bound = not isinstance(cell.policy, Runner) and not getattr(cell.policy, "slack", 0)

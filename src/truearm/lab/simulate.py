@@ -46,13 +46,7 @@ _STATUSES = tuple(Status)
 
 
 class Run(NamedTuple):
-    """How one run ended.
-
-    Examples
-    --------
-    >>> Run(Status.SEPARATED, 0, (30, 20), (1,)).pulls
-    50
-    """
+    """How one run ended."""
 
     status: Status
     answer: int | None
@@ -71,14 +65,6 @@ class Tapes:
     """The readings of every arm in one replication, drawn when they are needed.
 
     An attack that looks ahead sees whole tapes of `horizon` readings, all drawn at the start.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> tapes = Tapes(instance("G2"), None, np.random.default_rng(0), 10_000)
-    >>> first = tapes.upto(0, 3)[:3]
-    >>> bool(np.all(tapes.upto(0, 1000)[:3] == first))
-    True
     """
 
     def __init__(self, instance: Instance, attack: Attack | None, rng: np.random.Generator, horizon: int) -> None:
@@ -112,15 +98,7 @@ class Runner(Protocol):
 
 
 def play(policy: Policy[Any], problem: Problem, tapes: Tapes, max_pulls: int) -> Run:
-    """Run any policy to its end, or until the next batch would exceed `max_pulls`.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> tapes = Tapes(instance("D2"), None, np.random.default_rng(1), 10_000)
-    >>> play(by_name("toptwo"), Problem(arms=("A", "B"), contamination=None), tapes, 10_000).answer
-    0
-    """
+    """Run any policy to its end, or until the next batch would exceed `max_pulls`."""
     arms = problem.arms
     issued = dict.fromkeys(arms, 0)
     state = policy.start(problem)
@@ -183,14 +161,7 @@ def _block(setting: _Setting, numbers: range) -> tuple[int, list[tuple[Run, floa
 
 @dataclass(frozen=True)
 class Rate:
-    """How often something happened, and the exact (Clopper-Pearson) 95 % interval of its probability.
-
-    Examples
-    --------
-    >>> rate = Rate.of(0, 100)
-    >>> rate.value, round(rate.interval.high, 4)
-    (0.0, 0.0362)
-    """
+    """How often something happened, and the exact (Clopper-Pearson) 95 % interval of its probability."""
 
     count: int
     value: float
@@ -228,15 +199,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Simulation:
-    """The runs of one setting, one entry per replication in every column, and what they were run on.
-
-    Examples
-    --------
-    >>> from truearm.lab.arms import instance
-    >>> done = simulate("toptwo", instance("D2"), None, 20, engine="python")
-    >>> done.summary.errors.count, done.runs["pulls"].size
-    (0, 20)
-    """
+    """The runs of one setting, one entry per replication in every column, and what they were run on."""
 
     problem: Problem
     instance: Instance

@@ -27,28 +27,14 @@ Batch = Mapping[str, int]
 
 
 class Told(NamedTuple):
-    """Readings of one arm: which of its pulls they answer, counted from 0 in order of issue, and their values.
-
-    Examples
-    --------
-    >>> Told(np.array([0, 1]), np.array([2.5, 3.0])).values.size
-    2
-    """
+    """Readings of one arm: which of its pulls they answer, counted from 0 in order of issue, and their values."""
 
     indices: NDArray[np.intp]
     values: NDArray[np.float64]
 
 
 def merged(sample: "Sample", told: Told | None, issued: int | None) -> "Sample":
-    """Return a sample with what came in; of the pulls issued, those not told yet are out.
-
-    Examples
-    --------
-    >>> from truearm.evidence.sample import Sample
-    >>> sample = merged(Sample.of([1.0]), Told(np.array([1]), np.array([2.5])), 4)
-    >>> sample.size, sample.pending
-    (2, 2)
-    """
+    """Return a sample with what came in; of the pulls issued, those not told yet are out."""
     values = np.empty(0) if told is None else told.values
     n = sample.n if issued is None else issued
     if not values.size and n == sample.n:
@@ -84,13 +70,7 @@ class Policy(Protocol[State]):
 
 
 class Standing(NamedTuple):
-    """Where a decision stands: who leads, who is left, and the log-evidence against each arm.
-
-    Examples
-    --------
-    >>> Standing("A", ("A", "B"), {"B": 1.2}, 3.0).leader
-    'A'
-    """
+    """Where a decision stands: who leads, who is left, and the log-evidence against each arm."""
 
     leader: str | None
     alive: tuple[str, ...]
@@ -118,12 +98,6 @@ class Standing(NamedTuple):
 
         Infinite while the evidence against some candidate is not positive; `first` are the pulls of every arm
         before the first decision.
-
-        Examples
-        --------
-        >>> standing = Standing("A", ("A", "B"), {"B": 2.0}, 4.0)
-        >>> standing.pulls_left({"A": 20, "B": 20}, first=16), standing.pulls_left({"A": 10, "B": 16}, first=16)
-        (40.0, 6)
         """
         missing = sum(max(0, first - n) for n in pulls.values())
         if missing:
@@ -144,35 +118,14 @@ class Standing(NamedTuple):
 
 
 def check_compares(problem: Problem, policy: str) -> None:
-    """Refuse a target other than a quantile.
-
-    Examples
-    --------
-    >>> check_compares(Problem(arms=("A", "B"), at_least=4), "lucb")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.OutOfReach: policy 'lucb' compares quantiles; use policy 'toptwo', which compares shares too
-    """
+    """Refuse a target other than a quantile."""
     if problem.target != "quantile":
         msg = f"policy {policy!r} compares quantiles; use policy 'toptwo', which compares shares too"
         raise OutOfReach(msg, "policy", policy)
 
 
 def check_absolute(problem: Problem, policy: str) -> None:
-    """Refuse a relative tolerance and a plausible range, for policies whose estimates know neither.
-
-    Examples
-    --------
-    >>> check_absolute(Problem(arms=("A", "B"), between=(0, 10)), "lucb")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.OutOfReach: policy 'lucb' takes no plausible range; leave between out, or use policy 'toptwo'
-    >>> check_absolute(Problem(arms=("A", "B"), tolerance="2%"), "uniform")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.OutOfReach: policy 'uniform' takes tolerances in units of the readings, but got the relative one
-    0.02; give a number, or use policy 'toptwo'
-    """
+    """Refuse a relative tolerance and a plausible range, for policies whose estimates know neither."""
     if problem.between is not None:
         msg = f"policy {policy!r} takes no plausible range; leave between out, or use policy 'toptwo'"
         raise OutOfReach(msg, "between", problem.between)
@@ -186,33 +139,12 @@ def check_absolute(problem: Problem, policy: str) -> None:
 
 
 def by_name(name: str, **options: Any) -> "Policy[Any]":  # noqa: ANN401 - each policy has its own
-    """Return a policy, with its default options where none are given.
-
-    Examples
-    --------
-    >>> by_name("toptwo").patient
-    False
-    >>> by_name("best")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: policy must be one of 'elimination', 'lucb', 'toptwo', 'uniform' or a policy
-    object, but got 'best'
-    """
+    """Return a policy, with its default options where none are given."""
     return _kind(name, options)(**options)
 
 
 def from_definition(name: str, options: Mapping[str, Any]) -> "Policy[Any]":
-    """Return the policy that `definition_of` described, every option checked for its type.
-
-    Examples
-    --------
-    >>> from_definition("elimination", {"constants": "paper"})
-    Elimination(constants='paper')
-    >>> from_definition("toptwo", {"first": "many"})
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: options.first must be a whole number, but got 'many'
-    """
+    """Return the policy that `definition_of` described, every option checked for its type."""
     if not isinstance(options, Mapping):
         msg = f"options must be a dictionary of the options of a policy, but got {options!r:.80}"
         raise InvalidArgument(msg)
@@ -235,13 +167,7 @@ def _kind(name: str, options: Iterable[str]) -> "type[Policy[Any]]":
 
 
 def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:
-    """Return the name and the options that `by_name` makes this policy from.
-
-    Examples
-    --------
-    >>> definition_of(by_name("elimination", constants="paper"))
-    ('elimination', {'constants': 'paper'})
-    """
+    """Return the name and the options that `by_name` makes this policy from."""
     for name, kind in _CLASSES.items():
         if (type(policy).__module__, type(policy).__name__) == (f"truearm.policies.{name}", kind):
             return name, {field.name: getattr(policy, field.name) for field in fields(policy)}  # type: ignore[arg-type]
@@ -250,13 +176,7 @@ def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:
 
 
 def serving(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
-    """Return the policy of a study; in rounds there is one, which the default stands for.
-
-    Examples
-    --------
-    >>> type(serving(Problem(arms=("A", "B"), rounds=True), "toptwo")).__name__
-    'Paired'
-    """
+    """Return the policy of a study; in rounds there is one, which the default stands for."""
     if not problem.rounds:
         return by_name(policy) if isinstance(policy, str) else policy
     made = by_name("paired" if policy == "toptwo" else policy) if isinstance(policy, str) else policy

@@ -43,16 +43,6 @@ class Alone:
         Pulls before the first look.
     runs
         How many pulls there are, fixed in advance; None goes on until the tolerance is reached, or without end.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> policy = Alone(runs=20)
-    >>> state = policy.start(Problem(arms=("A",)))
-    >>> policy.ask(state)
-    {'A': 20}
-    >>> policy.ask(policy.tell(state, {"A": Told(np.arange(20), np.arange(20.0))}, {"A": 20})).design
-    'fixed'
     """
 
     patient: bool = False

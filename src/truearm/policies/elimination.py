@@ -36,20 +36,6 @@ class Elimination:
     ----------
     constants
         "sharp" as audit section 2 proves them, or "paper" as printed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from truearm.problem import Regularity
-    >>> problem = Problem(arms=("A", "B"), regularity=Regularity(B=4, m2=0.25, reach=0.4), contamination=0.1)
-    >>> policy = Elimination()
-    >>> state = policy.start(problem)
-    >>> policy.ask(state)
-    {'A': 26, 'B': 26}
-    >>> told = {arm: Told(np.arange(26), np.full(26, value)) for arm, value in (("A", 9.0), ("B", 0.0))}
-    >>> verdict = policy.ask(policy.tell(state, told, {"A": 26, "B": 26}))
-    >>> verdict.status.value, verdict.best
-    ('separated', 'A')
     """
 
     constants: Constants = "sharp"

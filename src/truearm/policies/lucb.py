@@ -36,13 +36,7 @@ _ETA, _S = 2.04, 1.4  # epochs and exponent of the stitched bound, as published:
 
 
 def concentration(alpha: float, t_opt: int) -> float:
-    """Return the concentration of the beta prior whose bound is tightest near `t_opt` readings.
-
-    Examples
-    --------
-    >>> round(concentration(0.005, 1000), 4)
-    85.7021
-    """
+    """Return the concentration of the beta prior whose bound is tightest near `t_opt` readings."""
     log = 2 * math.log(1 / (2 * _check_share(alpha)))
     return max(t_opt / (log + math.log1p(log)) - 1, 1e-3)  # Howard and Ramdas, Theorem 1b
 
@@ -72,15 +66,6 @@ def quantile_radius(n: int, p: float, alpha: float, *, form: Form = "beta-binomi
         (audit 2.E).
     t_opt
         Where the first two are tightest.
-
-    Examples
-    --------
-    >>> round(quantile_radius(100, 0.5, 0.05, t_opt=10), 6)
-    0.159931
-    >>> round(quantile_radius(100, 0.9, 0.05, form="stitched", t_opt=10), 6)
-    0.088804
-    >>> round(quantile_radius(100, 0.5, 0.05, form="dkw"), 6)
-    0.258814
     """
     _check_form(form)
     check_quantile(p, "p")
@@ -116,11 +101,6 @@ def limit_rank(
     """Return the rank of a lower limit that holds at all n at once, where p0 is the trusted mass; 0 means none.
 
     `n` is a number or an array of numbers.
-
-    Examples
-    --------
-    >>> [int(limit_rank(1000, 0.5, 0.005, form=form)) for form in ("beta-binomial", "stitched", "dkw")]
-    [444, 443, 400]
     """
     if form == "beta-binomial":
         return bounds.sequential_rank(n, p0, alpha, Prior((concentration(alpha, t_opt),), (1.0,)))
@@ -146,13 +126,7 @@ def _ranks(block: int, p0: float, alpha: float, form: Form, t_opt: int) -> NDArr
 
 
 class Limits(NamedTuple):
-    """The two confidence limits of an arm, and their ranks among its readings that have a value.
-
-    Examples
-    --------
-    >>> Limits(0, 2, -float("inf"), 3.5).high
-    3.5
-    """
+    """The two confidence limits of an arm, and their ranks among its readings that have a value."""
 
     low_rank: int
     high_rank: int
@@ -198,18 +172,6 @@ class Lucb:
         in turn, as published.
     t_opt
         Number of readings for which the limits are tightest; 1000 as published.
-
-    Examples
-    --------
-    >>> policy = Lucb()
-    >>> state = policy.start(Problem(arms=("A", "B"), contamination=0.1))
-    >>> batch = policy.ask(state)
-    >>> batch
-    {'A': 35, 'B': 35}
-    >>> told = {arm: Told(np.arange(35), np.full(35, value)) for arm, value in (("A", 9.0), ("B", 0.0))}
-    >>> verdict = policy.ask(policy.tell(state, told, batch))
-    >>> verdict.status.value, verdict.best
-    ('certified', 'A')
     """
 
     radius: Form = "beta-binomial"

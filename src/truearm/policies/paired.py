@@ -67,17 +67,6 @@ class Paired:
         Decide nothing: rounds of all arms until the study is stopped by somebody who looks at more than readings.
     guard
         The arm that a gate compares all others with.
-
-    Examples
-    --------
-    >>> policy = Paired()
-    >>> state = policy.start(Problem(arms=("A", "B"), contamination=None, rounds=True))
-    >>> policy.ask(state)
-    {'A': 1, 'B': 1}
-    >>> told = {"A": Told(np.arange(12), np.arange(1.0, 13.0)), "B": Told(np.arange(12), np.arange(12.0))}
-    >>> verdict = policy.ask(policy.tell(state, told, {"A": 12, "B": 12}))
-    >>> verdict.status.value, verdict.best
-    ('separated', 'A')
     """
 
     patient: bool = False

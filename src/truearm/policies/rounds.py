@@ -29,13 +29,7 @@ Floats = NDArray[np.float64]
 
 
 class Dated(NamedTuple):
-    """One end of an interval, and the pulls it rests on.
-
-    Examples
-    --------
-    >>> Dated(2.0, 0.5, 100).value
-    2.5
-    """
+    """One end of an interval, and the pulls it rests on."""
 
     estimate: float
     radius: float
@@ -67,16 +61,7 @@ class State:
 
 
 def check_problem(problem: Problem, policy: str) -> Regularity:
-    """Return the regularity that the paper's own algorithms need, or say what is missing.
-
-    Examples
-    --------
-    >>> check_problem(Problem(arms=("A", "B")), "uniform")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.OutOfReach: policy 'uniform' needs regularity, which bounds how flat the arms' distributions may
-    be around their medians; give Regularity(B=..., m2=..., reach=...), or use policy 'toptwo', which needs none
-    """
+    """Return the regularity that the paper's own algorithms need, or say what is missing."""
     check_compares(problem, policy)
     if problem.quantile != 0.5:
         msg = (
@@ -103,13 +88,6 @@ def medians(values: Floats, floor: float = -math.inf, *, worst: bool = True) -> 
         The best value that a censored reading may have had; only the upper end takes it for -inf.
     worst
         False to leave NaN out: then both are the same, -inf if there is nothing else.
-
-    Examples
-    --------
-    >>> medians(np.array([1.0, 2.0, 4.0, np.nan]))
-    Interval(low=1.5, high=3.0)
-    >>> medians(np.array([1.0, 2.0, 4.0, np.nan]), worst=False)
-    Interval(low=2.0, high=2.0)
     """
     known = int(values.searchsorted(np.nan))
     missing = values.size - known
@@ -130,13 +108,7 @@ def _at(values: Floats, known: int, place: int) -> float:
 
 
 def opened(problem: Problem, first: int) -> State:
-    """Return the state before the first round, which takes `first` pulls of every arm.
-
-    Examples
-    --------
-    >>> opened(Problem(arms=("A", "B")), 10).decision
-    {'A': 10, 'B': 10}
-    """
+    """Return the state before the first round, which takes `first` pulls of every arm."""
     k = len(problem.arms)
     return State(
         problem=problem,
@@ -152,14 +124,7 @@ def opened(problem: Problem, first: int) -> State:
 
 
 def merged(state: State, told: Mapping[str, Told]) -> State:
-    """Return the state with a round's readings sorted in.
-
-    Examples
-    --------
-    >>> state = opened(Problem(arms=("A",)), 2)
-    >>> merged(state, {"A": Told(np.arange(2), np.array([2.0, 1.0]))}).readings
-    (array([1., 2.]),)
-    """
+    """Return the state with a round's readings sorted in."""
     readings = list(state.readings)
     for i, arm in enumerate(state.problem.arms):
         if arm in told:
@@ -177,13 +142,6 @@ def judged(state: State, estimator: Callable[[Floats, float], Interval], radius:
     ----------
     bad
         How many readings of an arm may be bad: so many do not tell where the limit of time-outs is.
-
-    Examples
-    --------
-    >>> state = opened(Problem(arms=("A", "B")), 1)
-    >>> told = {"A": Told(np.arange(1), np.array([5.0])), "B": Told(np.arange(1), np.array([2.0]))}
-    >>> judged(merged(state, told), medians, 1.0).alive
-    (0,)
     """
     left = [state.readings[i] for i in state.alive]
     late = any(readings.size and readings[0] == -math.inf for readings in left)
@@ -229,13 +187,7 @@ def _bound(state: State, arm: int, end: Dated) -> Bound:
 
 
 def separated(state: State) -> State:
-    """Return the state stopped with the one arm left.
-
-    Examples
-    --------
-    >>> separated(opened(Problem(arms=("A",)), 1)).decision.status.value
-    'separated'
-    """
+    """Return the state stopped with the one arm left."""
     best = state.problem.arms[state.alive[0]]
     verdict = Verdict(status=Status.SEPARATED, best=best, candidates=(best,), exclusions=state.exclusions)
     return replace(state, decision=verdict)
@@ -247,13 +199,6 @@ def tolerable(state: State) -> State | None:
     The effective gap of the leader is at most the largest upper end of another arm, excluded ones included, less
     the leader's lower end, whether or not gaps are positive (audit 1.l). Each exclusion of the verdict says that
     an upper end less the tolerance is not above that lower end.
-
-    Examples
-    --------
-    >>> state = opened(Problem(arms=("A", "B"), tolerance=3.0), 1)
-    >>> told = {"A": Told(np.arange(1), np.array([5.0])), "B": Told(np.arange(1), np.array([4.5]))}
-    >>> tolerable(judged(merged(state, told), medians, 1.0)).decision.best
-    'A'
     """
     amount, leader = state.problem.tolerance.amount, state.leader
     if not amount or leader is None:
@@ -276,36 +221,18 @@ def tolerable(state: State) -> State | None:
 
 
 def estimator(problem: Problem) -> Callable[[Floats, float], Interval]:
-    """Return the medians of a problem, missing readings as it promises.
-
-    Examples
-    --------
-    >>> estimator(Problem(arms=("A",), missing="independent"))(np.array([1.0, np.nan]), 1.0)
-    Interval(low=1.0, high=1.0)
-    """
+    """Return the medians of a problem, missing readings as it promises."""
     return partial(medians, worst=problem.missing == "worst")
 
 
 def continued(state: State, total: int) -> State:
-    """Return the state with a batch that brings every arm left to `total` pulls.
-
-    Examples
-    --------
-    >>> continued(opened(Problem(arms=("A", "B")), 1), 7).decision
-    {'A': 7, 'B': 7}
-    """
+    """Return the state with a batch that brings every arm left to `total` pulls."""
     arms = state.problem.arms
     return replace(state, decision={arms[i]: total - state.readings[i].size for i in state.alive})
 
 
 def standing(state: State) -> Standing:
-    """Return the leader and the arms left; bounds decide here, so there is no evidence to show.
-
-    Examples
-    --------
-    >>> standing(opened(Problem(arms=("A", "B")), 1)).alive
-    ('A', 'B')
-    """
+    """Return the leader and the arms left; bounds decide here, so there is no evidence to show."""
     arms = state.problem.arms
     alive = tuple(arms[i] for i in state.alive)
     so_far = Verdict(status=Status.EXHAUSTED, candidates=alive, exclusions=state.exclusions)

@@ -385,11 +385,6 @@ def split(  # noqa: PLR0917 - compiled code runs it, which knows no keyword-only
         What the leader is owed from before.
     arms
         How many there are: of two neither is neglected at first, of more the leader has many rivals.
-
-    Examples
-    --------
-    >>> split(1000.0, 1000.0, 3.0, 1.0, 0.0, 2)
-    (26, 20, -0.5)
     """
     share = 0.5 if gain + other == 0 else gain / (gain + other)
     most = min(SHARES[1], max(EARLY[0], 1 - EARLY[1] / min(head, rival)))

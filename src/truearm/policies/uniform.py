@@ -27,16 +27,6 @@ class Uniform:
     ----------
     constants
         "sharp" as audit section 2 proves them, or "paper" as printed.
-
-    Examples
-    --------
-    >>> from truearm.problem import Regularity
-    >>> regularity = Regularity(B=4, m2=0.5, reach=0.3)
-    >>> problem = Problem(
-    ...     arms=tuple("ABCDE"), delta=0.1, contamination=0.1, tolerance=0.2, regularity=regularity
-    ... )
-    >>> Uniform().ask(Uniform().start(problem))["A"], Uniform("paper").ask(Uniform("paper").start(problem))["A"]
-    (1138, 3685)
     """
 
     constants: Constants = "sharp"

@@ -16,13 +16,7 @@ _PLAIN = ("-", "|", "|", "o", ":")
 
 
 class Span(NamedTuple):
-    """An observed value and an interval around it, which may be endless.
-
-    Examples
-    --------
-    >>> Span(1.03, 1.17, 1.53).observed
-    1.17
-    """
+    """An observed value and an interval around it, which may be endless."""
 
     low: float
     observed: float
@@ -30,14 +24,7 @@ class Span(NamedTuple):
 
 
 def spans(result: Result, found: Sequence[Ratio] = ()) -> list[Span]:
-    """Return for each arm what is drawn: in rounds its ratio to the reference, else the interval of its own.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> spans(analyze({"A": range(100), "B": range(200, 300)}))[0]
-    Span(low=30.0, observed=49.0, high=69.0)
-    """
+    """Return for each arm what is drawn: in rounds its ratio to the reference, else the interval of its own."""
     if not result.problem.rounds:
         return [Span(arm.low, arm.observed, arm.high) for arm in result.arms]
     by_arm = {ratio.arm: ratio for ratio in found}
@@ -63,14 +50,6 @@ def drawn(arms: Sequence[Span], width: int, *, mark: float | None = None, plain:
         A value that all lines show.
     plain
         Use letters that every terminal has.
-
-    Examples
-    --------
-    >>> for line in drawn([Span(1, 1, 1), Span(1.1, 1.2, 1.5)], 21, mark=1.0):
-    ...     print(line)
-    1                 1.5
-    ●
-    │   ├───●───────────┤
     """
     known = [x for arm in arms for x in arm if math.isfinite(x)]
     low, high = min(known, default=0.0), max(known, default=0.0)

@@ -24,26 +24,14 @@ _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Tick(NamedTuple):
-    """A label of an axis, and where it stands as a share of the axis.
-
-    Examples
-    --------
-    >>> Tick(0.5, "10").label
-    '10'
-    """
+    """A label of an axis, and where it stands as a share of the axis."""
 
     place: float
     label: str
 
 
 def at(x: float, window: Interval) -> float:
-    """Return where a value stands on a board, -1 left of it and 1001 right of it.
-
-    Examples
-    --------
-    >>> [at(x, Interval(0.0, 10.0)) for x in (5.0, -1.0, math.inf)]
-    [500.0, -1.0, 1001.0]
-    """
+    """Return where a value stands on a board, -1 left of it and 1001 right of it."""
     low, high = window
     if x < low or x > high:
         return -1.0 if x < low else WIDTH + 1.0
@@ -51,13 +39,7 @@ def at(x: float, window: Interval) -> float:
 
 
 def ticks(window: Interval) -> list[Tick]:
-    """Return round numbers inside a window.
-
-    Examples
-    --------
-    >>> [tick.label for tick in ticks(Interval(0.3, 2.2))]
-    ['0.5', '1', '1.5', '2']
-    """
+    """Return round numbers inside a window."""
     low, high = window
     rough = (high / 2 - low / 2) / _TICKS * 2
     if not 0 < rough < math.inf:
@@ -76,13 +58,7 @@ def _edge(place: float) -> str:
 
 
 def axis(marks: Sequence[Tick]) -> str:
-    """Return the labels below a board; every second one gives way on a narrow page.
-
-    Examples
-    --------
-    >>> axis([Tick(0.5, "10")])
-    '<div class="ticks" aria-hidden="true"><span class="" style="left:50.0%">10</span></div>'
-    """
+    """Return the labels below a board; every second one gives way on a narrow page."""
     spans = (
         f'<span class="{" ".join(filter(None, (_edge(t.place), "minor" * ((len(marks) - i) % 2 == 0))))}" '
         f'style="left:{100 * t.place:.1f}%">{text(t.label)}</span>'
@@ -107,11 +83,6 @@ def bar(ends: Sequence[float], observed: float, label: str) -> str:
         Low and high of the interval, and of contamination's part, as places on the board.
     observed
         The place of the observed quantile.
-
-    Examples
-    --------
-    >>> bar([100, 900, 300, 700], 500, "true median: 1 to 9").count("<rect")
-    2
     """
     low, high, core_low, core_high = (min(max(x, 0), WIDTH) for x in ends)
     tick = (
@@ -129,13 +100,7 @@ def bar(ends: Sequence[float], observed: float, label: str) -> str:
 
 
 def places(own: tuple[int, int], tier: tuple[int, int], k: int, label: str) -> str:
-    """Return the places that an arm may have among k, before the shade of those of its tier.
-
-    Examples
-    --------
-    >>> places((1, 2), (1, 2), 4, "place 1 to 2 of 4").count('width="500.0"')
-    2
-    """
+    """Return the places that an arm may have among k, before the shade of those of its tier."""
     (shade, shade_wide), (left, wide) = (
         (WIDTH * (first - 1) / k, WIDTH * (last - first + 1) / k) for first, last in (tier, own)
     )
@@ -149,13 +114,7 @@ def places(own: tuple[int, int], tier: tuple[int, int], k: int, label: str) -> s
 
 
 def beside(ends: tuple[float, float], observed: float, shade: Sequence[float], label: str) -> str:
-    """Return an interval and the observed value in it, before the shade of what is tolerated.
-
-    Examples
-    --------
-    >>> beside((100, 900), 500, (400, 400), "parse").count("<rect")
-    2
-    """
+    """Return an interval and the observed value in it, before the shade of what is tolerated."""
     low, high = (min(max(x, 0), WIDTH) for x in ends)
     left, wide = shade[0] - 1, shade[1] - shade[0] + 2
     tick = f'<line class="observed" x1="{observed}" x2="{observed}" y1="3" y2="21"/>'
@@ -173,13 +132,6 @@ def strip(found: Strip, window: Interval, label: str) -> str:
     """Return an arm's readings: their density, and below it single ones, the first pull on top.
 
     Readings beyond the window stand in the shaded margins.
-
-    Examples
-    --------
-    >>> readings, window = np.array([1.0, 99.0]), Interval(0.0, 2.0)
-    >>> shown = Strip(2, np.zeros(2), readings, readings > 2, window, 1, 0, 0, readings)
-    >>> strip(shown, window, "readings of A").count('class="far"')
-    1
     """
     inner = WIDTH - 2 * _GUTTER
     with np.errstate(invalid="ignore", over="ignore"):
@@ -210,13 +162,7 @@ def _density(found: Strip, window: Interval, inner: int) -> str:
 
 
 def graph(shapes: str, across: Sequence[Tick], up: Sequence[Tick], *, label: str, titles: tuple[str, str]) -> str:
-    """Return a graph with its axes; titles name what is drawn upward and across.
-
-    Examples
-    --------
-    >>> graph("", [Tick(0.5, "10")], [], label="nothing", titles=("height", "width")).count("10</span>")
-    1
-    """
+    """Return a graph with its axes; titles name what is drawn upward and across."""
     rules = "".join(f"M0 {_GRAPH * (1 - t.place):.1f}H{WIDTH}" for t in up)
     side = "".join(f'<span style="bottom:{100 * t.place:.1f}%">{text(t.label)}</span>' for t in up)
     frame = f'<path class="frame" d="M0 0H{WIDTH}V{_GRAPH}H0Z{rules}"/>'
@@ -229,13 +175,7 @@ def graph(shapes: str, across: Sequence[Tick], up: Sequence[Tick], *, label: str
 
 
 def quality(points: Sequence[Reach], window: Interval, *, falling: bool) -> str:
-    """Return the quality curve as steps, with the area under it.
-
-    Examples
-    --------
-    >>> quality([Reach(1.0, 0.5)], Interval(0.0, 2.0), falling=True)[-51:]
-    '<path class="curve" d="M0 200.0H500.0V400.0H1000"/>'
-    """
+    """Return the quality curve as steps, with the area under it."""
     steps = sorted(points, key=lambda point: point.share, reverse=falling)
     heights = [round(_GRAPH * (1 - point.share), 1) for point in steps]
     places = [min(max(at(point.x, window), 0), WIDTH) for point in steps]
@@ -247,13 +187,7 @@ def quality(points: Sequence[Reach], window: Interval, *, falling: bool) -> str:
 
 
 class Scale(NamedTuple):
-    """The axes of the evidence: logarithms of pulls across, powers of ten of evidence up.
-
-    Examples
-    --------
-    >>> Scale.of(Timeline((10, 1000), {"B": (-1.0, 60.0)}, 3.0, {})).up.high < 10
-    True
-    """
+    """The axes of the evidence: logarithms of pulls across, powers of ten of evidence up."""
 
     across: Interval
     up: Interval
@@ -282,14 +216,7 @@ class Scale(NamedTuple):
 
 
 def evidence(time: Timeline, scale: Scale) -> str:
-    """Return one line per rival, a dot where the study rejected it, and the threshold.
-
-    Examples
-    --------
-    >>> time = Timeline((10, 1000), {"B": (-1.0, 60.0)}, 3.0, {})
-    >>> evidence(time, Scale.of(time)).count("polyline")
-    1
-    """
+    """Return one line per rival, a dot where the study rejected it, and the threshold."""
     y = scale.y(time.log_threshold)
     needed = f'<line class="threshold" x1="0" x2="{WIDTH}" y1="{y}" y2="{y}"/>'
     lines = [
@@ -311,13 +238,7 @@ def _pen(i: int) -> str:
 
 
 def pen_sample(i: int) -> str:
-    """Return a short stretch of the i-th line, for the legend.
-
-    Examples
-    --------
-    >>> "dash-1" in pen_sample(1)
-    True
-    """
+    """Return a short stretch of the i-th line, for the legend."""
     return (
         '<svg viewBox="0 0 40 16" aria-hidden="true">'
         f'<line class="line {_pen(i)}" x1="0" x2="40" y1="8" y2="8"/></svg>'
@@ -325,13 +246,7 @@ def pen_sample(i: int) -> str:
 
 
 def power_ticks(window: Interval) -> list[Tick]:
-    """Return powers of ten on a scale of their logarithms.
-
-    Examples
-    --------
-    >>> [tick.label for tick in power_ticks(Interval(-1.2, 6.0))]
-    ['1', '100', '10⁴', '10⁶']
-    """
+    """Return powers of ten on a scale of their logarithms."""
     low, high = window
     step = next(
         s for m in (1, 10, 100, 1000, 10**9) for s in (m, 2 * m, 5 * m) if s * _TICKS >= (high - low) * 0.99
@@ -341,26 +256,14 @@ def power_ticks(window: Interval) -> list[Tick]:
 
 
 def power(p: int) -> str:
-    """Return a power of ten, small ones as a number.
-
-    Examples
-    --------
-    >>> power(2), power(-12)
-    ('100', '10⁻¹²')
-    """
+    """Return a power of ten, small ones as a number."""
     if -3 <= p <= 3:
         return number(10.0**p)
     return f"10{str(p).translate(_POWERS)}"
 
 
 def pull_ticks(scale: Scale, last: int) -> list[Tick]:
-    """Return powers of ten of pulls, and the last number of pulls at the end.
-
-    Examples
-    --------
-    >>> [tick.label for tick in pull_ticks(Scale(Interval(1.0, 3.5), Interval(0.0, 1.0)), 3162)]
-    ['10', '100', '1,000', '3,162']
-    """
+    """Return powers of ten of pulls, and the last number of pulls at the end."""
     low, high = scale.across
     powers = (p for p in range(math.ceil(low - 1e-9), math.floor(high) + 1))
     marks = [Tick((p - low) / (high - low), number(10.0**p)) for p in powers]

@@ -30,13 +30,7 @@ _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max
 
 
 def runs_of(events: Iterable[Event]) -> list[Reading]:
-    """Return the runs a log tells of, in the order they were told.
-
-    Examples
-    --------
-    >>> runs_of([Reading(0, "A", 0.25, {"wall": 0.25})])
-    [Reading(ticket=0, arm='A', value=0.25, notes={'wall': 0.25})]
-    """
+    """Return the runs a log tells of, in the order they were told."""
     return [event for event in events if isinstance(event, Reading)]
 
 
@@ -55,16 +49,6 @@ def document(
         What the readings are, for their unit.
     more
         Further keys, such as `results`, `commands`, `seed` and `machine`.
-
-    Examples
-    --------
-    >>> from truearm.study import Study
-    >>> study = Study(["A", "B"], max_pulls=4)
-    >>> for pull in study.ask():
-    ...     study.tell(pull, float("inf"))
-    >>> found = document(study.result, study.readings, metric="wall")
-    >>> found["readings"], found["unit"]
-    ({'A': ['inf', 'inf'], 'B': ['inf', 'inf']}, 'second')
     """
     return {
         **result.to_dict(),
@@ -94,13 +78,6 @@ def hyperfine_results(commands: Sequence[Command], runs: Sequence[Reading]) -> l
 
     A run that timed out has the time until it was killed, and says so in `timed_out`. A statistic that the true
     time would change is None.
-
-    Examples
-    --------
-    >>> runs = [Reading(0, "A", 2.0, {"wall": 2.0, "user": 1.0, "system": 0.5, "exit_code": 0})]
-    >>> [found] = hyperfine_results([Command("sleep 2", name="A")], runs)
-    >>> found["command"], found["median"], found["times"], found["exit_codes"]
-    ('A', 2.0, [2.0], [0])
     """
     by_arm: dict[str, list[Mapping[str, Any]]] = {command.name: [] for command in commands}
     for run in runs:
@@ -149,34 +126,14 @@ def _statistics(times: Sequence[float]) -> dict[str, float | None]:
 
 
 def frame(result: Result, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
-    """Return what is known of each arm, a row each, as a data frame.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> found = analyze({"A": range(100), "B": range(200, 300)})
-    >>> frame(found)[["name", "observed", "standing"]].values.tolist()
-    [['A', 49.0, 'excluded'], ['B', 249.0, 'best']]
-    """
+    """Return what is known of each arm, a row each, as a data frame."""
     columns: dict[str, list[Any]] = {name: [getattr(arm, name) for arm in result.arms] for name in Arm._fields}
     columns["standing"] = [standing_of(result, arm.name) for arm in result.arms]
     return framed(columns, backend)
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    r"""Return strict JSON, indented for people; no letter in it does anything to a terminal.
-
-    Examples
-    --------
-    >>> print(json_text({"best": None}))
-    {
-      "best": null
-    }
-    >>> print(json_text({"best": chr(0x9B) + "2J"}))
-    {
-      "best": "\u009b2J"
-    }
-    """
+    r"""Return strict JSON, indented for people; no letter in it does anything to a terminal."""
     text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
     return _UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -185,14 +142,6 @@ def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
     """Return hyperfine's columns and what is known of each arm beside them; no cell starts a formula.
 
     `timed_out` counts the runs that were killed; a quantile without bound is an empty cell.
-
-    Examples
-    --------
-    >>> from truearm.problem import Problem
-    >>> from truearm.study import Study
-    >>> study = Study.of(Problem(arms=("=A",)), max_pulls=1)
-    >>> print(csv_text(study.result, hyperfine_results([Command("true", name="=A")], [])).splitlines()[1])
-    '=A,,,,,,,,0,0,,,,best
     """
     names = sorted({name for row in results for name in row.get("parameters", ())})
     known = {row["command"]: row for row in results}
@@ -215,11 +164,6 @@ def cell(value: object) -> object:
 
     Control characters are shown by their numbers. Text that begins like a formula and is no number has an
     apostrophe before it, which spreadsheets take for "this is text".
-
-    Examples
-    --------
-    >>> cell("=1+1"), cell("-3.5"), cell(-3.5), cell("two\rlines")
-    ("'=1+1", '-3.5', -3.5, 'two\\x0dlines')
     """
     if not isinstance(value, str):
         return value

@@ -55,32 +55,13 @@ def page(
         What readings are shown in.
     metric
         What was measured, if it was a command: "wall", "cpu", "memory" or "stdout".
-
-    Examples
-    --------
-    >>> from truearm import Study
-    >>> study = Study(["A", "B"], contamination=0.1)
-    >>> while counts := study.ask_counts():
-    ...     study.tell_arrays({arm: [i % 7 + 5.0 * (arm == "A") for i in range(n)] for arm, n in counts.items()})
-    >>> written = page(study.result, study.readings)
-    >>> written[:15], result_in(written) == study.result
-    ('<!DOCTYPE html>', True)
     """
     found = parts(result, readings, title=title, unit=unit, metric=metric)
     return assembled(found.title, found.summary, [found.sections], result.to_dict(), found.picture)
 
 
 def counted_page(result: Analysis) -> str:
-    """Return a page of an analysis of counts: what is known without single readings, so no slider and no curves.
-
-    Examples
-    --------
-    >>> from truearm import analyze
-    >>> from truearm.evidence.counts import Counts
-    >>> found = analyze(Counts.of({"A": range(100, 300), "B": range(200)}))
-    >>> "<h1>A is best</h1>" in counted_page(found)
-    True
-    """
+    """Return the page of an analysis of counts: no slider and no curves without single readings."""
     sections = [
         _alarms(result),
         standings.control(result),
@@ -114,15 +95,7 @@ def parts(
     certificate: bool = True,
     voice: Voice | None = None,
 ) -> Parts:
-    """Return what a page shows of a result, for a page of another kind; a study that goes on has no certificate.
-
-    Examples
-    --------
-    >>> from truearm import Study
-    >>> study = Study(["A", "B"], max_pulls=0)
-    >>> parts(study.result, study.readings).title
-    'Not decided yet'
-    """
+    """Return the parts of a result's page, for embedding in another page."""
     picture = Picture.of(result, readings).shown_in(unit)
     result, unit = picture.result, picture.unit
     what = _READING if isinstance(result, Analysis) else "pull" if metric is None else "run"
@@ -150,13 +123,7 @@ def parts(
 
 
 def assembled(title: str, summary: str, sections: Iterable[str], result: object, picture: object = None) -> str:
-    """Return a page of these sections, which holds a result in machine-readable form, and what its script moves.
-
-    Examples
-    --------
-    >>> "<h1>A is best</h1>" in assembled("A is best", "", [], {})
-    True
-    """
+    """Return a page with these sections, the result as JSON, and the data of its script."""
     script = asset("script.js")
     return Template(asset("template.html")).substitute(
         title=text(title),
@@ -172,18 +139,7 @@ def assembled(title: str, summary: str, sections: Iterable[str], result: object,
 
 
 def save(result: Result, path: "str | PathLike[str]") -> None:
-    """Write a result that holds its readings as a page.
-
-    Examples
-    --------
-    >>> from truearm import Study
-    >>> study = Study(["A", "B"])
-    >>> study.stop()
-    >>> save(Result.from_dict(study.result.to_dict()), "report.html")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: the result does not hold its readings; write page(result, readings) yourself
-    """
+    """Write a result that holds its readings as a page."""
     if isinstance(result, Analysis) and result.counts is not None:
         Path(path).write_text(counted_page(result), encoding="utf-8")
         return
@@ -194,15 +150,7 @@ def save(result: Result, path: "str | PathLike[str]") -> None:
 
 
 def result_in(written: str) -> Result:
-    """Return the result that a page holds in machine-readable form.
-
-    Examples
-    --------
-    >>> result_in("<p>")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: the text holds no result of truearm; pass a whole page that `page` wrote
-    """
+    """Return the result that a page holds in machine-readable form."""
     found = _EMBEDDED.search(written)
     if found is None:
         msg = "the text holds no result of truearm; pass a whole page that `page` wrote"
@@ -211,13 +159,7 @@ def result_in(written: str) -> Result:
 
 
 def asset(name: str) -> str:
-    """Return a file of the page: its style or its script.
-
-    Examples
-    --------
-    >>> asset("style.css")[:5]
-    ':root'
-    """
+    """Return a file of the page: its style or its script."""
     return resources.files("truearm.report").joinpath("page", name).read_text(encoding="utf-8")
 
 

@@ -12,24 +12,12 @@ _CAPTION = "text-align:left;padding-top:.75rem;min-width:min(20rem,80vw)"
 
 
 def text(words: str) -> str:
-    """Return words as text of a page: markup escaped, what does not print replaced.
-
-    Examples
-    --------
-    >>> text("<b>" + chr(0)) == "&lt;b&gt;" + chr(0xFFFD)
-    True
-    """
+    """Return words as text of a page: markup escaped, what does not print replaced."""
     return escape(name_of(words))
 
 
 def section(name: str, title: str, *parts: str) -> str:
-    """Return a part of the page under its own heading; empty parts are left out.
-
-    Examples
-    --------
-    >>> section("alarms", "Alarms", "<p>none</p>").count("alarms-title")
-    2
-    """
+    """Return a part of the page under its own heading; empty parts are left out."""
     body = "\n".join(filter(None, parts))
     return (
         f'<section aria-labelledby="{name}-title">\n<h2 id="{name}-title">{text(title)}</h2>\n{body}\n</section>'
@@ -37,24 +25,12 @@ def section(name: str, title: str, *parts: str) -> str:
 
 
 def note(words: str) -> str:
-    """Return a paragraph in small print.
-
-    Examples
-    --------
-    >>> note("a < b")
-    '<p class="note">a &lt; b</p>'
-    """
+    """Return a paragraph in small print."""
     return f'<p class="note">{text(words)}</p>'
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """Return a table whose first column names the row; on a narrow page every cell shows its title.
-
-    Examples
-    --------
-    >>> table(("arm", "pulls"), [("A", "10")]).count("pulls")
-    2
-    """
+    """Return a table whose first column names the row; on a narrow page every cell shows its title."""
     head = "".join(f'<th scope="col">{text(title)}</th>' for title in titles)
     body = "".join(
         f'<tr><th scope="row">{text(first)}</th>{"".join(map(_cell, titles[1:], rest))}</tr>'
@@ -69,15 +45,7 @@ def _cell(title: str, words: str) -> str:
 
 
 def between(low: float, high: float, problem: Problem | None = None) -> str:
-    """Return an interval, rounded outward, to fit a table; that of what a problem compares, or of readings.
-
-    Examples
-    --------
-    >>> between(1.0, 2.5), between(2.0, 1.0)
-    ('1 to 2.5', 'contradictory')
-    >>> between(-math.inf, math.inf)
-    '–'
-    """
+    """Return an interval, rounded outward, to fit a table; that of what a problem compares, or of readings."""
     if math.isinf(low) and math.isinf(high):
         return ON_PAGES.none
     if low > high:

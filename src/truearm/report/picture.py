@@ -51,16 +51,6 @@ class Picture:
         The readings it was found from, per arm in order of pull, in the user's units.
     unit
         What both are in.
-
-    Examples
-    --------
-    >>> from truearm import Study
-    >>> study = Study(["A", "B"], contamination=0.1)
-    >>> while counts := study.ask_counts():
-    ...     study.tell_arrays({arm: np.arange(n) % 7 + 5.5 * (arm == "A") for arm, n in counts.items()})
-    >>> picture = Picture.of(study.result, study.readings)
-    >>> picture.candidates(0.1, Adversary.OBLIVIOUS), picture.candidates(0.45, Adversary.OBLIVIOUS)
-    (('A',), ('A', 'B'))
     """
 
     result: Result
@@ -79,16 +69,7 @@ class Picture:
         return cls(result, {arm: _compact(readings.get(arm, ())) for arm in result.problem.arms})
 
     def shown_in(self, unit: Unit) -> "Picture":
-        """Return the picture in another unit; as it is where something was said in that of the readings.
-
-        Examples
-        --------
-        >>> from truearm import analyze
-        >>> from truearm.report.text import TIMES
-        >>> tapes = {"A": [0.002] * 20, "B": [0.004] * 20}
-        >>> Picture.of(analyze(tapes, goal="min"), tapes).shown_in(TIMES[1]).result.arms[0].observed
-        2.0
-        """
+        """Return the picture in another unit; as it is where something was said in that of the readings."""
         result, problem = self.result, self.result.problem
         absolute = (problem.tolerance.amount and not problem.tolerance.relative) or problem.between is not None
         if unit.size == 1.0 or absolute or problem.handicap is not None or problem.target == "share":
@@ -255,13 +236,7 @@ def _holds(point: float | None, eps: float) -> bool:
 
 
 class Timeline(NamedTuple):
-    """Log-evidence against rivals at several moments.
-
-    Examples
-    --------
-    >>> Timeline((20, 40), {"B": (0.5, 3.1)}, 3.0, {}).lines["B"][-1]
-    3.1
-    """
+    """Log-evidence against rivals at several moments."""
 
     pulls: tuple[int, ...]
     """Pulls of all arms together."""
@@ -272,14 +247,7 @@ class Timeline(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """Some of an arm's readings, and what is known of all of them.
-
-    Examples
-    --------
-    >>> strip = _strip(np.append(np.arange(100.0), [1e6, np.nan]), 10, 5)
-    >>> strip.n, strip.missing, strip.distant, float(strip.values[strip.far][0])
-    (102, 1, 1, 1000000.0)
-    """
+    """Some of an arm's readings, and what is known of all of them."""
 
     n: int
     places: Floats
@@ -337,13 +305,7 @@ def _view(known: Floats, center: float, mad: float) -> Interval:
 
 
 def span(values: Sequence[float]) -> Interval:
-    """Return a stretch that holds all finite values with some room beside them.
-
-    Examples
-    --------
-    >>> span([0.0, 10.0, math.inf]), span([])
-    (Interval(low=-0.5, high=10.5), Interval(low=0.0, high=1.0))
-    """
+    """Return a stretch that holds all finite values with some room beside them."""
     finite = [x for x in values if math.isfinite(x)]
     if not finite:
         return Interval(0.0, 1.0)

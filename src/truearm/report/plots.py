@@ -50,16 +50,6 @@ def intervals(result: Result, ax: "Axes | None" = None) -> "Axes":
     ----------
     ax
         Where to draw; new Axes by default.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from truearm import Study
-    >>> study = Study(["A", "B"])
-    >>> study.tell_arrays({arm: [i * 7 % 16 for i in range(n)] for arm, n in study.ask_counts().items()})
-    >>> study.stop()
-    >>> intervals(study.result, Figure().add_subplot()).get_xlabel()
-    'true median if each reading is bad with a chance of at most 5%'
     """
     ax = _axes(ax)
     shown = [arm for arm in result.arms if arm.n]
@@ -92,16 +82,6 @@ def evidence_over_time(result: Result, readings: Tapes, ax: "Axes | None" = None
     """Draw the evidence against the leader's rivals, as readings came, and the threshold.
 
     What exactly is drawn: see `Picture.evidence_over_time`.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from truearm import Study
-    >>> study = Study(["A", "B"])
-    >>> study.tell_arrays({arm: [i * 7 % 16 for i in range(n)] for arm, n in study.ask_counts().items()})
-    >>> study.stop()
-    >>> len(evidence_over_time(study.result, study.readings, Figure().add_subplot()).lines)
-    2
     """
     return _draw_evidence(Picture.of(result, readings).evidence_over_time(), _axes(ax))
 
@@ -127,18 +107,7 @@ def _draw_evidence(time: Timeline, ax: "Axes") -> "Axes":
 
 
 def quality(result: Result, ax: "Axes | None" = None) -> "Axes":
-    """Draw the quality curve: the guaranteed share of the leader's true readings that are as good as x.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from truearm import Study
-    >>> study = Study(["A", "B"])
-    >>> study.tell_arrays({arm: [i * 7 % 16 for i in range(n)] for arm, n in study.ask_counts().items()})
-    >>> study.stop()
-    >>> quality(study.result, Figure().add_subplot()).get_ylabel()
-    'guaranteed share at least x'
-    """
+    """Draw the quality curve: the guaranteed share of the leader's true readings that are as good as x."""
     ax = _axes(ax)
     is_max = result.problem.goal == "max"
     points = sorted(result.quality)
@@ -159,17 +128,6 @@ def readings_strip(result: Result, readings: Tapes, ax: "Axes | None" = None) ->
     """Draw a few hundred readings per arm, the first pull on top; triangles are far from their arm's median.
 
     Readings beyond the picture stand at its edge.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from truearm import Study
-    >>> study = Study(["A", "B"])
-    >>> study.tell_arrays({arm: [i * 7 % 16 for i in range(n)] for arm, n in study.ask_counts().items()})
-    >>> study.stop()
-    >>> drawn = readings_strip(study.result, study.readings, Figure().add_subplot())
-    >>> [label.get_text() for label in drawn.get_yticklabels()]
-    ['A', 'B']
     """
     return _draw_readings(Picture.of(result, readings), _axes(ax))
 
@@ -194,13 +152,6 @@ def pulls(plan: Plan, ax: "Axes | None" = None) -> "Axes":
     """Draw how many pulls `toptwo` is expected to need against the gap, a line per contamination.
 
     A line ends where the contamination hides the gap, however many pulls there are.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from truearm import plan
-    >>> pulls(plan(arms=2, gap=1.0), Figure().add_subplot()).get_ylabel()
-    'pulls of all arms'
     """
     ax = _axes(ax)
     for line, eps in enumerate(sorted({cell.eps for cell in plan.table})):
@@ -228,16 +179,6 @@ def save(result: Result, readings: Tapes, path: str | Path) -> Path:
     -------
     Path
         The file written.
-
-    Examples
-    --------
-    >>> from truearm import Study
-    >>> study = Study(["A", "B"])
-    >>> study.stop()
-    >>> save(study.result, study.readings, "report.docx")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: path must end in .png, .svg or .pdf, but got 'report.docx'
     """
     target = _target(path)
     picture = Picture.of(result, readings)
@@ -253,16 +194,7 @@ def save(result: Result, readings: Tapes, path: str | Path) -> Path:
 
 
 def save_plan(plan: Plan, path: str | Path) -> Path:
-    """Write the picture of a plan, as PNG, SVG or PDF by the ending of the path.
-
-    Examples
-    --------
-    >>> from truearm import plan
-    >>> save_plan(plan(arms=2, gap=1.0), "plan.docx")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: path must end in .png, .svg or .pdf, but got 'plan.docx'
-    """
+    """Write the picture of a plan, as PNG, SVG or PDF by the ending of the path."""
     target = _target(path)
     figure = _matplotlib("figure").Figure(figsize=(7, 5), layout="constrained")
     pulls(plan, figure.subplots()).set_title(f"{plan.arms} arms, {plan.family}, delta = {plan.delta:g}")

@@ -20,16 +20,7 @@ from truearm.report.picture import Picture
 
 
 def candidates(picture: Picture) -> str:
-    """Return the section with the slider, the intervals and who remains a candidate.
-
-    Examples
-    --------
-    >>> from truearm import Study
-    >>> study = Study(["A", "B"])
-    >>> study.stop()
-    >>> "no readings yet" in candidates(Picture.of(study.result, study.readings))
-    True
-    """
+    """Return the section with the slider, the intervals and who remains a candidate."""
     result, declared = picture.result, picture.declared
     title = "Who remains a candidate, by how many readings may be bad"
     if picture.leader is None:
@@ -209,17 +200,7 @@ def _what(picture: Picture) -> str:
 
 
 def view(picture: Picture) -> dict[str, Any]:
-    """Return all that the script draws: per contamination every arm's interval, and who is a candidate.
-
-    Examples
-    --------
-    >>> from truearm import Study
-    >>> study = Study(["A", "B"])
-    >>> study.tell_arrays({arm: [i * 7 % 16 for i in range(n)] for arm, n in study.ask_counts().items()})
-    >>> study.stop()
-    >>> sorted(view(Picture.of(study.result, study.readings))["adversaries"])
-    ['malicious', 'oblivious', 'prescient']
-    """
+    """Return all that the script draws: per contamination every arm's interval, and who is a candidate."""
     result = picture.result
     if picture.leader is None:
         return {}

@@ -17,14 +17,7 @@ _SHOWN = 200  # arms: more are not read, and all are in the machine-readable par
 
 
 def control(result: Result) -> str:
-    """Return the section about the control; nothing if that was not asked.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> "B is better than A." in control(analyze({"A": range(100), "B": range(60, 160)}, control="A"))
-    True
-    """
+    """Return the section about the control; nothing if that was not asked."""
     rows = control_rows(result)
     if not rows or result.control is None:
         return ""
@@ -43,15 +36,7 @@ def control(result: Result) -> str:
 
 
 def tiers(found: Analysis) -> str:
-    """Return the section that draws the places of all arms; nothing if that was not asked.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> drawn = tiers(analyze({"A": range(100), "B": range(60, 160), "C": range(100)}, tiers=True))
-    >>> drawn.count('class="bar"'), "place 2 to 3" in drawn
-    (3, True)
-    """
+    """Return the section that draws the places of all arms; nothing if that was not asked."""
     if found.tiers is None:
         return ""
     k, shown = len(found.tiers.places), found.tiers.places[:_SHOWN]

@@ -19,15 +19,7 @@ _DRAWN = 200  # metrics: more are not read, and all are in the machine-readable 
 
 
 def page(result: SuiteResult, runs: Runs) -> str:
-    """Return a suite as one self-contained page.
-
-    Examples
-    --------
-    >>> from truearm.report.suites import example
-    >>> written = page(example(), {})
-    >>> written[:15], written.count('class="bar"')
-    ('<!DOCTYPE html>', 2)
-    """
+    """Return a suite as one self-contained page."""
     titles, *body = rows(result)
     shown = [i for i, title in enumerate(titles) if title]
     parts = [
@@ -46,15 +38,7 @@ def page(result: SuiteResult, runs: Runs) -> str:
 
 
 def save(result: SuiteResult, path: "str | PathLike[str]") -> None:
-    """Write a suite as a page.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from truearm.report.suites import example
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save(example(), Path(folder, "suite.html"))
-    """
+    """Write a suite as a page."""
     Path(path).write_text(page(result, result.runs), encoding="utf-8")
 
 

@@ -27,26 +27,12 @@ _COLUMNS = (
 
 
 def ordered(result: SuiteResult) -> list[Compared]:
-    """Return what was compared, the worst standing first and otherwise as it was printed.
-
-    Examples
-    --------
-    >>> [one.metric for one in ordered(example())]
-    ['ms', 'mb']
-    """
+    """Return what was compared, the worst standing first and otherwise as it was printed."""
     return sorted(result.compared, key=lambda one: ORDER.index(one.standing))
 
 
 def rows(result: SuiteResult) -> list[tuple[str, ...]]:
-    """Return the heading and one row per metric and arm, every cell as text.
-
-    Examples
-    --------
-    >>> rows(example())
-    [('metric', '', 'old', 'new', 'relative', 'standing', 'up to'),
-     ('ms', 'new', '2', '4', '2 (2 to 2)', 'worse', '28.5%'),
-     ('mb', 'new', '1', '1', '1 (1 to 1)', 'not worse', '28.5%')]
-    """
+    """Return the heading and one row per metric and arm, every cell as text."""
     one = len(result.suite.others) == 1
     reference = name_of(result.suite.reference)
     heading = ("metric", "" if one else "command", reference, name_of(result.suite.others[0]) if one else "median")
@@ -61,26 +47,14 @@ def _row(result: SuiteResult, one: Compared) -> tuple[str, ...]:
 
 
 def up_to(result: SuiteResult, one: Compared) -> float | None:
-    """Return the largest share of bad runs, of the kind declared, under which what is said of a metric holds.
-
-    Examples
-    --------
-    >>> round(up_to(example(), example().compared[0]), 3)
-    0.286
-    """
+    """Return the largest share of bad runs, of the kind declared, under which what is said of a metric holds."""
     declared = result.suite.problem.declared
     point: float | None = getattr(one.breakdown, declared.adversary.value)
     return point
 
 
 def relative(one: Compared) -> str:
-    """Return how far an arm is from the reference, limits rounded outward: a factor, or a signed difference.
-
-    Examples
-    --------
-    >>> relative(example().compared[1])
-    '2 (2 to 2)'
-    """
+    """Return how far an arm is from the reference, limits rounded outward: a factor, or a signed difference."""
     if math.isnan(one.observed):
         return ON_PAGES.none
     if one.scale == "ratio":
@@ -97,25 +71,13 @@ def relative(one: Compared) -> str:
 
 
 def document(result: SuiteResult, runs: Runs) -> dict[str, Any]:
-    """Return a suite and its runs for JSON: all that a stranger needs to recompute it.
-
-    Examples
-    --------
-    >>> sorted(document(example(), {}))
-    ['failed', 'late', 'metrics', 'only', 'rounds', 'runs', 'schema', 'status', 'suite', 'summary', 'uncounted']
-    """
+    """Return a suite and its runs for JSON: all that a stranger needs to recompute it."""
     told = {arm: [None if run is None else dict(run) for run in tape] for arm, tape in runs.items()}
     return {**result.to_dict(), "summary": paragraph(result, "command"), "runs": told}
 
 
 def csv_text(result: SuiteResult) -> str:
-    """Return one line per metric and arm.
-
-    Examples
-    --------
-    >>> print(csv_text(example()).splitlines()[1])
-    ms,new,min,worse,2.0,4.0,ratio,2.0,2.0,2.0,0.2856...
-    """
+    """Return one line per metric and arm."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -126,13 +88,7 @@ def csv_text(result: SuiteResult) -> str:
 
 
 def example() -> SuiteResult:
-    """Return a small suite, for examples.
-
-    Examples
-    --------
-    >>> example().rounds
-    29
-    """
+    """Return a small suite, for examples."""
     from truearm.claims.suites import Suite, judged
     from truearm.problem import Problem
 

@@ -30,13 +30,7 @@ from truearm.problem import Adversary, Handicap, Tolerance
 
 
 class Unit(NamedTuple):
-    """What readings are shown in: its sign, its name in a sentence, and its size in the unit of the readings.
-
-    Examples
-    --------
-    >>> Unit("ms", "milliseconds", 0.001).size
-    0.001
-    """
+    """What readings are shown in: its sign, its name in a sentence, and its size in the unit of the readings."""
 
     sign: str
     name: str
@@ -70,11 +64,6 @@ def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None, *, targ
         "wall", "cpu", "memory" or "stdout".
     asked
         The name of a unit of that metric.
-
-    Examples
-    --------
-    >>> unit_for("wall", [Arm("A", 16, 0.012, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0)]).sign
-    'ms'
     """
     units = UNITS.get(metric, (PLAIN,)) if target != "share" else (PLAIN,)  # a share has no unit
     for unit in units:
@@ -88,17 +77,7 @@ def unit_for(metric: str, arms: Sequence[Arm], asked: str | None = None, *, targ
 
 
 def in_unit(result: Result, unit: Unit) -> Result:
-    """Return the result with every reading divided by the size of a unit, for showing only.
-
-    Examples
-    --------
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.problem import Problem
-    >>> from truearm.claims.certify import certify
-    >>> verdict, tapes = Verdict(status=Status.EXHAUSTED, candidates=("A",)), {"A": [0.5, 1.5]}
-    >>> in_unit(certify(Problem(arms=("A",)), tapes, verdict), TIMES[1]).arms[0].observed
-    500.0
-    """
+    """Return the result with every reading divided by the size of a unit, for showing only."""
     if unit.size == 1.0:
         return result
     relative = result.problem.tolerance.relative
@@ -128,17 +107,7 @@ def _divided(x: float | None, unit: Unit) -> float | None:
 
 
 def standing_of(result: Result, arm: str) -> str:
-    """Return in a word or two where an arm stands.
-
-    Examples
-    --------
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.problem import Problem
-    >>> from truearm.claims.certify import certify
-    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
-    >>> standing_of(certify(Problem(arms=("A", "B")), {}, verdict), "B")
-    'excluded'
-    """
+    """Return in a word or two where an arm stands."""
     given = result.problem.handicap
     if given is not None and arm == given.arm:
         return "baseline"
@@ -158,27 +127,12 @@ def standing_of(result: Result, arm: str) -> str:
 
 
 def standing_in(found: Analysis, arm: str) -> str:
-    """Return where an arm of an analysis stands, and who excludes it.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> found = analyze({"A": range(100), "B": range(200, 300)})
-    >>> standing_in(found, "B"), standing_in(found, "A")
-    ('best', 'excluded by B')
-    """
+    """Return where an arm of an analysis stands, and who excludes it."""
     return f"excluded by {name_of(found.excluded[arm])}" if arm in found.excluded else standing_of(found, arm)
 
 
 def control_rows(result: Result) -> list[tuple[str, ...]]:
-    """Return how every arm stands to the control, for a table; nothing if that was not asked.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> control_rows(analyze({"A": range(100), "B": range(60, 160)}, control="A"))[1]
-    ('B', 'better than A', '1e+11', '39.4%', '35%', '17.5%')
-    """
+    """Return how every arm stands to the control, for a table; nothing if that was not asked."""
     asked = result.control
     if asked is None:
         return []
@@ -199,14 +153,7 @@ def control_rows(result: Result) -> list[tuple[str, ...]]:
 
 
 def tier_rows(found: Analysis) -> list[tuple[str, ...]]:
-    """Return every arm with its tier and place, and the nearest arm it is better than; nothing if not asked.
-
-    Examples
-    --------
-    >>> from truearm.analysis import analyze
-    >>> tier_rows(analyze({"A": range(100), "B": range(60, 160), "C": range(100)}, tiers=True))[1:3]
-    [('B', '1', '1', 'A', '34.9%'), ('A', '2', '2 to 3', '-', '-')]
-    """
+    """Return every arm with its tier and place, and the nearest arm it is better than; nothing if not asked."""
     if found.tiers is None:
         return []
     tier = {arm: f"{i}" for i, arms in enumerate(found.tiers.tiers, 1) for arm in arms}
@@ -233,13 +180,7 @@ def _point(point: float | None) -> str:
 
 
 class Row(NamedTuple):
-    """One arm in a table, every cell as text.
-
-    Examples
-    --------
-    >>> Row("A", "16", "10.1", "9.8 to 10.4", "1", "best").standing
-    'best'
-    """
+    """One arm in a table, every cell as text."""
 
     arm: str
     runs: str
@@ -258,15 +199,6 @@ def rows(result: Result, unit: Unit, found: Sequence[Ratio] = (), *, censored: f
         Ratios to one of the arms.
     censored
         What a pull that timed out counts as; None if none could.
-
-    Examples
-    --------
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.problem import Problem
-    >>> from truearm.claims.certify import certify
-    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
-    >>> [row.quantile for row in rows(certify(Problem(arms=("A",)), {"A": [3.0]}, verdict), PLAIN)]
-    ['median', '3']
     """
     name = column_name(result.problem)
     sign = f" [{unit.sign}]" if unit.sign else ""
@@ -292,13 +224,6 @@ def statistics_rows(
         What they are shown in.
     times
         What hyperfine would write of each arm.
-
-    Examples
-    --------
-    >>> from truearm.problem import Problem
-    >>> from truearm.study import Study
-    >>> statistics_rows(Study.of(Problem(arms=("A",)), max_pulls=0).result, {"A": [1.0, 2.0, 6.0]}, PLAIN)[1]
-    ('A', '3', '2.646', '-', '1', '6')
     """
     sign = f" [{unit.sign}]" if unit.sign else ""
     clock = unit_for("wall", [], unit.name or None) if unit in TIMES else TIMES[1]
@@ -323,13 +248,7 @@ def statistics_rows(
 
 
 def quantile_cell(x: float, censored: float | None = None) -> str:
-    """Return an observed quantile for a table; one at which pulls timed out is called so.
-
-    Examples
-    --------
-    >>> quantile_cell(12.3456), quantile_cell(math.inf), quantile_cell(math.inf, censored=math.inf)
-    ('12.35', 'inf', 'time-out')
-    """
+    """Return an observed quantile for a table; one at which pulls timed out is called so."""
     return "time-out" if x == censored else number(x, signs=ON_TERMINALS)
 
 
@@ -372,13 +291,6 @@ def is_bounded(result: Result, ratio: Ratio) -> bool:
     """Tell whether an interval of a ratio says something that does not sound like the contrary of the standing.
 
     An arm may be excluded by others than the best, by evidence that an interval for all pairs does not reach.
-
-    Examples
-    --------
-    >>> from truearm.study import Study
-    >>> result = Study(["A", "B"], max_pulls=0).result
-    >>> is_bounded(result, Ratio("B", "A", 1.1, 0.9, 1.3)), is_bounded(result, Ratio("B", "A", 1.1, 0.0, math.inf))
-    (True, False)
     """
     apart = {standing_of(result, ratio.arm), standing_of(result, ratio.reference)} == {"best", "excluded"}
     known = ratio.low > 0 or ratio.high < math.inf
@@ -395,13 +307,6 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bo
         leaves all whole.
     words
         Whether the last column holds words and not numbers.
-
-    Examples
-    --------
-    >>> print(table([Row("command", "runs", "median", "true median", "relative", "standing"),
-    ...              Row("A", "16", "10.1", "9.8 to 10.4", "1", "best")]))
-    command  runs  median  true median  relative  standing
-    A          16    10.1  9.8 to 10.4         1  best
     """
     lines = _filled(lines)
     widths = _widths(lines, width, words=words)
@@ -443,30 +348,12 @@ def _cut(name: str, width: int) -> str:
 
 
 def paragraph(result: Result, unit: Unit, metric: str = "stdout", *, alarms: bool = True) -> str:
-    """Return the summary of a result whose readings are in that unit, in words for what was measured.
-
-    Examples
-    --------
-    >>> from truearm.problem import Problem
-    >>> from truearm.study import Study
-    >>> paragraph(Study.of(Problem(arms=("A",)), max_pulls=0).result, PLAIN)
-    'A is the only arm; it has no readings yet. 0 runs.'
-    """
+    """Return the summary of a result whose readings are in that unit, in words for what was measured."""
     return " ".join(answer(result, unit, metric, alarms=alarms))
 
 
 def answer(result: Result, unit: Unit, metric: str = "stdout", *, alarms: bool = True) -> list[str]:
-    """Return the same piece by piece, the answer first.
-
-    Examples
-    --------
-    >>> from truearm.claims.certificate import Verdict
-    >>> from truearm.problem import Problem
-    >>> from truearm.claims.certify import certify
-    >>> verdict = Verdict(status=Status.EXHAUSTED, candidates=("A",))
-    >>> answer(certify(Problem(arms=("A",)), {}, verdict), TIMES[1])
-    ['A is the only arm; it has no readings yet.', '0 runs.']
-    """
+    """Return the same piece by piece, the answer first."""
     plain = Voice("run", "run")
     voice = _VOICES.get(metric, plain) if result.problem.goal == "min" else plain
     arm = "statement" if "statements" in (result.conditions or {}) else "command"
@@ -474,16 +361,7 @@ def answer(result: Result, unit: Unit, metric: str = "stdout", *, alarms: bool =
 
 
 def markdown(lines: Sequence[Sequence[str]], text: str = "") -> str:
-    r"""Return rows as a Markdown table, after a paragraph if there is one.
-
-    Examples
-    --------
-    >>> print(markdown([Row("command", "runs", "median", "true median", "relative", "standing"),
-    ...                 Row("a | b", "16", "10.1", "9.8 to 10.4", "1", "best")]))
-    | command | runs | median | true median | relative | standing |
-    |:---|---:|---:|---:|---:|:---|
-    | `a \| b` | 16 | 10.1 | 9.8 to 10.4 | 1 | best |
-    """
+    r"""Return rows as a Markdown table, after a paragraph if there is one."""
     heading, *body = _filled([lines[0], *((_code(line[0]), *line[1:]) for line in lines[1:])])
     rule = f"|:---|{'---:|' * (len(heading) - 2)}:---|"
     table_lines = [_piped(heading), rule, *map(_piped, body)]

@@ -10,16 +10,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/|.*\bpassword=", re.DOTALL)  # C:/ 
 
 
 class Address(NamedTuple):
-    """A database: its name without a password, and for PostgreSQL what its driver is told.
-
-    Examples
-    --------
-    >>> address = Address.of("postgresql://me:secret@db/studies")
-    >>> address.name, address.server["user"], address.blanked("secret is wrong")
-    ('postgresql://db/studies', 'me', '... is wrong')
-    >>> Address.of("truearm.db").server is None
-    True
-    """
+    """A database: its name without a password, and for PostgreSQL what its driver is told."""
 
     name: str
     server: dict[str, Any] | None = None

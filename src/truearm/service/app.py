@@ -59,17 +59,7 @@ HEADERS = {
 
 
 class Service:
-    """What the endpoints of one process share.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     service = Service(Settings(database=f"{folder}/studies.db"))
-    ...     callable(service.app())
-    ...     service.close()
-    True
-    """
+    """What the endpoints of one process share."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -119,15 +119,6 @@ class Database:
         The path of a SQLite file, or ``postgresql://user@host/name``.
     patience
         Seconds to wait for other writers, and for a statement of PostgreSQL.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     database = Database(f"{folder}/studies.db")
-    ...     database.studies(limit=10)
-    ...     database.close()
-    []
     """
 
     def __init__(self, url: str, patience: float = 20.0) -> None:
@@ -447,15 +438,7 @@ class Transaction:
 
 
 def continued(study: str, rows: list[Row], digest: bytes) -> Iterator[Row]:
-    r"""Iterate over all rows but the first, which must be the one that was read last.
-
-    Examples
-    --------
-    >>> list(continued("taste", [Row(7, "stopped", None, None, None, None, None, b"\1", None, 0.0)], b"\0"))
-    Traceback (most recent call last):
-        ...
-    truearm.service.database.DatabaseError: the log of study 'taste' was replaced, such as by a back-up; ...
-    """
+    r"""Iterate over all rows but the first, which must be the one that was read last."""
     if not rows or rows[0].digest != digest:
         msg = f"the log of study {study!r} was replaced, such as by a back-up; send the request again"
         raise DatabaseError(msg)

@@ -22,14 +22,7 @@ class Defined(NamedTuple):
     definition: dict[str, Any]
 
     def difference(self, there: Mapping[str, Any]) -> str:
-        """Return the first difference from the definition of a study that is there, in words, "" if there is none.
-
-        Examples
-        --------
-        >>> old, new = defined(["A", "B"], {}), defined(["A", "B"], {"delta": 0.1})
-        >>> new.difference(old.definition), old.difference(old.definition)
-        ('delta is 0.05 there and 0.1 here', '')
-        """
+        """Return the first difference from a study's definition in words, or ""."""
         known, own = _flat(there), _flat(self.definition)
         for name, value in own.items():
             if value != known.get(name):
@@ -38,13 +31,7 @@ class Defined(NamedTuple):
 
 
 def defined(arms: Sequence[str], options: Mapping[str, Any]) -> Defined:
-    """Return a study as it is sent, after the checks that `Study` makes.
-
-    Examples
-    --------
-    >>> defined(["A", "B"], {"contamination": Contamination(0.1, "malicious"), "title": "Tea"}).sent
-    {'arms': ['A', 'B'], 'contamination': {'eps': 0.1, 'adversary': 'malicious'}, 'title': 'Tea'}
-    """
+    """Return a study as it is sent, after the checks that `Study` makes."""
     _check_known(options)
     service = {name: _checked(name, options.get(name, default)) for name, default in _SERVICE.items()}
     given = {name: value for name, value in options.items() if name in _STUDY}

@@ -24,14 +24,6 @@ class Exchange:
         Seconds to wait for each part of an answer.
     headers
         What every request says.
-
-    Examples
-    --------
-    >>> from urllib.parse import urlsplit
-    >>> Exchange(urlsplit("http://127.0.0.1:1"), 1.0, {}).send("GET", "/", b"")
-    Traceback (most recent call last):
-        ...
-    ConnectionRefusedError: ...
     """
 
     def __init__(self, parts: SplitResult, timeout: float, headers: dict[str, str]) -> None:

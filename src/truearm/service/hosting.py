@@ -41,20 +41,7 @@ class Conflict(ProtocolError):
 
 
 class Host:
-    """All studies of a database, those in use in memory.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> host = Host(Database(f"{folder.name}/studies.db"))
-    >>> made = host.create(wire.NewStudy(arms=["A", "B"], id="taste"))
-    >>> [pull.ticket for pull in host.ask("taste", "ann", 2).pulls]
-    [0, 1]
-    >>> host.tell("taste", [wire.Told(0, 2.5)]).outcomes
-    [Outcome(ticket=0, outcome='told', detail='')]
-    >>> host.close(); folder.cleanup()
-    """
+    """All studies of a database, those in use in memory."""
 
     def __init__(self, database: Database, limits: Limits | None = None) -> None:
         self.database, self.limits = database, limits or Limits()
@@ -341,12 +328,7 @@ class Host:
 
 
 def rehearse() -> None:
-    """Decide once: what the first decision of a process imports takes longer than all that follows.
-
-    Examples
-    --------
-    >>> rehearse()
-    """
+    """Decide once: what the first decision of a process imports takes longer than all that follows."""
     study = Study(["A", "B"], max_pulls=64)
     while pulls := study.ask():
         for pull in pulls:

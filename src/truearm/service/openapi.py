@@ -17,13 +17,7 @@ _REF = "#/components/schemas/{name}"
 
 
 def schema() -> dict[str, Any]:
-    """Return the description of the service as OpenAPI 3.1.
-
-    Examples
-    --------
-    >>> sorted(schema()["paths"]["/studies"])
-    ['get', 'post']
-    """
+    """Return the description of the service as OpenAPI 3.1."""
     types = [Problem, *(kind for route in ROUTES for kind in (route.takes, route.gives) if isinstance(kind, type))]
     _, components = msgspec.json.schema_components(list(dict.fromkeys(types)), ref_template=_REF)
     for kind in components:

@@ -28,28 +28,14 @@ _OWN = ("common.js", "list.js", "new.js", "study.js", "next.js", "service.css")
 
 
 def routes() -> list[Route]:
-    """Return the pages and what they load.
-
-    Examples
-    --------
-    >>> [route.path for route in routes()][:3]
-    ['/', '/new', '/s/{study}']
-    """
+    """Return the pages and what they load."""
     shells = [Route(path, partial(_page, *page), methods=["GET"]) for path, page in PAGES.items()]
     files = [*_OWN, "report.js", "report.css"]
     return shells + [Route(f"/static/{name}", partial(_file, name), methods=["GET"]) for name in files]
 
 
 def for_people(route: Asked, study: str, scope: Scope) -> Response | None:
-    """Return what leads a browser that opens the address of a program to its page; None if it is no browser.
-
-    Examples
-    --------
-    >>> from truearm.service.routes import ROUTES
-    >>> shown = next(route for route in ROUTES if route.path == "/studies/{study}" and route.method == "GET")
-    >>> for_people(shown, "tea", {"headers": [(b"accept", b"text/html")]}).headers["location"]
-    '/s/tea'
-    """
+    """Return what leads a browser that opens the address of a program to its page; None if it is no browser."""
     page = _SHOWN.get(route.path) if route.method == "GET" else None
     if page is None:
         return None

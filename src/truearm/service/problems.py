@@ -47,13 +47,7 @@ _STATUS: tuple[tuple[type[TruearmError], int, str], ...] = (
 
 
 def of(error: TruearmError) -> Problem:
-    """Return an error of truearm as a problem.
-
-    Examples
-    --------
-    >>> of(InvalidArgument("delta must be below 1, but got 2")).status
-    422
-    """
+    """Return an error of truearm as a problem."""
     if isinstance(error, Refused):
         return error.problem
     for kind, status, title in _STATUS:
@@ -63,16 +57,7 @@ def of(error: TruearmError) -> Problem:
 
 
 def malformed(error: Exception, body: bytes, takes: type) -> Problem:
-    """Return what is wrong with a body: the field and its value, as far as they can be told.
-
-    Examples
-    --------
-    >>> class Many(msgspec.Struct):
-    ...     n: int
-    >>> problem = malformed(msgspec.ValidationError("Expected `int`, got `str` - at `$.n`"), b'{"n": "x"}', Many)
-    >>> problem.detail, problem.field, problem.value
-    ('n must be an integer, but got "x"; see /openapi.json', 'n', 'x')
-    """
+    """Return what is wrong with a body: the field and its value, as far as they can be told."""
     if not isinstance(error, msgspec.ValidationError):
         said = _unreadable(error, body)
         return Problem(400, "Not JSON", f"the body must be JSON in UTF-8, but: {said}; see /openapi.json")
@@ -130,13 +115,7 @@ _WORDS = {
 
 
 def _expected(words: str) -> str:
-    """Return what msgspec expected, in the words of JSON.
-
-    Examples
-    --------
-    >>> _expected("Expected `float | str | null`, got `bool`"), _expected("Expected `int` >= 1")
-    ('a number, text or null', 'an integer >= 1')
-    """
+    """Return what msgspec expected, in the words of JSON."""
     kinds, rest = re.match(r"Expected `([^`]*)`(.*?)(?:, got `[^`]*`)?$", words, re.DOTALL).groups()  # type: ignore[union-attr]
     said = [_WORDS.get(kind, kind) for kind in kinds.split(" | ")]
     return " or ".join(filter(None, (", ".join(said[:-1]), said[-1]))) + rest
@@ -188,13 +167,7 @@ def _short(value: Any) -> Any:  # noqa: ANN401
 
 
 def response(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    """Return a problem as an answer.
-
-    Examples
-    --------
-    >>> response(Problem(404, "Not found", "there is no study 'x'")).media_type
-    'application/problem+json'
-    """
+    """Return a problem as an answer."""
     return Response(
         msgspec.json.encode(problem), problem.status, headers=headers, media_type="application/problem+json"
     )

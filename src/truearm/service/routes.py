@@ -273,14 +273,7 @@ _BY_PATH = {(route.method, route.path): route for route in ROUTES}
 
 
 def found(method: str, path: str) -> tuple[Route | None, str]:
-    """Return the route of a request, None if there is none, and the study it names.
-
-    Examples
-    --------
-    >>> route, study = found("POST", "/studies/taste/ask")
-    >>> route.path, study
-    ('/studies/{study}/ask', 'taste')
-    """
+    """Return the route of a request, None if there is none, and the study it names."""
     if not path.startswith("/studies/"):
         return _BY_PATH.get((method, path)), ""
     study, slash, rest = path.removeprefix("/studies/").partition("/")

@@ -38,14 +38,7 @@ _GARBAGE = (
 
 
 class Lines(logging.Formatter):
-    """Log records as lines of JSON.
-
-    Examples
-    --------
-    >>> record = logging.makeLogRecord({"msg": "request", "levelname": "INFO", "fields": {"status": 200}})
-    >>> json.loads(Lines().format(record))["status"]
-    200
-    """
+    """Log records as lines of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, or one for each of the requests of a record."""
@@ -71,14 +64,7 @@ def _said(record: logging.LogRecord) -> list[dict[str, Any]]:
 
 
 class Words(logging.Formatter):
-    """Log records for a person at a terminal.
-
-    Examples
-    --------
-    >>> fields = {"event": "listening", "url": "http://127.0.0.1:8000", "database": "truearm.db", "tokens": 0}
-    >>> print(Words().format(logging.makeLogRecord({"msg": "listening", "fields": fields})))
-    Serving http://127.0.0.1:8000 from truearm.db. Nobody on this machine needs a token. Ctrl-C ends it.
-    """
+    """Log records for a person at a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a sentence or short lines."""
@@ -287,18 +273,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def serve(settings: Settings) -> None:
-    """Serve until a signal ends it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     serve(Settings(database=f"{folder}/studies.db", host="0.0.0.0"))
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: host '0.0.0.0' can be reached from other machines, and this database has no
-    token; ...
-    """
+    """Serve until a signal ends it."""
     proxies = None if settings.proxy is None else believed(settings.proxy)
     service = Service(settings)
     try:

@@ -33,13 +33,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(1000)
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach an address.
-
-    Examples
-    --------
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
+    """Tell whether only this machine can reach an address."""
     if host == "localhost":
         return True
     try:
@@ -50,13 +44,7 @@ def is_loopback(host: str) -> bool:
 
 @lru_cache(1000)
 def network(address: str) -> str:
-    """Return what one client of IPv6 has: not an address, but a network of them.
-
-    Examples
-    --------
-    >>> network("2001:db8::1") == network("2001:db8::ffff:2"), network("::ffff:1.2.3.4"), network("nowhere:1")
-    (True, '1.2.3.4', 'nowhere:1')
-    """
+    """Return what one client of IPv6 has: not an address, but a network of them."""
     try:
         found = IPv6Address(address)
     except ValueError:
@@ -65,18 +53,7 @@ def network(address: str) -> str:
 
 
 def believed(proxy: str) -> str:
-    """Return all ways in which the addresses of proxies may come, or refuse what is none.
-
-    Examples
-    --------
-    >>> believed("10.0.0.1")
-    '10.0.0.1/32,::ffff:10.0.0.1/128'
-    >>> believed("nonsense")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: proxy must be an address or a network, such as 10.0.0.1 or 10.0.0.0/8, several
-    with commas, but got 'nonsense'
-    """
+    """Return all ways in which the addresses of proxies may come, or refuse what is none."""
     found: list[str] = []
     for text in proxy.split(","):
         try:
@@ -101,17 +78,7 @@ def _network_of(text: str) -> str:
 
 
 def check_open(host: str, *, tokens: int) -> None:
-    """Refuse to serve other machines while nobody needs a token.
-
-    Examples
-    --------
-    >>> check_open("127.0.0.1", tokens=0)
-    >>> check_open("0.0.0.0", tokens=0)
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: host '0.0.0.0' can be reached from other machines, and this database has no
-    token; make one first with --new-token admin, or serve 127.0.0.1
-    """
+    """Refuse to serve other machines while nobody needs a token."""
     if not host:
         msg = "host must be an address or a name, but got ''; leave it out to serve this machine alone"
         raise InvalidArgument(msg)

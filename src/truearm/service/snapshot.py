@@ -28,28 +28,12 @@ _LEFT_OUT = {"_append", "_unwritten", "_result"}  # a file is no part of the stu
 
 
 def to_bytes(study: Study) -> bytes:
-    """Return a study as bytes.
-
-    Examples
-    --------
-    >>> study = Study(["A", "B"])
-    >>> study.tell(study.ask(1)[0], 2.5)
-    >>> from_bytes(to_bytes(study)).readings
-    {'A': [2.5], 'B': []}
-    """
+    """Return a study as bytes."""
     return msgspec.msgpack.encode(_packed(study))
 
 
 def from_bytes(body: bytes) -> Study:
-    """Return the study that `to_bytes` wrote.
-
-    Examples
-    --------
-    >>> from_bytes(b"?")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.ProtocolError: the snapshot cannot be read: ...
-    """
+    """Return the study that `to_bytes` wrote."""
     try:
         study = _unpacked(msgspec.msgpack.decode(body))
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
@@ -62,13 +46,7 @@ def from_bytes(body: bytes) -> Study:
 
 
 def shape(study: Study) -> bytes:
-    """Return a digest of this version, and of the fields that a new study and its records have in it.
-
-    Examples
-    --------
-    >>> shape(Study(["A", "B"])) == shape(Study(["C", "D"])), shape(Study(["A", "B"])) == shape(Study(["A"]))
-    (True, False)
-    """
+    """Return a digest of this version, and of the fields that a new study and its records have in it."""
     return sha256(repr((__version__, sorted(set(_fields(study))))).encode()).digest()
 
 
@@ -86,27 +64,13 @@ def _fields(value: Any) -> Iterator[tuple[str, ...]]:  # noqa: ANN401
 
 
 def sealed(parts: list[Any]) -> bytes:
-    """Return plain parts as bytes that begin with their digest.
-
-    Examples
-    --------
-    >>> opened(sealed([b"x", 1]))
-    [b'x', 1]
-    """
+    """Return plain parts as bytes that begin with their digest."""
     body = msgspec.msgpack.encode(parts)
     return sha256(body).digest() + body
 
 
 def opened(body: bytes) -> list[Any]:
-    """Return the parts of what `sealed` made, if no byte of it was changed.
-
-    Examples
-    --------
-    >>> opened(sealed([b"x", 1])[:-1] + b"2")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.ProtocolError: the snapshot cannot be read: it was damaged
-    """
+    """Return the parts of what `sealed` made, if no byte of it was changed."""
     if sha256(body[32:]).digest() != body[:32]:
         msg = "the snapshot cannot be read: it was damaged"
         raise ProtocolError(msg)

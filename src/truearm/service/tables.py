@@ -20,15 +20,6 @@ def readings(database: Database, study: str, upto: int, *, passive: bool) -> Ite
     """Iterate over parts of the readings that a log has up to a position, in order of pull.
 
     They come in as they are told, the quick ones first, and no order of readings may depend on what they say.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     database = Database(f"{folder}/studies.db")
-    ...     list(readings(database, "none", 9, passive=False))
-    ...     database.close()
-    []
     """
     for part in _given(database, study, upto) if passive else _told(database, study, upto):
         yield [(ticket, arm, draw, float(value or "nan"), *rest) for ticket, arm, draw, value, *rest in part]
@@ -49,13 +40,7 @@ def _given(database: Database, study: str, upto: int) -> Iterator[list[Any]]:
 
 
 def as_csv(parts: Iterable[list[Reading]]) -> Iterator[bytes]:
-    r"""Iterate over parts of a CSV in which no cell starts a formula.
-
-    Examples
-    --------
-    >>> list(as_csv([[(0, "=A", 0, 2.5, None, 0.0)]]))
-    [b'ticket,arm,draw,value,worker,at\n', b"0,'=A,0,2.5,,0.0\n"]
-    """
+    r"""Iterate over parts of a CSV in which no cell starts a formula."""
     yield (",".join(_COLUMNS) + "\n").encode()
     for part in parts:
         text = io.StringIO()
@@ -64,13 +49,7 @@ def as_csv(parts: Iterable[list[Reading]]) -> Iterator[bytes]:
 
 
 def as_parquet(parts: Iterable[list[Reading]]) -> Iterator[bytes]:
-    """Iterate over parts of a Parquet file.
-
-    Examples
-    --------
-    >>> b"".join(as_parquet([[(0, "A", 0, 2.5, None, 0.0)]]))[:4]
-    b'PAR1'
-    """
+    """Iterate over parts of a Parquet file."""
     try:
         import pyarrow as pa  # type: ignore[import-untyped]
         import pyarrow.parquet as pq  # type: ignore[import-untyped]

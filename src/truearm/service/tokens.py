@@ -20,13 +20,7 @@ _FRESH = 2.0  # seconds for which tokens are not read again
 
 
 class Grant(NamedTuple):
-    """What a token allows: a role, in all studies or in one.
-
-    Examples
-    --------
-    >>> Grant("worker", None).allows("viewer", "taste"), Grant("admin", "taste").allows("viewer", "race")
-    (True, False)
-    """
+    """What a token allows: a role, in all studies or in one."""
 
     role: str
     study: str | None
@@ -42,19 +36,7 @@ OPEN = Grant("admin", None, "open")
 
 
 def make(database: Database, role: str, study: str | None = None) -> str:
-    """Make a token and return it; nobody can read it again.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     database = Database(f"{folder}/studies.db")
-    ...     token = make(database, "worker", "taste")
-    ...     tokens = Tokens(database)
-    ...     tokens.grant(token)[:2], tokens.grant(token + "x"), tokens.grant("x" + token)
-    ...     database.close()
-    (('worker', 'taste'), None, None)
-    """
+    """Make a token and return it; nobody can read it again."""
     if role not in ROLES:
         which = "a machine that measures is a worker, and an admin begins studies"
         msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}; {which}"

@@ -21,21 +21,7 @@ _LAST = PLAIN._replace(undecided="Not decided")  # and nothing will follow
 
 
 def state(hosted: Hosted) -> wire.State:
-    """Return where a study stands.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from truearm.service.database import Database
-    >>> from truearm.service.hosting import Host
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     host = Host(Database(f"{folder}/studies.db"))
-    ...     _ = host.create(wire.NewStudy(arms=["A", "B"], id="taste"))
-    ...     with host.looking("taste") as hosted:
-    ...         state(hosted).candidates
-    ...     host.close()
-    ['A', 'B']
-    """
+    """Return where a study stands."""
     study, standing = hosted.study, hosted.study.standing
     result = hosted.result() if _is_known(hosted) else None
     tapes = (
@@ -68,21 +54,7 @@ def state(hosted: Hosted) -> wire.State:
 
 
 def live(hosted: Hosted) -> wire.Live:
-    """Return what the page of a study shows; of one that goes on, as if it were stopped here.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from truearm.service.database import Database
-    >>> from truearm.service.hosting import Host
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     host = Host(Database(f"{folder}/studies.db"))
-    ...     _ = host.create(wire.NewStudy(arms=["A", "B"], id="taste"))
-    ...     with host.looking("taste") as hosted:
-    ...         live(hosted).answer
-    ...     host.close()
-    'No reading yet'
-    """
+    """Return what the page of a study shows; of one that goes on, as if it were stopped here."""
     study, tapes = hosted.study, hosted.given if hosted.passive else hosted.study.readings
     shown = partial(wire.Live, hosted.position, passive=hosted.passive, title=hosted.title, out=_out(hosted))
     pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
@@ -157,21 +129,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def summary(hosted: Hosted) -> wire.Summary:
-    """Return the line of a study in a list.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from truearm.service.database import Database
-    >>> from truearm.service.hosting import Host
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     host = Host(Database(f"{folder}/studies.db"))
-    ...     _ = host.create(wire.NewStudy(arms=["A", "B"], id="taste", title="Which tastes better?"))
-    ...     with host.looking("taste") as hosted:
-    ...         summary(hosted).title
-    ...     host.close()
-    'Which tastes better?'
-    """
+    """Return the line of a study in a list."""
     study, standing = hosted.study, hosted.study.standing
     pulls = sum(map(len, hosted.given.values())) if hosted.passive else study.pulls
     told = _told(hosted)
@@ -192,12 +150,6 @@ def summary(hosted: Hosted) -> wire.Summary:
 
 
 def logged(row: Row) -> wire.Logged:
-    r"""Return a row of the log as it travels.
-
-    Examples
-    --------
-    >>> logged(Row(1, "stopped", None, None, None, None, None, b"\xff", None, 0.0)).digest
-    'ff'
-    """
+    r"""Return a row of the log as it travels."""
     notes = None if row.notes is None else Raw(row.notes.encode())  # word for word, for the digest
     return wire.Logged(*row[:6], notes, row.digest.hex(), *row[8:])

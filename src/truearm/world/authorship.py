@@ -17,24 +17,13 @@ def mark(text: str) -> str:
     """Return the mark of this user for a text, empty where no key can be kept.
 
     The key is made when it is first needed, in `$XDG_STATE_HOME/truearm/key` or `~/.local/state/truearm/key`.
-
-    Examples
-    --------
-    >>> mark("make test") == mark("make test") != mark("rm -rf .")
-    True
     """
     key = _key()
     return hmac.digest(key, text.encode(), "sha256").hex() if key else ""
 
 
 def is_mine(text: str, marked: object) -> bool:
-    """Return whether a mark for a text was made by this user on this machine.
-
-    Examples
-    --------
-    >>> is_mine("make test", mark("make test")), is_mine("make test", mark("make all")), is_mine("make test", "")
-    (True, False, False)
-    """
+    """Return whether a mark for a text was made by this user on this machine."""
     own = mark(text)
     return (
         bool(own)

@@ -30,13 +30,7 @@ class Batch(NamedTuple):
 
 
 def grouped(batches: Iterable[Batch], names: Sequence[str]) -> dict[str, Floats]:
-    """Return values split by code, arms in the order of their first rows; how many each arm has is counted first.
-
-    Examples
-    --------
-    >>> grouped([Batch(np.array([1, 0, 1]), np.array([5.0, 6.0, 7.0]))], ["A", "B"])
-    {'B': array([5., 7.]), 'A': array([6.])}
-    """
+    """Return values split by code, arms in the order of their first rows."""
     counts, blocks = np.zeros(len(names), dtype=np.intp), list[Batch]()
     for codes, values, _ in _blocks(batches, len(names)):
         sizes = np.bincount(codes, minlength=len(names))
@@ -54,12 +48,6 @@ def gathered(batches: Iterable[Batch], counts: Mapping[str, int]) -> dict[str, F
         Rows, in order; each batch is left behind before the next but a few is asked for.
     counts
         How many rows each arm has; their order is that of the codes.
-
-    Examples
-    --------
-    >>> batches = Batch(np.array([1, 0]), np.array([5.0, 6.0])), Batch(np.array([1]), np.array([7.0]))
-    >>> gathered(batches, {"A": 1, "B": 2})
-    {'B': array([5., 7.]), 'A': array([6.])}
     """
     np.empty(_KEPT, dtype=np.uint8)
     names, tapes = list(counts), [np.empty(n) for n in counts.values()]

@@ -17,13 +17,7 @@ _SHOWN = 60  # letters of a cell in a message: what is wrong shows at its beginn
 
 
 def numbers(column: Any, name: str) -> Floats:  # noqa: ANN401 - any sequence
-    """Return a column as floats, empty cells as NaN, or name the row that is no number.
-
-    Examples
-    --------
-    >>> numbers([1, None, True], "ms")
-    array([ 1., nan,  1.])
-    """
+    """Return a column as floats, empty cells as NaN, or name the row that is no number."""
     if isinstance(column, str | bytes) or not isinstance(column, Iterable):
         msg = f"column {name!r} must be a list of readings, but got {shown(column)}"
         raise InvalidArgument(msg)
@@ -48,13 +42,7 @@ def _number(cell: Any, row: int, name: str) -> float:  # noqa: ANN401
 
 
 def not_a_number(cell: object, row: int, name: str) -> str:
-    """Return what to say of a cell that holds no number.
-
-    Examples
-    --------
-    >>> not_a_number("fast", 3, "ms")
-    "row 3 of column 'ms' must be a number, but got 'fast'; leave a cell empty for a reading that went wrong"
-    """
+    """Return what to say of a cell that holds no number."""
     where = f"row {row} of column {name!r}"
     if is_date(cell):
         return f"{where} is a date, {str(cell)!r}; convert it to a number"
@@ -66,25 +54,13 @@ def not_a_number(cell: object, row: int, name: str) -> str:
 
 
 def shown(cell: object) -> str:
-    """Return a cell as a message shows it.
-
-    Examples
-    --------
-    >>> shown("a" * 100)[-6:]
-    'aaa...'
-    """
+    """Return a cell as a message shows it."""
     text = " ".join(repr(cell).split())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def is_date(cell: object) -> bool:
-    """Tell whether a cell is a date or a time, or says one.
-
-    Examples
-    --------
-    >>> is_date("2024-05-01"), is_date("fast")
-    (True, False)
-    """
+    """Tell whether a cell is a date or a time, or says one."""
     if isinstance(cell, str):
         try:
             datetime.datetime.fromisoformat(cell)
@@ -95,13 +71,7 @@ def is_date(cell: object) -> bool:
 
 
 def is_absent(cell: object) -> bool:
-    """Tell whether a cell is empty, by any of the names that programs have for it.
-
-    Examples
-    --------
-    >>> [is_absent(cell) for cell in (None, "", float("nan"), "nan", 0)]
-    [True, True, True, False, False]
-    """
+    """Tell whether a cell is empty, by any of the names that programs have for it."""
     text = str(cell)
     return (
         not text or cell is np.ma.masked or (not isinstance(cell, str) and text in ("None", "nan", "<NA>", "NaT"))
@@ -109,59 +79,29 @@ def is_absent(cell: object) -> bool:
 
 
 def name_in(cell: object, row: int, column: str, part: str = "arm") -> str:
-    """Return a cell as the name of an arm or a unit, or raise if it has none.
-
-    Examples
-    --------
-    >>> name_in(7, 1, "user", "unit")
-    '7'
-    """
+    """Return a cell as the name of an arm or a unit, or raise if it has none."""
     if is_absent(cell):
         raise InvalidArgument(unnamed(row, column, part))
     return str(cell)
 
 
 class Unnamed(InvalidArgument):
-    """A row names no arm, and was not to be left out.
-
-    Examples
-    --------
-    >>> str(Unnamed(unnamed(3, "site")))
-    "row 3 of column 'site' names no arm; give it a name, or leave such rows out"
-    """
+    """A row names no arm, and was not to be left out."""
 
 
 def unnamed(row: int, column: str, part: str = "arm", more: int = 0) -> str:
-    """Return what to say of a row without an arm or a unit, and of as many more.
-
-    Examples
-    --------
-    >>> unnamed(3, "site", more=40)
-    "row 3 of column 'site' names no arm, nor do 40 more; give it a name, or leave such rows out"
-    """
+    """Return what to say of a row without an arm or a unit, and of as many more."""
     others = f", nor do{'es' * (more == 1)} {more:,} more" if more else ""
     return f"row {row} of column {column!r} names no {word(part)}{others}; give it a name, or leave such rows out"
 
 
 def or_drop(text: str) -> str:
-    """Return what to say of a row without an arm where files are read: it names the option.
-
-    Examples
-    --------
-    >>> or_drop("leave such rows out")
-    'leave such rows out with drop_unnamed=True'
-    """
+    """Return what to say of a row without an arm where files are read: it names the option."""
     return f"{text} with {given(drop_unnamed=True)}"
 
 
 def ordering(cells: Sequence[Any], column: str) -> Codes:
-    """Return the rows in the order of a column, equal ones as they stand.
-
-    Examples
-    --------
-    >>> ordering(["10", "9", "9"], "time")
-    array([1, 2, 0])
-    """
+    """Return the rows in the order of a column, equal ones as they stand."""
     plain = np.asarray(cells) if all(isinstance(cell, int | float) for cell in cells) else None
     if plain is not None and plain.dtype.kind in "biuf" and not np.isnan(plain).any():
         return np.argsort(plain, kind="stable")

@@ -44,11 +44,6 @@ def neutralized(text: str, *, lines: bool = False) -> str:
         An arm's name or a command's output.
     lines
         Keep line feeds and tabs, for output of several lines.
-
-    Examples
-    --------
-    >>> print(neutralized("fast\x1b[2J"))
-    fast\x1b[2J
     """
     return "".join(c if _is_harmless(c) or (lines and c in "\n\t") else _escape(c) for c in text)
 
@@ -80,11 +75,6 @@ def needs_shell(line: str) -> bool:
     """Return whether a command line uses shell syntax: pipes, redirections, variables, globs, builtins.
 
     Quoted syntax is text, so ``grep 'a|b' file`` needs no shell.
-
-    Examples
-    --------
-    >>> needs_shell("gzip -k -f data"), needs_shell("gzip < data | wc -c")
-    (False, True)
     """
     before = " "
     for char, quote in _quotes(line):
@@ -142,13 +132,6 @@ class Command:
         the shell. Where several commands are compared, `alike` decides for all.
     output
         Where its standard output goes, if not where that of all commands does.
-
-    Examples
-    --------
-    >>> Command("sort data").shell is None
-    True
-    >>> Command("sort data | uniq").argv
-    ('/bin/sh', '-c', 'sort data | uniq')
     """
 
     text: str
@@ -186,11 +169,6 @@ def alike(commands: Iterable[Command]) -> tuple[Command, ...]:
     """Return the commands started alike: if one has a shell, all run through it.
 
     A shell takes time of its own, which would tell apart two commands that do the same.
-
-    Examples
-    --------
-    >>> [command.shell for command in alike([Command("sort data"), Command("sort < data")])]
-    ['/bin/sh', '/bin/sh']
     """
     given = tuple(commands)
     shell = next((command.shell for command in given if command.shell is not None), None)
@@ -198,13 +176,7 @@ def alike(commands: Iterable[Command]) -> tuple[Command, ...]:
 
 
 def listed(text: str) -> tuple[str, ...]:
-    r"""Return the values of a comma-separated list; ``\,`` is a comma and ``\\`` a backslash in a value.
-
-    Examples
-    --------
-    >>> listed(r"gcc,clang\,15")
-    ('gcc', 'clang,15')
-    """
+    r"""Return the values of a comma-separated list; ``\,`` is a comma and ``\\`` a backslash in a value."""
     pieces = re.findall(r"\\[,\\]|,|[^,\\]+|\\", text)
     values = [""]
     for piece in pieces:
@@ -219,11 +191,6 @@ def scanned(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
     """Return the numbers from low to high in steps, as decimal text without rounding.
 
     Without a step both ends must be whole numbers, and the step is 1.
-
-    Examples
-    --------
-    >>> scanned("1", "2", "0.25")
-    ('1', '1.25', '1.5', '1.75', '2')
     """
     first, last = _decimal("low", low), _decimal("high", high)
     if step is None and any(end != end.to_integral_value() for end in (first, last)):
@@ -277,15 +244,6 @@ def bind(
     ----------
     typed
         Parameters whose values the user typed: they are put in as they are, and may be whole commands.
-
-    Examples
-    --------
-    >>> bind("ls {where}", {"where": "my files; rm *"}).text
-    "ls 'my files; rm *'"
-    >>> bind("{cmd} data", {"cmd": "sort -u"}, typed=["cmd"]).argv
-    ('sort', '-u', 'data')
-    >>> bind("make", {"cc": "gcc"}).name
-    'make (cc = gcc)'
     """
     label = name or template
     unused = [f"{key} = {value}" for key, value in parameters.items() if f"{{{key}}}" not in label]
@@ -333,13 +291,7 @@ def _check_plain(template: str, name: str, value: str) -> None:
 
 
 def combined(parameters: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], ...]:
-    """Return every combination of values, the first parameter changing fastest, as hyperfine has them.
-
-    Examples
-    --------
-    >>> combined({"a": ("1", "2"), "b": ("x",)})
-    ({'a': '1', 'b': 'x'}, {'a': '2', 'b': 'x'})
-    """
+    """Return every combination of values, the first parameter changing fastest, as hyperfine has them."""
     for key, values in parameters.items():
         if isinstance(values, str) or not values:
             msg = f"parameter {key!r} must have a list of values, but got {values!r}"

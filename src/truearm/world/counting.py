@@ -101,17 +101,7 @@ class _Lumps(NamedTuple):
 
 
 class Source:
-    """Data that are counted where they are: a table of counts that knows how to count again.
-
-    Examples
-    --------
-    >>> from truearm.evidence.units import MEDIANS
-    >>> import narwhals as nw, polars as pl
-    >>> rows = nw.from_native(pl.LazyFrame({"arm": ["A", "B"] * 50, "ms": range(100)}))
-    >>> source = Source(rows, Roles("arm", "ms"), MEDIANS, rows.collect())
-    >>> source.counts.n, source.passes
-    ({'A': 50, 'B': 50}, 1)
-    """
+    """Data that are counted where they are: a table of counts that knows how to count again."""
 
     def __init__(
         self,

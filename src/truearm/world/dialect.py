@@ -29,13 +29,7 @@ _NUMBER = re.compile(r"\s*[-+]?[0-9.][0-9.eE+-]*\s*")
 
 
 class Dialect(NamedTuple):
-    """What has to be known of a file to read its cells.
-
-    Examples
-    --------
-    >>> list(Dialect(";", above=1).rows(["# of today", "site;ms", '"A;1";3']))
-    [['site', 'ms'], ['A;1', '3']]
-    """
+    """What has to be known of a file to read its cells."""
 
     sep: str | None = None
     """None: nobody can look into the file, so that DuckDB has to find out."""
@@ -99,13 +93,7 @@ class Dialect(NamedTuple):
         return known
 
     def sql(self) -> str:
-        """Return the same as options of DuckDB.
-
-        Examples
-        --------
-        >>> Dialect(";").sql().split(", ")[2:]
-        ["comment = ''", 'skip = 0', "delim = ';'"]
-        """
+        """Return the same as options of DuckDB."""
         options = f"quote = '\"', escape = '{self.escape}', comment = '', skip = {self.above}"
         separator = (self.sep or "").replace("'", "''")
         return f"{options}, delim = '{separator}'" if self.sep else options
@@ -117,11 +105,6 @@ class Dialect(NamedTuple):
         ----------
         named
             Only of columns that have a name: programs write the number of a row into one without.
-
-        Examples
-        --------
-        >>> Dialect(names=("ms", "", "MS", "ms")).columns()
-        ['ms', 'column1', 'MS_1', 'ms_2']
         """
         found: dict[str, str] = {}
         for i, name in enumerate(self.names):
@@ -139,28 +122,12 @@ class Dialect(NamedTuple):
 
 
 def raw(file: Path) -> gzip.GzipFile | io.BufferedReader:
-    r"""Open a file for its bytes, unpacked.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv.gz").write_bytes(gzip.compress(b"site,ms\n"))
-    ...     with raw(Path(folder, "a.csv.gz")) as opened:
-    ...         opened.read()
-    b'site,ms\n'
-    """
+    r"""Open a file for its bytes, unpacked."""
     return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
 
 
 def head(file: Path, size: int = _HEADS[0]) -> str:
-    """Return the beginning of a file of text; nothing if it is packed in a way that only DuckDB unpacks.
-
-    Examples
-    --------
-    >>> head(Path("a.csv.zst"))
-    ''
-    """
+    """Return the beginning of a file of text; nothing if it is packed in a way that only DuckDB unpacks."""
     if file.suffix.lower() == ".zst":
         return ""
     with suppress(OSError, EOFError, zlib.error), raw(file) as opened:

@@ -19,20 +19,7 @@ from truearm.world.written import ABSENT, DIGITS_FIRST, Written, check_true, no_
 
 
 def sheet(file: Path, roles: Roles) -> dict[str, list[Any]]:
-    """Return the named columns of the first sheet of a workbook, whose first row holds their names.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import openpyxl
-    >>> book = openpyxl.Workbook()
-    >>> for row in (["site", "ms"], ["A", 3]):
-    ...     book.active.append(row)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     book.save(f"{folder}/a.xlsx")
-    ...     sheet(Path(folder, "a.xlsx"), Roles("site", "ms"))
-    {'site': ['A'], 'ms': [3]}
-    """
+    """Return the named columns of the first sheet of a workbook, whose first row holds their names."""
     names, *cells = _sheet_rows(file)
     named = {i: str(name) for i, name in enumerate(names) if name is not None and str(name).strip()}
     check_distinct(name for name in named.values() if roles.arm is None or name in roles.columns)
@@ -63,14 +50,7 @@ def _sheet_rows(file: Path) -> list[Sequence[Any]]:
 def of_rows(
     columns: Mapping[str, Any], roles: Roles, how: Reduction, written: Written, *, drop_unnamed: bool
 ) -> Collected:
-    """Return tapes of columns that are equally long because they were rows: a shorter one ends at its foot.
-
-    Examples
-    --------
-    >>> from truearm.evidence.units import MEDIANS
-    >>> of_rows({"A": ["3", None]}, Roles(), MEDIANS, Written(), drop_unnamed=False).tapes
-    {'A': array([3.])}
-    """
+    """Return tapes of columns that are equally long because they were rows: a shorter one ends at its foot."""
     found = _of_columns(columns, roles, how, written, drop_unnamed=drop_unnamed)
     return found if roles.columns else wide(found.tapes, None, roles, how)
 
@@ -121,17 +101,7 @@ def _numbers(column: Any, name: str, written: Written, *, names: bool) -> Any:  
 
 
 def from_json(file: Path, roles: Roles, how: Reduction, written: Written, *, drop_unnamed: bool) -> Collected:
-    """Return what hyperfine or pyperf exported, or any of the shapes in which pandas writes a table.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from truearm.evidence.units import MEDIANS
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.json").write_text('{"A": [1, 2]}')
-    ...     from_json(Path(folder, "a.json"), Roles(), MEDIANS, Written(), drop_unnamed=False).tapes
-    {'A': array([1., 2.])}
-    """
+    """Return what hyperfine or pyperf exported, or any of the shapes in which pandas writes a table."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_object)
     except InvalidArgument:

@@ -11,13 +11,7 @@ from truearm.errors import InvalidArgument
 
 
 def duckdb() -> Any:  # noqa: ANN401 - duckdb has no types to speak of
-    """Return the module, or say what to install.
-
-    Examples
-    --------
-    >>> duckdb().sql("SELECT 1 + 1").fetchall()
-    [(2,)]
-    """
+    """Return the module, or say what to install."""
     try:
         import duckdb
     except ImportError:
@@ -28,16 +22,7 @@ def duckdb() -> Any:  # noqa: ANN401 - duckdb has no types to speak of
 
 @contextmanager
 def connected() -> Iterator[Any]:
-    """Give a connection to a database in memory, which stays open; tables and views of the connection are its own.
-
-    Examples
-    --------
-    >>> with connected() as one, connected() as other:
-    ...     _ = one.execute("CREATE TEMP TABLE kept AS SELECT 1 AS x")
-    ...     _ = other.execute("CREATE TEMP TABLE kept AS SELECT 2 AS x")
-    ...     one.execute("FROM kept").fetchall()
-    [(1,)]
-    """
+    """Yield a connection to an in-memory database with tables and views of its own."""
     connection = _database().cursor()
     try:
         yield connection
@@ -49,12 +34,7 @@ def connected() -> Iterator[Any]:
 
 
 def forget() -> None:
-    """Close the database as soon as nobody is connected to it, and give back the memory that it keeps.
-
-    Examples
-    --------
-    >>> forget()
-    """
+    """Close the database as soon as nobody is connected to it, and give back the memory that it keeps."""
     _database.cache_clear()
 
 

@@ -33,17 +33,7 @@ _LARGE = 1 << 24  # bytes of text; from here on a look at the first names saves 
 
 
 def rows_in(path: Path) -> int:
-    """Return how many rows a Parquet file says that it has, 0 if it cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "times.parquet")
-    ...     _ = duckdb().sql("SELECT unnest(range(5))").write_parquet(str(file))
-    ...     rows_in(file)
-    5
-    """
+    """Return how many rows a Parquet file says that it has, 0 if it cannot be read."""
     with suppress(duckdb().Error), connected() as connection:
         told = connection.execute(f"SELECT sum(num_rows) FROM parquet_file_metadata({address(path)})").fetchone()
         return int(told[0])
@@ -368,16 +358,7 @@ def _arrow(file: Path) -> Any:  # noqa: ANN401 - a pyarrow table
 
 
 def names_in(connection: Any, file: Path, form: str, dialect: Dialect) -> list[str]:  # noqa: ANN401
-    """Return the names of the columns as the file has them; DuckDB renames those that it cannot tell apart.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.jsonl").write_text('{"site": "A", "ms": 1}')
-    ...     sorted(names_in(duckdb().connect(), Path(folder, "a.jsonl"), "jsonl", Dialect()))
-    ['ms', 'site']
-    """
+    """Return the names of the columns as the file has them; DuckDB renames those that it cannot tell apart."""
     match form:
         case "csv" | "tsv" if dialect.names:
             return list(dialect.names)
@@ -401,13 +382,7 @@ def names_in(connection: Any, file: Path, form: str, dialect: Dialect) -> list[s
 
 
 def reason(error: str, file: Path, form: str, sep: str | None, roles: Roles) -> str:
-    r"""Return why DuckDB cannot read a file: by its line, if DuckDB or a look at the cells tells it.
-
-    Examples
-    --------
-    >>> reason("Invalid Input Error: no magic bytes\nat 7", Path("a.pq"), "parquet", None, Roles())
-    "'a.pq' cannot be read as parquet: Invalid Input Error: no magic bytes"
-    """
+    r"""Return why DuckDB cannot read a file: by its line, if DuckDB or a look at the cells tells it."""
     line = re.search(r"Error on Line: (\d+)", error)
     if line and "not utf-8" in error:
         return not_utf8(file, int(line[1]))

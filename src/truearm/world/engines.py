@@ -20,14 +20,7 @@ _MISSING, _LOWEST, _HIGHEST, ELSEWHERE = -1, -2, -3, -4  # numbers of buckets th
 
 
 def collected(lazy: Any) -> Any:  # noqa: ANN401 - narwhals frames
-    """Return what a query gives, by the engine that reads in pieces where there are two.
-
-    Examples
-    --------
-    >>> import narwhals as nw, polars as pl
-    >>> collected(nw.from_native(pl.LazyFrame({"ms": [1, 2]})).select(nw.col("ms").sum()))["ms"].to_list()
-    [3]
-    """
+    """Return what a query gives, by the engine that reads in pieces where there are two."""
     from narwhals import Implementation
 
     if lazy.implementation is Implementation.POLARS:
@@ -61,14 +54,7 @@ def _unanswered(error: Exception) -> str:
 
 
 def query_text(lazy: Any) -> str:  # noqa: ANN401 - a narwhals frame
-    """Return a query as its engine reads it.
-
-    Examples
-    --------
-    >>> import narwhals as nw, duckdb
-    >>> query_text(nw.from_native(duckdb.sql("SELECT 1 AS ms")))[:6]
-    'SELECT'
-    """
+    """Return a query as its engine reads it."""
     native = lazy.to_native()
     if hasattr(native, "sql_query"):  # DuckDB
         return str(native.sql_query())
@@ -84,15 +70,7 @@ def query_text(lazy: Any) -> str:  # noqa: ANN401 - a narwhals frame
 
 
 def renamed(table: Any, roles: Roles) -> Any:  # noqa: ANN401 - narwhals frames
-    """Return arms as words and readings as numbers, under names of our own.
-
-    Examples
-    --------
-    >>> import narwhals as nw, polars as pl
-    >>> table = nw.from_native(pl.LazyFrame({"site": [7], "ms": [1]}))
-    >>> renamed(table, Roles("site", "ms")).collect().to_dict(as_series=False)
-    {'arm': ['7'], 'value': [1.0]}
-    """
+    """Return arms as words and readings as numbers, under names of our own."""
     import narwhals as nw
 
     schema = table.collect_schema()
@@ -118,14 +96,7 @@ def renamed(table: Any, roles: Roles) -> Any:  # noqa: ANN401 - narwhals frames
 
 
 def knows_nan(table: Any) -> bool:  # noqa: ANN401 - a narwhals frame
-    """Tell whether a float may be NaN where a table is: some databases have none, nor a word for it.
-
-    Examples
-    --------
-    >>> import narwhals as nw, polars as pl
-    >>> knows_nan(nw.from_native(pl.LazyFrame({"ms": [1.0]})))
-    True
-    """
+    """Tell whether a float may be NaN where a table is: some databases have none, nor a word for it."""
     native = table.to_native()
     if not type(native).__module__.startswith("ibis"):
         return True
@@ -134,15 +105,7 @@ def knows_nan(table: Any) -> bool:  # noqa: ANN401 - a narwhals frame
 
 
 def blank(rows: Any, name: str) -> Any:  # noqa: ANN401 - a narwhals frame and an expression
-    """Return which cells say nothing; DuckDB takes a column for one without NaN if its statistics show none.
-
-    Examples
-    --------
-    >>> import narwhals as nw, polars as pl
-    >>> rows = nw.from_native(pl.LazyFrame({"ms": [1.0, None, float("nan")]}))
-    >>> len(rows.filter(blank(rows, "ms")).collect())
-    2
-    """
+    """Return which cells say nothing; DuckDB takes a column for one without NaN if its statistics show none."""
     import narwhals as nw
 
     cells = nw.col(name)
@@ -166,14 +129,6 @@ def one_per_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> A
 
     A unit with a missing reading is missing where missing readings count at their worst, and so is one whose
     median is between a value and infinity (extensions 2).
-
-    Examples
-    --------
-    >>> from truearm.evidence.units import MEDIANS
-    >>> import narwhals as nw, polars as pl
-    >>> rows = nw.from_native(pl.LazyFrame({"arm": ["A", "A"], "unit": [1, 1], "value": [3.0, 5.0]}))
-    >>> one_per_unit(rows, MEDIANS).collect()["value"].to_list()
-    [4.0]
     """
     import narwhals as nw
 
@@ -239,13 +194,6 @@ def numbered(ruler: Ruler, zones: Sequence[int], *, nans: bool) -> Any:  # noqa:
     """Return the number of the bucket that a reading outside all other zones is in.
 
     Where statistics of a column leave NaN out, DuckDB takes the column for one without.
-
-    Examples
-    --------
-    >>> import narwhals as nw, polars as pl
-    >>> rows = nw.from_native(pl.DataFrame({"value": [0.5, 9.0, float("inf"), None]}))
-    >>> rows.select(bucket=numbered(Ruler((Zone(0.0, 4.0, 4),)), [0], nans=True))["bucket"].to_list()
-    [1.0, 6.0, -3.0, -1.0]
     """
     import narwhals as nw
 
@@ -262,30 +210,14 @@ def numbered(ruler: Ruler, zones: Sequence[int], *, nans: bool) -> Any:  # noqa:
 
 
 def part_of(zone: Zone, base: int) -> Any:  # noqa: ANN401 - a narwhals expression
-    """Return the number of the bucket that a reading of a zone is in.
-
-    Examples
-    --------
-    >>> import narwhals as nw, polars as pl
-    >>> rows = nw.from_native(pl.DataFrame({"value": [0.5, 3.0]}))
-    >>> rows.select(bucket=part_of(Zone(0.0, 4.0, 4), 10))["bucket"].to_list()
-    [10.0, 13.0]
-    """
+    """Return the number of the bucket that a reading of a zone is in."""
     import narwhals as nw
 
     return ((nw.col("value") - zone.low) * zone.scale).floor() + float(base)
 
 
 def in_buckets(rows: Any, number: Any, keys: Sequence[str]) -> Any:  # noqa: ANN401 - narwhals frames
-    """Return how many readings are in each bucket, the lowest and the highest.
-
-    Examples
-    --------
-    >>> import narwhals as nw, polars as pl
-    >>> rows = nw.from_native(pl.LazyFrame({"arm": ["A", "A"], "value": [1.0, 2.0]}))
-    >>> in_buckets(rows, nw.lit(0.0), ["arm"]).collect().to_dict(as_series=False)
-    {'arm': ['A'], 'bucket': [0.0], 'n': [2], 'low': [1.0], 'high': [2.0]}
-    """
+    """Return how many readings are in each bucket, the lowest and the highest."""
     import narwhals as nw
 
     value = nw.col("value")

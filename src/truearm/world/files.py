@@ -44,14 +44,6 @@ def read(
     ----------
     path, arm, value, unit, order, kind
         As for `collect`.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "times.csv")
-    ...     _ = file.write_text("site,ms\nB,3\nA,\nB,5\n")
-    ...     read(file, arm="site", value="ms")
-    {'B': array([3., 5.]), 'A': array([nan])}
     """
     return collect(path, arm=arm, value=value, unit=unit, order=order, kind=kind).tapes
 
@@ -89,14 +81,6 @@ def collect(
         Leave out rows that name no arm, and count them.
     **form
         How the file is written, if not plainly: the fields of `truearm.world.written.Written`.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "times.csv")
-    ...     _ = file.write_text("site,user,ms\nB,1,3\nB,1,5\nB,2,8\n")
-    ...     collect(file, arm="site", value="ms", unit="user").tapes
-    {'B': array([4., 8.])}
     """
     if arm is None and (known := imports.criterion_files(Path(path))) is not None:
         return known

@@ -38,13 +38,7 @@ _MARKS = {  # of byte order; those of UTF-32 begin with one of UTF-16
 
 
 def form_of(file: Path, kind: str | None) -> str:
-    """Return what kind of file one is, as somebody said or by its ending.
-
-    Examples
-    --------
-    >>> form_of(Path("a.tsv.gz"), None), form_of(Path("a.txt"), "csv")
-    ('tsv', 'csv')
-    """
+    """Return what kind of file one is, as somebody said or by its ending."""
     known = sorted(set(FORMATS.values()))
     if kind is not None:
         if kind not in known:
@@ -68,16 +62,7 @@ def form_of(file: Path, kind: str | None) -> str:
 
 
 def kind_by_bytes(file: Path) -> str:
-    r"""Return what a file without an ending is, by its beginning: CSV unless it says otherwise.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a").write_text('{"site": "A"}\n{"site": "B"}\n')
-    ...     kind_by_bytes(Path(folder, "a"))
-    'jsonl'
-    """
+    r"""Return what a file without an ending is, by its beginning: CSV unless it says otherwise."""
     with file.open("rb") as opened:
         first = opened.readline(1 << 20)
         more = bool(opened.readline(1 << 20).strip())
@@ -92,13 +77,7 @@ def kind_by_bytes(file: Path) -> str:
 
 
 def encoding_in(start: bytes) -> str | None:
-    """Return the encoding that the first four bytes of a text show, None if that is UTF-8, as far as they tell.
-
-    Examples
-    --------
-    >>> encoding_in("site".encode("utf-16")), encoding_in(b"site")
-    ('utf-16', None)
-    """
+    """Return the encoding that the first four bytes of a text show, None if that is UTF-8, as far as they tell."""
     marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
     if marked is not None or len(start) < 4:
         return marked
@@ -109,42 +88,17 @@ def encoding_in(start: bytes) -> str | None:
 
 
 def begins(file: Path) -> bytes:
-    """Return the first bytes of a file, unpacked if they can be.
-
-    Examples
-    --------
-    >>> begins(Path("nowhere.csv"))
-    b''
-    """
+    """Return the first bytes of a file, unpacked if they can be."""
     with suppress(OSError, EOFError, zlib.error), raw(file) as opened:
         return opened.read(4)
     return b""
 
 
 def is_marked(file: Path) -> bool:
-    """Tell whether a file begins with the mark of an encoding that is not UTF-8.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_text("site,ms", encoding="utf-16")
-    ...     is_marked(Path(folder, "a.csv"))
-    True
-    """
+    """Tell whether a file begins with the mark of an encoding that is not UTF-8."""
     return encoding_in(begins(file)) is not None
 
 
 def opened_text(file: Path, encoding: str = "utf-8-sig", errors: str = "strict") -> io.TextIOWrapper:
-    r"""Open a file of text, unpacked, with its ends of lines as they are.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_bytes(b"site,ms\r\n")
-    ...     with opened_text(Path(folder, "a.csv")) as text:
-    ...         text.read()
-    'site,ms\r\n'
-    """
+    r"""Open a file of text, unpacked, with its ends of lines as they are."""
     return io.TextIOWrapper(raw(file), encoding=encoding, errors=errors, newline="")

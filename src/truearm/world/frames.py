@@ -42,18 +42,6 @@ def tapes_of(
         Name of the column of what was drawn independently: its readings become one.
     order
         "rows" if rows are in order of pull, or the name of a column to put them in order by.
-
-    Examples
-    --------
-    >>> tapes_of({"A": [1, 2], "B": [3.5]})
-    {'A': array([1., 2.]), 'B': array([3.5])}
-    >>> tapes_of({"site": ["B", "A", "B"], "ms": [3, None, 5]}, "site", "ms")
-    {'B': array([3., 5.]), 'A': array([nan])}
-    >>> tapes_of({"site": ["A"], "ms": ["fast"]}, "site", "ms")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: row 1 of column 'ms' must be a number, but got 'fast'; leave a cell empty
-    for a reading that went wrong
     """
     return collect(frame, arm, value, unit=unit, order=order).tapes
 
@@ -80,15 +68,6 @@ def collect(
         How the readings of one unit become one.
     drop_unnamed
         Leave out rows that name no arm, and count them.
-
-    Examples
-    --------
-    >>> rows = {"site": ["B", "A", "B", "A", "B"], "user": [1, 2, 1, 3, 4], "ms": [3, 1, 5, 2, 8]}
-    >>> found = collect(rows, "site", "ms", unit="user")
-    >>> found.tapes, found.units.counts
-    ({'B': array([4., 8.]), 'A': array([1., 2.])}, {'B': 2, 'A': 2})
-    >>> collect(rows, "site", "ms").suspects[0].column
-    'user'
     """
     roles = Roles(arm, value, unit, order).checked()
     if isinstance(frame, Collected):
@@ -243,17 +222,7 @@ def _from_table(frame: Any, roles: Roles, how: Reduction, *, drop_unnamed: bool)
 
 
 def native(frame: Any, **how: Any) -> Any:  # noqa: ANN401 - what narwhals takes and gives
-    """Return a frame as narwhals sees it, or say that two of its columns have one name.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> native(pd.DataFrame([[1, 2]], columns=["ms", "ms"]))
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: columns need names of their own: Expected unique column names, got: - 'ms' 2
-    times; rename them
-    """
+    """Return a frame as narwhals sees it, or say that two of its columns have one name."""
     import narwhals as nw
 
     try:
@@ -264,16 +233,7 @@ def native(frame: Any, **how: Any) -> Any:  # noqa: ANN401 - what narwhals takes
 
 
 def check_named(schema: Mapping[str, Any], roles: Roles, polars: bool) -> None:
-    """Raise if what should name arms or units are lists, records, or objects that Polars cannot read.
-
-    Examples
-    --------
-    >>> import narwhals as nw
-    >>> check_named({"site": nw.List(nw.String)}, Roles("site", "ms"), True)
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: column 'site' must hold names, but its type is List(String); convert it first
-    """
+    """Raise if what should name arms or units are lists, records, or objects that Polars cannot read."""
     import narwhals as nw
 
     for column in (roles.arm, roles.unit):
@@ -368,14 +328,7 @@ def _labels(table: Any, unit: str) -> list[object]:  # noqa: ANN401 - a narwhals
 
 
 def floats_of(series: Any, name: str) -> Floats:  # noqa: ANN401 - a narwhals series
-    """Return a series as floats, empty cells as NaN, or say what it holds instead of numbers.
-
-    Examples
-    --------
-    >>> import narwhals as nw, pyarrow as pa
-    >>> floats_of(nw.from_native(pa.chunked_array([[2**60 + 1, None]]), series_only=True), "ms").tolist()
-    [1.152921504606847e+18, nan]
-    """
+    """Return a series as floats, empty cells as NaN, or say what it holds instead of numbers."""
     import narwhals as nw
 
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:

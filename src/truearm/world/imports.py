@@ -29,15 +29,7 @@ _RAW = {"group", "function", "value", "iteration_count"}
 
 
 def exported(data: Mapping[str, Any], file: Path, roles: Roles, how: Reduction = MEDIANS) -> Collected | None:
-    """Return the readings in what truearm or a benchmark tool exported as JSON; None if it is no such export.
-
-    Examples
-    --------
-    >>> run = {"command": "true", "times": [0.1, 0.2]}
-    >>> exported({"results": [run]}, Path("a.json"), Roles()).tapes
-    {'true': array([0.1, 0.2])}
-    >>> exported({"site": ["A"]}, Path("a.json"), Roles())
-    """
+    """Return the readings in what truearm or a benchmark tool exported as JSON; None if it is no such export."""
     if "certificate" in data and isinstance(data.get("readings"), Mapping):
         return _read(truearm, data, file, roles, how)
     if {"iters", "times"} <= data.keys():
@@ -68,13 +60,7 @@ def _read(reader: Export, data: Mapping[str, Any], file: Path, roles: Roles, how
 
 
 def truearm(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # noqa: ARG001 - as all exports
-    """Return the readings in what truearm itself exported as JSON, whatever was measured, in order of pull.
-
-    Examples
-    --------
-    >>> truearm({"readings": {"A": [1.5, "inf", None]}}).tapes
-    {'A': array([1.5, inf, nan])}
-    """
+    """Return the readings in what truearm itself exported as JSON, whatever was measured, in order of pull."""
     tapes = {
         str(arm): np.array([np.nan if value is None else float(value) for value in tape])
         for arm, tape in data["readings"].items()
@@ -86,12 +72,6 @@ def hyperfine(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  
     """Return the times of each command in what `hyperfine --export-json` wrote; failed runs become NaN.
 
     Every run is a process of its own, hence a unit of its own, and runs are written in order.
-
-    Examples
-    --------
-    >>> run = {"command": "true", "times": [0.1, 0.2], "exit_codes": [0, 1]}
-    >>> hyperfine({"results": [run]}).tapes
-    {'true': array([0.1, nan])}
     """
     tapes: dict[str, Floats] = {}
     for run in data["results"]:
@@ -115,13 +95,6 @@ def pyperf(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:
 
     A run of pyperf is a process with several values. What differs from process to process (hashes, addresses)
     moves all of them, so that together they are one reading (extensions 2). Runs are written in order.
-
-    Examples
-    --------
-    >>> runs = [{"values": [0.5, 0.7, 0.6]}, {"warmups": []}, {"values": [0.8]}]
-    >>> found = pyperf({"benchmarks": [{"metadata": {"name": "join"}, "runs": runs}]})
-    >>> found.tapes, found.units.rows
-    ({'join': array([0.6, 0.8])}, {'join': 4})
     """
     common = data.get("metadata", {}).get("name", "benchmark")
     processes: dict[str, list[Floats]] = {}
@@ -150,14 +123,7 @@ def _one_each(runs: Sequence[Floats], how: Reduction) -> Floats:
 
 
 def pytest_benchmark(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # noqa: ARG001 - as all exports
-    """Return the rounds of each test in what pytest-benchmark wrote: seconds per iteration.
-
-    Examples
-    --------
-    >>> stats = {"data": [2e-6, 3e-6], "iterations": 5, "median": 2.5e-6}
-    >>> pytest_benchmark({"benchmarks": [{"name": "test_join", "stats": stats}]}).tapes
-    {'test_join': array([2.e-06, 3.e-06])}
-    """
+    """Return the rounds of each test in what pytest-benchmark wrote: seconds per iteration."""
     tests = data["benchmarks"]
     name = "name" if len({test["name"] for test in tests}) == len(tests) else "fullname"
     tapes: dict[str, Floats] = {}
@@ -172,13 +138,6 @@ def google_benchmark(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Colle
     """Return the repetitions of each benchmark in what google-benchmark wrote: real time per iteration.
 
     A repetition that failed is a missing reading.
-
-    Examples
-    --------
-    >>> one = {"run_name": "BM_sort", "run_type": "iteration", "real_time": 12.5, "time_unit": "us"}
-    >>> again = one | {"repetition_index": 1, "real_time": 25}
-    >>> google_benchmark({"benchmarks": [one, again]}).tapes
-    {'BM_sort': array([1.25e-05, 2.50e-05])}
     """
     remedy = "write it anew with: --benchmark_repetitions=20 --benchmark_out=FILE"
     found: dict[str, list[tuple[int, float]]] = {}
@@ -205,31 +164,13 @@ def _real_time(run: Mapping[str, Any]) -> float:
 
 
 def criterion(data: Mapping[str, Any], how: Reduction = MEDIANS) -> Collected:  # noqa: ARG001 - as all exports
-    """Return the samples of one benchmark in criterion's sample.json: seconds per iteration.
-
-    Examples
-    --------
-    >>> criterion({"sampling_mode": "Linear", "iters": [10.0, 20.0], "times": [1000.0, 1500.0]}).tapes
-    {'benchmark': array([1.0e-07, 7.5e-08])}
-    """
+    """Return the samples of one benchmark in criterion's sample.json: seconds per iteration."""
     name = str(data.get("name", "benchmark"))
     return _known({name: _per_iteration(data["times"], data["iters"], name)}, "sample")
 
 
 def criterion_files(path: Path) -> Collected | None:
-    r"""Return the samples in a folder of criterion or in its raw.csv; None if a file is neither.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as root:
-    ...     for name in ("fast", "slow"):
-    ...         place = Path(root, "fib", name, "new")
-    ...         place.mkdir(parents=True)
-    ...         _ = (place / "sample.json").write_text('{"iters": [1, 2], "times": [3e9, 8e9]}')
-    ...     criterion_files(Path(root)).tapes
-    {'fib/fast': array([3., 4.]), 'fib/slow': array([3., 4.])}
-    """
+    r"""Return the samples in a folder of criterion or in its raw.csv; None if a file is neither."""
     if path.is_dir():
         return _folder(path)
     return _table(path) if path.suffix.lower() == ".csv" and path.is_file() else None

@@ -19,17 +19,6 @@ def undisturbed() -> Iterator[None]:
     """Keep requests to end out of the body; the first of them is obeyed right after it.
 
     Handlers are exchanged, because blocking signals would only hand them to another thread.
-
-    Examples
-    --------
-    >>> try:
-    ...     with undisturbed():
-    ...         signal.raise_signal(signal.SIGINT)
-    ...         print("done")
-    ... except KeyboardInterrupt:
-    ...     print("interrupted")
-    done
-    interrupted
     """
     if threading.current_thread() is not threading.main_thread():  # where no signal is handled
         yield
@@ -49,16 +38,6 @@ class Patient:
     """The same for many short steps of a loop: handlers are exchanged once, when it is entered.
 
     A request that would end the process at once, or is ignored, is left alone.
-
-    Examples
-    --------
-    >>> try:
-    ...     with Patient() as patient:
-    ...         patient.do(signal.raise_signal, signal.SIGINT)
-    ...         print("never")
-    ... except KeyboardInterrupt:
-    ...     print("interrupted")
-    interrupted
     """
 
     def __init__(self) -> None:

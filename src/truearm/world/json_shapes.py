@@ -16,19 +16,6 @@ def columns_in(data: object, wanted: Collection[str] = ()) -> Columns | None:
         `pandas.DataFrame.to_json`; of the last, columns are called "0", "1" and so on.
     wanted
         Names of columns: they tell "columns" from "index".
-
-    Examples
-    --------
-    >>> columns_in([{"site": "A", "ms": 3}, {"site": "B"}])
-    {'site': ['A', 'B'], 'ms': [3, None]}
-    >>> columns_in({"columns": ["site", "ms"], "index": [0], "data": [["A", 3]]})
-    {'site': ['A'], 'ms': [3]}
-    >>> columns_in({"site": {"0": "A", "1": "B"}, "ms": {"0": 3, "1": 4}})
-    {'site': ['A', 'B'], 'ms': [3, 4]}
-    >>> columns_in({"0": {"site": "A", "ms": 3}, "1": {"site": "B", "ms": 4}}, ["site"])
-    {'site': ['A', 'B'], 'ms': [3, 4]}
-    >>> columns_in([["A", 3], ["B", 4]])
-    {'0': ['A', 'B'], '1': [3, 4]}
     """
     if isinstance(data, list):
         return _of_list(data)

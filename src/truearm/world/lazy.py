@@ -52,11 +52,6 @@ def opened(
         Whether to print what is sent to an engine.
     form
         How files are written.
-
-    Examples
-    --------
-    >>> opened({"A": [1.0]}, Roles())
-    {'A': [1.0]}
     """
     named = [name for name, given in (*roles._asdict().items(), ("round", round)) if given is not None]
     if query is not None and not isinstance(source, str | Path):

@@ -24,18 +24,7 @@ _FOREVER = 1e6  # seconds: eleven days
 
 @contextmanager
 def alone(path: str | Path, *, wait: bool) -> Iterator[None]:
-    """Keep other writers of a log out: wait for them, or say that somebody is in the way.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, alone(f"{folder}/run.db", wait=False):
-    ...     with alone(f"{folder}/../{Path(folder).name}/run.db", wait=False):
-    ...         pass
-    Traceback (most recent call last):
-        ...
-    truearm.errors.ProtocolError: another process is at work on ...run.db (or a thread of this one); wait ...
-    """
+    """Keep other writers of a log out: wait for them, or say that somebody is in the way."""
     beside = f"{Path(path).resolve()}-lock"
     holding = _by_sqlite if fcntl is None else _by_flock
     with holding(beside, path, wait=wait):

@@ -26,13 +26,7 @@ LONG = 0.05
 
 
 def calibrated(timed: "Timed") -> int:
-    """Return how many loops make a block of `BLOCK` seconds or longer, by the best of a few tries.
-
-    Examples
-    --------
-    >>> calibrated(lambda loops, clock: loops * 1e-4)
-    3
-    """
+    """Return how many loops make a block of `BLOCK` seconds or longer, by the best of a few tries."""
     loops = 1
     while (took := min(_blocks(timed, loops, 5))) < BLOCK:
         loops *= min(10, max(2, int(1.2 * BLOCK / max(took, 1e-9))))
@@ -40,13 +34,7 @@ def calibrated(timed: "Timed") -> int:
 
 
 def measured(timed: "Timed", loops: int) -> float:
-    """Return seconds per loop: the lower quartile of some blocks, after one that warms up.
-
-    Examples
-    --------
-    >>> measured(lambda loops, clock: loops * 1e-4, 4)
-    0.0001
-    """
+    """Return seconds per loop: the lower quartile of some blocks, after one that warms up."""
     took = _blocks(timed, loops, BLOCKS + 1)
     warm = sorted(took[1:] or took)
     return warm[len(warm) // 4] / loops

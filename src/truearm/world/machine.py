@@ -11,13 +11,7 @@ from truearm.world.commands import neutralized
 
 
 def machine() -> dict[str, str | int]:
-    """Return what a reader of an export should know of the machine, and nothing of whose it is.
-
-    Examples
-    --------
-    >>> sorted(machine())
-    ['architecture', 'cpus', 'processor', 'python', 'release', 'system', 'truearm']
-    """
+    """Return what a reader of an export should know of the machine, and nothing of whose it is."""
     return {
         "system": platform.system(),
         "release": platform.release(),

@@ -19,17 +19,7 @@ _KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false",
 
 
 def parsed(text: str) -> dict[str, float | None]:
-    r"""Return the metrics in a run's output: all of it is one JSON object of numbers, or its last line is.
-
-    Examples
-    --------
-    >>> parsed('warming up\n{"parse": 1.5, "heap": 2048, "misses": NaN}\n')
-    {'parse': 1.5, 'heap': 2048.0, 'misses': None}
-    >>> parsed('{"parse": {"p50": 1.5}}')
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: 'parse' is an object
-    """
+    r"""Return the metrics in a run's output: all of it is one JSON object of numbers, or its last line is."""
     found = _loaded(text)
     if not isinstance(found, dict):
         msg = f"printed {_KINDS.get(type(found), 'a number')}"
@@ -81,14 +71,7 @@ def _number(name: str, value: Any) -> float | None:  # noqa: ANN401
 
 
 def runs_of(arms: Iterable[str], events: Iterable[Event]) -> dict[str, list[Run]]:
-    """Return what the runs of a log printed, per arm in order of round, None for those not told.
-
-    Examples
-    --------
-    >>> told = [Issued(0, "A", 0), Reading(0, "A", 0.25, {NOTE: {"parse": 1.5}}), Issued(1, "A", 1)]
-    >>> runs_of("A", told)
-    {'A': [{'parse': 1.5}, None]}
-    """
+    """Return what the runs of a log printed, per arm in order of round, None for those not told."""
     runs: dict[str, list[Run]] = {arm: [] for arm in arms}
     places = {}
     for event in events:

@@ -18,19 +18,7 @@ from truearm.world.roles import MOST_ARMS
 
 
 def tapes_in(file: Path, arm: str, value: str) -> dict[str, Floats] | None:
-    """Return the readings of each arm, of a column of words and one of numbers; None if a row names no arm.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import pyarrow
-    >>> from pyarrow import parquet
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "times.parquet")
-    ...     parquet.write_table(pyarrow.table({"site": ["B", "A", "B"], "ms": [3, None, 5]}), file)
-    ...     tapes_in(file, "site", "ms")
-    {'B': array([3., 5.]), 'A': array([nan])}
-    """
+    """Return the readings of each arm, of a column of words and one of numbers; None if a row names no arm."""
     from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
 
     try:

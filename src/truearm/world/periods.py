@@ -34,13 +34,6 @@ def cuts(rows: Any, run: Callable[[Any], Any], column: str) -> dict[str, list[An
         Returns what a query gives.
     column
         What the user calls the order.
-
-    Examples
-    --------
-    >>> import narwhals as nw, polars as pl
-    >>> rows = nw.from_native(pl.LazyFrame({"arm": ["A"] * 80, "order": [i // 10 for i in range(80)]}))
-    >>> cuts(rows, lambda lazy: lazy.collect(), "time")
-    {'A': [1, 2, 3, 4, 5, 6, 7]}
     """
     import narwhals as nw
 
@@ -81,13 +74,6 @@ def number(begins: Mapping[str, Sequence[Any]]) -> Any:  # noqa: ANN401 - a narw
     ----------
     begins
         What `cuts` returned.
-
-    Examples
-    --------
-    >>> import narwhals as nw, polars as pl
-    >>> rows = nw.from_native(pl.DataFrame({"arm": ["A", "A", "B"], "order": [1, 5, 5]}))
-    >>> rows.select(period=number({"A": [3, 4], "B": []}))["period"].to_list()
-    [0, 2, 0]
     """
     import narwhals as nw
 

@@ -97,11 +97,6 @@ class Conditions:
         ``"null"`` or the path of a file for standard input.
     output
         ``"null"``, ``"pipe"``, ``"inherit"`` or the path of a file for standard output.
-
-    Examples
-    --------
-    >>> Conditions(timeout=2.5).output
-    'null'
     """
 
     timeout: float | None = None
@@ -134,12 +129,6 @@ class Measurement:
     Times are in seconds, as the clock told them. `value` is NaN if the run failed or timed out. `peak_memory` is
     in bytes, and None where it cannot be told from this process's own; ask for the metric ``"memory"`` to have it
     always.
-
-    Examples
-    --------
-    >>> run = measure(Command("echo 0.25"), "stdout")
-    >>> run.value, run.exit_code, run.timed_out
-    (0.25, 0, False)
     """
 
     value: float
@@ -183,11 +172,6 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
         If it ends with an exit code other than 0, or prints no number when one is wanted, unless
         `conditions.ignore_failure`. Exit codes 126 and 127 say that nothing was run at all, and raise in any case
         but `conditions.accepted`.
-
-    Examples
-    --------
-    >>> measure(Command("sleep 5"), "wall", Conditions(timeout=0.05)).timed_out
-    True
     """
     rules = conditions or Conditions()
     if command.output is not None:
@@ -547,12 +531,7 @@ class _End:
 
 
 def check_posix() -> None:
-    """Raise where commands cannot be run as a race runs them: in groups, and with what each one used.
-
-    Examples
-    --------
-    >>> check_posix()
-    """
+    """Raise where commands cannot be run as a race runs them: in groups, and with what each one used."""
     if resource is None or not hasattr(os, "wait4") or not hasattr(os, "killpg"):
         msg = "commands are run and measured on Linux and macOS only; on Windows, run truearm inside WSL"
         raise InvalidArgument(msg)
@@ -576,13 +555,6 @@ def shell_cost(command: Command, metric: str = "wall", runs: int = 11) -> float 
     -------
     float | None
         Seconds; None without a shell, or if the shell cannot run an empty command.
-
-    Examples
-    --------
-    >>> shell_cost(Command("sort < data"), runs=5) > 0
-    True
-    >>> shell_cost(Command("sort data")) is None
-    True
     """
     check_count("runs", runs)
     if command.shell is None or metric not in ("wall", "cpu"):
@@ -603,13 +575,6 @@ def run_hook(command: Command, stage: str, timeout: float | None = None) -> None
     ----------
     timeout
         Seconds after which it and its process group are killed, and counted as failed; None waits.
-
-    Examples
-    --------
-    >>> run_hook(Command("test -e /nowhere"), "setup")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.CommandFailed: setup 'test -e /nowhere' ended with exit code 1; ...
     """
     null = subprocess.DEVNULL
     # A file and not a pipe: what stays behind may go on writing to it without harm.
@@ -648,11 +613,6 @@ def command_source(
     ------
     TimeoutError
         By the source, if a run timed out; `truearm.run.run` counts it as worse than any reading.
-
-    Examples
-    --------
-    >>> command_source([Command("echo 3", name="three")], "stdout")("three")
-    3.0
     """
     by_name = {command.name: command for command in alike(commands)}
     before, after = prepare or {}, conclude or {}
@@ -675,12 +635,7 @@ def command_source(
 
 
 def warm_up(source: Source, arms: Sequence[str], runs: int) -> None:
-    """Pull every arm some times in turn and forget the readings, so that caches are warm.
-
-    Examples
-    --------
-    >>> warm_up(command_source([Command("true")]), ["true"], 2)
-    """
+    """Pull every arm some times in turn and forget the readings, so that caches are warm."""
     for _ in range(check_count("runs", runs, least=0)):
         for arm in arms:
             with suppress(TimeoutError):

@@ -13,13 +13,7 @@ ECHO = 3  # columns left free behind a drawing: a terminal writes ^C there, and 
 
 @contextmanager
 def bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """Yield a function that redraws a progress bar on a terminal or in a notebook, and does nothing elsewhere.
-
-    Examples
-    --------
-    >>> with bar(Study(["A", "B"]), shown=False) as redraw:
-    ...     redraw()
-    """
+    """Yield a function that redraws a progress bar on a terminal or in a notebook, and does nothing elsewhere."""
     notebook = _notebook()
     if not shown or not (notebook or sys.stderr.isatty()):
         yield lambda: None

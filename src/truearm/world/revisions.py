@@ -36,11 +36,6 @@ class Revision:
         None for the working tree.
     top, folder
         The root of its files, and the folder in it that corresponds to the one truearm was started in.
-
-    Examples
-    --------
-    >>> Revision(name="v1", commit="0" * 40, top="/c/repo", folder="/c/repo/bench").name
-    'v1'
     """
 
     name: str
@@ -69,13 +64,6 @@ def checked_out(
         Where worktrees are kept; the user's cache folder if None.
     known
         Called when git knows all of them, before the work begins.
-
-    Examples
-    --------
-    >>> checked_out(["main"], start="/")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: --rev needs a git repository, but '/' is not in one; start truearm inside it
     """
     repository = _Repository.around(Path(start), cache or default_cache())
     commits = [None if name == "." else repository.commit(name) for name in names]  # all, before any work is done
@@ -84,12 +72,7 @@ def checked_out(
 
 
 def removed(revisions: Sequence[Revision]) -> None:
-    """Remove the worktrees of revisions from the cache, but those that another race uses; the working tree stays.
-
-    Examples
-    --------
-    >>> removed([Revision(name=WORKING_TREE, commit=None, top="/repo", folder="/repo")])
-    """
+    """Remove the worktrees of revisions from the cache, except those in use."""
     for top in _tops(revisions):
         with suppress(BlockingIOError), _locked(top, alone=True, wait=False):
             common = _asked(top, "rev-parse", "--path-format=absolute", "--git-common-dir") if top.exists() else ""
@@ -101,13 +84,7 @@ def removed(revisions: Sequence[Revision]) -> None:
 
 @contextmanager
 def in_use(revisions: Sequence[Revision]) -> Iterator[None]:
-    """Keep others from removing the worktrees of revisions meanwhile.
-
-    Examples
-    --------
-    >>> with in_use([Revision(name=WORKING_TREE, commit=None, top="/repo", folder="/repo")]):
-    ...     pass
-    """
+    """Keep others from removing the worktrees of revisions meanwhile."""
     with ExitStack() as stack:
         for top in _tops(revisions):
             stack.enter_context(_locked(top))
@@ -121,11 +98,6 @@ def kept(folders: Iterable[str]) -> tuple[Revision, ...]:
     ------
     InvalidArgument
         If their files are no longer those that were raced.
-
-    Examples
-    --------
-    >>> kept(["/"])
-    ()
     """
     found: dict[Path, Revision] = {}
     for folder in folders:
@@ -147,13 +119,7 @@ def _tops(revisions: Sequence[Revision]) -> list[Path]:
 
 
 def default_cache() -> Path:
-    """Return the folder for worktrees in the user's cache.
-
-    Examples
-    --------
-    >>> default_cache().name
-    'revisions'
-    """
+    """Return the folder for worktrees in the user's cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "truearm" / "revisions"
 
 

@@ -21,13 +21,7 @@ _COUNTERS = re.compile(
 
 
 class Roles(NamedTuple):
-    """Which column of a long frame plays which part; of a wide one units and the order of rows may be known.
-
-    Examples
-    --------
-    >>> Roles("site", "ms", unit="user", order="rows").columns
-    ('site', 'ms', 'user')
-    """
+    """Which column of a long frame plays which part; of a wide one units and the order of rows may be known."""
 
     arm: str | None = None
     value: str | None = None
@@ -86,16 +80,7 @@ class Roles(NamedTuple):
 
 
 def check_column(columns: Iterable[str], name: str, argument: str) -> str:
-    """Return a column's name if the frame has it, or suggest the one that was meant.
-
-    Examples
-    --------
-    >>> check_column(["variant", "ms"], "varient", "arm")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: arm='varient' is not a column; did you mean 'variant'? Columns are
-    'variant', 'ms'
-    """
+    """Return a column's name if the frame has it, or suggest the one that was meant."""
     known = [str(column) for column in columns]
     if not isinstance(name, str):
         msg = f"{argument} must be the name of a column, a string, but got {name!r}"
@@ -112,15 +97,7 @@ def check_column(columns: Iterable[str], name: str, argument: str) -> str:
 
 
 def check_distinct(columns: Iterable[str]) -> None:
-    """Raise if two columns have the same name.
-
-    Examples
-    --------
-    >>> check_distinct(["A", "B", "A"])
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: 2 columns are named 'A'; give each a name of its own
-    """
+    """Raise if two columns have the same name."""
     [(name, times)] = Counter(columns).most_common(1) or [("", 0)]
     if times > 1:
         msg = f"{times} columns are named {name!r}; give each a name of its own"
@@ -136,13 +113,6 @@ def check_names(columns: Collection[str], wanted: Collection[str], told: Callabl
         The names that DuckDB gave, which tell apart what the files do not.
     told
         Returns the names that the files have.
-
-    Examples
-    --------
-    >>> check_names(["site", "ms", "ms_1"], ["ms"], lambda: ["site", "ms", "ms"])
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: 2 columns are named 'ms'; give each a name of its own
     """
     first = {name.casefold(): name for name in reversed(list(columns))}
     for name in columns:
@@ -155,16 +125,7 @@ def check_names(columns: Collection[str], wanted: Collection[str], told: Callabl
 
 
 def check_number_of_arms(n: int, arm: str | None) -> None:
-    """Raise if a column names so many arms, or a wide frame has so many columns, that it must be a mistake.
-
-    Examples
-    --------
-    >>> check_number_of_arms(50_000, "user_id")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: arm='user_id' names 50,000 arms, but at most 10,000 can be compared; choose the
-    column that names the groups, or leave arms out
-    """
+    """Raise if a column names so many arms, or a wide frame has so many columns, that it must be a mistake."""
     if n <= MOST_ARMS:
         return
     if arm is None:
@@ -181,16 +142,7 @@ def check_number_of_arms(n: int, arm: str | None) -> None:
 
 
 def check_no_counter(tapes: Mapping[str, Floats]) -> None:
-    """Raise if a column of a wide frame only counts the rows: it would be compared as an arm.
-
-    Examples
-    --------
-    >>> check_no_counter({"id": np.arange(3.0), "A": np.array([3.0, 5.0, 4.0])})
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: column 'id' counts the rows, so it is not an arm; leave it out of the data, or
-    say that arms were measured side by side in it: round='id'
-    """
+    """Raise if a column of a wide frame only counts the rows: it would be compared as an arm."""
     for name, tape in tapes.items():
         counted = tape.size > 2 and tape[0] in (0.0, 1.0) and bool(np.all(np.diff(tape) == 1))
         if counted and len(tapes) > 1 and _counts(name):
@@ -202,18 +154,7 @@ def check_no_counter(tapes: Mapping[str, Floats]) -> None:
 
 
 def holds_words(words: str, readings: Sequence[str]) -> str:
-    """Return what to say of a frame read as wide that seems to be long, or to name its rows.
-
-    Examples
-    --------
-    >>> holds_words("variant", ["ms"])
-    "column 'variant' holds words; name the columns: arm='variant', value='ms'"
-    >>> print(holds_words("item", ["A", "B"]))
-    column 'item' holds words; name the columns: arm='item', value='A'; or, if the others are arms measured side by
-    side, round='item'
-    >>> holds_words("arm", ["ticket", "value", "at"])
-    "column 'arm' holds words; name the columns: arm='arm', value='value'"
-    """
+    """Return what to say of a frame read as wide that seems to be long, or to name its rows."""
     named = [name for name in readings if name.casefold() == "value"]
     likely = [name for name in readings if not _counts(name)]
     value = [*named, *likely, *readings][0]
@@ -228,12 +169,6 @@ def _counts(name: str) -> bool:
 
 
 def looks_like_time(column: str) -> bool:
-    """Tell whether a column is named like a time, of which less is better as a rule.
-
-    Examples
-    --------
-    >>> [looks_like_time(name) for name in ("latency_ms", "Elapsed", "runtime", "items", "sometimes")]
-    [True, True, True, False, False]
-    """
+    """Tell whether a column is named like a time, of which less is better as a rule."""
     words = "ns|us|µs|ms|msecs?|secs?|seconds?|minutes?|time|times|runtime|latency|duration|elapsed"
     return re.search(rf"(?:^|[^a-z])(?:{words})(?:$|[^a-z])", column.lower()) is not None

@@ -16,14 +16,7 @@ _DEEPEST = 64  # lists and objects in each other: a reader in Python has a stack
 
 
 def to_text(event: Event) -> list[Any]:
-    """Return the columns of an event: kind, ticket, arm, draw, value and notes.
-
-    Examples
-    --------
-    >>> from truearm.events import Reading
-    >>> to_text(Reading(17, "B", 0.25, {"exit_code": 0}))
-    ['told', 17, 'B', None, '0.25', '{"exit_code": 0}']
-    """
+    """Return the columns of an event: kind, ticket, arm, draw, value and notes."""
     if type(event) is Issued and not event.counted:  # the usual two, at the least cost
         return [ISSUED, event.ticket, check_text("arm", event.arm), event.draw, None, None]
     if type(event) is Reading and event.notes is None:
@@ -40,38 +33,20 @@ def to_text(event: Event) -> list[Any]:
 
 
 def from_text(row: Sequence[Any]) -> Event:
-    """Return the event of its columns.
-
-    Examples
-    --------
-    >>> from_text(["told", 17, "B", None, "0.25", None])
-    Reading(ticket=17, arm='B', value=0.25, notes=None)
-    """
+    """Return the event of its columns."""
     *plain, notes = row
     return from_row([*plain, None if notes is None else parsed(notes)])
 
 
 def linked(rows: Iterable[Sequence[Any]], last: int, digest: bytes) -> Iterator[list[Any]]:
-    """Iterate over rows that follow position `last`, each with its position before and its digest after it.
-
-    Examples
-    --------
-    >>> [(row[0], row[-1].hex()[:8]) for row in linked([["stopped", *[None] * 5]], 7, b"")]
-    [(8, 'a3be23ec')]
-    """
+    """Iterate over rows that follow position `last`, each with its position before and its digest after it."""
     for position, row in enumerate(rows, start=last + 1):
         digest = chain.linked(digest, (position, *row))
         yield [position, *row, digest]
 
 
 def parsed(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return what a text of the log holds.
-
-    Examples
-    --------
-    >>> parsed('{"host": "a"}')
-    {'host': 'a'}
-    """
+    """Return what a text of the log holds."""
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
@@ -80,17 +55,7 @@ def parsed(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
 
 
 def check_text(name: str, text: str) -> str:
-    r"""Return text that every database and file can hold, or say that it is none.
-
-    Examples
-    --------
-    >>> check_text("arm", "B")
-    'B'
-    >>> check_text("arm", "B\0")
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: arm must be text without NUL characters and stray bytes, but got 'B\x00'; ...
-    """
+    r"""Return text that every database and file can hold, or say that it is none."""
     if "\0" in text or not (text.isascii() or _is_encodable(text)):
         msg = f"{name} must be text without NUL characters and stray bytes, but got {text!r}; remove them"
         raise InvalidArgument(msg, name, text)
@@ -106,13 +71,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def as_json(name: str, value: Mapping[str, Any]) -> str:
-    """Return plain values as the text a log keeps.
-
-    Examples
-    --------
-    >>> as_json("notes", {"host": "a"})
-    '{"host": "a"}'
-    """
+    """Return plain values as the text a log keeps."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         _check_parts(name, json.loads(text))

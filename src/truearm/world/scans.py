@@ -43,16 +43,7 @@ _ELSEWHERE = ("s3", "s3a", "r2", "gs", "gcs", "az", "azure", "abfs", "abfss", "h
 def scan(
     source: str | Path, query: str | None, roles: Roles, how: Reduction | None = None, form: Form = PLAIN
 ) -> Any:  # noqa: ANN401
-    r"""Return a lazy frame of what a path or an address leads to; a small file is read, if one says how.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_text("site,ms\nA,3\n")
-    ...     scan(folder, None, Roles("site", "ms")).fetchall()
-    [('A', 3.0)]
-    """
+    r"""Return a lazy frame of what a path or an address leads to; a small file is read, if one says how."""
     text = str(source)
     if "://" in text:
         _check_no_file(text)
@@ -77,11 +68,6 @@ def is_scan(source: str, form: Form = PLAIN) -> bool:
     ----------
     form
         How files are written: one in an encoding of its own is read as a whole.
-
-    Examples
-    --------
-    >>> [is_scan(name) for name in ("data.csv", "logs/*.parquet", "postgres://host/shop", "-")]
-    [False, True, True, False]
     """
     path = Path(source)
     if "://" in source or path.is_dir() or (not path.exists() and any(sign in source for sign in "*?[")):

@@ -48,16 +48,7 @@ class Separated(NamedTuple):
 
 
 def plainly_read(file: Path, form: str, written: Written, roles: Roles) -> dict[str, list[Any]]:
-    r"""Return the columns of a CSV or TSV file without DuckDB: cells as text, None where they are empty.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_text("site,ms\nA,1\n")
-    ...     plainly_read(Path(folder, "a.csv"), "csv", Written(), Roles("site", "ms"))
-    {'site': ['A'], 'ms': ['1']}
-    """
+    r"""Return the columns of a CSV or TSV file without DuckDB: cells as text, None where they are empty."""
     if file.suffix.lower() == ".zst":
         duckdb()
     try:
@@ -101,16 +92,7 @@ def _rows_of(file: Path, text: Iterable[str], dialect: Dialect) -> Iterator[list
 
 
 def ragged(file: Path, dialect: Dialect) -> str | None:
-    r"""Return which line of a file cannot be read, or has more or fewer cells than its first one.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a.csv").write_text("site,ms\nA,1,5\n")
-    ...     ragged(Path(folder, "a.csv"), Dialect(","))
-    "line 2 of 'a.csv' has 3 cells, but the first line has 2; check for a stray separator"
-    """
+    r"""Return which line of a file cannot be read, or has more or fewer cells than its first one."""
     if file.suffix.lower() == ".zst":
         return None
     try:
@@ -125,25 +107,13 @@ def ragged(file: Path, dialect: Dialect) -> str | None:
 
 
 def uneven(file: Path, line: int, found: int, width: int) -> str:
-    """Return what to say of a line with more or fewer cells than there are names.
-
-    Examples
-    --------
-    >>> uneven(Path("a.csv"), 3, 1, 2)
-    "line 3 of 'a.csv' has 1 cell, but the first line has 2; check for a stray separator"
-    """
+    """Return what to say of a line with more or fewer cells than there are names."""
     cells = "1 cell" if found == 1 else f"{found} cells"
     return f"line {line} of {file.name!r} has {cells}, but the first line has {width}; check for a stray separator"
 
 
 def not_utf8(file: Path, line: int) -> str:
-    """Return what to say of a line in another encoding.
-
-    Examples
-    --------
-    >>> not_utf8(Path("a.csv"), 3)[:31]
-    "line 3 of 'a.csv' is not UTF-8;"
-    """
+    """Return what to say of a line in another encoding."""
     return (
         f"line {line} of {file.name!r} is not UTF-8; save the file as UTF-8, or name what it is: "
         f"{given(encoding='cp1252')}"
@@ -162,12 +132,7 @@ def _first_other(file: Path) -> int:
 
 
 def check_single(file: Path, columns: Collection[str]) -> None:
-    """Raise if a file holds what a benchmark tool made of its readings, and not the readings.
-
-    Examples
-    --------
-    >>> check_single(Path("a.csv"), ["site", "ms"])
-    """
+    """Raise if a file holds what a benchmark tool made of its readings, and not the readings."""
     if set(columns) >= _SUMMARY:
         single = "no single times; export them with --export-json FILE"
         msg = f"{file.name!r} holds one line for each command, and {single}"
@@ -175,15 +140,7 @@ def check_single(file: Path, columns: Collection[str]) -> None:
 
 
 def check_separated(names: Sequence[str], roles: Roles) -> None:
-    """Raise if all cells are in one column, and say what seems to separate them.
-
-    Examples
-    --------
-    >>> check_separated(["site;ms"], Roles("site", "ms"))
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: all cells are in one column, 'site;ms'; say what separates them: sep=';'
-    """
+    """Raise if all cells are in one column, and say what seems to separate them."""
     if len(names) == 1 and roles.arm is not None and roles.arm not in names:
         for mark in dict.fromkeys(names[0]):
             if roles.arm in names[0].split(mark):

@@ -10,95 +10,44 @@ from truearm.world.written import ABSENT
 
 
 def quoted(column: str) -> str:
-    """Return the name of a column for SQL.
-
-    Examples
-    --------
-    >>> quoted('a"b')
-    '"a""b"'
-    """
+    """Return the name of a column for SQL."""
     return '"' + column.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Return text for SQL.
-
-    Examples
-    --------
-    >>> print(literal("it's"))
-    'it''s'
-    """
+    """Return text for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def marks() -> str:
-    """Return all marks of a missing number for SQL.
-
-    Examples
-    --------
-    >>> marks()[:10]
-    "'', 'na', "
-    """
+    """Return all marks of a missing number for SQL."""
     return ", ".join(map(literal, ABSENT))
 
 
 def address(file: Path) -> str:
-    """Return a path as DuckDB has to be told it: absolute, and with nothing that stands for other names.
-
-    Examples
-    --------
-    >>> address(Path("/logs/b*.csv"))
-    "'/logs/b[*].csv'"
-    """
+    """Return a path as DuckDB has to be told it: absolute, and with nothing that stands for other names."""
     return literal(re.sub(r"([*?\[])", r"[\1]", file.absolute().as_posix()))
 
 
 def addresses(files: Iterable[Path]) -> str:
-    """Return several paths as DuckDB has to be told them.
-
-    Examples
-    --------
-    >>> addresses([Path("/logs/a.csv"), Path("/logs/b*.csv")])
-    "['/logs/a.csv', '/logs/b[*].csv']"
-    """
+    """Return several paths as DuckDB has to be told them."""
     return f"[{', '.join(map(address, files))}]"
 
 
 def text_address(file: Path) -> str:
-    """Return the path of a text file and how it is packed: DuckDB does not see the ending behind a ?.
-
-    Examples
-    --------
-    >>> text_address(Path("/logs/a.csv.gz"))
-    "'/logs/a.csv.gz', compression = 'gzip', hive_partitioning = false"
-    """
+    """Return the path of a text file and how it is packed: DuckDB does not see the ending behind a ?."""
     packing = {".gz": "gzip", ".zst": "zstd"}.get(file.suffix.lower(), "uncompressed")
     return f"{address(file)}, compression = '{packing}', hive_partitioning = false"
 
 
 def hive_keys(files: Sequence[Path]) -> list[str]:
-    """Return the columns that folders name, as in variant=A/1.parquet; none unless those of all files do.
-
-    Examples
-    --------
-    >>> hive_keys([Path("logs/site=A/1.csv"), Path("logs/site=B/1.csv")]), hive_keys([Path("a.csv")])
-    (['site'], [])
-    """
+    """Return the columns that folders name, as in variant=A/1.parquet; none unless those of all files do."""
     keys = {tuple(part.partition("=")[0] for part in file.parent.parts if "=" in part) for file in files}
     return list(keys.pop()) if len(keys) == 1 else []
 
 
 def check_hive(files: Sequence[Path], columns: Iterable[str]) -> None:
-    """Raise if folders name a column that the files have too: one of the two would be overlooked.
-
-    Examples
-    --------
-    >>> check_hive([Path("logs/site=A/1.csv")], ["site", "ms"])
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: the folders name a column 'site', and the files have one of that name too;
-    rename the folders, or give the files by a pattern of their own
-    """
+    """Raise if folders name a column that the files have too: one of the two would be overlooked."""
     for key in hive_keys(files):
         if key in columns:
             both = f"the folders name a column {key!r}, and the files have one of that name too"
@@ -107,13 +56,7 @@ def check_hive(files: Sequence[Path], columns: Iterable[str]) -> None:
 
 
 def hive_options(files: Sequence[Path], roles: Roles) -> str:
-    """Return options of DuckDB for columns that folders name: names stay words.
-
-    Examples
-    --------
-    >>> hive_options([Path("logs/site=A/1.csv")], Roles("site", "ms"))
-    "hive_partitioning = true, hive_types = {'site': VARCHAR}"
-    """
+    """Return options of DuckDB for columns that folders name: names stay words."""
     words = [f"{literal(key)}: VARCHAR" for key in hive_keys(files) if key in (roles.arm, roles.unit)]
     types = f", hive_types = {{{', '.join(words)}}}" if words else ""
     return f"hive_partitioning = {'true' if hive_keys(files) else 'false'}{types}"

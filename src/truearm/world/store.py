@@ -54,14 +54,7 @@ _RESTORE = "restore a copy of the log, or begin anew in another file"
 
 
 class Logged(NamedTuple):
-    """An event and its position in the log, counted from 1.
-
-    Examples
-    --------
-    >>> from truearm.events import Reading
-    >>> Logged(1, Reading(17, "B", 0.25)).event.value
-    0.25
-    """
+    """An event and its position in the log, counted from 1."""
 
     position: int
     event: Event
@@ -84,19 +77,6 @@ class Store:
     ------
     InvalidArgument
         If the file holds something else, or a log of another generation; the file is left as it was.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from truearm.events import Issued, Reading
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with Store(Path(folder.name) / "run.db") as store:
-    ...     store.create({"arms": ["A", "B"]})
-    ...     store.append([Issued(0, "A", 0), Reading(0, "A", 0.25)])
-    ...     [entry.position for entry in store.events()], store.definition
-    2
-    ([1, 2], {'arms': ['A', 'B']})
-    >>> folder.cleanup()
     """
 
     def __init__(self, path: str | Path, patience: float = 60.0) -> None:
@@ -271,13 +251,7 @@ class Store:
 
 
 class Verified(NamedTuple):
-    """What `verify` found: how many events there are, the last digest, and the study they make.
-
-    Examples
-    --------
-    >>> Verified(0, "f3d5", Study(["A", "B"])).study
-    Study(['A', 'B'], pulls=0, done=False)
-    """
+    """What `verify` found: how many events there are, the last digest, and the study they make."""
 
     events: int
     head: str
@@ -297,17 +271,6 @@ def verify(path: str | Path, noted: str | None = None) -> Verified:
     ------
     VerificationError
         If the log was changed, or the noted head is not in it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from truearm.events import Issued
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Store(Path(folder) / "run.db") as store:
-    ...         store.create(Study(["A", "B"]).definition)
-    ...         noted, last = store.head, store.append([Issued(0, "A", 0)])
-    ...     verify(store.path, noted).study.out
-    [Pull(ticket=0, arm='A')]
     """
     wanted = "" if noted is None else _digits(noted)
     with Store(path) as store:

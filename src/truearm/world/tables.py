@@ -75,16 +75,7 @@ def read_counts(path: str | Path) -> Counts:
 
 
 def read(path: str | Path) -> Counts | None:
-    """Return the table of counts in a file, None if the file is something else.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_counts(Counts.of({"A": [1.0, 2.0]}), Path(folder, "counts.json"))
-    ...     read(Path(folder, "counts.json")).n, read(Path(folder, "other.json"))
-    ({'A': 2}, None)
-    """
+    """Return the table of counts in a file, None if the file is something else."""
     file = Path(path)
     if not file.is_file():
         return None
@@ -99,13 +90,7 @@ def read(path: str | Path) -> Counts | None:
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; of a key that is there twice readers see one value or the other, so it is refused.
-
-    Examples
-    --------
-    >>> distinct([("A", 1), ("B", 2)])
-    {'A': 1, 'B': 2}
-    """
+    """Return a JSON object; a repeated key is refused."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:

@@ -21,13 +21,7 @@ MOST_SUSPECTED = 1 << 16  # first rows in which units that nobody declared are l
 
 
 class Collected(NamedTuple):
-    """Readings by arm, and what is known of how they came to be.
-
-    Examples
-    --------
-    >>> Collected({"A": np.array([1.0])}).ordered
-    False
-    """
+    """Readings by arm, and what is known of how they came to be."""
 
     tapes: dict[str, Floats]
     """Per arm one number per reading, or per unit if a unit is known."""
@@ -47,15 +41,7 @@ class Collected(NamedTuple):
     """Instead of tapes, where readings were counted and not read one by one."""
 
     def side_by_side(self) -> "Collected":
-        """Return tapes of which place r is round r, a unit in which arms were measured together; NaN where not.
-
-        Examples
-        --------
-        >>> Collected({"A": np.array([1.0, 3.0]), "B": np.array([2.0])}, labels={
-        ...     "A": np.array([0, 1]), "B": np.array([1])
-        ... }).side_by_side().tapes
-        {'A': array([1., 3.]), 'B': array([nan,  2.])}
-        """
+        """Return tapes of which place r is round r, a unit in which arms were measured together; NaN where not."""
         labels = self.labels or {name: np.arange(tape.size) for name, tape in self.tapes.items()}
         rounds = max((int(label.max()) + 1 for label in labels.values() if label.size), default=0)
         tapes = {name: np.full(rounds, np.nan) for name in self.tapes}
@@ -65,13 +51,7 @@ class Collected(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A long frame told apart: what `assembled` makes readings of.
-
-    Examples
-    --------
-    >>> Rows(["A"], np.array([0, 0]), np.array([1.0, 2.0])).units is None
-    True
-    """
+    """A long frame told apart: what `assembled` makes readings of."""
 
     names: Sequence[str]
     """Of the arms, by code."""
@@ -86,15 +66,7 @@ class Rows(NamedTuple):
 
 
 def assembled(rows: Rows, roles: Roles, how: Reduction) -> Collected:
-    """Return readings by arm from rows: in order if a column says so, one per unit if there are units.
-
-    Examples
-    --------
-    >>> from truearm.evidence.units import MEDIANS
-    >>> rows = Rows(["A"], np.array([0, 0, 0]), np.array([1.0, 2.0, 3.0]), ["x", "y", "x"], [3, 2, 1])
-    >>> assembled(rows, Roles("arm", "ms", "user", "time"), MEDIANS).tapes
-    {'A': array([2., 2.])}
-    """
+    """Return readings by arm from rows: in order if a column says so, one per unit if there are units."""
     suspicious = suspects(rows)
     ordered = roles.order is not None
     if rows.units is None and rows.order is None:
@@ -121,17 +93,7 @@ def assembled(rows: Rows, roles: Roles, how: Reduction) -> Collected:
 
 
 def check_several(units: Units, remedy: str = "measure more of them, or leave the arm out") -> None:
-    """Raise if an arm has one unit only.
-
-    Examples
-    --------
-    >>> check_several(Units("process", {"A": 300, "B": 60}, {"A": 1, "B": 3}, shared=0))
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: arm 'A' has one unit only: its 300 readings are of a single 'process', and
-    cannot tell how one differs from another; every arm needs several, so measure more of them, or leave the arm
-    out
-    """
+    """Raise if an arm has one unit only."""
     for name, n in units.counts.items():
         if n == 1:
             several = "1 reading is" if units.rows[name] == 1 else f"{units.rows[name]:,} readings are"
@@ -165,14 +127,7 @@ def _shared(arms: NDArray[Any], units: Codes) -> int:
 
 
 def suspects(rows: Rows) -> tuple[Suspect, ...]:
-    """Return the columns that are named like a unit beside the readings, where their cells are not empty.
-
-    Examples
-    --------
-    >>> rows = Rows(["A"], np.array([0, 0]), np.array([1.0, 2.0]), suspected={"user": ["x", None]})
-    >>> suspects(rows)[0].units
-    array([0])
-    """
+    """Return the columns that are named like a unit beside the readings, where their cells are not empty."""
     return tuple(_suspect(column, cells, rows) for column, cells in rows.suspected.items())
 
 
@@ -183,16 +138,7 @@ def _suspect(column: str, cells: Sequence[object], rows: Rows) -> Suspect:
 
 
 def wide(tapes: Mapping[str, Floats], units: Sequence[object] | None, roles: Roles, how: Reduction) -> Collected:
-    """Return the readings of a table with a column for each arm, and perhaps one that names the unit of each row.
-
-    Examples
-    --------
-    >>> from truearm.evidence.units import MEDIANS
-    >>> wide({"A": np.array([1.0, np.nan])}, None, Roles(), MEDIANS).tapes
-    {'A': array([1.])}
-    >>> wide({"A": np.array([1.0, 3.0, 8.0])}, ["x", "x", "y"], Roles(unit="user"), MEDIANS).tapes
-    {'A': array([2., 8.])}
-    """
+    """Return the readings of a table with one column per arm and an optional unit column."""
     if units is not None and tapes:
         return _by_row(tapes, units, roles, how)
     check_no_counter(tapes)
@@ -213,12 +159,6 @@ def _by_row(tapes: Mapping[str, Floats], units: Sequence[object], roles: Roles, 
 
 
 def without_foot(column: Floats) -> Floats:
-    """Return a wide column without the empty cells at its foot.
-
-    Examples
-    --------
-    >>> without_foot(np.array([1.0, np.nan, 2.0, np.nan]))
-    array([ 1., nan,  2.])
-    """
+    """Return a wide column without the empty cells at its foot."""
     told = np.flatnonzero(~np.isnan(column))
     return column[: told[-1] + 1] if told.size else column[:0]

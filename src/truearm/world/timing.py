@@ -64,12 +64,6 @@ class Timed:
         Where it looks for modules; None for where it does by itself, and in the folder it is started in.
     patience
         Seconds that one process may take; None for as long as it takes.
-
-    Examples
-    --------
-    >>> sorting = Timed(text="sorted(x)", setup="x = list(range(100))").calibrated()
-    >>> sorting.loops > 100, 0 < sorting() < 0.001
-    (True, True)
     """
 
     text: str
@@ -153,13 +147,7 @@ def _named(what: str, code: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedHere:
-    """A function that is timed in this process, where it shares hash seed and memory with all others.
-
-    Examples
-    --------
-    >>> 0 < TimedHere(function=lambda: sum(range(100))).calibrated()() < 0.001
-    True
-    """
+    """A function that is timed in this process, where it shares hash seed and memory with all others."""
 
     function: Callable[[], object]
     loops: int = 0
@@ -188,14 +176,6 @@ def timed(codes: Mapping[str, Code], setup: str | None = None) -> "Mapping[str, 
         By name, statements or functions without arguments.
     setup
         Statements to run before the statements, outside of the clock.
-
-    Examples
-    --------
-    >>> both = timed({"sum": "sum(x)", "max": "max(x)"}, setup="x = range(9)")
-    >>> [type(code).__name__ for code in both.values()]
-    ['Timed', 'Timed']
-    >>> [type(code).__name__ for code in timed({"a": list, "b": lambda: []}).values()]
-    ['TimedHere', 'TimedHere']
     """
     if setup is not None and any(callable(code) for code in codes.values()):
         msg = "setup goes with statements; a function brings its own"

@@ -42,13 +42,7 @@ _OPPOSITES = {
 
 
 class Written(NamedTuple):
-    """How a text file is written, where that is not plain.
-
-    Examples
-    --------
-    >>> Written(decimal=",", thousands=".").number("1.234,5")
-    1234.5
-    """
+    """How a text file is written, where that is not plain."""
 
     sep: str | None = None
     """What stands between cells; None: found out, of comma, semicolon, tab and bar."""
@@ -91,15 +85,7 @@ class Written(NamedTuple):
         return self[2:] == _PLAIN[2:]
 
     def number(self, text: str) -> float | None:
-        """Return the number in a cell, NaN if it is empty, None if there is none.
-
-        Examples
-        --------
-        >>> Written(strip="$", thousands=",").number("-$1,234.50"), Written(durations=True).number("00:10:13")
-        (-1234.5, 613.0)
-        >>> Written().number("true"), Written(true="yes").number("No"), Written().number("1,5")
-        (1.0, 0.0, None)
-        """
+        """Return the number in a cell, NaN if it is empty, None if there is none."""
         bare = (
             text.translate(dict.fromkeys(map(ord, _BLANKS), " ")).strip()
             if self.thousands == " "
@@ -131,13 +117,7 @@ class Written(NamedTuple):
         return rf"[-+]?[0-9]{{1,3}}(?:{mark}[0-9]{{2,3}})*{mark}[0-9]{{3}}(?:{point}[0-9]*)?"
 
     def sql(self, cell: str) -> str:
-        """Return `number` as an expression of SQL for a column of text, NULL both for an empty cell and for none.
-
-        Examples
-        --------
-        >>> Written(true="yes").sql("passed")[-20:]
-        "= 'yes')::DOUBLE END"
-        """
+        """Return `number` as an SQL expression for a text column; NULL for empty and for invalid cells."""
         if self.thousands == " ":
             cell = f"translate({cell}, '{_BLANKS}', '{' ' * len(_BLANKS)}')"
         bare = trimmed(cell)
@@ -172,14 +152,7 @@ _PLAIN = Written()
 
 
 def trimmed(cell: str) -> str:
-    """Return a cell without what stands around it, as an expression of SQL: what `str.strip` takes away.
-
-    Examples
-    --------
-    >>> from truearm.world.duck import duckdb
-    >>> duckdb().sql("SELECT " + trimmed("chr(9) || chr(160) || 'A '")).fetchall()
-    [('A',)]
-    """
+    """Return a cell without what stands around it, as an expression of SQL: what `str.strip` takes away."""
     plain = (
         f"unicode({cell}) BETWEEN 33 AND 126 AND unicode(({cell})[-1]) BETWEEN 33 AND 126"  # a tenth of the time
     )
@@ -201,29 +174,13 @@ _BESIDE = re.compile(r"[-+]?\s*([^\s0-9.,+-]+)?\s*([-+]?[0-9][0-9., '_]*?)\s*([^
 
 
 def beside(cell: str) -> str:
-    """Return what stands beside the number of a cell.
-
-    Examples
-    --------
-    >>> beside("$12"), beside("13.6 ms"), beside("12")
-    ('$', 'ms', '')
-    """
+    """Return what stands beside the number of a cell."""
     sign = _BESIDE.fullmatch(cell.strip())
     return (sign[1] or sign[3] or "") if sign else ""
 
 
 def remedy(cell: str) -> str | None:
-    """Return which argument would read a cell that is no plain number, None if none would.
-
-    Examples
-    --------
-    >>> remedy("$12"), remedy("00:10:13"), remedy("yes"), remedy("fast")
-    ("strip='$'", 'durations=True', "true='yes'", None)
-    >>> remedy("1,234")
-    "thousands=',' if it is 1234, decimal=',' if it is 1.234"
-    >>> remedy("3,5"), remedy("1.234,50"), remedy("1,234,567")
-    ("decimal=','", "decimal=',', thousands='.'", "thousands=','")
-    """
+    """Return which argument would read a cell that is no plain number, None if none would."""
     bare = cell.strip().translate(dict.fromkeys(map(ord, _BLANKS), " "))
     if bare.lower() in (*_WORDS, *_OPPOSITES):
         return given(true=_OPPOSITES.get(bare.lower(), bare))
@@ -260,13 +217,7 @@ def _marks(digits: str) -> dict[str, str] | None:
 
 
 def no_number(cell: object, row: int, column: str, written: Written) -> str:
-    """Return what to say of a cell that holds no plain number, and what would read it.
-
-    Examples
-    --------
-    >>> no_number("3,5", 2, "ms", Written())
-    "row 2 of column 'ms' is '3,5', which is not a plain number; to read such cells, say decimal=','"
-    """
+    """Return what to say of a cell that holds no plain number, and what would read it."""
     known = remedy(cell) if isinstance(cell, str) else None
     if known is not None and written.strip and beside(str(cell)) not in ("", written.strip):
         return (
@@ -283,12 +234,7 @@ def no_number(cell: object, row: int, column: str, written: Written) -> str:
 
 
 def check_true(words: Sequence[str], true: str, columns: Sequence[str]) -> None:
-    """Raise if the word that counts as 1 is none of several that stand there: then all would count as 0.
-
-    Examples
-    --------
-    >>> check_true(["no", "yes"], "Yes", ["won"])
-    """
+    """Raise if the word that counts as 1 is none of several that stand there: then all would count as 0."""
     if len(words) > 1 and true.strip().lower() not in map(str.lower, words):
         shown = ", ".join(map(repr, words[:5])) + (", ..." if len(words) > 5 else "")
         where = f"column {columns[0]!r}" if len(columns) == 1 else "the file"
@@ -297,13 +243,7 @@ def check_true(words: Sequence[str], true: str, columns: Sequence[str]) -> None:
 
 
 class Form(NamedTuple):
-    """How files are written, where that is not plain, and what of them is left out.
-
-    Examples
-    --------
-    >>> Form.of({"decimal": ",", "drop_unnamed": True}).written.decimal
-    ','
-    """
+    """How files are written, where that is not plain, and what of them is left out."""
 
     written: Written = Written()
     kind: str | None = None
