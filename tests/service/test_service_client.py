@@ -138,19 +138,20 @@ def test_a_command_that_does_not_name_the_arm_is_refused(server):
     Client(server.url, "nameless", ["A", "B"])
     done = work(server, "nameless", "--", "true", check=False)
     assert done.returncode == 2
-    assert "write {arm} there" in done.stderr
+    assert "write {arm} where" in done.stderr
 
 
 ODD = [
     *((("sh", "-c", "{arm}"), name) for name in ("$(touch {0}/a)", "1; touch {0}/b", "'; touch {0}/c '", "a b")),
     (("echo", "{arm}"), "--help"),
-    (("echo 1; : {arm} | cat",), "; touch {0}/d"),
+    *(((*before, "{arm}"), "{0}/run") for before in (["nice"], ["timeout", "5"], ["env", "X=1"], ["sh"], ["xargs"])),
+    (("nice {arm}",), "./run"),
 ]
 
 
 @pytest.mark.parametrize(("words", "odd"), ODD, ids=str)
-def test_a_name_that_a_server_gave_is_taken_only_if_it_is_plain(server, tmp_path, words, odd):
-    """Who begins a study chooses the names; some commands, such as ssh, run the words they get."""
+def test_a_name_from_the_server_is_used_only_if_it_is_plain(server, tmp_path, words, odd):
+    """The author of a study chooses the names, and commands such as ssh and nice run their arguments."""
     arm = odd.format(tmp_path)
     study = Client(server.url, f"odd-{ODD.index((words, odd))}", ["Süß", arm])
     done = work(server, study.name, "-i", "-M", "3", "--", *words, check=False)
@@ -162,34 +163,33 @@ def test_a_name_that_a_server_gave_is_taken_only_if_it_is_plain(server, tmp_path
 
 
 CODE = [
-    (("sh", "-c", "echo 1; : {arm}"), True),
-    (("python3 -c 'print(len(\"{arm}\"))'",), True),
-    (("sh", "-c", 'echo 1; : "$1"', "sh", "{arm}"), False),
-    (("echo 1; : {arm} | cat",), False),
-    (("echo", "1", "--of={arm}"), False),
+    (("sh", "-c", "echo 1; : {arm}"), "would become code"),
+    (("python3 -c 'print(len(\"{arm}\"))'",), "would become code"),
+    (("sh", "-c", 'echo 1; : "$1"', "sh", "{arm}"), ""),
+    (("echo 1; : {arm} | cat",), ""),
+    (("echo", "1", "--of={arm}"), ""),
 ]
 
 
-@pytest.mark.parametrize(("words", "refused"), CODE, ids=str)
-def test_any_name_is_still_never_written_into_code(server, tmp_path, words, refused):
-    """Who begins a study chooses the names, and must not run programs on the machines of those who work for it."""
-    name = f"code-{CODE.index((words, refused))}"
+@pytest.mark.parametrize(("words", "message"), CODE, ids=str)
+def test_any_name_is_still_never_written_into_code(server, tmp_path, words, message):
+    name = f"code-{CODE.index((words, message))}"
     arms = [f"$(touch {tmp_path}/a)", f"; touch {tmp_path}/b", f"'; touch {tmp_path}/c '"]
     Client(server.url, name, arms)
     done = work(server, name, "--any-name", "-i", "-M", "3", "--", *words, check=False)
-    assert done.returncode == (2 if refused else 0), done.stderr
-    assert ("would become code" in done.stderr) == refused
+    assert done.returncode == (2 if message else 0), done.stderr
+    assert message in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [("{arm}",), ("echo 1 && {arm}",)], ids=str)
-def test_a_server_does_not_choose_the_program(server, words):
-    name = f"program-{len(words[0])}"
-    Client(server.url, name, ["true", "false"])
-    done = work(server, name, "--", *words, check=False)
+@pytest.mark.parametrize("words", [("{arm}",), ("./{arm}", "x"), ("X=1 {arm}",), ("VAR={arm} env",)], ids=str)
+@pytest.mark.parametrize("more", [(), ("--any-name",)])
+def test_the_arm_is_never_the_program_and_no_shell_is_used(server, words, more):
+    Client(server.url, "program", ["true", "false"])
+    done = work(server, "program", *more, "--", *words, check=False)
     assert done.returncode == 2
-    assert "{arm} stands where the program stands" in done.stderr
-    work(server, name, "--any-name", "-i", "-M", "1", "--", *words)
+    assert ("{arm} cannot be the program" in done.stderr) == ("{arm}" in " ".join(words).split()[0])
+    assert Client(server.url, "program").state["pulls"] == 0
 
 
 def test_plain_names_may_stand_in_code(server):
@@ -238,7 +238,7 @@ def test_a_worker_says_that_it_waits_for_a_server():
 def test_a_command_without_its_arm_is_refused_before_any_server_is_asked():
     command = [sys.executable, "-m", "truearm", "work", "http://127.0.0.1:1", "late", "--", "true"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    assert "write {arm} there" in done.stderr
+    assert "write {arm} where" in done.stderr
 
 
 def test_threads_that_share_a_client_get_their_own_answers(server):

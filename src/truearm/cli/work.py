@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
 import click
@@ -20,11 +21,12 @@ from truearm.errors import InvalidArgument, TruearmError
 from truearm.events import Noted
 from truearm.problem import Problem, Pull
 from truearm.service.client import Client, ServiceError
-from truearm.world.commands import Command, bind
+from truearm.world.commands import Command
 from truearm.world.processes import METRICS, Conditions, measure
 
-_AT_ONCE = 0.5  # seconds, after which it is told that a server does not answer
-_CODE = re.compile(r"[^\w./=:@%+,-]")  # in a word: more than a name or an option
+_FIRST_ANSWER_S = 0.5  # after this the user is told that the server does not answer
+_NOT_PLAIN = re.compile(r"^-|[^\w.=:@%+,-]")  # in a name
+_CODE = re.compile(r"[^\w./=:@%+,-]")  # in a word of the command: more than an option
 
 
 @click.command("work", context_settings={"max_content_width": 100})
@@ -49,11 +51,10 @@ _CODE = re.compile(r"[^\w./=:@%+,-]")  # in a word: more than a name or an optio
     is_flag=True,
     help="Count failed runs as missing readings, at their worst, instead of stopping.",
 )
-@click.option("--shell", default="auto", metavar="auto|none|PATH", help="As for a race.")
 @click.option(
     "--any-name",
     is_flag=True,
-    help="Take whatever names the arms have: you trust who began the study, or the command takes them as text.",
+    help="Allow any arm name: you trust the author of the study, or the command treats names as text.",
 )
 @click.option("-M", "--max-pulls", type=options.Whole(1), help="End after this many pulls of this worker.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but the end.")
@@ -64,19 +65,19 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
     truearm work http://server:8000 tuning -- ./train --rate {arm}       the number it prints last
     truearm work http://server:8000 sort --metric wall -- ./sort {arm}   how long it takes
 
-    The words of one command come after --; {arm} is the arm to be measured. A run that fails ends the work, or is
-    a missing reading (-i). What was begun is told or stays out: nothing is measured twice. The arms were named by
-    whoever began the study: names that are more than letters, digits and . / = : @ % + , - _ need --any-name.
+    The command comes after -- and runs without a shell; {arm} is replaced by the arm to measure and is never the
+    program. A run that fails ends the work, or is a missing reading (-i). Nothing is measured twice. The author of
+    the study chose the arm names: names with characters other than letters, digits and . = : @ % + , - _ (a slash,
+    for example) or with a leading dash need --any-name.
     """  # noqa: D301 - click wants the control character
-    template = words[0] if len(words) == 1 else shlex.join(words)
-    _check_arm(template)
-    _check_program(Command(template, shell=chosen["shell"]))
+    template = shlex.split(words[0]) if len(words) == 1 else list(words)
+    _check_template(template)
     conditions = Conditions(timeout=chosen["timeout"], ignore_failure=chosen["ignore_failure"])
-    with Client(url, study, token=chosen["token"], patience=_AT_ONCE) as first:
-        _wait_aloud(first)
+    with Client(url, study, token=chosen["token"], patience=_FIRST_ANSWER_S) as first:
+        _report_silence(first)
     with Client(url, study, token=chosen["token"], worker=chosen["worker"]) as client:
         state = client.state
-        commands = _commands(template, state, chosen["shell"], any_name=chosen["any_name"])
+        commands = _commands(template, state, any_name=chosen["any_name"])
         worst = from_plain(Problem, state["definition"]["problem"], "problem").censored
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         made = 0
@@ -96,88 +97,58 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
         raise SystemExit(exit_code(result))
 
 
-def _check_arm(template: str) -> None:
-    if "{arm}" not in template:
-        msg = f"command {template!r} does not say where the arm stands; write {{arm}} there"
+def _check_template(words: Sequence[str]) -> None:
+    """Refuse a command that cannot start before a pull is asked for, which would be lost."""
+    if not any("{arm}" in word for word in words):
+        msg = f"command {shlex.join(words)!r} does not contain {{arm}}; write {{arm}} where the arm's name belongs"
+        raise InvalidArgument(msg)
+    if "{arm}" in words[0]:
+        msg = "{arm} cannot be the program: the author of the study would choose what runs here; name a program first"
+        raise InvalidArgument(msg)
+    if shutil.which(words[0]) is None:
+        msg = f"there is no program {words[0]!r} here (no shell is used); check its name and the directory"
         raise InvalidArgument(msg)
 
 
-def _check_program(command: Command) -> None:
-    """Say what cannot be started before a pull is asked for, which would be lost."""
-    program = command.argv[0]
-    if "{arm}" not in program and shutil.which(program) is None:
-        msg = f"there is no program {program!r} here that can be started; check its name, and where you are"
-        raise InvalidArgument(msg)
-
-
-def _wait_aloud(client: Client) -> None:
-    """Say that a server does not answer: it may begin later, or have another address."""
+def _report_silence(client: Client) -> None:
+    """Tell the user if the server does not answer: it may start later, or the address is wrong."""
     try:
         _ = client.state
     except ServiceError as error:
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            msg = f"{error} (pass --token or set TRUEARM_TOKEN)"
+            raise ServiceError(msg, error.status) from None
         if error.status:
             raise
         click.echo(f"{client.url} does not answer; trying for a minute (Ctrl-C to stop).", err=True)
 
 
-def _commands(
-    template: str, state: Mapping[str, Any], shell: str, *, any_name: bool = False
-) -> dict[str, Command]:
+def _commands(template: Sequence[str], state: Mapping[str, Any], *, any_name: bool) -> dict[str, Command]:
     names = [arm["name"] for arm in state["arms"]]
-    words = _words(template)
-    if not any_name:
-        _check_fixed_program(words)
-        _check_plain(names)
-    _check_no_code(template, words, names)
-    return {name: bind(template, {"arm": name}, shell=shell) for name in names}
-
-
-def _words(template: str) -> list[str]:
-    lexer = shlex.shlex(template, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    try:
-        return list(lexer)
-    except ValueError:  # a quote is open: binding says so
-        return []
-
-
-def _check_fixed_program(words: Sequence[str]) -> None:
-    """Refuse to let a server choose which program runs here."""
-    before = ["", *words]
-    if any("{arm}" in word and not last.strip("();|&") for last, word in zip(before, words, strict=False)):
+    if not any_name and (odd := next(filter(_NOT_PLAIN.search, names), None)) is not None:
         msg = (
-            "{arm} stands where the program stands, so who began the study would choose what runs here; "
-            "write the program before it, or allow that with --any-name"
+            f"arm {odd!r} is not a plain name, and the command could take it for a program, an option or code; "
+            "use plain names in the study, or allow any with --any-name"
         )
         raise InvalidArgument(msg)
-
-
-def _check_plain(names: Sequence[str]) -> None:
-    """Refuse names that a command which runs its words, such as ssh, would take for code or for an option."""
-    odd = next((name for name in names if _CODE.search(name) or name.startswith("-")), None)
-    if odd is not None:
+    inside = next((word for word in template if "{arm}" in word and _CODE.search(word.replace("{arm}", ""))), None)
+    unsafe = next((name for name in names if shlex.quote(name) != name), None)
+    if inside is not None and unsafe is not None:
         msg = (
-            f"arm {odd!r} is not a plain name, and commands such as ssh and sh -c run such words as code or "
-            "take them for options; begin the study with plain names, or allow any with --any-name"
-        )
-        raise InvalidArgument(msg)
-
-
-def _check_no_code(template: str, words: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse to write names that a server gave into what a shell or an interpreter would run as code."""
-    inside = [word for word in words if "{arm}" in word and _CODE.search(word.replace("{arm}", ""))]
-    unsafe = [name for name in names if shlex.quote(name) != name]
-    if inside and unsafe:
-        msg = (
-            f"arm {name_of(unsafe[0])} would become code in {inside[0]!r}; let {{arm}} be a word of its own, "
+            f"arm {name_of(unsafe)} would become code in {inside!r}; make {{arm}} a word of its own, "
             "such as in sh -c './measure \"$1\"' sh {arm}"
         )
-        raise InvalidArgument(msg, "command", template)
+        raise InvalidArgument(msg, "command", shlex.join(template))
+    return {name: _command(template, name) for name in names}
+
+
+def _command(template: Sequence[str], arm: str) -> Command:
+    return Command(shlex.join(word.replace("{arm}", arm) for word in template), name=arm, shell="none")
 
 
 @contextmanager
 def _accounted(client: Client, begun: Pull, others: Sequence[Pull]) -> Iterator[None]:
-    """If measuring ends the work, tell the pull that had begun as missing and give those back that had not."""
+    """If the work ends early, record the current pull as missing and release the pulls that were not started."""
     try:
         yield
     except (TruearmError, KeyboardInterrupt) as error:
