@@ -144,7 +144,10 @@ def test_a_command_that_does_not_name_the_arm_is_refused(server):
 ODD = [
     *((("sh", "-c", "{arm}"), name) for name in ("$(touch {0}/a)", "1; touch {0}/b", "'; touch {0}/c '", "a b")),
     (("echo", "{arm}"), "--help"),
-    *(((*before, "{arm}"), "{0}/run") for before in (["nice"], ["timeout", "5"], ["env", "X=1"], ["sh"], ["xargs"])),
+    *(
+        ((*before, "{arm}"), "{0}/run")
+        for before in (["nice"], ["timeout", "5"], ["env", "X=1"], ["sh"], ["xargs"])
+    ),
     (("nice {arm}",), "./run"),
 ]
 
