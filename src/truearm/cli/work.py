@@ -103,7 +103,7 @@ def _check_template(words: Sequence[str]) -> None:
         msg = f"command {shlex.join(words)!r} does not contain {{arm}}; write {{arm}} where the arm's name belongs"
         raise InvalidArgument(msg)
     if "{arm}" in words[0]:
-        msg = "{arm} cannot be the program: the author of the study would choose what runs here; name a program first"
+        msg = "{arm} cannot be the program: the author of the study would choose what runs here; name one first"
         raise InvalidArgument(msg)
     if shutil.which(words[0]) is None:
         msg = f"there is no program {words[0]!r} here (no shell is used); check its name and the directory"
