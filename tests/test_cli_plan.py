@@ -50,6 +50,7 @@ def test_a_plan_from_pilot_data(tmp_path):
     [
         (["--contamination", "none"], "a plan needs a share of bad readings"),
         (["--arms", 3, "--gap", 1, "--gap", 1, "--gap", 1], "--gap must be one number or 2 of them"),
+        (["--gap", "5%"], "--gap 5% is a ratio, but the family has unit scale; write --gap 0.05 for"),
         (["--tolerance", "2%"], "--tolerance 2% is relative; a plan needs units of the readings"),
         (["--contamination", 5], "write 5% or 0.05"),
         (["--contamination", "malicious:0.5"], "write 0.5:malicious"),

@@ -1,8 +1,9 @@
-"""An audit: a valid eps from readings that were checked at the source, as a value that can be given on."""
+"""A valid eps from readings that were checked at the source, to pass as `contamination=`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from truearm.claims.result import Result
 from truearm.errors import InvalidArgument
 from truearm.evidence.audit import most_eps
 from truearm.problem import (
@@ -18,7 +19,7 @@ from truearm.problem import (
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What checked readings say of eps; may be given as `contamination=`.
+    """An upper bound for eps from checked readings; pass it as `contamination=`.
 
     Examples
     --------
@@ -31,9 +32,9 @@ class Audit:
     """
 
     eps: float
-    """At most so many readings are bad."""
+    """The share of bad readings is at most this."""
     delta: float
-    """The chance that more are, over all arms."""
+    """The chance that it is more, over all arms."""
     checked: tuple[int, ...]
     bad: tuple[int, ...]
     """Checked readings, and bad ones among them; one number per arm if they differ."""
@@ -43,11 +44,11 @@ class Audit:
 
     @property
     def contamination(self) -> Contamination:
-        """The bound as a promise, or an error that says what to do if it bounds nothing."""
+        """The bound as an assumption; an error if it bounds nothing."""
         if self.eps >= 0.5:
             msg = (
                 f"the audit bounds eps by {self.eps:.2g} only, and from 0.5 on nothing can be certified; "
-                "check more readings, or correct their source"
+                "check more readings, or fix their source"
             )
             raise InvalidArgument(msg)
         return Contamination(self.eps, self.adversary, error=self.delta)
@@ -63,28 +64,34 @@ def audit(
     bad: int | Sequence[int],
     *,
     arms: int | None = None,
+    of: Result | None = None,
     delta: float = 0.05,
     design: Design = "sequential",
     adversary: str = "oblivious",
 ) -> Audit:
-    """Return a valid bound for eps from readings that were checked at the source.
+    """Return a valid upper bound for eps from readings that were checked at the source.
 
-    Which readings are checked must have been drawn at random after they were recorded, and the chance of a bad
-    reading must be the same at every pull. What is certified with this eps is then wrong with probability at most
-    the study's delta plus this one.
+    The chance of a bad reading must be the same at every pull. What is certified with this eps is wrong with
+    probability at most the study's delta plus this one. How the readings to check are chosen matters (extensions
+    E5): from a file or pilot whose size was fixed in advance, draw them at random. From a study, which stops in
+    view of its readings, flip a coin for each pull when it is issued, and check the chosen pulls in that order.
 
     Parameters
     ----------
     checked, bad
-        How many readings of each arm were checked, and how many of them were bad; a list if arms differ.
+        The number of checked readings of each arm, and of bad ones among them; a list if arms differ.
     arms
-        How many arms were checked so; each has its share of delta, and the worst bound counts.
+        The number of arms; each has an equal share of delta, and the worst bound counts.
+    of
+        The result whose readings were checked, if there is one. It gives the number of arms, and refuses
+        `design="fixed"` unless the number of its readings was fixed in advance too.
     delta
         The chance that the bound is wrong.
     design
-        "fixed" if the number of checks was chosen in advance; "sequential" holds also if you stop when you like.
+        "fixed" if the size of the file or pilot and the number of checks were both chosen in advance;
+        "sequential" is valid no matter when you stop checking.
     adversary
-        Who makes bad readings, as in `Contamination`.
+        What makes bad readings, as in `Contamination`.
 
     Examples
     --------
@@ -93,7 +100,9 @@ def audit(
     """
     checks, wrong = _counts("checked", checked), _counts("bad", bad)
     lengths = {len(checks), len(wrong)} - {1}
-    k = check_count("arms", max(lengths, default=1) if arms is None else arms)
+    if arms is None:
+        arms = max(lengths, default=1) if of is None else len(of.arms)
+    k = check_count("arms", arms)
     if lengths - {k}:
         msg = f"checked and bad must be one number, or one for each of {k} arms, but got {checked!r} and {bad!r}"
         raise InvalidArgument(msg)
@@ -104,6 +113,12 @@ def audit(
             msg = f"bad must not be more than checked, but got {b} of {n}"
             raise InvalidArgument(msg)
     kind, share = check_design(design), check_delta(delta) / k
+    if kind == "fixed" and of is not None and of.design != "fixed":
+        msg = (
+            "design must be 'sequential' for readings of a study, which stops in view of them, but got 'fixed'; "
+            "choose the pulls to check by a coin when they are issued, or check a file of fixed size"
+        )
+        raise InvalidArgument(msg)
     eps = max(most_eps(n, b, share, kind) for n, b in zip(checks, wrong, strict=True))
     return Audit(eps, delta, checks, wrong, k, kind, check_adversary(adversary))
 

@@ -1,8 +1,8 @@
 """How many times one arm's quantile is another's, under the contamination that was declared.
 
-A ratio of two arms takes the ends of both intervals. All intervals of a result hold at once, so all ratios hold at
-once too, with the same error probability delta. Where the reference is the best arm, what the evidence says of the
-margin (`Result.better_by`) may be sharper, with an error probability delta of its own.
+In rounds the whole table errs with probability at most delta (extensions E1). For quantiles a ratio takes the ends
+of both intervals, which hold together with probability 1 - delta. Relative to the best arm, the near end
+is the margin (`Result.better_by`) if that is sharper: a second statement, with an error probability delta.
 """
 
 import math
@@ -43,9 +43,10 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
 
 
 def _side_by_side(result: Result, reference: str | None) -> tuple[Ratio, ...]:
-    """Return the ratios in the middle round, with limits that hold for all pairs at once (extensions E1).
+    """Return the ratios in the middle round, with limits that hold together with probability 1 - delta.
 
-    Of the best arm and another one, the limit by the evidence that decided may be sharper.
+    Limits relative to the best arm take the level of the decision, those relative to another arm that of all pairs
+    (extensions E1).
     """
     if result.readings is None or reference is None:
         return ()
@@ -53,21 +54,13 @@ def _side_by_side(result: Result, reference: str | None) -> tuple[Ratio, ...]:
     arms = result.problem.arms
     assert isinstance(judge, WinsJudge)
     base = arms.index(reference)
-    found = {i: judge.apart(*((base, i) if result.problem.goal == "min" else (i, base))) for i in range(len(arms))}
-    told = (Ratio(arms[i], reference, *apart[1:]) for i, apart in found.items() if apart.scale == "ratio")
-    return tuple(_sharpened(result, ratio) for ratio in told if ratio.arm != reference)
-
-
-def _sharpened(result: Result, ratio: Ratio) -> Ratio:
-    if result.best not in (ratio.arm, ratio.reference):
-        return ratio
-    rival = ratio.reference if ratio.arm == result.best else ratio.arm
-    certain = _certain(result).get(rival)
-    if certain is None:
-        return ratio
-    if (result.problem.goal == "min") == (rival == ratio.arm):  # more is worse, and the rival is above
-        return ratio._replace(low=max(ratio.low, certain))
-    return ratio._replace(high=min(ratio.high, 1 / certain))
+    share = math.exp(-judge.log_threshold) if reference == result.best else None
+    ratios = []
+    for i in range(len(arms)):
+        ahead = judge.apart(*((base, i) if result.problem.goal == "min" else (i, base)), share=share)
+        if i != base and ahead.scale == "ratio":
+            ratios.append(Ratio(arms[i], reference, *ahead[1:]))
+    return tuple(ratios)
 
 
 def _certain(result: Result) -> dict[str, float | None]:

@@ -28,11 +28,11 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 @click.option(
     "--gap",
     "gaps",
-    type=options.NUMBER,
+    type=options.GAP,
     multiple=True,
     metavar="GAP",
-    help="How far the others are behind the best, in units of the readings; 0.5 by default. Repeat it to give "
-    "one for each.",
+    help="How far the others are behind the best: in units of the family, whose scale is 1, or with --share in "
+    "points; 0.5 by default. Repeat it to give one for each.",
 )
 @click.option(
     "--family",
@@ -64,7 +64,7 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 def plan_command(
     *,
     arms: int,
-    gaps: tuple[float, ...],
+    gaps: tuple[tuple[float, bool], ...],
     pilot: str | None,
     arm: str | None,
     value: str | None,
@@ -94,6 +94,12 @@ def plan_command(
         amount = f"{100 * tolerance.amount:g}%"
         msg = f"--tolerance {amount} is relative; a plan needs units of the readings, such as --tolerance 0.1"
         raise click.UsageError(msg)
+    if chosen["share"] is None and (percents := [gap for gap, percent in gaps if percent]):
+        msg = (
+            f"--gap {100 * percents[0]:g}% is a ratio, but the family has unit scale; write --gap {percents[0]:g} "
+            f"for {percents[0]:g} of its scale, use --pilot FILE for readings, or --share for a gap in points"
+        )
+        raise click.UsageError(msg)
     form = {name: chosen.pop(name) for name in (*options.WRITTEN, "kind")}
     if pilot is not None:
         _refuse_beside_pilot("arms", "gaps", "family")
@@ -104,7 +110,7 @@ def plan_command(
     elif given := [name for name, said in {"arm": arm, "value": value, "unit": unit, **form}.items() if said]:
         msg = f"--{given[0].replace('_', '-')} says how a pilot file is read; give one with --pilot FILE"
         raise click.UsageError(msg)
-    gap = gaps if len(gaps) > 1 else (gaps or (0.5,))[0]
+    gap = [amount for amount, _ in gaps] if len(gaps) > 1 else gaps[0][0] if gaps else 0.5
     found = plan(arms=arms, gap=gap, goal=goal, contamination=contamination, tolerance=tolerance, **chosen)
     click.echo(json_text(found.to_dict()) if as_json else told(found, _assumed(pilot, chosen)))
     exports = edge.Exports()

@@ -329,10 +329,13 @@ class WinsJudge(Judge):
                 observed, limit = float(np.exp(observed)), float(np.exp(limit))
         return Margin("ratio" if relative else "difference", observed, limit if certain else None)
 
-    def apart(self, one: int, other: int) -> Apart:
-        """Return how far one arm is ahead of another in the middle round; limits hold for all pairs at once."""
+    def apart(self, one: int, other: int, *, share: float | None = None) -> Apart:
+        """Return how far one arm is ahead of another in the middle round.
+
+        Each limit errs with probability `share`; by default the limits of all pairs hold together.
+        """
         relative = self._relative(one, other)
-        share = self.problem.delta / self._pairs
+        share = self.problem.delta / self._pairs if share is None else share
         low = self.lead_at_least(one, other, share, relative=relative)
         high = -self.lead_at_least(other, one, share, relative=relative)
         middle = self._middle(one, other, relative=relative)
