@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from numbers import Complex, Real
 from typing import Literal, NamedTuple, Protocol
 
 from truearm.errors import InvalidArgument, argument, given, speaking_of, word, written
@@ -77,6 +78,7 @@ def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -
     # numpy scalars are numbers too, without importing numpy here
     if (
         not isinstance(value, str | bytes)
+        and (isinstance(value, Real) or not isinstance(value, Complex))  # numpy would drop the imaginary part
         and (boolean or not isinstance(value, bool))
         and hasattr(value, "__float__")
     ):

@@ -26,7 +26,7 @@ from truearm.claims.control import described
 from truearm.claims.result import Arm, Lead, Reach, Result
 from truearm.evidence import Breakdown, Entry, Judge, Strength
 from truearm.evidence.sample import EMPTY, Sample
-from truearm.evidence.shares import deciding_limit
+from truearm.evidence.shares import deciding_limit, is_binary
 from truearm.problem import Adversary, Design, Interval, Problem
 
 _NOTHING = Breakdown(None, None, None)
@@ -127,8 +127,9 @@ def _alarms(judge: Judge, verdict: Verdict, candidates: tuple[str, ...]) -> Iter
     found = [a for a in alarms.find(judge.problem, judge.samples) if _matters(a, verdict, candidates)]
     limit = deciding_limit(judge.problem, judge.samples) if any(a.kind == "ties" for a in found) else None
     name = "at_least" if judge.problem.goal == "max" else "at_most"
+    detail = f"{name}={limit:.12g}" if limit is not None else "binary" if is_binary(judge.samples) else ""
     for alarm in found:
-        yield alarm if limit is None or alarm.kind != "ties" else alarm._replace(detail=f"{name}={limit:.12g}")
+        yield alarm._replace(detail=detail) if alarm.kind == "ties" else alarm
 
 
 def _matters(alarm: Alarm, verdict: Verdict, candidates: tuple[str, ...]) -> bool:

@@ -79,6 +79,8 @@ def _by_share(decides: str) -> str:
     """Return what to do about a tie: compare shares if that decides, else measure more finely."""
     if not decides:
         return ", so record more digits if the instrument has them"
+    if decides == "binary":
+        return f" by it: the readings are 0 or 1, so compare the share of ones with {given(at_least=1)}"
     name, _, limit = decides.partition("=")
     said = given(**{name: limit}).replace("'", "")  # a number needs none
     return f" by it, but the share of readings {name.replace('_', ' ')} {limit} decides: {said}"

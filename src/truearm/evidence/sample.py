@@ -11,7 +11,7 @@ infinity is an ordinary reading.
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -52,7 +52,7 @@ def _converted(readings: ArrayLike, name: str) -> Floats:
         items = np.empty(0, dtype=object)
     if items.dtype.kind in "biuf":
         return items.astype(np.float64)
-    if not isinstance(readings, Iterable):
+    if not isinstance(readings, Iterable) or isinstance(readings, Mapping):
         msg = f"{name} must be a list of readings, but got {readings!r}"
         raise InvalidArgument(msg)
     remedy = "use nan for a reading that went wrong"

@@ -552,6 +552,12 @@ def deciding_limit(problem: Problem, samples: Sequence[Sample]) -> float | None:
     return None if best is None or reached[best] < bar else problem.sign * best
 
 
+def is_binary(samples: Sequence[Sample]) -> bool:
+    """Return True if every reading is 0 or 1, or 0 or -1, as oriented readings of a minimum are."""
+    found = _few_values(samples)
+    return found in ([0.0, 1.0], [-1.0, 0.0])
+
+
 def _few_values(samples: Sequence[Sample]) -> list[float] | None:
     """Return all different readings if they are a handful, the worst first."""
     known: set[float] = set()

@@ -2,7 +2,7 @@
 
 import datetime
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,7 @@ _SHOWN = 60  # letters of a cell in a message: what is wrong shows at its beginn
 
 def numbers(column: Any, name: str) -> Floats:  # noqa: ANN401 - any sequence
     """Return a column as floats, empty cells as NaN, or name the row that is no number."""
-    if isinstance(column, str | bytes) or not isinstance(column, Iterable):
+    if isinstance(column, str | bytes | Mapping) or not isinstance(column, Iterable):
         msg = f"column {name!r} must be a list of readings, but got {shown(column)}"
         raise InvalidArgument(msg)
     if isinstance(column, np.ma.MaskedArray):  # under its mask any number may stand

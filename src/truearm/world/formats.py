@@ -50,6 +50,10 @@ def form_of(file: Path, kind: str | None) -> str:
     if file.suffix.lower() in (".bz2", ".xz", ".zip"):
         msg = f"{file.name!r} is packed in a way that is not unpacked here; unpack it, or pack it as .gz"
         raise InvalidArgument(msg)
+    if file.suffix.lower() in (".duckdb", ".db", ".sqlite"):
+        say = given(query="select variant, ms from visits")
+        msg = f"{file.name!r} is a database; use duckdb://{file} with {say}"
+        raise InvalidArgument(msg)
     if form is None:
         others = ", ".join(known)
         say = given(kind="csv")

@@ -21,7 +21,6 @@ from truearm.world.sql import addresses, check_hive, hive_keys, hive_options, li
 from truearm.world.written import PLAIN, Form, Written, trimmed
 
 _LARGE = {
-    "parquet": 1 << 22,
     "csv": 1 << 28,
     "jsonl": 1 << 28,
     "gz": 1 << 26,
@@ -80,13 +79,11 @@ def _is_large(path: Path, form: Form = PLAIN) -> bool:
     kind = _kind(path)
     if form.written.encoding or form.kind or (kind == "csv" and is_marked(path)):
         return False
-    if (
-        kind is None
-        or not path.is_file()
-        or path.stat().st_size < _LARGE["gz" if path.suffix.lower() == ".gz" else kind]
-    ):
+    if kind is None or not path.is_file():
         return False
-    return kind != "parquet" or rows_in(path) > WHOLE
+    if kind == "parquet":  # a megabyte may hold a hundred million equal rows
+        return rows_in(path) > WHOLE
+    return path.stat().st_size >= _LARGE["gz" if path.suffix.lower() == ".gz" else kind]
 
 
 def _kind(path: Path) -> str | None:
