@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from truearm.bounds.mixture import log_mixture
-from truearm.claims import promises
 from truearm.claims.alarms import CAUCHY_TAIL, FALSE_ALARM, FAR, clusters, doubts, find, unshared
 from truearm.claims.certificate import sample_of
 from truearm.evidence import Judge
@@ -17,6 +16,7 @@ from truearm.evidence.sample import Sample
 from truearm.evidence.serial import LOG_DOUBT, log_evidence_of
 from truearm.evidence.units import Suspect
 from truearm.problem import Contamination, Problem
+from truearm.report import promises
 
 ONE = Problem(arms=("A",))
 PROMISED = Problem(arms=("A",), missing="independent")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 import truearm as ta
-from truearm.analysis import Analysis, analyze
+from truearm.analysis import analyze
+from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Certificate, Status
 from truearm.claims.plain import from_plain
 from truearm.errors import InvalidArgument, OutOfReach, VerificationError

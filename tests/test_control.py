@@ -7,14 +7,14 @@ import pytest
 
 from reference import vectors
 from truearm import Contamination, InvalidArgument, OutOfReach, VerificationError, analyze, verify
-from truearm.analysis import Analysis
-from truearm.claims.answers import control as told
+from truearm.claims.analysis import Analysis
 from truearm.evidence import Judge
 from truearm.evidence.control import against_control, false_discovery, step_down
 from truearm.evidence.cuts import pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Problem
+from truearm.report.answers import control as told
 from truearm.report.text import control_rows
 
 VECTORS = vectors("answers_vectors")

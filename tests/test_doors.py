@@ -8,13 +8,13 @@ from click.testing import CliRunner
 import truearm as ta
 from truearm.claims.certificate import Status, Verdict
 from truearm.claims.certify import certify
-from truearm.claims.wording import Voice
 from truearm.cli import main
 from truearm.cli.screen import Screen
 from truearm.errors import InvalidArgument
 from truearm.problem import Problem
 from truearm.report import text
 from truearm.report.html import page
+from truearm.report.wording import Voice
 from truearm.run import find_best
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import truearm as ta
 from truearm import Contamination, InvalidArgument, OutOfReach, Study, analyze, lab
-from truearm.analysis import Analysis
+from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import sample_of
 from truearm.cli import main
 from truearm.evidence import Judge

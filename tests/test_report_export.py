@@ -7,8 +7,8 @@ import pytest
 from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Result
-from truearm.events import Issued, Reading
-from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
+from truearm.events import Reading
+from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.study import Study
 from truearm.world.commands import Command
 
@@ -34,11 +34,6 @@ def test_its_readings_verify_its_certificate(study):
     found = json.loads(json_text(document(study.result, study.readings)))
     readings = {arm: [None if x is None else float(x) for x in tape] for arm, tape in found["readings"].items()}
     from_plain(Certificate, found["certificate"]).verify(readings)
-
-
-def test_a_log_becomes_runs_with_their_notes():
-    events = [Issued(0, "A", 0), Reading(0, "A", 2.0, DETAILS), Reading(1, "B", 3.0)]
-    assert runs_of(events) == [Reading(0, "A", 2.0, DETAILS), Reading(1, "B", 3.0)]
 
 
 def test_hyperfine_finds_its_statistics():

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from truearm import Contamination, InvalidArgument, Study, VerificationError
 from truearm.analysis import analyze
-from truearm.claims import promises, summary, wording
 from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.policies.partial import PartialIdentification
 from truearm.problem import Handicap, Problem, Tolerance
+from truearm.report import promises, summary, wording
 from truearm.report.html import page, result_in
 from truearm.report.picture import Picture
 from truearm.report.text import TIMES

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from truearm.analysis import Analysis, analyze
+from truearm.analysis import analyze
+from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Bound, Certificate, Claim, Entered, Exclusion, Status, Verdict, digest
 from truearm.claims.certify import certify, describe
 from truearm.claims.plain import from_plain, to_plain

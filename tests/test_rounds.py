@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import truearm as ta
 from truearm import Contamination, Study, find_best
-from truearm.analysis import Analysis
+from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Certificate, Status
 from truearm.claims.certify import judge_of
 from truearm.claims.plain import from_plain

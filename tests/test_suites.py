@@ -17,7 +17,6 @@ from click.testing import CliRunner
 import truearm as ta
 from entry import TRUEARM, truearm
 from truearm.bounds.mixture import log_mixture
-from truearm.claims.suite_wording import headline, paragraph
 from truearm.claims.suites import Progress, Suite, judged
 from truearm.cli.race import race_command
 from truearm.errors import CommandFailed, InvalidArgument, OutOfReach
@@ -27,6 +26,7 @@ from truearm.evidence.wins import PRIOR, win_level
 from truearm.problem import Adversary, Contamination, Problem, Tolerance
 from truearm.report import suites as report
 from truearm.report.suite_page import page
+from truearm.report.suite_wording import headline, paragraph
 from truearm.study import Study
 from truearm.verification import VerificationError, verify
 from truearm.world import metrics

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reference import vectors
 from truearm import Contamination, VerificationError, analyze
-from truearm.analysis import Analysis
+from truearm.claims.analysis import Analysis
 from truearm.evidence import Judge, tiers
 from truearm.evidence.sample import Sample
 from truearm.evidence.tiers import Order, closed, order

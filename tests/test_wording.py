@@ -10,15 +10,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from truearm.analysis import analyze
-from truearm.claims import wording
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status, Verdict
 from truearm.claims.certify import certify
-from truearm.claims.notebook import html
-from truearm.claims.promises import alarm
 from truearm.claims.result import Lead
-from truearm.claims.summary import notes, summary
-from truearm.claims.wording import interval_ends, least_factor, name_of, number, percent, quantile_name
 from truearm.problem import Contamination, Problem, Regularity, Tolerance
+from truearm.report import wording
+from truearm.report.notebook import html
+from truearm.report.promises import alarm
+from truearm.report.summary import summary
+from truearm.report.wording import interval_ends, least_factor, name_of, number, percent, quantile_name
 
 STEADY = np.arange(1000) * 0.618 % 1
 GOOD, FAIR, POOR = 12 + STEADY, 11.6 + STEADY, 9 + STEADY
@@ -498,11 +498,10 @@ def test_assumptions_are_named_only_where_they_are_made(change, said):
 
 
 def test_notes_count_the_arms_with_missing_values_wherever_they_are_listed():
-    result = result_of(Status.EXHAUSTED)
-    holes = {**dict.fromkeys("ABCDE", 0), "F": 2, "G": 1}
-    assert notes(holes, {}, {}, result)[0] == "3 missing values count at their worst (F 2, G 1)."
-    many = dict.fromkeys("ABCDEFG", 1)
-    assert notes(many, {}, {}, result)[0].endswith("(A 1, B 1, C 1, D 1, E 1, 2 other arms).")
+    found = analyze({arm: [1.0, math.nan if arm in "FG" else 2.0] for arm in "ABCDEFG"})
+    assert "2 missing values count at their worst (F 1, G 1)." in found.notes
+    many = analyze({arm: [1.0, math.nan] for arm in "ABCDEFG"})
+    assert any(note.endswith("(A 1, B 1, C 1, D 1, E 1, 2 other arms).") for note in many.notes)
 
 
 def test_one_reading_does_not_bound():

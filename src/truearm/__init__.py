@@ -2,6 +2,8 @@
 
 from importlib import import_module
 
+import truearm.report  # noqa: F401 - registers how results show themselves
+
 TYPE_CHECKING = False  # but true to type checkers; importing `typing` would take longer than all else here
 if TYPE_CHECKING:
     from truearm import bounds, evidence, families, lab

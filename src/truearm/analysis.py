@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -17,23 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.bounds.search import bracket
-from truearm.claims import alarms, answers, summary
+from truearm.claims import alarms
+from truearm.claims.analysis import Analysis, Contest
 from truearm.claims.certificate import Alarm, Certificate, Claim, Origin, Status, Verdict, digest
 from truearm.claims.certify import certify
 from truearm.claims.control import check_control, check_ordered, claims_of
-from truearm.claims.plain import from_plain, to_plain
-from truearm.claims.result import Result, described
+from truearm.claims.result import Result
 from truearm.claims.support import supported
-from truearm.claims.tiers import Tiers, tiers_of
+from truearm.claims.tiers import tiers_of
 from truearm.errors import InvalidArgument, OutOfReach, argument, either, given, speaking_of
-from truearm.evidence import (
-    Breakdown,
-    Judge,
-    p_value_of,
-)
+from truearm.evidence import Judge, p_value_of
 from truearm.evidence.binned import Binned
 from truearm.evidence.control import Method, check_method
-from truearm.evidence.counts import Counted, Counts, Made, coarse
+from truearm.evidence.counts import Counted, Counts, coarse
 from truearm.evidence.sample import Sample
 from truearm.evidence.screen import Accusers, screened
 from truearm.evidence.serial import Serial
@@ -65,111 +61,6 @@ Floats = NDArray[np.float64]
 _MANY = 1 << 20  # readings; from here on threads sort faster than one
 _MOST_PAIRED = 1000  # arms; half a million pairs are searched in a minute, and nobody reads more
 _MOST = 1e12  # readings; what would take more of them is never going to be decided
-
-
-class Contest(NamedTuple):
-    """How much the readings say that one arm is better than another."""
-
-    better: str
-    worse: str
-    log_evidence: float
-    p_value: float
-    """Of "the worse one is the best arm, or ties", adjusted for the number of arms, for this pair by itself."""
-    breakdown: Breakdown | None
-    """Largest contamination under which the worse one is excluded by the better one; with `pairs=True` only."""
-    excluded: bool
-    """Whether it is certainly worse, for all pairs at once (evidence T10a)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Analysis(Result):
-    """A result from data already there, with all that can be asked of such data."""
-
-    ranking: tuple[str, ...] = ()
-    """All arms by their observed quantiles, the best first."""
-    excluded: Mapping[str, str]
-    """For each arm that is certainly worse than another one, that other one (evidence T10a)."""
-    contests: tuple[Contest, ...] = ()
-    """The leader against every other arm, or with `pairs=True` every arm against every other."""
-    needed: Mapping[str, int] | None
-    """More readings per arm that would decide, if they look like these: an estimate. None: no number would."""
-    missing: Mapping[str, int]
-    """Cells without a value, per arm."""
-    outside: Mapping[str, int]
-    """Readings outside the plausible range, per arm."""
-    few: Mapping[str, int]
-    """Arms left that have so few readings that no values of theirs could decide, and how many they have."""
-    coarse: Mapping[str, float] = field(default_factory=dict)
-    """Arms left whose quantile may be anywhere in a bucket of a table of counts, and what share of their readings
-    it holds. Who looks best, and at what value, is not known then."""
-    units: Units | None = None
-    """What was drawn independently, if rows were reduced to one reading per unit."""
-    tiers: Tiers | None = None
-    """All arms in order, as far as it is certain, if that was asked."""
-    made: Made | None = None
-    """By what engine and queries readings were counted, if they were not read one by one."""
-    counts: Counts | None = field(default=None, compare=False, repr=False)
-    """The table that everything here was computed from, if readings were counted."""
-
-    @property
-    def counted(self) -> str:
-        """What a reading of the analysis is called."""
-        measured = self.units is not None or self.problem.rounds or self.conditions is not None
-        return "reading" if measured else "row"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know besides the answer, one sentence each."""
-        asked = answers.tiers(self.tiers, self.problem.error)
-        outside = answers.outside(self.outside, self.problem.between)
-        rest = summary.notes(self.missing, self.few, self.needed, self, self.units, coarse=self.coarse)
-        return (*asked, *outside, *rest)
-
-    def __str__(self) -> str:
-        return " ".join((summary.summary(self), *self.notes))
-
-    def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
-        """Return plain values for JSON: those of a `Result`, and the rest of the analysis."""
-        contests = [{**c._asdict(), "breakdown": c.breakdown and c.breakdown._asdict()} for c in self.contests]
-        return {
-            **Result.to_dict(self, readings=readings),
-            "ranking": list(self.ranking),
-            "excluded": dict(self.excluded),
-            "contests": contests,
-            "needed": None if self.needed is None else dict(self.needed),
-            "missing": dict(self.missing),
-            "outside": dict(self.outside),
-            "few": dict(self.few),
-            "coarse": dict(self.coarse),
-            "units": to_plain(self.units),
-            "tiers": to_plain(self.tiers),
-            "made": to_plain(self.made),
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Analysis":
-        """Return the analysis that `to_dict` described, or say what of it is none."""
-        counts = Mapping[str, int]
-        kinds: dict[str, Any] = {
-            "ranking": tuple[str, ...],
-            "excluded": Mapping[str, str],
-            "contests": tuple[Contest, ...],
-            "needed": counts | None,
-            **dict.fromkeys(("missing", "outside", "few"), counts),
-            "coarse": Mapping[str, float],
-            "units": Units | None,
-            "tiers": Tiers | None,
-            "made": Made | None,
-        }
-        with described():
-            known = {"coarse": {}, **data}  # which analyses did not always tell
-            told = {key: from_plain(kind, known[key], key) for key, kind in kinds.items()}
-        return cls._around(Result.from_dict(data), **told)
-
-    @classmethod
-    def _around(cls, result: Result, **rest: Any) -> "Analysis":  # noqa: ANN401 - the fields above
-        return cls(**{field.name: getattr(result, field.name) for field in fields(Result)}, **rest)
 
 
 def analyze(
@@ -536,7 +427,7 @@ def _analyzed(
         result = replace(result, certificate=replace(result.certificate, places=tiers.places))
     wide = {} if doubtful else _coarse(result, collected.counts)
     needed = {} if doubtful or wide else _needed(judge, result)
-    return Analysis._around(
+    return Analysis.around(
         replace(result, readings=collected.tapes or None),
         ranking=tuple(problem.arms[i] for i in ranking),
         excluded={} if doubtful else _excluded(judge, ranking, claims, suspected),

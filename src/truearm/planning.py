@@ -20,7 +20,6 @@ from truearm import bounds, families
 from truearm.bounds import Constants
 from truearm.bounds.limits import FIRST, Limit, cost, share_limit, solved
 from truearm.bounds.search import last_true
-from truearm.claims import wording
 from truearm.errors import InvalidArgument, OutOfReach, argument, given
 from truearm.evidence import Judge, Levels, best_looking
 from truearm.evidence.sample import Sample
@@ -42,6 +41,7 @@ from truearm.problem import (
     check_reach,
     goal_for,
 )
+from truearm.report import wording
 from truearm.world.frames import tapes_of
 
 Floats = NDArray[np.float64]

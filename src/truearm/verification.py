@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from truearm import policies
-from truearm.analysis import Analysis, repeated
+from truearm.analysis import repeated
 from truearm.claims import control, tiers
+from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import (
     DECIDED,
     Alarm,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from truearm.claims.result import Result
+from truearm.claims.views import show
 from truearm.errors import InvalidArgument
 from truearm.evidence.audit import most_eps
 from truearm.problem import (
@@ -54,9 +55,8 @@ class Audit:
         return Contamination(self.eps, self.adversary, error=self.delta)
 
     def __str__(self) -> str:
-        from truearm.claims.answers import audited
-
-        return audited(self)
+        text: str = show("audit_text", self)
+        return text
 
 
 def audit(

@@ -1,17 +1,17 @@
 """What a study found, as types: the verdict with intervals, margins, breakdown points and a certificate.
 
-Nothing is computed here: `certify` computes, `plain` turns into plain values, `summary` and `promises` say it.
+Nothing is computed here: `certify` computes, and `truearm.report` registers the words and pictures.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Literal, NamedTuple, Protocol
 
 from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status, Tapes
 from truearm.claims.plain import Backend, from_plain, to_plain
+from truearm.claims.views import show
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.evidence import Breakdown
 from truearm.evidence.control import Method
@@ -150,16 +150,12 @@ class Result:
     """How readings were taken, where those who took them tell: `time` does."""
 
     def __str__(self) -> str:
-        from truearm.claims.summary import summary
-        from truearm.claims.wording import PLAIN, TIMED
-
-        code = (self.conditions or {}).get("process") in ("fresh", "shared")  # Python that was timed
-        return summary(self, voice=TIMED._replace(unit="s") if code else PLAIN)
+        text: str = show("text", self)
+        return text
 
     def _repr_html_(self) -> str:
-        from truearm.claims import notebook
-
-        return notebook.html(self)
+        fragment: str = show("fragment", self)
+        return fragment
 
     @property
     def total(self) -> int:
@@ -176,21 +172,20 @@ class Result:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """The promises the result rests on, one sentence each."""
-        from truearm.claims.promises import assumptions
-
-        return assumptions(self)
+        sentences: tuple[str, ...] = show("assumptions", self)
+        return sentences
 
     def plot(self, ax: Any = None) -> Any:  # noqa: ANN401 - Axes of a guest
         """Draw where each arm's true quantile lies, on these matplotlib Axes or on new ones (extra `plot`)."""
-        return _shown_by("plots").intervals(self, ax)
+        return show("plot", self, ax)
 
     def save_html(self, path: str | Named) -> None:
         """Write a self-contained page, with a slider of the contamination."""
-        _shown_by("html").save(self, path)
+        show("save_page", self, path)
 
     def to_frame(self, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
         """Return what is known of each arm, a row each, as a data frame."""
-        return _shown_by("export").frame(self, backend)
+        return show("frame", self, backend)
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON, the readings too if asked for; infinities and NaN become None."""
@@ -231,9 +226,7 @@ class Result:
         return plain
 
     def _alarm(self, alarm: Alarm) -> dict[str, Any]:
-        from truearm.claims import promises
-
-        return {**to_plain(alarm), "message": promises.alarm(alarm, self.problem)}
+        return {**to_plain(alarm), "message": show("alarm", alarm, self.problem)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Result":
@@ -291,11 +284,6 @@ def described() -> Iterator[None]:
             f"this is not a result of truearm: {type(error).__name__} {error}; give what --json or to_dict() made"
         )
         raise InvalidArgument(msg) from None
-
-
-def _shown_by(name: str) -> Any:  # noqa: ANN401 - a module
-    """Return a room of `report` by its name: a result is asked to show itself, and imports point down."""
-    return import_module(f"truearm.report.{name}")
 
 
 def _tape(tape: Any) -> list[Any]:  # noqa: ANN401 - a list or an array of readings

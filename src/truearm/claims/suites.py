@@ -6,7 +6,6 @@ Everything follows from the suite and its runs, so that a stranger who has both 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from truearm.claims import alarms
 from truearm.claims.control import check_control
 from truearm.claims.plain import to_plain
 from truearm.claims.result import Named
+from truearm.claims.views import show
 from truearm.errors import InvalidArgument, OutOfReach, argument
 from truearm.evidence import Breakdown, Judge
 from truearm.evidence.shifts import worsened
@@ -182,13 +182,12 @@ class SuiteResult:
     """What everything here was computed from."""
 
     def __str__(self) -> str:
-        from truearm.claims.suite_wording import paragraph
-
-        return paragraph(self)
+        text: str = show("suite_text", self)
+        return text
 
     def save_html(self, path: str | Named) -> None:
         """Write a self-contained page."""
-        import_module("truearm.report.suite_page").save(self, path)
+        show("save_suite_page", self, path)
 
     def named(self, standing: Standing) -> list[Compared]:
         """Return what stands so."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from truearm.analysis import Analysis, analyze, gathered
+from truearm.analysis import analyze, gathered
+from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Status
 from truearm.claims.result import Arm
-from truearm.claims.wording import ON_TERMINALS, column_name, count, name_of, number, percent, value, value_ends
 from truearm.cli import edge, options
 from truearm.cli.screen import Screen
 from truearm.errors import InvalidArgument
@@ -21,6 +21,7 @@ from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.text import control_rows, standing_in, table, tier_rows
+from truearm.report.wording import ON_TERMINALS, column_name, count, name_of, number, percent, value, value_ends
 from truearm.world import lazy, tables
 from truearm.world.counting import Source
 from truearm.world.roles import Roles, looks_like_time

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from truearm.claims.suites import Suite
-from truearm.claims.wording import counted
 from truearm.cli.setting import HOOKS, Setting, for_each, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
 from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance, check_between, goal_for
+from truearm.report.wording import counted
 from truearm.world.commands import MOST_COMMANDS, Command, bind, combined, listed, scanned
 from truearm.world.processes import Conditions
 from truearm.world.revisions import Revision

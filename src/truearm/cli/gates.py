@@ -13,8 +13,8 @@ from truearm.claims.certificate import Status
 from truearm.claims.gates import meaningless
 from truearm.claims.result import Result
 from truearm.claims.suites import SuiteResult
-from truearm.claims.wording import name_of
 from truearm.report.text import standing_of
+from truearm.report.wording import name_of
 
 GOOD, FAILED, USAGE, UNDECIDED, DOUBTFUL = range(5)
 

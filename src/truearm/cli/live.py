@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
-from truearm.claims.wording import Signs, column_name, count, interval_ends, name_of, names, percent
 from truearm.cli.edge import load
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
+from truearm.report.wording import Signs, column_name, count, interval_ends, name_of, names, percent
 from truearm.study import Study
 from truearm.world.interrupts import undisturbed
 from truearm.world.progress import ECHO

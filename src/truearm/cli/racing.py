@@ -15,7 +15,6 @@ import click
 
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
-from truearm.claims.wording import name_of
 from truearm.cli import gates, saved
 from truearm.cli.agreeing import agree
 from truearm.cli.asked import Asked, defined, in_race, suite_of
@@ -25,13 +24,13 @@ from truearm.cli.setting import Setting
 from truearm.cli.suites import Follower
 from truearm.cli.telling import Outcome
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError
-from truearm.events import Noted
+from truearm.events import Noted, Reading
 from truearm.policies import Policy
 from truearm.policies.alone import Alone
 from truearm.policies.control import AgainstControl
 from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
-from truearm.report.export import runs_of
+from truearm.report.wording import name_of
 from truearm.run import run
 from truearm.study import Study
 from truearm.world.commands import Command, neutralized
@@ -135,7 +134,7 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         result=result,
         tapes=race.study.readings,
         setting=setting,
-        runs=runs_of(race.study.events()),
+        runs=[event for event in race.study.events() if isinstance(event, Reading)],
         seed=race.study.seed,
         unit=asked.time_unit,
         reference=control or baseline or gate,

@@ -18,11 +18,11 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.table import Table
 from rich.text import Text
 
-from truearm.claims.wording import name_of
 from truearm.cli import edge, options
 from truearm.errors import InvalidArgument
 from truearm.lab import scenarios
 from truearm.report.export import cell
+from truearm.report.wording import name_of
 
 Row = dict[str, Any]
 

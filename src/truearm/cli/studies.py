@@ -12,10 +12,7 @@ import click
 from truearm.claims.certificate import Status
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
-from truearm.claims.suite_wording import headline
 from truearm.claims.suites import Suite
-from truearm.claims.summary import summary
-from truearm.claims.wording import amount, count, counted, name_of
 from truearm.cli import options, suites
 from truearm.cli.edge import check_file, write
 from truearm.cli.gates import exit_code, suite_code
@@ -23,9 +20,13 @@ from truearm.cli.saved import Saved, begun, opened
 from truearm.cli.screen import Screen
 from truearm.cli.telling import html_page
 from truearm.errors import ProtocolError
+from truearm.events import Reading
 from truearm.problem import Problem, check_arms, goal_for
 from truearm.report import text
-from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
+from truearm.report.export import csv_text, document, hyperfine_results, json_text
+from truearm.report.suite_wording import headline
+from truearm.report.summary import summary
+from truearm.report.wording import amount, count, counted, name_of
 from truearm.study import Study
 from truearm.world.commands import Command
 from truearm.world.lock import alone
@@ -289,7 +290,7 @@ def report_command(
 def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool, as_csv: bool) -> str:
     tapes = saved.study.readings
     metric = saved.setting.metric if saved.setting else "stdout"
-    runs = runs_of(saved.study.events())
+    runs = [event for event in saved.study.events() if isinstance(event, Reading)]
     commands: Sequence[Command] = saved.setting.commands if saved.setting else ()
     if as_json:
         found = document(result, tapes, metric=metric if commands else None, seed=saved.study.seed)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from truearm.claims.suite_wording import paragraph
 from truearm.claims.suites import Progress, Run, Runs, Suite, SuiteResult, judged
-from truearm.claims.wording import count, name_of, number
 from truearm.cli import gates
 from truearm.cli.asked import Asked
 from truearm.cli.setting import Setting
 from truearm.cli.telling import lost, plain_commands, write_each
 from truearm.errors import InvalidArgument
+from truearm.events import Reading
 from truearm.report import suites, text
 from truearm.report.export import json_text
-from truearm.report.export import runs_of as told_of
+from truearm.report.suite_wording import paragraph
+from truearm.report.wording import count, name_of, number
 from truearm.study import Study
 from truearm.world.machine import machine
 from truearm.world.metrics import runs_of
@@ -121,7 +121,7 @@ def _notes(race: "Race", result: SuiteResult, asked: Asked, *, late: bool) -> It
         yield f"Stopped after {number(asked.limit / 60)} minutes; --max-time allows more."
     elif not late and result.status == "undecided" and result.rounds + result.uncounted < (asked.most or math.inf):
         yield "Interrupted."
-    readings = told_of(race.study.events())
+    readings = [event for event in race.study.events() if isinstance(event, Reading)]
     for arm in race.setting.arms:
         own = [reading for reading in readings if reading.arm == arm]
         yield from lost(arm, own, late="all metrics of it are missing")

@@ -17,8 +17,6 @@ from truearm.claims.certificate import Status, Tapes
 from truearm.claims.gates import given_up, hidden, meaningless, worse_than
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
-from truearm.claims.summary import breakdowns
-from truearm.claims.wording import amount, count, name_of, number, percent
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
 from truearm.cli.gates import about_baseline
@@ -30,6 +28,8 @@ from truearm.events import Reading
 from truearm.policies import Standing
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
+from truearm.report.summary import breakdowns
+from truearm.report.wording import amount, count, name_of, number, percent
 from truearm.world.commands import needs_shell
 from truearm.world.machine import machine
 

@@ -14,12 +14,12 @@ import click
 from truearm.claims.certificate import Status
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
-from truearm.claims.wording import bad, count, counted, name_of, number, percent, value_ends
 from truearm.cli import edge, gates, options
 from truearm.errors import ArmFailed, InvalidArgument
 from truearm.problem import Contamination, Tolerance
 from truearm.report import text
 from truearm.report.export import document, json_text
+from truearm.report.wording import bad, count, counted, name_of, number, percent, value_ends
 from truearm.timing import ALONE, raced
 from truearm.world.loops import BLOCK, BLOCKS
 from truearm.world.machine import machine

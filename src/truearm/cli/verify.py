@@ -9,13 +9,13 @@ import click
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.plain import from_plain
-from truearm.claims.wording import counted, name_of
 from truearm.cli import options
 from truearm.cli.screen import Screen
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
+from truearm.report.wording import counted, name_of
 from truearm.study import Study
 from truearm.verification import Verified, certificate_of, verify
 from truearm.world import store, tables

@@ -14,12 +14,12 @@ from typing import Any
 import click
 
 from truearm.claims.plain import from_plain
-from truearm.claims.wording import count, name_of
 from truearm.cli import options
 from truearm.cli.gates import exit_code
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.events import Noted
 from truearm.problem import Problem, Pull
+from truearm.report.wording import count, name_of
 from truearm.service.client import Client, ServiceError
 from truearm.world.commands import Command
 from truearm.world.processes import METRICS, Conditions, measure

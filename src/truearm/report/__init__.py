@@ -1,1 +1,98 @@
-"""Results for people and for other programs: text, Markdown, JSON, CSV, HTML. Nothing here measures or decides."""
+"""Words, tables and pictures of results, registered as the views by which results show themselves.
+
+Each view imports its module when it is first called, so that importing this package costs nothing.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from truearm.claims.views import register
+
+if TYPE_CHECKING:
+    from truearm.claims.analysis import Analysis
+    from truearm.claims.audit import Audit
+    from truearm.claims.certificate import Alarm
+    from truearm.claims.plain import Backend
+    from truearm.claims.result import Named, Result
+    from truearm.claims.suites import SuiteResult
+    from truearm.problem import Problem
+
+
+def _text(result: "Result") -> str:
+    from truearm.report.summary import text
+
+    return text(result)
+
+
+def _notes(result: "Analysis") -> tuple[str, ...]:
+    from truearm.report.summary import notes
+
+    return notes(result)
+
+
+def _assumptions(result: "Result") -> tuple[str, ...]:
+    from truearm.report.promises import assumptions
+
+    return assumptions(result)
+
+
+def _alarm(alarm: "Alarm", problem: "Problem") -> str:
+    from truearm.report import promises
+
+    return promises.alarm(alarm, problem)
+
+
+def _fragment(result: "Result") -> str:
+    from truearm.report.notebook import html
+
+    return html(result)
+
+
+def _plot(result: "Result", ax: Any) -> Any:  # noqa: ANN401 - Axes of matplotlib
+    from truearm.report.plots import intervals
+
+    return intervals(result, ax)
+
+
+def _save_page(result: "Result", path: "str | Named") -> None:
+    from truearm.report.html import save
+
+    save(result, path)
+
+
+def _frame(result: "Result", backend: "Backend") -> Any:  # noqa: ANN401 - of the library asked for
+    from truearm.report.export import frame
+
+    return frame(result, backend)
+
+
+def _suite_text(result: "SuiteResult") -> str:
+    from truearm.report.suite_wording import paragraph
+
+    return paragraph(result)
+
+
+def _save_suite_page(result: "SuiteResult", path: "str | Named") -> None:
+    from truearm.report.suite_page import save
+
+    save(result, path)
+
+
+def _audit_text(found: "Audit") -> str:
+    from truearm.report.answers import audited
+
+    return audited(found)
+
+
+register(
+    text=_text,
+    notes=_notes,
+    assumptions=_assumptions,
+    alarm=_alarm,
+    fragment=_fragment,
+    plot=_plot,
+    save_page=_save_page,
+    frame=_frame,
+    suite_text=_suite_text,
+    save_suite_page=_save_suite_page,
+    audit_text=_audit_text,
+)

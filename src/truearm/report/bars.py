@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Result
-from truearm.claims.wording import factor_step, number
 from truearm.report.text import is_bounded
+from truearm.report.wording import factor_step, number
 
 _WIDE = 10.0  # times: a span of more is drawn by its logarithm
 _LETTERS = ("─", "├", "┤", "●", "│")

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from truearm.claims.result import Reach
-from truearm.claims.wording import number
 from truearm.problem import Interval
 from truearm.report.markup import text
 from truearm.report.picture import Strip, Timeline
+from truearm.report.wording import number
 
 WIDTH = 1000
 _BAR, _STRIP, _GRAPH = 24, 100, 400  # heights of the boards

@@ -10,28 +10,22 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.plain import Backend, framed
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Arm, Result
-from truearm.events import Event, Reading
 from truearm.report.text import standing_of
-from truearm.world.commands import Command, neutralized
 
 UNITS = {"wall": "second", "cpu": "second", "memory": "byte"}
 _UNSHOWN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_OBEYED = re.compile(f"[\x00-\x1f{_UNSHOWN.pattern[1:]}")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _LONGEST = 1e300  # seconds: what is beyond is no time of a run
 _KNOWN = ("runs", "timed_out", "quantile", "low", "high", "standing")
 _COLUMNS = ("command", "mean", "stddev", "median", "user", "system", "min", "max")
-
-
-def runs_of(events: Iterable[Event]) -> list[Reading]:
-    """Return the runs a log tells of, in the order they were told."""
-    return [event for event in events if isinstance(event, Reading)]
 
 
 def document(
@@ -73,11 +67,18 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - names pass through
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def hyperfine_results(commands: Sequence[Command], runs: Sequence[Reading]) -> list[dict[str, Any]]:
+def hyperfine_results(commands: Sequence[Any], runs: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the list that hyperfine writes under `results`: wall times in seconds, as the clock told them.
 
     A run that timed out has the time until it was killed, and says so in `timed_out`. A statistic that the true
     time would change is None.
+
+    Parameters
+    ----------
+    commands
+        With a name and parameters each.
+    runs
+        With an arm and notes each.
     """
     by_arm: dict[str, list[Mapping[str, Any]]] = {command.name: [] for command in commands}
     for run in runs:
@@ -93,7 +94,7 @@ def _is_timed(notes: Mapping[str, Any]) -> bool:
     return numbers and isinstance(notes.get("exit_code"), int)
 
 
-def _hyperfine_result(command: Command, details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _hyperfine_result(command: Any, details: Sequence[Mapping[str, Any]]) -> dict[str, Any]:  # noqa: ANN401
     times = [float(d["wall"]) for d in details]
     late = [bool(d.get("timed_out")) for d in details]
     memory = [d.get("peak_memory") for d in details]
@@ -138,6 +139,11 @@ def json_text(value: Mapping[str, Any]) -> str:
     return _UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
 def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
     """Return hyperfine's columns and what is known of each arm beside them; no cell starts a formula.
 
@@ -167,7 +173,7 @@ def cell(value: object) -> object:
     """
     if not isinstance(value, str):
         return value
-    text = neutralized(value)
+    text = _OBEYED.sub(_escape, value)
     begins = text.lstrip()[:1]  # some spreadsheets pass over spaces
     return (
         f"'{text}" if begins and begins in "=+-@\uff1d\uff0b\uff0d\uff20" and not _NUMBER.fullmatch(text) else text

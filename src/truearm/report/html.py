@@ -18,12 +18,9 @@ from string import Template
 from typing import Any, NamedTuple
 
 from truearm import __version__
-from truearm.analysis import Analysis, Contest
+from truearm.claims.analysis import Analysis, Contest
 from truearm.claims.certificate import Bound, Claim, Exclusion, Status, Tapes
-from truearm.claims.promises import alarm
 from truearm.claims.result import Arm, Control, Result
-from truearm.claims.summary import is_made_equal, summary
-from truearm.claims.wording import ON_PAGES, Voice, count, name_of, names, number, percent, target_name, value
 from truearm.errors import InvalidArgument
 from truearm.evidence.wins_judge import WinsJudge
 from truearm.problem import Adversary, Interval
@@ -31,7 +28,10 @@ from truearm.report import charts, slider, standings
 from truearm.report.charts import Scale, Tick, axis
 from truearm.report.markup import between, note, section, table, text
 from truearm.report.picture import VIEW, Picture, Strip, Timeline, span
+from truearm.report.promises import alarm
+from truearm.report.summary import is_made_equal, summary
 from truearm.report.text import PLAIN, Unit, paragraph, standing_in
+from truearm.report.wording import ON_PAGES, Voice, count, name_of, names, number, percent, target_name, value
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="result">(.*?)</script>', re.DOTALL)
 _PAIRS = 200  # rows of a table: more are not read, and all are in the machine-readable part

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from truearm.claims.wording import ON_PAGES, interval_ends, name_of, value_ends
 from truearm.problem import Problem
+from truearm.report.wording import ON_PAGES, interval_ends, name_of, value_ends
 
 # on a phone a table is a block, in which a caption would be as narrow as its longest word
 _CAPTION = "text-align:left;padding-top:.75rem;min-width:min(20rem,80vw)"

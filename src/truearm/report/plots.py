@@ -12,10 +12,9 @@ import numpy as np
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.result import Result
-from truearm.claims.wording import name_of, percent, target_name
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.planning import Plan
 from truearm.report.picture import VIEW, Picture, Timeline, span
+from truearm.report.wording import name_of, percent, target_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -148,7 +147,7 @@ def _draw_readings(picture: Picture, ax: "Axes") -> "Axes":
     return ax
 
 
-def pulls(plan: Plan, ax: "Axes | None" = None) -> "Axes":
+def pulls(plan: Any, ax: "Axes | None" = None) -> "Axes":  # noqa: ANN401 - a Plan, which is defined above
     """Draw how many pulls `toptwo` is expected to need against the gap, a line per contamination.
 
     A line ends where the contamination hides the gap, however many pulls there are.
@@ -193,7 +192,7 @@ def save(result: Result, readings: Tapes, path: str | Path) -> Path:
     return target
 
 
-def save_plan(plan: Plan, path: str | Path) -> Path:
+def save_plan(plan: Any, path: str | Path) -> Path:  # noqa: ANN401
     """Write the picture of a plan, as PNG, SVG or PDF by the ending of the path."""
     target = _target(path)
     figure = _matplotlib("figure").Figure(figsize=(7, 5), layout="constrained")

@@ -10,13 +10,13 @@ from decimal import ROUND_FLOOR
 from typing import Any
 
 from truearm.claims.certificate import Status
-from truearm.claims.summary import is_made_equal
-from truearm.claims.wording import LISTED, ON_PAGES, count, name_of, names, percent, target_name, value
 from truearm.problem import Adversary, Interval
 from truearm.report import charts
 from truearm.report.charts import at, axis
 from truearm.report.markup import between, note, section, text
 from truearm.report.picture import Picture
+from truearm.report.summary import is_made_equal
+from truearm.report.wording import LISTED, ON_PAGES, count, name_of, names, percent, target_name, value
 
 
 def candidates(picture: Picture) -> str:

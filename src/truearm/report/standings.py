@@ -2,16 +2,15 @@
 
 from decimal import ROUND_FLOOR
 
-from truearm.analysis import Analysis
-from truearm.claims import answers
+from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Place
 from truearm.claims.result import Result
-from truearm.claims.wording import count, name_of, percent
 from truearm.problem import Adversary
-from truearm.report import charts
+from truearm.report import answers, charts
 from truearm.report.charts import Tick, axis
 from truearm.report.markup import note, section, table, text
 from truearm.report.text import control_rows
+from truearm.report.wording import count, name_of, percent
 
 _SHOWN = 200  # arms: more are not read, and all are in the machine-readable part
 

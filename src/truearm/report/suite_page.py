@@ -5,15 +5,15 @@ from decimal import ROUND_CEILING
 from os import PathLike
 from pathlib import Path
 
-from truearm.claims.suite_wording import headline, paragraph
 from truearm.claims.suites import Compared, Runs, SuiteResult
-from truearm.claims.wording import amount, count, name_of, percent
 from truearm.problem import Interval
 from truearm.report import charts
 from truearm.report.charts import axis
 from truearm.report.html import assembled
 from truearm.report.markup import note, section, table, text
+from truearm.report.suite_wording import headline, paragraph
 from truearm.report.suites import document, ordered, relative, rows
+from truearm.report.wording import amount, count, name_of, percent
 
 _DRAWN = 200  # metrics: more are not read, and all are in the machine-readable part
 

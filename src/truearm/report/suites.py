@@ -6,10 +6,10 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any
 
-from truearm.claims.suite_wording import ORDER, paragraph
 from truearm.claims.suites import Compared, Runs, SuiteResult
-from truearm.claims.wording import ON_PAGES, interval_ends, name_of, number, percent
 from truearm.report.export import cell
+from truearm.report.suite_wording import ORDER, paragraph
+from truearm.report.wording import ON_PAGES, interval_ends, name_of, number, percent
 
 _COLUMNS = (
     "metric",

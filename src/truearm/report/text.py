@@ -8,12 +8,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from truearm.analysis import Analysis
+from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Place, Status, Tapes
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.claims.summary import is_made_equal, sentences
-from truearm.claims.wording import (
+from truearm.problem import Adversary, Handicap, Tolerance
+from truearm.report.summary import is_made_equal, sentences
+from truearm.report.wording import (
     ON_TERMINALS,
     TIMED,
     Voice,
@@ -26,7 +27,6 @@ from truearm.claims.wording import (
     value,
     value_ends,
 )
-from truearm.problem import Adversary, Handicap, Tolerance
 
 
 class Unit(NamedTuple):

@@ -8,9 +8,9 @@ from msgspec import Raw
 
 from truearm.claims.certificate import Status
 from truearm.claims.result import Result
-from truearm.claims.wording import PLAIN, count, name_of, names
 from truearm.report.export import document
 from truearm.report.html import parts
+from truearm.report.wording import PLAIN, count, name_of, names
 from truearm.service import wire
 from truearm.service.database import Row
 from truearm.service.hosted import Hosted

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.claims.wording import counted as amount_of
 from truearm.errors import InvalidArgument, given, word
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone, zones_between
 from truearm.evidence.units import Reduction, Units
+from truearm.report.wording import counted as amount_of
 from truearm.world import frames, periods
 from truearm.world.by_arm import Floats
 from truearm.world.engines import (

@@ -9,8 +9,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 from truearm.claims.audit import Audit
 from truearm.claims.result import Control, Result
 from truearm.claims.tiers import Tiers
-from truearm.claims.wording import PLAIN, Voice, amount, bad, count, name_of, names, percent, span
 from truearm.problem import Interval
+from truearm.report.wording import PLAIN, Voice, amount, bad, count, name_of, names, percent, span
 
 _NAMED = 8  # tiers and arms told one by one in a sentence; more are counted
 

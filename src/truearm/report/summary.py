@@ -7,12 +7,17 @@ import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_FLOOR
 
+from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import DECIDED, Status
-from truearm.claims.promises import alarm, handed_on
 from truearm.claims.result import Arm, Lead, Result
-from truearm.claims.wording import (
+from truearm.errors import given
+from truearm.evidence import Judge
+from truearm.problem import Adversary, Contamination, Handicap, Problem
+from truearm.report.promises import alarm, handed_on
+from truearm.report.wording import (
     LISTED,
     PLAIN,
+    TIMED,
     Voice,
     amount,
     bad,
@@ -29,10 +34,6 @@ from truearm.claims.wording import (
     value,
     value_ends,
 )
-from truearm.errors import given
-from truearm.evidence import Judge
-from truearm.evidence.units import Units
-from truearm.problem import Adversary, Contamination, Handicap, Problem
 
 _COMPARED = 3  # rivals whose distance is told in the headline, the nearest
 _TOLD = 2  # alarms told in the paragraph; the others are in `result.alarms`
@@ -104,7 +105,7 @@ def _answer(result: Result, voice: Voice) -> list[str]:
     if result.status is Status.DOUBTFUL:
         return _doubtful(result)
     if result.control is not None:
-        from truearm.claims import answers  # a friend: it says the rest in the words that are here
+        from truearm.report import answers  # a friend: it says the rest in the words that are here
 
         asked = answers.control(result, voice)
         if result.status is Status.CERTIFIED and result.control.named("better"):  # what it rests on is told
@@ -527,30 +528,24 @@ def _may_be(result: Result, voice: Voice) -> str:
     return f"be {voice.best}" if voice.best else f"have the {_goal(result)}"
 
 
-def notes(
-    missing: Mapping[str, int],
-    few: Mapping[str, int],
-    needed: Mapping[str, int] | None,
-    result: Result,
-    units: Units | None = None,
-    *,
-    coarse: Mapping[str, float] | None = None,
-) -> tuple[str, ...]:
-    """Return what a reader of an analysis should know besides the answer.
+def text(result: Result) -> str:
+    """Return what `str(result)` says."""
+    code = (result.conditions or {}).get("process") in ("fresh", "shared")  # Python that was timed
+    said = summary(result, voice=TIMED._replace(unit="s") if code else PLAIN)
+    return " ".join((said, *result.notes)) if isinstance(result, Analysis) else said
 
-    Parameters
-    ----------
-    missing
-        Cells without a value, per arm.
-    few
-        Arms with too few readings to be ruled out, and how many they have.
-    needed
-        More readings per arm that would decide; None: no number would.
-    units
-        What the rows were reduced to.
-    coarse
-        Arms whose quantile is somewhere in a bucket of a table of counts, and what share of readings that holds.
-    """
+
+def notes(result: Analysis) -> tuple[str, ...]:
+    """Return what a reader of an analysis should know besides the answer, one sentence each."""
+    from truearm.report import answers
+
+    asked = answers.tiers(result.tiers, result.problem.error)
+    outside = answers.outside(result.outside, result.problem.between)
+    return (*asked, *outside, *_notes(result))
+
+
+def _notes(result: Analysis) -> list[str]:
+    missing, few, needed, units, coarse = result.missing, result.few, result.needed, result.units, result.coarse
     told = []
     if units is not None:
         rows, name = sum(units.rows.values()), name_of(units.name)
@@ -587,7 +582,7 @@ def notes(
         if result.design == "fixed"
         else "Valid however often the data were looked at (sequential design)."
     )
-    return tuple(told)
+    return told
 
 
 def _wide_buckets(coarse: Mapping[str, float], problem: Problem) -> str:

@@ -3,10 +3,10 @@
 import math
 from html import escape
 
-from truearm.claims.promises import alarm
 from truearm.claims.result import Arm, Result
-from truearm.claims.summary import summary
-from truearm.claims.wording import (
+from truearm.report.promises import alarm
+from truearm.report.summary import summary
+from truearm.report.wording import (
     ON_PAGES,
     column_name,
     count,

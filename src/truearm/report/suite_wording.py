@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
 
 from truearm.claims.suites import Compared, Seen, Standing, SuiteResult
-from truearm.claims.wording import amount, bad, count, name_of, names, number, percent
+from truearm.report.wording import amount, bad, count, name_of, names, number, percent
 
 ORDER: tuple[Standing, ...] = ("worse", "doubtful", "open", "indistinguishable", "better", "not worse")
 """What a person wants to see first."""

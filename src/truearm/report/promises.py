@@ -8,10 +8,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.result import Result
-from truearm.claims.wording import amount, count, name_of, number, percent, span, target_name
 from truearm.errors import argument, given
 from truearm.evidence.judge import UNDECLARED
 from truearm.problem import Adversary, Problem
+from truearm.report.wording import amount, count, name_of, number, percent, span, target_name
 
 _ALONE = "Keep conditions the same, or measure it side by side with what it is to be compared with."
 
