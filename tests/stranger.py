@@ -183,7 +183,7 @@ class Judge:
         if self.problem["rounds"]:
             return "paired"
         if certificate["design"] == "fixed":
-            return "causal"
+            return "fixed"
         if self.problem["dependent_arms"]:
             return "dependent"
         if c and (c["causal"] is False or (c["causal"] is None and c["adversary"] != "oblivious")):
@@ -203,6 +203,7 @@ class Judge:
                 "causal": rivals / delta,
                 "pooled": 1 / delta,
                 "dependent": 4 * rivals / delta**2,
+                "fixed": 2 * rivals / delta,
                 "paired": 2 * rivals / delta,
             }[rule]
         )

@@ -16,6 +16,8 @@ Design = Literal["sequential", "fixed"]
 """Whether readings may have been looked at while they grew, or their number was chosen in advance."""
 Target = Literal["quantile", "share", "wins"]
 """What arms are compared by: a quantile, the share of readings in a set, or who wins more rounds."""
+LEAST_LEVEL = 1e-9  # of a quantile: one that a billion readings show
+
 Missing = Literal["worst", "independent"]
 """How a missing reading counts: at its worst, or by promise as one of the bad readings that eps covers (T8)."""
 
@@ -134,6 +136,12 @@ def check_quantile(quantile: float, name: str = "quantile") -> float:
     number = as_number(name, quantile, "0.5 is the median")
     if not 0 < number < 1:
         msg = f"{name} must be in (0, 1), but got {quantile!r}; 0.5 is the median, 0.95 the 95th percentile"
+        raise InvalidArgument(msg, name, quantile)
+    if not LEAST_LEVEL <= number <= 1 - LEAST_LEVEL:
+        msg = (
+            f"{name} must be at least {LEAST_LEVEL:g} and at most 1 - {LEAST_LEVEL:g}, but got {quantile!r}; no "
+            "number of readings shows more"
+        )
         raise InvalidArgument(msg, name, quantile)
     return number
 

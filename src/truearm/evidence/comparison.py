@@ -179,7 +179,7 @@ def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> Quan
 def _breakdown(judge: QuantileJudge, lift: Lift | None) -> Breakdown:
     points = []
     for adversary in Adversary:
-        under = judge.under(adversary)
+        under = judge.under(adversary, both=False)
         points.append(
             breakdown_point(
                 # closed cuts: two equal arms are no better than each other

@@ -34,6 +34,7 @@ _MANY = 4096  # cuts between ranks that are looked at one by one
 _TANGENTS = 8  # at most: three or four are enough, and bisection does the rest
 _FLAT = 1e-9  # a slope so small leads nowhere
 _MATTERS = 100.0  # nats of evidence: no threshold of anybody is higher, so that above it bounds will do
+_LARGEST = np.finfo(np.float64).max
 _TOLERANT = 0.5  # the same where that share alone may end a study, within a tolerance
 
 
@@ -498,7 +499,7 @@ def at_rank(bet: Stake, worse: Sample, rank: int, *, term: Term) -> Callable[[Le
 def fisher(log_product: float | Floats) -> Floats:
     """Return -log of the p-value of a product of two tail probabilities, from -log of the product."""
     total: Floats = np.maximum(0.0, log_product)
-    return total - np.log1p(total)  # -log(w (1 - ln w)), w = e^-total: evidence section 11
+    return total - np.log1p(np.minimum(total, _LARGEST))  # -log(w (1 - ln w)), w = e^-total: evidence section 11
 
 
 def fisher_sum(log_evidence: float) -> float:

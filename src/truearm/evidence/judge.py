@@ -19,7 +19,7 @@ from truearm.evidence.cuts import (
     Evidence,
 )
 from truearm.evidence.grid import Floats
-from truearm.evidence.levels import Rule, Strength, log_threshold, rule_for, threshold
+from truearm.evidence.levels import Rule, Strength, log_threshold, one_sided, rule_for, threshold
 from truearm.evidence.points import Breakdown, Rejection
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
@@ -31,7 +31,7 @@ UNDECLARED = Contamination(0.05)  # contamination=None declares no share: what i
 
 def exceeds(bad: int, n: int, allowed: float, log_bar: float) -> bool:
     """Tell whether so many bad among n readings contradict a chance of at most `allowed` for each (audit 2.C)."""
-    if allowed <= 0:
+    if 1 - allowed >= 1:  # no chance that a number can hold
         return bad > 0
     return bool(log_mixture(n - bad, n, 1 - allowed) >= log_bar)
 
@@ -144,7 +144,7 @@ class Judge(ABC):
     @property
     def log_strict(self) -> float:
         """How much closed log-evidence lets every arm at once be called strictly worse than the best (T10a)."""
-        return log_threshold(self.problem, self.rule, 1 / len(self.problem.arms))
+        return log_threshold(self.problem, one_sided(self.rule), 1 / len(self.problem.arms))
 
     @property
     def pairs(self) -> Rule:
@@ -162,7 +162,7 @@ class Judge(ABC):
             Of the error probability.
         """
         k = len(self.problem.arms) if claims is None else claims + 1
-        return math.log(threshold(k, share * self.problem.delta, self.pairs))
+        return math.log(threshold(k, share * self.problem.delta, one_sided(self.pairs)))
 
     @property
     def refuted(self) -> tuple[int, ...]:
@@ -174,13 +174,14 @@ class Judge(ABC):
         bar = math.log(len(self.samples) / FALSE_ALARM)
         return tuple(i for i, s in enumerate(self.samples) if s.idle and exceeds(s.idle, s.n, allowed, bar))
 
-    def under(self, adversary: Adversary, share: float = 1.0) -> Self:
+    def under(self, adversary: Adversary, share: float = 1.0, *, both: bool = True) -> Self:
         """Return the judge of pairs under another adversary; levels say what it is asked at (evidence T6).
 
         Pairs, because a leg of T5 need not lose evidence where contamination rises. `share` is that of the error
-        probability.
+        probability; `both` is False for a statement that names the direction.
         """
         rule = rule_for(self.problem, adversary, design=self.design)
+        rule = rule if both else one_sided(rule)
         return replace(self, rule=rule, log_threshold=log_threshold(self.problem, rule, share), entries=())
 
     @property
@@ -361,7 +362,7 @@ class Judge(ABC):
 
     def pair_breakdown(self, better: int, worse: int, share: float = 1.0) -> Breakdown:
         """Return up to which contamination one arm rejects another, by adversary; to the digits a table shows."""
-        judges = {a: replace(self, leader=better).under(a, share) for a in Adversary}
+        judges = {a: replace(self, leader=better).under(a, share, both=False) for a in Adversary}
         # closed cuts: two equal arms do not exclude each other
         return Breakdown(*(j.breakdown([worse], a, closed=True, accuracy=1e-4) for a, j in judges.items()))
 

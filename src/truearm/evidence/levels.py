@@ -8,7 +8,7 @@ from truearm.bounds.contamination import spared
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Problem, check_count, check_delta
 
-Rule = Literal["pooled", "causal", "clairvoyant", "dependent", "paired"]
+Rule = Literal["pooled", "causal", "clairvoyant", "dependent", "fixed", "paired"]
 
 
 class Levels(NamedTuple):
@@ -63,7 +63,7 @@ def threshold(k: int, delta: float, rule: Rule) -> float:
     rule
         "pooled": one e-process per arm, causal adversary. "causal", "clairvoyant", "dependent": pairs of
         arms, under an adversary blind to the future, one that sees it, and arms that move together besides.
-        "paired": who wins side by side.
+        "fixed": pairs of arms whose numbers of readings were chosen in advance. "paired": who wins side by side.
     """
     check_delta(delta)
     rivals = max(1, check_count("k", k) - 1)
@@ -76,10 +76,15 @@ def threshold(k: int, delta: float, rule: Rule) -> float:
             return rivals * _clairvoyant_constant(delta)  # evidence T4b
         case "dependent":
             return 4 * rivals / delta / delta  # evidence T4c; the square of a tiny delta would be 0
-        case "paired":
-            return 2 * rivals / delta  # extensions E1
-    msg = f"rule must be 'pooled', 'causal', 'clairvoyant', 'dependent' or 'paired', but got {rule!r}"
+        case "fixed" | "paired":
+            return 2 * rivals / delta  # evidence section 11, extensions E1
+    msg = f"rule must be 'pooled', 'causal', 'clairvoyant', 'dependent', 'fixed' or 'paired', but got {rule!r}"
     raise InvalidArgument(msg)
+
+
+def one_sided(rule: Rule) -> Rule:
+    """Return the rule of statements that name the direction: only decisions of a fixed design test both."""
+    return "causal" if rule == "fixed" else rule  # evidence section 11
 
 
 def log_threshold(problem: Problem, rule: Rule, share: float = 1.0) -> float:
@@ -111,7 +116,7 @@ def rule_for(
     if problem.rounds:
         return "paired"  # extensions E1: one stream per pair, whatever the adversary sees
     if design == "fixed":
-        return "causal"  # evidence section 11: valid for clairvoyant adversaries too
+        return "fixed"  # evidence section 11: valid for clairvoyant adversaries too
     promise = problem.contamination
     if adversary is not None:
         causal = promise.causal if promise is not None and adversary is not Adversary.OBLIVIOUS else None

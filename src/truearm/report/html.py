@@ -550,6 +550,7 @@ def _assumptions(result: Result) -> str:
 _RULES = {
     "pooled": "one portfolio of bets against each arm, for adversaries blind to the future",
     "causal": "pairs of arms, for adversaries blind to the future",
+    "fixed": "pairs of arms, for numbers of readings chosen in advance",
     "clairvoyant": "pairs of arms, for adversaries that see the future",
     "dependent": "pairs of arms that may move together",
     "paired": "who wins side by side, round by round",
