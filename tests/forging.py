@@ -176,12 +176,12 @@ def genuine(name):
 
 
 def places(value, path=()):
-    """Iterate over the paths of all parts of a document, its readings and its log left out."""
+    """Iterate over the paths of all parts of a document, its readings left out."""
     if path:
         yield path
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in parts:
-        if path or key not in ("readings", "events"):
+        if path or key != "readings":
             yield from places(part, (*path, key))
 
 

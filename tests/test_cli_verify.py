@@ -1,7 +1,9 @@
 """`truearm verify` through its real entry point: words and exit codes."""
 
+import contextlib
 import json
 import os
+import sqlite3
 
 import numpy as np
 import pytest
@@ -37,7 +39,6 @@ def test_verified_is_0_and_not_verified_is_1(tmp_path):
 
 def test_trust_is_3(tmp_path):
     data = forging.genuine("late")
-    del data["events"]
     found = run(written(tmp_path / "r.json", data))
     assert found.exit_code == 3
     assert found.stdout.startswith("Verified with trust in: what was known at each decision")
@@ -112,7 +113,7 @@ def test_the_report_of_a_log_is_verified_by_itself_and_by_the_log(tmp_path):
     saved(tmp_path / "run.db")
     report = CliRunner().invoke(main, ["report", str(tmp_path / "run.db"), "--json"])
     (tmp_path / "r.json").write_text(report.stdout)
-    assert run(tmp_path / "r.json").exit_code == 0
+    assert run(tmp_path / "r.json").exit_code == 3
     assert run(tmp_path / "r.json", tmp_path / "run.db").exit_code == 0
     found = run(tmp_path / "run.db")
     assert found.exit_code == 0
@@ -232,3 +233,51 @@ def test_null_is_a_missing_reading_of_a_table_in_json(tmp_path):
     (tmp_path / "r.json").write_text(found.stdout)
     assert json.loads(found.stdout)["missing"]["A"] == 1
     assert run(tmp_path / "r.json", file).exit_code == 0
+
+
+COLUMNS = "kind, ticket, arm, draw, value, notes, digest"
+ROW = f"INSERT INTO event (position, {COLUMNS}) SELECT %d, kind, ticket + 999, arm, draw, value, notes, digest"
+DAMAGED_LOGS = {
+    "a row at position 0": (f"{ROW % 0} FROM event WHERE position = 1", "position 0"),
+    "a row before that": (f"{ROW % -3} FROM event WHERE position = 1", "position -3"),
+    "a second definition": ("INSERT INTO study SELECT * FROM study", "more than one definition"),
+    "another second definition": ("INSERT INTO study VALUES ('{}', x'00')", "more than one definition"),
+    "an arm that is not UTF-8": (
+        "UPDATE event SET arm = CAST(x'41ff' AS TEXT) WHERE position = 5",
+        "event 5 was changed",
+    ),
+    "a definition that is not UTF-8": (
+        "UPDATE study SET definition = definition || CAST(x'ff' AS TEXT)",
+        "the definition of the study was changed",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED_LOGS)
+def test_rows_that_no_digest_covers_and_stray_bytes_are_refused(tmp_path, damage):
+    statement, message = DAMAGED_LOGS[damage]
+    log, result = tmp_path / "run.db", tmp_path / "r.json"
+    saved(log)
+    result.write_text(CliRunner().invoke(main, ["report", str(log), "--json"]).stdout)
+    with contextlib.closing(sqlite3.connect(log)) as connection:
+        connection.execute("DROP TRIGGER no_update")
+        connection.execute(statement)
+        connection.commit()
+    for words in ((log,), (result, log)):
+        found = run(*words)
+        assert (found.exit_code, message in found.stdout) == (1, True), found.output
+    found = CliRunner().invoke(main, ["report", str(log)])
+    assert (found.exit_code, message in " ".join(found.stderr.split())) == (2, True)
+
+
+def test_a_result_carries_no_events_and_a_log_says_what_was_known_at_each_decision(tmp_path):
+    """What stands under `events` in a document is not looked at, whatever log it is verified by."""
+    saved(tmp_path / "run.db")
+    report = CliRunner().invoke(main, ["report", str(tmp_path / "run.db"), "--json"])
+    data = json.loads(report.stdout)
+    assert "events" not in data
+    assert data["certificate"]["origin"]["overlapping"]
+    data["events"] = [["told", 0, "A", None, 1.0]]
+    found = run(written(tmp_path / "r.json", data), tmp_path / "run.db", "--json")
+    assert (found.exit_code, "events" in json.loads(found.stdout)["beside"]) == (0, True)
+    assert "give the log" in run(tmp_path / "r.json").stdout

@@ -166,13 +166,3 @@ class Log:
     def _readings(self, first: int, stop: int) -> Iterator[Reading]:
         for ticket, value in zip(self.tickets[first:stop], self.values[first:stop], strict=True):
             yield Reading(ticket, self.names[self.arms[ticket]], value, self.notes.get(ticket))
-
-
-class Rows:
-    """The events of a log as rows, made when they are asked for."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-
-    def __iter__(self) -> Iterator[Row]:
-        return map(to_row, self._log)

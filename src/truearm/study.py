@@ -37,7 +37,6 @@ from truearm.events import (
     Noted,
     Reading,
     Released,
-    Rows,
     Stopped,
     from_row,
     to_row,
@@ -342,11 +341,7 @@ class Study:
                 noticed=self._noticed,
                 origin=self._origin,
             )
-            self._result = replace(
-                supported(found, readings),
-                readings=readings,
-                events=Rows(self._log) if self._overlapping else None,
-            )
+            self._result = replace(supported(found, readings), readings=readings)
         return self._result
 
     def ask(self, n: int | None = None) -> list[Pull]:
@@ -892,7 +887,6 @@ class Study:
 
     def _interrupted(self) -> Verdict:
         # as an ask at this moment would: that is how one `Stopped` replays both
-        self._overlapping = self._overlapping or self._out > 0
         self._learn()
         answer = self.policy.ask(self._state)
         if isinstance(answer, Verdict):

@@ -9,7 +9,7 @@ docs/certificate.md says what counts as different.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,7 +39,6 @@ from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.claims.suites import Runs, Suite, judged
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError, either
-from truearm.events import STOPPED, Event, Stopped, from_row, to_row
 from truearm.evidence import Judge
 from truearm.evidence.counts import Counted, Counts
 from truearm.evidence.sample import as_readings
@@ -127,8 +126,6 @@ def verify(
         if "coarse" not in found:
             given.pop("coarse")
         given.pop("readings", None)
-        if case.follows_log:
-            given.pop("events", None)  # else nothing rests on them
         if "ratios" in given:
             found["ratios"] = _ratios(again, given["ratios"])
         beside = tuple(key for key in given if key not in found)
@@ -185,8 +182,6 @@ class _Case(NamedTuple):
     given: Callable[[], Result] | None = None
     """The whole result, read when it is needed; None where there is a certificate alone."""
     data: Mapping[str, Any] = {}
-    events: Iterable[Any] | None = None
-    """The rows of the log, where the result carries them."""
 
     @classmethod
     def of(
@@ -194,9 +189,9 @@ class _Case(NamedTuple):
     ) -> "_Case":
         data: Mapping[str, Any] = {} if isinstance(result, Result) else result
         if isinstance(result, Result):
-            certificate, kept, events = result.certificate, result.readings, result.events
+            certificate, kept = result.certificate, result.readings
         else:
-            certificate, kept, events = certificate_of(data), _tapes_of(data), data.get("events")
+            certificate, kept = certificate_of(data), _tapes_of(data)
 
         def given() -> Result:
             return result if isinstance(result, Result) else _result_of(data)
@@ -207,28 +202,16 @@ class _Case(NamedTuple):
             msg = "the result does not carry its readings; give them beside it"
             raise InvalidArgument(msg)
         taken = _taken(certificate, readings if readings is not None else kept or {})
-        case = cls(certificate, *taken, given, data, events)
+        case = cls(certificate, *taken, given, data)
         if readings is not None and kept is not None:
             case._check_kept(kept)
         return case
-
-    @property
-    def follows_log(self) -> bool:
-        """Whether the rows of the log that the result carries are those by which it is decided again."""
-        origin = self.certificate.origin
-        return origin is not None and origin.by is not None and origin.overlapping
 
     def _check_kept(self, kept: Readings) -> None:
         """Raise if what the result carries is other than what was given to verify it by."""
         tapes = _columns(kept, rounds=self.certificate.problem.rounds) if self.certificate.analyzed else kept
         right = _digest(self.certificate, tapes) == self.certificate.digest
         _checked(right, "the readings in the document are not those that it is verified by: their digest differs")
-        if self.study is None or self.events is None or not self.follows_log:
-            return
-        log = (list(to_row(event)) for event in self.study.events() if not isinstance(event, Stopped))
-        rows = (list(row) for row in self.events if list(row)[:1] != [STOPPED])  # no log knows of a stop by hand
-        for place, row in enumerate(rows):
-            _checked(next(log, None) == row, f"events[{place}] is {row!r:.80}, which is not in the log")
 
 
 def _taken(
@@ -320,7 +303,7 @@ def _result_of(data: Mapping[str, Any]) -> Result:
 
 
 def _record(result: Result) -> dict[str, Any]:
-    bare: dict[str, Any] = {"readings": None, "events": None, "conditions": None}
+    bare: dict[str, Any] = {"readings": None, "conditions": None}
     bare |= {"counts": None} if isinstance(result, Analysis) else {}
     plain: dict[str, Any] = to_plain(replace(result, **bare))
     for key in bare:
@@ -345,17 +328,14 @@ def _again(case: _Case, policy: "Policy[Any] | None") -> tuple[Result | None, tu
     """Return the result made again, if there is enough to make it from, and what was taken on trust for it."""
     origin, problem = case.certificate.origin, case.certificate.problem
     if case.study is not None:
-        return _replayed(case.study.definition, case.study.events()), ()
+        return _ended(Study.replay(case.study.definition, case.study.events())), ()
     if case.certificate.analyzed:
         return _reanalyzed(case)
     if origin is None or (policy is None and origin.by is None):
         return _witnessed(case, "who decided: the certificate names no policy of ours")
-    if origin.overlapping and (case.events is None or origin.by is None):
+    if origin.overlapping:
         return _witnessed(case, "what was known at each decision: pulls were out; give the log of the study")
     try:
-        if origin.overlapping:
-            definition = {**origin._asdict(), "problem": to_plain(problem), "policy": origin.by}
-            return _replayed(definition, map(from_row, case.events or ())), ()
         chosen = policies.by_name(origin.by or "", **origin.options) if policy is None else policy
         budget = origin.max_pulls or 0
         tapes = {arm: tape for arm, tape in case.tapes.items() if not isinstance(tape, Counted)}
@@ -371,10 +351,6 @@ def _again(case: _Case, policy: "Policy[Any] | None") -> tuple[Result | None, tu
             )
             raise VerificationError(msg)
     return _ended(study), ()
-
-
-def _replayed(definition: Mapping[str, Any], events: Iterable[Event]) -> Result:
-    return _ended(Study.replay(definition, events))
 
 
 def _ended(study: Study) -> Result:

@@ -4,7 +4,7 @@ Nothing is computed here: `certify` computes, and `truearm.report` registers the
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -144,8 +144,6 @@ class Result:
     """Which arms beat a control, if that was asked; an answer beside the best arm."""
     readings: Tapes | None = field(default=None, compare=False, repr=False)
     """Per arm the readings in order of pull, or of rows in an analysis; None for a pull never told."""
-    events: Iterable[Sequence[Any]] | None = field(default=None, compare=False, repr=False)
-    """The rows of a study's log, where it decided while pulls were out: then readings alone do not repeat it."""
     conditions: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     """How readings were taken, where those who took them tell: `time` does."""
 
@@ -221,8 +219,6 @@ class Result:
             plain["conditions"] = dict(self.conditions)
         if readings:
             plain["readings"] = None if self.readings is None else {a: _tape(t) for a, t in self.readings.items()}
-            if self.events is not None:
-                plain["events"] = [list(row) for row in self.events]
         return plain
 
     def _alarm(self, alarm: Alarm) -> dict[str, Any]:
@@ -267,7 +263,6 @@ class Result:
             certificate=certificate,
             control=told("control", Control | None),
             readings=data.get("readings"),
-            events=data.get("events"),
             conditions=data.get("conditions"),
         )
 

@@ -151,13 +151,14 @@ def at_least(apart: Floats, rounds: int, p0: float, share: float, prior: Prior =
 
 
 def leading(samples: Sequence[Taped], among: Sequence[int]) -> int | None:
-    """Return the arm whose worst score against the others is best, the first listed of several such."""
+    """Return the arm whose worst score against the others is best; ties go to the better median, then by order."""
     seen = [i for i in among if samples[i].size]
     if not seen:
         return None
 
-    def worst(i: int) -> float:
-        return min((_lead(samples[i], samples[j]) for j in seen if j != i), default=0.0)
+    def worst(i: int) -> tuple[float, float]:
+        lead = min((_lead(samples[i], samples[j]) for j in seen if j != i), default=0.0)
+        return lead, samples[i].quantile(0.5)
 
     return max(seen, key=worst)
 
@@ -172,10 +173,12 @@ def led(samples: Sequence[Taped]) -> list[int]:
     leads = np.array([((one > tapes).sum(axis=1) - (tapes > one).sum(axis=1)) for one in tapes], dtype=np.float64)
     leads /= np.maximum(1, np.minimum(sizes[:, None], sizes)) if left else 1
     np.fill_diagonal(leads, np.inf)
+    medians = np.array([samples[i].quantile(0.5) for i in left])
     ranking = []
     while left:
-        best = int(leads.min(axis=1).argmax())
+        best = int(np.lexsort((-np.arange(len(left)), medians, leads.min(axis=1)))[-1])
         ranking.append(left.pop(best))
+        medians = np.delete(medians, best)
         leads = np.delete(np.delete(leads, best, axis=0), best, axis=1)
     return ranking + [i for i, sample in enumerate(samples) if not sample.size]
 

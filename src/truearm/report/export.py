@@ -50,7 +50,6 @@ def document(
         "unit": UNITS.get(metric or ""),
         "ratios": [_plain(ratio) for ratio in ratios(result, reference)],
         "readings": {arm: [_reading(value) for value in tape] for arm, tape in tapes.items()},
-        **({} if result.events is None else {"events": [list(row) for row in result.events]}),
         **more,
     }
 
@@ -115,12 +114,15 @@ def _hyperfine_result(command: Any, details: Sequence[Mapping[str, Any]]) -> dic
 
 
 def _statistics(times: Sequence[float]) -> dict[str, float | None]:
-    """Return what hyperfine tells of times, None where a time-out leaves it open."""
+    """Return hyperfine's statistics of times, None where a time-out leaves one open.
+
+    The median is the order statistic that arms are compared by: of two middle times the slower one.
+    """
     whole = math.inf not in times
     return {
         "mean": statistics.fmean(times) if times and whole else None,
         "stddev": statistics.stdev(times) if len(times) > 1 and whole else None,
-        "median": _finite(statistics.median(times)) if times else None,
+        "median": _finite(statistics.median_high(times)) if times else None,
         "min": _finite(min(times, default=None)),
         "max": _finite(max(times, default=None)),
     }

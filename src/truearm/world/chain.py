@@ -13,7 +13,7 @@ _NAME = b"truearm log 3\0"
 
 def first(definition: str) -> bytes:
     """Return the digest that a log begins with."""
-    return sha256(_NAME + definition.encode()).digest()
+    return sha256(_NAME + definition.encode(errors="surrogateescape")).digest()
 
 
 def linked(before: bytes, row: Iterable[object]) -> bytes:
@@ -23,4 +23,4 @@ def linked(before: bytes, row: Iterable[object]) -> bytes:
         f"{position}\0{kind}\0{'' if ticket is None else ticket}\0{'' if arm is None else arm}\0"
         f"{'' if draw is None else draw}\0{'' if value is None else value}\0{'' if notes is None else notes}"
     )
-    return sha256(before + text.encode()).digest()
+    return sha256(before + text.encode(errors="surrogateescape")).digest()

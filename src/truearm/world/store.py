@@ -203,6 +203,8 @@ class Store:
 
     def _checked(self, since: int) -> Iterator[tuple[Logged, bytes]]:
         before = self._digest(since)
+        if since < 1:
+            self._check_first()
         while True:
             with self._lock:
                 rows = self._opened().execute(_SELECT, (since, _CHUNK)).fetchall()
@@ -215,6 +217,14 @@ class Store:
             if len(rows) < _CHUNK:
                 return
             since = rows[-1][0]
+
+    def _check_first(self) -> None:
+        """Refuse rows before the first position: they are in no digest."""
+        with self._lock:
+            first = self._opened().execute("SELECT min(position) FROM event").fetchone()[0]
+        if first is not None and first < 1:
+            msg = f"{self.path}: an event stands at position {first}, before the first; {_RESTORE}"
+            raise VerificationError(msg)
 
     def _digest(self, position: int) -> bytes:
         with self._lock:
@@ -237,6 +247,7 @@ class Store:
                     self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
                 )
                 try:
+                    connection.text_factory = _decode
                     connection.execute("PRAGMA synchronous = FULL")
                     begun = _has_study(connection)
                 except BaseException:
@@ -377,8 +388,17 @@ def _has_study(connection: sqlite3.Connection) -> bool:
 
 
 def _begun(connection: sqlite3.Connection) -> tuple[str, bytes]:
-    text, digest = connection.execute("SELECT definition, digest FROM study").fetchone() or ("", b"")
+    rows = connection.execute("SELECT definition, digest FROM study LIMIT 2").fetchall()
+    if len(rows) > 1:
+        msg = f"the log holds more than one definition of a study; {_RESTORE}"
+        raise VerificationError(msg)
+    text, digest = rows[0] if rows else ("", b"")
     return str(text), _bytes(digest)
+
+
+def _decode(text: bytes) -> str:
+    """Return text with the bytes that are not UTF-8 marked: no digest fits it, so it counts as changed."""
+    return text.decode(errors="surrogateescape")
 
 
 def _end(connection: sqlite3.Connection) -> tuple[int, bytes]:
