@@ -1,4 +1,4 @@
-"""One median and one leader everywhere: the arm that looks best has the best median shown, also of few readings."""
+"""One median and one leader everywhere: the arm that looks best has the best median shown."""
 
 import json
 
