@@ -550,7 +550,7 @@ def test_a_second_interrupt_ends_the_cleanup_and_says_so(tmp_path):
     assert "Warning: cleanup 'touch cleaning; sleep 60' was interrupted; it may be half done" in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_an_interrupt_tells_what_is_known(tmp_path, number):
     process = started("--save", "run.db", "sleep 0.02", "sleep 0.021", "--cleanup", "touch cleaned", cwd=tmp_path)
     wait_for_readings(tmp_path / "run.db", 5, process)
@@ -674,3 +674,126 @@ def test_only_a_race_that_is_not_decided_is_to_be_resumed(tmp_path):
     assert "go on with" not in race(*numbers, tmp_path / "a.db").stdout
     short = race(*numbers, tmp_path / "b.db", "-r", "1").stdout
     assert "go on with: truearm race --resume b.db" in " ".join(short.split())
+
+
+def is_running(pid):
+    """Return True if a process exists and is not a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def pids_in(path):
+    return [int(word) for word in path.read_text().split()]
+
+
+def wait_for(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored(tmp_path):
+    words = ["race", "--save", "run.db", "-r", "20", "sleep 0.02", "sleep 0.021"]
+    with subprocess.Popen(["nohup", TRUEARM, *words], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        wait_for_readings(tmp_path / "run.db", 5, process)
+        process.send_signal(signal.SIGHUP)
+        out, _ = process.communicate(timeout=60)
+    assert "20 rounds" in out
+    assert "Interrupted" not in out
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a subreaper")
+@pytest.mark.parametrize(
+    "how",
+    ["setsid sleep 600 & echo $! >> pids; wait", "setsid -f sh -c 'echo $$ >> pids; exec sleep 600'; sleep 600"],
+)
+def test_a_time_out_kills_children_in_sessions_of_their_own(tmp_path, how):
+    done = race("-r", "2", "--timeout", "0.3", how, "true", cwd=tmp_path)
+    assert done.returncode in (0, 3), done.stderr
+    pids = pids_in(tmp_path / "pids")
+    assert len(pids) == 2
+    assert wait_for(lambda: not any(map(is_running, pids)))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a subreaper")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+def test_an_interrupt_kills_children_in_sessions_of_their_own(tmp_path, number):
+    process = started(
+        "-s",
+        "setsid -f sh -c 'echo $$ > server; exec sleep 600'",
+        "setsid -f sh -c 'echo $$ > pids; exec sleep 600'; sleep 600",
+        "true",
+        cwd=tmp_path,
+    )
+    assert wait_for(lambda: (tmp_path / "pids").exists() and (tmp_path / "pids").read_text().strip())
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert wait_for(lambda: not any(map(is_running, pids_in(tmp_path / "pids"))))
+    [server] = pids_in(tmp_path / "server")
+    assert is_running(server)  # a setup may leave a server running
+    os.kill(server, signal.SIGKILL)
+
+
+def test_processes_in_sessions_of_their_own_are_reported_as_left_running():
+    done = race("-r", "2", "setsid -f sleep 1", "true")
+    assert "2 runs of setsid -f sleep 1 left processes running" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("line", ["sleep 0.01", "true", "ls /"])
+def test_one_command_alone_reports_its_median_whatever_the_load(line):
+    found = json.loads(race("--json", line).stdout)
+    assert found["status"] == "certified"
+    [arm] = found["arms"]
+    assert arm["low"] <= arm["observed"] <= arm["high"]
+
+
+def test_one_command_alone_that_drifts_is_reported_with_a_note():
+    words = ("--metric", "stdout", "--goal", "min", "-r", "200", "echo $((100 + TRUEARM_ITERATION))")
+    done = race(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = " ".join(done.stdout.split())
+    assert "median 200" in told
+    assert "depend" in told
+    assert race(*words, "--strict").returncode == 4
+
+
+@pytest.mark.parametrize("runs", [("false", "true"), ("true", "false"), ("false",)])
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_what_is_known_is_exported_also_if_the_first_run_fails(tmp_path, runs, seed):
+    exports = [f"--export-{kind}=x.{kind}" for kind in ("json", "csv", "markdown", "html")]
+    done = race("--runs", "1", "--seed", seed, *exports, *runs, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "command 'false' ended with exit code 1" in done.stderr
+    assert all((tmp_path / f"x.{kind}").stat().st_size for kind in ("json", "csv", "markdown", "html"))
+    known = json.loads((tmp_path / "x.json").read_text())
+    assert set(known["readings"]) == set(runs)
+
+
+def test_a_suite_whose_first_run_fails_is_exported_too(tmp_path):
+    done = race(
+        "--metrics",
+        "json",
+        "--export-json=x.json",
+        "--export-markdown=x.md",
+        "false",
+        "echo '{\"a\": 1}'",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert (tmp_path / "x.json").exists()
+    assert (tmp_path / "x.md").exists()
+
+
+def test_parameters_are_replaced_in_environment_directory_input_and_output(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "data").write_text(f"{len(name)}{name == 'two':d}\n")
+    where = ("--env", "WHERE={d}", "--cwd", "{d}", "--input", "{d}/data", "--output", "null")
+    line = 'sh -c \'read x; test "$(basename "$PWD")" = "$WHERE" && echo $x\''
+    done = race("--json", "-L", "d", "one,two", "--metric", "stdout", "--goal", "max", *where, line, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(arm["observed"] for arm in json.loads(done.stdout)["arms"]) == [30, 31]

@@ -281,3 +281,67 @@ def test_outside_of_a_repository(tmp_path, cache):
     done = race(tmp_path, cache, "--rev", "v1", "--rev", "v2", "--", "./bench")
     assert done.returncode == 2
     assert done.stderr.startswith("Error: --rev needs a git repository")  # nothing was prepared
+
+
+def test_placeholders_are_replaced_wherever_a_race_takes_text(project, cache):
+    (project / "data").write_text("5\n")
+    git(project, "add", "data")
+    git(project, "commit", "-qm", "data")
+    git(project, "tag", "v3")
+    git(project, "rm", "-q", "data")
+    git(project, "commit", "-qm", "none")
+    words = ("--env", "HERE={dir}", "--env", "WHICH={rev}", "--cwd", "{dir}/sub", "--prepare", "touch {dir}/made")
+    line = 'test "$PWD" = "$HERE/sub" && test -e "$HERE/made" && test $WHICH = {rev} && echo ${#WHICH}'
+    done = race(
+        project,
+        cache,
+        "--json",
+        *words,
+        "--build",
+        "touch {dir}/built-{rev}",
+        "--rev",
+        "v3",
+        "--rev",
+        "main",
+        "--",
+        line,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {arm["name"]: arm["observed"] for arm in json.loads(done.stdout)["arms"]} == {"v3": 2, "main": 4}
+    assert any(cache.rglob("built-v3"))
+    fed = race(
+        project,
+        cache,
+        "--json",
+        "--input",
+        "{dir}/bench",
+        "--rev",
+        "v1",
+        "--rev",
+        "v2",
+        "--",
+        "sh -c 'sed -n s/echo/echo/p | wc -c'",
+    )
+    assert {arm["name"]: arm["observed"] for arm in json.loads(fed.stdout)["arms"]} == {"v1": 19, "v2": 18}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--env", "PYTHONPATH={dri}/src"),
+        ("--cwd", "{folder}"),
+        ("--input", "{reff}/x"),
+        ("--output", "{reff}.txt"),
+    ],
+)
+def test_a_placeholder_that_cannot_be_replaced_is_refused(project, cache, words):
+    done = race(project, cache, *words, "--rev", "v1", "--rev", "v2", "--", "./bench 1")
+    assert done.returncode == 2
+    assert "{dir}" in done.stderr
+    assert words[0] in done.stderr
+
+
+def test_a_folder_that_all_revisions_share_is_refused(project, cache):
+    done = race(project, cache, "--cwd", "sub", "--rev", "v1", "--rev", "v2", "--", "./bench 1")
+    assert done.returncode == 2
+    assert "--cwd {dir}/sub" in done.stderr

@@ -200,7 +200,9 @@ def check_cursor(seed, cases):
     rng = random.Random(seed)
     for _ in range(cases):
         wait = rng.choice([0.0, rng.random() * 0.02, rng.random() * 0.3])
-        requests = [rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP])] * rng.choice([1, 1, 2])
+        requests = [rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])] * rng.choice(
+            [1, 1, 2]
+        )
         written = cursor_after(("race", "sleep 0.002", "sleep 0.0021"), wait, requests)
         assert written.rfind(b"\x1b[?25h") > written.rfind(b"\x1b[?25l"), (wait, requests, written[-300:])
         assert b"Traceback" not in written, written[-500:]

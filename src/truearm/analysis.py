@@ -407,7 +407,8 @@ def _analyzed(
     known = {pair: value for i in accusers for pair, value in _against_all(judge.after(leader=i), ranking)}
     suspected = screened(judge, ranking)
     claims = _rejections(judge, ranking, known, suspected)
-    doubts = (*told, *alarms.clusters(collected.suspects), *_dependence(problem, collected), *alarms.doubts(judge))
+    noticed, alone = _dependence(problem, collected), len(problem.arms) == 1  # of one arm it is only noted
+    doubts = (*told, *alarms.clusters(collected.suspects), *(() if alone else noticed), *alarms.doubts(judge))
     verdict = Verdict.doubtful(doubts, problem.arms) if doubts else _verdict(judge, claims)
     if asked.control is not None and not doubts:
         verdict = replace(verdict, control=claims_of(judge, asked.control, asked.method))
@@ -417,7 +418,16 @@ def _analyzed(
         for i in range(len(problem.arms)):
             judge.identified(i, problem.declared)  # notes where its interval ends
     judge = judge.after(_noting(judge.samples, None if notes is None else notes.wanted))
-    result = certify(problem, tapes, verdict, design=design, samples=judge.samples, mark="", origin=origin)
+    result = certify(
+        problem,
+        tapes,
+        verdict,
+        design=design,
+        samples=judge.samples,
+        mark="",
+        noticed=noticed if alone else (),
+        origin=origin,
+    )
     result = replace(result, certificate=replace(result.certificate, digest=mark()))
     if collected.ordered:
         result = supported(result, collected.tapes)

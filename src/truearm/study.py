@@ -922,6 +922,8 @@ class Study:
         if found and self._alike and not self.problem.rounds and len(self._tapes) > 1:
             self._noticed = tuple(alarm._replace(detail=SIDE_BY_SIDE) for alarm in found)
             found = alarms.unshared(self._beside())
+        if len(self._tapes) == 1:  # nothing is compared: the median is reported with a note
+            self._noticed, found = found, ()
         self._verdict = Verdict.doubtful(found, self.problem.arms) if found else verdict
         self._final = self._snapshot()
         self._wanted, self._order = [0] * len(self._tapes), []

@@ -22,7 +22,8 @@ def supported(result: Result, tapes: Tapes) -> Result:
         Per arm the readings in order of pull.
     """
     told = any(alarm.kind == "dependence" for alarm in result.alarms)  # it says the same, and more
-    if result.best is None or result.certificate.estimated or told:
+    alone = len(result.problem.arms) == 1  # nothing is decided
+    if result.best is None or result.certificate.estimated or told or alone:
         return result
     adversary = result.problem.declared.adversary
     withstands = getattr(result.breakdown, adversary.value) or 0.0

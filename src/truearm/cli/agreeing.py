@@ -13,7 +13,7 @@ from truearm.world.authorship import is_mine, mark
 from truearm.world.commands import Command, neutralized
 
 _MARK = "mark"
-_FIXED = ("null", "pipe", "inherit")
+_FIXED = (None, "null", "pipe", "inherit")
 
 
 def marked(definition: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,10 +50,10 @@ def _listed(setting: Setting) -> Iterator[str]:
     for stage, hooks in setting.hooks.items():
         for arm, hook in hooks.items():
             yield f"  {_shown(stage)} of {_shown(arm)}: {_run(hook)}"
-    outputs = [setting.conditions.output, *(c.output for c in setting.commands if c.output is not None)]
-    for what, place in (("input from", setting.conditions.input), *(("output to", place) for place in outputs)):
-        if place not in _FIXED:
-            yield f"  {what} {_shown(place)}"
+    for streams in (setting.conditions, *setting.commands):
+        for what, place in (("input from", streams.input), ("output to", streams.output)):
+            if place not in _FIXED:
+                yield f"  {what} {_shown(place)}"
 
 
 def _run(command: Command) -> str:

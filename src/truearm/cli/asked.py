@@ -1,6 +1,7 @@
 """What a user of `truearm race` asked for: typed, checked at birth, never changed; and the race it describes."""
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,16 @@ from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
 from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance, check_between, goal_for
 from truearm.report.wording import counted
-from truearm.world.commands import MOST_COMMANDS, Command, bind, combined, listed, scanned
+from truearm.world.commands import (
+    MOST_COMMANDS,
+    Command,
+    bind,
+    combined,
+    fill,
+    listed,
+    scanned,
+    unknown_placeholder,
+)
 from truearm.world.processes import Conditions
 from truearm.world.revisions import Revision
 
@@ -108,7 +118,10 @@ class Asked:
                 self.revisions and self.reference,
                 "--reference adds a command, but --rev races one command in several revisions; leave one out",
             ),
-            (self.revisions and self.cwd, "--cwd and --rev both say where to run; start truearm in that folder"),
+            (
+                self.revisions and self.cwd and not {"{dir}", "{rev}"} & {*re.findall(r"{\w+}", self.cwd)},
+                f"--cwd {self.cwd} is one folder for all revisions; write --cwd {{dir}}/{self.cwd}",
+            ),
             (
                 self.revisions and self.save and self.clean,
                 "--clean removes what a saved race goes on with; leave one out",
@@ -325,7 +338,7 @@ def in_race(name: str | None, setting: Setting) -> str | None:
 def _setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
     shell = "none" if asked.no_shell else asked.shell
     found = _in_revisions(asked, revisions, shell) if asked.revisions else _commands(asked, shell)
-    commands = _with_outputs(found, asked)
+    commands = _with_streams(found, asked)
     typed = [variable for variable, *_ in (*asked.parameter_scan, *asked.parameter_list)]
     given: dict[str, tuple[str, ...]] = {stage: getattr(asked, stage) for stage in HOOKS}
     return Setting(
@@ -335,20 +348,47 @@ def _setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
             timeout=asked.timeout,
             ignore_failure=asked.ignore_failure,
             accepted=asked.accepted,
-            input=_kept(asked.stdin, asked),
-            output="inherit" if asked.show_output else _kept((*asked.stdout, "null")[0], asked),
+            input="null" if _has_own(commands, "input") else _kept(asked.stdin, asked),
+            output="inherit"
+            if asked.show_output
+            else "null"
+            if _has_own(commands, "output")
+            else _kept((*asked.stdout, "null")[0], asked),
         ),
         warmup=asked.warmup,
         hooks={stage: hooks_for(commands, stage, texts, shell, typed) for stage, texts in given.items() if texts},
     )
 
 
-def _with_outputs(commands: tuple[Command, ...], asked: Asked) -> tuple[Command, ...]:
-    """Return the commands with outputs of their own, if there are several."""
-    if len(asked.stdout) < 2:
-        return commands
-    places = [_kept(place, asked) for place in for_each("--output", asked.stdout, commands)]
-    return tuple(replace(command, output=place) for command, place in zip(commands, places, strict=True))
+def _with_streams(commands: tuple[Command, ...], asked: Asked) -> tuple[Command, ...]:
+    """Return the commands with input, output, directory and environment of their own where a parameter says so."""
+    outputs = for_each("--output", asked.stdout or ("null",), commands)
+    return tuple(_filled(command, output, asked) for command, output in zip(commands, outputs, strict=True))
+
+
+def _filled(command: Command, output: str, asked: Asked) -> Command:
+    values = command.parameters
+    given = {"--input": asked.stdin, "--output": output, "--cwd": asked.cwd or ""}
+    given.update({f"--env {name}": value for name, value in command.env.items()})
+    known = ", ".join(f"{{{name}}}" for name in values)
+    for option, text in given.items():
+        if asked.revisions and (word := unknown_placeholder(text, values)) is not None:
+            msg = f"{option} contains {{{word}}}, which has no value; use {known}"
+            raise click.UsageError(msg)
+    cwd = command.cwd
+    if asked.cwd:
+        cwd = str(Path(fill(asked.cwd, values)).absolute())
+        if not Path(cwd).is_dir():
+            msg = f"--cwd: there is no folder {cwd!r}; make it first, or name another"
+            raise click.UsageError(msg)
+    filled = {name: fill(text, values) for name, text in (("input", asked.stdin), ("output", output))}
+    own = {name: _kept(text, asked) for name, text in filled.items() if values or len(asked.stdout) > 1}
+    env = {name: fill(value, values) for name, value in command.env.items()}
+    return replace(command, env=env, cwd=cwd, **{name: text for name, text in own.items() if text != "null"})
+
+
+def _has_own(commands: Sequence[Command], name: str) -> bool:
+    return any(getattr(command, name) is not None for command in commands)
 
 
 def _kept(place: str, asked: Asked) -> str:
@@ -377,7 +417,7 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
         raise click.UsageError(msg)
     each = len(asked.names) == len(lines) > len(asked.commands)
     # A saved race may go on from another directory.
-    cwd = str(Path(asked.cwd or ".").absolute()) if asked.cwd or asked.save else None
+    cwd = str(Path().absolute()) if asked.save else None
     env = _environment(asked.env)
     found = []
     for place, (row, i) in enumerate(lines):
@@ -419,6 +459,7 @@ def _parameters(asked: Asked, templates: Sequence[str]) -> dict[str, tuple[str, 
             raise click.UsageError(msg)
         parameters[name] = values
     lines = [*templates, *(line for stage in HOOKS for line in getattr(asked, stage))]
+    lines += [*asked.env, asked.cwd or "", asked.stdin, *asked.stdout]
     unused = [name for name, _ in given if not any(f"{{{name}}}" in line for line in lines)]
     if unused:
         msg = f"no command uses {{{unused[0]}}}, so all of its values would race the same; write it into a command"

@@ -109,17 +109,6 @@ class OldFile(click.Path):
         return path
 
 
-class Folder(click.Path):
-    """The path of a folder that is there."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """Return the path."""
-        path = super().convert(value, param, ctx)
-        if not Path(os.fsdecode(path)).is_dir():
-            self.fail(f"there is no folder {os.fsdecode(path)!r}; make it first, or name another", param, ctx)
-        return path
-
-
 class NewFile(click.Path):
     """The path of a file to write; that its folder is there is checked before any work is done."""
 

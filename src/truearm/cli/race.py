@@ -154,7 +154,7 @@ def _plain(word: str) -> str:
 )
 @click.option("-N", "no_shell", is_flag=True, help="The same as --shell none.")
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the commands; repeatable.")
-@click.option("--cwd", type=options.Folder(file_okay=False), help="Directory to run the commands in.")
+@click.option("--cwd", metavar="DIRECTORY", help="Directory to run the commands in.")
 @click.option("--input", "stdin", default="null", metavar="null|FILE", help="Standard input of the commands.")
 @click.option(
     "--output",

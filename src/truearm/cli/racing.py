@@ -34,6 +34,7 @@ from truearm.report.wording import name_of
 from truearm.run import run
 from truearm.study import Study
 from truearm.world.commands import Command, neutralized
+from truearm.world.interrupts import terminable
 from truearm.world.lock import alone
 from truearm.world.metrics import NOTE
 from truearm.world.processes import Measurement, check_posix, command_source, run_hook, shell_cost, warm_up
@@ -168,7 +169,7 @@ def _measured(race: Race, asked: Asked, recorder: "_Recorder") -> click.ClickExc
     """Run the commands until the study is done; return what went wrong if that ended it."""
     study = race.study
     try:
-        with _terminable(), _hooked(race.setting), recorder:
+        with terminable(), _hooked(race.setting), recorder:
             recorder.warm_up(race.setting.warmup)
             with _board(race, asked) as draw, _in_time(asked, recorder):
                 run(
@@ -178,12 +179,8 @@ def _measured(race: Race, asked: Asked, recorder: "_Recorder") -> click.ClickExc
                     watch=partial(_watch, race, recorder.counts, asked.most, _brief(race, asked), draw),
                 )
     except (ArmFailed, CommandFailed) as error:
-        known = any(recorder.counts.values())
-        failure = _stopped(race, error.__cause__ or error, asked.exports.values() if known else ())
-        if not known:
-            raise failure from error
         study.stop()
-        return failure
+        return _stopped(race, error.__cause__ or error, asked.exports.values())
     except KeyboardInterrupt:
         study.stop()
     return None
@@ -231,18 +228,6 @@ def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
         race.study, metric=setting.metric, unit=asked.time_unit, first=race.first, limit=limit, timed=timed
     ) as board:
         yield board.draw
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let a request to end (SIGTERM, SIGHUP) keep what is known, like Ctrl-C."""
-    signals = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, signal.default_int_handler) for number in signals]
-    try:
-        yield
-    finally:
-        for number, handler in zip(signals, before, strict=True):
-            signal.signal(number, handler)
 
 
 @contextmanager

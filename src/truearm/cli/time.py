@@ -21,6 +21,7 @@ from truearm.report import text
 from truearm.report.export import document, json_text
 from truearm.report.wording import bad, count, counted, name_of, number, percent, value_ends
 from truearm.timing import ALONE, raced
+from truearm.world.interrupts import terminable
 from truearm.world.loops import BLOCK, BLOCKS
 from truearm.world.machine import machine
 from truearm.world.timing import Timed
@@ -103,16 +104,17 @@ def time_command(**chosen: object) -> None:
     asked = _Asked(**chosen)  # type: ignore[arg-type]
     sources = _sources(asked)
     try:
-        result = raced(
-            {name: source.within(asked.max_time).calibrated() for name, source in sources.items()},
-            delta=asked.delta,
-            contamination=asked.contamination,
-            tolerance=asked.tolerance,
-            runs=asked.runs,
-            max_seconds=asked.max_time,
-            progress=not asked.quiet,
-            seed=asked.seed,
-        )
+        with terminable():
+            result = raced(
+                {name: source.within(asked.max_time).calibrated() for name, source in sources.items()},
+                delta=asked.delta,
+                contamination=asked.contamination,
+                tolerance=asked.tolerance,
+                runs=asked.runs,
+                max_seconds=asked.max_time,
+                progress=not asked.quiet,
+                seed=asked.seed,
+            )
     except ArmFailed as error:
         raise click.ClickException(str(error.__cause__)) from error
     result = replace(result, conditions={**(result.conditions or {}), **_conditions(sources)})

@@ -13,7 +13,10 @@ from truearm.evidence.judge import UNDECLARED
 from truearm.problem import Adversary, Problem
 from truearm.report.wording import amount, count, name_of, number, percent, span, target_name
 
-_ALONE = "Keep conditions the same, or measure it side by side with what it is to be compared with."
+_ALONE = (
+    "At another time the true value may lie outside of this interval; to compare it with another arm, measure "
+    "both side by side."
+)
 
 
 _REMEDIES = {

@@ -130,8 +130,8 @@ class Command:
         ``"auto"`` decides by `needs_shell`; ``"none"`` or None never uses a shell; ``"default"`` is ``/bin/sh``;
         anything else is the shell to use, with its own options if need be. Afterwards the attribute is None or
         the shell. Where several commands are compared, `alike` decides for all.
-    output
-        Where its standard output goes, if not where that of all commands does.
+    input, output
+        Where its standard input comes from and its standard output goes, if not as for all commands.
     """
 
     text: str
@@ -140,6 +140,7 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict, hash=False)
     cwd: str | None = None
     shell: str | None = "auto"
+    input: str | None = None
     output: str | None = None
 
     def __post_init__(self) -> None:
@@ -256,6 +257,17 @@ def bind(
         cwd=cwd,
         shell=_decided(_filled(template, {key: parameters[key] for key in typed}, typed), shell),
     )
+
+
+def fill(text: str, parameters: Mapping[str, str]) -> str:
+    """Return text that no shell reads, such as a path, with every ``{parameter}`` replaced by its value."""
+    return _placeholders(parameters).sub(lambda m: parameters[m[1]], text)
+
+
+def unknown_placeholder(text: str, parameters: Collection[str]) -> str | None:
+    """Return the first ``{word}`` in a text that is not a parameter, or None."""
+    words = re.findall(r"(?<!\$)\{(\w+)\}", text)
+    return next((word for word in words if word not in parameters), None)
 
 
 def _placeholders(parameters: Mapping[str, str]) -> re.Pattern[str]:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-REQUESTS = tuple(  # to end; Windows knows no SIGHUP
-    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT") if hasattr(signal, name)
+REQUESTS = tuple(  # to end; Windows knows no SIGHUP and no SIGQUIT
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT") if hasattr(signal, name)
 )
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -32,6 +32,23 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
         if came:
             signal.raise_signal(came[0])
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Turn every request to end into KeyboardInterrupt, so that cursor, processes and results are taken care of.
+
+    A signal that is ignored, such as SIGHUP under nohup, stays ignored.
+    """
+    before = {number: signal.getsignal(number) for number in REQUESTS}
+    changed = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+    for number in changed:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in changed.items():
+            signal.signal(number, handler)
 
 
 class Patient:

@@ -57,6 +57,8 @@ _NUMBER = re.compile(
 _TAIL = 8192  # bytes kept of an output stream: a screenful for a person, a last line for the stdout metric
 _WHOLE = 1 << 20  # bytes kept of an output that is read as a whole
 _PIPE_READS = 16  # of 64 KiB each: the largest pipe Linux gives an ordinary user
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_KILL_ROUNDS = 100
 _PATIENCE = 1.0  # seconds that an empty command may take; what takes longer is no shell
 _NOT_RUN = {126: "could not run a program", 127: "did not find a program"}  # POSIX, Shell Command Language 2.8.2
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
@@ -174,8 +176,7 @@ def measure(command: Command, metric: str = "wall", conditions: Conditions | Non
         but `conditions.accepted`.
     """
     rules = conditions or Conditions()
-    if command.output is not None:
-        rules = replace(rules, output=command.output)
+    rules = replace(rules, input=command.input or rules.input, output=command.output or rules.output)
     if metric not in (*METRICS, SUITE):
         msg = f"metric must be one of {', '.join((*METRICS, SUITE))}, but got {metric!r}"
         raise InvalidArgument(msg)
@@ -322,7 +323,8 @@ def _execute(command: Command, metric: str, rules: Conditions) -> _Run:
         timed_out, usage = _attend(process, (stdout, stderr), deadline)
         wall = time.perf_counter() - started
         times, peak, code = (wall, usage.ru_utime, usage.ru_stime), _own_peak(usage), process.returncode
-        left_behind = not timed_out and _is_group(process.pid)
+        adopted = _adopt()
+        left_behind = not timed_out and (adopted or _is_group(process.pid))
         if launcher and not timed_out:
             times, peak, code = launcher.report(times, code)
     return _Run(times, peak, code, timed_out, stdout, stderr, left_behind)
@@ -355,6 +357,9 @@ def _opened(stack: ExitStack, path: str, flags: int) -> int:
 def _prepared(command: Command, streams: Mapping[str, Any], launcher: "_Launcher | None" = None) -> dict[str, Any]:
     """Return the arguments of Popen: all that can be done before the clock runs."""
     check_posix()
+    _become_subreaper()
+    _foreign.clear()
+    _foreign.update(_children() - _adopted)
     # None lets the child inherit: copying the environment for every run would take longer than starting it
     env = {**os.environ, **command.env} if command.env else None
     words = command.argv
@@ -441,9 +446,9 @@ def _attend(
     try:
         timed_out = not _watch(end.descriptor, pipes, deadline)
         if timed_out:
-            _kill_group(process.pid)
+            _kill_all(process.pid)
     except BaseException:
-        _kill_group(process.pid)
+        _kill_all(process.pid)
         raise
     finally:
         status, usage = end.reap()
@@ -454,9 +459,81 @@ def _attend(
     return timed_out, usage
 
 
-def _kill_group(pid: int) -> None:
+@lru_cache(maxsize=1)
+def _become_subreaper() -> None:
+    """Let orphans of commands become children of this process, so that a time-out finds them (Linux)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+_adopted: set[int] = set()  # orphans that earlier runs and hooks left running: they are not killed
+_foreign: set[int] = set()  # children that this process had before the present run, started by other code
+
+
+def _children() -> set[int]:
+    """Return the children of this process, orphans of commands among them."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # the usual case, without a look into /proc
+        return set()
+    return {pid for pid, parent in _parents().items() if parent == os.getpid()}
+
+
+def _adopt() -> bool:
+    """Reap orphans that have ended and return True if a run left a new one running."""
+    new = _children() - _adopted - _foreign
+    _adopted.update(new)
+    for pid in tuple(_adopted):
+        _reap_orphan(pid)
+    return not _adopted.isdisjoint(new)
+
+
+def _reap_orphan(pid: int) -> None:
+    try:
+        ended, _ = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        ended = pid
+    if ended:
+        _adopted.discard(pid)
+
+
+def _parents() -> dict[int, int]:
+    """Return the parent of every process; nothing where there is no /proc."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            found[int(path.parent.name)] = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
+    return found
+
+
+def _kill_all(pid: int) -> None:
+    """Kill a run: its process group, its descendants, and its orphans, in whatever session they are."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
+    killed = {pid}
+    for _ in range(_KILL_ROUNDS):  # one may start another while it is being killed
+        parents, roots = _parents(), {pid}
+        roots |= {one for one, parent in parents.items() if parent == os.getpid()} - _adopted - _foreign
+        tree = {one for one in parents if _has_ancestor(one, roots, parents)} - killed
+        if not tree:
+            break
+        for one in tree:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(one, signal.SIGKILL)
+        killed |= tree
+    for one in killed - {pid}:
+        with suppress(ChildProcessError):
+            os.waitpid(one, 0)
+
+
+def _has_ancestor(pid: int, roots: set[int], parents: Mapping[int, int]) -> bool:
+    seen: set[int] = set()
+    while pid not in roots and pid in parents and pid not in seen:
+        seen.add(pid)
+        pid = parents[pid]
+    return pid in roots
 
 
 def _is_group(pid: int) -> bool:
@@ -583,6 +660,7 @@ def run_hook(command: Command, stage: str, timeout: float | None = None) -> None
         process = _started(command, options)
         deadline = math.inf if timeout is None else time.perf_counter() + timeout
         timed_out, _ = _attend(process, (_Tail(), _Tail()), deadline)
+        _adopt()
         if timed_out or process.returncode != 0:
             errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL))
             late = timeout if timed_out else None

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from truearm.errors import CommandFailed, InvalidArgument
-from truearm.world.commands import Command, neutralized
+from truearm.world.commands import bind, neutralized
 
 WORKING_TREE = "working tree"
 
@@ -209,7 +209,7 @@ def _inside(top: Path, prefix: str, name: str) -> Path:
 
 def _built(build: str, folder: Path, name: str) -> None:
     """Run the build command to its end."""
-    command = Command(build, cwd=str(folder))
+    command = bind(build, {"rev": name, "dir": str(folder)}, cwd=str(folder))
     with tempfile.TemporaryFile() as output:
         try:
             code = subprocess.run(
