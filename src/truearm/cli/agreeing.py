@@ -11,6 +11,7 @@ from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
 from truearm.world.authorship import is_mine, mark
 from truearm.world.commands import Command, neutralized
+from truearm.world.processes import Conditions
 
 _MARK = "mark"
 _FIXED = (None, "null", "pipe", "inherit")
@@ -50,7 +51,8 @@ def _listed(setting: Setting) -> Iterator[str]:
     for stage, hooks in setting.hooks.items():
         for arm, hook in hooks.items():
             yield f"  {_shown(stage)} of {_shown(arm)}: {_run(hook)}"
-    for streams in (setting.conditions, *setting.commands):
+    parts: tuple[Conditions | Command, ...] = (setting.conditions, *setting.commands)
+    for streams in parts:
         for what, place in (("input from", streams.input), ("output to", streams.output)):
             if place not in _FIXED:
                 yield f"  {what} {_shown(place)}"

@@ -382,9 +382,13 @@ def _filled(command: Command, output: str, asked: Asked) -> Command:
             msg = f"--cwd: there is no folder {cwd!r}; make it first, or name another"
             raise click.UsageError(msg)
     filled = {name: fill(text, values) for name, text in (("input", asked.stdin), ("output", output))}
-    own = {name: _kept(text, asked) for name, text in filled.items() if values or len(asked.stdout) > 1}
+    own: dict[str, str | None] = {
+        name: _kept(text, asked)
+        for name, text in filled.items()
+        if (values or len(asked.stdout) > 1) and text != "null"
+    }
     env = {name: fill(value, values) for name, value in command.env.items()}
-    return replace(command, env=env, cwd=cwd, **{name: text for name, text in own.items() if text != "null"})
+    return replace(command, env=env, cwd=cwd, input=own.get("input"), output=own.get("output"))
 
 
 def _has_own(commands: Sequence[Command], name: str) -> bool:
