@@ -39,7 +39,7 @@ HOME = {
 ELSEWHERE = "product|house|style|prior[_ ]work"  # pages that never were here: their addresses lead nowhere
 KINDS = {"Lemma": "Lemma", "Cor": "Cor.", "Th": "Theorem", "Alg": "Algorithm", "Def": "Definition"}
 
-_LABEL = r"(?:[ADET]\d+[a-d]?|\d+\.[0-9A-Za-z]|\d+)(?![0-9A-Za-z])(?: \((?:[ivx]+|\d)\))?"
+_LABEL = r"(?:[ABDELRTU]\d+[a-d]?|\d+\.[0-9A-Za-z]|\d+)(?![0-9A-Za-z])(?: \((?:[ivx]+|\d)\))?"
 _MORE = r"(?:(?:, (?:and )?| and |-)(?:sections? )?" + _LABEL + ")*"
 LED = re.compile(
     rf"\b(evidence|extensions|optimality|audit|errat(?:um|a)|{ELSEWHERE})(?:\.md)? "
