@@ -1,7 +1,7 @@
 """Evidence from bounded scores of two arms on the same items (extensions B1 to B3).
 
-A round is an item; D is the difference of the two scores there, scaled to [-1, 1]. The null says that the mean of D
-is at most m0: over all draws, or over a fixed list of items that are drawn without replacement.
+A round is an item; D is the difference of the two scores there, scaled to [-1, 1]. The null says that the mean
+of D is at most m0: over all draws, or over a fixed list of items that are drawn without replacement.
 """
 
 import math
