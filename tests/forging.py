@@ -77,7 +77,7 @@ STUDIES = {
     "indistinguishable": lambda: told(Problem(arms=arms(2), contamination=0.2), (0, 0), seed=2),
     "exhausted": lambda: told(Problem(arms=arms(3)), (0.1, 0, -3), max_pulls=200),
     "drifting": lambda: told(Problem(arms=arms(2)), (0.1, 0), drift=0.5),
-    "too many missing": lambda: told(Problem(arms=arms(2), missing="independent"), (0, 0), holes=0.5),
+    "too many missing": lambda: told(Problem(arms=arms(2)), (0, 0), holes=0.5),
     "missing": lambda: told(Problem(arms=arms(3)), (3, 0, 0), holes=0.05),
     "clairvoyant": lambda: told(Problem(arms=arms(2), contamination=Contamination(0.02, "prescient")), (2, 0)),
     "malicious": lambda: told(
@@ -132,7 +132,7 @@ ANALYSES = {
     "analyzed, not decided": lambda: (frame(gap=0.05), {"contamination": 0.1}),
     "analyzed, tolerable": lambda: (frame(gap=0.05), {"tolerance": 1.0}),
     "analyzed, dependent": lambda: (frame(), {"dependent_arms": True}),
-    "analyzed, missing": lambda: (frame(holes=0.05), {"missing": "independent", "contamination": 0.1}),
+    "analyzed, missing": lambda: (frame(holes=0.05), {"contamination": 0.1}),
     "analyzed, drifting": lambda: (frame(drift=0.1), {"order": "rows"}),
     "analyzed, control and tiers": lambda: (frame(4), {"control": "C", "tiers": True}),
     "analyzed, rounds": lambda: (frame(2), {"round": "rows", "design": "fixed"}),

@@ -115,13 +115,12 @@ def log_tail(count, n, p):
 class Sample:
     """The first n pulls of an arm, oriented."""
 
-    def __init__(self, tape, n, *, worst, between=None):
+    def __init__(self, tape, n, *, between=None):
         head, (low, high) = tape[:n], between or (-math.inf, math.inf)
         known = sorted(x for x in head if x is not None and not math.isnan(x))
         self.values = [x for x in known if x == -math.inf or low <= x <= high]
-        missing = sum(x is not None and math.isnan(x) for x in head)
         self.n, self.pending = n, head.count(None)
-        self.idle = len(known) - len(self.values) + (0 if worst else missing)
+        self.idle = len(known) - len(self.values)
         self.unknown = n - len(self.values) - self.idle
 
     def below(self, cut, *, closed):
@@ -209,11 +208,11 @@ class Judge:
         )
 
     def sample(self, arm, n, tapes=None):
-        worst, between = self.problem["missing"] == "worst", self.problem["between"]
+        between = self.problem["between"]
         ends = None
         if between is not None:
             ends = sorted(self.sign * between[key] for key in ("low", "high"))
-        return Sample((tapes or self.tapes)[arm], n, worst=worst, between=ends)
+        return Sample((tapes or self.tapes)[arm], n, between=ends)
 
     # Evidence
 
@@ -244,13 +243,11 @@ class Judge:
         if claim["tolerant"]:
             pairs = [(x, None if y is None else self.worse(y, self.problem["tolerance"])) for x, y in pairs]
         won = sum(None not in pair and pair[0] > pair[1] for pair in pairs)
-        lost = sum(any(x is not None and math.isnan(x) for x in pair) for pair in pairs)
-        idle = lost if self.problem["missing"] == "independent" else 0
         c = self.problem["contamination"] or {"eps": 0.0, "adversary": "oblivious"}
         level = 0.5 - 2 * c["eps"] if c["adversary"] == "malicious" else (1 - 2 * c["eps"]) / 2
         if self.certificate["design"] == "fixed":
-            return log_tail(n - won - idle, n, level)
-        return log_m(n - won - idle, n, level, PRIOR_OF_ROUNDS)
+            return log_tail(n - won, n, level)
+        return log_m(n - won, n, level, PRIOR_OF_ROUNDS)
 
     def share(self, claim, counts, own, rule):
         """Return the least over many shares; the true least may be a little less."""

@@ -19,7 +19,6 @@ from truearm.problem import Contamination, Problem
 from truearm.report import promises
 
 ONE = Problem(arms=("A",))
-PROMISED = Problem(arms=("A",), missing="independent")
 CLEAN = {
     "normal": lambda rng, n: rng.normal(10, 1, n),
     "centered normal": lambda rng, n: rng.normal(0, 1, n),
@@ -185,43 +184,30 @@ def test_ties_away_from_the_quantile_do_not_matter(rng):
 def test_pulls_never_told_raise_no_alarm():
     tape = [float(i % 7919 * 0.618 % 1) for i in range(600)] + [None] * 400
     assert kinds(ONE, tape) == []
-    assert doubted(PROMISED, tape) == []
 
 
-@pytest.mark.parametrize("missing", ["worst", "independent"])
-def test_one_missing_reading_is_told_where_none_was_promised(missing):
-    problem, tape = Problem(arms=("A",), contamination=0.0, missing=missing), [*np.linspace(0, 1, 20), math.nan]
-    told = alarms(problem, tape) if missing == "worst" else doubts(Judge.of(problem, samples(problem, tape)))
+def test_one_missing_reading_is_told_where_none_was_promised():
+    problem, tape = Problem(arms=("A",), contamination=0.0), [*np.linspace(0, 1, 20), math.nan]
+    told = alarms(problem, tape)
     assert [promises.alarm(alarm, problem).split(",")[0] for alarm in told] == [
         "1 of 21 readings of A (4.76%) are missing"
     ]
     assert kinds(Problem(arms=("A",), contamination=None), tape) == []
 
 
-@pytest.mark.parametrize("problem", [ONE, PROMISED])
-def test_missing_readings_are_judged_by_the_declaration(problem, rng):
+def test_missing_readings_are_judged_by_the_declaration(rng):
     tape = rng.normal(0, 1, 2000)
     tape[rng.random(2000) < 0.09] = np.nan
-    allowed = replace(problem, contamination=0.1)
+    allowed = replace(ONE, contamination=0.1)
     assert (kinds(allowed, tape), doubted(allowed, tape)) == ([], [])
-    found = (kinds(problem, tape), doubted(problem, tape))
-    assert found == ((["missing"], []) if problem is ONE else ([], [("missing", "A")]))
+    assert (kinds(ONE, tape), doubted(ONE, tape)) == (["missing"], [])
 
 
-def test_missing_readings_are_a_doubt_only_where_they_break_a_promise(rng):
+def test_missing_readings_are_no_doubt(rng):
     """Counted at their worst they void nothing, whatever their share (evidence T8)."""
     tapes = rng.normal(0, 1, (2, 400))
     tapes[0, rng.random(400) < 0.6] = np.nan
-    for missing, found in (("worst", []), ("independent", [("missing", "A")])):
-        assert doubted(Problem(arms=("A", "B"), missing=missing), *tapes) == found
-
-
-def test_readings_that_no_true_quantile_fits_are_a_doubt():
-    """Too few to refute eps by their number, missing readings can still leave no place for the quantile."""
-    problem = Problem(arms=("A",), delta=0.5, contamination=0.4, missing="independent")
-    tape = np.append(np.arange(12.0), np.full(28, np.nan))
-    assert doubted(problem, tape) == [("contradiction", "A")]
-    assert doubted(replace(problem, missing="worst"), tape) == []
+    assert doubted(Problem(arms=("A", "B")), *tapes) == []
 
 
 def test_missing_readings_hide_no_other_alarm(rng):
@@ -229,7 +215,6 @@ def test_missing_readings_hide_no_other_alarm(rng):
     tape[rng.random(1000) < 0.3] = 100.0
     tape[rng.random(1000) < 0.3] = np.nan
     assert kinds(ONE, tape) == ["missing", "outliers"]
-    assert kinds(PROMISED, tape) == ["outliers"]
 
 
 def test_rows_of_one_process_that_are_alike_are_a_doubt(rng):
@@ -261,7 +246,7 @@ def test_alarms_name_their_arm_and_survive_braces_and_control_characters(rng):
 
 
 def test_arms_without_readings_have_no_alarms():
-    problem = Problem(arms=("A", "B"), missing="independent")
+    problem = Problem(arms=("A", "B"))
     assert alarms(problem, [], [None, None]) == ()
     assert doubted(problem, [], [None, None]) == []
 

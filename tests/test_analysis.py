@@ -173,28 +173,23 @@ def test_hopeless_contamination_is_indistinguishable_at_once():
     assert set(found.candidates) == set("ABC")
 
 
-def test_missing_readings_count_at_their_worst_or_as_promised_and_are_told():
+def test_missing_readings_count_at_their_worst_and_are_told():
     holes = {"A": np.append(CLEAR["A"], [np.nan] * 5), "B": CLEAR["B"]}
-    worst, promised = analyze(holes), analyze(holes, missing="independent")
-    assert worst.pulls["A"] == promised.pulls["A"] == 405
-    assert worst.missing == promised.missing == {"A": 5, "B": 0}
-    assert worst.contests[0].log_evidence < promised.contests[0].log_evidence
+    worst = analyze(holes)
+    assert worst.pulls["A"] == 405
+    assert worst.missing == {"A": 5, "B": 0}
+    assert worst.contests[0].log_evidence < analyze(CLEAR).contests[0].log_evidence
     assert "5 missing values count at their worst (A 5)." in worst.notes
-    assert "5 missing values count as bad readings, as if failing had nothing to do with the value (A 5)." in (
-        promised.notes
-    )
 
 
 def test_an_arm_that_hides_its_slow_readings_is_not_certified():
     """The true median of A is 1.5, and a tenth of its slow readings fail: B at 1 is best (evidence T8)."""
-    rng, promised = np.random.default_rng(8), 0
+    rng = np.random.default_rng(8)
     for _ in range(20):
         slow = rng.random(25_000) < 0.505
         a = np.where(slow, np.where(rng.random(25_000) < 0.049 / 0.505, np.nan, 1.5), 0.9)
         data = {"A": a, "B": np.ones(25_000)}
         assert analyze(data, goal="min").best != "A"
-        promised += analyze(data, goal="min", missing="independent").best == "A"
-    assert promised > 10  # who makes that promise here is wrong most of the time
 
 
 def test_an_arm_of_holes_does_not_win():
@@ -232,7 +227,7 @@ def test_a_single_arm_is_the_best_of_one():
         (pd.DataFrame({"arm": [], "x": []}), {"arm": "arm", "value": "x"}, "the data have no rows"),
         ({"arm": [], "x": []}, {"arm": "arm", "value": "x"}, "the data have no rows"),
         ({"A": [1.0], "B": ["x"]}, {}, "row 1 of column 'B'"),
-        ({"A": [1.0]}, {"missing": "ignore"}, "missing must be 'worst' or 'independent'"),
+        ({"A": [1.0]}, {"missing": "ignore"}, "missing readings always count at their worst"),
         ({"A": [1.0]}, {"design": "peeking"}, "design must be"),
         ({"A": [1.0]}, {"goal": "best"}, "goal must be"),
     ],
@@ -312,20 +307,17 @@ def test_readings_that_refute_eps_by_being_missing_certify_nothing():
         {"a": [nan] * 200 + [1.0], "b": [nan] * 200 + [5.0]},
         {"a": [nan] * 60 + [*range(100)], "b": [nan] * 60 + [*range(100)]},
     ):
-        worst, promised = ta.analyze(tapes), ta.analyze(tapes, missing="independent")
-        assert (worst.best, promised.status) == (None, Status.DOUBTFUL)
-        assert {alarm.kind for alarm in worst.alarms} >= {"missing"}
-        assert {doubt.kind for doubt in promised.doubts} >= {"missing"}
-        for found in (worst, promised):
-            assert found.tolerance == math.inf
-            assert found.breakdown == (None, None, None)
-            assert found.excluded == {}
+        found = ta.analyze(tapes)
+        assert found.best is None
+        assert {alarm.kind for alarm in found.alarms} >= {"missing"}
+        assert found.tolerance == math.inf
+        assert found.breakdown == (None, None, None)
+        assert found.excluded == {}
 
 
-@pytest.mark.parametrize("missing", ["worst", "independent"])
-def test_a_few_missing_readings_do_not_spoil_a_clear_answer(missing):
+def test_a_few_missing_readings_do_not_spoil_a_clear_answer():
     data = {"a": [math.nan] * 3 + [*range(100)], "b": [math.nan] * 3 + [*range(200, 300)]}
-    assert ta.analyze(data, missing=missing).best == "b"
+    assert ta.analyze(data).best == "b"
 
 
 # Ties, doubts, units

@@ -280,13 +280,12 @@ def test_dates_that_cannot_have_been_fail(change, complaint):
     st.lists(st.one_of(st.none(), st.floats()), max_size=30),
     st.integers(0, 30),
     st.sampled_from(["max", "min"]),
-    st.sampled_from(["worst", "independent"]),
 )
-def test_a_sample_of_a_tape_accounts_for_every_pull(tape, n, goal, missing):
-    problem, head = Problem(arms=("A",), goal=goal, missing=missing), tape[:n]
+def test_a_sample_of_a_tape_accounts_for_every_pull(tape, n, goal):
+    problem, head = Problem(arms=("A",), goal=goal), tape[:n]
     sample, sign = sample_of(tape, len(head), problem), problem.sign
     assert sample.n == len(head) == sample.size + sample.missing + sample.pending
-    assert sample.unknown - sample.pending == (sample.missing if missing == "worst" else 0)
+    assert sample.unknown - sample.pending == sample.missing
     assert sample.unknown + sample.idle == sample.missing + sample.pending
     assert sample.censored == head.count(problem.censored)
     assert sample.pending == head.count(None)
@@ -297,30 +296,12 @@ def test_a_sample_of_a_tape_accounts_for_every_pull(tape, n, goal, missing):
 HOLED = {"A": np.where(np.arange(150) % 5 == 0, np.nan, TAPES["A"]), "B": TAPES["B"], "C": TAPES["C"]}
 
 
-@pytest.mark.parametrize("missing", ["worst", "independent"])
-def test_missing_readings_are_recomputed_as_promised(missing):
-    """Evidence with the holes is that of readings below all others; by promise no cut counts them as below."""
-    found = [claim.log_evidence for claim in certificate_of(HOLED, missing=missing).claims]
-    filled = {**HOLED, "A": np.where(np.isnan(HOLED["A"]), -99.0 if missing == "worst" else 99.0, HOLED["A"])}
+def test_missing_readings_are_recomputed_at_their_worst():
+    """Evidence with the holes is that of readings below all others."""
+    found = [claim.log_evidence for claim in certificate_of(HOLED).claims]
+    filled = {**HOLED, "A": np.where(np.isnan(HOLED["A"]), -99.0, HOLED["A"])}
     again = [claim.log_evidence for claim in certificate_of(filled).claims]
-    assert found == again if missing == "worst" else all(a >= b for a, b in zip(found, again, strict=True))
-
-
-def test_a_promise_about_missing_readings_taken_back_afterwards_fails():
-    few = {arm: tape[:18] for arm, tape in HOLED.items()}
-    problem = Problem(arms=("A", "B", "C"), contamination=0.25, missing="independent")
-    claims = tuple(Claim(arm, "A", (18, 18, 18), 0, 0.0) for arm in "BC")
-    promised = Certificate(problem=problem, rule="causal", best="A", claims=claims, digest=digest(problem, few))
-    found = [promised.evidence(claim, few)(None) for claim in claims]
-    taken_back = replace(promised, problem=replace(problem, missing="worst"))
-    assert all(taken_back.evidence(claim, few)(None) < f for claim, f in zip(claims, found, strict=True))
-    weakest = replace(problem, delta=2 * math.exp(-min(found)) * (1 + 1e-9))  # just enough: (k-1)/delta
-    promised = replace(
-        promised, claims=tuple(c._replace(log_evidence=f) for c, f in zip(claims, found, strict=True))
-    )
-    replace(promised, problem=weakest).verify(few)
-    with pytest.raises(VerificationError, match="short of"):
-        replace(promised, problem=replace(weakest, missing="worst")).verify(few)
+    assert found == again
 
 
 def test_a_doubtful_verdict_names_no_arm():
@@ -328,17 +309,6 @@ def test_a_doubtful_verdict_names_no_arm():
     assert (verdict.status, verdict.best, verdict.candidates) == (Status.DOUBTFUL, None, ("A", "B"))
     assert verdict.status not in DECIDED
     assert not verdict.claims
-
-
-def test_readings_that_break_the_promise_make_every_verdict_doubtful():
-    """Also one that a policy was sure of."""
-    problem = Problem(arms=("A", "B"), missing="independent")
-    tapes = {"A": np.arange(100.0, 200.0), "B": np.append(np.arange(70.0), np.full(30, np.nan))}
-    sure = Verdict(status=Status.CERTIFIED, best="A", candidates=("A",))
-    result = certify(problem, tapes, sure)
-    assert (result.status, result.best, result.candidates) == (Status.DOUBTFUL, None, ("A", "B"))
-    assert [doubt.kind for doubt in result.doubts] == ["missing"]
-    assert certify(replace(problem, missing="worst"), tapes, sure).best == "A"
 
 
 def test_ties_are_listed_in_the_order_of_the_arms():

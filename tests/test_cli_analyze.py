@@ -114,11 +114,10 @@ def test_no_file_ends_with_two():
     assert "there is no file 'gone.csv'" in ended.stderr
 
 
-@pytest.mark.parametrize("missing", ["worst", "independent"])
-def test_a_page_of_data_with_holes(data, tmp_path, missing):
+def test_a_page_of_data_with_holes(data, tmp_path):
     holed, out = tmp_path / "holed.csv", tmp_path / "page.html"
     holed.write_text(data.read_text() + "A,\nB,\n")
-    ended = truearm("analyze", holed, "--arm", "variant", "--value", "x", "--missing", missing, "--html", out)
+    ended = truearm("analyze", holed, "--arm", "variant", "--value", "x", "--html", out)
     assert (ended.returncode, ended.stderr) == (3, "")
     assert "<svg" in out.read_text(encoding="utf-8")
 
@@ -150,7 +149,7 @@ def test_a_unit_and_an_order(timed):
     assert any(doubt["detail"] == "process" and "--unit" in doubt["message"] for doubt in found["doubts"])
 
 
-def test_units_with_holes_count_as_promised(tmp_path):
+def test_units_with_holes_are_missing(tmp_path):
     rows = [
         f"{arm},{arm}{unit},{value}"
         for arm, top in (("A", 9), ("B", 1))
@@ -159,8 +158,7 @@ def test_units_with_holes_count_as_promised(tmp_path):
     ]
     (tmp_path / "holed.csv").write_text("arm,unit,x\n" + "\n".join(rows) + "\n")
     words = ["analyze", tmp_path / "holed.csv", "--arm", "arm", "--value", "x", "--unit", "unit", "--json"]
-    lost = [json.loads(truearm(*words, "--missing", m).stdout)["missing"] for m in ("worst", "independent")]
-    assert lost == [{"A": 59, "B": 59}, {"A": 0, "B": 0}]
+    assert json.loads(truearm(*words).stdout)["missing"] == {"A": 59, "B": 59}
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def visits(n=240, seed=3):
     return {"arm": arm.tolist(), "ms": ms, "user": [f"u{u}" for u in user]}
 
 
-@pytest.mark.parametrize("asked", [(), ("--at-least", 6), ("--at-most", 6), ("--missing", "independent")])
+@pytest.mark.parametrize("asked", [(), ("--at-least", 6), ("--at-most", 6)])
 def test_an_analysis_by_unit_is_verified_by_its_own_table(tmp_path, asked):
     """How readings of one unit become one depends on what was asked, which the result says."""
     roles = ("--arm", "arm", "--value", "ms", "--unit", "user")

@@ -91,7 +91,6 @@ options = st.fixed_dictionaries(
         "contamination": st.sampled_from([None, 0.01, 0.1]),
         "quantile": st.sampled_from([0.25, 0.9]),
         "goal": st.sampled_from(["min", "max"]),
-        "missing": st.sampled_from(["independent"]),
         "between": st.sampled_from([(0.0, 3.0)]),
         "tolerance": st.sampled_from([0.5, "10%"]),
         "design": st.sampled_from(["fixed"]),
@@ -707,12 +706,11 @@ def test_rounds_of_an_engine_are_the_same_each_time(monkeypatch):
     assert len({one.certificate.digest for one in found}) == 1
 
 
-@pytest.mark.parametrize("missing", ["worst", "independent"])
 @pytest.mark.parametrize("limit", [{"at_least": 1.0}, {"at_most": 1.0}])
-def test_units_with_missing_readings_succeed_in_engines_as_in_memory(limit, missing, monkeypatch):
+def test_units_with_missing_readings_succeed_in_engines_as_in_memory(limit, monkeypatch):
     frame = visits().filter(pl.col("ms").is_finite())
     frame = frame.with_columns(ms=pl.when(pl.int_range(pl.len()) % 4 > 0).then("ms"))
-    asked = {"arm": "site", "value": "ms", "unit": "user", "missing": missing, **limit}
+    asked = {"arm": "site", "value": "ms", "unit": "user", **limit}
     exact = analyze(frame.sort("site", maintain_order=True), **asked)
     counted(monkeypatch)
     found = analyze(frame.lazy(), **asked)
@@ -773,9 +771,6 @@ def test_units_that_time_out_are_counted_as_they_are_read(monkeypatch):
     exact = analyze(frame, **asked)
     counted(monkeypatch)
     same_decision(exact, analyze(frame.lazy(), **asked))
-    for source in (frame, frame.lazy()):
-        with pytest.raises(InvalidArgument, match=r"of [0-9]+ units as many readings timed out as did not"):
-            analyze(source, **asked, missing="independent")
 
 
 def test_a_file_that_is_small_is_read_as_before(tmp_path):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from truearm.analysis import analyze
 from truearm.errors import InvalidArgument
-from truearm.evidence.units import Reduction
 from truearm.world import frames, lazy
 from truearm.world.by_arm import Batch, grouped
 from truearm.world.frames import collect, tapes_of
@@ -370,8 +369,6 @@ def test_units_named_alike_in_different_arms_are_counted(kind):
 def test_a_unit_whose_readings_are_missing_is_missing():
     rows = {"arm": ["A"] * 5, "user": list("uuvvw"), "x": [1.0, None, None, None, 3.0]}
     np.testing.assert_array_equal(collect(rows, "arm", "x", unit="user").tapes["A"], [np.nan, np.nan, 3.0])
-    free = collect(rows, "arm", "x", unit="user", how=Reduction("independent")).tapes["A"]
-    np.testing.assert_array_equal(free, [1.0, np.nan, 3.0])
 
 
 def test_columns_of_units_and_order_fit_the_rest():

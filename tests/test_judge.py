@@ -28,10 +28,9 @@ promises = st.fixed_dictionaries(
             [None, 0.0, 0.1, Contamination(0.1, "malicious"), Contamination(0.05, "prescient")]
         ),
         "goal": st.sampled_from(["max", "min"]),
-        "missing": st.sampled_from(["worst", "independent"]),
         "quantile": st.sampled_from([0.5, 0.3, 0.9]),
     }
-).filter(lambda chosen: chosen["missing"] == "worst" or chosen["contamination"] is not None)
+)
 
 
 def tapes_of(values, least=0, most=40, k=2):
@@ -77,7 +76,7 @@ def holed(draw, values, k):
 @given(holed(integers, 2), promises, st.booleans(), designs)
 def test_missing_readings_at_their_worst_are_the_least_evidence_of_all_completions(tapes, options, closed, design):
     """T8a: for every assignment of values the evidence is at least this, and for one of them it is this."""
-    problem = problem_for(**{**options, "missing": "worst"})
+    problem = problem_for(**options)
     found = judge_of(problem, tapes, design=design).against(1, closed=closed).log_value
     each = [
         judge_of(problem, filled, design=design).against(1, closed=closed).log_value
@@ -144,16 +143,6 @@ def test_time_outs_leave_an_upper_end_where_the_lower_one_is_none_of_them():
     found, _ = judge_of(problem, [tape, tape]).identified(0, problem.contamination)
     plain, _ = judge_of(problem, [[-1.0] * 20 + tape[20:]] * 2).identified(0, problem.contamination)
     assert found == plain
-
-
-@given(tapes_of(wild, most=30), promises, st.booleans(), designs)
-def test_a_promise_about_missing_readings_never_lowers_evidence(tapes, options, closed, design):
-    assume(options["contamination"] is not None)
-    worst, promised = (
-        judge_of(problem_for(**{**options, "missing": missing}), tapes, design=design).against(1, closed=closed)
-        for missing in ("worst", "independent")
-    )
-    assert worst.log_value <= promised.log_value + 1e-9
 
 
 @given(tapes_of(wild, most=30), promises, st.integers(0, 40))
@@ -385,9 +374,7 @@ def test_a_margin_is_not_what_one_wild_reading_says():
 
 def test_an_arm_that_always_fails_blocks_every_other():
     fine, failing = np.arange(400.0), np.full(400, NAN)
-    for missing, futile in (("worst", True), ("independent", False)):
-        judge = judge_of(problem_for(contamination=0.05, missing=missing), [fine + 200, failing])
-        assert judge.futile((0, 1)) is futile
+    assert judge_of(problem_for(contamination=0.05), [fine + 200, failing]).futile((0, 1))
 
 
 def test_arms_that_all_time_out_are_hopeless_and_one_that_does_not_is_not():
@@ -445,17 +432,6 @@ def test_under_another_adversary_the_threshold_is_that_of_its_rule():
         assert [judge.under(a).rule for a in Adversary] == ["causal", "clairvoyant", "clairvoyant"]
 
 
-@given(st.integers(1, 60), st.integers(0, 60))
-def test_refuted_promises_are_those_of_more_holes_than_eps_explains(n, holes):
-    """Never so where missing readings count at their worst: nothing was promised of them."""
-    sample = {worst: Sample(np.arange(float(n)), holes, worst=worst) for worst in (True, False)}
-    promised = Judge.of(problem_for(missing="independent", contamination=0.2), [sample[False]] * 2)
-    # Ville: a share of 0.2 shows so many holes ever with probability below 1/2000 per arm
-    assert promised.refuted in ((), (0, 1))
-    assert not (promised.refuted and holes <= 0.2 * (n + holes))
-    assert Judge.of(problem_for(contamination=0.2), [sample[True]] * 2).refuted == ()
-
-
 @given(
     st.lists(st.lists(st.integers(-60, 60).map(float), min_size=5, max_size=60), min_size=3, max_size=3),
     st.integers(0, 40),
@@ -499,14 +475,3 @@ def test_giving_up_pays_for_every_arm_and_takes_pulls_that_are_out_for_either(pe
 
     first = next(n for n in range(20, 2000) if declared(n))
     assert [found(n) for n in (first - 1, first)] == [False, True]
-
-
-@pytest.mark.parametrize("k", [1, 2, 20])
-def test_that_a_promise_failed_is_said_of_one_of_many_arms_as_rarely_as_of_one(k):
-    """Ville's inequality at 0.001/k: the least number of holes that refutes 5%, and one less."""
-    problem = Problem(arms=tuple(map(str, range(k))), missing="independent")
-    least = next(bad for bad in range(100) if log_mixture(100 - bad, 100, 0.95) >= math.log(k / 0.001))
-    calm = [Sample.of(np.arange(100.0), worst=False)] * (k - 1)
-    for bad, refuted in ((least - 1, ()), (least, (0,))):
-        holed = Sample(np.arange(100.0 - bad), bad, worst=False)
-        assert Judge.of(problem, [holed, *calm]).refuted == refuted

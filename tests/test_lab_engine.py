@@ -144,14 +144,13 @@ odd_tapes = st.tuples(st.lists(small, min_size=2, max_size=4), st.integers(0, 2*
 promises = st.fixed_dictionaries(
     {
         "goal": st.sampled_from(["max", "min"]),
-        "missing": st.sampled_from(["worst", "independent"]),
         "tolerance": st.sampled_from([0.0, 1.0]),
         "delta": st.sampled_from([0.05, 0.3]),
         "contamination": st.sampled_from(
             [None, 0.0, 0.1, 0.3, Contamination(0.1, "prescient"), Contamination(0.05, "malicious")]
         ),
     }
-).filter(lambda chosen: chosen["missing"] == "worst" or chosen["contamination"] is not None)
+)
 
 
 def assert_same_on_odd_tapes(policy, drawn_tapes, options, max_pulls):

@@ -126,13 +126,12 @@ def test_medians_at_their_worst_are_the_ends_of_all_completions(values, holes):
     assert promised.low == promised.high == (moments(values).m1 if values else -math.inf)
 
 
-@pytest.mark.parametrize(("missing", "best"), [("worst", None), ("independent", "A")])
-def test_an_arm_that_may_be_better_where_it_failed_is_not_excluded(missing, best):
-    """Half of B and one more reading are missing: its median may be anything, unless failing is no sign of it."""
+def test_an_arm_that_may_be_better_where_it_failed_is_not_excluded():
+    """Half of B and one more reading are missing: its median may be anything."""
     tapes = constants([9.0, 0.0])
     tapes["B"] = np.where(np.arange(40_000) % 20 < 11, np.nan, 0.0)
-    verdict = drive(Elimination(), problem(2, missing=missing), tapes).verdict
-    assert (verdict and verdict.best) == best
+    verdict = drive(Elimination(), problem(2), tapes).verdict
+    assert (verdict and verdict.best) is None
 
 
 def test_none_means_no_contamination():

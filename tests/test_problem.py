@@ -1,10 +1,12 @@
 import dataclasses
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import truearm as ta
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.problem import (
     Adversary,
@@ -49,7 +51,7 @@ def test_a_number_out_of_range_is_named_with_its_value(check, bad):
 @pytest.mark.parametrize("check", [check for check, _ in GOOD])
 @pytest.mark.parametrize("value", [None, "0.1", True, [0.1], np.array([0.1, 0.2]), 1j])
 def test_what_is_no_number_is_refused_with_a_remedy(check, value):
-    with pytest.raises(InvalidArgument, match=r"must be a number, but got .*; (give|0\.5)"):
+    with pytest.raises(InvalidArgument, match=r"must be a number, but got .*; (give|use|0\.5)"):
         check(value)
 
 
@@ -267,7 +269,25 @@ def test_one_root_catches_every_error():
         check_eps(2)
 
 
-def test_readings_that_nothing_covers_are_not_left_out():
-    """Two equal arms with 4 % missing were told apart in 25 of 40 analyses: n counted what is in neither set."""
-    with pytest.raises(InvalidArgument, match="contamination=None bounds those by nothing"):
-        Problem(arms=("A", "B"), contamination=None, missing="independent")
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: ta.Study(["A", "B"], gaol="min"), "gaol is an unexpected keyword argument; did you mean goal?"),
+        (
+            lambda: ta.find_best({"A": lambda: 1.0}, missing="worst"),
+            "missing readings always count at their worst",
+        ),
+        (lambda: ta.analyze({"A": [1.0]}, tolerence=1), "did you mean tolerance?"),
+        (lambda: ta.plan(contamnation=0.1), "did you mean contamination?"),
+        (lambda: ta.time({"A": "1"}, zebra=1), "the arguments are at_least, at_most"),
+        (lambda: ta.suite({"a": [1]}, arm="a", round="a", reference="1", detla=1), "did you mean delta?"),
+    ],
+)
+def test_a_keyword_that_does_not_exist_is_named_with_the_nearest_one(call, said):
+    with pytest.raises(TypeError, match=re.escape(said)):
+        call()
+
+
+def test_an_argument_that_an_entry_point_fixes_cannot_be_changed():
+    with pytest.raises(InvalidArgument, match="goal is always 'min' here; remove goal='max'"):
+        ta.time({"A": "1", "B": "2"}, goal="max")

@@ -33,10 +33,7 @@ STUDIES = {
     "elimination": ({"contamination": None, "regularity": REGULAR}, "elimination"),
     "uniform": ({"contamination": None, "regularity": REGULAR, "tolerance": Tolerance.of(2.0)}, "uniform"),
     "rounds": ({"rounds": True, "goal": "min"}, "toptwo"),
-    "rounds, promised": (
-        {"rounds": True, "missing": "independent", "contamination": Contamination(0.1)},
-        "toptwo",
-    ),
+    "rounds, more bad": ({"rounds": True, "contamination": Contamination(0.1)}, "toptwo"),
     "control": ({}, AgainstControl("B")),
     "share": ({"at_least": 0.5}, "toptwo"),
     "in a range": ({"between": (-2.0, 6.0), "contamination": Contamination(0.2)}, "toptwo"),

@@ -40,20 +40,6 @@ def test_outside_counts_in_n_and_on_neither_side(first, second, worst):
         assert sides + sample.outside + sample.missing + 2 == sample.n
 
 
-def test_the_evidence_is_that_of_independent_missing_readings():
-    """A reading outside counts as a missing one that is promised to be unrelated to its value (evidence T8b)."""
-    rng = np.random.default_rng(0)
-    tapes = {arm: rng.normal(shift, 1, 300) for arm, shift in (("A", 0.8), ("B", 0.0))}
-    wild = {arm: np.where(rng.random(300) < 0.04, 99.0, tape) for arm, tape in tapes.items()}
-    holes = {arm: np.where(tape == 99.0, np.nan, tape) for arm, tape in wild.items()}
-    ranged = analyze(wild, between=(-10, 10))
-    missing = analyze(holes, missing="independent")
-    assert ranged.breakdown == missing.breakdown
-    assert [arm[:4] for arm in ranged.arms] == [arm[:4] for arm in missing.arms]
-    assert ranged.outside["A"] == int((wild["A"] == 99).sum()) > 0
-    assert ranged.breakdown.oblivious > analyze(wild).breakdown.oblivious
-
-
 def test_what_is_missing_still_counts_at_its_worst():
     x = Sample.of([1.0, 2.0, 50.0, np.nan], plausible=Interval(0.0, 10.0))
     assert (x.unknown, x.idle, x.bottom, x.n) == (1, 1, 1, 4)

@@ -481,22 +481,6 @@ def test_laws_without_atoms_list_no_ties():
     assert with_claims(TAPES, (300, 300)).ties == ()
 
 
-def test_readings_that_contradict_a_promise_certify_nothing():
-    tapes = {"A": np.where(np.arange(300) % 3 == 0, np.nan, TAPES["A"] + 5), "B": TAPES["B"]}
-    sure = decided(tapes)
-    assert sure.best == "A"  # at their worst they contradict nothing
-    result = decided(tapes, missing="independent")
-    assert (result.status, result.best, result.leader) == (Status.DOUBTFUL, None, "A")
-    assert result.candidates == ("A", "B")
-    assert [(doubt.kind, doubt.arm) for doubt in result.doubts] == [("missing", "A")]
-    assert result.breakdown == result.breakdown_estimate == (None, None, None)
-    assert (result.better_by, result.quality, result.tolerance) == ((), (), math.inf)
-    assert result.certificate.claims == ()
-    assert {(arm.low, arm.high) for arm in result.arms} == {(-math.inf, math.inf)}
-    assert same(through_json(result), result)
-    assert "raise eps" in result.to_dict()["doubts"][0]["message"]
-
-
 # An estimator of the user's own
 
 

@@ -248,7 +248,7 @@ def test_what_is_no_result_is_refused(data):
         verify(data)
 
 
-@pytest.mark.parametrize("options", [{}, {"missing": "independent"}, {"design": "fixed"}, {"pairs": True}])
+@pytest.mark.parametrize("options", [{}, {"design": "fixed"}, {"pairs": True}])
 def test_rounds_of_arms_that_were_not_in_all_of_them_are_verified_by_what_was_analyzed(options):
     rng = np.random.default_rng(1)
     tapes = {"A": rng.normal(2, 1, 60), "B": rng.normal(0, 1, 50)}
@@ -366,7 +366,6 @@ def story(seed):
         arms=forging.arms(int(rng.integers(1, 5))),
         goal=some("max", "min"),
         contamination=eps,
-        missing="worst" if eps is None else some("worst", "independent"),
         regularity=forging.REGULAR,
     )
     budget = int(rng.integers(0, 300))

@@ -236,17 +236,10 @@ KINDS = ("dependence", "missing", "contradiction", "clusters", "confounded", "ou
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("missing", "eps"),
-    [
-        ("worst", None),
-        *((missing, eps) for missing in ("worst", "independent") for eps in (0.0, 0.05)),
-        ("independent", Contamination(0.05, "malicious")),
-    ],
-)
-def test_every_alarm_is_one_whole_sentence_about_its_arm(kind, missing, eps):
+@pytest.mark.parametrize("eps", [None, 0.0, 0.05, Contamination(0.05, "malicious")])
+def test_every_alarm_is_one_whole_sentence_about_its_arm(kind, eps):
     one = Alarm(kind, "" if kind in ("clusters", "confounded") else "x%{}", 20, 100, (3.0,), "day")
-    text = alarm(one, Problem(arms=("x%{}", "B"), contamination=eps, missing=missing))
+    text = alarm(one, Problem(arms=("x%{}", "B"), contamination=eps))
     assert text[0].isupper() or text[0].isdigit()
     assert text.endswith(".")
     assert ("day" if kind in ("clusters", "confounded") else "x%{}") in text
@@ -294,15 +287,6 @@ def test_one_arm_is_the_only_arm(tapes, said):
     text = words(Status.CERTIFIED, best="A", arms=("A",), tapes=tapes)
     assert text.startswith("A is the only arm")
     assert said in text
-
-
-def test_a_contradiction_certifies_nothing_and_has_no_interval():
-    tapes = {"A": np.where(STEADY < 0.7, np.nan, STEADY), "B": STEADY}
-    result = result_of(Status.CERTIFIED, best="B", arms=("A", "B"), tapes=tapes, missing="independent")
-    assert result.status is Status.DOUBTFUL
-    assert "701 of 1,000 readings of A (70.1%) are missing, more than chance explains" in summary(result)
-    assert "count them at their worst (missing='worst'), or raise eps." in summary(result)
-    assert "<td>–</td>" in html(result)
 
 
 def test_alarms_are_told_and_the_rest_counted():
@@ -482,10 +466,6 @@ def test_assumptions_name_the_tape_rule_the_missing_the_time_outs_and_how_delta_
     [
         ({"dependent_arms": True}, "Arms may move together"),
         ({"design": "fixed"}, "fixed before the first of them"),
-        (
-            {"missing": "independent"},
-            "Whether a reading is missing has nothing to do with what it would have said",
-        ),
         ({"status": Status.INDISTINGUISHABLE}, "assumes that future readings behave the same"),
         ({"status": Status.INDISTINGUISHABLE}, "has its own error probability of 5%"),
         ({"status": Status.CERTIFIED, "best": "A"}, "arms that tie with it, or may, are listed"),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +38,13 @@ from truearm.evidence.shifts import empty, oriented
 from truearm.evidence.units import Reduction, Units
 from truearm.evidence.wins import Taped
 from truearm.problem import (
-    Contamination,
     Design,
-    Missing,
     Problem,
-    Tolerance,
+    ProblemOptions,
     check_arms,
-    check_between,
     check_design,
-    goal_for,
+    check_names,
+    fix_options,
 )
 from truearm.world.cells import Unnamed
 from truearm.world.counting import Source
@@ -54,13 +52,27 @@ from truearm.world.frames import collect
 from truearm.world.lazy import opened
 from truearm.world.roles import Roles
 from truearm.world.tapes import Collected
-from truearm.world.written import Form, Written
+from truearm.world.written import Form
 
 Floats = NDArray[np.float64]
 
 _MANY = 1 << 20  # readings; from here on threads sort faster than one
 _MOST_PAIRED = 1000  # arms; half a million pairs are searched in a minute, and nobody reads more
 _MOST = 1e12  # readings; what would take more of them is never going to be decided
+
+
+class AnalyzeOptions(ProblemOptions, total=False):
+    """The options of a problem, and how a file is written."""
+
+    sep: str | None
+    encoding: str | None
+    decimal: str | None
+    thousands: str | None
+    strip: str | None
+    true: str | None
+    durations: bool
+    kind: str | None
+    drop_unnamed: bool
 
 
 def analyze(
@@ -71,24 +83,14 @@ def analyze(
     unit: str | None = None,
     order: str | None = None,
     round: str | None = None,
-    delta: float = 0.05,
-    contamination: float | Contamination | None = 0.05,
-    tolerance: float | str | Tolerance = 0.0,
-    quantile: float = 0.5,
-    goal: Literal["max", "min"] | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
     design: Design = "sequential",
-    missing: Missing = "worst",
-    between: tuple[float, float] | None = None,
-    dependent_arms: bool = False,
     pairs: bool = False,
     control: str | None = None,
     fdr: bool = False,
     tiers: bool = False,
     query: str | None = None,
     explain: bool = False,
-    **form: Any,  # noqa: ANN401 - how a file is written
+    **options: Unpack[AnalyzeOptions],
 ) -> Analysis:
     """Find the best arm in data already there.
 
@@ -109,20 +111,9 @@ def analyze(
     round
         The column of what arms were measured in side by side (item, person, day), or "rows" if that is each row of
         a wide frame: arms are then compared by who wins more than half of the rounds (docs/rounds.md).
-    at_least, at_most
-        Compare arms by the share of readings that are at least, or at most, this, instead of by a quantile; the
-        largest share is the best.
     design
         "sequential" is valid however often the data were looked at while they grew; "fixed" has more power
         and holds only if the number of readings of every arm was chosen in advance.
-    missing
-        Cells without a value count at their worst ("worst"), or as bad readings that eps covers, by your promise
-        that they are missing for reasons that have nothing to do with their value ("independent"; evidence T8).
-    between
-        The lowest and the highest plausible reading: those outside are bad ones that eps covers, by your promise
-        that they left the range for reasons that have nothing to do with their true value (extensions E2).
-    dependent_arms
-        Set when readings of different arms move together; sequential design only.
     pairs
         Compare every arm with every other, not only with the leader.
     control
@@ -135,7 +126,9 @@ def analyze(
         With the address of a database, the rows to analyze, in its SQL.
     explain
         Print every query that is sent to an engine, to standard error.
-    **form
+    **options
+        What is asked and assumed: delta, contamination, tolerance, quantile, goal, at_least, at_most, between and
+        dependent_arms, as in `Study`. Cells without a value are missing readings and count at their worst.
         How a file is written, if not plainly: `sep`, `encoding`, `decimal`, `thousands`, `strip`, `true` and
         `durations` of `truearm.world.written.Written`, and `kind`, such as "csv". `drop_unnamed=True` leaves out
         rows that name no arm, of files and frames.
@@ -147,12 +140,15 @@ def analyze(
     >>> found.status.value, found.best, round(found.breakdown.oblivious, 3)
     ('certified', 'A', 0.435)
     """
-    _check_together(design, dependent_arms=dependent_arms)
-    reduction = Reduction.of(missing, at_least=at_least, at_most=at_most)
+    check_names(options, AnalyzeOptions.__annotations__)
+    form, asked_of = _split(options)
+    at_least, at_most = asked_of.get("at_least"), asked_of.get("at_most")
+    _check_together(design, dependent_arms=asked_of.get("dependent_arms", False))
+    reduction = Reduction.of(at_least=at_least, at_most=at_most)
     roles = Roles(arm, value, unit, order)
     if round is not None:
-        _check_target(round, quantile=quantile, at_least=at_least, at_most=at_most)
-    limits, told = (at_least, at_most), Form.of(_checked_form(form))
+        _check_target(round, quantile=asked_of.get("quantile"), at_least=at_least, at_most=at_most)
+    limits, told = (at_least, at_most), Form.of(form)
     source = opened(frame, roles, reduction, round=round, limits=limits, query=query, explain=explain, form=told)
     if isinstance(source, Source):
         collected = source.collected()
@@ -163,20 +159,8 @@ def analyze(
     else:
         collected = gathered(source, roles, round, reduction, drop_unnamed=told.drop_unnamed)
     tapes = _checked(_tapes(collected))
-    problem = Problem(
-        arms=tuple(tapes),
-        delta=delta,
-        contamination=Contamination.of(contamination),
-        tolerance=Tolerance.of(tolerance),
-        quantile=quantile,
-        goal=goal_for(goal, at_least, at_most, timed=collected.timed),
-        at_least=at_least,
-        at_most=at_most,
-        dependent_arms=dependent_arms,
-        missing=missing,
-        rounds=round is not None,
-        between=check_between(between),
-    )
+    goal = "min" if collected.timed else "max"
+    problem = Problem.of(tapes, default_goal=goal, **fix_options(asked_of, rounds=round is not None))
     asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
     if isinstance(source, Source):
         return _counted(problem, source, design, asked)
@@ -244,13 +228,10 @@ def _asked_again(certificate: Certificate, options: Mapping[str, object]) -> "_A
     )
 
 
-def _checked_form(form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return how a file is written, or raise as Python does for an argument that is none."""
-    unknown = [name for name in form if name not in (*Written._fields, "kind", "drop_unnamed")]
-    if unknown:
-        msg = f"analyze() got an unexpected keyword argument {unknown[0]!r}"
-        raise TypeError(msg)
-    return form
+def _split(options: "AnalyzeOptions") -> tuple[dict[str, Any], ProblemOptions]:
+    """Return how a file is written, and the options of the problem."""
+    form = {name: value for name, value in options.items() if name not in ProblemOptions.__annotations__}
+    return form, cast("ProblemOptions", {name: value for name, value in options.items() if name not in form})
 
 
 def _check_together(design: str, *, dependent_arms: bool) -> None:
@@ -341,7 +322,7 @@ def _sorted(
         if isinstance(tape, Counted):
             return tape.sample(problem, arm)
         if problem.rounds:
-            return Taped.in_rounds(oriented(tape, problem, ""), worst=problem.missing == "worst")
+            return Taped.in_rounds(oriented(tape, problem, ""))
         if problem.target == "share":
             return counted(tape, problem)
         return empty(problem, "").merged(oriented(tape, problem, ""))

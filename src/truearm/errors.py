@@ -128,6 +128,10 @@ class InvalidArgument(TruearmError, ValueError):
     """A value outside its domain."""
 
 
+class UnknownArgument(InvalidArgument, TypeError):
+    """A keyword that the function does not have."""
+
+
 class OutOfReach(InvalidArgument):
     """A theorem was asked for outside the conditions under which it is proved."""
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,15 +31,14 @@ from truearm.problem import (
     Adversary,
     Contamination,
     Problem,
+    ProblemOptions,
     Tolerance,
     as_number,
-    check_between,
     check_count,
     check_delta,
     check_positive,
-    check_quantile,
     check_reach,
-    goal_for,
+    fix_options,
 )
 from truearm.report import wording
 from truearm.world.frames import tapes_of
@@ -170,16 +169,9 @@ def plan(
     pilot: Any = None,  # noqa: ANN401 - whatever narwhals understands
     arm: str | None = None,
     value: str | None = None,
-    contamination: float | Contamination = 0.05,
-    delta: float = 0.05,
-    tolerance: float | Tolerance = 0.0,
-    quantile: float = 0.5,
-    goal: Literal["max", "min"] | None = None,
     share: float | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
-    between: tuple[float, float] | None = None,
     reach: float | None = None,
+    **options: Unpack[ProblemOptions],
 ) -> Plan:
     """Tell before sampling whether a study can be decided, and how many pulls it will take.
 
@@ -194,19 +186,16 @@ def plan(
     pilot
         Readings to plan with: a frame, or a dict of arms; `arm` and `value` name its columns. It says what `arms`,
         `gap` and `family` would say, which are then not used.
-    tolerance
-        Absolute; a leader within it of the best is good enough.
     share
         Plan for shares: that of the best arm; `gap` is then in points, 0.1 for ten of a hundred, and no family
         matters.
-    at_least, at_most
-        Plan for shares with a pilot: what a success is.
-    between
-        The plausible range of a pilot's readings: those outside are left out of it. They would count as pulls, and
-        for no side (extensions E2), which leaves fewer on the wrong one: the plan asks for no less than it takes.
     reach
         How far from the median, in quantile levels, the paper's algorithms may rely on the family; by default the
         one that serves each of them best.
+    **options
+        delta, contamination, tolerance, quantile, goal, at_least, at_most and between, as in `Study`. The
+        tolerance is absolute; at_least and at_most say what a success is in a pilot. Readings of a pilot outside
+        of between are removed: they would count as pulls and for no side (extensions E2).
 
     Examples
     --------
@@ -214,29 +203,27 @@ def plan(
     >>> round(found.worst.lower_bound), round(found.promised.lower_bound), round(found.clean.largest_eps, 3)
     (687, 279, 0.197)
     """
-    declared = Contamination.of(contamination)
+    asked = Problem.of(
+        ("best", "other"), **fix_options(options, rounds=False, regularity=None, dependent_arms=False)
+    )
+    declared, within, delta = asked.contamination, asked.tolerance, asked.delta
     if declared is None:
-        msg = "contamination must be a fraction or a Contamination, but got None; give the share that may be bad"
-        raise InvalidArgument(msg)
-    within = Tolerance.of(tolerance)
+        msg = "contamination must be a number or a Contamination, but got None; use the share that may be bad"
+        raise InvalidArgument(msg, "contamination")
     if within.relative:
-        msg = f"tolerance {100 * within.amount:g}% is relative; a plan needs units of the readings, such as 0.1"
-        raise InvalidArgument(msg)
-    check_delta(delta)
+        msg = f"tolerance={100 * within.amount:g}% is relative; a plan needs units of the readings, such as 0.1"
+        raise InvalidArgument(msg, "tolerance", f"{100 * within.amount:g}%")
     tapes = None if pilot is None else tapes_of(pilot, arm, value)
-    if check_between(between) is not None:
-        tapes = _plausible(tapes, between, goal_for(goal, at_least, at_most))
-    if share is not None or at_least is not None or at_most is not None:
-        goal_for(goal, at_least, at_most)
-        shares, pilots = _supposed_shares(arms, gap, share, tapes, at_least=at_least, at_most=at_most)
+    if asked.between is not None:
+        tapes = _plausible(tapes, asked.between, asked.goal)
+    if share is not None or asked.target == "share":
+        shares, pilots = _supposed_shares(arms, gap, share, tapes, at_least=asked.at_least, at_most=asked.at_most)
         return _planned_shares(shares, declared, delta, within, pilots)
-    goal = goal or "max"
-    level = check_quantile(quantile) if goal == "max" else 1 - check_quantile(quantile)
     if tapes is not None:
-        supposed = _from_pilot(tapes, level, 1.0 if goal == "max" else -1.0, room=within.amount)
+        supposed = _from_pilot(tapes, asked.level, asked.sign, room=within.amount)
     else:
-        supposed = _from_family(arms, gap, family, goal)
-    setting = _Setting(supposed, declared, check_delta(delta), within, quantile, level)
+        supposed = _from_family(arms, gap, family, asked.goal)
+    setting = _Setting(supposed, declared, delta, within, asked.quantile, asked.level)
     return _planned(setting, check_reach(reach) if reach is not None else None)
 
 

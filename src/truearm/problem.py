@@ -6,20 +6,18 @@ Inside the house bigger is better; `goal="min"` is a sign flip and q -> 1-q wher
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import StrEnum
 from numbers import Complex, Real
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypedDict, Unpack, cast
 
-from truearm.errors import InvalidArgument, argument, given, speaking_of, word, written
+from truearm.errors import InvalidArgument, UnknownArgument
 
 Design = Literal["sequential", "fixed"]
 """Whether readings may have been looked at while they grew, or their number was chosen in advance."""
 Target = Literal["quantile", "share", "wins"]
 """What arms are compared by: a quantile, the share of readings in a set, or who wins more rounds."""
 LEAST_LEVEL = 1e-9  # of a quantile: one that a billion readings show
-
-Missing = Literal["worst", "independent"]
-"""How a missing reading counts: at its worst, or by promise as one of the bad readings that eps covers (T8)."""
 
 
 class Adversary(StrEnum):
@@ -98,18 +96,18 @@ def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -
     raise InvalidArgument(msg, name, value)
 
 
-def check_eps(eps: float) -> float:
-    """Return eps as a float in [0, 1/2), or say why it cannot be."""
-    number = as_number(word("eps"), eps, "give the largest fraction of bad readings, such as 0.05")
+def check_eps(eps: float, name: str = "eps") -> float:
+    """Return eps as a float in [0, 1/2)."""
+    number = as_number(name, eps, "use the largest fraction of bad readings, such as 0.05")
     if not 0 <= number < 0.5:
         reason = (
             "from one half on, bad readings can move the observed median anywhere"
             if number >= 0.5
             else "it is a fraction of the readings"
         )
-        meant = f"; for {number:g} percent write {number / 100:g}" if 1 <= number < 50 else ""
-        msg = f"{word('eps')} must be in [0, 0.5), but got {eps!r}; {reason}{meant}"
-        raise InvalidArgument(msg, word("eps"), eps)
+        percent = f"; for {number:g} percent write {number / 100:g}" if 1 <= number < 50 else ""
+        msg = f"{name} must be in [0, 0.5), but got {eps!r}; {reason}{percent}"
+        raise InvalidArgument(msg, name, eps)
     return number
 
 
@@ -175,23 +173,6 @@ def check_count(name: str, value: int, least: int = 1) -> int:
     return value.__index__()
 
 
-def goal_for(goal: str | None, at_least: float | None, at_most: float | None, *, timed: bool = False) -> str:
-    """Return the goal that was asked for, or say that a share leaves no choice of it.
-
-    By default larger is better, and of readings that are known to be times smaller.
-    """
-    share = next(((n, x) for n, x in (("at_least", at_least), ("at_most", at_most)) if x is not None), None)
-    if goal is not None and share is not None:
-        name, x = share
-        msg = (
-            f"{given(goal=goal)} is given with {given(**{name: x})}, which says what is good: the largest share "
-            f"is the best; leave {argument('goal')} out"
-        )
-        raise InvalidArgument(msg, "goal", goal)
-    default = "min" if timed and share is None else "max"
-    return default if goal is None else goal
-
-
 def check_design(design: str) -> Design:
     """Return the design of that name."""
     if design == "sequential":
@@ -205,32 +186,18 @@ def check_design(design: str) -> Design:
     raise InvalidArgument(msg, "design", design)
 
 
-def check_missing(missing: str) -> Missing:
-    """Return what is promised of missing readings."""
-    if missing == "worst":
-        return "worst"
-    if missing == "independent":
-        return "independent"
-    msg = (
-        f"missing must be 'worst' or 'independent', but got {missing!r}; 'worst' promises nothing, 'independent' "
-        "promises that whether a reading is missing has nothing to do with what it would have said"
-    )
-    raise InvalidArgument(msg, "missing", missing)
-
-
 def check_between(between: "tuple[float, float] | Interval | None") -> "Interval | None":
-    """Return the plausible range as an interval, or say why it is none."""
+    """Return the plausible range as an interval."""
     if between is None:
         return None
-    remedy = f"give the lowest and the highest plausible reading, such as {written((0, 1000))}"
+    remedy = "use the lowest and the highest plausible reading, such as (0, 1000)"
     ends = tuple(between) if isinstance(between, list | tuple) else ()
     if len(ends) != 2:
-        msg = f"{argument('between')} must be two numbers, but got {between!r:.80}; {remedy}"
+        msg = f"between must be two numbers, but got {between!r:.80}; {remedy}"
         raise InvalidArgument(msg, "between", between)
-    low, high = (as_number(f"between[{i}]", end, remedy) for i, end in enumerate(ends))
+    low, high = (as_number("between", end, remedy) for end in ends)
     if not low < high:
-        name = argument("between")
-        msg = f"{name} must rise from its first number to its second, but got {written((low, high))}; {remedy}"
+        msg = f"between must be two increasing numbers, but got ({low:g}, {high:g}); {remedy}"
         raise InvalidArgument(msg, "between", between)
     return Interval(low, high)
 
@@ -345,8 +312,7 @@ class Contamination:
         found = getattr(value, "contamination", None)  # an audit
         if isinstance(found, Contamination):
             return found
-        with speaking_of(eps="contamination"):
-            return cls(value)  # type: ignore[arg-type]
+        return cls(check_eps(value, "contamination"))  # type: ignore[arg-type]
 
 
 class Bounded(Protocol):
@@ -377,7 +343,7 @@ class Tolerance:
     def __post_init__(self) -> None:
         number = as_number("tolerance", self.amount, "give a number such as 0.1, or use Tolerance.of('2%')")
         if not 0 <= number < math.inf:
-            msg = f"tolerance must be a finite number >= 0 or a text like {written('2%')}, but got {self.amount!r}"
+            msg = f"tolerance must be a finite number >= 0 or a text like '2%', but got {self.amount!r}"
             raise InvalidArgument(msg, "tolerance", self.amount)
         object.__setattr__(self, "amount", number)
 
@@ -391,7 +357,7 @@ class Tolerance:
         try:
             number = float(value.strip().removesuffix("%"))
         except ValueError:
-            msg = f"tolerance must be a number or a text like {written('2%')}, but got {written(value)}"
+            msg = f"tolerance must be a number or a text like '2%', but got {value!r:.80}"
             raise InvalidArgument(msg, "tolerance", value) from None
         return cls(number / 100, relative=True) if value.strip().endswith("%") else cls(number)
 
@@ -441,6 +407,83 @@ class Regularity:
         object.__setattr__(self, "reach", check_reach(self.reach))
 
 
+class ProblemOptions(TypedDict, total=False):
+    """The arguments that say what is asked and what is assumed; every entry point takes them.
+
+    Parameters
+    ----------
+    delta
+        Error probability of the decision.
+    contamination
+        Bound on the fraction of bad readings: a number, a `Contamination`, an audit, or None for the paper's
+        assumption that the contamination does not reverse the order of the arms.
+    tolerance
+        Also accept an arm within this distance of the best: a number, or a ratio such as "2%".
+    quantile
+        What is compared; 0.5 is the median.
+    goal
+        "max" (the default) if larger readings are better, "min" if smaller ones are.
+    at_least, at_most
+        Compare the share of readings that are at least, or at most, this instead; the largest share is best.
+    rounds
+        Measure the arms side by side and compare which arm wins more than half of the rounds (docs/rounds.md).
+    between
+        The lowest and the highest plausible reading. Readings outside are bad ones that eps covers, if they left
+        the range for reasons unrelated to their true value (extensions E2).
+    regularity
+        What the paper's own policies need to know about the distributions.
+    dependent_arms
+        Set when readings of different arms move together.
+    """
+
+    delta: float
+    contamination: "float | Contamination | Bounded | None"
+    tolerance: float | str | Tolerance
+    quantile: float
+    goal: str | None
+    at_least: float | None
+    at_most: float | None
+    rounds: bool
+    between: tuple[float, float] | None
+    regularity: Regularity | None
+    dependent_arms: bool
+
+
+def check_names(options: Iterable[str], known: Iterable[str] = ProblemOptions.__annotations__) -> None:
+    """Raise if an option has a name that is not known."""
+    known = list(known)
+    for name in options:
+        if name == "missing":
+            msg = "missing is no longer an argument: missing readings always count at their worst; remove it"
+            raise UnknownArgument(msg, name)
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            remedy = f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(sorted(known))}"
+            msg = f"{name} is an unexpected keyword argument; {remedy}"
+            raise UnknownArgument(msg, name)
+
+
+def fix_options(options: ProblemOptions, **fixed: object) -> ProblemOptions:
+    """Return the options with some that an entry point fixes, or raise if one of them was given."""
+    for name, value in fixed.items():
+        if options.get(name, value) != value:
+            msg = f"{name} is always {value!r} here; remove {name}={options.get(name)!r}"
+            raise InvalidArgument(msg, name, options.get(name))
+    return cast("ProblemOptions", {**options, **fixed})
+
+
+def _goal_with_share(goal: object, name: str, limit: object) -> InvalidArgument:
+    msg = f"goal={goal!r} cannot be combined with {name}={_plain(limit)}: the largest share is best; remove goal"
+    return InvalidArgument(msg, "goal", goal)
+
+
+def _plain(value: object) -> str:
+    """Return a value as short text for a message."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_plain, value))})"
+    return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """What is to be decided, and under which promises."""
@@ -453,7 +496,6 @@ class Problem:
     goal: str = "max"
     regularity: Regularity | None = None
     dependent_arms: bool = False
-    missing: Missing = "worst"  # a pull that fails may fail because of what it would have said (evidence T8)
     handicap: Handicap | None = None
     between: Interval | None = None
     """Where readings may lie; those outside are bad, for reasons unrelated to their true value (extensions E2)."""
@@ -473,25 +515,13 @@ class Problem:
         if self.goal not in ("max", "min"):
             msg = f"goal must be 'max' or 'min', but got {self.goal!r}"
             raise InvalidArgument(msg, "goal", self.goal)
-        check_missing(self.missing)
         if self.handicap is not None and self.handicap.arm not in self.arms:
             msg = f"handicap must name an arm, but got {self.handicap.arm!r}; the arms are {', '.join(self.arms)}"
             raise InvalidArgument(msg, "handicap", self.handicap.arm)
         object.__setattr__(self, "between", check_between(self.between))
         if self.between is not None and self.contamination is None:
-            msg = (
-                f"{given(between=self.between)} says which readings are bad, and {given(contamination=None)} that "
-                f"nobody knows how many may be; give a bound, such as {given(contamination=0.05)}, or leave "
-                "between out"
-            )
+            msg = "between needs a bound on the bad readings; use contamination=0.05, or remove between"
             raise InvalidArgument(msg, "between", tuple(self.between))
-        if self.missing == "independent" and self.contamination is None:  # nothing covers them (evidence T8)
-            msg = (
-                f"{given(missing='independent')} takes missing readings for bad ones, and "
-                f"{given(contamination=None)} bounds those by nothing; give a bound, such as "
-                f"{given(contamination=0.05)}, or leave missing out"
-            )
-            raise InvalidArgument(msg, "missing", self.missing)
         self._check_rounds()
         self._check_share()
 
@@ -509,8 +539,8 @@ class Problem:
         other = next((name for name, value in others.items() if value is not None), None)
         if self.rounds and other is not None:
             msg = (
-                f"{given(rounds=True)} compares who wins side by side, and {given(**{other: others[other]})} "
-                f"something of each arm by itself; leave out {other}, or rounds"
+                f"{other}={_plain(others[other])} cannot be combined with rounds, which compare the arms side by "
+                f"side; remove {other} or rounds"
             )
             raise InvalidArgument(msg, other, others[other])
         if self.rounds and self.regularity is not None:
@@ -531,17 +561,16 @@ class Problem:
         if self.target != "share":
             return
         if self.at_least is not None and self.at_most is not None:
-            both = given(at_least=self.at_least), given(at_most=self.at_most)
-            msg = f"{' and '.join(both)} are two targets; give one of them"
+            msg = (
+                f"at_least={_plain(self.at_least)} and at_most={_plain(self.at_most)} are two targets; remove one "
+                "of them"
+            )
             raise InvalidArgument(msg, "at_most", self.at_most)
         name, limit = ("at_least", self.at_least) if self.at_most is None else ("at_most", self.at_most)
         if self.goal != "max":
-            said = given(goal=self.goal), given(**{name: limit})
-            msg = f"{' contradicts '.join(said)}: the largest share is the best; leave goal out"
-            raise InvalidArgument(msg, "goal", self.goal)
+            raise _goal_with_share(self.goal, name, limit)
         if self.quantile != 0.5:
-            both = given(quantile=self.quantile), given(**{name: limit})
-            msg = f"{' and '.join(both)} are two targets; give one of them"
+            msg = f"quantile={self.quantile:g} and {name}={_plain(limit)} are two targets; remove one of them"
             raise InvalidArgument(msg, "quantile", self.quantile)
         if self.tolerance.relative or self.tolerance.amount >= 1:
             got = f"{100 * self.tolerance.amount:g}%" if self.tolerance.relative else f"{self.tolerance.amount:g}"
@@ -550,6 +579,25 @@ class Problem:
         if self.handicap is not None:
             msg = f"handicap is an amount of the readings, but {name}={limit:g} compares shares; use tolerance"
             raise InvalidArgument(msg, "handicap", self.handicap.arm)
+
+    @classmethod
+    def of(cls, arms: Iterable[str], *, default_goal: str = "max", **options: Unpack[ProblemOptions]) -> "Problem":
+        """Return the problem that an entry point's arguments describe.
+
+        Parameters
+        ----------
+        default_goal
+            The goal where none is given and no share is compared.
+        **options
+            As in `ProblemOptions`.
+        """
+        check_names(options)
+        share = next((name for name in ("at_least", "at_most") if options.get(name) is not None), None)
+        if options.get("goal") is None:
+            options["goal"] = default_goal if share is None else "max"
+        elif share is not None:
+            raise _goal_with_share(options["goal"], share, options.get(share))
+        return cls(arms=check_arms(arms), **options)  # type: ignore[arg-type]
 
     @property
     def target(self) -> Target:

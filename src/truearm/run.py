@@ -15,13 +15,13 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from subprocess import TimeoutExpired
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from truearm.claims.result import Result
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.events import Event, Noted
 from truearm.policies import Policy
-from truearm.problem import Contamination, Missing, Pull, Regularity, Tolerance, check_count, check_positive
+from truearm.problem import ProblemOptions, Pull, check_count, check_positive
 from truearm.study import Study
 from truearm.world.interrupts import Patient
 from truearm.world.progress import bar
@@ -37,13 +37,6 @@ _TIME_OUTS = (TimeoutError, TimeoutExpired, multiprocessing.TimeoutError)
 def find_best(
     arms: Mapping[str, Callable[[], float]],
     *,
-    delta: float = 0.05,
-    contamination: float | Contamination | None = 0.05,
-    tolerance: float | str | Tolerance = 0.0,
-    quantile: float = 0.5,
-    goal: str | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
     policy: "str | Policy[Any]" = "toptwo",
     max_pulls: int = 1_000_000,
     max_seconds: float | None = None,
@@ -52,12 +45,8 @@ def find_best(
     store: "str | Path | Store | None" = None,
     progress: bool = True,
     on_error: OnError = "stop",
-    regularity: Regularity | None = None,
-    dependent_arms: bool = False,
-    missing: Missing = "worst",
-    between: tuple[float, float] | None = None,
     seed: int | None = None,
-    rounds: bool = False,
+    **options: Unpack[ProblemOptions],
 ) -> Result:
     """Pull arms until it is known which has the best true median, or share, and return what is known.
 
@@ -66,9 +55,7 @@ def find_best(
     arms
         For each arm a function without arguments that returns one reading. Successive calls must be fresh,
         independent draws of that arm (docs/assumptions.md).
-    delta, contamination, tolerance, quantile, goal, at_least, at_most
-        As in `Study`.
-    policy, max_pulls, regularity, dependent_arms, missing, between, seed, rounds
+    policy, max_pulls, seed, **options
         As in `Study`.
     max_seconds
         Budget of time; what is known then is returned as `exhausted`. Pulls in progress are not interrupted.
@@ -103,24 +90,7 @@ def find_best(
             told = "readings that are there already are compared by ta.analyze"
             msg = f"arms[{name!r}] must be a function without arguments, but got {source!r:.80}; {told}"
             raise InvalidArgument(msg)
-    study = Study(
-        list(sources),
-        delta=delta,
-        contamination=contamination,
-        tolerance=tolerance,
-        quantile=quantile,
-        goal=goal,
-        at_least=at_least,
-        at_most=at_most,
-        policy=policy,
-        max_pulls=max_pulls,
-        regularity=regularity,
-        dependent_arms=dependent_arms,
-        missing=missing,
-        between=between,
-        seed=seed,
-        rounds=rounds,
-    )
+    study = Study(list(sources), policy=policy, max_pulls=max_pulls, seed=seed, **options)
     with _opened(store) as log:
         return run(
             study if log is None else _continued(study, log),

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,19 +45,7 @@ from truearm.evidence.sample import as_readings
 from truearm.evidence.serial import Serial, due
 from truearm.evidence.shifts import oriented
 from truearm.policies import Policy, Standing, Told
-from truearm.problem import (
-    Contamination,
-    Missing,
-    Problem,
-    Pull,
-    Regularity,
-    Tolerance,
-    as_number,
-    check_arms,
-    check_between,
-    check_count,
-    goal_for,
-)
+from truearm.problem import Problem, ProblemOptions, Pull, as_number, check_count
 
 Floats = NDArray[np.float64]
 
@@ -141,23 +129,6 @@ class Study:
     arms
         Names of the arms; one alone is the best without a pull, unless `policy="alone"` measures it. Of arms that
         tie exactly the first listed is named, the others as ties.
-    delta
-        Error probability of the decision.
-    contamination
-        Bound on the fraction of bad readings: a number, a `Contamination`, or None for the paper's promise that
-        the contamination does not reverse the order.
-    tolerance
-        Also accept an arm within this distance of the best: a number, or a ratio such as "2%".
-    quantile, goal
-        What is compared: the median by default, larger or ("min") smaller is better.
-    at_least, at_most
-        Compare the share of readings that are at least, or at most, this instead; the largest share is the best.
-    missing
-        How a missing reading (NaN) counts: at its worst, or ("independent") as one of the bad readings, by your
-        promise that failing has nothing to do with the value.
-    between
-        The lowest and the highest plausible reading: those outside are bad ones, by your promise that they left
-        the range for reasons that have nothing to do with their true value. They are logged as they were told.
     policy
         "toptwo", "elimination", "uniform", "lucb", or a policy object.
     max_pulls
@@ -165,9 +136,10 @@ class Study:
     seed
         Shuffle the pulls inside a batch, reproducibly; None interleaves them evenly. In rounds, the pulls inside
         each round are shuffled in any case.
-    rounds
-        Measure the arms side by side and compare who wins more than half of the rounds, which holds whatever the
-        load does (docs/rounds.md). `ask()` then returns whole rounds: all arms left, once each.
+    **options
+        What is asked and assumed, as in `truearm.problem.ProblemOptions`: delta, contamination, tolerance,
+        quantile, goal, at_least, at_most, rounds, between, regularity, dependent_arms. In rounds `ask()` returns
+        whole rounds: all arms left, once each.
 
     Examples
     --------
@@ -185,37 +157,12 @@ class Study:
         self,
         arms: Sequence[str],
         *,
-        delta: float = 0.05,
-        contamination: float | Contamination | None = 0.05,
-        tolerance: float | str | Tolerance = 0.0,
-        quantile: float = 0.5,
-        goal: str | None = None,
-        at_least: float | None = None,
-        at_most: float | None = None,
         policy: "str | Policy[Any]" = "toptwo",
         max_pulls: int = 1_000_000,
-        regularity: Regularity | None = None,
-        dependent_arms: bool = False,
-        missing: Missing = "worst",
-        between: tuple[float, float] | None = None,
         seed: int | None = None,
-        rounds: bool = False,
+        **options: Unpack[ProblemOptions],
     ) -> None:
-        problem = Problem(
-            arms=check_arms(arms),
-            delta=delta,
-            contamination=Contamination.of(contamination),
-            tolerance=Tolerance.of(tolerance),
-            quantile=quantile,
-            goal=goal_for(goal, at_least, at_most),
-            at_least=at_least,
-            at_most=at_most,
-            regularity=regularity,
-            dependent_arms=dependent_arms,
-            missing=missing,
-            rounds=rounds,
-            between=check_between(between),
-        )
+        problem = Problem.of(arms, **options)
         self._begin(problem, policy, max_pulls, seed)
 
     def _begin(self, problem: Problem, policy: "str | Policy[Any]", max_pulls: int, seed: int | None) -> None:

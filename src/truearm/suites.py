@@ -5,11 +5,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Unpack
 
 from truearm.claims.suites import Run, Suite, SuiteResult, judged
 from truearm.errors import InvalidArgument, speaking_of
-from truearm.problem import Contamination, Problem, Tolerance
+from truearm.problem import Problem, ProblemOptions, check_names, fix_options
 from truearm.world.frames import collect
 
 
@@ -21,11 +21,8 @@ def suite(
     reference: str,
     metrics: Sequence[str] | None = None,
     higher: Sequence[str] = (),
-    goal: Literal["max", "min"] = "min",
-    tolerance: float | str | Tolerance = 0.0,
-    delta: float = 0.05,
-    contamination: float | Contamination | None = 0.05,
     fdr: bool = False,
+    **options: Unpack[ProblemOptions],
 ) -> SuiteResult:
     """Compare every metric of every arm with that of a reference, round by round.
 
@@ -42,10 +39,11 @@ def suite(
         The columns to compare; all others if None. The first round is not counted: it says what each arm has.
     higher
         The metrics of which more is better; of the others less is, or more if `goal` is "max".
-    tolerance
-        By how much a metric may be worse: "5%", or in the units of the metrics, all alike.
     fdr
         Bound the mean share of false ones among the metrics named worse or better, not the chance of any.
+    **options
+        delta, contamination, tolerance and goal, as in `Study`; the default goal is "min". The tolerance says by
+        how much a metric may be worse: "5%", or in the units of the metrics.
 
     Returns
     -------
@@ -63,6 +61,7 @@ def suite(
     >>> [(one.metric, one.standing, round(one.breakdown.oblivious, 2)) for one in found.compared]
     [('ms', 'worse', 0.35), ('qps', 'not worse', 0.35)]
     """
+    check_names(options)
     names = _metrics(frame, metrics, {arm, round})
     columns = {}
     for name in names:
@@ -73,14 +72,7 @@ def suite(
         one: [_run({name: columns[name][one][place] for name in names}) for place in range(tape.size)]
         for one, tape in first.items()
     }
-    problem = Problem(
-        arms=tuple(runs),
-        delta=delta,
-        contamination=Contamination.of(contamination),
-        tolerance=Tolerance.of(tolerance),
-        goal=goal,
-        rounds=True,
-    )
+    problem = Problem.of(runs, default_goal="min", **fix_options(options, rounds=True))
     with speaking_of(control="reference"):
         asked = Suite(problem=problem, reference=reference, higher=tuple(higher), fdr=fdr)
     return judged(asked, runs)

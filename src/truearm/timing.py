@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import perf_counter
+from typing import Unpack
 
 from truearm.analysis import analyze
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument
 from truearm.policies.paired import Paired
-from truearm.problem import Contamination, Tolerance, check_count, check_positive
+from truearm.problem import ProblemOptions, check_count, check_names, check_positive, fix_options
 from truearm.run import find_best
 from truearm.world.timing import Timed, TimedHere, timed
 
@@ -20,13 +21,11 @@ def time(
     codes: Mapping[str, str | Callable[[], object]],
     *,
     setup: str | None = None,
-    delta: float = 0.05,
-    contamination: float | Contamination | None = 0.05,
-    tolerance: float | str | Tolerance = 0.0,
     runs: int | None = None,
     max_seconds: float | None = 180.0,
     progress: bool = True,
     seed: int | None = None,
+    **options: Unpack[ProblemOptions],
 ) -> Result:
     r"""Time Python code side by side until it is known which is fastest; readings are seconds per loop.
 
@@ -41,8 +40,8 @@ def time(
         By name, statements, or functions without arguments.
     setup
         Statements to run before each block of loops, outside of the clock.
-    delta, contamination, tolerance, progress, seed
-        As in `find_best`.
+    progress, seed, **options
+        As in `find_best`; the goal is always "min", and arms are compared in rounds.
     runs
         Exactly so many readings of each; else until it is known which is fastest, and of code without a rival 30.
     max_seconds
@@ -61,28 +60,18 @@ def time(
         such = "such as {'join': \"''.join(x)\", 'loop': function}"
         msg = f"codes must map names to statements or functions, {such}, but got {codes!r:.80}"
         raise InvalidArgument(msg)
-    return raced(
-        timed(codes, setup),
-        delta=delta,
-        contamination=contamination,
-        tolerance=tolerance,
-        runs=runs,
-        max_seconds=max_seconds,
-        progress=progress,
-        seed=seed,
-    )
+    check_names(options)
+    return raced(timed(codes, setup), runs=runs, max_seconds=max_seconds, progress=progress, seed=seed, **options)
 
 
 def raced(
     sources: Mapping[str, Timed | TimedHere],
     *,
-    delta: float = 0.05,
-    contamination: float | Contamination | None = 0.05,
-    tolerance: float | str | Tolerance = 0.0,
     runs: int | None = None,
     max_seconds: float | None = 180.0,
     progress: bool = True,
     seed: int | None = None,
+    **options: Unpack[ProblemOptions],
 ) -> Result:
     """Time code that is ready to be timed, as `time` does.
 
@@ -90,10 +79,11 @@ def raced(
     ----------
     sources
         By name, calibrated.
-    delta, contamination, tolerance, runs, max_seconds, progress, seed
+    runs, max_seconds, progress, seed, **options
         As in `time`.
     """
     check_count("runs", 1 if runs is None else runs)
+    options = fix_options(options, goal="min", rounds=True)
     here = any(isinstance(source, TimedHere) for source in sources.values())
     conditions = {
         "process": "shared" if here else "fresh",
@@ -102,22 +92,17 @@ def raced(
     if len(sources) == 1:
         [(name, source)] = sources.items()
         tapes = {name: [source() for _ in range(runs or _affordable(source, max_seconds))]}
-        found: Result = analyze(
-            tapes, goal="min", order="rows", design="fixed", delta=delta, contamination=contamination
-        )
+        options.pop("rounds"), options.pop("tolerance", None)  # there is nothing to compare with
+        found: Result = analyze(tapes, order="rows", design="fixed", **options)
         return replace(found, readings=tapes, conditions=conditions)
     found = find_best(
         dict(sources),
         policy="toptwo" if runs is None else Paired(first=runs),
         max_pulls=1_000_000 if runs is None else runs * len(sources),
-        delta=delta,
-        contamination=contamination,
-        tolerance=tolerance,
-        goal="min",
-        rounds=True,
         max_seconds=max_seconds,
         progress=progress,
         seed=seed,
+        **options,
     )
     return replace(found, conditions=conditions)
 

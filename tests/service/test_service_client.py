@@ -278,7 +278,7 @@ OPTIONS = [
     {"between": (0, math.inf)},
     {"between": (-math.inf, np.int64(9))},
     {"at_most": np.int64(200), "dependent_arms": np.bool_(True)},
-    {"max_pulls": np.int64(50), "seed": np.int32(3), "missing": "independent"},
+    {"max_pulls": np.int64(50), "seed": np.int32(3)},
     {"policy": "lucb", "regularity": None},
     {"policy": ta.policies.by_name("toptwo"), "goal": "min"},
     {"rounds": np.bool_(True)},

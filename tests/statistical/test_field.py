@@ -98,7 +98,7 @@ def by_late_tells(world, rng, *, delta=DELTA, max_pulls=150):
 
 
 def by_find_best(world, rng, *, delta=DELTA, max_pulls=150):
-    promises = {key: value for key, value in world.promises.items() if key != "missing"}
+    promises = world.promises
     arms = {name: lambda i=i: float(world.readings(rng, i, 1)[0]) for i, name in enumerate(world.names)}
     return find_best(arms, delta=delta, max_pulls=max_pulls, progress=False, **promises)
 
@@ -148,8 +148,6 @@ def test_no_claim_by_another_entrance_is_false_too_often(runs, entrance):
     rng, found = np.random.default_rng(32), []
     for _ in range(runs):
         world = generated(rng, goal=str(rng.choice(["max", "min"])), eps=[None, 0.0, 0.05, 0.1][rng.integers(4)])
-        if entrance == "find_best" and world.missing != "worst":
-            world = replace(world, missing="worst")  # find_best knows no other promise
         found.append(falsehoods(ENTRANCES[entrance](world, rng), world))
     assert not refuted(found)
 
@@ -165,7 +163,7 @@ def test_is_better_and_its_breakdown_are_seldom_false(runs, goal, design):
         n = int(rng.choice(COUNTS))
         worse, better = (world.readings(rng, arm, n) for arm in (1 - world.best, world.best))
         answer = is_better(worse, better, delta=DELTA, design=design, **world.promises)
-        how = {key: world.promises[key] for key in ("goal", "quantile", "missing")}
+        how = {key: world.promises[key] for key in ("goal", "quantile")}
         points = breakdown(worse, better, delta=DELTA, design=design, **how)
         malicious = world.contamination is not None and world.contamination.adversary == "malicious"
         claimed = [points.malicious] if malicious else [*points, answer.breakdown.oblivious]
@@ -184,25 +182,17 @@ def test_a_policy_that_weighs_no_evidence_is_upgraded_only_by_evidence(runs):
 
 
 @pytest.mark.parametrize("runs", [15, pytest.param(100, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("missing", ["worst", "independent"])
-def test_an_arm_that_can_be_certified_is_seldom_given_up(runs, missing):
+def test_an_arm_that_can_be_certified_is_seldom_given_up(runs):
     # T9 at its edge: by a hundredth of a chance the best arm is certifiable, and all arms look alike at the cut.
     # Of 15 runs 10 refute 0.2; three times as many failures are found with probability 0.40, of 100 with 1.0
     rng, given_up = np.random.default_rng(35), []
     for _ in range(runs):
         level = 0.95 * 0.5
-        judge = Judge.of(
-            Problem(arms=("A", "B"), delta=DELTA, contamination=Contamination(0.05), missing=missing), []
-        )
+        judge = Judge.of(Problem(arms=("A", "B"), delta=DELTA, contamination=Contamination(0.05)), [])
         shown = [rng.choice([0.0, 2.0], 4000, p=[level - 0.01, 1 - level + 0.01]), np.ones(4000)]
         looks = np.geomspace(20, 4000, 12).astype(int)
         given_up.append(
-            any(
-                replace(judge, samples=tuple(Sample.of(x[:n], worst=missing == "worst") for x in shown)).futile(
-                    (0, 1)
-                )
-                for n in looks
-            )
+            any(replace(judge, samples=tuple(Sample.of(x[:n]) for x in shown)).futile((0, 1)) for n in looks)
         )
     assert kept(given_up, DELTA)
 
@@ -361,34 +351,16 @@ def in_parallel(sources, **how):
     return study.result
 
 
-def test_the_promise_of_independent_failures_is_needed():
-    rng = np.random.default_rng(42)
-    how, b = {"goal": "min", "missing": "independent", "delta": DELTA}, np.ones(40_000)
-    wrong = [analyze({"A": failing(rng, 0.495, 0.049, b.size), "B": b}, **how).best == "A" for _ in range(RUNS)]
-    assert not kept(wrong, DELTA)
-
-
-@pytest.mark.parametrize(("missing", "eps"), [("worst", None), ("worst", 0.05), ("independent", 0.05)])
-def test_arms_without_a_single_value_are_given_up_soon(missing, eps):
+@pytest.mark.parametrize("eps", [None, 0.05])
+def test_arms_without_a_single_value_are_given_up_soon(eps):
     result = told(
         {"A": endless(lambda: [NAN]), "B": endless(lambda: [NAN])},
-        missing=missing,
         contamination=eps,
         max_pulls=5000,
     )
     assert result.best is None
     assert result.status in ("indistinguishable", "doubtful")
     assert result.total < 1000
-
-
-@sizes
-def test_more_failures_than_promised_certify_nothing(runs):
-    rng, results = np.random.default_rng(43), []
-    for _ in range(runs):
-        a = np.where(rng.random(1500) < 0.3, NAN, rng.normal(2, 1, 1500))
-        results.append(analyze({"A": a, "B": rng.normal(0, 1, 1500)}, missing="independent"))
-    assert {str(result.status.value) for result in results} == {"doubtful"}
-    assert all(result.best is None and not result.better_by and not result.excluded for result in results)
 
 
 # Cause 4: exact ties

@@ -85,7 +85,6 @@ class World:
     quantile: float
     tolerance: Tolerance
     contamination: Contamination | None
-    missing: str
     eps: float
     """How much is bad in truth; 0 where the result speaks of the observed laws."""
     promises: dict = field(repr=False)
@@ -124,11 +123,10 @@ class World:
     def _blocks(self, j, i):
         low, high = self.levels()
         (x, p), (y, r) = self.laws[i].shown(), self.laws[j].shown()
-        neither = self.missing == "independent"
         for cut in (*y[~np.isnan(y)], INF):
             moved = made_worse(cut, self.tolerance, self.sign)
-            below = np.where(np.isnan(x), not neither, (x < moved) | (x == -INF))
-            above = np.where(np.isnan(y), not neither, y >= cut)
+            below = np.where(np.isnan(x), True, (x < moved) | (x == -INF))
+            above = np.where(np.isnan(y), True, y >= cut)
             if np.sum(p * below) >= low - 1e-12 and np.sum(r * above) >= high - 1e-12:
                 return True
         return False
@@ -158,9 +156,7 @@ def generated(rng, *, goal, eps, arms=None, tolerance=None, quantile_of=None, tr
         None if eps is None else Contamination(eps, "malicious", causal=True) if malicious else Contamination(eps)
     )
     hidden = rng.choice([0.0, 0.05]) if eps is None else eps
-    mode = rng.choice(["none", "worst", "independent"], p=[0.4, 0.4, 0.2]) if tricks else "none"
-    if mode == "independent" and eps is None:  # nothing would cover them: such a problem is refused
-        mode = "none"
+    failing = tricks and rng.random() < 0.5
     cut = sign * float(rng.choice(CUTS))
     edge = float(made_worse(cut, slack, sign))
     limit = float(rng.choice([-INF, edge - 0.3, cut + 0.3], p=[0.6, 0.25, 0.15])) if tricks else -INF
@@ -177,22 +173,18 @@ def generated(rng, *, goal, eps, arms=None, tolerance=None, quantile_of=None, tr
         chances = np.empty(4)
         chances[telling], chances[~telling] = shares(rng, 2, share), shares(rng, 2, 1 - share)
         spoiled = np.where(telling, hidden / share, 0.0) if malicious else np.full(4, hidden)
-        fails = np.where(telling & (mode == "worst"), rng.choice([0.05, 0.3, 0.8]), 0.0)
+        fails = np.where(telling & failing, rng.choice([0.05, 0.3, 0.8]), 0.0)
         lie = [lows.min() - 1, INF][not honest] if rng.random() < 0.5 else (lows[0] if honest else highs[1])
-        if mode == "independent" and rng.random() < 0.5:
-            lie = NAN
         return Law(values, chances, fails, spoiled, float(lie), limit)
 
-    missing = "independent" if mode == "independent" else "worst"
     promises = {
         "goal": goal,
         "contamination": declared,
         "tolerance": slack,
         "quantile": q,
-        "missing": missing,
     }
     true_eps = 0.0 if eps is None else float(hidden)
-    return World(tuple(law(i) for i in range(k)), best, sign, q, slack, declared, missing, true_eps, promises)
+    return World(tuple(law(i) for i in range(k)), best, sign, q, slack, declared, true_eps, promises)
 
 
 DECIDED = ("certified", "separated", "tolerable")

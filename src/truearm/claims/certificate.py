@@ -220,7 +220,7 @@ def _taped(head: Tape, n: int, problem: Problem, arm: str) -> Taped:
     values, known = np.full(n, np.nan), np.zeros(n, dtype=bool)
     told, numbers = _told(head)
     values[: len(head)], known[: len(head)] = numbers, told.astype(bool)
-    return Taped.in_rounds(oriented(values, problem, arm), known, worst=problem.missing == "worst")
+    return Taped.in_rounds(oriented(values, problem, arm), known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

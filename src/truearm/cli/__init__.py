@@ -10,7 +10,7 @@ import click
 
 from truearm import __version__
 from truearm.cli import edge
-from truearm.errors import speaking_options
+from truearm.errors import TruearmError, speaking_options
 
 _VERBS = {
     "race": "race",
@@ -72,6 +72,16 @@ class _Verbs(click.Group):
             hint = f"did you mean {near[0]!r}?" if near else f"the commands are {', '.join(_VERBS)}"
             msg = f"{error.message.rstrip('.')}; {hint}"
             raise click.UsageError(msg, ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Run a verb; an error about an argument names its option."""
+        try:
+            return super().invoke(ctx)
+        except TruearmError as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            if command is None or error.argument is None:
+                raise
+            raise edge.Failure(edge.as_options(error, command)) from error
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
         """Run a verb; whatever goes wrong is told in words and ends with 2, which is no gate's code."""

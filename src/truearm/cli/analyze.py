@@ -51,7 +51,6 @@ _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as 
     help="'sequential' holds however often the data were looked at; 'fixed' has more power, and holds if the "
     "number of readings of every arm was chosen in advance.",
 )
-@options.missing_option
 @options.between_option
 @click.option("--dependent-arms", is_flag=True, help="Readings of different arms move together.")
 @click.option("--pairs", is_flag=True, help="Compare every arm with every other.")
@@ -106,7 +105,7 @@ def analyze_command(
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
-    how = Reduction.of(chosen["missing"], at_least=chosen["at_least"], at_most=chosen["at_most"])
+    how = Reduction.of(at_least=chosen["at_least"], at_most=chosen["at_most"])
     form = {name: chosen.pop(name) for name in (*options.WRITTEN, "kind")}
     roles = Roles(arm, value, unit, order)
     said = Form.of(form)

@@ -13,7 +13,7 @@ from truearm.claims.suites import Suite
 from truearm.cli.setting import HOOKS, Setting, for_each, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
-from truearm.problem import Contamination, Handicap, Missing, Problem, Tolerance, check_between, goal_for
+from truearm.problem import Contamination, Handicap, Problem, Tolerance
 from truearm.report.wording import counted
 from truearm.world.commands import (
     MOST_COMMANDS,
@@ -52,7 +52,6 @@ class Asked:
     delta: float
     contamination: Contamination | None
     tolerance: Tolerance
-    missing: Missing
     between: tuple[float, float] | None
     warmup: int
     runs: int | None
@@ -216,7 +215,6 @@ class Asked:
             ("--quantile", self.quantile is not None),
             ("--at-least or --at-most", self.share),
             ("--between", self.between is not None),
-            ("--missing independent", self.missing != "worst"),
             ("--fail-unless-best", self.fail_unless_best),
             ("--time-unit", self.time_unit),
         ):
@@ -294,8 +292,8 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
     limit = asked.timeout if asked.metric == "wall" and goal == "min" else None
     given = Handicap(gate, tolerance, limit) if gate is not None and tolerance else None
     setting = replace(setting, guard=gate)
-    return setting, Problem(
-        arms=setting.arms,
+    problem = Problem.of(
+        setting.arms,
         # a gate shares its error probability out over the comparisons, and the race goes on until all are made;
         # in rounds the policy knows of it
         delta=asked.delta if gate is None or asked.rounds else asked.delta / len(setting.arms),
@@ -303,13 +301,12 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
         tolerance=tolerance if given is None else Tolerance(),
         quantile=0.5 if asked.quantile is None else asked.quantile,
         rounds=asked.rounds and len(setting.commands) > 1,
-        goal=goal_for(goal, asked.at_least, asked.at_most),
+        goal=goal,
         at_least=asked.at_least,
         at_most=asked.at_most,
-        missing=asked.missing,
-        between=check_between(asked.between),
-        handicap=given,
+        between=asked.between,
     )
+    return setting, replace(problem, handicap=given)
 
 
 def suite_of(asked: Asked, setting: Setting, problem: Problem) -> Suite | None:

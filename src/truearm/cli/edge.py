@@ -85,6 +85,23 @@ def _worded(error: BaseException) -> click.ClickException | None:
     return Failure(str(error)) if isinstance(error, TruearmError) else Failure(_explained(error))
 
 
+def as_options(error: TruearmError, command: click.Command) -> str:
+    """Return the message of an error with Python arguments written as options of the command."""
+    options = {
+        one.name: max(one.opts, key=len) for one in command.params if isinstance(one, click.Option) and one.name
+    }
+    names, text = "|".join(sorted(options, key=len, reverse=True)), str(error)
+
+    def write(found: re.Match[str]) -> str:
+        value = {"True": "", "None": "none"}.get(found[2], found[2]).strip("()").replace(", ", " ")
+        return f"{options[found[1]]} {value}".rstrip()
+
+    text = re.sub(rf"\b({names})=('[^']*'|\([^()]*\)|[^\s,;:]*[^\s,;:.])", write, text)
+    if error.argument in options:
+        text = re.sub(rf"^{error.argument}\b|(?<=remove ){error.argument}\b", options[error.argument], text)
+    return text
+
+
 def _missing(error: click.MissingParameter) -> str:
     """Return what is said where words are missing: the first example of the verb's help."""
     said = error.format_message().rstrip(".")
@@ -95,6 +112,8 @@ def _missing(error: click.MissingParameter) -> str:
 
 def _unknown(option: str, ctx: click.Context) -> str:
     """Return what is said of an option that a verb does not have."""
+    if option == "--missing":
+        return "--missing was removed: missing readings always count at their worst"
     known = [name for parameter in ctx.command.params for name in parameter.opts if name.startswith("--")]
     near = [name for name in _MEANT.get(option, ()) if name in known] or get_close_matches(option, known, 1, 0.7)
     near = near or [name for name in known if name.rpartition("-")[2] == option.rpartition("-")[2]]

@@ -237,14 +237,6 @@ time_tolerance_option = click.option(
     help="Also accept an arm that is provably within this of the best: 2% is relative, 5ms a time; for "
     "readings that are not times, a number in their unit.",
 )
-missing_option = click.option(
-    "--missing",
-    type=click.Choice(["worst", "independent"]),
-    default="worst",
-    show_default=True,
-    help="Missing readings (failed runs with -i, empty cells) count at their worst; or as bad ones, if you "
-    "promise that they are missing for reasons that have nothing to do with what they would have said.",
-)
 between_option = click.option(
     "--between",
     type=READING,

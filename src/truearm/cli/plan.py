@@ -103,7 +103,7 @@ def plan_command(
     form = {name: chosen.pop(name) for name in (*options.WRITTEN, "kind")}
     if pilot is not None:
         _refuse_beside_pilot("arms", "gaps", "family")
-        how = Reduction.of("worst", at_least=chosen["at_least"], at_most=chosen["at_most"])
+        how = Reduction.of(at_least=chosen["at_least"], at_most=chosen["at_most"])
         readings = options.collected(pilot, arm, value, unit=unit, how=how, **form)
         goal = goal or ("min" if readings.timed and chosen["at_least"] is chosen["at_most"] is None else None)
         chosen["pilot"] = readings.tapes

@@ -177,7 +177,6 @@ def _plain(word: str) -> str:
     help="Count failed runs as missing readings, at their worst, instead of stopping. -i=1,2 says that these exit "
     "codes are not failures: such runs count as measured. 126 and 127 (not run, not found) stop unless named.",
 )
-@options.missing_option
 @options.between_option
 @click.option(
     "--seed", type=options.Whole(0), help="Seed of the order of runs inside a batch; recorded in any case."

@@ -21,7 +21,6 @@ from truearm.cli.screen import Screen
 from truearm.cli.telling import html_page
 from truearm.errors import ProtocolError
 from truearm.events import Reading
-from truearm.problem import Problem, check_arms, goal_for
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.report.suite_wording import headline
@@ -105,8 +104,7 @@ def _begin(file: str, arms: tuple[str, ...], chosen: dict[str, Any]) -> None:
         msg = f"a study compares arms, but got {arms[0]!r} alone; give another --arm"
         raise click.UsageError(msg)
     seed = chosen.pop("seed")
-    goal = goal_for(chosen.pop("goal"), chosen["at_least"], chosen["at_most"])
-    begun(file, Study.of(Problem(arms=check_arms(arms), goal=goal, **chosen), seed=seed)).close()
+    begun(file, Study(arms, seed=seed, **chosen)).close()
 
 
 def _check_fixed(ctx: click.Context) -> None:

@@ -173,4 +173,4 @@ def _reduction(result: Any) -> Reduction:  # noqa: ANN401
     if isinstance(result, Mapping) and "suite" in result:
         return Reduction()  # `verify` says what it needs instead of a table
     asked = certificate_of(result).problem
-    return Reduction.of(asked.missing, at_least=asked.at_least, at_most=asked.at_most)
+    return Reduction.of(at_least=asked.at_least, at_most=asked.at_most)

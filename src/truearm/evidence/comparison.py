@@ -18,7 +18,6 @@ from truearm.problem import (
     Adversary,
     Contamination,
     Design,
-    Missing,
     Problem,
     Tolerance,
     check_between,
@@ -54,7 +53,6 @@ def is_better(
     tolerance: float | str | Tolerance = 0.0,
     design: Design = "sequential",
     dependent_arms: bool = False,
-    missing: Missing = "worst",
     between: tuple[float, float] | None = None,
 ) -> Comparison:
     """Tell whether the true quantile of x is better than that of y, under contamination.
@@ -70,8 +68,6 @@ def is_better(
         Ask only whether x is at most this much worse than y.
     dependent_arms
         Set when readings of the two arms move together; sequential design only.
-    missing
-        How NaN counts: "worst", or "independent" if failing has nothing to do with the value (evidence T8).
     between
         The lowest and the highest plausible reading: those outside are bad ones that eps covers, by your promise
         that they left the range for reasons that have nothing to do with their true value (extensions E2).
@@ -96,7 +92,6 @@ def is_better(
         quantile=quantile,
         goal=goal,
         dependent_arms=dependent_arms,
-        missing=missing,
         between=check_between(between),
     )
     judge = _judge(problem, x, y, design)
@@ -124,7 +119,6 @@ def breakdown(
     causal: bool | None = None,
     design: Design = "sequential",
     dependent_arms: bool = False,
-    missing: Missing = "worst",
     between: tuple[float, float] | None = None,
 ) -> Breakdown:
     """Return up to which contamination x is certified to be better than y, for each adversary.
@@ -137,7 +131,7 @@ def breakdown(
         True for prescient and malicious adversaries that do not see the future.
     dependent_arms
         Set when readings of the two arms move together; sequential design only.
-    missing, between
+    between
         As in `is_better`.
 
     Examples
@@ -156,7 +150,6 @@ def breakdown(
         quantile=quantile,
         goal=goal,
         dependent_arms=dependent_arms,
-        missing=missing,
         between=check_between(between),
     )
     return _breakdown(_judge(problem, x, y, design), None)

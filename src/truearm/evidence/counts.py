@@ -113,11 +113,9 @@ class Counted:
             raise InvalidArgument(msg)
         counts, lows, highs, missing = self.column
         full = np.flatnonzero(counts)
-        worst = problem.missing == "worst"
         found = Binned(
             lows[full],
             missing,
-            worst=worst,
             highs=highs[full],
             ends=np.cumsum(counts[full]).astype(np.intp),
             buckets=full,

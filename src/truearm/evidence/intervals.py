@@ -17,11 +17,9 @@ from truearm.problem import (
     Contamination,
     Design,
     Interval,
-    Missing,
     check_count,
     check_delta,
     check_design,
-    check_missing,
     check_quantile,
 )
 
@@ -69,13 +67,12 @@ def ranks_of(
     return ranks(n, quantile, delta, eps, adversary)
 
 
-def _partly_sorted(readings: Floats, ranks: list[int], missing_as: Missing) -> Sample:
+def _partly_sorted(readings: Floats, ranks: list[int]) -> Sample:
     """Return a sample that is right at these ranks only, for the price of a partition."""
-    worst = check_missing(missing_as) == "worst"
     missing = int(np.count_nonzero(np.isnan(readings)))
     known = readings[~np.isnan(readings)] if missing else readings
     inside = sorted({r - shift - 1 for r in ranks for shift in (0, missing) if 0 < r - shift <= known.size})
-    return Sample(np.partition(known, inside) if inside else known, missing, worst=worst)
+    return Sample(np.partition(known, inside) if inside else known, missing)
 
 
 def identification(
@@ -85,7 +82,6 @@ def identification(
     delta: float = 0.05,
     contamination: float | Contamination | None = 0.05,
     design: Design = "sequential",
-    missing: Missing = "worst",
 ) -> Identification:
     """Return the interval for a true quantile, split into contamination and sampling.
 
@@ -100,9 +96,6 @@ def identification(
     design
         "sequential" holds for all numbers of readings at once, however often one looks; "fixed" is shorter
         and holds when the number of readings was chosen in advance.
-    missing
-        NaN counts at its worst for either end ("worst"), or as a bad reading that eps covers, by your promise that
-        failing has nothing to do with the value ("independent"; evidence T8).
 
     Examples
     --------
@@ -119,7 +112,7 @@ def identification(
     mass_high = bounds.trusted_mass(1 - quantile, eps, adversary)
     inner = (int(np.ceil(mass_low * n - 1e-9)), n + 1 - int(np.ceil(mass_high * n - 1e-9)))
     middle = max(1, int(np.ceil(quantile * n - 1e-9)))
-    sample = _partly_sorted(readings, [low, high, middle, *inner], missing)
+    sample = _partly_sorted(readings, [low, high, middle, *inner])
     estimate = sample.quantile(quantile) if sample.missing == 0 else Sample.of(readings).quantile(quantile)
     return Identification(estimate, sample.between((low, high)), sample.between(inner))
 
@@ -131,7 +124,6 @@ def quantile_interval(
     delta: float = 0.05,
     contamination: float | Contamination | None = 0.05,
     design: Design = "sequential",
-    missing: Missing = "worst",
 ) -> Interval:
     """Return an interval that contains the true quantile with probability at least 1 - delta.
 
@@ -149,7 +141,7 @@ def quantile_interval(
     check_quantile(quantile)
     check_delta(delta)
     ranks = _ranks(readings.size, quantile, delta, contamination=contamination, design=design)
-    return _partly_sorted(readings, list(ranks), missing).between(ranks)
+    return _partly_sorted(readings, list(ranks)).between(ranks)
 
 
 def median_interval(
@@ -159,7 +151,6 @@ def median_interval(
     contamination: float | Contamination | None = 0.05,
     quantile: float = 0.5,
     design: Design = "sequential",
-    missing: Missing = "worst",
 ) -> Interval:
     """Return an interval that contains the true median with probability at least 1 - delta.
 
@@ -168,9 +159,7 @@ def median_interval(
     >>> median_interval(np.arange(1, 101), contamination=Contamination(0.1, "malicious"), design="fixed")
     Interval(low=31.0, high=70.0)
     """
-    return quantile_interval(
-        x, quantile=quantile, delta=delta, contamination=contamination, design=design, missing=missing
-    )
+    return quantile_interval(x, quantile=quantile, delta=delta, contamination=contamination, design=design)
 
 
 def mad_interval(
@@ -179,7 +168,6 @@ def mad_interval(
     delta: float = 0.05,
     contamination: float | Contamination | None = 0.05,
     design: Design = "sequential",
-    missing: Missing = "worst",
 ) -> Interval:
     """Return an interval that contains the true median absolute deviation with probability >= 1 - delta.
 
@@ -191,7 +179,7 @@ def mad_interval(
     Interval(low=220.0, high=280.5)
     """
     check_delta(delta)
-    sample = Sample.of(x, worst=check_missing(missing) == "worst")
+    sample = Sample.of(x)
     ranks = _ranks(sample.n, 0.5, delta / 2, contamination=contamination, design=design)
     return spread(sample, ranks)
 
@@ -246,7 +234,6 @@ def quality_curve(
     contamination: float | Contamination | None = 0.05,
     arms: int = 1,
     design: Design = "sequential",
-    missing: Missing = "worst",
 ) -> QualityCurve:
     """Return a lower bound on the share of true readings that reach x, for all x at once.
 
@@ -263,7 +250,7 @@ def quality_curve(
     """
     check_delta(delta)
     check_count("arms", arms)
-    sample = Sample.of(x, worst=check_missing(missing) == "worst")
+    sample = Sample.of(x)
     return quality_of(sample, delta / arms, contamination=contamination, design=design)
 
 

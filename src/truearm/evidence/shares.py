@@ -70,7 +70,7 @@ def counted(values: Floats, problem: Problem) -> Sample:
     """Return readings as a sample of successes and failures, by counting alone."""
     won, missing = (int(np.count_nonzero(found)) for found in (succeeded(values, problem), np.isnan(values)))
     body = np.repeat([0.0, 1.0], [values.size - won - missing, won])
-    return Sample(body, missing, worst=problem.missing == "worst")
+    return Sample(body, missing)
 
 
 def _failed(sample: Sample) -> Count:

@@ -75,7 +75,7 @@ def empty(problem: Problem, arm: str) -> Sample:
     # of shares only successes are left, and a time-out would be outside a range of good readings: all count
     if problem.between is not None and problem.target != "share":  # `oriented` may turn it around, and moves it
         plausible = Interval(*np.sort(oriented(np.array(problem.between), problem, arm)).tolist())
-    return Sample.of([], worst=problem.missing == "worst", plausible=plausible)
+    return Sample.of([], plausible=plausible)
 
 
 def shifted(sample: Sample, tolerance: Tolerance, sign: float = 1.0) -> Sample:

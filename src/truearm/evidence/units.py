@@ -12,11 +12,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument, given, word
+from truearm.errors import InvalidArgument
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-Missing = Literal["worst", "independent"]
 Middle = Literal["mean", "upper", "lower"]
 """What stands for a unit with an even number of readings: the mean of the middle two, or one of them."""
 
@@ -65,17 +64,16 @@ class Suspect(NamedTuple):
 class Reduction(NamedTuple):
     """How the readings of one unit become one."""
 
-    missing: Missing = "worst"
     middle: Middle = "mean"
     limit: float | None = None
     """Of a share, what tells successes from failures: more need not be known of a unit."""
 
     @classmethod
-    def of(cls, missing: Missing, *, at_least: float | None = None, at_most: float | None = None) -> "Reduction":
+    def of(cls, *, at_least: float | None = None, at_most: float | None = None) -> "Reduction":
         """Return that of a target: for a share, a unit succeeds if half of its readings do (extensions 1.8)."""
         if at_least is not None:
-            return cls(missing, "upper", at_least)
-        return cls(missing) if at_most is None else cls(missing, "lower", at_most)
+            return cls("upper", at_least)
+        return cls() if at_most is None else cls("lower", at_most)
 
 
 MEDIANS = Reduction()
@@ -86,11 +84,12 @@ def by_unit(
     values: Floats,
     units: NDArray[np.generic],
     *,
-    missing: Missing = "worst",
     middle: Middle = "mean",
     limit: float | None = None,
 ) -> tuple[Floats, NDArray[np.int64]]:
     """Return the median reading of each unit and how many readings it has, in order of first appearance.
+
+    A unit is missing (NaN) unless its median is the same whatever its missing readings would have been.
 
     Parameters
     ----------
@@ -98,10 +97,6 @@ def by_unit(
         Readings, NaN where one is missing.
     units
         What each reading is of: numbers or words.
-    missing
-        "worst": a unit is missing (NaN) unless its median is the same whatever its missing readings would have
-        been. "independent": the median of the readings that are there; it takes a promise that failing has
-        nothing to do with the value.
     middle
         What stands for a unit with an even number of readings.
     limit
@@ -111,35 +106,19 @@ def by_unit(
     -----
     Whether a large or a small reading is the worst depends on which arm is accused, so one number cannot stand
     for a unit at its worst. A missing unit can: every later step counts it on the side that hurts (evidence T8).
-    Half -inf and half inf have no median; such a unit is missing too. That it is so because of what was read, no
-    promise about missing readings covers: where one was made, such a unit is an error.
+    Half -inf and half inf have no median; such a unit is missing too.
     """
     codes, total = _by_first_row(np.asarray(units))
     ordered = _ordered(values, codes)
     sizes = np.bincount(codes, minlength=total)
     known = sizes - np.bincount(codes[np.isnan(values)], minlength=total)
     starts = np.cumsum(sizes) - sizes
-    if missing == "independent":
-        found = _middle(ordered, starts, known, known, lost=0, middle=middle)
-        check_clear(int(np.count_nonzero(np.isnan(found) & (known > 0))))
-        return np.where(known > 0, found, np.nan), sizes
     low = _middle(ordered, starts, sizes, known, lost=sizes - known, middle=middle)  # those missing are smallest
     high = _middle(ordered, starts, sizes, known, lost=0, middle=middle)
     if limit is None:
         return np.where(low == high, low, np.nan), sizes
     clear = (low >= limit) == (high >= limit) if middle == "upper" else (low <= limit) == (high <= limit)
     return np.where(clear, np.where(np.isfinite(low), low, high), np.nan), sizes
-
-
-def check_clear(unclear: int) -> None:
-    """Raise if units lie between a value and a time-out, and are to be left out as if by chance (extensions 2)."""
-    if unclear:
-        msg = (
-            f"of {unclear:,} {word('unit')}{'s' * (unclear != 1)} as many readings timed out as did not, so that "
-            "their median is beyond a limit or is not, which is not missing for unrelated reasons; use "
-            f"{given(missing='worst')}"
-        )
-        raise InvalidArgument(msg)
 
 
 def _ordered(values: Floats, codes: Codes) -> Floats:

@@ -15,11 +15,9 @@ import numpy as np
 from truearm import bounds
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior
 from truearm.bounds.ranks import most_bad
-from truearm.bounds.search import first_count
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence.cuts import portfolio
-from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
 from truearm.evidence.quantiles import QuantileJudge
 from truearm.lab import compiled_elimination as elimination
 from truearm.lab import compiled_lucb as lucb
@@ -240,17 +238,9 @@ def _toptwo_rules(state: toptwo_policy.State, max_pulls: int) -> toptwo.Rules:
         stale=toptwo_policy.STALE,
         futility=toptwo_policy.FUTILITY,
         max_pulls=max_pulls,
-        worst=problem.missing == "worst",
-        refuted=_refuted(problem),
+        worst=True,
+        refuted=1 << 60,  # missing readings count at their worst, so that no number of them refutes eps
     )
-
-
-def _refuted(problem: Problem) -> int:
-    """Return how many missing readings of an arm, and no others, refute the promise, as `Judge.refuted`."""
-    if problem.missing == "worst":
-        return 1 << 60
-    allowed, bar = (problem.contamination or UNDECLARED).eps, math.log(len(problem.arms) / FALSE_ALARM)
-    return first_count(lambda n: exceeds(int(n), int(n), allowed, bar))
 
 
 def _toptwo_desk(state: toptwo_policy.State) -> toptwo.Desk:
@@ -305,8 +295,7 @@ class _Lucb(_Sorted):
         empty = np.empty(0)
         self.desk = lucb.Desk(empty, empty, ints, reals, np.zeros((2, 1), np.int64), np.zeros(3, np.int64))
         ties = self.status is not Status.SEPARATED
-        worst = problem.missing == "worst"
-        self.rules = lucb.Rules(policy.growth, problem.tolerance.amount, ties, max_pulls, worst)
+        self.rules = lucb.Rules(policy.growth, problem.tolerance.amount, ties, max_pulls, worst=True)
 
     @property
     def status(self) -> Status:
@@ -357,7 +346,7 @@ class _Elimination(_Engine):
 
     @property
     def worst(self) -> bool:
-        return self.problem.missing == "worst"
+        return True
 
     @property
     def status(self) -> Status:

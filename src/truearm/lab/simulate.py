@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, Unpack, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,11 @@ from truearm.lab.limits import limit
 from truearm.policies import Policy, Told, by_name
 from truearm.problem import (
     Adversary,
-    Contamination,
     Interval,
     Problem,
-    Regularity,
-    Tolerance,
-    check_between,
+    ProblemOptions,
     check_count,
-    check_delta,
+    fix_options,
 )
 
 Floats = NDArray[np.float64]
@@ -257,16 +254,12 @@ def simulate(
     adversary: Attack | None = None,
     replications: int = 100,
     *,
-    delta: float = 0.05,
-    contamination: float | Contamination | None = None,
-    tolerance: float | str | Tolerance = 0.0,
-    between: tuple[float, float] | None = None,
-    regularity: Regularity | None = None,
     executor: Executor | None = None,
     seed: int = 0,
     max_pulls: int = 10**6,
     engine: Engine = "auto",
     progress: Callable[[int, int], None] | None = None,
+    **options: Unpack[ProblemOptions],
 ) -> Simulation:
     """Run a policy many times against an instance whose truth is known.
 
@@ -276,12 +269,6 @@ def simulate(
         A name, any policy object, or a `Runner` such as the baselines.
     adversary
         What spoils the readings; None takes the attack of the instance, if it has one.
-    contamination
-        What the policy is told. None is the paper's promise, that the arms are separated whatever the attack does,
-        as in `limit`.
-    between
-        The plausible range that the policy is told: readings outside are bad ones that eps covers (extensions E2).
-        No lower bound is known then.
     executor
         Where blocks of replications run: any `concurrent.futures` executor, also that of a Dask client.
     seed
@@ -292,6 +279,10 @@ def simulate(
         "compiled" (extra `lab`), "python", or "auto": compiled where there is compiled code for the policy.
     progress
         Called with the number of finished replications and of all, after every block.
+    **options
+        What the policy assumes: delta, contamination, tolerance, between and regularity, as in `Study`. The
+        default contamination is None: the paper's assumption that the attack does not reverse the order, as in
+        `limit`. With between no lower bound is known.
 
     Examples
     --------
@@ -303,16 +294,14 @@ def simulate(
     (10, True)
     """
     chosen = by_name(policy) if isinstance(policy, str) else policy
-    problem = Problem(
-        arms=tuple(f"arm {i}" for i in range(len(instance.arms))),
-        delta=check_delta(delta),
-        contamination=Contamination.of(contamination),
-        tolerance=Tolerance.of(tolerance),
+    options = fix_options(
+        {"contamination": None, **options},
         quantile=instance.quantile,
         at_least=instance.at_least,
-        between=check_between(between),
-        regularity=regularity,
+        goal=None,
+        rounds=False,
     )
+    problem = Problem.of((f"arm {i}" for i in range(len(instance.arms))), **options)
     attack = adversary if adversary is not None else instance.attack
     limit_of_pulls = check_count("max_pulls", max_pulls)
     compiled = _is_compiled(engine, chosen, problem)

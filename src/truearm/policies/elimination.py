@@ -62,7 +62,7 @@ class Elimination:
         state = rounds.merged(state, told)
         n = state.readings[state.alive[0]].size
         now = state.problem, state.round, n
-        state = rounds.judged(state, rounds.estimator(state.problem), self._radius(*now), self._bad(*now))
+        state = rounds.judged(state, rounds.medians, self._radius(*now), self._bad(*now))
         if len(state.alive) == 1:
             return rounds.separated(state)
         return rounds.tolerable(state) or rounds.continued(state, self._total(state.problem, state.round + 1, n))

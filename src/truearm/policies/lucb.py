@@ -6,7 +6,7 @@ audit 2.A: the count of readings at or below a true quantile dominates a binomia
 probability is the trusted mass (audit 2.C), and a lower limit needs nothing else. All is said in lower ranks:
 the upper limit of a q-quantile is the mirrored lower limit of a (1-q)-quantile.
 
-A missing reading counts at its worst for either limit, or as promised (evidence T8).
+A missing reading counts at its worst for either limit (evidence T8).
 """
 
 import math
@@ -201,7 +201,7 @@ class Lucb:
             Levels.of(problem.level + self.slack, problem.contamination).low,
             Levels.of(problem.level, problem.contamination).high,
         )  # audit 2.A
-        empty = Sample.of([], worst=problem.missing == "worst")
+        empty = Sample.of([])
         state = State(problem, levels, (empty,) * k, (UNKNOWN,) * k, leader_next=False, decision={})
         if k == 1:
             return replace(state, decision=_decided(state, 0, self._status(problem)))

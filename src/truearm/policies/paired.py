@@ -92,7 +92,7 @@ class Paired:
             raise InvalidArgument(msg)
         guard = None if self.guard is None else problem.arms.index(self.guard)
         k = len(problem.arms)
-        empty = Taped.in_rounds([], worst=problem.missing == "worst")
+        empty = Taped.in_rounds([])
         judge = Judge.of(problem, [empty] * k)
         state = State(
             judge,

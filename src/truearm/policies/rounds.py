@@ -6,15 +6,12 @@ best-looking arm is excluded. If all effective gaps are positive the best arm st
 policy of its own: it knows neither where estimates and radii come from nor how many pulls a round takes.
 
 A missing reading (NaN) counts at its worst for either end: the median with all of them at -inf stands below, that
-with all at +inf above (evidence T8). Where failing is promised to be independent of the value, medians leave it
-out and still count its pull in n: the result lies between those two, which are within the radius on the same event
-(audit 2.0).
+with all at +inf above (evidence T8).
 """
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -79,20 +76,18 @@ def check_problem(problem: Problem, policy: str) -> Regularity:
     return problem.regularity
 
 
-def medians(values: Floats, floor: float = -math.inf, *, worst: bool = True) -> Interval:
+def medians(values: Floats, floor: float = -math.inf) -> Interval:
     """Return the averaged median of sorted readings, NaN last, with the NaN at -inf and at +inf.
 
     Parameters
     ----------
     floor
         The best value that a censored reading may have had; only the upper end takes it for -inf.
-    worst
-        False to leave NaN out: then both are the same, -inf if there is nothing else.
     """
     known = int(values.searchsorted(np.nan))
     missing = values.size - known
-    n, bottom = (values.size, missing) if worst else (known, 0)
-    return Interval(_middle(values, known, n, bottom, -math.inf), _middle(values, known, n, 0, floor))
+    n = values.size
+    return Interval(_middle(values, known, n, missing, -math.inf), _middle(values, known, n, 0, floor))
 
 
 def _middle(values: Floats, known: int, n: int, bottom: int, floor: float) -> float:
@@ -218,11 +213,6 @@ def tolerable(state: State) -> State | None:
     )
     verdict = Verdict(status=Status.TOLERABLE, best=best, candidates=(best,), exclusions=exclusions)
     return replace(state, decision=verdict)
-
-
-def estimator(problem: Problem) -> Callable[[Floats, float], Interval]:
-    """Return the medians of a problem, missing readings as it promises."""
-    return partial(medians, worst=problem.missing == "worst")
 
 
 def continued(state: State, total: int) -> State:

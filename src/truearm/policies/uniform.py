@@ -72,7 +72,7 @@ class Uniform:
         half, share = problem.tolerance.amount / 2, problem.delta / len(problem.arms)
         eps = 0.0 if problem.contamination is None else problem.contamination.eps
         bad = most_bad(state.readings[0].size, share / 3, eps)  # evidence T8c
-        return _stopped(rounds.judged(state, rounds.estimator(problem), half, bad))  # Thm 2, Thm 14
+        return _stopped(rounds.judged(state, rounds.medians, half, bad))  # Thm 2, Thm 14
 
     def standing(self, state: State) -> Standing:
         """Return the leader and the arms left."""

@@ -40,18 +40,14 @@ def alarm(one: Alarm, problem: Problem) -> str:
         "taken: conditions drift, come and go, or readings repeat. "
         + (_REMEDIES[one.detail == SIDE_BY_SIDE] if len(problem.arms) > 1 else _ALONE),
         "missing": f"{some} are missing, more than chance explains when {declared}: "
-        + (
-            f"find out why they fail, count them at their worst ({given(missing='worst')}), or raise eps."
-            if problem.missing == "independent"
-            else "they count at their worst, so find out why they fail."
-        ),
+        "they count at their worst, so find out why they fail.",
         "outside": f"{some} are outside the plausible range{_range(problem)}"
-        f"{' or missing' * (problem.missing == 'independent')}, more than chance explains when {declared}: find "
-        f"out why, name a wider range ({argument('between')}), or raise eps.",
+        f", more than chance explains when {declared}: find out why, name a wider range "
+        f"({argument('between')}), or raise eps.",
         "contradiction": f"No true {name} of {arm} fits its readings when {declared}, because {count(one.found)} "
         f"of {count(one.n)} are "
         + (
-            f"missing: count them at their worst ({given(missing='worst')}), or raise eps."
+            "missing: find out why they fail, or raise eps."
             if problem.between is None
             else f"missing or outside the plausible range{_range(problem)}: widen it ({argument('between')}), or "
             "raise eps."
@@ -110,7 +106,7 @@ def assumptions(result: Result) -> tuple[str, ...]:
         "The n-th pull of an arm is the n-th draw of that arm, whenever it is made: draws of an arm are "
         "independent and follow one law.",
         _on_dependence(problem),
-        _on_missing(problem),
+        _ON_MISSING,
         *_on_range(problem),
         "A time-out is a reading worse than every value; all arms have the same time limit.",
         *_on_sizes(result),
@@ -140,12 +136,7 @@ def _on_rounds(result: Result) -> Iterable[str]:
         yield "What arms would truly read does not react to what was read before."
     if handed_on(result):
         yield "One of the arms wins at least half of the rounds against each other one."
-    yield (
-        "Whether a reading is missing has nothing to do with what it would have said, and the bad and the missing "
-        "readings together are within the declared contamination."
-        if problem.missing == "independent"
-        else "A round with a missing reading counts against whichever arm is to be shown to win."
-    )
+    yield "A round with a missing reading counts against whichever arm is to be shown to win."
     yield (
         "A reading that timed out loses to one that did not; all arms have the same time limit, and a round in "
         "which both time out is won by neither."
@@ -197,13 +188,7 @@ def _on_dependence(problem: Problem) -> str:
     return "Draws of different arms are independent of each other."
 
 
-def _on_missing(problem: Problem) -> str:
-    if problem.missing == "independent":
-        return (
-            "Whether a reading is missing has nothing to do with what it would have said, and the bad and the "
-            "missing readings together are within the declared contamination."
-        )
-    return "A missing reading counts at its worst: it may be missing because of what it would have said."
+_ON_MISSING = "A missing reading counts at its worst: it may be missing because of what it would have said."
 
 
 def _on_range(problem: Problem) -> Iterable[str]:

@@ -560,7 +560,7 @@ def _notes(result: Analysis) -> list[str]:
                 f"({given(round=units.name)})."
             )
     if total := sum(missing.values()):
-        told.append(_cells(missing, total, worst=result.problem.missing == "worst"))
+        told.append(_cells(missing, total))
     if few:
         most = max(few.values())
         each = " each" * (len(few) > 1) if min(few.values()) == most else " or less"
@@ -594,13 +594,12 @@ def _wide_buckets(coarse: Mapping[str, float], problem: Problem) -> str:
     )
 
 
-def _cells(missing: Mapping[str, int], total: int, *, worst: bool) -> str:
+def _cells(missing: Mapping[str, int], total: int) -> str:
     lost = [(name, n) for name, n in missing.items() if n]
     where = [f"{name_of(name)} {count(n)}" for name, n in lost[:LISTED]]
     if (more := len(lost) - LISTED) > 0:
         where.append(f"{count(more)} other arm{'s' * (more > 1)}")
-    its, bad_ones = ("its", "a bad reading") if total == 1 else ("their", "bad readings")
-    fate = f"at {its} worst" if worst else f"as {bad_ones}, as if failing had nothing to do with the value"
+    fate = f"at {'its' if total == 1 else 'their'} worst"
     return (
         f"{count(total)} missing value{'s' * (total > 1)} count{'s' * (total == 1)} {fate} ({', '.join(where)})."
     )

@@ -207,7 +207,6 @@ def _analyzed(study: Study, given: dict[str, list[float]]) -> Result:
         goal=None if shares else "min" if problem.goal == "min" else "max",
         at_least=problem.at_least,
         at_most=problem.at_most,
-        missing=problem.missing,
         between=problem.between,
         dependent_arms=problem.dependent_arms,
         order="rows",

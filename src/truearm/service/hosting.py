@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
-from truearm.errors import InvalidArgument, ProtocolError, speaking_of
+from truearm.errors import InvalidArgument, ProtocolError
 from truearm.events import Event, Noted, Stopped
-from truearm.problem import Contamination, Pull, check_adversary
+from truearm.problem import Contamination, Pull, check_adversary, check_eps
 from truearm.service import wire
 from truearm.service.database import Busy, Database, DatabaseError, Row, continued
 from truearm.service.hosted import BEGUN, GIVEN, KEY, Answer, Hosted, Wish, Work
@@ -94,7 +94,6 @@ class Host:
             goal=new.goal,
             at_least=new.at_least,
             at_most=new.at_most,
-            missing=new.missing,
             between=None if new.between is None else (float(new.between[0]), float(new.between[1])),
             dependent_arms=new.dependent_arms,
             rounds=new.rounds,
@@ -337,8 +336,8 @@ def rehearse() -> None:
 
 def _bound(given: "float | wire.Spoiled | None") -> Contamination | None:
     if isinstance(given, wire.Spoiled):
-        with speaking_of(eps="contamination.eps"):
-            return Contamination(given.eps, check_adversary(given.adversary), given.causal, given.error)
+        eps = check_eps(given.eps, "contamination.eps")
+        return Contamination(eps, check_adversary(given.adversary), given.causal, given.error)
     return Contamination.of(given)
 
 

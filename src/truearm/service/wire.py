@@ -50,8 +50,6 @@ class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Compare arms by the share of readings that are at least this."""
     at_most: float | None = None
     """Compare arms by the share of readings that are at most this."""
-    missing: Literal["worst", "independent"] = "worst"
-    """How missing readings count."""
     between: Annotated[list[float | Literal["inf", "-inf"]], Meta(min_length=2, max_length=2)] | None = None
     """Where readings may lie; others are bad. An end may be "inf" or "-inf"."""
     dependent_arms: bool = False

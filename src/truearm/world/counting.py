@@ -172,7 +172,7 @@ class Source:
             self._check_units(rows)
         period = None if self.roles.order is None else periods.number(self._cuts(rows))
         if self.roles.unit is not None:
-            rows = one_per_unit(rows, self.how, self._limits)
+            rows = one_per_unit(rows, self._limits)
         if period is None:
             return rows.select("arm", "value")
         return rows.select("arm", "value", period=period)

@@ -9,7 +9,6 @@ import numpy as np
 
 from truearm.errors import InvalidArgument, given
 from truearm.evidence.ruler import Ruler, Zone
-from truearm.evidence.units import Reduction, check_clear
 from truearm.world.roles import Roles
 from truearm.world.written import remedy
 
@@ -122,7 +121,7 @@ def _without_blanks(cells: Any, kind: Any, *, nans: bool) -> Any:  # noqa: ANN40
     return nw.when(cells != "").then(cells) if kind == nw.String else cells
 
 
-def one_per_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> Any:  # noqa: ANN401 - narwhals frames
+def one_per_unit(named: Any, limits: Limits = (None, None)) -> Any:  # noqa: ANN401 - narwhals frames
     """Return one reading per arm and unit: the median, missing where missing readings could change it.
 
     Of shares a unit succeeds if at least half of its readings do, and its reading then is the limit itself.
@@ -161,21 +160,17 @@ def one_per_unit(named: Any, how: Reduction, limits: Limits = (None, None)) -> A
         .with_columns(value=nw.when(low == high).then(low).otherwise(low / 2 + high / 2))
     )
     if limits != (None, None):
-        return _with_successes(units, how, limits)
-    found, lost = units, nw.col("known") == 0
-    if how.missing == "worst":
-        lost = lost | (nw.col("known") < nw.col("rows"))
+        return _with_successes(units, limits)
+    found, lost = units, (nw.col("known") == 0) | (nw.col("known") < nw.col("rows"))
     ends = nw.col("over") + nw.col("under")
     unclear = (nw.col("over") == nw.col("under")) & (ends == nw.col("known")) & (ends > 0)
     for end, number in ((float("inf"), "over"), (float("-inf"), "under")):
         unclear = unclear | ((nw.col("value") == end) & (2 * nw.col(number) <= nw.col("known")))
-    if how.missing == "independent":
-        check_clear(int(collected(units.filter(unclear).select(n=nw.len()))["n"].to_list()[0]))
     lost = lost | unclear
     return found.with_columns(value=nw.when(lost).then(None).otherwise(nw.col("value")))
 
 
-def _with_successes(units: Any, how: Reduction, limits: Limits) -> Any:  # noqa: ANN401 - narwhals frames
+def _with_successes(units: Any, limits: Limits) -> Any:  # noqa: ANN401 - narwhals frames
     """Return units with a success, a failure or neither for their reading (extensions 1.8)."""
     import narwhals as nw
 
@@ -183,7 +178,7 @@ def _with_successes(units: Any, how: Reduction, limits: Limits) -> Any:  # noqa:
     success = at_least if at_least is not None else at_most or 0.0
     failure = float(np.nextafter(success, np.inf if at_least is None else -np.inf))
     won, known = nw.col("won"), nw.col("known")
-    total = nw.col("rows") if how.missing == "worst" else known
+    total = nw.col("rows")
     lost = 2 * (won + total - known) < total
     told = nw.when(lost).then(nw.lit(failure)).otherwise(None)
     reading = nw.when((2 * won >= total) & (known > 0)).then(nw.lit(success)).otherwise(told)

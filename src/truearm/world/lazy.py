@@ -168,7 +168,7 @@ def _small_or_counted(
         dropped = int(collected(nameless.select(n=nw.len()))["n"].to_list()[0])
         table, rows, head = (part.filter(_has_name(part, str(roles.arm))) for part in (table, rows, head))
     if round is not None:
-        return _by_round(rows, roles, str(round), how)
+        return _by_round(rows, roles, str(round))
     if roles.order == "rows":
         msg = (
             f"order='rows' needs rows one by one, and there are more than {SMALL:,}; name a column that says when "
@@ -190,7 +190,7 @@ def _has_name(rows: Any, column: str) -> Any:  # noqa: ANN401 - a narwhals frame
     return ~blank(rows, column)
 
 
-def _by_round(rows: Any, roles: Roles, column: str, how: Reduction) -> Any:  # noqa: ANN401
+def _by_round(rows: Any, roles: Roles, column: str) -> Any:  # noqa: ANN401
     """Return one reading per arm and round, from an engine."""
     import narwhals as nw
 
@@ -199,7 +199,7 @@ def _by_round(rows: Any, roles: Roles, column: str, how: Reduction) -> Any:  # n
             f"round='rows' needs rows one by one, and there are more than {SMALL:,}; name the column of the rounds"
         )
         raise InvalidArgument(msg)
-    found = collected(one_per_unit(renamed(rows, roles._replace(unit=column)), how).head(_ROUNDS + 1))
+    found = collected(one_per_unit(renamed(rows, roles._replace(unit=column))).head(_ROUNDS + 1))
     if len(found) > _ROUNDS:
         msg = f"round={column!r} has more than {_ROUNDS:,} rounds, which are compared one by one; leave rounds out"
         raise InvalidArgument(msg)
