@@ -43,8 +43,8 @@ LONG = ("--arm", "variant", "--value", "ms")
     ("words", "said"),
     [
         (("--control", "zz"), "--control must name an arm, but got 'zz'"),
-        (("--between", "5", "1"), "--between must rise from its first number to its second, but got 5 1"),
-        (("--at-most", "3", "--goal", "min"), "leave --goal out"),
+        (("--between", "5", "1"), "--between must be two increasing numbers"),
+        (("--at-most", "3", "--goal", "min"), "remove --goal"),
         (("--value", "MS"), "--value 'MS' is not a column; did you mean 'ms'?"),
         (("--arm", "ms"), "--arm 'ms' --value 'ms': one column cannot be both"),
     ],
@@ -59,8 +59,8 @@ def test_a_command_line_hears_of_its_options(file, words, said):
     ("arguments", "said"),
     [
         ({"control": "zz"}, "control must name an arm, but got 'zz'"),
-        ({"between": (5, 1)}, r"between must rise from its first number to its second, but got \(5, 1\)"),
-        ({"at_most": 3, "goal": "min"}, "leave goal out"),
+        ({"between": (5, 1)}, r"between must be two increasing numbers, but got \(5, 1\)"),
+        ({"at_most": 3, "goal": "min"}, "remove goal"),
         ({"value": "MS"}, "value='MS' is not a column; did you mean 'ms'?"),
         ({"arm": "ms"}, "arm='ms', value='ms': one column cannot be both"),
         ({"contamination": 0.6}, r"contamination must be in \[0, 0.5\), but got 0.6"),
