@@ -102,9 +102,9 @@ def test_a_role_that_is_none_is_told_with_those_there_are(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--fdr",), "--fdr is about arms that beat a control; name it with --control"),
-        (("--round", "rows", "--tiers"), "--tiers needs arms that stand in one order"),
-        (("--round", "rows", "--control", "A"), "--control 'A' needs arms that stand in one order"),
+        (("--fdr",), "--fdr needs the arm to compare with; add --control 'NAME'"),
+        (("--round", "rows", "--tiers"), "--tiers needs arms in one order"),
+        (("--round", "rows", "--control", "A"), "--control needs arms in one order"),
         (("--design", "fixed", "--dependent-arms"), "--design 'fixed' needs independent arms"),
     ],
 )

@@ -25,7 +25,7 @@ from truearm.claims.control import check_control, check_ordered, claims_of
 from truearm.claims.result import Result
 from truearm.claims.support import supported
 from truearm.claims.tiers import tiers_of
-from truearm.errors import InvalidArgument, OutOfReach, argument, either, given, speaking_of
+from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Judge, p_value_of
 from truearm.evidence.binned import Binned
 from truearm.evidence.control import Method, check_method
@@ -236,8 +236,8 @@ def _split(options: "AnalyzeOptions") -> tuple[dict[str, Any], ProblemOptions]:
 
 def _check_together(design: str, *, dependent_arms: bool) -> None:
     if check_design(design) == "fixed" and dependent_arms:
-        instead = f"use {given(design='sequential')} for {given(dependent_arms=True)}"
-        msg = f"{given(design='fixed')} needs independent arms; {instead}"
+        instead = "use design='sequential' for dependent_arms=True"
+        msg = f"design='fixed' needs independent arms; {instead}"
         raise OutOfReach(msg)
 
 
@@ -256,7 +256,7 @@ def gathered(
         arm, value, unit, order = roles
         return collect(frame, arm, value, unit=unit, order=order, how=reduction, drop_unnamed=drop_unnamed)
     except Unnamed as error:
-        msg = f"{error} with {given(drop_unnamed=True)}"
+        msg = f"{error} with drop_unnamed=True"
         raise InvalidArgument(msg) from None
 
 
@@ -279,9 +279,8 @@ def in_rounds(
         msg = "round='rows' is for a wide frame, with a column for each arm; name the column of the rounds"
         raise InvalidArgument(msg)
     unit = None if column == "rows" else column
-    with speaking_of(unit="round"):
-        found = collect(frame, roles.arm, roles.value, unit=unit, how=reduction, drop_unnamed=drop_unnamed)
-        return found.side_by_side()
+    found = collect(frame, roles.arm, roles.value, unit=unit, how=reduction, drop_unnamed=drop_unnamed)
+    return found.side_by_side()
 
 
 def _check_target(column: str, **others: float | None) -> None:
@@ -351,22 +350,21 @@ def _asked(
     problem: Problem, design: Design, *, pairs: bool, control: str | None, fdr: bool, tiers: bool
 ) -> _Asked:
     """Refuse what has no answer, or no end, before any work is done."""
-    wide = {given(pairs=True): pairs, given(tiers=True): tiers, "rounds": problem.rounds}
+    wide = {"pairs": pairs, "tiers": tiers, "rounds": problem.rounds}
     if len(problem.arms) > _MOST_PAIRED and any(wide.values()):
         msg = (
-            f"{next(name for name, given in wide.items() if given)} compares every arm with every other, and that "
+            f"{next(name for name, asked in wide.items() if asked)} compares every arm with every other, and that "
             f"ends with {_MOST_PAIRED:,} arms; there are {len(problem.arms):,}: leave some out, or ask without it"
         )
         raise InvalidArgument(msg)
     if control is not None or tiers:
-        check_ordered(problem, given(tiers=True) if control is None else given(control=control))
+        check_ordered(problem, "tiers" if control is None else "control")
     if control is not None:
         check_control(control, problem.arms)
         check_method(problem, "fdr" if fdr else "holm", design)
     elif fdr:
-        name = either("control=...", argument("control"))
-        msg = f"{given(fdr=True)} is about arms that beat a control; name it with {name}"
-        raise InvalidArgument(msg)
+        msg = "fdr=True needs the arm to compare with; add control='NAME'"
+        raise InvalidArgument(msg, "fdr")
     return _Asked(pairs, control, "fdr" if fdr else "holm", tiers)
 
 

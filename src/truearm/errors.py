@@ -10,91 +10,19 @@ TruearmError
 
 Not knowing is a result, never an error: see `Result.status`.
 
-How a message writes an argument is up to whoever is asked for it: `given` writes it as the caller would.
+A message is one sentence that writes arguments as Python does (`name=value`). The error carries the name of the
+argument; the command line and the service show it as their option or field.
 """
 
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
-from types import MappingProxyType
-from typing import Literal
+import re
 
-_VOICE: ContextVar[Literal["python", "options", "json"]] = ContextVar("voice", default="python")
-_NAMES: ContextVar[Mapping[str, str]] = ContextVar("names", default=MappingProxyType({}))
+ARGUMENT = re.compile(r"""(?<!['"\w-])([a-z_]+)=('[^']*'|\([^()]*\)|[^\s,;:]*[^\s,;:.])""")
+"""An argument in a message: its name and its value, as Python writes them."""
 
 
 def given(**arguments: object) -> str:
-    """Return arguments as the caller writes them: in Python, on a command line, or in JSON."""
-    match _VOICE.get():
-        case "options":
-            return " ".join(
-                f"{argument(name)}{'' if value is True else f' {written(value)}'}"
-                for name, value in arguments.items()
-            )
-        case "json":
-            return ", ".join(f'"{word(name)}": {written(value)}' for name, value in arguments.items())
-    return ", ".join(f"{word(name)}={written(value)}" for name, value in arguments.items())
-
-
-def either(python: str, options: str) -> str:
-    """Return what to do next, in Python or in JSON, or else on the command line."""
-    return options if _VOICE.get() == "options" else python
-
-
-def written(value: object) -> str:
-    """Return a value as the caller writes it: in Python, on a command line, or in JSON."""
-    voice = _VOICE.get()
-    if isinstance(value, tuple):
-        parts = (" " if voice == "options" else ", ").join(map(written, value))
-        return {"python": f"({parts})", "options": parts, "json": f"[{parts}]"}[voice]
-    if isinstance(value, float) and value.is_integer() and abs(value) < _PLAIN:
-        value = int(value)
-    if voice == "json":
-        return json.dumps(value, default=str)
-    return "none" if voice == "options" and value is None else repr(value)
-
-
-_PLAIN = 1e15  # from here on numbers are written with an exponent
-
-
-def argument(name: str) -> str:
-    """Return an argument's name as the caller writes it."""
-    return f"--{word(name).replace('_', '-')}" if _VOICE.get() == "options" else word(name)
-
-
-def word(name: str) -> str:
-    """Return what something is called here: inside `speaking_of` perhaps otherwise."""
-    return _NAMES.get().get(name, name)
-
-
-def speaking_options() -> AbstractContextManager[None]:
-    """Let messages write arguments as options of the command line in the body."""
-    return _speaking("options")
-
-
-def speaking_json() -> AbstractContextManager[None]:
-    """Let messages write arguments as fields of JSON in the body."""
-    return _speaking("json")
-
-
-@contextmanager
-def _speaking(voice: Literal["options", "json"]) -> Iterator[None]:
-    token = _VOICE.set(voice)
-    try:
-        yield
-    finally:
-        _VOICE.reset(token)
-
-
-@contextmanager
-def speaking_of(**names: str) -> Iterator[None]:
-    """Let messages call things by other names in the body: what takes rounds as its units speaks of rounds."""
-    token = _NAMES.set({**_NAMES.get(), **names})
-    try:
-        yield
-    finally:
-        _NAMES.reset(token)
+    """Return arguments as Python writes them."""
+    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
 
 
 def first_line(error: Exception) -> str:

@@ -20,7 +20,7 @@ from truearm import bounds, families
 from truearm.bounds import Constants
 from truearm.bounds.limits import FIRST, Limit, cost, share_limit, solved
 from truearm.bounds.search import last_true
-from truearm.errors import InvalidArgument, OutOfReach, argument, given
+from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Judge, Levels, best_looking
 from truearm.evidence.sample import Sample
 from truearm.evidence.shares import counted
@@ -230,8 +230,8 @@ def plan(
 def _plausible(tapes: Mapping[str, Floats] | None, between: Any, goal: str) -> dict[str, Floats]:  # noqa: ANN401
     """Return a pilot without the readings outside a range; those that timed out are not outside (evidence T8)."""
     if tapes is None:
-        msg = f"{given(between=between)} is about readings, and a plan without a pilot has none; leave it out"
-        raise InvalidArgument(msg)
+        msg = "between needs the readings of a pilot; add a pilot, or remove between"
+        raise InvalidArgument(msg, "between")
     (low, high), censored = between, math.inf if goal == "min" else -math.inf
     return {
         name: tape[~((tape < low) | (tape > high)) | (tape == censored)] for name, tape in tapes.items()
@@ -253,21 +253,21 @@ def _supposed_shares(
         judge = Judge.of(problem, [counted(tape, problem) for tape in tapes.values()])
         return tuple(judge.observed(i) for i in judge.ranked()), min(tape.size for tape in tapes.values())
     if share is None:
-        names = f"{argument('at_least')} and {argument('at_most')}"
-        msg = f"{names} say what a success is in a pilot; give one, or say {given(share=0.6)} of the best arm"
-        raise InvalidArgument(msg)
+        name, limit = ("at_least", at_least) if at_most is None else ("at_most", at_most)
+        msg = f"{name}={limit:g} needs the readings of a pilot; add one, or use share=0.6, that of the best arm"
+        raise InvalidArgument(msg, name, limit)
     best = as_number("share", share, "give the share of the best arm, such as 0.6")
     if not 0 < best < 1:
         what = "it is the share of the best arm's readings that succeed"
-        msg = f"{argument('share')} must be in (0, 1), but got {share!r}; {what}"
+        msg = f"share must be in (0, 1), but got {share!r}; {what}"
         raise InvalidArgument(msg, "share", share)
     gaps = _each_gap(check_count("arms", arms, least=2), gap)
     if beyond := [each for each in gaps if each > best]:
         msg = (
-            f"{argument('gap')} must be at most the share of the best arm, {best:g}, but got {beyond[0]:g}; "
+            f"gap must be at most the share of the best arm, {best:g}, but got {beyond[0]:g}; "
             "no share is below zero, and gaps are in points, such as 0.1"
         )
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, "gap", beyond[0])
     return (best, *(best - each for each in gaps)), None
 
 
@@ -372,7 +372,7 @@ class _Setting(NamedTuple):
 
 def _each_gap(arms: int, gap: float | Sequence[float]) -> list[float]:
     several = gap if isinstance(gap, Iterable) and not isinstance(gap, str) else [gap] * (arms - 1)
-    return [check_positive(argument("gap"), each) for each in several]
+    return [check_positive("gap", each) for each in several]
 
 
 def _from_family(arms: int, gap: float | Sequence[float], family: Any, goal: str) -> _Supposed:  # noqa: ANN401
@@ -380,8 +380,8 @@ def _from_family(arms: int, gap: float | Sequence[float], family: Any, goal: str
     gaps = _each_gap(arms, gap)
     if len(gaps) != arms - 1:
         each = f"{arms - 1} of them, one for each arm behind the best"
-        msg = f"{argument('gap')} must be one number or {each}, but got {len(gaps)}"
-        raise InvalidArgument(msg)
+        msg = f"gap must be one number or {each}, but got {len(gaps)}"
+        raise InvalidArgument(msg, "gap", len(gaps))
     name, law = _named(family)
     law = law if goal == "max" else law.affine(-1.0)
     behind = {g: law.affine(1.0, -g) for g in gaps}

@@ -25,7 +25,7 @@ from truearm.claims.certify import certify
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Result
 from truearm.claims.support import supported
-from truearm.errors import InvalidArgument, OutOfReach, ProtocolError, either
+from truearm.errors import InvalidArgument, OutOfReach, ProtocolError
 from truearm.events import (
     COUNTED,
     ISSUED,
@@ -108,8 +108,8 @@ def _kind(event: Event) -> tuple[type[Event], bool]:
 
 
 def _too_many(pulls: int) -> OutOfReach:
-    remedy = either("take it as a number (ask_counts), or give a smaller max_pulls", "give a smaller --max-pulls")
-    return OutOfReach(f"a batch of {pulls:,} pulls is too large to hand out one by one; {remedy}")
+    msg = f"a batch of {pulls:,} pulls is too large to hand out one by one; use ask_counts, or a smaller max_pulls"
+    return OutOfReach(msg, "max_pulls")
 
 
 def _listed(readings: _Readings) -> list[float | None]:
@@ -651,8 +651,7 @@ class Study:
         log, ticket = self._log, pull.ticket if isinstance(pull, Pull) else pull
         known = type(ticket) is int or (isinstance(ticket, int | np.integer) and not isinstance(ticket, bool))
         if not known or not 0 <= ticket < len(log.arms):
-            out = "`truearm next` hands one out, and `truearm status` lists those that are out"
-            msg = f"ticket {ticket!r} was never handed out; {either('tell one that was', out)}"
+            msg = f"ticket {ticket!r} was never handed out; use the ticket of a pull that `ask` returned"
             raise ProtocolError(msg)
         arm, place = log.arms[ticket], log.draws[ticket]
         if ticket in log.released:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from truearm.claims.suites import Run, Suite, SuiteResult, judged
-from truearm.errors import InvalidArgument, speaking_of
+from truearm.errors import InvalidArgument
 from truearm.problem import Problem, ProblemOptions, check_names, fix_options
 from truearm.world.frames import collect
 
@@ -65,16 +65,14 @@ def suite(
     names = _metrics(frame, metrics, {arm, round})
     columns = {}
     for name in names:
-        with speaking_of(unit="round", value="metrics"):
-            columns[name] = collect(frame, arm, name, unit=round).side_by_side().tapes
+        columns[name] = collect(frame, arm, name, unit=round).side_by_side().tapes
     first = columns[names[0]]
     runs: dict[str, list[Run]] = {
         one: [_run({name: columns[name][one][place] for name in names}) for place in range(tape.size)]
         for one, tape in first.items()
     }
     problem = Problem.of(runs, default_goal="min", **fix_options(options, rounds=True))
-    with speaking_of(control="reference"):
-        asked = Suite(problem=problem, reference=reference, higher=tuple(higher), fdr=fdr)
+    asked = Suite(problem=problem, reference=reference, higher=tuple(higher), fdr=fdr)
     return judged(asked, runs)
 
 

@@ -38,7 +38,7 @@ from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.claims.suites import Runs, Suite, judged
-from truearm.errors import InvalidArgument, ProtocolError, VerificationError, either
+from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.evidence import Judge
 from truearm.evidence.counts import Counted, Counts
 from truearm.evidence.sample import as_readings
@@ -233,7 +233,7 @@ def _taken(
             msg += "found from readings one by one is verified by these"
         elif certificate.problem.rounds and not isinstance(readings, Study):
             msg += ". Arms were compared in rounds: place r of every tape is round r, so say what made a round"
-            msg += either("", " (--round, as analyze was told)")
+            msg += " (round, as in analyze)"
         raise VerificationError(msg)
     if isinstance(readings, Collected) and readings.counts is not None:
         return readings, tapes, study

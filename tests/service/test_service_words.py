@@ -84,7 +84,7 @@ def test_no_pair_of_odd_values_is_answered_in_python(host):
 
 def test_two_fields_that_contradict_each_other_are_named_as_they_were_sent(host):
     said = problem(host, "/studies", {"arms": ["A", "B"], "rounds": True, "between": [0, 2.5]})
-    assert said.detail.startswith("between=(0, 2.5) cannot be combined with rounds")
+    assert said.detail.startswith('"between": [0, 2.5] cannot be combined with rounds')
     assert (said.field, list(said.value)) == ("between", [0, 2.5])
 
 

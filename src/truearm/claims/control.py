@@ -9,7 +9,7 @@ from typing import Literal
 
 from truearm.claims.certificate import Certificate, Claim, ControlClaims, Readings, sample_of
 from truearm.claims.result import Control, Variant
-from truearm.errors import InvalidArgument, VerificationError, argument, given
+from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence import Judge
 from truearm.evidence.control import Method, against_control, check_method
 from truearm.evidence.points import Breakdown
@@ -19,14 +19,14 @@ from truearm.problem import Problem
 _SLACK = 1e-9  # of log-evidence: rounding may differ between machines
 
 
-def check_control(control: str, arms: Sequence[str]) -> int:
+def check_control(control: str, arms: Sequence[str], name: str = "control") -> int:
     """Return which arm is the control, or say which arms there are."""
     if control not in arms:
-        msg = f"{argument('control')} must name an arm, but got {control!r}; the arms are {', '.join(arms)}"
-        raise InvalidArgument(msg)
+        msg = f"{name} must name an arm, but got {control!r}; the arms are {', '.join(arms)}"
+        raise InvalidArgument(msg, name, control)
     if len(arms) == 1:
-        msg = f"{given(control=control)} is the only arm; there is nothing to compare it with"
-        raise InvalidArgument(msg)
+        msg = f"{name}={control!r} is the only arm; there is nothing to compare it with"
+        raise InvalidArgument(msg, name, control)
     return list(arms).index(control)
 
 
@@ -34,10 +34,10 @@ def check_ordered(problem: Problem, asked: str) -> None:
     """Refuse a target that does not put arms in one order: who wins more rounds may go in a circle."""
     if problem.target == "wins":
         msg = (
-            f"{asked} needs arms that stand in one order, and rounds only tell who wins side by side; leave rounds"
-            " out to compare quantiles or shares, or ask for the best arm alone"
+            f"{asked} needs arms in one order, which rounds do not give: A may beat B, B beat C, and C beat A; "
+            f"remove rounds, or remove {asked}"
         )
-        raise InvalidArgument(msg)
+        raise InvalidArgument(msg, asked)
 
 
 def claims_of(judge: Judge, control: str, method: Method) -> ControlClaims:

@@ -16,7 +16,7 @@ from truearm.claims.control import check_control
 from truearm.claims.plain import to_plain
 from truearm.claims.result import Named
 from truearm.claims.views import show
-from truearm.errors import InvalidArgument, OutOfReach, argument
+from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Breakdown, Judge
 from truearm.evidence.shifts import worsened
 from truearm.evidence.suites import BETTER, KINDS, WITHIN, WORSE, Bools, Weighed, withstood, won
@@ -62,7 +62,7 @@ class Suite:
     gate: bool = False
 
     def __post_init__(self) -> None:
-        check_control(self.reference, self.problem.arms)
+        check_control(self.reference, self.problem.arms, "reference")
         if not self.problem.rounds:
             msg = "a suite compares runs side by side, so that its problem is one in rounds; give rounds=True"
             raise InvalidArgument(msg)
@@ -134,8 +134,8 @@ def _checked(suite: Suite, roll: Roll) -> Roll:
     printed = {metric for own in roll.metrics.values() for metric in own}
     if unknown := [metric for metric in suite.higher if metric not in printed]:
         known = ", ".join(sorted(printed))
-        msg = f"{argument('higher')} names {unknown[0]!r}, which is not a metric; there are {known:.200}"
-        raise InvalidArgument(msg)
+        msg = f"higher names {unknown[0]!r}, which is not a metric; there are {known:.200}"
+        raise InvalidArgument(msg, "higher", unknown[0])
     if not roll.pairs(suite):
         own = "; ".join(f"{arm}: {', '.join(found) or 'none'}" for arm, found in roll.metrics.items())
         msg = f"{suite.reference!r} has no metric in common with another arm ({own:.300}); use the same names"

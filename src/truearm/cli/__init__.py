@@ -10,7 +10,7 @@ import click
 
 from truearm import __version__
 from truearm.cli import edge
-from truearm.errors import TruearmError, speaking_options
+from truearm.errors import TruearmError
 
 _VERBS = {
     "race": "race",
@@ -79,17 +79,16 @@ class _Verbs(click.Group):
             return super().invoke(ctx)
         except TruearmError as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            if command is None or error.argument is None:
+            if command is None:
                 raise
-            raise edge.Failure(edge.as_options(error, command)) from error
+            raise edge.Failure(edge.as_options(str(error), command, error.argument)) from error
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
         """Run a verb; whatever goes wrong is told in words and ends with 2, which is no gate's code."""
-        with speaking_options():
-            if not standalone_mode:
-                return super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
-            verb = partial(super().main, *args, standalone_mode=False, **extra)
-            sys.exit(edge.guarded(verb))
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)  # type: ignore[call-overload]
+        verb = partial(super().main, *args, standalone_mode=False, **extra)
+        sys.exit(edge.guarded(verb))
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})

@@ -125,7 +125,8 @@ def analyze_command(
         click.echo(json_text(found.to_dict()))
     else:
         advice = _advice(found, readings, value if chosen["goal"] is None else None)
-        click.echo("\n\n".join((told(found), *map(_wrapped, advice))))
+        texts = "\n\n".join((told(found), *map(_wrapped, advice)))
+        click.echo(edge.as_options(texts, click.get_current_context().command))
     exports = edge.Exports()
     if html is not None:
         from truearm.report.html import counted_page, page

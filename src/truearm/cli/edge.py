@@ -22,7 +22,7 @@ from typing import Any
 
 import click
 
-from truearm.errors import InvalidArgument, TruearmError
+from truearm.errors import ARGUMENT, InvalidArgument, TruearmError
 from truearm.world.commands import neutralized
 from truearm.world.interrupts import undisturbed
 
@@ -85,20 +85,28 @@ def _worded(error: BaseException) -> click.ClickException | None:
     return Failure(str(error)) if isinstance(error, TruearmError) else Failure(_explained(error))
 
 
-def as_options(error: TruearmError, command: click.Command) -> str:
-    """Return the message of an error with Python arguments written as options of the command."""
+def as_options(text: str, command: click.Command, argument: str | None = None) -> str:
+    """Return a text with Python arguments (`name=value`) written as options of the command.
+
+    Parameters
+    ----------
+    argument
+        The argument that the text is about; it may begin with its name.
+    """
+    params = [one for one in command.params if isinstance(one, click.Option)]
     options = {
-        one.name: max(one.opts, key=len) for one in command.params if isinstance(one, click.Option) and one.name
+        opt.lstrip("-").replace("-", "_"): opt for one in params for opt in one.opts if opt.startswith("--")
     }
-    names, text = "|".join(sorted(options, key=len, reverse=True)), str(error)
 
     def write(found: re.Match[str]) -> str:
+        if found[1] not in options:
+            return found[0]
         value = {"True": "", "None": "none"}.get(found[2], found[2]).strip("()").replace(", ", " ")
         return f"{options[found[1]]} {value}".rstrip()
 
-    text = re.sub(rf"\b({names})=('[^']*'|\([^()]*\)|[^\s,;:]*[^\s,;:.])", write, text)
-    if error.argument in options:
-        text = re.sub(rf"^{error.argument}\b|(?<=remove ){error.argument}\b", options[error.argument], text)
+    text = ARGUMENT.sub(write, text).replace(", --", " --")
+    if argument in options:
+        text = re.sub(rf"^{argument}\b|(?<=remove ){argument}\b", options[argument], text)
     return text
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from truearm.errors import InvalidArgument, speaking_of
+from truearm.errors import InvalidArgument
 from truearm.evidence.units import Reduction
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
 from truearm.world import files
@@ -327,9 +327,8 @@ def in_rounds(
     if column == "rows" and arm is not None:
         msg = "--round rows is for a wide file, with a column for each arm; name the column of the rounds"
         raise InvalidArgument(msg)
-    with speaking_of(unit="round"):
-        unit = None if column == "rows" else column
-        return collected(file, arm, value, unit=unit, how=how, **form)
+    unit = None if column == "rows" else column
+    return collected(file, arm, value, unit=unit, how=how, **form)
 
 
 def _together(*options: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from truearm.errors import OutOfReach, given
+from truearm.errors import OutOfReach
 from truearm.evidence.cuts import Lift
 from truearm.evidence.judge import Judge
 from truearm.evidence.levels import Strength, p_value_of
@@ -157,8 +157,8 @@ def breakdown(
 
 def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> QuantileJudge:
     if check_design(design) == "fixed" and problem.dependent_arms:
-        instead = f"use {given(design='sequential')} for {given(dependent_arms=True)}"
-        msg = f"{given(design='fixed')} needs independent arms; {instead}"
+        instead = "use design='sequential' for dependent_arms=True"
+        msg = f"design='fixed' needs independent arms; {instead}"
         raise OutOfReach(msg)
     samples = [
         empty(problem, name).merged(problem.sign * as_readings(readings, name))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from truearm.claims.certificate import Verdict
 from truearm.claims.plain import from_plain
-from truearm.errors import InvalidArgument, OutOfReach, given
+from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import Problem
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def serving(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
         return by_name(policy) if isinstance(policy, str) else policy
     made = by_name("paired" if policy == "toptwo" else policy) if isinstance(policy, str) else policy
     if type(made).__name__ != _CLASSES["paired"]:
-        msg = f"{given(rounds=True)} has a policy of its own, but got {given(policy=policy)}; leave policy out"
+        msg = f"rounds=True has a policy of its own, but got policy={policy!r}; leave policy out"
         raise InvalidArgument(msg, "policy", policy)
     return made
 

@@ -8,7 +8,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR
 
 from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
 from truearm.claims.result import Result
-from truearm.errors import argument, given
 from truearm.evidence.judge import UNDECLARED
 from truearm.problem import Adversary, Problem
 from truearm.report.wording import amount, count, name_of, number, percent, span, target_name
@@ -43,14 +42,13 @@ def alarm(one: Alarm, problem: Problem) -> str:
         "they count at their worst, so find out why they fail.",
         "outside": f"{some} are outside the plausible range{_range(problem)}"
         f", more than chance explains when {declared}: find out why, name a wider range "
-        f"({argument('between')}), or raise eps.",
+        f"(between), or raise eps.",
         "contradiction": f"No true {name} of {arm} fits its readings when {declared}, because {count(one.found)} "
         f"of {count(one.n)} are "
         + (
             "missing: find out why they fail, or raise eps."
             if problem.between is None
-            else f"missing or outside the plausible range{_range(problem)}: widen it ({argument('between')}), or "
-            "raise eps."
+            else f"missing or outside the plausible range{_range(problem)}: widen it (between), or raise eps."
         ),
         "outliers": f"{some} lie more than ten robust standard deviations from its median, and {declared}: look "
         "at them, and raise eps unless they are true readings with very heavy tails.",
@@ -58,7 +56,7 @@ def alarm(one: Alarm, problem: Problem) -> str:
         f"{one.detail} its median and hardly any beside them: if this is a mistake of units, correct it at the "
         "source; nothing was changed here.",
         "clusters": f"Rows with the same {name_of(one.detail)!r} are alike, so they are not independent readings: "
-        f"name that column as the unit ({given(unit=one.detail)}) and they count as one.",
+        f"name that column as the unit (unit={one.detail!r}) and they count as one.",
         "confounded": f"Each arm has a single {name_of(one.detail)!r} of its own, so nothing tells a difference "
         f"of arms from one of {name_of(one.detail)!r}: measure every arm in several.",
         "unsupported": f"The readings of {arm} changed while they were taken: {count(one.found)} or more of "
@@ -79,9 +77,9 @@ def _by_share(decides: str) -> str:
     if not decides:
         return ", so record more digits if the instrument has them"
     if decides == "binary":
-        return f" by it: the readings are 0 or 1, so compare the share of ones with {given(at_least=1)}"
+        return " by it: the readings are 0 or 1, so compare the share of ones with at_least=1"
     name, _, limit = decides.partition("=")
-    said = given(**{name: limit}).replace("'", "")  # a number needs none
+    said = f"{name}={limit}"
     return f" by it, but the share of readings {name.replace('_', ' ')} {limit} decides: {said}"
 
 

@@ -10,7 +10,6 @@ from decimal import ROUND_FLOOR
 from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.result import Arm, Lead, Result
-from truearm.errors import given
 from truearm.evidence import Judge
 from truearm.problem import Adversary, Contamination, Handicap, Problem
 from truearm.report.promises import alarm, handed_on
@@ -557,7 +556,7 @@ def _notes(result: Analysis) -> list[str]:
             told.append(
                 f"Several arms share values of {name} ({count(units.shared)} in all), which count as different "
                 f"ones; if they are the same person or item, compare arms inside them "
-                f"({given(round=units.name)})."
+                f"(round={units.name!r})."
             )
     if total := sum(missing.values()):
         told.append(_cells(missing, total))

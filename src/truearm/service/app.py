@@ -21,7 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from truearm.errors import TruearmError, speaking_json
+from truearm.errors import TruearmError
 from truearm.service import openapi, pages, problems
 from truearm.service.database import Busy, Database, DatabaseError, Row
 from truearm.service.hosting import Host, rehearse
@@ -375,8 +375,7 @@ class _Head:
 
 
 def _answered(route: Route, call: Call) -> Response:
-    with speaking_json():
-        return route.answer(call)
+    return route.answer(call)
 
 
 @cache

@@ -10,7 +10,7 @@ import msgspec.inspect
 from msgspec import UNSET
 from starlette.responses import Response
 
-from truearm.errors import InvalidArgument, ProtocolError, TruearmError, VerificationError
+from truearm.errors import ARGUMENT, InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.service.database import DatabaseError
 from truearm.service.hosting import Conflict, NotFound
 
@@ -52,8 +52,18 @@ def of(error: TruearmError) -> Problem:
         return error.problem
     for kind, status, title in _STATUS:
         if isinstance(error, kind):
-            return Problem(status, title, str(error), field=error.argument, value=_short(error.value))
+            return Problem(status, title, as_fields(str(error)), field=error.argument, value=_short(error.value))
     return Problem(500, "Error", str(error))
+
+
+def as_fields(text: str) -> str:
+    """Return a message with Python arguments (`name=value`) written as JSON fields."""
+
+    def write(found: re.Match[str]) -> str:
+        plain = {"True": "true", "False": "false", "None": "null"}.get(found[2], found[2])
+        return f'"{found[1]}": ' + plain.replace("'", '"').replace("(", "[").replace(")", "]")
+
+    return ARGUMENT.sub(write, text)
 
 
 def malformed(error: Exception, body: bytes, takes: type) -> Problem:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from truearm.errors import InvalidArgument, given, word
+from truearm.errors import InvalidArgument
 from truearm.evidence.units import Codes
 from truearm.problem import as_number
 from truearm.world.by_arm import Floats
@@ -92,12 +92,12 @@ class Unnamed(InvalidArgument):
 def unnamed(row: int, column: str, part: str = "arm", more: int = 0) -> str:
     """Return what to say of a row without an arm or a unit, and of as many more."""
     others = f", nor do{'es' * (more == 1)} {more:,} more" if more else ""
-    return f"row {row} of column {column!r} names no {word(part)}{others}; give it a name, or leave such rows out"
+    return f"row {row} of column {column!r} names no {part}{others}; give it a name, or leave such rows out"
 
 
 def or_drop(text: str) -> str:
     """Return what to say of a row without an arm where files are read: it names the option."""
-    return f"{text} with {given(drop_unnamed=True)}"
+    return f"{text} with drop_unnamed=True"
 
 
 def ordering(cells: Sequence[Any], column: str) -> Codes:
@@ -115,7 +115,7 @@ def ordering(cells: Sequence[Any], column: str) -> Codes:
     except TypeError:  # numbers beside times, or times with a zone beside times without
         found = None
     if found is None:
-        said, rows = given(order=column), given(order="rows")
+        said, rows = f"order={column!r}", "order='rows'"
         msg = f"{said} must hold numbers or times, all of one kind; convert it, or say {rows}"
         raise InvalidArgument(msg)
     return np.array(found, dtype=np.intp)

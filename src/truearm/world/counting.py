@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument, given, word
+from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone, zones_between
 from truearm.evidence.units import Reduction, Units
@@ -201,7 +201,7 @@ class Source:
         if empty := sum(known["unnamed"].to_list()):
             msg = (
                 f"{amount_of(int(empty), 'row')} of column {self.roles.unit!r} name{'s' * (empty == 1)} no "
-                f"{word('unit')}; give a name, or leave such rows out"
+                f"unit; give a name, or leave such rows out"
             )
             raise InvalidArgument(msg)
         shared = pairs.group_by("unit").agg(arms=nw.len()).filter(nw.col("arms") > 1)
@@ -253,7 +253,7 @@ class Source:
     def _check_arms(self, found: _Lumps) -> None:
         if "" in found.names:
             n = int(found.counts[found.arms == found.names.index("")].sum())
-            say = f"leave such rows out with {given(drop_unnamed=True)}"
+            say = "leave such rows out with drop_unnamed=True"
             rows = f"{amount_of(n, 'row')} of column {self.roles.arm!r} name{'s' * (n == 1)} no arm"
             msg = f"{rows}; give a name, or {say}"
             raise InvalidArgument(msg)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from truearm.errors import InvalidArgument, first_line, given
+from truearm.errors import InvalidArgument, first_line
 from truearm.evidence.units import Reduction
 from truearm.world import frames
 from truearm.world.cells import Unnamed, is_absent, or_drop
@@ -110,7 +110,7 @@ def from_json(file: Path, roles: Roles, how: Reduction, written: Written, *, dro
         msg = f"{file.name!r} is nested too deeply to hold readings; save them as columns by name, or as records"
         raise InvalidArgument(msg) from None
     except ValueError as error:  # no JSON, not UTF-8, or a number with thousands of digits
-        msg = f"{file.name!r} is not JSON: {first_line(error)}; one record per line is {given(kind='jsonl')}"
+        msg = f"{file.name!r} is not JSON: {first_line(error)}; one record per line is kind='jsonl'"
         raise InvalidArgument(msg) from None
     if isinstance(data, Mapping) and (known := exported(data, file, roles, how)) is not None:
         return known

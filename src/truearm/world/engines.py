@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from truearm.errors import InvalidArgument, given
+from truearm.errors import InvalidArgument
 from truearm.evidence.ruler import Ruler, Zone
 from truearm.world.roles import Roles
 from truearm.world.written import remedy
@@ -38,7 +38,7 @@ def collected(lazy: Any) -> Any:  # noqa: ANN401 - narwhals frames
             raise InvalidArgument(msg) from None
         if "not utf-8" in str(error):
             line = f"line {str(error).splitlines()[0].split()[-1]}"
-            say = f"iconv -f cp1252 -t utf-8, or give one file and {given(encoding='cp1252')}"
+            say = "iconv -f cp1252 -t utf-8, or give one file and encoding='cp1252'"
             msg = f"the data cannot be read: {line} of a file is not UTF-8; convert it, such as by {say}"
             raise InvalidArgument(msg) from None
         what = " ".join(str(error).split("\n\n")[0].split())

@@ -7,7 +7,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 
-from truearm.errors import InvalidArgument, given
+from truearm.errors import InvalidArgument
 from truearm.world.dialect import raw
 
 FORMATS = {
@@ -51,12 +51,12 @@ def form_of(file: Path, kind: str | None) -> str:
         msg = f"{file.name!r} is packed in a way that is not unpacked here; unpack it, or pack it as .gz"
         raise InvalidArgument(msg)
     if file.suffix.lower() in (".duckdb", ".db", ".sqlite"):
-        say = given(query="select variant, ms from visits")
+        say = "query='select variant, ms from visits'"
         msg = f"{file.name!r} is a database; use duckdb://{file} with {say}"
         raise InvalidArgument(msg)
     if form is None:
         others = ", ".join(known)
-        say = given(kind="csv")
+        say = "kind='csv'"
         msg = f"the ending {file.suffix!r} of {file.name!r} is unknown; say {say} or another of {others}"
         raise InvalidArgument(msg)
     if bare != file and form not in TEXT:

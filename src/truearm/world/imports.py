@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from truearm.errors import InvalidArgument, given
+from truearm.errors import InvalidArgument
 from truearm.evidence.units import MEDIANS, Reduction, Units, by_unit
 from truearm.world.by_arm import Floats
 from truearm.world.cells import numbers
@@ -48,7 +48,7 @@ def _read(reader: Export, data: Mapping[str, Any], file: Path, roles: Roles, how
     tool = reader.__name__.replace("_", "-")
     for argument, name in (("unit", roles.unit), ("order", roles.order)):
         if name is not None and (argument, name) != ("order", "rows"):
-            msg = f"{given(**{argument: name})} is given, but an export of {tool} knows its own; leave it out"
+            msg = f"{argument}={name!r} is given, but an export of {tool} knows its own; leave it out"
             raise InvalidArgument(msg)
     try:
         return reader(data, how)

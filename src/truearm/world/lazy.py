@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from truearm.errors import InvalidArgument, given
+from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import MEDIANS, Reduction
 from truearm.world import tables
@@ -63,7 +63,7 @@ def opened(
         source = tables.read(source) or source
     if form.said and not isinstance(source, str | Path):
         name, value = next(iter(form.said.items()))
-        msg = f"{given(**{name: value})} says how a file is written; leave it out for data at hand"
+        msg = f"{name}={value!r} says how a file is written; leave it out for data at hand"
         raise InvalidArgument(msg)
     if isinstance(source, Counts):
         if named:

@@ -33,7 +33,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from truearm.errors import CommandFailed, InvalidArgument, argument
+from truearm.errors import CommandFailed, InvalidArgument
 from truearm.problem import check_count, check_positive
 from truearm.world.commands import Command, alike, neutralized
 from truearm.world.metrics import NOTE, parsed
@@ -111,13 +111,10 @@ class Conditions:
         if self.timeout is not None:
             check_positive("timeout", self.timeout)
         if self.input != "null" and Path(self.input).is_fifo():
-            msg = (
-                f"{argument('input')} must be a file that every run can read anew, but {self.input!r} is a pipe; "
-                "save it first"
-            )
+            msg = f"input must be a file that every run can read anew, but {self.input!r} is a pipe; save it first"
             raise InvalidArgument(msg)
         if self.input != "null" and not Path(self.input).exists():
-            msg = f"{argument('input')} must be 'null' or an existing file, but got {self.input!r}"
+            msg = f"input must be 'null' or an existing file, but got {self.input!r}"
             raise InvalidArgument(msg)
         if self.output not in ("null", "pipe", "inherit") and not Path(self.output).parent.is_dir():
             msg = f"output must be null, pipe, inherit or a file in an existing directory, got {self.output!r}"

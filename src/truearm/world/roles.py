@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truearm.errors import InvalidArgument, given
+from truearm.errors import InvalidArgument
 from truearm.evidence.units import looks_like_unit
 from truearm.world.by_arm import Floats
 from truearm.world.cells import shown
@@ -45,20 +45,20 @@ class Roles(NamedTuple):
                 msg = f"{argument} must be the name of a column, a string, but got {shown(name)}"
                 raise InvalidArgument(msg)
         if self.arm is not None and self.arm == self.value:
-            msg = f"{given(arm=self.arm, value=self.value)}: one column cannot be both; name two"
+            msg = f"arm={self.arm!r}, value={self.value!r}: one column cannot be both; name two"
             raise InvalidArgument(msg)
         for argument, name in (("unit", self.unit), ("order", self.order)):
             if name is None or (argument, name) == ("order", "rows"):
                 continue
             if self.arm is None and argument == "order":
                 msg = (
-                    f"{given(**{argument: name})} needs a long frame, with one column for the arm and one for the "
-                    f"reading; name them too: {given(arm='...', value='...')}"
+                    f"{argument}={name!r} needs a long frame, with one column for the arm and one for the "
+                    f"reading; name them too: arm='...', value='...'"
                 )
                 raise InvalidArgument(msg)
             if name in (self.arm, self.value):
                 part = "arms" if name == self.arm else "readings"
-                msg = f"{given(**{argument: name})} is the column of the {part}; name one of its own, or none"
+                msg = f"{argument}={name!r} is the column of the {part}; name one of its own, or none"
                 raise InvalidArgument(msg)
         return self
 
@@ -68,7 +68,7 @@ class Roles(NamedTuple):
             if name is not None and (argument, name) != ("order", "rows"):
                 check_column(columns, name, argument)
         if self.order == "rows" and "rows" in columns:
-            said = given(order="rows")
+            said = "order='rows'"
             msg = f"{said} is the order of the rows, but a column is called 'rows' too; rename the column"
             raise InvalidArgument(msg)
 
@@ -92,7 +92,7 @@ def check_column(columns: Iterable[str], name: str, argument: str) -> str:
     )
     hint = f"; did you mean {near[0]!r}? Columns" if near else "; columns"
     shown = ", ".join(map(repr, known[:20])) + (", ..." if len(known) > 20 else "")
-    msg = f"{given(**{argument: name})} is not a column{hint} are {shown}"
+    msg = f"{argument}={name!r} is not a column{hint} are {shown}"
     raise InvalidArgument(msg)
 
 
@@ -135,7 +135,7 @@ def check_number_of_arms(n: int, arm: str | None) -> None:
         )
     else:
         msg = (
-            f"{given(arm=arm)} names {n:,} arms, but at most {MOST_ARMS:,} can be compared; choose the column "
+            f"arm={arm!r} names {n:,} arms, but at most {MOST_ARMS:,} can be compared; choose the column "
             "that names the groups, or leave arms out"
         )
     raise InvalidArgument(msg)
@@ -148,7 +148,7 @@ def check_no_counter(tapes: Mapping[str, Floats]) -> None:
         if counted and len(tapes) > 1 and _counts(name):
             msg = (
                 f"column {name!r} counts the rows, so it is not an arm; leave it out of the data, or say that "
-                f"arms were measured side by side in it: {given(round=name)}"
+                f"arms were measured side by side in it: round={name!r}"
             )
             raise InvalidArgument(msg)
 
@@ -158,8 +158,8 @@ def holds_words(words: str, readings: Sequence[str]) -> str:
     named = [name for name in readings if name.casefold() == "value"]
     likely = [name for name in readings if not _counts(name)]
     value = [*named, *likely, *readings][0]
-    told = f"column {words!r} holds words; name the columns: {given(arm=words, value=value)}"
-    aside = f"; or, if the others are arms measured side by side, {given(round=words)}"
+    told = f"column {words!r} holds words; name the columns: arm={words!r}, value={value!r}"
+    aside = f"; or, if the others are arms measured side by side, round={words!r}"
     return told + (aside if len(readings) > 1 and not named else "")
 
 

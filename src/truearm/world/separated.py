@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from truearm.errors import InvalidArgument, first_line, given
+from truearm.errors import InvalidArgument, first_line
 from truearm.world.dialect import NO_ROWS, Dialect, raw
 from truearm.world.duck import duckdb
 from truearm.world.formats import TEXT, opened_text
@@ -115,8 +115,7 @@ def uneven(file: Path, line: int, found: int, width: int) -> str:
 def not_utf8(file: Path, line: int) -> str:
     """Return what to say of a line in another encoding."""
     return (
-        f"line {line} of {file.name!r} is not UTF-8; save the file as UTF-8, or name what it is: "
-        f"{given(encoding='cp1252')}"
+        f"line {line} of {file.name!r} is not UTF-8; save the file as UTF-8, or name what it is: encoding='cp1252'"
     )
 
 
@@ -144,5 +143,5 @@ def check_separated(names: Sequence[str], roles: Roles) -> None:
     if len(names) == 1 and roles.arm is not None and roles.arm not in names:
         for mark in dict.fromkeys(names[0]):
             if roles.arm in names[0].split(mark):
-                msg = f"all cells are in one column, {names[0]!r}; say what separates them: {given(sep=mark)}"
+                msg = f"all cells are in one column, {names[0]!r}; say what separates them: sep={mark!r}"
                 raise InvalidArgument(msg)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.errors import InvalidArgument, word
+from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import Codes, Reduction, Suspect, Units, by_unit
 from truearm.world.by_arm import Batch, Floats, grouped
@@ -98,7 +98,7 @@ def check_several(units: Units, remedy: str = "measure more of them, or leave th
         if n == 1:
             several = "1 reading is" if units.rows[name] == 1 else f"{units.rows[name]:,} readings are"
             msg = (
-                f"arm {name!r} has one {word('unit')} only: its {several} of a single {units.name!r}, and cannot "
+                f"arm {name!r} has one unit only: its {several} of a single {units.name!r}, and cannot "
                 f"tell how one differs from another; every arm needs several, so {remedy}"
             )
             raise InvalidArgument(msg)

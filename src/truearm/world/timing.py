@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from truearm.errors import CommandFailed, InvalidArgument, given
+from truearm.errors import CommandFailed, InvalidArgument
 from truearm.world import loops as loops_of
 from truearm.world.commands import neutralized
 
@@ -131,7 +131,7 @@ class Timed:
         what = _named("setup", self.setup) if in_setup else _named("statement", self.text)
         words = neutralized(said["error"])
         unknown = re.match(r"NameError: name '(\w+)' is not defined", words)
-        remedy = f"; define it: {given(setup=f'{unknown[1]} = ...')}" if unknown and not in_setup else ""
+        remedy = f"; define it: setup='{unknown[1]} = ...'" if unknown and not in_setup else ""
         msg = f"{what} failed: {words:.500}{remedy}"
         raise CommandFailed(msg, command=self.text, exit_code=code, stderr_tail=words)
 
