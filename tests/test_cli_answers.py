@@ -49,7 +49,7 @@ def test_false_discoveries(file):
     assert "On average over studies at most 5%" in found.output.replace("\n", " ")
     refused = run("analyze", file, "--control", "A", "--fdr", "--design", "fixed")
     assert refused.exit_code == 2
-    assert "design='sequential'" in refused.output
+    assert "--design 'sequential'" in refused.output
 
 
 def test_tiers(file):
