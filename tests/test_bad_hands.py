@@ -80,23 +80,33 @@ def edited(rng, source, target):
     """Change a log by SQL: what its tables hold, or the tables."""
     shutil.copy(source, target)
     connection = sqlite3.connect(target)
-    for name in ("no_update", "no_delete"):
+    for name in ("truearm_no_update", "truearm_no_delete"):
         connection.execute(f"DROP TRIGGER IF EXISTS {name}")
     column = rng.choice(["kind", "ticket", "arm", "draw", "value", "notes"])
+    defined = "UPDATE truearm_event SET notes = ? WHERE position = 0"
     statement, values = rng.choice(
         [
-            ("UPDATE study SET definition = ?", (rng.choice(["", "{}", "[]", "null", "{", '"x"', "[" * 5000]),)),
-            ("UPDATE study SET definition = ?", (json.dumps(distorted(rng, definition_of(connection))),)),
-            ("UPDATE study SET definition = ?", (json.dumps(distorted(rng, definition_of(connection))),)),
-            (f"DROP TABLE {rng.choice(['event', 'study'])}", ()),
-            ("DELETE FROM study", ()),
-            (f"UPDATE event SET {column} = ? WHERE position = ?", (rng.choice(WRONG), rng.randrange(1, 60))),
-            (f"UPDATE event SET {column} = ? WHERE position = ?", (rng.choice(WRONG), rng.randrange(1, 60))),
-            ("DELETE FROM event WHERE position = ?", (rng.randrange(1, 60),)),
-            ("UPDATE event SET arm = 'Z' WHERE arm = 'A'", ()),
-            ("ALTER TABLE event RENAME COLUMN value TO other", ()),
+            (
+                defined,
+                (rng.choice(["", "{}", "[]", "null", "{", '"x"', "[" * 5000]),),
+            ),
+            (
+                defined,
+                (json.dumps(distorted(rng, definition_of(connection))),),
+            ),
+            (
+                defined,
+                (json.dumps(distorted(rng, definition_of(connection))),),
+            ),
+            ("DROP TABLE truearm_event", ()),
+            ("DELETE FROM truearm_event WHERE position = 0", ()),
+            (f"UPDATE truearm_event SET {column} = ? WHERE position = ?", (rng.choice(WRONG), rng.randrange(60))),
+            (f"UPDATE truearm_event SET {column} = ? WHERE position = ?", (rng.choice(WRONG), rng.randrange(60))),
+            ("DELETE FROM truearm_event WHERE position = ?", (rng.randrange(1, 60),)),
+            ("UPDATE truearm_event SET arm = 'Z' WHERE arm = 'A'", ()),
+            ("ALTER TABLE truearm_event RENAME COLUMN value TO other", ()),
             (f"PRAGMA user_version = {rng.choice([0, 1, 99])}", ()),
-            ("UPDATE study SET definition = CAST(x'fffe00' AS TEXT)", ()),
+            ("UPDATE truearm_event SET notes = CAST(x'fffe00' AS TEXT) WHERE position = 0", ()),
         ]
     )
     with contextlib.suppress(sqlite3.Error):
@@ -106,7 +116,7 @@ def edited(rng, source, target):
 
 
 def definition_of(connection):
-    return json.loads(connection.execute("SELECT definition FROM study").fetchone()[0])
+    return json.loads(connection.execute("SELECT notes FROM truearm_event WHERE position = 0").fetchone()[0])
 
 
 def distorted(rng, data):
@@ -451,8 +461,8 @@ def test_notes_of_a_race_that_tell_of_no_run_are_left_out(notes, logs, tmp_path)
     log = tmp_path / "x.db"
     shutil.copy(logs[1], log)
     connection = sqlite3.connect(log)
-    connection.execute("DROP TRIGGER IF EXISTS no_update")
-    connection.execute("UPDATE event SET notes = ? WHERE kind = 'told'", (json.dumps(notes),))
+    connection.execute("DROP TRIGGER IF EXISTS truearm_no_update")
+    connection.execute("UPDATE truearm_event SET notes = ? WHERE kind = 'told'", (json.dumps(notes),))
     connection.commit()
     connection.close()
     ran("report", str(log), "--json")

@@ -16,7 +16,7 @@ from entry import TRUEARM, received, truearm
 from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
 from truearm.events import Issued, Reading
-from truearm.world.store import Store
+from truearm.store import Store
 
 NUMBERS = ("--metric", "stdout", "--goal", "max", "-n", "low", "echo 1", "-n", "high", "echo 2")
 

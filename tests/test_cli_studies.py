@@ -14,7 +14,7 @@ from entry import TRUEARM, truearm
 from truearm.cli import _VERBS, main
 from truearm.events import Issued
 from truearm.run import find_best
-from truearm.world.store import Store
+from truearm.store import Store
 
 DOCS = Path(__file__).parent.parent / "docs" / "cli.md"
 ARMS = ("--arm", "A", "--arm", "B")

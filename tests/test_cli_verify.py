@@ -12,8 +12,8 @@ from click.testing import CliRunner
 import forging
 from truearm.cli import main
 from truearm.run import logged
+from truearm.store import Store
 from truearm.study import Study
-from truearm.world.store import Store
 
 
 def run(*words):

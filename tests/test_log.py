@@ -14,8 +14,8 @@ import pytest
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError, TruearmError, VerificationError
 from truearm.events import Issued, Noted, Reading, Released
 from truearm.run import find_best, resumed
+from truearm.store import Store, StoreError, verify
 from truearm.study import Study
-from truearm.world.store import Store, verify
 
 # One of two at once: prints what it was refused with, if it was.
 RIVAL = """
@@ -100,7 +100,7 @@ def test_the_second_writer_is_refused_before_its_first_pull(tmp_path, name):
     first.start()
     assert entered.wait(60)
     pulled = []
-    with pytest.raises(ProtocolError, match="at work on"):
+    with pytest.raises(ProtocolError, match="another process uses"):
         find_best({arm: lambda: pulled.append(1) or 1.0 for arm in arms}, max_pulls=20, store=other)
     go_on.set()
     first.join()
@@ -109,7 +109,7 @@ def test_the_second_writer_is_refused_before_its_first_pull(tmp_path, name):
 
 
 def test_a_store_that_is_handed_in_is_locked_too(tmp_path):
-    with Store(tmp_path / "run.db") as store, pytest.raises(ArmFailed, match="at work on"):
+    with Store(tmp_path / "run.db") as store, pytest.raises(ArmFailed, match="another process uses"):
         find_best({"A": lambda: find_best({"A": float, "B": float}, store=store.path), "B": float}, store=store)
 
 
@@ -143,7 +143,7 @@ def test_a_log_that_is_moved_away_takes_no_more_events(tmp_path, move):
     with Store(tmp_path / "run.db") as store:
         store.create(Study(["A", "B"]).definition)
         move(store.path)
-        with pytest.raises(ProtocolError, match="moved or removed while it was open"):
+        with pytest.raises(StoreError, match="gone; put the file back"):
             store.append([Issued(0, "A", 0)])
 
 
@@ -152,7 +152,7 @@ def test_a_ticket_ends_once(tmp_path):
         store.create(Study(["A", "B"]).definition)
         store.append([Issued(0, "A", 0), Released(0, "A"), Issued(1, "A", 0), Reading(1, "A", 2.0)])
         for event in (Reading(0, "A", 1.0), Released(0, "A"), Released(1, "A"), Reading(1, "A", 2.0)):
-            with pytest.raises(ProtocolError, match="handed out once and told once"):
+            with pytest.raises(ProtocolError, match="issued once and told once"):
                 store.append([event])
         assert len(list(store.events())) == 4
 
@@ -179,21 +179,15 @@ def log(tmp_path):
     return tmp_path / "run.db"
 
 
-CELLS = [
-    ("study", "definition"),
-    *[("event", name) for name in ("ticket", "arm", "draw", "value", "notes", "kind")],
-]
-
-
 def digit_changes(path):
     """Return every way to change one digit of what a log says, as a statement and its values."""
     connection, changes = sqlite3.connect(path), []
-    for table, column in CELLS:
-        for row, cell in connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall():
+    for column in ("ticket", "arm", "draw", "value", "notes", "kind"):
+        for row, cell in connection.execute(f"SELECT position, {column} FROM truearm_event").fetchall():
             text = str(cell)
             for at in (i for i, letter in enumerate(text) if letter.isdigit()):
                 other = text[:at] + str((int(text[at]) + 1) % 10) + text[at + 1 :]
-                changes.append((f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (other, row)))
+                changes.append((f"UPDATE truearm_event SET {column} = ? WHERE position = ?", (other, row)))
     connection.close()
     return changes
 
@@ -203,7 +197,7 @@ def accepted(path, statement, values):
     copy = path.with_name("copy.db")
     shutil.copy(path, copy)
     connection = sqlite3.connect(copy, isolation_level=None)
-    connection.execute("DROP TRIGGER no_update")
+    connection.execute("DROP TRIGGER truearm_no_update")
     try:
         connection.execute(statement, values)
     except sqlite3.IntegrityError:
@@ -233,23 +227,30 @@ def test_every_changed_digit_is_noticed(log):
 @pytest.mark.parametrize(
     "statement",
     [
-        "DELETE FROM event WHERE position = 5",
-        "DELETE FROM event WHERE position = 1",
-        "UPDATE event SET position = 0 WHERE position = 1",
-        "UPDATE event SET position = position + 1000 WHERE position > 10",
-        "UPDATE event SET digest = x'00' WHERE position = 7",
-        "UPDATE study SET digest = x'00'",
-        "UPDATE event SET kind = 'counted' WHERE position = 3",
-        "INSERT INTO event VALUES (900, 'stopped', NULL, NULL, NULL, NULL, NULL, x'00')",
+        "DELETE FROM truearm_event WHERE position = 5",
+        "DELETE FROM truearm_event WHERE position = 1",
+        "UPDATE truearm_event SET position = -1 WHERE position = 1",
+        "UPDATE truearm_event SET position = position + 1000 WHERE position > 10",
+        "UPDATE truearm_event SET digest = x'00' WHERE position = 7",
+        "UPDATE truearm_event SET digest = x'00' WHERE position = 0",
+        "UPDATE truearm_event SET kind = 'counted' WHERE position = 3",
+        "UPDATE truearm_event SET kind = 'told' WHERE position = 0",
+        "UPDATE truearm_event SET notes = CAST(x'ff' AS TEXT) WHERE position = 9",
+        "INSERT INTO truearm_event SELECT study, 900, 'stopped', NULL, NULL, NULL, NULL, NULL, x'00', NULL, 0.0 "
+        "FROM truearm_event WHERE position = 0",
+        "INSERT INTO truearm_event SELECT study, -1, kind, NULL, NULL, NULL, NULL, notes, digest, NULL, 0.0 "
+        "FROM truearm_event WHERE position = 0",
+        "INSERT INTO truearm_event SELECT 'other', 0, kind, NULL, NULL, NULL, NULL, notes, digest, NULL, 0.0 "
+        "FROM truearm_event WHERE position = 0",
     ],
 )
 def test_other_changes_are_noticed_too(log, statement):
     connection = sqlite3.connect(log, isolation_level=None)
-    connection.execute("DROP TRIGGER no_update")
-    connection.execute("DROP TRIGGER no_delete")
+    connection.execute("DROP TRIGGER truearm_no_update")
+    connection.execute("DROP TRIGGER truearm_no_delete")
     connection.execute(statement)
     connection.close()
-    with pytest.raises(VerificationError, match="changed after"):
+    with pytest.raises(VerificationError, match=r"was changed|not UTF-8"):
         verify(log)
 
 
@@ -292,9 +293,10 @@ def test_a_log_that_was_not_changed_is_verified_with_its_head(tmp_path):
 def test_the_chain_is_what_the_docs_say(log):
     """Compute the head without a line of ours: docs/log.md is enough to do so."""
     connection = sqlite3.connect(log)
-    digest = sha256(b"truearm log 3\0" + connection.execute("SELECT definition FROM study").fetchone()[0].encode())
+    definition = connection.execute("SELECT notes FROM truearm_event WHERE position = 0").fetchone()[0]
+    digest = sha256(b"truearm log 3\0" + definition.encode())
     columns = "position, kind, ticket, arm, draw, value, notes"
-    for row in connection.execute(f"SELECT {columns} FROM event ORDER BY position"):
+    for row in connection.execute(f"SELECT {columns} FROM truearm_event WHERE position > 0 ORDER BY position"):
         text = "\0".join("" if cell is None else str(cell) for cell in row)
         digest = sha256(digest.digest() + text.encode())
     connection.close()
@@ -311,7 +313,7 @@ def test_a_head_noted_early_is_found_later_and_one_of_another_log_is_not(tmp_pat
     other = written(tmp_path / "other.db", seed=2)
     with pytest.raises(VerificationError, match="was never at"):
         verify(tmp_path / "run.db", other)
-    with pytest.raises(InvalidArgument, match="16 or more of its hexadecimal digits"):
+    with pytest.raises(InvalidArgument, match="16 or more hexadecimal digits"):
         verify(tmp_path / "run.db", head[:15])
 
 

@@ -13,8 +13,8 @@ from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Issued, Noted, Reading, Released, Stopped
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Pull, Regularity
+from truearm.store import Store
 from truearm.study import Study
-from truearm.world.store import Store
 
 ARMS = ("A", "B", "C")
 STEEP = Regularity(B=2.0, m2=0.5, reach=0.4)

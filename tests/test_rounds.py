@@ -26,8 +26,8 @@ from truearm.policies.paired import Paired
 from truearm.problem import Problem
 from truearm.report.html import page
 from truearm.run import resumed
+from truearm.store import Store
 from truearm.verification import verify
-from truearm.world.store import Store
 
 
 def answered(study, tapes):

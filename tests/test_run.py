@@ -22,9 +22,9 @@ from truearm.claims.certificate import Status
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.events import Noted, Reading
 from truearm.run import find_best, logged, resumed, run
+from truearm.store import Store
 from truearm.study import Study
 from truearm.verification import verify
-from truearm.world.store import Store
 
 
 def arms(seed=1, **means):

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from truearm.errors import InvalidArgument, ProtocolError
 from truearm.events import Issued, Reading, Released, Stopped
-from truearm.world.store import APPLICATION, SCHEMA, Store
+from truearm.store import RACE, VERSIONS, Store, StoreError
 
 DEFINITION = {"arms": ["A", "B"], "delta": 0.05, "nested": {"goal": "min", "none": None}}
 
@@ -26,7 +27,7 @@ DEFINITION = {"arms": ["A", "B"], "delta": 0.05, "nested": {"goal": "min", "none
 WRITER = """
 import sys
 from truearm.events import Reading
-from truearm.world.store import Store
+from truearm.store import Store
 print(0, flush=True)
 with Store(sys.argv[1]) as store:
     store.create({"arms": ["A"]})
@@ -42,7 +43,7 @@ with Store(sys.argv[1]) as store:
 RIVAL = """
 import sys
 from truearm.events import Reading
-from truearm.world.store import Store
+from truearm.store import Store
 path, number, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with Store(path) as store:
     store.create({"arms": ["A"]})
@@ -218,7 +219,7 @@ def test_a_file_of_others_that_came_meanwhile_is_left_alone(tmp_path):
 
 @pytest.mark.parametrize(
     ("schema", "said"),
-    [(SCHEMA + 1, f"schema {SCHEMA + 1}.*newer"), (1, r"an earlier truearm \(schema 1\)")],
+    [(VERSIONS[RACE] + 1, "a newer truearm"), (3, r"an earlier truearm \(version 3\)")],
 )
 def test_a_log_of_another_version_is_refused_in_words_and_left_alone(store, schema, said):
     store.close()
@@ -254,20 +255,20 @@ def test_a_folder_that_does_not_exist_is_an_error(tmp_path):
 
 def test_the_file_says_what_it_is_also_without_its_log(store):
     store.append([Stopped()])
-    assert store.path.read_bytes()[68:72] == APPLICATION.to_bytes(4, "big")
+    assert store.path.read_bytes()[68:72] == RACE.to_bytes(4, "big")
 
 
 def test_the_log_is_written_ahead_and_synchronized_at_every_commit(store):
-    pragma = store._connect().execute
-    assert pragma("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert pragma("PRAGMA synchronous").fetchone() == (2,)
+    with store._database._connection() as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
-@pytest.mark.parametrize("statement", ["UPDATE event SET value = '1'", "DELETE FROM event"])
+@pytest.mark.parametrize("statement", ["UPDATE truearm_event SET value = '1'", "DELETE FROM truearm_event"])
 def test_the_log_only_grows(store, statement):
     store.append([Reading(1, "A", 0.5)])
-    with pytest.raises(sqlite3.IntegrityError, match="only grows"):
-        store._connect().execute(statement)
+    with closing(sqlite3.connect(store.path)) as other, pytest.raises(sqlite3.IntegrityError, match="only grows"):
+        other.execute(statement)
 
 
 def test_threads_may_share_a_store(store):
@@ -289,7 +290,7 @@ def test_a_writer_waits_for_another(store):
 def test_patience_ends(store):
     other = sqlite3.connect(store.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with Store(store.path, patience=0.1) as hasty, pytest.raises(sqlite3.OperationalError, match="locked"):
+    with Store(store.path, timeout=0.1) as hasty, pytest.raises(StoreError, match="locked"):
         hasty.append([Stopped()])
     other.close()
 
@@ -333,7 +334,7 @@ def kill_while_writing(path, delay):
 def check_log(path, acknowledged):
     with Store(path) as store:
         readings = events(store)
-        assert store._connect().execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        store.check_file_content()
     assert acknowledged <= len(readings) <= acknowledged + 3  # a batch of at most 3 may be on the disk unsaid
     assert readings == [Reading(n, "A", n / 7) for n in range(1, len(readings) + 1)]
 

@@ -27,13 +27,13 @@ from truearm.problem import Adversary, Contamination, Problem, Tolerance
 from truearm.report import suites as report
 from truearm.report.suite_page import page
 from truearm.report.suite_wording import headline, paragraph
+from truearm.store import Store
 from truearm.study import Study
 from truearm.verification import VerificationError, verify
 from truearm.world import metrics
 from truearm.world.commands import Command
 from truearm.world.metrics import MOST
 from truearm.world.processes import Conditions, measure
-from truearm.world.store import Store
 
 ROUNDS = Problem(arms=("old", "new"), goal="min", rounds=True)
 SUITE = Suite(problem=ROUNDS, reference="old")

@@ -27,7 +27,7 @@ from truearm.world.interrupts import Patient
 from truearm.world.progress import bar
 
 if TYPE_CHECKING:
-    from truearm.world.store import Store
+    from truearm.store import Store
 
 OnError = Literal["stop", "missing"]
 # asyncio and concurrent.futures raise the built-in one
@@ -254,14 +254,13 @@ def _opened(store: "str | Path | Store | None") -> "Iterator[Store | None]":
     if store is None:
         yield None
         return
-    from truearm.world.lock import alone
-    from truearm.world.store import Store
+    from truearm.store import Store, lock
 
     if isinstance(store, Store):
-        with alone(store.path, wait=False):
+        with lock(store.path, wait=False):
             yield store
     else:
-        with alone(store, wait=False), Store(store) as opened:
+        with lock(store, wait=False), Store(store) as opened:
             yield opened
 
 

@@ -32,14 +32,17 @@ from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
 from truearm.report.wording import name_of
 from truearm.run import run
+from truearm.store import Store, lock
 from truearm.study import Study
 from truearm.world.commands import Command, neutralized
+<<<<<<< HEAD
 from truearm.world.interrupts import terminable
 from truearm.world.lock import alone
+=======
+>>>>>>> c0e80e8 (One store for races: store.py replaces world/store, chain, rows and lock)
 from truearm.world.metrics import NOTE
 from truearm.world.processes import Measurement, check_posix, command_source, run_hook, shell_cost, warm_up
 from truearm.world.revisions import checked_out, in_use, kept, removed
-from truearm.world.store import Store
 
 BRIEF = 3.0  # seconds, as hyperfine takes at least
 _GRACE, _GRACE_SHARE = 1.0, 0.1  # seconds and share of the limit in which a run that began in time may end
@@ -85,7 +88,7 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     study = Study.of(problem, policy=policy, seed=seed)
     store = None
     if asked.save:
-        stack.enter_context(alone(asked.save, wait=False))
+        stack.enter_context(lock(asked.save, wait=False))
         store = stack.enter_context(saved.begun(asked.save, study, setting, suite))
     follower = None if suite is None else Follower(suite, study)
     return Race(study=study, setting=setting, first=first, store=store, follower=follower)
@@ -99,7 +102,7 @@ def _prepare(asked: Asked) -> None:
 def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
     """Return the race of a log, opened on the stack, if it is the user's own or the user agrees to run it."""
     check_posix()
-    stack.enter_context(alone(path, wait=False))
+    stack.enter_context(lock(path, wait=False))
     found = stack.enter_context(saved.opened(path, broke_off=True, agree=partial(agree, path, yes=yes)))
     if found.setting is None:
         msg = f"{path} holds a study without commands; go on with `truearm next` and `truearm tell`"

@@ -13,8 +13,8 @@ from truearm.cli.edge import check_file
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.run import logged, resumed
+from truearm.store import Store
 from truearm.study import Study
-from truearm.world.store import Store
 
 
 class Saved(NamedTuple):

@@ -22,13 +22,17 @@ from truearm.cli.telling import html_page
 from truearm.errors import ProtocolError
 from truearm.events import Reading
 from truearm.report import text
+<<<<<<< HEAD
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.report.suite_wording import headline
 from truearm.report.summary import summary
 from truearm.report.wording import amount, count, counted, name_of
+=======
+from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
+from truearm.store import lock
+>>>>>>> c0e80e8 (One store for races: store.py replaces world/store, chain, rows and lock)
 from truearm.study import Study
 from truearm.world.commands import Command
-from truearm.world.lock import alone
 
 _PATIENCE = 20  # twentieths of a second that one waits for others without a word
 _FILE = click.argument("file", type=click.Path(dir_okay=False))
@@ -88,14 +92,14 @@ def _in_turn(file: str) -> Iterator[None]:
     with ExitStack() as stack:
         for _ in range(_PATIENCE):
             try:
-                stack.enter_context(alone(file, wait=False))
+                stack.enter_context(lock(file, wait=False))
                 break
             except ProtocolError as error:
                 busy = str(error)
                 time.sleep(0.05)
         else:
             click.echo(f"Waiting: {busy} (Ctrl-C ends the waiting).", err=True)
-            stack.enter_context(alone(file, wait=True))
+            stack.enter_context(lock(file, wait=True))
         yield
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from truearm import store
 from truearm.claims.certificate import Tapes
 from truearm.claims.plain import from_plain
 from truearm.cli import options
@@ -18,7 +19,7 @@ from truearm.report.export import json_text
 from truearm.report.wording import counted, name_of
 from truearm.study import Study
 from truearm.verification import Verified, certificate_of, verify
-from truearm.world import store, tables
+from truearm.world import tables
 from truearm.world.formats import FORMATS
 from truearm.world.roles import Roles
 from truearm.world.tapes import Collected

@@ -21,9 +21,8 @@ from truearm.events import Noted
 from truearm.problem import Pull, as_number, check_count, check_positive
 from truearm.service.defining import Defined, defined
 from truearm.service.exchange import Exchange
+from truearm.store import first_digest, from_text, next_digest
 from truearm.study import Study
-from truearm.world import chain
-from truearm.world.rows import from_text
 
 BATCH = 1000  # pulls or readings in one request, as many as a server takes
 _AGAIN = (408, 429, 500, 502, 503, 504)  # the server, or what stands before it, may answer the next time
@@ -211,14 +210,14 @@ class Client:
     def replayed(self) -> Study:
         """Return the study as it is now, replayed here from its log, whose chain of digests is checked."""
         pages = list(self._pages())
-        digest, events = chain.first(pages[0]["definition"]), []
+        digest, events = first_digest(pages[0]["definition"]), []
         if json.loads(pages[0]["definition"])["service"]["passive"]:
             msg = f"study {self.name!r} is passive and has no pulls to replay; its report has result and readings"
             raise ProtocolError(msg, "study", self.name)
         for event in (event for page in pages for event in page["events"]):
             notes = None if event["notes"] is None else json.dumps(event["notes"], ensure_ascii=False)
             row = [event["kind"], event["ticket"], event["arm"], event["draw"], event["value"], notes]
-            digest = chain.linked(digest, (event["position"], *row))
+            digest = next_digest(digest, (event["position"], *row))
             if digest.hex() != event["digest"]:
                 msg = f"event {event['position']} of {self.name!r} does not fit its digest; the log was changed"
                 raise ProtocolError(msg)

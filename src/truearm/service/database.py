@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.service.address import Address
 from truearm.service.bounded import Bounded
-from truearm.world.store import SERVED
+from truearm.store import SERVED
 
 APPLICATION = SERVED  # in the header of a SQLite file
 VERSION = 1

@@ -18,9 +18,8 @@ from truearm.problem import Pull
 from truearm.service import snapshot
 from truearm.service.database import Row
 from truearm.service.wire import Live
+from truearm.store import first_digest, from_text, next_digest, parse_json, to_text
 from truearm.study import Study
-from truearm.world import chain
-from truearm.world.rows import from_text, parsed, to_text
 
 BEGUN, GIVEN, KEY = "begun", "given", "key"
 
@@ -49,10 +48,10 @@ class Hosted:
     def __init__(self, name: str, began: Row) -> None:
         self.name, self.began = name, began.at
         self.definition_text = began.notes or ""
-        if chain.first(self.definition_text) != began.digest:
+        if first_digest(self.definition_text) != began.digest:
             msg = f"the definition of study {name!r} was changed after it was written; restore a back-up"
             raise VerificationError(msg)
-        self.definition: dict[str, Any] = parsed(self.definition_text)
+        self.definition: dict[str, Any] = parse_json(self.definition_text)
         self.passive = bool(self.definition["service"]["passive"])  # its readings come without being asked for
         self.lease = float(self.definition["service"]["lease"])  # seconds for which a worker holds a pull
         self.position, self.digest = 0, began.digest
@@ -84,7 +83,7 @@ class Hosted:
         self.study.follow(events)
 
     def _link(self, row: Row) -> None:
-        if row.position != self.position + 1 or chain.linked(self.digest, row[:7]) != row.digest:
+        if row.position != self.position + 1 or next_digest(self.digest, row[:7]) != row.digest:
             msg = (
                 f"event {row.position} of study {self.name!r} was changed after it was written; restore a back-up"
             )
@@ -129,7 +128,7 @@ class Hosted:
         digest, rows = self.digest, []
         for position, text in enumerate(texts, start=self.position + 1):
             row = (position, *text)
-            digest = chain.linked(digest, row)
+            digest = next_digest(digest, row)
             rows.append(tuple.__new__(Row, (*row, digest, worker, at)))  # two thirds of `_make`
         return rows
 

@@ -21,9 +21,8 @@ from truearm.service import wire
 from truearm.service.database import Busy, Database, DatabaseError, Row, continued
 from truearm.service.hosted import BEGUN, GIVEN, KEY, Answer, Hosted, Wish, Work
 from truearm.service.settings import Limits
+from truearm.store import check_text, first_digest, next_digest, to_json
 from truearm.study import Study
-from truearm.world import chain
-from truearm.world.rows import as_json, check_text
 
 _LOADED = 1000  # studies kept in memory
 _NAMED = 10  # arms that a message names
@@ -63,9 +62,9 @@ class Host:
         if new.id is not None and not re.fullmatch(wire.ID, new.id):  # its `$` lets a last newline pass
             msg = f"id must be small letters, digits and hyphens, but got {new.id!r}; choose another one"
             raise InvalidArgument(msg, "id", new.id)
-        text = as_json("study", self._defined(new))
+        text = to_json("study", self._defined(new))
         name = new.id or secrets.token_hex(8)
-        began = Row(0, BEGUN, None, None, None, None, text, chain.first(text), None, time.time())
+        began = Row(0, BEGUN, None, None, None, None, text, first_digest(text), None, time.time())
         with self.database.writing(name) as transaction:
             known = transaction.begun()
             if known is None:
@@ -374,7 +373,7 @@ def _told(study: Study, told: wire.Told, events: list[Event]) -> wire.Outcome:
     before = len(events)
     try:
         if told.notes is not None:
-            as_json("notes", told.notes)
+            to_json("notes", told.notes)
         _check_arm(study, told)
         value = _number(told.value)
         study.tell(told.ticket, value if told.notes is None else Noted(value, told.notes))
@@ -411,7 +410,7 @@ def _given(hosted: Hosted, reading: wire.Given, i: int) -> list[Any]:
         known = ", ".join([*hosted.given][:_NAMED]) + (", ..." if len(hosted.given) > _NAMED else "")
         msg = f"readings[{i}].arm must be one of {known}, but got {reading.arm!r}"
         raise InvalidArgument(msg, f"readings[{i}].arm", reading.arm)
-    notes = None if reading.notes is None else as_json(f"readings[{i}].notes", reading.notes)
+    notes = None if reading.notes is None else to_json(f"readings[{i}].notes", reading.notes)
     return [GIVEN, None, reading.arm, None, repr(_number(reading.value)), notes]
 
 
@@ -424,4 +423,4 @@ def _check_same(key: str, known: list[Row], texts: list[list[Any]]) -> None:
 
 def _keyed(last: Row, key: str) -> Row:
     row = (last.position + 1, KEY, None, None, None, None, None)
-    return Row(*row, chain.linked(last.digest, row), key, last.at)
+    return Row(*row, next_digest(last.digest, row), key, last.at)
