@@ -235,20 +235,22 @@ def test_null_is_a_missing_reading_of_a_table_in_json(tmp_path):
     assert run(tmp_path / "r.json", file).exit_code == 0
 
 
-COLUMNS = "kind, ticket, arm, draw, value, notes, digest"
-ROW = f"INSERT INTO event (position, {COLUMNS}) SELECT %d, kind, ticket + 999, arm, draw, value, notes, digest"
+ROW = (
+    "INSERT INTO truearm_event SELECT {}, kind, ticket + 999, arm, draw, value, notes, digest, worker, at "
+    "FROM truearm_event WHERE position = {}"
+)
 DAMAGED_LOGS = {
-    "a row at position 0": (f"{ROW % 0} FROM event WHERE position = 1", "position 0"),
-    "a row before that": (f"{ROW % -3} FROM event WHERE position = 1", "position -3"),
-    "a second definition": ("INSERT INTO study SELECT * FROM study", "more than one definition"),
-    "another second definition": ("INSERT INTO study VALUES ('{}', x'00')", "more than one definition"),
+    "a row before the first": (ROW.format("study, -3", 1), "rows outside of the chain"),
+    "a second definition": (ROW.format("study, -1", 0), "rows outside of the chain"),
+    "a study before it": (ROW.format("'b', 0", 0), "rows outside of the chain"),
+    "a study after it": (ROW.format("'x', 0", 0), "rows outside of the chain"),
     "an arm that is not UTF-8": (
-        "UPDATE event SET arm = CAST(x'41ff' AS TEXT) WHERE position = 5",
-        "event 5 was changed",
+        "UPDATE truearm_event SET arm = CAST(x'41ff' AS TEXT) WHERE position = 5",
+        "text that is not UTF-8",
     ),
     "a definition that is not UTF-8": (
-        "UPDATE study SET definition = definition || CAST(x'ff' AS TEXT)",
-        "the definition of the study was changed",
+        "UPDATE truearm_event SET notes = notes || CAST(x'ff' AS TEXT) WHERE position = 0",
+        "text that is not UTF-8",
     ),
 }
 
@@ -260,7 +262,7 @@ def test_rows_that_no_digest_covers_and_stray_bytes_are_refused(tmp_path, damage
     saved(log)
     result.write_text(CliRunner().invoke(main, ["report", str(log), "--json"]).stdout)
     with contextlib.closing(sqlite3.connect(log)) as connection:
-        connection.execute("DROP TRIGGER no_update")
+        connection.execute("DROP TRIGGER truearm_no_update")
         connection.execute(statement)
         connection.commit()
     for words in ((log,), (result, log)):

@@ -324,6 +324,11 @@ class Database:
         with self.write("") as transaction:
             transaction.execute("UPDATE truearm_stamp SET stamp = stamp")
 
+    def ends(self) -> list[tuple[str, int]]:
+        """Return study and position of the first and of the last row of all studies."""
+        statement = "SELECT study, position FROM truearm_event ORDER BY study {0}, position {0} LIMIT 1"
+        return [self._select(statement.format(order))[0] for order in ("ASC", "DESC")]
+
     def has_tables(self) -> bool:
         """Return False if a crash left a file without tables."""
         return bool(self._select("SELECT 1 FROM sqlite_master WHERE name = 'truearm_event'"))
@@ -566,6 +571,9 @@ class Store:
     def definition(self) -> dict[str, Any]:
         """The definition that `create` stored."""
         row = self._row(0)
+        if self._database.ends() != [(_NAME, 0), (_NAME, self._row(None).position)]:
+            msg = f"{self.path}: the log was changed: it has rows outside of the chain; {_RESTORE}"
+            raise VerificationError(msg)
         definition = parse_json(row.notes or "")
         is_whole = row[1:6] == (DEFINITION, None, None, None, None) and first_digest(row.notes or "") == row.digest
         if not is_whole or not isinstance(definition, dict):

@@ -35,11 +35,7 @@ from truearm.run import run
 from truearm.store import Store, lock
 from truearm.study import Study
 from truearm.world.commands import Command, neutralized
-<<<<<<< HEAD
 from truearm.world.interrupts import terminable
-from truearm.world.lock import alone
-=======
->>>>>>> c0e80e8 (One store for races: store.py replaces world/store, chain, rows and lock)
 from truearm.world.metrics import NOTE
 from truearm.world.processes import Measurement, check_posix, command_source, run_hook, shell_cost, warm_up
 from truearm.world.revisions import checked_out, in_use, kept, removed

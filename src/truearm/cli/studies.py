@@ -22,15 +22,11 @@ from truearm.cli.telling import html_page
 from truearm.errors import ProtocolError
 from truearm.events import Reading
 from truearm.report import text
-<<<<<<< HEAD
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.report.suite_wording import headline
 from truearm.report.summary import summary
 from truearm.report.wording import amount, count, counted, name_of
-=======
-from truearm.report.export import csv_text, document, hyperfine_results, json_text, runs_of
 from truearm.store import lock
->>>>>>> c0e80e8 (One store for races: store.py replaces world/store, chain, rows and lock)
 from truearm.study import Study
 from truearm.world.commands import Command
 
