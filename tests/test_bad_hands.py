@@ -21,6 +21,7 @@ from click.testing import CliRunner
 
 from truearm.cli import main
 from truearm.cli.edge import UNFORESEEN, write
+from truearm.run import find_best
 
 openpyxl = pytest.importorskip("openpyxl")
 pa = pytest.importorskip("pyarrow")
@@ -43,9 +44,8 @@ def ran(*words, stdin=None):
 def logs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("logs")
     study, race = str(folder / "study.db"), str(folder / "race.db")
-    ran("next", study, "--arm", "A", "--arm", "B", "--arm", "C", "-n", "48", "--seed", "3")
-    ran("tell", study, *(word for i in range(48) for word in (str(i), str(i * 7 % 13 + i % 3))))
-    ran("next", study, "-n", "5")
+    draw = random.Random(3).random
+    find_best(dict.fromkeys("ABC", draw), max_pulls=48, store=study, progress=False)
     ran("race", "--save", race, "-r", "5", "-q", "true", "echo")
     return Path(study), Path(race)
 
@@ -131,8 +131,8 @@ def distorted(rng, data):
 
 
 ASKED = (
-    *(("status",), ("status", "--json"), ("report",), ("report", "--json"), ("report", "--csv")),
-    *(("report", "--html", "page.html"), ("next", "-n", "2"), ("tell", "48", "3.5"), ("race",)),
+    *(("report",), ("report", "--json"), ("report", "--csv")),
+    *(("report", "--export-html", "page.html"), ("race",)),
 )
 
 
@@ -333,10 +333,9 @@ STRAY, HALF = "\udcff", "\ud800"
     [
         (("plan", "--delta", "1e-300"), "delta must be at least 1e-30"),
         (("plan", "--arms", "100000"), "a whole number from 2 to 1000"),
-        (("next", "x.db", "--arm", f"A{STRAY}", "--arm", "B"), "names of arms must be text that can be written"),
-        (("next", "x.db", "--arm", f"A{HALF}", "--arm", "B"), "give it another name"),
-        (("next", "x.db", "--arm", "A", "--arm", "B", "--seed", "-1"), "--seed"),
-        (("next", "x.db", "--arm", "A", "--arm", "B", "-n", str(10**9)), "a whole number from 1 to 100,000"),
+        (("race", "-n", f"A{STRAY}", "true", "echo"), "names of arms must be text that can be written"),
+        (("race", "-n", f"A{HALF}", "true", "echo"), "give it another name"),
+        (("race", "--seed", "-1", "true", "echo"), "--seed"),
         (("race", "-r", "2", f"echo {STRAY}", "true"), "-n NAME"),
         (("race", "-P", "x", "1e1000000", "1e1000000", "echo {x}"), "must be a decimal number up to 1e300"),
         (("race", "-P", "x", "1", "2", "-D", "1e-1000000", "echo {x}"), "must be a decimal number up to 1e300"),
@@ -346,9 +345,9 @@ STRAY, HALF = "\udcff", "\ud800"
         ),
         (("race", "--env", "A=\0", "true", "false"), "without NUL"),
         (("race", "--shell", "'", "true", "false"), "cannot be split into words"),
-        (("status", "x\0.db"), "NUL"),
+        (("report", "x\0.db"), "NUL"),
         (("analyze", "/dev/null"), "there is no file"),
-        (("next", "/dev/null", "--arm", "A", "--arm", "B"), "not an ordinary file"),
+        (("report", "/dev/null"), "not an ordinary file"),
         (("race", "--save", "/dev/full", "true", "echo"), "not an ordinary file"),
         (("simulate", "harm", "--plot", "x.xyz"), "must end in .png"),
     ],
@@ -364,19 +363,6 @@ def test_a_plan_at_an_error_probability_of_one_half_is_a_plan():
     assert "worst" in ran("plan", "--delta", "0.5", "--contamination", "0.1").stdout
 
 
-def test_a_value_beyond_all_numbers_is_not_taken_for_a_time_out(tmp_path):
-    log = str(tmp_path / "x.db")
-    ran("next", log, "--arm", "A", "--arm", "B")
-    assert "beyond all numbers" in ran("tell", log, "0", str(10**400)).stderr
-    assert ran("tell", log, "0", "inf").exit_code == 0
-
-
-def test_what_is_no_utf8_on_standard_input_is_no_number(tmp_path):
-    log = str(tmp_path / "x.db")
-    ran("next", log, "--arm", "A", "--arm", "B")
-    assert ran("tell", log, stdin=b"0 \xff\n").exit_code == 2
-
-
 # Places that cannot be written
 
 
@@ -390,7 +376,7 @@ def test_an_export_that_cannot_be_written_does_not_swallow_the_result(place, tmp
     data = tmp_path / "x.csv"
     data.write_text("A,B\n" + "1,2\n3,4\n" * 30)
     for words in (
-        ("analyze", str(data), "--html", where),
+        ("analyze", str(data), "--export-html", where),
         (
             "race",
             "-q",
@@ -425,9 +411,9 @@ def truearm(*words, **more):
     )
 
 
-@pytest.mark.parametrize("words", [("--help",), ("status", "x.db")])
+@pytest.mark.parametrize("words", [("--help",), ("report", "x.db")])
 def test_a_full_standard_output_is_an_error_in_words(words, tmp_path):
-    ran("next", str(tmp_path / "x.db"), "--arm", "A", "--arm", "B")
+    ran("race", "-q", "-r", "2", "--save", str(tmp_path / "x.db"), "true", "echo")
     with Path("/dev/full").open("w") as full:
         found = truearm(*words, stdout=full, cwd=tmp_path)
     assert (found.returncode, found.stderr) == (
@@ -445,9 +431,8 @@ def test_a_reader_who_went_away_is_no_failed_gate():
 
 
 def test_a_full_disk_ends_a_study_in_words(tmp_path):
-    ran("next", str(tmp_path / "x.db"), "--arm", "A", "--arm", "B")
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"
-    code = f"{limit}; from truearm.cli import main; main(['next', 'x.db', '-n', '5000'])"
+    code = f"{limit}; from truearm.cli import main; main(['race', '--save', 'x.db', '-r', '500', 'true', 'echo'])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert found.returncode == 2
     assert "Traceback" not in found.stderr

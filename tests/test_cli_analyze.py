@@ -65,7 +65,7 @@ def test_a_wide_file_from_hyperfine(tmp_path):
 
 
 def test_a_page_is_written(data, tmp_path):
-    ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--html", tmp_path / "page.html")
+    ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--export-html", tmp_path / "page.html")
     assert ended.returncode == 3
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
 
@@ -77,7 +77,7 @@ def test_a_page_is_written(data, tmp_path):
         (["--arm", "varient", "--value", "x"], "--arm 'varient' is not a column"),
         (["--arm", "variant"], "--arm is given but --value is not"),
         ([], "column 'variant' holds words; name the columns: --arm 'variant' --value 'x'"),
-        (["--html", "none/x.html"], "the folder 'none' does not exist; make it first"),
+        (["--export-html", "none/x.html"], "the folder 'none' does not exist; make it first"),
         (["--arm", "x", "--value", "variant"], "row 1 of column 'variant' must be a number, but got 'A'"),
         (["--arm", "variant", "--value", "x", "--contamination", "0.7"], "eps must be in [0, 0.5)"),
     ],
@@ -97,7 +97,7 @@ def test_an_unknown_ending_names_the_option(tmp_path):
 
 
 def test_a_page_that_cannot_be_written_ends_with_two(data, tmp_path):
-    ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--html", tmp_path / ("x" * 300))
+    ended = truearm("analyze", data, "--arm", "variant", "--value", "x", "--export-html", tmp_path / ("x" * 300))
     assert ended.returncode == 2
     assert "File name too long" in " ".join(ended.stderr.split())
 
@@ -117,7 +117,7 @@ def test_no_file_ends_with_two():
 def test_a_page_of_data_with_holes(data, tmp_path):
     holed, out = tmp_path / "holed.csv", tmp_path / "page.html"
     holed.write_text(data.read_text() + "A,\nB,\n")
-    ended = truearm("analyze", holed, "--arm", "variant", "--value", "x", "--html", out)
+    ended = truearm("analyze", holed, "--arm", "variant", "--value", "x", "--export-html", out)
     assert (ended.returncode, ended.stderr) == (3, "")
     assert "<svg" in out.read_text(encoding="utf-8")
 

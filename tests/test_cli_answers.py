@@ -63,7 +63,7 @@ def test_tiers(file):
 
 def test_the_page_shows_both(file, tmp_path):
     page = tmp_path / "page.html"
-    run("analyze", file, "--control", "A", "--tiers", "--html", str(page))
+    run("analyze", file, "--control", "A", "--tiers", "--export-html", str(page))
     written = page.read_text()
     assert "<title>C beats A" in written
     assert 'id="control-title"' in written
@@ -76,21 +76,3 @@ def test_between(file):
     assert found.exit_code in (0, 3), found.output
     assert sum(json.loads(found.output)["outside"].values()) > 0
     assert run("analyze", file, "--between", "5", "1").exit_code == 2
-
-
-def test_audit():
-    found = run("audit", "100", "1")
-    assert found.exit_code == 0
-    assert found.output.startswith("At most 7.04% of the readings are bad (95% sure)")
-    plain = json.loads(run("audit", "59", "0", "--design", "fixed", "--json").output)
-    assert plain["eps"] == pytest.approx(0.0495076098882)
-    assert run("audit", "5", "7").exit_code == 2
-
-
-def test_a_study_may_have_a_range(tmp_path):
-    path = str(tmp_path / "run.db")
-    first = run("next", path, "--arm", "A", "--arm", "B", "--between", "0", "10")
-    assert first.exit_code == 0, first.output
-    again = run("next", path, "--between", "0", "5")
-    assert again.exit_code == 2
-    assert "--between was fixed when the study began" in again.output

@@ -51,7 +51,7 @@ def test_a_pattern_explains_itself(folder, monkeypatch):
 def test_few_rows_of_a_pattern_are_read_and_can_be_counted_and_drawn(folder):
     table, drawn = folder / "few.json", folder / "few.html"
     words = ("analyze", folder / "logs", "--arm", "site", "--value", "ms", "--goal", "min")
-    found = run(*words, "--counts", table, "--html", drawn, "--explain")
+    found = run(*words, "--counts", table, "--export-html", drawn, "--explain")
     assert found.exit_code == 0
     assert "Nothing is sent to an engine" in found.stderr
     assert 'id="eps"' in drawn.read_text()
@@ -65,7 +65,9 @@ def test_few_rows_of_a_pattern_are_read_and_can_be_counted_and_drawn(folder):
 def test_counts_have_a_page_without_a_slider(folder, monkeypatch):
     monkeypatch.setattr(lazy, "SMALL", 100)
     drawn = folder / "page.html"
-    found = run("analyze", folder / "logs", "--arm", "site", "--value", "ms", "--goal", "min", "--html", drawn)
+    found = run(
+        "analyze", folder / "logs", "--arm", "site", "--value", "ms", "--goal", "min", "--export-html", drawn
+    )
     assert found.exit_code == 0
     written = drawn.read_text()
     assert "<h1>new is best</h1>" in written

@@ -433,13 +433,6 @@ def test_the_gate_on_a_regression(new, tolerance, code):
     assert ("Worse than old" in found.stdout) == (code == 1)
 
 
-def test_the_baseline_question_is_answered():
-    found = race(*NUMBERS, "--control", "low")
-    assert "high is better than low." in found.stdout
-    reference = race("--metric", "stdout", "--goal", "max", "--reference", "echo 1", "-n", "high", "echo 2")
-    assert "high is better than echo 1." in reference.stdout
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -25,7 +25,7 @@ def test_the_faster_statement_is_named_first():
 
 
 def test_the_document_tells_how_it_was_timed_and_can_be_verified(tmp_path):
-    done = run(*PAIR, *SETUP, "--contamination", "0", "--json", "--html", str(tmp_path / "page.html"))
+    done = run(*PAIR, *SETUP, "--contamination", "0", "--json", "--export-html", str(tmp_path / "page.html"))
     told = json.loads(done.output)
     assert told["best"] == "built in"
     assert (told["unit"], told["conditions"]["process"]) == ("second", "fresh")

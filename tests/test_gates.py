@@ -200,16 +200,6 @@ def test_an_answer_about_who_is_worse_says_who_wins():
     )
 
 
-def test_the_status_of_a_gate_says_how_its_baseline_is_judged(tmp_path):
-    log, run = str(tmp_path / "r.db"), CliRunner().invoke
-    words = ["race", "--metric", "stdout", "--goal", "min", "-n", "old", "echo 10", "-n", "new", "echo 10.4"]
-    run(main, [*words, "--fail-if-worse-than", "old", "--tolerance", "10%", "-M", "3", "--save", log])
-    assert "new leads, 2 candidates (old counts as 10% worse than it is).\n" in run(main, ["status", log]).output
-    run(main, ["race", "--resume", log])
-    said = run(main, ["status", log]).output
-    assert "tolerable, new is good enough (old counts as 10% worse than it is).\n" in said
-
-
 def test_a_command_that_only_fails_does_not_seem_to_be_worse():
     said, _ = gated("echo 10", "false")
     assert "whether a is worse than old by more than 10%. 7 rounds" in said

@@ -231,15 +231,6 @@ def test_a_race_goes_on_only_with_the_files_it_began_with(project, cache):
     assert "since it was raced; race the revisions anew" in " ".join(refused.stderr.split())
 
 
-def test_clean_leaves_no_worktree(project, cache):
-    done = race(
-        project, cache, "--clean", "--build", "touch made", "--rev", "v1", "--rev", "v2", "--", "./bench 3"
-    )
-    assert done.returncode == 0, done.stderr
-    assert not any(cache.rglob("*.ready"))
-    assert len(git(project, "worktree", "list").splitlines()) == 1
-
-
 def test_placeholders_are_the_name_and_the_folder(project, cache):
     line = "sh -c 'test -x {dir}/bench && test {rev} != v1; echo $?'"
     done = race(project, cache, "--json", "--rev", "v1", "--rev", "v2", "--", line)
@@ -262,12 +253,10 @@ def test_parameters_and_revisions_multiply(project, cache):
         (("--rev", "v1", "--", "./bench"), "a race needs two revisions"),
         (("--rev", "v1", "--rev", "v2"), "give the command to run in each revision, after --"),
         (("--build", "make", "echo 1", "echo 2"), "--build goes with revisions; name them with --rev"),
-        (("--clean", "echo 1", "echo 2"), "--clean goes with revisions"),
         (("--rev", "v1", "--rev", "v9", "--", "./bench"), "--rev 'v9' is not a revision"),
         (("--rev", "v1", "--rev", "v1", "--", "./bench 1"), "two commands are called 'v1'"),
         (("--rev", "v1", "--rev", "v2", "--build", "exit 3", "--", "./bench"), "it printed nothing"),
         (("--rev", "v1", "--rev", "v2", "-n", "x", "--", "./bench 1"), "1 name was given for 2 revisions"),
-        (("--rev", "v1", "--rev", "v2", "--reference", "true", "--", "./bench"), "leave one out"),
     ],
 )
 def test_what_cannot_be_raced_is_said_in_words(project, cache, words, says):

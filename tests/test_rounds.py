@@ -348,9 +348,6 @@ def test_the_command_line_knows_rounds(tmp_path):
         main, ["analyze", str(file), "--arm", "model", "--value", "score", "--round", "item", "--json"]
     )
     assert (found.exit_code, json.loads(found.stdout)["target"]) == (0, "wins")
-    log = str(tmp_path / "run.db")
-    first = runner.invoke(main, ["next", log, "--arm", "A", "--arm", "B", "--rounds", "-n", "2"])
-    assert sorted(line.split("\t")[1] for line in first.stdout.split("\n") if line) == ["A", "B"]
 
 
 def test_a_doubt_in_rounds_does_not_advise_rounds():

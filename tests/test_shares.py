@@ -402,7 +402,7 @@ def times(tmp_path):
 def test_the_command_line_analyzes_shares(times, tmp_path):
     page = tmp_path / "page.html"
     asked = ("analyze", times, "--arm", "site", "--value", "ms", "--at-most", "200")
-    done = run(*asked, "--html", str(page))
+    done = run(*asked, "--export-html", str(page))
     assert done.exit_code == 0
     assert "share <= 200" in done.stdout
     assert "A has the highest share of readings at most 200" in " ".join(done.stdout.split())
@@ -410,15 +410,6 @@ def test_the_command_line_analyzes_shares(times, tmp_path):
     wrong = run(*asked, "--goal", "min")
     assert wrong.exit_code != 0
     assert json.loads(run(*asked, "--json").stdout)["target"] == "share"
-
-
-def test_a_study_of_shares_is_kept_in_a_file(tmp_path):
-    file = str(tmp_path / "run.db")
-    begun = run("next", file, "--arm", "A", "--arm", "B", "--at-least", "1")
-    assert begun.exit_code == 0
-    ticket = begun.stdout.split()[0]
-    assert run("tell", file, ticket, "1").exit_code == 0
-    assert "--at-least was fixed" in run("next", file, "--at-least", "2").output
 
 
 def test_races_compare_shares_of_runs_in_time():

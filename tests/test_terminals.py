@@ -11,7 +11,6 @@ import random
 import re
 import select
 import signal
-import subprocess
 import sys
 import time
 
@@ -23,6 +22,7 @@ from truearm.cli import main
 from truearm.errors import CommandFailed
 from truearm.report.export import cell, csv_text, document, json_text
 from truearm.report.text import PLAIN, markdown, paragraph, rows
+from truearm.run import find_best
 from truearm.study import Study
 from truearm.world.commands import Command
 from truearm.world.processes import Conditions, command_source, measure, run_hook
@@ -117,12 +117,9 @@ def test_numbers_stay_numbers_in_csv():
 def test_no_name_reaches_a_terminal_raw(how, tmp_path):
     log = str(tmp_path / "x.db")
     arms = ("a\x1b[2J", "b\x9b2J", "c\rd", "e\u202ef")
+    find_best({arm: lambda: 1.0 for arm in arms}, max_pulls=8, store=log, progress=False)
     for words in (
-        ("next", log, *(word for arm in arms for word in ("--arm", arm))),
-        ("status", log),
-        ("status", log, "--json"),
         ("report", log, *how),
-        ("tell", log, "\x1b[2J", "\x9b"),
         ("report", "x\x1b[2J.db"),
         ("analyze", "x\x9b2J.csv"),
     ):
@@ -157,20 +154,6 @@ def test_processes_that_runs_leave_behind_are_told_of():
     assert not measure(Command("sleep 0.01 & wait")).left_behind
     found = CliRunner().invoke(main, ["race", "-r", "2", "sleep 1 & true", "echo"])
     assert "2 runs of sleep 1 & true left processes running" in " ".join(found.stdout.split())
-
-
-def test_who_waits_for_a_race_is_told_so(tmp_path):
-    truearm, null = [sys.executable, "-m", "truearm.cli"], subprocess.DEVNULL
-    busy = [*truearm, "race", "--save", "x.db", "--max-time", "60", "sleep 0.1", "sleep 0.1 "]
-    with subprocess.Popen(busy, cwd=tmp_path, stdout=null, stderr=null) as race:
-        while not (tmp_path / "x.db").exists():
-            time.sleep(0.02)
-        asking = [*truearm, "next", "x.db"]
-        with subprocess.Popen(asking, cwd=tmp_path, stdout=null, stderr=subprocess.PIPE, text=True) as waiting:
-            said = waiting.stderr.readline()
-            race.send_signal(signal.SIGINT)
-            assert waiting.wait(60) == 0
-    assert "Waiting: another process is at work on x.db" in said
 
 
 def cursor_after(words, wait, requests):

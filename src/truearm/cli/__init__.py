@@ -16,13 +16,9 @@ _VERBS = {
     "race": "race",
     "time": "time",
     "analyze": "analyze",
-    "audit": "audit",
     "plan": "plan",
     "simulate": "simulate",
-    "next": "studies",
-    "tell": "studies",
-    "status": "studies",
-    "report": "studies",
+    "report": "report",
     "verify": "verify",
     "serve": "serve",
     "work": "work",
@@ -31,17 +27,19 @@ _WORDS = {  # told without loading the verbs
     "race": "Which command is best?",
     "time": "Which Python statement is fastest?",
     "analyze": "Which arm is best, by a file of readings?",
-    "audit": "How many readings are bad, by some that were checked?",
     "plan": "Can arms be told apart, and how many readings will it take?",
     "simulate": "How do policies fare where the truth is known?",
-    "next": "Hand out the next pulls of a saved study.",
-    "tell": "Record readings of a saved study.",
-    "status": "Show where a saved study stands.",
     "report": "Print what is known from a saved study or race.",
     "verify": "Does a result follow from its readings?",
     "serve": "Host studies for many people and machines.",
     "work": "Measure for a study that a server hosts.",
 }
+
+
+def _renamed(word: str) -> str:
+    """Return an option by its present name; the old one works for one release."""
+    name, equals, value = word.partition("=")
+    return f"--export-html{equals}{value}" if name == "--html" else word
 
 
 class _Verbs(click.Group):
@@ -64,7 +62,9 @@ class _Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest verb when there is none of that name."""
+        """Name the nearest verb when there is none of that name; options that were renamed still work."""
+        end = args.index("--") if "--" in args else len(args)
+        args = [*(_renamed(word) for word in args[:end]), *args[end:]]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

@@ -73,7 +73,7 @@ _SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as 
     help="Write the table of counts, as JSON or Parquet, that `truearm verify` decides by again.",
 )
 @options.json_option
-@click.option("--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page.")
+@options.export_html_option
 def analyze_command(
     file: str,
     *,

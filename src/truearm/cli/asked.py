@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from truearm.claims.suites import Suite
-from truearm.cli.setting import HOOKS, Setting, for_each, hooks_for
+from truearm.cli.setting import HOOKS, Setting, hooks_for
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
 from truearm.problem import Contamination, Handicap, Problem, Tolerance
@@ -39,9 +39,6 @@ class Asked:
     names: tuple[str, ...]
     revisions: tuple[str, ...]
     build: str | None
-    clean: bool
-    reference: str | None
-    reference_name: str | None
     metric: str
     metrics: str | None
     higher: tuple[str, ...]
@@ -52,7 +49,6 @@ class Asked:
     delta: float
     contamination: Contamination | None
     tolerance: Tolerance
-    between: tuple[float, float] | None
     warmup: int
     runs: int | None
     min_runs: int | None
@@ -72,7 +68,7 @@ class Asked:
     env: tuple[str, ...]
     cwd: str | None
     stdin: str
-    stdout: tuple[str, ...]
+    stdout: str | None
     show_output: bool
     timeout: float | None
     ignore_failure: bool
@@ -102,8 +98,8 @@ class Asked:
                 "--github-summary needs the variable GITHUB_STEP_SUMMARY, which GitHub sets in a job",
             ),
             (
-                (self.build is not None or self.clean) and not self.revisions,
-                f"{'--build' if self.build is not None else '--clean'} goes with revisions; name them with --rev",
+                self.build is not None and not self.revisions,
+                "--build goes with revisions; name them with --rev",
             ),
             (
                 self.revisions and not (self.commands or self.resume),
@@ -114,27 +110,15 @@ class Asked:
                 "a race needs two revisions; give another --rev, such as . for the working tree",
             ),
             (
-                self.revisions and self.reference,
-                "--reference adds a command, but --rev races one command in several revisions; leave one out",
-            ),
-            (
                 self.revisions and self.cwd and not {"{dir}", "{rev}"} & {*re.findall(r"{\w+}", self.cwd)},
                 f"--cwd {self.cwd} is one folder for all revisions; write --cwd {{dir}}/{self.cwd}",
-            ),
-            (
-                self.revisions and self.save and self.clean,
-                "--clean removes what a saved race goes on with; leave one out",
-            ),
-            (
-                self.reference_name and not self.reference,
-                "--reference-name names the command of --reference; give both, or name commands with -n",
             ),
             (
                 self.show_output and self.stdout,
                 "--show-output is --output inherit; leave one of them out",
             ),
             (
-                self.metric == "stdout" and (self.show_output or not {*self.stdout} <= {"null", "pipe"}),
+                self.metric == "stdout" and (self.show_output or self.stdout not in (None, "null", "pipe")),
                 "--metric stdout reads what commands print; leave --output and --show-output out",
             ),
             (
@@ -214,7 +198,6 @@ class Asked:
             ("--metric", self.metric != "wall"),
             ("--quantile", self.quantile is not None),
             ("--at-least or --at-most", self.share),
-            ("--between", self.between is not None),
             ("--fail-unless-best", self.fail_unless_best),
             ("--time-unit", self.time_unit),
         ):
@@ -240,7 +223,7 @@ class Asked:
     @property
     def rounds(self) -> bool:
         """Whether commands are compared side by side, as they are unless another target is named."""
-        alone = self.quantile is None and not self.share and self.control is None and self.between is None
+        alone = self.quantile is None and not self.share and self.control is None
         return alone or self.metrics is not None
 
     @property
@@ -304,7 +287,6 @@ def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, 
         goal=goal,
         at_least=asked.at_least,
         at_most=asked.at_most,
-        between=asked.between,
     )
     return setting, replace(problem, handicap=given)
 
@@ -350,7 +332,7 @@ def _setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
             if asked.show_output
             else "null"
             if _has_own(commands, "output")
-            else _kept((*asked.stdout, "null")[0], asked),
+            else _kept(asked.stdout or "null", asked),
         ),
         warmup=asked.warmup,
         hooks={stage: hooks_for(commands, stage, texts, shell, typed) for stage, texts in given.items() if texts},
@@ -359,12 +341,11 @@ def _setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
 
 def _with_streams(commands: tuple[Command, ...], asked: Asked) -> tuple[Command, ...]:
     """Return the commands with input, output, directory and environment of their own where a parameter says so."""
-    outputs = for_each("--output", asked.stdout or ("null",), commands)
-    return tuple(_filled(command, output, asked) for command, output in zip(commands, outputs, strict=True))
+    return tuple(_filled(command, asked) for command in commands)
 
 
-def _filled(command: Command, output: str, asked: Asked) -> Command:
-    values = command.parameters
+def _filled(command: Command, asked: Asked) -> Command:
+    values, output = command.parameters, asked.stdout or "null"
     given = {"--input": asked.stdin, "--output": output, "--cwd": asked.cwd or ""}
     given.update({f"--env {name}": value for name, value in command.env.items()})
     known = ", ".join(f"{{{name}}}" for name in values)
@@ -380,9 +361,7 @@ def _filled(command: Command, output: str, asked: Asked) -> Command:
             raise click.UsageError(msg)
     filled = {name: fill(text, values) for name, text in (("input", asked.stdin), ("output", output))}
     own: dict[str, str | None] = {
-        name: _kept(text, asked)
-        for name, text in filled.items()
-        if (values or len(asked.stdout) > 1) and text != "null"
+        name: _kept(text, asked) for name, text in filled.items() if values and text != "null"
     }
     env = {name: fill(value, values) for name, value in command.env.items()}
     return replace(command, env=env, cwd=cwd, input=own.get("input"), output=own.get("output"))
@@ -398,18 +377,17 @@ def _kept(place: str, asked: Asked) -> str:
 
 
 def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
-    """Return the reference, if there is one, and every command with every combination of values."""
+    """Return every command with every combination of values."""
     rows = combined(_parameters(asked, asked.commands))
     lines = [(row, i) for row in rows for i in range(len(asked.commands))]  # the order of hyperfine
-    many = len(lines) + (asked.reference is not None)
     if not lines:
         msg = (
             "give a command or more, such as truearm race 'gzip -kf data' 'zstd -kf data', or --resume FILE; "
             "`truearm race --help` shows more"
         )
         raise click.UsageError(msg)
-    if many > MOST_COMMANDS:
-        msg = f"a race takes {MOST_COMMANDS:,} commands at most, but got {many:,}; race a part of them first"
+    if len(lines) > MOST_COMMANDS:
+        msg = f"a race takes {MOST_COMMANDS:,} commands at most, but got {len(lines):,}; race a part of them first"
         raise click.UsageError(msg)
     if len(asked.names) > len(asked.commands) and len(asked.names) != len(lines):
         typed = f" as typed ({len(asked.commands)}), or for each with its values ({len(lines)})"
@@ -425,26 +403,7 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
         name = asked.names[place] if each else (*asked.names, *[""] * len(asked.commands))[i]
         command = bind(asked.commands[i], row, name=name, env=env, cwd=cwd, shell=shell, typed=row)
         found.append(replace(command, name=name) if each else command)
-    if asked.reference is not None:
-        _check_whole(asked)
-        reference = Command(asked.reference, asked.reference_name or "", env=env, cwd=cwd, shell=shell)
-        found.insert(0, reference)
     return tuple(found)
-
-
-def _check_whole(asked: Asked) -> None:
-    """Raise if the reference, or what runs around it, has a parameter: it is one command, whatever its value."""
-    for option, lines in (
-        ("--reference", (asked.reference or "",)),
-        *((f"--{stage}", getattr(asked, stage)[:1]) for stage in HOOKS),
-    ):
-        for variable, *_ in (*asked.parameter_scan, *asked.parameter_list):
-            if any(f"{{{variable}}}" in line for line in lines):
-                remedy = (
-                    "write a value" if option == "--reference" else f"give one {option} for each, its own first"
-                )
-                msg = f"{option} holds {{{variable}}}, but the reference is one command, whatever it is; {remedy}"
-                raise click.UsageError(msg)
 
 
 def _parameters(asked: Asked, templates: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -460,7 +419,7 @@ def _parameters(asked: Asked, templates: Sequence[str]) -> dict[str, tuple[str, 
             raise click.UsageError(msg)
         parameters[name] = values
     lines = [*templates, *(line for stage in HOOKS for line in getattr(asked, stage))]
-    lines += [*asked.env, asked.cwd or "", asked.stdin, *asked.stdout]
+    lines += [*asked.env, asked.cwd or "", asked.stdin, asked.stdout or ""]
     unused = [name for name, _ in given if not any(f"{{{name}}}" in line for line in lines)]
     if unused:
         msg = f"no command uses {{{unused[0]}}}, so all of its values would race the same; write it into a command"

@@ -14,7 +14,6 @@ from truearm.claims.gates import meaningless
 from truearm.claims.result import Result
 from truearm.claims.suites import SuiteResult
 from truearm.report.text import standing_of
-from truearm.report.wording import name_of
 
 GOOD, FAILED, USAGE, UNDECIDED, DOUBTFUL = range(5)
 
@@ -53,16 +52,3 @@ def suite_code(result: SuiteResult, *, strict: bool = False) -> int:
     if result.failed:
         return FAILED
     return GOOD if result.status == "decided" else UNDECIDED
-
-
-def about_baseline(result: Result, baseline: str) -> str:
-    """Return whether anything is better than what there is, in a sentence."""
-    name = name_of(baseline)
-    if result.best == baseline:
-        much = " by more than the tolerance" if result.status is Status.TOLERABLE else ""
-        return f"Nothing is better than {name}{much}."
-    if standing_of(result, baseline) != "excluded":
-        return f"Whether anything is better than {name} is open."
-    if result.best is not None:
-        return f"{name_of(result.best)} is better than {name}."
-    return f"Something is better than {name}, but which is best is open."

@@ -269,6 +269,9 @@ at_most_option = click.option(
     metavar="X",
     help="Compare the share of readings that are at most X (answered in time) instead of a quantile.",
 )
+export_html_option = click.option(
+    "--export-html", "html", type=NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 

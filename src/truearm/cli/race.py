@@ -69,9 +69,6 @@ def _plain(word: str) -> str:
     ". is the working tree as it is; {rev} and {dir} in the command are its name and folder.",
 )
 @click.option("--build", metavar="CMD", help="Run once in each revision before the race; kept in a cache.")
-@click.option("--clean", is_flag=True, help="Remove the worktrees of the revisions after the race.")
-@click.option("--reference", metavar="COMMAND", help="One more command, which the others are compared with.")
-@click.option("--reference-name", metavar="NAME", help="Name of the reference.")
 @click.option(
     "--metric",
     type=click.Choice(METRICS),
@@ -133,11 +130,11 @@ def _plain(word: str) -> str:
     "--setup",
     multiple=True,
     metavar="CMD",
-    help="Run once before the race; if it differs by command, whenever the turn of its command comes.",
+    help="Run once before the race.",
 )
 @click.option("-p", "--prepare", multiple=True, metavar="CMD", help="Run before every run, not measured.")
 @click.option("-C", "--conclude", multiple=True, metavar="CMD", help="Run after every run, not measured.")
-@click.option("-c", "--cleanup", multiple=True, metavar="CMD", help="Undo the setup; run as often as that.")
+@click.option("-c", "--cleanup", multiple=True, metavar="CMD", help="Undo the setup; run once after the race.")
 @click.option(
     "-P", "--parameter-scan", nargs=3, multiple=True, metavar="VAR MIN MAX", help="Race all numbers for {VAR}."
 )
@@ -159,9 +156,8 @@ def _plain(word: str) -> str:
 @click.option(
     "--output",
     "stdout",
-    multiple=True,
     metavar="null|pipe|inherit|FILE",
-    help="Where their standard output goes; null by default. Once for all, or once for each command.",
+    help="Where their standard output goes; null by default.",
 )
 @click.option("--show-output", is_flag=True, help="Show what commands print: --output inherit.")
 @click.option(
@@ -177,7 +173,6 @@ def _plain(word: str) -> str:
     help="Count failed runs as missing readings, at their worst, instead of stopping. -i=1,2 says that these exit "
     "codes are not failures: such runs count as measured. 126 and 127 (not run, not found) stop unless named.",
 )
-@options.between_option
 @click.option(
     "--seed", type=options.Whole(0), help="Seed of the order of runs inside a batch; recorded in any case."
 )

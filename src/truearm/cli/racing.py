@@ -38,7 +38,7 @@ from truearm.world.commands import Command, neutralized
 from truearm.world.interrupts import terminable
 from truearm.world.metrics import NOTE
 from truearm.world.processes import Measurement, check_posix, command_source, run_hook, shell_cost, warm_up
-from truearm.world.revisions import checked_out, in_use, kept, removed
+from truearm.world.revisions import checked_out, in_use, kept
 
 BRIEF = 3.0  # seconds, as hyperfine takes at least
 _GRACE, _GRACE_SHARE = 1.0, 0.1  # seconds and share of the limit in which a run that began in time may end
@@ -65,8 +65,6 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     revisions = (
         checked_out(asked.revisions, build=asked.build, known=partial(_prepare, asked)) if asked.revisions else ()
     )
-    if asked.clean:
-        stack.callback(removed, revisions)
     stack.enter_context(in_use(revisions))
     setting, problem = defined(asked, revisions)
     suite = suite_of(asked, setting, problem)
@@ -101,7 +99,7 @@ def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
     stack.enter_context(lock(path, wait=False))
     found = stack.enter_context(saved.opened(path, broke_off=True, agree=partial(agree, path, yes=yes)))
     if found.setting is None:
-        msg = f"{path} holds a study without commands; go on with `truearm next` and `truearm tell`"
+        msg = f"{path} holds a study without commands; continue it from Python, see `truearm report {path}`"
         raise InvalidArgument(msg)
     policy = found.study.policy
     if (
@@ -120,7 +118,6 @@ def outcome(race: Race, asked: Asked) -> Outcome:
     setting = race.setting
     assert race.follower is None
     control = race.study.policy.control if isinstance(race.study.policy, AgainstControl) else None
-    baseline = setting.arms[0] if asked.reference and control is None else None
     gate = in_race(asked.fail_if_worse_than, setting) or setting.guard
     if asked.resume and asked.fail_if_worse_than not in (None, setting.guard):
         msg = f"the race began without --fail-if-worse-than {gate}, and a gate must be named before it; race anew"
@@ -137,15 +134,13 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         runs=[event for event in race.study.events() if isinstance(event, Reading)],
         seed=race.study.seed,
         unit=asked.time_unit,
-        reference=control or baseline or gate,
-        baseline=baseline,
+        reference=control or gate,
         gate=gate,
         path=str(race.store.path) if race.store is not None else None,
         ended=late or most or result.total >= race.study.max_pulls,
         quiet=asked.quiet,
         patience=asked.limit if late and asked.max_time is None else None,
         shell_cost=shell_cost(setting.commands[0], setting.metric),
-        turns=recorder.turns,
         cut=recorder.cut,
         standing=race.study.standing,
         verbose=asked.verbose,
@@ -212,7 +207,7 @@ def _watch(race: Race, counts: Counter[str], most: int | None, brief: float, dra
 @contextmanager
 def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
     setting = race.setting
-    shown = "inherit" in (setting.conditions.output, *(command.output for command in setting.commands))
+    shown = setting.conditions.output == "inherit"
     if asked.quiet or shown or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda: load("scipy.special")  # after the first run, and not in the middle of a decision
         return
@@ -256,13 +251,7 @@ def _in_time(asked: Asked, recorder: "_Recorder") -> Iterator[None]:
 
 @contextmanager
 def _hooked(setting: Setting) -> Iterator[None]:
-    """Run the setup before and the cleanup after, whatever happens between; the same line once for all.
-
-    A setup that differs by command is left to `_Recorder`, and the cleanup then too.
-    """
-    if setting.in_turn("setup"):
-        yield
-        return
+    """Run the setup before and the cleanup after, whatever happens between; the same line once for all."""
     for hook in _distinct(setting, "setup"):
         run_hook(hook, "setup", setting.conditions.timeout)
     try:
@@ -307,16 +296,14 @@ def _stopped(race: Race, cause: BaseException, exports: Collection[str]) -> clic
 
 
 class _Recorder:
-    """The source of a race: sets up what has turns, tells runs their numbers, measures, notes how, and counts."""
+    """The source of a race: tells runs their numbers, measures, notes how, and counts."""
 
     def __init__(self, race: Race) -> None:
         setting = race.setting
         self.race = race
         self.counts = Counter({arm: len(tape) for arm, tape in race.study.readings.items()})
-        self.turns = (0, 0.0)
         self.running: str | None = None
         self.cut: str | None = None
-        self._turn: str | None = None
         self._last: dict[str, Any] = {}
         self._source = command_source(
             setting.commands,
@@ -331,31 +318,12 @@ class _Recorder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._leave()
         os.environ.pop(ITERATION, None)
 
     def _listen(self, _arm: str, measurement: Measurement) -> None:
         self._last = measurement.details()
 
-    def _leave(self) -> None:
-        hook = self.race.setting.hooks.get("cleanup", {}).get(self._turn or "")
-        if self._turn is not None and hook is not None:
-            _cleaned(hook, self.race.setting)
-        self._turn = None
-
-    def _enter(self, arm: str) -> None:
-        """Set up a command anew if another one, whose setup is another, ran last."""
-        setting = self.race.setting
-        if self._turn == arm or not setting.in_turn("setup"):
-            return
-        began = time.monotonic()
-        self._leave()
-        run_hook(setting.hooks["setup"][arm], "setup", setting.conditions.timeout)
-        self._turn = arm
-        self.turns = (self.turns[0] + 1, self.turns[1] + time.monotonic() - began)
-
     def _measured(self, arm: str, iteration: str) -> float:
-        self._enter(arm)
         os.environ[ITERATION] = (
             iteration  # inherited: an environment of its own would be copied while the clock runs
         )

@@ -37,10 +37,16 @@ class Setting:
             if stage not in HOOKS or set(hooks) != seen:
                 msg = f"hooks are {', '.join(HOOKS)}, one for each command, but got {stage!r} for {sorted(hooks)}"
                 raise InvalidArgument(msg)
+            if stage in ("setup", "cleanup"):
+                self._check_same(stage, hooks)
 
-    def in_turn(self, stage: str) -> bool:
-        """Tell whether a hook differs by command: run before the race, the last one would stand for all."""
-        return len({hook.text for hook in self.hooks.get(stage, {}).values()}) > 1
+    @staticmethod
+    def _check_same(stage: str, hooks: Mapping[str, Command]) -> None:
+        """Refuse a setup that differs by command in one folder: the last one would serve all."""
+        if len({(hook.cwd, hook.text) for hook in hooks.values()}) > len({hook.cwd for hook in hooks.values()}):
+            other = "--prepare" if stage == "setup" else "--conclude"
+            msg = f"--{stage} differs by command, but commands take turns; use {other}, which runs for every run"
+            raise InvalidArgument(msg)
 
     @property
     def arms(self) -> tuple[str, ...]:

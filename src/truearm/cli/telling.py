@@ -19,8 +19,7 @@ from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
 from truearm.cli.asked import Asked
 from truearm.cli.edge import Exports, write
-from truearm.cli.gates import about_baseline
-from truearm.cli.live import duration, nearly_equal
+from truearm.cli.live import nearly_equal
 from truearm.cli.screen import Screen
 from truearm.cli.setting import Setting
 from truearm.errors import InvalidArgument
@@ -47,7 +46,6 @@ class Outcome:
     seed: int | None
     unit: str | None = None
     reference: str | None = None
-    baseline: str | None = None
     gate: str | None = None
     path: str | None = None
     ended: bool = True
@@ -56,8 +54,6 @@ class Outcome:
     """Seconds after which the race ended, if nobody had said how long it may take."""
     shell_cost: float | None = None
     """Seconds that the shell of the commands takes of each reading."""
-    turns: tuple[int, float] = (0, 0.0)
-    """How often a setup ran because its turn came, and how many seconds that took."""
     cut: str | None = None
     """The command whose run was stopped because the time that was asked for was up."""
     standing: Standing | None = None
@@ -215,8 +211,6 @@ def html_page(result: Result, tapes: Tapes, unit: text.Unit = text.PLAIN, metric
 
 
 def _gates(outcome: Outcome) -> Iterator[str]:
-    if outcome.baseline is not None:
-        yield about_baseline(outcome.result, outcome.baseline)
     if outcome.gate is not None:
         unit, shown = _shown(outcome)
         gate, given = name_of(outcome.gate), shown.problem.handicap
@@ -249,7 +243,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     if outcome.patience is not None and outcome.result.status is Status.EXHAUSTED:
         yield f"Stopped after {number(outcome.patience / 60)} minutes; --max-time allows more."
     if outcome.cut is not None:
-        hooked = {"prepare", "conclude"} & set(setting.hooks) or setting.in_turn("setup")
+        hooked = {"prepare", "conclude"} & set(setting.hooks)
         around, remedy = (
             (", or what runs around it,", "") if hooked else ("", "; --timeout would count it as slow")
         )
@@ -257,13 +251,6 @@ def _notes(outcome: Outcome) -> Iterator[str]:
     yield from _about_names(outcome)
     yield from _forecast(outcome)
     yield from _about_shell(outcome)
-    if outcome.turns[0]:
-        times, took = outcome.turns
-        yield (
-            f"--setup differs by command, so each ran again whenever its turn came: {count(times)} times, "
-            f"{duration(took)} in all, not measured. Revisions are built once with --rev; what has a place of its "
-            "own may be made before the race."
-        )
     for arm in setting.arms:
         yield from lost(arm, [run for run in outcome.runs if run.arm == arm])
     if len(setting.arms) == 1:
@@ -280,7 +267,7 @@ def _notes(outcome: Outcome) -> Iterator[str]:
 
 def _about_names(outcome: Outcome) -> Iterator[str]:
     """Say which commands have names if others have none: a name may have been meant for another one."""
-    commands = [command for command in outcome.setting.commands if command.name != outcome.baseline]
+    commands = outcome.setting.commands
     named = [command for command in commands if command.name != command.text and not command.parameters]
     if len(named) == len(commands) or any(command.cwd for command in commands):
         return

@@ -83,7 +83,7 @@ class _Asked:
 )
 @click.option("--seed", type=options.Whole(0), help="Seed of the order inside each round.")
 @options.json_option
-@click.option("--html", type=options.NewFile(dir_okay=False), metavar="FILE", help="Write a self-contained page.")
+@options.export_html_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress on the terminal.")
 @click.option("-v", "--verbose", is_flag=True, help="Also tell how it was measured.")
 def time_command(**chosen: object) -> None:

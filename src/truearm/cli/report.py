@@ -1,0 +1,87 @@
+"""`truearm report`: what is known from a saved study or race."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from truearm.claims.ratios import ratios
+from truearm.claims.result import Result
+from truearm.cli import options, suites
+from truearm.cli.edge import write
+from truearm.cli.gates import exit_code, suite_code
+from truearm.cli.saved import Saved, opened
+from truearm.cli.screen import Screen
+from truearm.cli.telling import html_page
+from truearm.events import Reading
+from truearm.report import text
+from truearm.report.export import csv_text, document, hyperfine_results, json_text
+from truearm.report.summary import summary
+from truearm.world.commands import Command
+
+
+@click.command("report")
+@click.argument("file", type=click.Path(dir_okay=False))
+@options.json_option
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print a table in Markdown.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print one row per arm as CSV.")
+@options.export_html_option
+@click.pass_context
+def report_command(
+    ctx: click.Context, /, file: str, *, as_json: bool, as_markdown: bool, as_csv: bool, html: str | None
+) -> None:
+    """Print what is known from a saved study or race, finished or not.
+
+    \b
+    truearm report run.db
+    truearm report run.db --export-html report.html
+    truearm report run.db --json
+
+    Pulls that are out count at their worst. Nothing is written to the study.
+    """  # noqa: D301 - click wants the control character
+    if as_json + as_markdown + as_csv + (html is not None) > 1:
+        msg = "choose one of --json, --markdown, --csv and --export-html"
+        raise click.UsageError(msg)
+    with opened(file) as saved:
+        study = saved.study
+        if saved.suite is not None and saved.setting is not None:
+            found, makers = suites.Follower(saved.suite, study).makers(saved.setting)
+            kind = "json" if as_json else "markdown" if as_markdown else "csv" if as_csv else "text"
+            if html is not None:
+                write(html, makers["html"]())
+                return
+            click.echo(makers[kind]().rstrip("\n"))
+            ctx.exit(suite_code(found))
+        study.stop()  # this object only: the log does not know of it
+        assert study.result is not None
+        if html is not None:
+            metric = saved.setting.metric if saved.setting else None
+            unit = text.unit_for(metric or "stdout", study.result.arms, target=study.problem.target)
+            write(html, html_page(study.result, study.readings, unit, metric))
+            return
+        click.echo(_reported(saved, study.result, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
+        sys.exit(exit_code(study.result))
+
+
+def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool, as_csv: bool) -> str:
+    tapes = saved.study.readings
+    metric = saved.setting.metric if saved.setting else "stdout"
+    runs = [event for event in saved.study.events() if isinstance(event, Reading)]
+    commands: Sequence[Command] = saved.setting.commands if saved.setting else ()
+    if as_json:
+        found = document(result, tapes, metric=metric if commands else None, seed=saved.study.seed)
+        return json_text({**found, "results": hyperfine_results(commands, runs)} if commands else found)
+    if as_csv:
+        return csv_text(result, hyperfine_results(commands, runs)).rstrip("\n")
+    unit = text.unit_for(metric, result.arms, target=result.problem.target)
+    shown = text.in_unit(result, unit)
+    timed = saved.setting is not None and saved.setting.conditions.timeout is not None
+    censored = result.problem.censored if timed else None
+    heading, *lines = text.rows(shown, unit, ratios(result), censored=censored)
+    if saved.setting is None:  # nobody said what was measured, or how
+        heading = heading._replace(arm="arm", runs="pulls")
+    rows, words = [heading, *lines], text.paragraph(shown, unit, metric) if saved.setting else summary(shown)
+    if as_markdown:
+        return text.markdown(rows, words)
+    screen = Screen.here()
+    return f"{screen.filled(words)}\n\n{text.table(rows, screen.width if screen.terminal else None)}"
