@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from truearm.evidence.serial import LOG_DOUBT
-from truearm.lab import loads
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
+import loads  # noqa: E402 - after the path
 from statistical.test_drift import NOMINAL, doubts, outcomes  # noqa: E402 - after the path
 
 WIDE = int(sys.argv[1]) if len(sys.argv) > 1 else 20

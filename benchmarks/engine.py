@@ -1,8 +1,8 @@
 """The price of a simulated pull, as a multiple of drawing its reading, in one run on one core; and how runs scale.
 
 Ten normal arms. The unit is one standard normal from the generator that the engine reads from, timed alone in
-turn with the runs, so that a busy machine slows both. Goals: elimination with medians in every round 12, on short
-runs 10, toptwo 60 at 15 thousand pulls and 40 at 200 thousand. Peers that are installed are timed beside.
+turn with the runs, so that a busy machine slows both. Goals: toptwo 60 at 15 thousand pulls and 40 at 200
+thousand. Peers that are installed are timed too.
 Run: python benchmarks/engine.py [ROUNDS]. Writes benchmarks/results/engine.md.
 """
 
@@ -19,10 +19,7 @@ import numpy as np
 from truearm import families
 from truearm.lab import instance, translations
 from truearm.lab.simulate import simulate
-from truearm.policies.elimination import Elimination
-from truearm.policies.lucb import Lucb
 from truearm.policies.toptwo import TopTwo
-from truearm.problem import Regularity
 
 DRAWN = 400_000
 
@@ -31,15 +28,10 @@ def ten(gap):
     return translations(families.gaussian(), [gap] * 9)
 
 
-REGULAR = Regularity(B=families.gaussian().minimal_B(0.25), m2=families.gaussian().m2, reach=0.25)
 CASES = [
     # name, goal, policy, gap, options, replications per round
-    ("elimination, every round", 12, Elimination("paper"), 0.3, {"regularity": REGULAR, "max_pulls": 10**7}, 1),
-    ("elimination, short runs", 10, Elimination("paper"), 1.0, {"regularity": REGULAR, "max_pulls": 10**7}, 8),
     ("toptwo, 15 thousand pulls", 60, TopTwo(), 0.17, {}, 4),
     ("toptwo, 200 thousand pulls", 40, TopTwo(), 0.05, {"max_pulls": 10**7}, 1),
-    ("QLUCB, one pull at a time", None, Lucb(growth=0.0), 0.5, {}, 4),
-    ("QLUCB, 2 % at a time", None, Lucb(), 0.17, {}, 4),
 ]
 
 

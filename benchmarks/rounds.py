@@ -1,8 +1,8 @@
 """Rounds side by side against cuts: rounds until a decision, equal arms, and who is in a round.
 
-Run: python benchmarks/rounds.py [RUNS]. Writes benchmarks/results/rounds.md. Run times of `lab.loads`: noise .03
-in their logarithms, 3% slow spikes; at most 3,000 rounds, delta 5%. The cut is `TopTwo(balanced=True)` on the same
-readings.
+Run: python benchmarks/rounds.py [RUNS]. Writes benchmarks/results/rounds.md. Run times of tests/loads.py: noise
+.03 in their logarithms, 3% slow spikes; at most 3,000 rounds, delta 5%. The cut is `TopTwo(balanced=True)` on the
+same readings.
 """
 
 import sys
@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from truearm import Study, TopTwo
-from truearm.lab import loads
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
+import loads  # noqa: E402 - after the path
 from statistical.test_rounds import LOADS, equal, in_rounds, shared, winners  # noqa: E402 - after the path
 
 RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 30

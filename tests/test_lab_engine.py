@@ -1,4 +1,4 @@
-"""Compiled engines against the policy objects, batch for batch, and against sixty-digit arithmetic."""
+"""The compiled engine against the policy object, batch for batch, and against sixty-digit arithmetic."""
 
 import math
 
@@ -7,22 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truearm import families
 from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
 from truearm.claims.certificate import Verdict
 from truearm.errors import InvalidArgument
-from truearm.lab import Stationary, arms, benign, malicious, worst
-from truearm.lab.simulate import Tapes, play
+from truearm.lab import Stationary, arms, benign, worst
+from truearm.lab.simulate import play
 from truearm.policies import Told, by_name
-from truearm.policies.elimination import Elimination
-from truearm.policies.lucb import Lucb
 from truearm.policies.toptwo import TopTwo
-from truearm.problem import Contamination, Problem, Regularity
+from truearm.problem import Contamination, Problem
 
 engine = pytest.importorskip("truearm.lab.engine")
 kernels = pytest.importorskip("truearm.lab.kernels")
-
-REGULAR = Regularity(B=5.0, m2=0.68, reach=0.25)
 
 
 class Given:
@@ -174,32 +169,6 @@ def test_toptwo_agrees_on_ties_between_dependent_arms(drawn_tapes, options):
     assert_same_on_odd_tapes(TopTwo(), drawn_tapes, {**options, "dependent_arms": True}, 300)
 
 
-@settings(max_examples=100, deadline=None)
-@given(odd_tapes, promises, st.sampled_from([0.5, 0.25, 0.9]), st.sampled_from([0.0, 0.02, 0.3]))
-def test_lucb_agrees_on_ties_holes_and_infinities(drawn_tapes, options, quantile, growth):
-    policy = Lucb(growth=growth, t_opt=50)
-    assert_same_on_odd_tapes(policy, drawn_tapes, {**options, "quantile": quantile}, 500)
-
-
-@settings(max_examples=100, deadline=None)
-@given(odd_tapes, promises, st.sampled_from(["sharp", "paper"]))
-def test_elimination_agrees_on_ties_holes_and_infinities(drawn_tapes, options, constants):
-    if options["contamination"] == 0.3:  # more than the regularity of the arms allows
-        options = {**options, "contamination": 0.02}
-    assert_same_on_odd_tapes(Elimination(constants), drawn_tapes, {**options, "regularity": REGULAR}, 3000)
-
-
-def test_longer_tapes_keep_the_readings_of_arms_that_are_gone():
-    laws = arms.translations(families.gaussian(), [0.8, 3.0, 4.0])
-    tapes = Tapes(laws, None, np.random.default_rng(0), 10**6)
-    run = engine._engine(Elimination("paper"), problem_for(4, regularity=REGULAR), tapes.upto, 10**6)
-    run.step(10**6)
-    pulls = run.counts.tolist()
-    assert max(pulls) > 2 * min(pulls)
-    for arm, n in enumerate(pulls):  # nothing of theirs is lost
-        np.testing.assert_array_equal(run.desk.tape[arm, :n], tapes.upto(arm, n)[:n])
-
-
 def test_arms_without_a_single_value_end_alike():
     tapes = Given(np.full((3, 256), np.nan))
     assert_same(TopTwo(), problem_for(3), tapes, 100)
@@ -216,50 +185,20 @@ def test_one_arm_and_hopeless_levels_end_without_a_pull():
     assert engine.run(TopTwo(), hopeless, nothing.upto, 100).counts == (0, 0)
 
 
-@pytest.mark.parametrize("constants", ["sharp", "paper"])
-@pytest.mark.parametrize("tolerance", [0.0, 0.5])
-def test_elimination_agrees_in_every_round(constants, tolerance):
-    problem = problem_for(5, regularity=REGULAR, contamination=0.02, tolerance=tolerance)
-    tapes = drawn("G5w", lambda _: malicious(0.02, "top", -np.inf), 9, 1 << 16)
-    assert_same(Elimination(constants), problem, tapes, 200_000)
-
-
-def test_elimination_agrees_with_ties_and_missing_readings():
-    rng = np.random.default_rng(10)
-    tapes = np.round(rng.normal(size=(3, 1 << 16)) * 2) / 2 + [[2.0], [0.0], [1.0]]
-    tapes[rng.random(tapes.shape) < 0.03] = np.nan
-    assert_same(Elimination("paper"), problem_for(3, regularity=REGULAR), Given(tapes), 100_000)
-
-
-@pytest.mark.parametrize("growth", [0.0, 0.02])
-@pytest.mark.parametrize("radius", ["beta-binomial", "stitched", "dkw"])
-def test_lucb_agrees_batch_for_batch(radius, growth):
-    tapes = drawn("C5", lambda instance: worst(instance, 0.02), 11)
-    policy = Lucb(radius, growth=growth, t_opt=100)
-    assert_same(policy, problem_for(5, contamination=0.02), tapes, 4000)
-
-
-def test_lucb_agrees_with_slack_ties_and_tolerance():
-    tapes = drawn("D5", None, 12)
-    assert_same(Lucb(slack=0.05), problem_for(5, contamination=None), tapes)
-    assert_same(Lucb(), problem_for(5, contamination=0.1, tolerance=2.0), tapes)
-
-
 def test_policies_without_compiled_code_are_refused():
     with pytest.raises(InvalidArgument, match="no compiled code"):
         engine.run(by_name("uniform"), problem_for(2), Given(np.empty((2, 0))).upto, 10)
     assert not engine.supports(TopTwo(), problem_for(2, tolerance="2%"))
 
 
-@pytest.mark.parametrize("policy", [TopTwo(), Lucb(), Elimination("paper")])
-def test_tapes_that_end_are_an_error(policy):
+def test_tapes_that_end_are_an_error():
     tapes = np.random.default_rng(0).normal(size=(2, 100))
-    problem = problem_for(2, contamination=None, regularity=REGULAR)
+    problem = problem_for(2, contamination=None)
     with pytest.raises(InvalidArgument, match="has 100 readings, but the run needs"):
-        engine.run(policy, problem, lambda arm, _: tapes[arm], 10**6)
+        engine.run(TopTwo(), problem, lambda arm, _: tapes[arm], 10**6)
 
 
-@kernels.door
+@kernels.entry
 def _fill(out, tables, counts, n):
     for i in range(counts.size):
         out[i] = kernels.log_mixture(tables, counts[i], n)

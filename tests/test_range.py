@@ -18,7 +18,6 @@ from truearm.evidence import Judge
 from truearm.evidence.cuts import pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
-from truearm.lab import scenarios
 from truearm.problem import Handicap, Interval, Problem, Tolerance
 
 values = st.one_of(st.integers(-20, 20).map(float), st.sampled_from([math.nan, math.inf, -math.inf]))
@@ -219,11 +218,3 @@ def test_the_lab_tells_a_policy_the_range():
     assert told.summary.pulls < blind.summary.pulls
     assert math.isnan(told.limit)
     assert not told.summary.errors.count
-
-
-def test_a_scenario_names_a_range():
-    grid = {"policy": "toptwo", "instance": "G2", "between": {"low": -20, "high": 20}}
-    cell = scenarios.parse({"grid": [grid]}).cells[0]
-    assert cell.options["between"] == (-20, 20)
-    with pytest.raises(InvalidArgument, match="between must be a range such as"):
-        scenarios.parse({"grid": [grid | {"between": {"low": 1}}]})

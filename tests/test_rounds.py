@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import loads
 import truearm as ta
 from truearm import Contamination, Study, find_best
 from truearm.claims.analysis import Analysis
@@ -21,7 +22,6 @@ from truearm.cli import main
 from truearm.cli.asked import PATIENCE, Asked
 from truearm.cli.race import race_command
 from truearm.errors import InvalidArgument, VerificationError
-from truearm.lab import loads
 from truearm.policies.paired import Paired
 from truearm.problem import Problem
 from truearm.report.html import page

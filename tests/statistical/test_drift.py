@@ -11,10 +11,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+import loads
 from truearm import Study, TopTwo, find_best
 from truearm.claims.certificate import Verdict
 from truearm.evidence.serial import LOG_DOUBT, Serial, combined
-from truearm.lab import loads
 from truearm.policies import Told
 from truearm.problem import Problem
 

@@ -1,6 +1,6 @@
 """In rounds a load makes no winner of equal arms, whatever it does, and a true winner is found under it.
 
-Runs are those of `Study(rounds=True)`, with run times of `lab.loads`: noise .03 in their logarithms, 3% slow
+Runs are those of `Study(rounds=True)`, with run times of tests/loads.py: noise .03 in their logarithms, 3% slow
 spikes. benchmarks/rounds.py reports the full sizes.
 """
 
@@ -9,8 +9,8 @@ import math
 import numpy as np
 import pytest
 
+import loads
 from truearm import Contamination, Study
-from truearm.lab import loads
 
 from .promise import kept
 

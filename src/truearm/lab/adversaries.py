@@ -1,4 +1,4 @@
-"""Attacks: who spoils readings, with what power, and what the spoiled readings look like.
+"""Attacks: what makes readings bad, with what power, and what bad readings look like.
 
 Readings come on tapes: the n-th pull of arm i shows X_{i,n}, whatever else was pulled before (audit 1.m). A
 tape joins the true readings Y, the marks D of the bad ones and their values Z: X = Y where D = 0, Z where
@@ -60,14 +60,14 @@ class Observed:
     def cdf(self, x: Numbers) -> Numbers:
         """Return P(X <= x)."""
         beyond = self.bad.cdf(x) if isinstance(self.bad, Law) else _as_like(x, np.greater_equal(x, self.bad))
-        return self._kept(self.clean.cdf(x)) + self.eps * beyond
+        return self._keep(self.clean.cdf(x)) + self.eps * beyond
 
     def cdf_left(self, x: Numbers) -> Numbers:
         """Return P(X < x)."""
         beyond = self.bad.cdf_left(x) if isinstance(self.bad, Law) else _as_like(x, np.greater(x, self.bad))
-        return self._kept(self.clean.cdf_left(x)) + self.eps * beyond
+        return self._keep(self.clean.cdf_left(x)) + self.eps * beyond
 
-    def _kept(self, level: Numbers) -> Numbers:
+    def _keep(self, level: Numbers) -> Numbers:
         if self.spoils == "top":
             return _as_like(level, np.minimum(level, 1 - self.eps))
         if self.spoils == "bottom":
@@ -110,7 +110,7 @@ class Attack(ABC):
 
     @property
     def contamination(self) -> Contamination:
-        """What a user who knew of this attack would declare."""
+        """The contamination to declare against this attack."""
         return Contamination(self.eps, self.power)
 
 
@@ -118,12 +118,12 @@ def _by_arm(laws: Sequence[Law], rng: np.random.Generator) -> enumerate[tuple[La
     return enumerate(zip(laws, rng.spawn(len(laws)), strict=True))
 
 
-def _struck(rng: np.random.Generator, law: Law, n: int, eps: float) -> tuple[Array, Marks]:
+def _strike(rng: np.random.Generator, law: Law, n: int, eps: float) -> tuple[Array, Marks]:
     """Return true readings and marks that are independent of them."""
     return law.sample(rng, n), rng.random(n) < eps
 
 
-def _joined(truth: Array, bad: Marks, values: ArrayLike) -> Tape:
+def _join(truth: Array, bad: Marks, values: ArrayLike) -> Tape:
     return Tape(np.where(bad, values, truth), truth, bad)
 
 
@@ -176,18 +176,18 @@ class Stationary(Attack):
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
         """Return the next n readings of one arm."""
         seen = self.observed(law, arm)
-        truth, bad = _struck(rng, law, n, self.eps)
+        truth, bad = _strike(rng, law, n, self.eps)
         if seen.spoils == "top":
             bad = inner_levels(rng.spawn(1)[0], law, truth) > 1 - self.eps
         elif seen.spoils == "bottom":
             bad = inner_levels(rng.spawn(1)[0], law, truth) < self.eps
         values = seen.bad.sample(rng.spawn(1)[0], n) if isinstance(seen.bad, Law) else seen.bad
-        return _joined(truth, bad, values)
+        return _join(truth, bad, values)
 
 
 @dataclass(frozen=True)
 class Mixture(Attack):
-    """An oblivious attack whose bad readings come from one of several laws, chosen anew each time."""
+    """An oblivious attack whose bad readings come from one of several laws, chosen at random each time."""
 
     eps: float
     laws: tuple[Law, ...]
@@ -205,7 +205,7 @@ class Mixture(Attack):
         for_choice, *for_values = rng.spawn(1 + len(self.laws))
         choice = for_choice.choice(len(self.laws), size=n, p=self.weights)
         values = np.stack([law.sample(child, n) for law, child in zip(self.laws, for_values, strict=True)])
-        return _joined(*_struck(rng, law, n, self.eps), values[choice, np.arange(n)])
+        return _join(*_strike(rng, law, n, self.eps), values[choice, np.arange(n)])
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Drifting(Attack):
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:
         """Return the next n readings of one arm."""
         values = self.path(np.arange(start, start + n), arm)
-        return _joined(*_struck(rng, law, n, self.eps), values)
+        return _join(*_strike(rng, law, n, self.eps), values)
 
 
 @dataclass(frozen=True)
@@ -250,8 +250,8 @@ class Prescient(Attack):
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
         """Return the next n readings of one arm; the attack sees these n and no more."""
-        truth, bad = _struck(rng, law, n, self.eps)
-        return _joined(truth, bad, self.choose(law, truth, bad, arm))
+        truth, bad = _strike(rng, law, n, self.eps)
+        return _join(truth, bad, self.choose(law, truth, bad, arm))
 
 
 def amplified(law: Law, truth: Array, bad: Marks, arm: int) -> Array:  # noqa: ARG001
@@ -282,16 +282,16 @@ class Steering(Attack):
 
     def tape(self, rng: np.random.Generator, law: Law, arm: int, n: int, *, start: int = 0) -> Tape:  # noqa: ARG002
         """Return the next n readings of one arm, as if no other rival were more flattered."""
-        tape = _joined(*_struck(rng, law, n, self.eps), -math.inf)
-        return tape if arm == self.best else _praised(tape, _peak(tape, law)[1])
+        tape = _join(*_strike(rng, law, n, self.eps), -math.inf)
+        return tape if arm == self.best else _praise(tape, _peak(tape, law)[1])
 
     def tapes(self, rng: np.random.Generator, laws: Sequence[Law], n: int) -> tuple[Tape, ...]:
         """Return the tapes of all arms, of which the attack sees all n places in advance."""
-        drawn = [_joined(*_struck(child, law, n, self.eps), -math.inf) for _, (law, child) in _by_arm(laws, rng)]
+        drawn = [_join(*_strike(child, law, n, self.eps), -math.inf) for _, (law, child) in _by_arm(laws, rng)]
         peaks = {arm: _peak(drawn[arm], laws[arm]) for arm in range(len(laws)) if arm != self.best}
         champion = max(peaks, key=lambda arm: peaks[arm][0], default=self.best)
         if champion != self.best:
-            drawn[champion] = _praised(drawn[champion], peaks[champion][1])
+            drawn[champion] = _praise(drawn[champion], peaks[champion][1])
         return tuple(drawn)
 
 
@@ -303,9 +303,9 @@ def _peak(tape: Tape, law: Law) -> tuple[float, int]:
     return (float(lift[top]), top + 1) if place.size else (0.0, 0)
 
 
-def _praised(tape: Tape, until: int) -> Tape:
+def _praise(tape: Tape, until: int) -> Tape:
     values = np.where(np.arange(tape.truth.size) < until, math.inf, -math.inf)
-    return _joined(tape.truth, tape.bad, values)
+    return _join(tape.truth, tape.bad, values)
 
 
 def oblivious(eps: float, bad: Bad | tuple[Bad, ...]) -> Stationary:
@@ -345,8 +345,8 @@ def steered_by_parity(rng: np.random.Generator, law: Law, eps: float, steps: int
     arm 1 only if the next step is bad there or the next true reading is above the median. The share of
     readings at or below the median then falls under (1 - eps)/2, and no bound holds (audit 1.m).
     """
-    truth, bad = _struck(rng, law, steps, check_eps(eps))  # one mark per time, shared by the arms
+    truth, bad = _strike(rng, law, steps, check_eps(eps))  # one mark per time, shared by the arms
     fair = rng.random(steps - 1) < 0.5
     named = np.where(bad[:-1], bad[1:] | (truth[1:] > law.median), fair)
     shown = np.flatnonzero(named) + 1
-    return _joined(truth[shown], bad[shown], math.inf)
+    return _join(truth[shown], bad[shown], math.inf)

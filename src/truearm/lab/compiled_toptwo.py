@@ -18,11 +18,11 @@ from truearm.lab.kernels import (
     at_rank,
     below,
     compiled,
-    copied,
-    door,
+    copy_to,
+    entry,
+    inline,
     log_mixture,
     merge,
-    once,
     rank_at_least,
     up_to,
 )
@@ -33,7 +33,7 @@ divergence, split = compiled(levels.divergence), compiled(policy.split)
 
 RUNNING, SHORT, EXHAUSTED, DECIDED, TOLERABLE, FUTILE = range(6)
 
-COARSE, _FANOUT = 32, 8  # the tree of ranks of cuts._least, so that equal minima are told apart alike
+COARSE, _FANOUT = 32, 8  # the tree of ranks of cuts._least, to order equal minima alike
 STACK = 1024
 
 
@@ -65,13 +65,9 @@ class Rules(NamedTuple):
     stale: float
     futility: float
     max_pulls: int
-    worst: bool
-    """Whether missing readings count at their worst (evidence T8)."""
-    refuted: int
-    """How many readings of an arm, all of them missing, refute that they are independent of their values."""
 
 
-class Desk(NamedTuple):
+class Work(NamedTuple):
     """Everything a run writes to."""
 
     tape: Floats
@@ -97,7 +93,7 @@ class Desk(NamedTuple):
     edges: Ints
     """The coarse ranks of a search."""
     stack: Ints
-    """Stretches that a search has yet to look into: ends among the points of a layer, the layer, where it lies."""
+    """Stretches still to search: ends among the points of a layer, the layer, and its place."""
     bounds: Floats
     """What each stretch holds: own evidence and starts at its low end, whole samples and ends at its high one."""
 
@@ -140,103 +136,100 @@ WHOLE, ENDS, STARTS = range(3)
 ARM, FROM, FROM_SIZE, FROM_N, TO, TO_SIZE, TO_N = range(7)
 
 
-@door
-def advance(desk: Desk, rules: Rules, tables: Tables, decisions: int) -> int:
-    """Run until the end, until readings are short, or until so many more decisions are made."""
+@entry
+def advance(work: Work, rules: Rules, tables: Tables, decisions: int) -> int:
+    """Run until the end, until readings are short, or until this many decisions are made."""
     for _ in range(decisions):
-        total = after_batch(desk)
+        total = after_batch(work)
         if total > rules.max_pulls:
-            if desk.run[FOLLOWED] > 0:
-                test(desk, rules, tables, everyone=True)
-                if tried(desk, rules) and futile(desk, rules, tables):
+            if work.run[FOLLOWED] > 0:
+                test(work, rules, tables, everyone=True)
+                if may_be_futile(work, rules) and futile(work, rules, tables):
                     return FUTILE
             return EXHAUSTED
-        if is_short(desk, total):
+        if is_short(work, total):
             return SHORT
-        take(desk)
-        desk.run[DECISIONS] += 1
-        status = decide(desk, rules, tables, total)
+        take(work)
+        work.run[DECISIONS] += 1
+        status = decide(work, rules, tables, total)
         if status != RUNNING:
             return status
     return RUNNING
 
 
 @compiled
-def after_batch(desk: Desk) -> int:
+def after_batch(work: Work) -> int:
     """Return all pulls, the batch included."""
     total = 0
-    for i in range(desk.ints.shape[1]):
-        total += desk.ints[N, i] + desk.ints[BATCH, i]
+    for i in range(work.ints.shape[1]):
+        total += work.ints[N, i] + work.ints[BATCH, i]
     return total
 
 
 @compiled
-def is_short(desk: Desk, total: int) -> bool:
-    """Tell whether a tape is too short for the batch, or there is no room for what an arm may leave behind."""
-    if desk.run[USED] + total > desk.past.size or desk.run[FOLLOWED] == desk.legs.shape[0]:
+def is_short(work: Work, total: int) -> bool:
+    """Return True if a tape is too short for the batch, or there is no room for what an arm may leave behind."""
+    if work.run[USED] + total > work.past.size or work.run[FOLLOWED] == work.legs.shape[0]:
         return True
-    for i in range(desk.ints.shape[1]):
-        if desk.ints[N, i] + desk.ints[BATCH, i] > desk.ints[ROOM, i]:
+    for i in range(work.ints.shape[1]):
+        if work.ints[N, i] + work.ints[BATCH, i] > work.ints[ROOM, i]:
             return True
     return False
 
 
-@once
-def take(desk: Desk) -> None:
+@inline
+def take(work: Work) -> None:
     """Merge the readings of the batch."""
-    for i in range(desk.ints.shape[1]):
-        if desk.ints[BATCH, i] > 0:
-            first, room = desk.ints[FIRST, i], desk.ints[ROOM, i]
-            at = first + desk.ints[N, i]
-            other = 4 * first + room - desk.ints[START, i]
-            new = desk.tape[at : at + desk.ints[BATCH, i]]
-            desk.ints[SIZE, i] = merge(desk.values, desk.ints[START, i], desk.ints[SIZE, i], new, other)
-            desk.ints[START, i] = other
-            desk.ints[N, i] += desk.ints[BATCH, i]
-            desk.reals[LOG_N, i] = math.log(desk.ints[N, i])
-            desk.ints[BATCH, i] = 0
+    for i in range(work.ints.shape[1]):
+        if work.ints[BATCH, i] > 0:
+            first, room = work.ints[FIRST, i], work.ints[ROOM, i]
+            at = first + work.ints[N, i]
+            other = 4 * first + room - work.ints[START, i]
+            new = work.tape[at : at + work.ints[BATCH, i]]
+            work.ints[SIZE, i] = merge(work.values, work.ints[START, i], work.ints[SIZE, i], new, other)
+            work.ints[START, i] = other
+            work.ints[N, i] += work.ints[BATCH, i]
+            work.reals[LOG_N, i] = math.log(work.ints[N, i])
+            work.ints[BATCH, i] = 0
 
 
 @compiled
-def decide(desk: Desk, rules: Rules, tables: Tables, pulls: int) -> int:
+def decide(work: Work, rules: Rules, tables: Tables, pulls: int) -> int:
     """Choose the next batch or the end."""
-    leader = best_looking(desk, rules)
+    leader = best_looking(work, rules)
     if leader < 0:
-        for i in range(desk.ints.shape[1]):
-            if desk.ints[N, i] >= rules.refuted:
-                return FUTILE
-            desk.ints[BATCH, i] = desk.ints[ALIVE, i]
-        return FUTILE if futile(desk, rules, tables) else RUNNING
-    due = follow(desk, leader, pulls) or rules.balanced or leader != desk.run[LEADER]
-    desk.run[LEADER] = leader
-    rival = test(desk, rules, tables, due)
+        for i in range(work.ints.shape[1]):
+            work.ints[BATCH, i] = work.ints[ALIVE, i]
+        return FUTILE if futile(work, rules, tables) else RUNNING
+    due = follow(work, leader, pulls) or rules.balanced or leader != work.run[LEADER]
+    work.run[LEADER] = leader
+    rival = test(work, rules, tables, due)
     if rival < 0:
         return DECIDED
-    if rules.tolerance > 0 and tolerable(desk, rules, tables, rival):
+    if rules.tolerance > 0 and tolerable(work, rules, tables, rival):
         return TOLERABLE
-    if pulls >= desk.due[NEXT_FUTILITY]:
-        desk.due[NEXT_FUTILITY] = rules.futility * pulls
-        if tried(desk, rules) and futile(desk, rules, tables):
+    if pulls >= work.due[NEXT_FUTILITY]:
+        work.due[NEXT_FUTILITY] = rules.futility * pulls
+        if may_be_futile(work, rules) and futile(work, rules, tables):
             return FUTILE
-    choose_batch(desk, rules, tables, rival)
+    choose_batch(work, rules, tables, rival)
     return RUNNING
 
 
-@once
-def best_looking(desk: Desk, rules: Rules) -> int:
+@inline
+def best_looking(work: Work, rules: Rules) -> int:
     """Return the arm with the best empirical quantile, ties by fewest readings below it, then by order."""
     best, top = -1, -math.inf
-    for i in range(desk.ints.shape[1]):
-        size = desk.ints[SIZE, i]
-        if desk.ints[ALIVE, i] == 0 or size == 0:
+    for i in range(work.ints.shape[1]):
+        size = work.ints[SIZE, i]
+        if work.ints[ALIVE, i] == 0 or size == 0:
             continue
-        bottom = desk.ints[N, i] - size if rules.worst else 0
-        rank = max(1, math.ceil(rules.level * (size + bottom) - 1e-9)) - bottom
-        x = order_statistic(desk, i, rank)
+        rank = max(1, math.ceil(rules.level * work.ints[N, i] - 1e-9)) - missing(work, i)
+        x = order_statistic(work, i, rank)
         if (
             best < 0
             or x > top
-            or (x == top and middle(desk.values, desk.ints, i, x) < middle(desk.values, desk.ints, best, x))
+            or (x == top and middle(work.values, work.ints, i, x) < middle(work.values, work.ints, best, x))
         ):
             best, top = i, x
     return best
@@ -249,113 +242,112 @@ def middle(values: Floats, ints: Ints, arm: int, x: float) -> float:
     return float((below(values, first, size, x) + up_to(values, first, size, x)) / size)
 
 
-@once
-def follow(desk: Desk, leader: int, pulls: int) -> bool:
+@inline
+def follow(work: Work, leader: int, pulls: int) -> bool:
     """Follow the leader from here on, with all its readings up to now behind it, if it is time to."""
-    m = desk.run[FOLLOWED]
-    last = desk.legs[m - 1, ARM] if m > 0 else -1
-    if leader == last or (last >= 0 and desk.ints[ALIVE, last] and pulls < desk.due[NEXT_SWITCH]):
+    m = work.run[FOLLOWED]
+    last = work.legs[m - 1, ARM] if m > 0 else -1
+    if leader == last or (last >= 0 and work.ints[ALIVE, last] and pulls < work.due[NEXT_SWITCH]):
         return False
     if last >= 0:
-        keep(desk, last, m - 1, TO)
-    desk.legs[m, ARM] = leader
-    keep(desk, leader, m, FROM)
-    desk.run[FOLLOWED] += 1
-    desk.due[NEXT_SWITCH] = SWITCH * pulls
+        keep(work, last, m - 1, TO)
+    work.legs[m, ARM] = leader
+    keep(work, leader, m, FROM)
+    work.run[FOLLOWED] += 1
+    work.due[NEXT_SWITCH] = SWITCH * pulls
     return True
 
 
 @compiled
-def keep(desk: Desk, arm: int, m: int, where: int) -> None:
+def keep(work: Work, arm: int, m: int, where: int) -> None:
     """Keep the readings of an arm as they are now, as one end of a leg."""
-    used, size = desk.run[USED], desk.ints[SIZE, arm]
-    copied(desk.values, desk.ints[START, arm], size, desk.past, used)
-    desk.legs[m, where], desk.legs[m, where + 1], desk.legs[m, where + 2] = used, size, desk.ints[N, arm]
-    desk.run[USED] += size
+    used, size = work.run[USED], work.ints[SIZE, arm]
+    copy_to(work.values, work.ints[START, arm], size, work.past, used)
+    work.legs[m, where], work.legs[m, where + 1], work.legs[m, where + 2] = used, size, work.ints[N, arm]
+    work.run[USED] += size
 
 
 @compiled
-def test(desk: Desk, rules: Rules, tables: Tables, everyone: bool) -> int:
+def test(work: Work, rules: Rules, tables: Tables, everyone: bool) -> int:
     """Reject arms the evidence against which suffices at all cuts; return the strongest challenger, -1 if none."""
-    leader = desk.run[LEADER]
-    for i in range(desk.ints.shape[1]):
-        desk.ints[LOOKED, i] = 0
-    for i in range(desk.ints.shape[1]):
-        if desk.ints[ALIVE, i] and i != leader:
-            pair = desk.ints[N, leader] + desk.ints[N, i]
-            if everyone or pair >= rules.stale * desk.reals[WEIGHED, i]:
-                look(desk, rules, tables, i)
-    rival = challenger(desk)
-    while rival >= 0 and not desk.ints[LOOKED, rival]:
-        look(desk, rules, tables, rival)
-        rival = challenger(desk)
+    leader = work.run[LEADER]
+    for i in range(work.ints.shape[1]):
+        work.ints[LOOKED, i] = 0
+    for i in range(work.ints.shape[1]):
+        if work.ints[ALIVE, i] and i != leader:
+            pair = work.ints[N, leader] + work.ints[N, i]
+            if everyone or pair >= rules.stale * work.reals[WEIGHED, i]:
+                update_evidence(work, rules, tables, i)
+    rival = challenger(work)
+    while rival >= 0 and not work.ints[LOOKED, rival]:
+        update_evidence(work, rules, tables, rival)
+        rival = challenger(work)
     return rival
 
 
 @compiled
-def look(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
+def update_evidence(work: Work, rules: Rules, tables: Tables, judged: int) -> None:
     """Weigh the evidence against one arm: at its cut, and at all if that may reject it."""
-    desk.ints[LOOKED, judged] = 1
-    pair = desk.ints[N, desk.run[LEADER]] + desk.ints[N, judged]
-    desk.reals[WEIGHED, judged] = pair
-    if pair >= rules.stale * desk.reals[MINIMIZED, judged]:
-        renew(desk, rules, tables, judged)
+    work.ints[LOOKED, judged] = 1
+    pair = work.ints[N, work.run[LEADER]] + work.ints[N, judged]
+    work.reals[WEIGHED, judged] = pair
+    if pair >= rules.stale * work.reals[MINIMIZED, judged]:
+        refresh_cut(work, rules, tables, judged)
     else:
-        desk.reals[EVIDENCE, judged] = at_cut(desk, rules, tables, judged)
-    if desk.reals[EVIDENCE, judged] >= rules.log_threshold:
-        find(desk, rules, tables, judged, rules.pooled)
-        if desk.reals[EVIDENCE, judged] >= rules.log_threshold:
-            desk.ints[ALIVE, judged] = 0
+        work.reals[EVIDENCE, judged] = at_cut(work, rules, tables, judged)
+    if work.reals[EVIDENCE, judged] >= rules.log_threshold:
+        minimize(work, rules, tables, judged, rules.pooled)
+        if work.reals[EVIDENCE, judged] >= rules.log_threshold:
+            work.ints[ALIVE, judged] = 0
 
 
 @compiled
-def at_cut(desk: Desk, rules: Rules, tables: Tables, judged: int) -> float:
+def at_cut(work: Work, rules: Rules, tables: Tables, judged: int) -> float:
     """Return the evidence against an arm at its remembered cut."""
-    x, n, first = desk.reals[CUT, judged], desk.ints[N, judged], desk.ints[START, judged]
-    if desk.reals[MINE_N, judged] != n or desk.reals[MINE_CUT, judged] != x:
-        above = desk.ints[SIZE, judged] - below(desk.values, first, desk.ints[SIZE, judged], x)
-        desk.reals[MINE, judged] = log_mixture(tables.high, above + lost(desk, rules, judged), n)
-        desk.reals[MINE_N, judged], desk.reals[MINE_CUT, judged] = n, x
-    leader = desk.run[LEADER]
-    bet(desk, rules, tables, leader, judged, x)
+    x, n, first = work.reals[CUT, judged], work.ints[N, judged], work.ints[START, judged]
+    if work.reals[MINE_N, judged] != n or work.reals[MINE_CUT, judged] != x:
+        above = work.ints[SIZE, judged] - below(work.values, first, work.ints[SIZE, judged], x)
+        work.reals[MINE, judged] = log_mixture(tables.high, above + missing(work, judged), n)
+        work.reals[MINE_N, judged], work.reals[MINE_CUT, judged] = n, x
+    leader = work.run[LEADER]
+    bet(work, tables, leader, judged, x)
     if not rules.pooled:
-        return float(desk.reals[MINE, judged] + desk.bets[leader, judged, BET])
-    if desk.reals[PAST_COUNT, judged] != desk.run[FOLLOWED] or desk.reals[PAST_CUT, judged] != x:
-        legs(desk, rules, tables, judged, x, False)
-        desk.reals[PAST, judged] = desk.sides[ENDS] - desk.sides[STARTS]
-        desk.reals[PAST_COUNT, judged], desk.reals[PAST_CUT, judged] = desk.run[FOLLOWED], x
-    followed, last = desk.reals[PAST, judged], desk.legs[desk.run[FOLLOWED] - 1, ARM]
+        return float(work.reals[MINE, judged] + work.bets[leader, judged, BET])
+    if work.reals[PAST_COUNT, judged] != work.run[FOLLOWED] or work.reals[PAST_CUT, judged] != x:
+        legs(work, tables, judged, x, False)
+        work.reals[PAST, judged] = work.sides[ENDS] - work.sides[STARTS]
+        work.reals[PAST_COUNT, judged], work.reals[PAST_CUT, judged] = work.run[FOLLOWED], x
+    followed, last = work.reals[PAST, judged], work.legs[work.run[FOLLOWED] - 1, ARM]
     if last != judged:
-        bet(desk, rules, tables, last, judged, x)
-        followed += desk.bets[last, judged, BET]
-    return float(desk.reals[MINE, judged] + mixed(rules, followed, desk.bets[leader, judged, BET]))
+        bet(work, tables, last, judged, x)
+        followed += work.bets[last, judged, BET]
+    return float(work.reals[MINE, judged] + mix(rules, followed, work.bets[leader, judged, BET]))
 
 
 @compiled
-def lost(desk: Desk, rules: Rules, arm: int) -> int:
-    """Return how many readings of an arm are missing and count on the side that hurts."""
-    return desk.ints[N, arm] - desk.ints[SIZE, arm] if rules.worst else 0
+def missing(work: Work, arm: int) -> int:
+    """Return how many readings of an arm are missing; they count on the side that hurts (evidence T8)."""
+    return int(work.ints[N, arm] - work.ints[SIZE, arm])
 
 
 @compiled
-def bet(desk: Desk, rules: Rules, tables: Tables, arm: int, judged: int, x: float) -> None:
+def bet(work: Work, tables: Tables, arm: int, judged: int, x: float) -> None:
     """Refresh what an arm's whole sample says at the cut of the judged arm."""
-    n, kept = desk.ints[N, arm], desk.bets[arm, judged]
+    n, kept = work.ints[N, arm], work.bets[arm, judged]
     if kept[BET_N] != n or kept[BET_CUT] != x:
         kept[BET_N], kept[BET_CUT] = n, x
-        kept[BET] = whole(desk, rules, tables, arm, x, arm > judged, False)
+        kept[BET] = whole(work, tables, arm, x, arm > judged, False)
 
 
 @compiled
-def whole(desk: Desk, rules: Rules, tables: Tables, arm: int, x: float, closed: bool, beyond: bool) -> float:
+def whole(work: Work, tables: Tables, arm: int, x: float, closed: bool, beyond: bool) -> float:
     """Return the log-evidence of an arm's whole sample at a cut, or at the one beyond all readings."""
-    size, n = desk.ints[SIZE, arm], desk.ints[N, arm]
-    return weighed(rules, tables, desk.values, desk.ints[START, arm], size, n, x, closed, beyond)
+    size, n = work.ints[SIZE, arm], work.ints[N, arm]
+    return weigh(tables, work.values, work.ints[START, arm], size, n, x, closed, beyond)
 
 
 @compiled
-def weighed(
-    rules: Rules,
+def weigh(
     tables: Tables,
     values: Floats,
     start: int,
@@ -372,28 +364,26 @@ def weighed(
         count = up_to(values, start, size, x) if closed else below(values, start, size, x)
         if size > 0 and values[start] == -math.inf:  # censored readings are below every cut (evidence T8)
             count = max(count, up_to(values, start, size, -math.inf))
-    if rules.worst:
-        count += n - size
-    return log_mixture(tables.low, count, n)
+    return log_mixture(tables.low, count + n - size, n)
 
 
 @compiled
-def legs(desk: Desk, rules: Rules, tables: Tables, judged: int, x: float, beyond: bool) -> None:
+def legs(work: Work, tables: Tables, judged: int, x: float, beyond: bool) -> None:
     """Write what the ends and the starts of all legs but the last end say against an arm at a cut."""
-    ends, starts, last = 0.0, 0.0, desk.run[FOLLOWED] - 1
+    ends, starts, last = 0.0, 0.0, work.run[FOLLOWED] - 1
     for m in range(last + 1):
-        row = desk.legs[m]
+        row = work.legs[m]
         arm = row[ARM]
         if arm != judged:
             closed = arm > judged
-            starts += weighed(rules, tables, desk.past, row[FROM], row[FROM_SIZE], row[FROM_N], x, closed, beyond)
+            starts += weigh(tables, work.past, row[FROM], row[FROM_SIZE], row[FROM_N], x, closed, beyond)
             if m < last:
-                ends += weighed(rules, tables, desk.past, row[TO], row[TO_SIZE], row[TO_N], x, closed, beyond)
-    desk.sides[ENDS], desk.sides[STARTS] = ends, starts
+                ends += weigh(tables, work.past, row[TO], row[TO_SIZE], row[TO_N], x, closed, beyond)
+    work.sides[ENDS], work.sides[STARTS] = ends, starts
 
 
 @compiled
-def mixed(rules: Rules, followed: float, bet_on_whole: float) -> float:
+def mix(rules: Rules, followed: float, bet_on_whole: float) -> float:
     """Return the log of the rivals' portfolio (evidence T5)."""
     one, other = followed + rules.log_legs, bet_on_whole + rules.log_whole
     top = max(one, other)
@@ -401,63 +391,61 @@ def mixed(rules: Rules, followed: float, bet_on_whole: float) -> float:
 
 
 @compiled
-def look_at(desk: Desk, rules: Rules, tables: Tables, judged: int, x: float, beyond: bool, followed: bool) -> None:
+def look_at(work: Work, tables: Tables, judged: int, x: float, beyond: bool, followed: bool) -> None:
     """Write what the leader says against an arm at a cut, and all that were followed."""
-    leader = desk.run[LEADER]
-    desk.sides[WHOLE] = whole(desk, rules, tables, leader, x, leader > judged, beyond)
+    leader = work.run[LEADER]
+    work.sides[WHOLE] = whole(work, tables, leader, x, leader > judged, beyond)
     if followed:
-        last = desk.legs[desk.run[FOLLOWED] - 1, ARM]
-        legs(desk, rules, tables, judged, x, beyond)
+        last = work.legs[work.run[FOLLOWED] - 1, ARM]
+        legs(work, tables, judged, x, beyond)
         if last == leader:
-            desk.sides[ENDS] += desk.sides[WHOLE]
+            work.sides[ENDS] += work.sides[WHOLE]
         elif last != judged:
-            desk.sides[ENDS] += whole(desk, rules, tables, last, x, last > judged, beyond)
+            work.sides[ENDS] += whole(work, tables, last, x, last > judged, beyond)
 
 
 @compiled
-def look_at_rank(
-    desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, tolerance: float, followed: bool
-) -> None:
+def look_at_rank(work: Work, tables: Tables, judged: int, rank: int, tolerance: float, followed: bool) -> None:
     """Write what rivals say at the cut just below a reading of the judged arm.
 
     With a tolerance, by which the judged arm is made worse, only the leader's whole sample counts, open for all.
     """
-    beyond = rank >= desk.ints[SIZE, judged]
-    x = math.inf if beyond else desk.values[desk.ints[START, judged] + rank]
+    beyond = rank >= work.ints[SIZE, judged]
+    x = math.inf if beyond else work.values[work.ints[START, judged] + rank]
     if tolerance > 0:
-        desk.sides[WHOLE] = whole(desk, rules, tables, desk.run[LEADER], x - tolerance, False, beyond)
+        work.sides[WHOLE] = whole(work, tables, work.run[LEADER], x - tolerance, False, beyond)
     else:
-        look_at(desk, rules, tables, judged, x, beyond, followed)
+        look_at(work, tables, judged, x, beyond, followed)
 
 
 @compiled
 def bound(rules: Rules, own: float, starts: float, whole_: float, ends: float, followed: bool) -> float:
     """Return what the product is at least between two cuts; at one cut, what it is."""
-    return own + mixed(rules, ends - starts, whole_) if followed else own + whole_
+    return own + mix(rules, ends - starts, whole_) if followed else own + whole_
 
 
-@once
-def renew(desk: Desk, rules: Rules, tables: Tables, judged: int) -> None:
-    """Seek the cut anew at which leader and arm are told apart least, as a pair."""
-    find(desk, rules, tables, judged, False)
+@inline
+def refresh_cut(work: Work, rules: Rules, tables: Tables, judged: int) -> None:
+    """Find again the cut at which the evidence of leader and arm, as a pair, is least."""
+    minimize(work, rules, tables, judged, False)
     if rules.pooled:
-        desk.reals[EVIDENCE, judged] = at_cut(desk, rules, tables, judged)
+        work.reals[EVIDENCE, judged] = at_cut(work, rules, tables, judged)
 
 
 @compiled
-def find(desk: Desk, rules: Rules, tables: Tables, judged: int, follow_: bool) -> None:
+def minimize(work: Work, rules: Rules, tables: Tables, judged: int, follow_: bool) -> None:
     """Find the least evidence against an arm, of the leader or of all followed, and remember it and its cut."""
     guess = -1
-    if not math.isnan(desk.reals[CUT, judged]):
-        guess = below(desk.values, desk.ints[START, judged], desk.ints[SIZE, judged], desk.reals[CUT, judged])
-    value, cut = least(desk, rules, tables, judged, guess, 0.0, follow_)
-    desk.reals[EVIDENCE, judged], desk.reals[CUT, judged] = value, cut
-    desk.reals[MINIMIZED, judged] = desk.ints[N, desk.run[LEADER]] + desk.ints[N, judged]
+    if not math.isnan(work.reals[CUT, judged]):
+        guess = below(work.values, work.ints[START, judged], work.ints[SIZE, judged], work.reals[CUT, judged])
+    value, cut = least(work, rules, tables, judged, guess, 0.0, follow_)
+    work.reals[EVIDENCE, judged], work.reals[CUT, judged] = value, cut
+    work.reals[MINIMIZED, judged] = work.ints[N, work.run[LEADER]] + work.ints[N, judged]
 
 
 @compiled
 def least(
-    desk: Desk, rules: Rules, tables: Tables, judged: int, guess: int, tolerance: float, followed: bool
+    work: Work, rules: Rules, tables: Tables, judged: int, guess: int, tolerance: float, followed: bool
 ) -> tuple[float, float]:
     """Return the least evidence over all cuts and its cut, as `cuts._least`: of the leader, or of all followed.
 
@@ -465,20 +453,20 @@ def least(
     stretches cut in eight. Here stretches are halved along the points of a layer, so that few are visited; the
     layer of each point is known, and equal minima are ordered by layer, then by rank.
     """
-    n, size = desk.ints[N, judged], desk.ints[SIZE, judged]
-    top, first = size + lost(desk, rules, judged), desk.ints[START, judged]
-    sides, edges, stack, bounds = desk.sides, desk.edges, desk.stack, desk.bounds
+    n, size = work.ints[N, judged], work.ints[SIZE, judged]
+    first = work.ints[START, judged]
+    sides, edges, stack, bounds = work.sides, work.edges, work.stack, work.bounds
     last = coarse(edges, size, guess) - 1
     best, layer_of_best, rank_of_best = math.inf, 0, 0
     if guess >= 0:
         rank_of_best = min(guess, size)
-        own = log_mixture(tables.high, top - rank_of_best, n)
-        look_at_rank(desk, rules, tables, judged, rank_of_best, tolerance, followed)
+        own = log_mixture(tables.high, n - rank_of_best, n)
+        look_at_rank(work, tables, judged, rank_of_best, tolerance, followed)
         best = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], followed)
     for end in range(2):
         rank = edges[last * end]
-        own = log_mixture(tables.high, top - rank, n)
-        look_at_rank(desk, rules, tables, judged, rank, tolerance, followed)
+        own = log_mixture(tables.high, n - rank, n)
+        look_at_rank(work, tables, judged, rank, tolerance, followed)
         value = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], followed)
         if value < best or (value == best and rank < rank_of_best):
             best, rank_of_best = value, rank
@@ -486,7 +474,7 @@ def least(
         bounds[0, 2 * end + 1] = sides[STARTS] if end == 0 else sides[ENDS]
     inner, cut = math.inf, math.inf
     if followed:
-        inner, cut = between(desk, rules, tables, judged, 0, inner, cut)
+        inner, cut = between(work, rules, tables, judged, 0, inner, cut)
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = 0, last, 0, 0, size
     depth = 1 if last > 0 else 0
     while depth > 0:
@@ -501,18 +489,18 @@ def least(
             if upper - lower > 1:
                 low, high, layer, left, right = 0, _FANOUT, layer + 1, lower, upper
             else:
-                own = log_mixture(tables.high, top - upper, n)
+                own = log_mixture(tables.high, n - upper, n)
                 if (
                     followed
                     and upper > lower
                     and bound(rules, own, low_starts, high_whole, high_ends, True) < best
                 ):
-                    inner, cut = between(desk, rules, tables, judged, upper, inner, cut)
+                    inner, cut = between(work, rules, tables, judged, upper, inner, cut)
                 continue
         half = (low + high) // 2
         rank = point(edges, layer, left, right, half)
-        own = log_mixture(tables.high, top - rank, n)
-        look_at_rank(desk, rules, tables, judged, rank, tolerance, followed)
+        own = log_mixture(tables.high, n - rank, n)
+        look_at_rank(work, tables, judged, rank, tolerance, followed)
         value = bound(rules, own, sides[STARTS], sides[WHOLE], sides[ENDS], followed)
         if value < best or (
             value == best and (layer < layer_of_best or (layer == layer_of_best and rank < rank_of_best))
@@ -529,45 +517,45 @@ def least(
             depth += 1
     if inner < best:
         return inner, cut
-    return best, desk.values[first + rank_of_best] if rank_of_best < size else math.inf
+    return best, work.values[first + rank_of_best] if rank_of_best < size else math.inf
 
 
 @compiled
 def between(
-    desk: Desk, rules: Rules, tables: Tables, judged: int, rank: int, best: float, cut: float
+    work: Work, rules: Rules, tables: Tables, judged: int, rank: int, best: float, cut: float
 ) -> tuple[float, float]:
     """Return the least of a value and of what cuts between X_(r) and X_(r+1) give, with its cut."""
-    n, size, first = desk.ints[N, judged], desk.ints[SIZE, judged], desk.ints[START, judged]
-    own = log_mixture(tables.high, size + lost(desk, rules, judged) - rank, n)
-    low = desk.values[first + rank - 1] if rank > 0 else -math.inf
-    for m in range(desk.run[FOLLOWED]):
-        arm = desk.legs[m, ARM]
-        if arm == judged or later(desk, m):
+    n, size, first = work.ints[N, judged], work.ints[SIZE, judged], work.ints[START, judged]
+    own = log_mixture(tables.high, n - rank, n)
+    low = work.values[first + rank - 1] if rank > 0 else -math.inf
+    for m in range(work.run[FOLLOWED]):
+        arm = work.legs[m, ARM]
+        if arm == judged or later(work, m):
             continue
-        start, end = desk.legs[m, FROM], desk.legs[m, FROM] + desk.legs[m, FROM_SIZE]
-        for i in range(start + up_to(desk.past, start, desk.legs[m, FROM_SIZE], low), end):
-            x = desk.past[i]
+        start, end = work.legs[m, FROM], work.legs[m, FROM] + work.legs[m, FROM_SIZE]
+        for i in range(start + up_to(work.past, start, work.legs[m, FROM_SIZE], low), end):
+            x = work.past[i]
             if rank < size and (
-                x > desk.values[first + rank] or (x == desk.values[first + rank] and arm < judged)
+                x > work.values[first + rank] or (x == work.values[first + rank] and arm < judged)
             ):
                 break
-            if i > start and x == desk.past[i - 1]:
+            if i > start and x == work.past[i - 1]:
                 continue
             x = np.nextafter(x, -math.inf) if arm > judged else x
             if x == low and rank > 0:
                 continue
-            look_at(desk, rules, tables, judged, x, False, True)
-            value = bound(rules, own, desk.sides[STARTS], desk.sides[WHOLE], desk.sides[ENDS], True)
+            look_at(work, tables, judged, x, False, True)
+            value = bound(rules, own, work.sides[STARTS], work.sides[WHOLE], work.sides[ENDS], True)
             if value < best or (value == best and x < cut):
                 best, cut = value, x
     return best, cut
 
 
 @compiled
-def later(desk: Desk, m: int) -> bool:
-    """Tell whether the arm of a leg was followed again: what came before that holds what came before this."""
-    for other in range(m + 1, desk.run[FOLLOWED]):
-        if desk.legs[other, ARM] == desk.legs[m, ARM]:
+def later(work: Work, m: int) -> bool:
+    """Return True if the arm of a leg was followed again: what came before that holds what came before this."""
+    for other in range(m + 1, work.run[FOLLOWED]):
+        if work.legs[other, ARM] == work.legs[m, ARM]:
             return True
     return False
 
@@ -596,142 +584,140 @@ def point(edges: Ints, layer: int, left: int, right: int, i: int) -> int:
 
 
 @compiled
-def challenger(desk: Desk) -> int:
+def challenger(work: Work) -> int:
     """Return the rival of least score, the first of equal ones; -1 when none is left."""
     least_score = math.inf
-    for i in range(desk.ints.shape[1]):
-        if desk.ints[ALIVE, i] and i != desk.run[LEADER]:
-            least_score = min(least_score, score(desk, i))
-    for i in range(desk.ints.shape[1]):
-        rival = desk.ints[ALIVE, i] and i != desk.run[LEADER]
-        if rival and score(desk, i) <= least_score + TIE:
+    for i in range(work.ints.shape[1]):
+        if work.ints[ALIVE, i] and i != work.run[LEADER]:
+            least_score = min(least_score, score(work, i))
+    for i in range(work.ints.shape[1]):
+        rival = work.ints[ALIVE, i] and i != work.run[LEADER]
+        if rival and score(work, i) <= least_score + TIE:
             return i
     return -1
 
 
 @compiled
-def score(desk: Desk, i: int) -> float:
+def score(work: Work, i: int) -> float:
     """Return the evidence against a rival plus the log of its pulls; what speaks for it does not count."""
-    return float(max(desk.reals[EVIDENCE, i], 0.0) + desk.reals[LOG_N, i])
+    return float(max(work.reals[EVIDENCE, i], 0.0) + work.reals[LOG_N, i])
 
 
 @compiled
-def tolerable(desk: Desk, rules: Rules, tables: Tables, rival: int) -> bool:
-    """Tell whether no arm left is better than the leader by more than the tolerance."""
-    if not tolerates(desk, rules, tables, rival):
+def tolerable(work: Work, rules: Rules, tables: Tables, rival: int) -> bool:
+    """Return True if no arm left is better than the leader by more than the tolerance."""
+    if not tolerates(work, rules, tables, rival):
         return False
-    for i in range(desk.ints.shape[1]):
-        left = desk.ints[ALIVE, i] and i not in (rival, desk.run[LEADER])
-        if left and not tolerates(desk, rules, tables, i):
+    for i in range(work.ints.shape[1]):
+        left = work.ints[ALIVE, i] and i not in (rival, work.run[LEADER])
+        if left and not tolerates(work, rules, tables, i):
             return False
     return True
 
 
 @compiled
-def tolerates(desk: Desk, rules: Rules, tables: Tables, judged: int) -> bool:
-    """Tell whether an arm is not better than the leader by more than the tolerance; its last cut often says no."""
-    first, size = desk.ints[START, judged], desk.ints[SIZE, judged]
+def tolerates(work: Work, rules: Rules, tables: Tables, judged: int) -> bool:
+    """Return True if an arm is not better than the leader by more than the tolerance; try its last cut first."""
+    first, size = work.ints[START, judged], work.ints[SIZE, judged]
     share = rules.log_whole if rules.pooled else 0.0
     guess = -1
-    if not math.isnan(desk.reals[TOLERANT_CUT, judged]):
-        guess = below(desk.values, first, size, desk.reals[TOLERANT_CUT, judged])
-        own = log_mixture(tables.high, size + lost(desk, rules, judged) - guess, desk.ints[N, judged])
-        look_at_rank(desk, rules, tables, judged, guess, rules.tolerance, False)
-        if own + (desk.sides[WHOLE] + share) < rules.log_threshold:
+    if not math.isnan(work.reals[TOLERANT_CUT, judged]):
+        guess = below(work.values, first, size, work.reals[TOLERANT_CUT, judged])
+        own = log_mixture(tables.high, work.ints[N, judged] - guess, work.ints[N, judged])
+        look_at_rank(work, tables, judged, guess, rules.tolerance, False)
+        if own + (work.sides[WHOLE] + share) < rules.log_threshold:
             return False
-    value, desk.reals[TOLERANT_CUT, judged] = least(desk, rules, tables, judged, guess, rules.tolerance, False)
+    value, work.reals[TOLERANT_CUT, judged] = least(work, rules, tables, judged, guess, rules.tolerance, False)
     return value + share >= rules.log_threshold
 
 
 @compiled
-def tried(desk: Desk, rules: Rules) -> bool:
-    """Tell whether more pulls may be unable to help: without a declared contamination only by censored arms."""
+def may_be_futile(work: Work, rules: Rules) -> bool:
+    """Return True if more pulls may be unable to help: without a declared contamination only by censored arms."""
     if rules.certified:
         return True
-    for i in range(desk.ints.shape[1]):
-        if desk.ints[SIZE, i] < desk.ints[N, i]:
+    for i in range(work.ints.shape[1]):
+        if work.ints[SIZE, i] < work.ints[N, i]:
             return True
-        if desk.ints[SIZE, i] > 0 and desk.values[desk.ints[START, i]] == -math.inf:
+        if work.ints[SIZE, i] > 0 and work.values[work.ints[START, i]] == -math.inf:
             return True
     return False
 
 
 @compiled
-def futile(desk: Desk, rules: Rules, tables: Tables) -> bool:
-    """Tell whether endless pulls of this kind could not certify any arm left, as `evidence.indistinguishable`."""
-    k = desk.ints.shape[1]
+def futile(work: Work, rules: Rules, tables: Tables) -> bool:
+    """Return True if endless pulls of this kind could certify no arm left, as `evidence.indistinguishable`."""
+    k = work.ints.shape[1]
     for i in range(k):  # no rank exceeds these, and most often they already say no
-        n = desk.ints[N, i]
-        if desk.ints[RANKED_N, i] != n:
-            desk.ints[UPPER, i] = min(math.ceil(n * tables.not_low.p0), n)
-            desk.ints[LOWER, i] = min(math.ceil(n * tables.not_high.p0), n)
+        n = work.ints[N, i]
+        if work.ints[RANKED_N, i] != n:
+            work.ints[UPPER, i] = min(math.ceil(n * tables.not_low.p0), n)
+            work.ints[LOWER, i] = min(math.ceil(n * tables.not_high.p0), n)
     for i in range(k):
-        if desk.ints[ALIVE, i] and not overlapped(desk, rules, i):
+        if work.ints[ALIVE, i] and not is_overlapped(work, rules, i):
             return False
     for i in range(k):
-        n = desk.ints[N, i]
-        if desk.ints[RANKED_N, i] != n:
-            desk.ints[RANKED_N, i] = n
-            desk.ints[UPPER, i] = rank_at_least(tables.not_low, n, rules.log_bar)
-            desk.ints[LOWER, i] = rank_at_least(tables.not_high, n, rules.log_bar)
+        n = work.ints[N, i]
+        if work.ints[RANKED_N, i] != n:
+            work.ints[RANKED_N, i] = n
+            work.ints[UPPER, i] = rank_at_least(tables.not_low, n, rules.log_bar)
+            work.ints[LOWER, i] = rank_at_least(tables.not_high, n, rules.log_bar)
     for i in range(k):
-        if desk.ints[ALIVE, i] and not overlapped(desk, rules, i):
+        if work.ints[ALIVE, i] and not is_overlapped(work, rules, i):
             return False
     return True
 
 
 @compiled
-def overlapped(desk: Desk, rules: Rules, arm: int) -> bool:
-    """Tell whether an arm is censored, or another arm's lower end is above its upper end."""
-    upper = order_statistic(desk, arm, desk.ints[N, arm] + 1 - desk.ints[UPPER, arm] - lost(desk, rules, arm))
+def is_overlapped(work: Work, rules: Rules, arm: int) -> bool:
+    """Return True if an arm is censored, or another arm's lower end is above its upper end."""
+    upper = order_statistic(work, arm, work.ints[SIZE, arm] + 1 - work.ints[UPPER, arm])
     if upper == -math.inf:
         return True
-    for j in range(desk.ints.shape[1]):
-        if j != arm:
-            idle = 0 if rules.worst else desk.ints[N, j] - desk.ints[SIZE, j]
-            if upper < order_statistic(desk, j, desk.ints[LOWER, j] - idle) - rules.tolerance:
-                return True
+    for j in range(work.ints.shape[1]):
+        if j != arm and upper < order_statistic(work, j, work.ints[LOWER, j]) - rules.tolerance:
+            return True
     return False
 
 
 @compiled
-def order_statistic(desk: Desk, arm: int, rank: int) -> float:
+def order_statistic(work: Work, arm: int, rank: int) -> float:
     """Return an arm's reading at a rank; ranks outside are infinities."""
-    return at_rank(desk.values, desk.ints[START, arm], desk.ints[SIZE, arm], rank)
+    return at_rank(work.values, work.ints[START, arm], work.ints[SIZE, arm], rank)
 
 
-@once
-def choose_batch(desk: Desk, rules: Rules, tables: Tables, rival: int) -> None:
+@inline
+def choose_batch(work: Work, rules: Rules, tables: Tables, rival: int) -> None:
     """Write the next batch, split by what each arm's pulls add at the least convincing cut."""
     if rules.balanced:
-        share_alike(desk)
+        share_alike(work)
         return
-    leader, x = desk.run[LEADER], desk.reals[CUT, rival]
-    head, tail = float(desk.ints[N, leader]), float(desk.ints[N, rival])
-    first, size = desk.ints[START, leader], desk.ints[SIZE, leader]
-    counted = up_to(desk.values, first, size, x) if leader > rival else below(desk.values, first, size, x)
-    if size > 0 and desk.values[first] == -math.inf:
-        counted = max(counted, up_to(desk.values, first, size, -math.inf))
-    counted += lost(desk, rules, leader)
-    over = desk.ints[SIZE, rival] - below(desk.values, desk.ints[START, rival], desk.ints[SIZE, rival], x)
-    over = (over + lost(desk, rules, rival)) / tail
+    leader, x = work.run[LEADER], work.reals[CUT, rival]
+    head, tail = float(work.ints[N, leader]), float(work.ints[N, rival])
+    first, size = work.ints[START, leader], work.ints[SIZE, leader]
+    counted = up_to(work.values, first, size, x) if leader > rival else below(work.values, first, size, x)
+    if size > 0 and work.values[first] == -math.inf:
+        counted = max(counted, up_to(work.values, first, size, -math.inf))
+    counted += missing(work, leader)
+    over = work.ints[SIZE, rival] - below(work.values, work.ints[START, rival], work.ints[SIZE, rival], x)
+    over = (over + missing(work, rival)) / tail
     gain = head * divergence(counted / head, tables.low.p0)
     other = tail * divergence(over, tables.high.p0)
-    owed = desk.reals[CARRY, rival] if desk.ints[CARRY_LEADER, rival] == leader else 0.0
-    pulls, for_leader, owed = split(head, tail, gain, other, owed, desk.ints.shape[1])
-    desk.ints[CARRY_LEADER, rival] = leader
-    desk.reals[CARRY, rival] = owed
-    desk.ints[BATCH, leader] = for_leader
-    desk.ints[BATCH, rival] = pulls - for_leader
+    owed = work.reals[CARRY, rival] if work.ints[CARRY_LEADER, rival] == leader else 0.0
+    pulls, for_leader, owed = split(head, tail, gain, other, owed, work.ints.shape[1])
+    work.ints[CARRY_LEADER, rival] = leader
+    work.reals[CARRY, rival] = owed
+    work.ints[BATCH, leader] = for_leader
+    work.ints[BATCH, rival] = pulls - for_leader
 
 
 @compiled
-def share_alike(desk: Desk) -> None:
+def share_alike(work: Work) -> None:
     """Write a batch that pulls all arms left alike."""
     fewest = -1
-    for i in range(desk.ints.shape[1]):
-        if desk.ints[ALIVE, i] and (fewest < 0 or desk.ints[N, i] < fewest):
-            fewest = desk.ints[N, i]
-    for i in range(desk.ints.shape[1]):
-        if desk.ints[ALIVE, i]:
-            desk.ints[BATCH, i] = max(1, int(GROWTH * fewest))
+    for i in range(work.ints.shape[1]):
+        if work.ints[ALIVE, i] and (fewest < 0 or work.ints[N, i] < fewest):
+            fewest = work.ints[N, i]
+    for i in range(work.ints.shape[1]):
+        if work.ints[ALIVE, i]:
+            work.ints[BATCH, i] = max(1, int(GROWTH * fewest))

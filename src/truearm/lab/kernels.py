@@ -34,29 +34,29 @@ _SMALL = 4096  # 64 megabytes per level, most of them never touched
 _MOST = 1e5  # steps of the fraction; near the middle it takes about the root of the count
 
 
-# without "_nrt", no function counts references to its arrays, which took half of the time; none may make an array
+# without "_nrt" functions do not count references to arrays, which took half of the time; none may allocate one
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
-_INSIDE = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INNER = _OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-def door(function: Function) -> Function:
-    """Return the function compiled at its first call, kept on disk, and free of the interpreter's lock."""
+def entry(function: Function) -> Function:
+    """Compile a function that Python calls; the code is cached on disk and runs without the interpreter's lock."""
     return cast(Function, numba.njit(**_OPTIONS)(function))
 
 
 def compiled(function: Function) -> Function:
-    """Return the function compiled for use inside a door: without its own entrance, which takes long to make."""
-    return cast(Function, numba.njit(**_INSIDE)(function))
+    """Compile a function that only compiled code calls: without a Python wrapper, which takes long to make."""
+    return cast(Function, numba.njit(**_INNER)(function))
 
 
-def once(function: Function) -> Function:
-    """Return the same for a function that one other calls: put into it, because to hand over a desk takes long."""
-    return cast(Function, numba.njit(**_INSIDE, forceinline=True)(function))
+def inline(function: Function) -> Function:
+    """Compile a function into its only caller, because passing many arrays is slow."""
+    return cast(Function, numba.njit(**_INNER, forceinline=True)(function))
 
 
-def contracted(function: Function) -> Function:
-    """Return the same with multiply-and-add in one rounding, for where no decision hangs on the last bit."""
-    return cast(Function, numba.njit(**_INSIDE, fastmath={"contract"})(function))
+def fused(function: Function) -> Function:
+    """Compile with fused multiply-add, where no decision depends on the last bit."""
+    return cast(Function, numba.njit(**_INNER, fastmath={"contract"})(function))
 
 
 class MixtureTable(NamedTuple):
@@ -70,12 +70,12 @@ class MixtureTable(NamedTuple):
     logs: Floats
     """Per component log-gamma of a0 + s, of b0 + s and of a0 + b0 + s for every s."""
     known: Floats
-    """Values for small n as they are met, 0 where none is known yet."""
+    """Cached values for small n, 0 where not computed yet."""
 
 
 @lru_cache(maxsize=16)
-def _known(p0: float, prior: Prior) -> Floats:  # noqa: ARG001 - one table for each of both
-    return np.zeros(_SMALL * (_SMALL + 1) // 2)  # pages that nobody touches cost nothing
+def _cache(p0: float, prior: Prior) -> Floats:  # noqa: ARG001 - one table for each of both
+    return np.zeros(_SMALL * (_SMALL + 1) // 2)  # untouched pages take no memory
 
 
 @lru_cache(maxsize=32)
@@ -88,7 +88,7 @@ def mixture(p0: float, prior: Prior, size: int) -> MixtureTable:
     counts = np.arange(float(size))
     rows = [gammaln(first[:, None] + counts) for first in (a, b, a + b)]
     logs = np.stack(rows, axis=1).reshape(3 * c.size, size)
-    return MixtureTable(p0, log_p, log_q, np.stack([a, b, constants], axis=1), logs, _known(p0, prior))
+    return MixtureTable(p0, log_p, log_q, np.stack([a, b, constants], axis=1), logs, _cache(p0, prior))
 
 
 @compiled
@@ -96,16 +96,16 @@ def log_mixture(tables: MixtureTable, s: int, n: int) -> float:
     """Return log M_n(s; p0), looked up where n is small."""
     at = n * (n + 1) // 2 + s
     if at >= tables.known.size:
-        return computed(tables, s, n)
+        return evaluate_mixture(tables, s, n)
     value = tables.known[at]
     if value == 0:
-        value = computed(tables, s, n)
+        value = evaluate_mixture(tables, s, n)
         tables.known[at] = value
     return float(value)
 
 
 @compiled
-def computed(tables: MixtureTable, s: int, n: int) -> float:
+def evaluate_mixture(tables: MixtureTable, s: int, n: int) -> float:
     """Return log M_n(s; p0).
 
     A component is weight B_p0(a,b)/(B_p0(a0,b0) p0^s (1-p0)^(n-s)), a = a0 + s, b = b0 + n - s. With the
@@ -154,7 +154,7 @@ def one_part(a: float, b: float, p0: float, front: float, shift: float) -> float
     return math.exp(-front - shift) - math.exp(-shift) / fraction(b, a, 1 - p0)
 
 
-@contracted
+@fused
 def two_fractions(a: float, b: float, c: float, d: float, x: float, accuracy: float) -> tuple[float, float]:
     """Return `fraction` of (a, b) and of (c, d), step by step together: neither waits for its own last product."""
     before, top, low, bottom = 1.0, a, 0.0, 1.0
@@ -180,7 +180,7 @@ def two_fractions(a: float, b: float, c: float, d: float, x: float, accuracy: fl
     return top / bottom, top2 / bottom2
 
 
-@contracted
+@fused
 def fraction(a: float, b: float, x: float) -> float:
     """Return x^a (1-x)^b / (B(a,b) I_x(a,b)), for x below about a/(a+b).
 
@@ -246,7 +246,7 @@ def at_rank(values: Floats, start: int, size: int, rank: int) -> float:
 def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> int:
     """Merge new readings, NaN left out, with values[start:start+size] into the stretch at target; return its size.
 
-    New ones, which this sorts where they are, are few: what lies between two of them is copied in one go.
+    New ones, which this sorts where they are, are few: what lies between two of them is copy_to in one go.
     """
     count = 0
     for i in range(new.size):
@@ -269,11 +269,11 @@ def merge(values: Floats, start: int, size: int, new: Floats, target: int) -> in
 @compiled
 def copy(values: Floats, start: int, stop: int, target: int) -> None:
     """Copy a stretch to another that does not overlap it."""
-    copied(values, start, stop - start, values, target)
+    copy_to(values, start, stop - start, values, target)
 
 
 @compiled
-def copied(values: Floats, start: int, size: int, into: Floats, target: int) -> None:
+def copy_to(values: Floats, start: int, size: int, into: Floats, target: int) -> None:
     """Copy a stretch to another array; counted from their own beginnings, so that many are moved at a time."""
     source, place = values[start : start + size], into[target : target + size]
     for i in range(size):

@@ -1,7 +1,7 @@
 """Limits: how many pulls any method needs, from the laws of the readings alone.
 
-`truearm.bounds.limits` says what is minimized and how. Here the laws are those of an instance under an attack, and
-the methods to be limited are told what a user tells them, or also the shape of the laws.
+`truearm.bounds.limits` has the solver. Here the laws are those of an instance under an attack, for methods that
+know what a user declares, or also the shape of the laws.
 """
 
 import math
@@ -105,7 +105,7 @@ def characteristic_time(
     never = Limit.never(len(seen), best)
     if not rivals:
         return Limit(0.0, (1.0,), best)
-    leader, others = seen[best], [_moved(seen[arm], -tolerance) for arm in rivals]
+    leader, others = seen[best], [_move(seen[arm], -tolerance) for arm in rivals]
     if _mass(leader, -math.inf) >= levels.low or any(_mass(law, math.inf) >= levels.high for law in others):
         return never  # also when a level is 0 or less
     high = _last_cut(leader, levels.low)
@@ -122,7 +122,7 @@ def characteristic_time(
     return Limit.of(*solved(costs, cuts), best)
 
 
-def _moved(law: Observed, by: float) -> Observed:
+def _move(law: Observed, by: float) -> Observed:
     if by == 0:
         return law
     bad = law.bad.affine(1.0, by) if isinstance(law.bad, Law) else law.bad + by

@@ -40,7 +40,7 @@ class Duel(NamedTuple):
 
 
 class Sampler:
-    """Whom to pull next, and how often. It remembers only the fractions of pulls that it owes."""
+    """Choose what to pull next; remember only the fractions of pulls that are owed."""
 
     def __init__(self) -> None:
         self._owed: dict[tuple[int, int], float] = {}

@@ -1,10 +1,11 @@
 """Many runs of one setting: how often a policy errs, how many pulls it takes, how far that is from the limit.
 
-A replication is a function of its number and the seed alone: arm i of replication r reads a tape of its own, whose
-n-th reading is what the n-th pull of the arm shows. So the table of runs is the same on every executor.
+A replication is a function of its number and the seed alone: the n-th pull of arm i in replication r shows the
+n-th reading of one tape. So the table of runs is the same on every executor.
 """
 
 import importlib.util
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ Engine = Literal["auto", "compiled", "python"]
 
 _FIRST = 512  # readings of an arm drawn at once at first, which takes microseconds; then the tape doubles
 _BLOCK = 8  # least replications per task: short enough to share, long enough to be worth sending
-_TASKS = 64  # about so many tasks where there are more replications
+_TASKS = 64  # about this many tasks where there are more replications
 _STATUSES = tuple(Status)
 
 
@@ -77,10 +78,10 @@ class Tapes:
         while self._readings[arm].size < n:
             old = self._readings[arm]
             count = max(_FIRST, old.size)
-            self._readings[arm] = np.concatenate([old, self._drawn(arm, old.size, count)])
+            self._readings[arm] = np.concatenate([old, self._draw(arm, old.size, count)])
         return self._readings[arm]
 
-    def _drawn(self, arm: int, start: int, count: int) -> Floats:
+    def _draw(self, arm: int, start: int, count: int) -> Floats:
         if self._attack is None:
             return self._laws[arm].sample(self._rngs[arm], count)
         return self._attack.tape(self._rngs[arm], self._laws[arm], arm, count, start=start).readings
@@ -88,7 +89,7 @@ class Tapes:
 
 @runtime_checkable
 class Runner(Protocol):
-    """Anything that plays a whole run by itself, such as the baselines."""
+    """Anything that plays a whole run, such as `lab.optimal.Optimal`."""
 
     def run(self, problem: Problem, tapes: Tapes, max_pulls: int) -> Run:
         """Return how the run ended."""
@@ -266,7 +267,7 @@ def simulate(
     Parameters
     ----------
     policy
-        A name, any policy object, or a `Runner` such as the baselines.
+        A name, any policy object, or a `Runner`.
     adversary
         What spoils the readings; None takes the attack of the instance, if it has one.
     executor
@@ -276,7 +277,8 @@ def simulate(
     max_pulls
         A run that would need more ends as exhausted.
     engine
-        "compiled" (extra `lab`), "python", or "auto": compiled where there is compiled code for the policy.
+        "compiled" (`toptwo` only, extra `lab`), "python", or "auto". The first compiled run on a machine
+        compiles for about a minute and prints that to stderr.
     progress
         Called with the number of finished replications and of all, after every block.
     **options
@@ -306,7 +308,7 @@ def simulate(
     limit_of_pulls = check_count("max_pulls", max_pulls)
     compiled = _is_compiled(engine, chosen, problem)
     setting = _Setting(chosen, problem, instance, attack, seed, limit_of_pulls, compiled)
-    blocks = _finished(setting, check_count("replications", replications), executor)
+    blocks = _run_blocks(setting, check_count("replications", replications), executor)
     runs: list[tuple[Run, float]] = [(Run(Status.EXHAUSTED, None, ()), 0.0)] * replications
     done = 0
     for start, block in blocks:
@@ -331,13 +333,16 @@ def _is_compiled(engine: str, policy: Policy[Any] | Runner, problem: Problem) ->
         return False
     from truearm.lab import engine as compiled
 
-    if engine == "compiled" and not compiled.supports(policy, problem):
+    supported = compiled.supports(policy, problem)
+    if engine == "compiled" and not supported:
         msg = f"engine='compiled' has no code for {policy!r} on this problem; use engine='auto'"
         raise InvalidArgument(msg)
-    return compiled.supports(policy, problem)
+    if supported and not compiled.is_cached():
+        logging.getLogger(__name__).warning("truearm: compiling the simulation engine; about a minute, once")
+    return supported
 
 
-def _finished(
+def _run_blocks(
     setting: _Setting, replications: int, executor: Executor | None
 ) -> Iterator[tuple[int, list[tuple[Run, float]]]]:
     size = max(_BLOCK, replications // _TASKS)

@@ -1,4 +1,4 @@
-"""What people use instead, to see what contamination does to it: rules on means, and medians without bounds.
+"""Common rules to compare with: rules on means, and medians without bounds.
 
 Their promises hold for readings with sub-Gaussian noise of a known scale and no contamination; on such readings
 rules on means need fewer pulls than rules on medians. Nothing here is certified.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truearm.claims.certificate import Status
-from truearm.lab.kernels import Floats, Ints, compiled, door
+from truearm.lab.kernels import Floats, Ints, compiled, entry
 from truearm.lab.simulate import Run, Tapes
 from truearm.problem import Problem, check_count, check_positive
 
@@ -97,7 +97,7 @@ class PlainMedian:
     """Pull every arm equally often and name the largest median: no bound, no guarantee."""
 
     pulls: int = 100
-    """Of each arm; a hundred is what people take who take many."""
+    """Of each arm; many people take fewer."""
 
     def run(self, problem: Problem, tapes: Tapes, max_pulls: int) -> Run:
         """Return how the run ended."""
@@ -130,7 +130,7 @@ def _sequential(problem: Problem, tapes: Tapes, max_pulls: int, rule: Floats) ->
     return Run(Status.SEPARATED, answer, counts, tuple(i for i in range(k) if i != answer))
 
 
-@door
+@entry
 def _advance(tape: Floats, ints: Ints, reals: Floats, rule: Floats, max_pulls: int) -> int:
     """Pull one arm at a time until the rule stops, the budget ends or a tape does."""
     pulls = ints[_N].sum()

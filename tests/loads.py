@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Load = Callable[[int, np.random.Generator], Floats]
-"""The logarithm of the load at each of so many pulls, in order."""
+"""The logarithm of the load at each of n pulls, in order."""
 
 
 def wander(n: int, rng: np.random.Generator, *, sd: float = 0.15, scale: float = 100.0) -> Floats:

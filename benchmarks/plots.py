@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truearm.errors import InvalidArgument
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -23,7 +21,7 @@ _NAMES = {
     "elimination": "Algorithm 3",
     "lucb": "QLUCB",
 }
-# colors that people who do not tell red from green can tell apart (Okabe and Ito)
+# colors that are safe for red-green color blindness (Okabe and Ito)
 _COLORS = ["#D55E00", "#E69F00", "#CC79A7", "#56B4E9", "#0072B2", "#009E73"]
 
 
@@ -33,13 +31,10 @@ def draw(rows: Sequence[Row], kind: str, path: str | Path) -> None:
     Parameters
     ----------
     rows
-        Rows of `scenarios.row`.
+        Rows of `scenarios.run`.
     kind
         "eps": error rate and pulls against the fraction of bad readings. "gap": pulls against 1/gap^2.
     """
-    if not rows:
-        msg = "there is nothing to draw: no cell was run"
-        raise InvalidArgument(msg)
     figure = _against_eps(rows) if kind == "eps" else _against_gap(rows)
     figure.savefig(path, dpi=120)
 
