@@ -152,6 +152,7 @@ ANALYSES = {
     "analyzed, prescient": lambda: (frame(), {"contamination": Contamination(0.02, "prescient")}),
 }
 NAMES = (*STUDIES, *ANALYSES)
+OVERLAPPING = ("late", "late and stopped")  # they decided while pulls were out: only a log can repeat that
 
 
 def plain(tape):

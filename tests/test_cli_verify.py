@@ -37,11 +37,14 @@ def test_verified_is_0_and_not_verified_is_1(tmp_path):
     assert (found.exit_code, json.loads(found.stdout)["verified"]) == (1, False)
 
 
-def test_trust_is_3(tmp_path):
-    data = forging.genuine("late")
+def test_trust_is_3_and_what_cannot_be_repeated_is_2(tmp_path):
+    data = forging.genuine("within a ratio")
+    data["assumptions"][0] = "Nothing is assumed."
     found = run(written(tmp_path / "r.json", data))
     assert found.exit_code == 3
-    assert found.stdout.startswith("Verified with trust in: what was known at each decision")
+    assert found.stdout.startswith("Verified with trust in: the words of assumptions[0]")
+    found = run(written(tmp_path / "r.json", forging.genuine("late")))
+    assert (found.exit_code, "give its log" in " ".join(found.stderr.split())) == (2, True)
 
 
 @pytest.mark.parametrize("first", ['{"best": "B", ', '{"machine": {"cpu": 1, "cpu": 2}, '])
@@ -113,7 +116,7 @@ def test_the_report_of_a_log_is_verified_by_itself_and_by_the_log(tmp_path):
     saved(tmp_path / "run.db")
     report = CliRunner().invoke(main, ["report", str(tmp_path / "run.db"), "--json"])
     (tmp_path / "r.json").write_text(report.stdout)
-    assert run(tmp_path / "r.json").exit_code == 3
+    assert run(tmp_path / "r.json").exit_code == 2
     assert run(tmp_path / "r.json", tmp_path / "run.db").exit_code == 0
     found = run(tmp_path / "run.db")
     assert found.exit_code == 0
@@ -282,4 +285,4 @@ def test_a_result_carries_no_events_and_a_log_says_what_was_known_at_each_decisi
     data["events"] = [["told", 0, "A", None, 1.0]]
     found = run(written(tmp_path / "r.json", data), tmp_path / "run.db", "--json")
     assert (found.exit_code, "events" in json.loads(found.stdout)["beside"]) == (0, True)
-    assert "give the log" in run(tmp_path / "r.json").stdout
+    assert "give its log" in run(tmp_path / "r.json").stderr

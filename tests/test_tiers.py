@@ -127,11 +127,6 @@ def test_a_stranger_can_check_it(tapes):
     wide = replace(certificate, places=(first._replace(worst=3), *rest))
     with pytest.raises(VerificationError, match=r"places\[0\].worst is 3, but the readings give 1"):
         wide.verify(tapes)
-    certificate = replace(certificate, origin=None)  # nobody says who decided: each claim is checked by itself
-    assert replace(wide, origin=None).verify(tapes).trust
-    b = next(place for place in rest if place.arm == "B")
-    with pytest.raises(VerificationError, match="the places 3 to 4, but the certificate says 3 to 3"):
-        replace(certificate, places=(b._replace(worst=3),)).verify(tapes)
 
 
 def test_of_many_pairs_few_are_searched_by_themselves():

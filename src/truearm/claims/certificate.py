@@ -5,24 +5,22 @@ so that it can be recomputed at any later time. Tapes are in the user's units; s
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.evidence import Entry, Judge, Rule, Strength
+from truearm.claims.views import show
+from truearm.evidence import Entry, Judge, Rule
 from truearm.evidence.control import Method
 from truearm.evidence.counts import Counted
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shifts import empty, oriented
 from truearm.evidence.wins import Taped
 from truearm.problem import Design, Problem
-
-if TYPE_CHECKING:
-    from truearm.verification import Verified
 
 Floats = NDArray[np.float64]
 Tape = Sequence[float | None] | Floats
@@ -236,7 +234,7 @@ class Certificate:
     ...     problem=problem, rule="pooled", best="A", entries=(Entered("A", 16, 40),), claims=(claim,),
     ...     digest=digest(problem, tapes),
     ... )
-    >>> round(certificate.evidence(claim, tapes)(None), 1)
+    >>> round(certificate.judge(claim, tapes).against(1).log_value, 1)
     14.1
     >>> certificate.verify({"A": tapes["A"], "B": tapes["B"] + 1})
     Traceback (most recent call last):
@@ -256,7 +254,7 @@ class Certificate:
     estimated: bool = False
     """Whether the decision is about an estimator of the user's own, not about a quantile."""
     origin: Origin | None = None
-    """Who decided; None for a verdict that came from elsewhere, of which only the claims can be recomputed."""
+    """Which policy decided, or "analyze"; None for a verdict from elsewhere, which cannot be repeated."""
     control: ControlClaims | None = None
     """Which arms beat a control, if that was asked."""
     places: tuple[Place, ...] = ()
@@ -274,25 +272,12 @@ class Certificate:
             return None
         return Judge.of(self.problem, (), design=self.design, ordered=self.rule == "pooled").log_threshold
 
-    def verify(self, readings: Readings) -> "Verified":
+    def verify(self, readings: Readings) -> Any:  # noqa: ANN401 - `verification.Verified`
         """Decide again from the raw readings, per arm in order of pull, and compare; raise if a part differs.
 
-        A pull that was never told is None in its place. What comes back is true if everything was recomputed, and
-        else says what was taken on trust. `truearm.verify` does the same for a whole result.
+        A pull that was never told is None in its place. `truearm.verify` does the same for a whole result.
         """
-        from truearm.verification import verify_certificate
-
-        return verify_certificate(self, readings)
-
-    def evidence(self, claim: Claim, readings: Readings) -> Callable[[Strength | None], float]:
-        """Return the log-evidence of a claim, recomputed from the readings, as a function of the levels."""
-        judge, judged = self.judge(claim, readings), self.problem.arms.index(claim.arm)
-
-        def at(levels: Strength | None) -> float:
-            found = judge.within(judged, levels=levels) if claim.tolerant else judge.against(judged, levels=levels)
-            return found.log_value
-
-        return at
+        return show("verify_certificate", self, readings)
 
     def judge(self, claim: Claim, readings: Readings) -> Judge:
         """Return the judge of a claim as of its date."""

@@ -1,22 +1,18 @@
-"""Claims against a control: made from a judge, described for a result, recomputed for a certificate.
+"""Claims against a control: made from a judge, and described for a result.
 
 What the claims are is decided in `evidence.control`; here they get dates and names.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
-from truearm.claims.certificate import Certificate, Claim, ControlClaims, Readings, sample_of
+from truearm.claims.certificate import Claim, ControlClaims
 from truearm.claims.result import Control, Variant
-from truearm.errors import InvalidArgument, VerificationError
+from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
-from truearm.evidence.control import Method, against_control, check_method
+from truearm.evidence.control import Method, against_control
 from truearm.evidence.points import Breakdown
-from truearm.evidence.sample import EMPTY, Sample
 from truearm.problem import Problem
-
-_SLACK = 1e-9  # of log-evidence: rounding may differ between machines
 
 
 def check_control(control: str, arms: Sequence[str], name: str = "control") -> int:
@@ -81,50 +77,3 @@ def described(judge: Judge, claims: ControlClaims | None) -> Control | None:
         return Variant(arms[i], standing, judge.better(i, control).log_value, points)
 
     return Control(claims.control, claims.method, tuple(variant(i) for i in range(len(arms)) if i != control))
-
-
-def check(certificate: Certificate, readings: Readings) -> None:
-    """Recompute every claim against a control, as of its date; raise if one fails (extensions D1, D2)."""
-    claims, problem = certificate.control, certificate.problem
-    if claims is None:
-        return
-    check_method(problem, claims.method, certificate.design)
-    control, bars = check_control(claims.control, problem.arms), Judge.of(problem, (), design=certificate.design)
-    _check_form(claims)
-    alone, together = bars.log_bar(), math.log(max(1, len(claims.better)))
-    for place, claim in enumerate(claims.better):
-        judge, arm = _judge(certificate, claim, readings), problem.arms.index(claim.leader)
-        step = bars.log_bar(len(problem.arms) - 1 - place)
-        needed = step if claims.method == "holm" else alone - together
-        _check_enough(judge.better(arm, control).log_value, needed, claim.leader, "beats", claims.control)
-    for claim in claims.not_better:
-        judge, arm = _judge(certificate, claim, readings), problem.arms.index(claim.arm)
-        found = judge.after(leader=control).within(arm).log_value
-        _check_enough(found, alone, claim.arm, "does not beat", claims.control)
-
-
-def _judge(certificate: Certificate, claim: Claim, readings: Readings) -> Judge:
-    """Return the judge of pairs as of the date of a claim."""
-    problem = certificate.problem
-    samples: list[Sample] = [EMPTY] * len(problem.arms)
-    for arm in (claim.arm, claim.leader):
-        i, tape = problem.arms.index(arm), readings.get(arm, ())
-        samples[i] = sample_of(tape, len(tape) if claim.counts is None else claim.counts[i], problem, arm)
-    return Judge.of(problem, samples, design=certificate.design)
-
-
-def _check_form(claims: ControlClaims) -> None:
-    """Raise if an arm is claimed twice, or claims that are made together have different dates."""
-    better = [claim.leader for claim in claims.better]
-    if len({claims.control, *better}) != len(better) + 1:
-        msg = f"an arm is claimed twice to beat {claims.control!r}, or is the control itself"
-        raise VerificationError(msg)
-    if claims.method == "fdr" and len({claim.counts for claim in claims.better}) > 1:
-        msg = "claims with a false discovery rate are made together, but these have different dates"
-        raise VerificationError(msg)
-
-
-def _check_enough(found: float, needed: float, arm: str, verb: str, control: str) -> None:
-    if found < needed - _SLACK:
-        msg = f"the evidence that {arm!r} {verb} {control!r} is {found:.6g}, short of the {needed:.6g} it needs"
-        raise VerificationError(msg)

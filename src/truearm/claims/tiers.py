@@ -1,4 +1,4 @@
-"""Tiers as claims: the certified order of all arms with names, and its recomputation for a certificate.
+"""Tiers as claims: the certified order of all arms with names.
 
 What is certain is decided in `evidence.tiers` (extensions D3).
 """
@@ -6,8 +6,7 @@ What is certain is decided in `evidence.tiers` (extensions D3).
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from truearm.claims.certificate import Certificate, Place, Readings, sample_of
-from truearm.errors import VerificationError
+from truearm.claims.certificate import Place
 from truearm.evidence import Judge
 from truearm.evidence.points import Breakdown
 from truearm.evidence.tiers import claim_breakdown, order
@@ -68,21 +67,3 @@ def tiers_of(judge: Judge, ranking: Sequence[int]) -> Tiers:
         pairs=k * (k - 1) // 2,
         skipped=found.skipped,
     )
-
-
-def check(certificate: Certificate, readings: Readings) -> None:
-    """Recompute the order of all arms; raise if a place is narrower than the readings say (extensions D3)."""
-    problem = certificate.problem
-    if not certificate.places:
-        return
-    samples = [sample_of(readings[arm], len(readings[arm]), problem, arm) for arm in problem.arms]
-    judge = Judge.of(problem, samples, design=certificate.design)
-    found = order(judge, tuple(range(len(samples)))).places
-    for place in certificate.places:
-        best, worst = found[problem.arms.index(place.arm)]
-        if place.best > best or place.worst < worst:
-            msg = (
-                f"the readings leave {place.arm!r} the places {best} to {worst}, but the certificate says "
-                f"{place.best} to {place.worst}"
-            )
-            raise VerificationError(msg)

@@ -210,7 +210,7 @@ class Picture:
         if certificate.rule == "pooled" and not any(e.arm != arm for e in certificate.entries[:entered]):
             return 0.0  # nobody has bet against this arm yet
         claim = Claim(arm, self.result.leader or "", counts, entered, 0.0)
-        return certificate.evidence(claim, self.tapes)(None)
+        return certificate.judge(claim, self.tapes).against(arms.index(arm)).log_value
 
     def strips(self) -> list["Strip"]:
         """Return per arm a few hundred readings that show all of them."""
