@@ -261,7 +261,7 @@ class Machine(RuleBasedStateMachine):
         assert list(log.tickets) == list(dict.fromkeys(log.tickets))
         assert all(alike(self.told[t], v) for t, v in zip(log.tickets, log.values, strict=True))
         if self.study.done:
-            found = repr({**self.study.result.to_dict(readings=True), "events": None})
+            found = repr(self.study.result.to_dict(readings=True))
             assert self.result in (None, found)
             self.result = found
 
@@ -272,8 +272,8 @@ class Machine(RuleBasedStateMachine):
             self.study.stop()
         result = self.study.result
         data = json.loads(json.dumps(result.to_dict(readings=True), allow_nan=False))
-        assert verify(data), verify(data)
         assert verify(data, self.study)
+        assert data["certificate"]["origin"]["overlapping"] or verify(data)
         assert seen(Study.from_dict(self.study.to_dict())) == seen(self.study)
 
 

@@ -16,7 +16,7 @@ from truearm.claims.certificate import Bound, Certificate, Claim, Entered, Exclu
 from truearm.claims.certify import certify, describe
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Lead, Reach, Result
-from truearm.errors import InvalidArgument, VerificationError
+from truearm.errors import InvalidArgument
 from truearm.evidence import Levels, best_looking, breakdown, pair, shifted
 from truearm.evidence.intervals import mad_interval, quality_curve, quantile_interval
 from truearm.evidence.sample import Sample

@@ -123,7 +123,7 @@ def test_delays_equal_to_the_value_do_not_break_the_guarantee_in_full():
 def test_delays_equal_to_the_value_still_find_the_faster_arm():
     study = simulate(1, 8, {"A": 2.0, "B": 1.0}, 20_000)
     assert study.result.best == "B"
-    assert verify(study.result)
+    assert verify(study.result, study)
 
 
 def test_prefixes_per_arm_would_be_wrong():
