@@ -771,14 +771,14 @@ def test_a_suite_whose_first_run_fails_is_exported_too(tmp_path):
         "--metrics",
         "json",
         "--export-json=x.json",
-        "--export-markdown=x.md",
+        "--export-markdown=out.markdown",
         "false",
         "echo '{\"a\": 1}'",
         cwd=tmp_path,
     )
     assert done.returncode == 2
     assert (tmp_path / "x.json").exists()
-    assert (tmp_path / "x.md").exists()
+    assert (tmp_path / "out.markdown").exists()
 
 
 def test_parameters_are_replaced_in_environment_directory_input_and_output(tmp_path):

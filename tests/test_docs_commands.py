@@ -20,7 +20,7 @@ from pyarrow import parquet
 from service.serving import Server
 from test_docs import DOCS, blocks
 
-PAGES = ("cli", "lab", "revisions", "rounds", "shares", "start/revisions", "suites", "team")
+PAGES = ("cli", "lab", "revisions", "rounds", "shares", "start", "suites", "team")
 ENDS = re.compile(r"(?:zcat [^|]*\| )?truearm (?!work)(?!serve(?! --new-token))")
 APART = re.compile(r"\?$| / |2\.0\.5|count\.py")  # words beside the command; the walks
 DONE = (0, 3)  # decided or not

@@ -116,7 +116,7 @@ def test_what_a_control_saves_is_from_the_file():
 
 
 def test_what_tiers_search_is_from_the_file():
-    told = paragraph("tiers", "**Many arms.**")
+    told = paragraph("control", "**Many arms.**")
     assert "1,000 arms fewer than one pair in a hundred" in told
     assert "takes seconds where a search for each of 499,500 pairs would take minutes" in told
     many = [row for row in table(result("tiers")) if row["arms"] == "1000"]
@@ -134,7 +134,7 @@ def test_what_a_stream_costs_is_from_the_file():
 
 def test_what_means_save_is_from_the_file():
     kept = {float(gap): [numbers(cell)[:2] for cell in cells] for gap, *cells in rows(result("means"))[1:]}
-    for difference, *cells in rows(text_of("docs/when-not.md"), "| the difference is")[1:]:
+    for difference, *cells in rows(text_of("docs/why.md"), "| the difference is")[1:]:
         [gap] = numbers(difference)
         means, *medians = kept[gap]
         assert [numbers(cell) for cell in cells] == [means[:1], *medians]

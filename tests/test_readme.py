@@ -29,7 +29,7 @@ def quotes():
     for row in (ROOT / "docs/figures.md").read_text(encoding="utf-8").splitlines():
         if row.startswith("|") and (found := QUOTED.search(row)):
             yield row.split("|")[2], found[1]
-    prices = (ROOT / "docs/when-not.md").read_text(encoding="utf-8")
+    prices = (ROOT / "docs/why.md").read_text(encoding="utf-8")
     yield (
         "\n".join(row for row in prices.splitlines() if "standard deviations |" in row),
         "benchmarks/results/means.md",
