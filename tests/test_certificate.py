@@ -193,3 +193,34 @@ def test_readings_to_verify_by_are_named_by_their_arm(readings):
     found = analyze({"A": range(100, 300), "B": range(200)})
     with pytest.raises(InvalidArgument, match=r"readings must be a dict of readings by arm, .*, but got"):
         found.certificate.verify(readings)
+
+
+def undecided(seed, k=4):
+    rng = np.random.default_rng(seed)
+    gaps = rng.choice([0.0, 0.4, 0.6], k)
+    return {arm: rng.normal(-gap, 1, 120) for arm, gap in zip("ABCD", gaps, strict=True)}
+
+
+def test_without_a_best_arm_an_arm_is_excluded_only_where_that_holds_for_all_arms_at_once():
+    weak = 0
+    for seed in range(60):
+        found = analyze(undecided(seed), pairs=True)
+        if found.best is not None or found.status is Status.DOUBTFUL:
+            continue
+        strictly = {contest.worse for contest in found.contests if contest.excluded}
+        assert set(found.excluded) == strictly == set("ABCD") - set(found.candidates)
+        weak += bool({claim.arm for claim in found.certificate.claims} - strictly)
+    assert weak  # rejections that would not be enough for all arms
+
+
+def test_a_study_without_a_best_arm_excludes_none_by_less_than_that():
+    kept = 0
+    for seed in range(60):
+        result = forging.told(
+            Problem(arms=tuple("ABC"), delta=0.1), (0.3, 0.2, -0.5), seed=seed, max_pulls=150
+        ).result
+        if result.best is None and result.status is not Status.DOUBTFUL:
+            rejected = {claim.arm for claim in result.certificate.claims}
+            kept += bool(rejected & set(result.candidates))
+            assert all(arm in rejected for arm in "ABC" if arm not in result.candidates)
+    assert kept

@@ -225,7 +225,7 @@ def test_an_analysis_in_rounds_is_verified_by_its_own_table(tmp_path):
             assert run(tmp_path / "r.json", same).exit_code == 0
     wrong = run(tmp_path / "r.json", long, *columns)
     assert wrong.exit_code == 1
-    assert "so say what made a round (--round, as analyze was told)" in " ".join(wrong.stdout.split())
+    assert "so say what made a round (round, as in analyze)" in " ".join(wrong.stdout.split())
     assert run(tmp_path / "r.json", long, *columns, "--round", "item", "--unit", "item").exit_code == 2
 
 

@@ -414,12 +414,15 @@ def _analyzed(
     judge = judge.after(_noting(judge.samples, None))  # what is left are estimates
     if tiers is not None:
         result = replace(result, certificate=replace(result.certificate, places=tiers.places))
+    excluded = {} if doubtful else _excluded(judge, ranking, claims, suspected)
+    if result.best is None:
+        result = replace(result, candidates=tuple(arm for arm in problem.arms if arm not in excluded))
     wide = {} if doubtful else _coarse(result, collected.counts)
     needed = {} if doubtful or wide else _needed(judge, result)
     return Analysis.around(
         replace(result, readings=collected.tapes or None),
         ranking=tuple(problem.arms[i] for i in ranking),
-        excluded={} if doubtful else _excluded(judge, ranking, claims, suspected),
+        excluded=excluded,
         contests=() if doubtful else _contests(judge, known, pairs=asked.pairs),
         needed=needed,
         missing={arm: sample.missing for arm, sample in zip(problem.arms, judge.samples, strict=True)},

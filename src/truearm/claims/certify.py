@@ -83,11 +83,11 @@ def certify(
     doubtful, judge = verdict.status is Status.DOUBTFUL, found[None].judge
     known = leader is not None and not doubtful
     compared = known and not verdict.estimated  # by quantiles: of another estimator the evidence says nothing
-    behind = _behind_by_order(judge, found[None], verdict)
+    behind = _not_excluded(judge, found[None], verdict)
     ties = _ties(judge, verdict, behind)
     may_tie = tuple(arm for arm in behind if arm not in ties) if verdict.best else ()
     measured = as_measured(judge, tapes)
-    open_ = ties if verdict.best else behind  # nobody is ruled out by the order of listing
+    open_ = ties if verdict.best else behind
     candidates = (*verdict.candidates, *(arm for arm in open_ if arm not in verdict.candidates))
     arms = tuple(_described(measured, i, known=not doubtful) for i in range(len(problem.arms)))
     return Result(
@@ -311,11 +311,15 @@ def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str,
     return tuple(alike) if len(alike) > 1 and leader in alike else ()
 
 
-def _behind_by_order(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
-    """Return the rejected arms that only the order of listing puts behind: closed evidence does not (T11)."""
+def _not_excluded(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[str, ...]:
+    """Return the rejected arms that closed evidence does not put behind.
+
+    Of a best arm these may tie with it (T11). If none is best, an arm is excluded only by evidence that is enough
+    for all arms at once (T10a).
+    """
     if verdict.rule is None:
         return tuple(e.arm for e in verdict.exclusions if e.upper.value == e.lower.value)
-    arms, bar = judge.problem.arms, judge.log_threshold
+    arms, bar = judge.problem.arms, judge.log_strict if verdict.best is None else judge.log_threshold
     places = _places(arms)
     rejected = sorted(places[claim.arm] for claim in verdict.claims if not claim.tolerant)
     now = dict(zip(rejected, found.judge.against_each(rejected, closed=True, enough=bar), strict=True))
