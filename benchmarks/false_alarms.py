@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 from scipy import stats
 
-from truearm.world.machine import machine
+from truearm.commands.measure import machine
 
 HERE = Path(__file__).parent
 TRUEARM = [sys.executable, "-m", "truearm"]

@@ -27,13 +27,12 @@ from typing import NamedTuple
 
 from truearm.cli.saved import begun
 from truearm.cli.setting import Setting
+from truearm.commands.command import Command
+from truearm.commands.measure import command_source, machine
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem
 from truearm.run import run
 from truearm.study import Study
-from truearm.world.commands import Command
-from truearm.world.machine import machine
-from truearm.world.processes import command_source
 
 HERE = Path(__file__).parent
 TRUEARM = str(Path(sys.executable).parent / "truearm")

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from truearm.world.machine import machine
+from truearm.commands.measure import machine
 
 HERE = Path(__file__).parent
 WORK = """

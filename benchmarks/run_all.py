@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-from truearm.world.machine import machine
+from truearm.commands.measure import machine
 
 HERE = Path(__file__).parent
 COPY = HERE.parent / "build" / "bench"

@@ -10,12 +10,12 @@ import pytest
 
 from entry import TRUEARM, truearm
 from truearm.cli.setting import Setting
+from truearm.commands import identity
+from truearm.commands.command import Command
+from truearm.commands.measure import Conditions
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
 from truearm.store import Store
-from truearm.world import authorship
-from truearm.world.commands import Command
-from truearm.world.processes import Conditions
 
 RACE = (
     *("--metric", "stdout", "--goal", "max", "-r", "3", "--save", "run.db", "--env", "WHO=me"),
@@ -150,30 +150,30 @@ def home(tmp_path, monkeypatch):
 
 
 def test_the_key_is_made_once_and_for_this_user_only(home):
-    first = authorship.mark("a")
+    first = identity.sign("a")
     assert stat.S_IMODE(home.stat().st_mode) == 0o600
     assert (len(home.read_bytes()), [path.name for path in home.parent.iterdir()]) == (32, ["key"])
-    assert authorship.mark("a") == first
+    assert identity.sign("a") == first
     home.unlink()
-    assert authorship.mark("a") != first
+    assert identity.sign("a") != first
 
 
 def test_a_key_that_others_may_read_is_none(home):
-    marked = authorship.mark("a")
+    marked = identity.sign("a")
     home.chmod(0o644)
-    assert not authorship.is_mine("a", marked)
-    assert authorship.mark("a") == ""
+    assert not identity.is_mine("a", marked)
+    assert identity.sign("a") == ""
 
 
 @pytest.mark.parametrize("odd", [None, 3, "", "\ud800", "é", "0" * 64, b"x"])
 def test_an_odd_mark_is_nobody_s(odd):
-    assert not authorship.is_mine("a", odd)
+    assert not identity.is_mine("a", odd)
 
 
 def test_without_a_place_for_a_key_nothing_is_one_s_own(monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
-    assert authorship.mark("a") == ""
-    assert not authorship.is_mine("a", "")
+    assert identity.sign("a") == ""
+    assert not identity.is_mine("a", "")
 
 
 @pytest.mark.parametrize("hooks", [{"later": {}}, {"setup": {"a": Command("true")}}])

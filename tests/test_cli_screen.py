@@ -10,9 +10,9 @@ import pytest
 
 from entry import received
 from truearm.cli.live import Board
+from truearm.commands.progress import bar
 from truearm.report.bars import Span, drawn
 from truearm.study import Study
-from truearm.world.progress import bar
 
 WORDS = ("--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")
 

@@ -14,11 +14,12 @@ from truearm.cli import main
 from truearm.cli.saved import opened
 from truearm.cli.setting import Setting
 from truearm.cli.telling import Outcome, told
+from truearm.commands import measure as processes
+from truearm.commands.command import Command
+from truearm.commands.measure import Measurement
+from truearm.commands.process import Run, Tail
 from truearm.errors import InvalidArgument
 from truearm.policies.paired import Paired
-from truearm.world import processes
-from truearm.world.commands import Command
-from truearm.world.processes import Measurement
 
 ROUNDS = 3000
 
@@ -127,17 +128,8 @@ def test_a_run_that_times_out_is_no_worse_than_the_limit(monkeypatch, new, timeo
     def measured(command, _metric, conditions):
         taken = (new if command.text == "new" else 1.0) * clock.uniform(0.99, 1.01)
         late = taken > conditions.timeout
-        return Measurement(
-            value=math.nan if late else taken,
-            wall=min(taken, conditions.timeout),
-            user=0.0,
-            system=0.0,
-            peak_memory=None,
-            exit_code=0,
-            timed_out=late,
-            stdout_tail="",
-            stderr_tail="",
-        )
+        run = Run(min(taken, conditions.timeout), 0.0, 0.0, None, 0, late, Tail(), Tail(), left_behind=False)
+        return Measurement(value=math.nan if late else taken, run=run)
 
     monkeypatch.setattr(processes, "measure", measured)
     gate = ["--fail-if-worse-than", "old", "--tolerance", "50%", "--timeout", str(timeout)]

@@ -7,10 +7,10 @@ import pytest
 from truearm.claims.certificate import Certificate
 from truearm.claims.plain import from_plain
 from truearm.claims.result import Result
+from truearm.commands.command import Command
 from truearm.events import Reading
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.study import Study
-from truearm.world.commands import Command
 
 DETAILS = {"wall": 0.5, "user": 0.25, "system": 0.125, "peak_memory": 4096, "exit_code": 0, "timed_out": False}
 

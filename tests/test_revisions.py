@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from truearm.commands.revisions import WORKING_TREE, check_out
 from truearm.errors import CommandFailed, InvalidArgument
-from truearm.world.revisions import WORKING_TREE, checked_out, in_use, removed
 
 
 def git(folder, *words):
@@ -44,7 +44,7 @@ def cache(tmp_path):
 
 def test_each_revision_has_its_own_files_in_the_same_folder(repository, cache):
     (repository / "sub" / "bench").write_text("three")
-    found = checked_out(["v1", "main", "."], start=str(repository / "sub"), cache=cache)
+    found = check_out(["v1", "main", "."], start=str(repository / "sub"), cache=cache)
     assert [Path(r.folder, "bench").read_text() for r in found] == ["one", "two", "three"]
     assert [r.name for r in found] == ["v1", "main", WORKING_TREE]
     assert all(Path(r.top).is_relative_to(cache) for r in found[:2])
@@ -54,15 +54,15 @@ def test_each_revision_has_its_own_files_in_the_same_folder(repository, cache):
 def test_a_revision_is_built_once(repository, cache):
     build = "echo x >> built"
     for _ in range(2):
-        found = checked_out(["v1", "main"], build=build, start=str(repository), cache=cache)
+        found = check_out(["v1", "main"], build=build, start=str(repository), cache=cache)
     assert [Path(r.folder, "built").read_text() for r in found] == ["x\n", "x\n"]
-    other = checked_out(["v1"], build="echo y >> built", start=str(repository), cache=cache)
+    other = check_out(["v1"], build="echo y >> built", start=str(repository), cache=cache)
     assert Path(other[0].folder, "built").read_text() == "y\n"  # never on top of another build
 
 
 def test_the_working_tree_is_built_each_time(repository, cache):
     for _ in range(2):
-        checked_out(["."], build="echo x >> built", start=str(repository), cache=cache)
+        check_out(["."], build="echo x >> built", start=str(repository), cache=cache)
     assert (repository / "built").read_text() == "x\nx\n"
 
 
@@ -71,27 +71,27 @@ def test_a_failed_build_says_what_it_said_and_is_tried_again(repository, cache):
     with pytest.raises(
         CommandFailed, match=r"(?s)--build .* of revision 'v1' ended with exit code 1.*no such header"
     ):
-        checked_out(["v1"], build=build, start=str(repository), cache=cache)
+        check_out(["v1"], build=build, start=str(repository), cache=cache)
     (cache / "flag").touch()
-    assert checked_out(["v1"], build=build, start=str(repository), cache=cache)[0].commit
+    assert check_out(["v1"], build=build, start=str(repository), cache=cache)[0].commit
 
 
 def test_an_unknown_revision_is_named_before_anything_is_built(repository, cache):
     with pytest.raises(InvalidArgument, match=r"--rev 'mian' is not a revision .* did you mean main\?"):
-        checked_out(["main", "mian"], build="touch built", start=str(repository), cache=cache)
+        check_out(["main", "mian"], build="touch built", start=str(repository), cache=cache)
     assert not cache.exists()
 
 
 @pytest.mark.parametrize("name", ["-v1", "--all", "", "v1..main", "no such"])
 def test_words_that_are_no_revision_are_refused(repository, cache, name):
     with pytest.raises(InvalidArgument, match="is not a revision"):
-        checked_out([name], start=str(repository), cache=cache)
+        check_out([name], start=str(repository), cache=cache)
 
 
 def test_a_shallow_clone_says_how_to_get_the_rest(repository, cache, tmp_path):
     git(tmp_path, "clone", "-q", "--depth", "1", repository.as_uri(), "shallow")
     with pytest.raises(InvalidArgument, match=r"shallow: `git fetch --unshallow --tags`"):
-        checked_out(["v1"], start=str(tmp_path / "shallow"), cache=cache)
+        check_out(["v1"], start=str(tmp_path / "shallow"), cache=cache)
 
 
 @pytest.fixture
@@ -111,14 +111,14 @@ def test_submodules_come_along(repository, cache, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.file.allow")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "always")
-    found = checked_out(["main"], start=str(repository), cache=cache)
+    found = check_out(["main"], start=str(repository), cache=cache)
     assert Path(found[0].folder, "part", "sub", "bench").read_text() == "inner"
 
 
 def test_a_submodule_that_cannot_be_had_is_told_in_words(repository, cache, part):
     part.rename(part.with_name("gone"))
     with pytest.raises(InvalidArgument, match="git submodule failed"):
-        checked_out(["main"], start=str(repository), cache=cache)
+        check_out(["main"], start=str(repository), cache=cache)
 
 
 def test_a_folder_that_a_revision_lacks_is_named(repository, cache):
@@ -127,55 +127,57 @@ def test_a_folder_that_a_revision_lacks_is_named(repository, cache):
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "new")
     with pytest.raises(InvalidArgument, match="revision 'v1' has no folder 'new/'"):
-        checked_out(["v1", "main"], start=str(repository / "new"), cache=cache)
+        check_out(["v1", "main"], start=str(repository / "new"), cache=cache)
 
 
-def test_removed_worktrees_leave_nothing_but_locks(repository, cache):
-    found = checked_out(["v1", "main", "."], start=str(repository), cache=cache)
-    removed(found)
-    assert {p.suffix for p in cache.rglob("*") if p.is_file()} == {".lock"}
-    assert len(git(repository, "worktree", "list").splitlines()) == 1
-    assert (repository / "sub" / "bench").read_text() == "two"
-    assert Path(checked_out(["v1"], start=str(repository), cache=cache)[0].folder, "sub", "bench").exists()
+def test_after_a_race_no_worktree_is_listed_and_the_build_is_kept(project, cache):
+    git(project, "worktree", "add", "-q", "--detach", str(project.parent / "mine"), "v1")
+    words = ("--build", "echo built >> made", "--rev", "v1", "--rev", "v2", "--", "./bench 3")
+    for _ in range(2):
+        done = race(project, cache, *words)
+        assert done.returncode == 0, done.stderr
+        assert len(git(project, "worktree", "list").splitlines()) == 2  # the user's own stay
+    assert [made.read_text() for made in cache.rglob("made")] == ["built\n", "built\n"]
+    failed = race(project, cache, "--rev", "v1", "--rev", "v2", "--", "false")
+    assert failed.returncode == 2
+    assert len(git(project, "worktree", "list").splitlines()) == 2
+
+
+def test_worktrees_that_were_not_used_for_a_month_are_removed(project, cache):
+    assert race(project, cache, "--rev", "v1", "--rev", "v2", "--", "./bench 3").returncode == 0
+    for marker in cache.rglob("*.ready"):
+        os.utime(marker, (1, 1))
+    assert race(project, cache, "--rev", "v2", "--rev", ".", "--", "./bench 3").returncode == 0
+    assert len([*cache.rglob("*.ready")]) == 1
 
 
 @pytest.mark.parametrize("all_of_it", [False, True])
 def test_a_cache_that_was_deleted_by_hand_is_made_anew(repository, cache, all_of_it):
-    top = Path(checked_out(["v1"], start=str(repository), cache=cache)[0].top)
+    top = Path(check_out(["v1"], start=str(repository), cache=cache)[0].top)
     subprocess.run(["rm", "-rf", str(top.parent if all_of_it else top)], check=True)
-    assert Path(checked_out(["v1"], start=str(repository), cache=cache)[0].folder, "sub", "bench").exists()
+    assert Path(check_out(["v1"], start=str(repository), cache=cache)[0].folder, "sub", "bench").exists()
 
 
 def test_files_that_were_changed_in_the_cache_are_checked_out_anew(repository, cache):
     """Else what somebody tried there, or a benchmark wrote, is measured under the name of the commit."""
-    [first] = checked_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
+    [first] = check_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
     Path(first.folder, "sub", "bench").write_text("slow")
-    [again] = checked_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
+    [again] = check_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
     assert Path(again.folder, "sub", "bench").read_text() == "one"
     assert Path(again.folder, "built").read_text() == "x\n"
     git(again.top, "checkout", "-q", "--detach", "main")
-    [third] = checked_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
+    [third] = check_out(["v1"], build="echo x >> built", start=str(repository), cache=cache)
     assert Path(third.folder, "sub", "bench").read_text() == "one"
 
 
 def test_a_build_that_changes_files_of_the_commit_is_run_once(repository, cache):
     for _ in range(2):
-        [found] = checked_out(["v1"], build="echo x >> sub/bench", start=str(repository), cache=cache)
+        [found] = check_out(["v1"], build="echo x >> sub/bench", start=str(repository), cache=cache)
         assert Path(found.folder, "sub", "bench").read_text() == "onex\n"
 
 
-def test_worktrees_that_another_race_uses_stay(repository, cache):
-    found = checked_out(["v1", "main"], start=str(repository), cache=cache)
-    with in_use(found[:1]):
-        checked_out(["v1", "main"], start=str(repository), cache=cache)  # nobody waits for a race to end
-        removed(found)
-        assert [Path(r.top).exists() for r in found] == [True, False]
-    removed(found)
-    assert not Path(found[0].top).exists()
-
-
 def test_one_commit_under_two_names_is_checked_out_once(repository, cache):
-    found = checked_out(["main", "HEAD"], start=str(repository), cache=cache)
+    found = check_out(["main", "HEAD"], start=str(repository), cache=cache)
     assert found[0].top == found[1].top
     assert [r.name for r in found] == ["main", "HEAD"]
 
@@ -228,7 +230,7 @@ def test_a_race_goes_on_only_with_the_files_it_began_with(project, cache):
     slow.write_text(QUICK)
     refused = go_on([*again, "4"])
     assert refused.returncode == 2
-    assert "since it was raced; race the revisions anew" in " ".join(refused.stderr.split())
+    assert "changed since the race; start a new race" in " ".join(refused.stderr.split())
 
 
 def test_placeholders_are_the_name_and_the_folder(project, cache):
@@ -320,7 +322,6 @@ def test_placeholders_are_replaced_wherever_a_race_takes_text(project, cache):
         ("--env", "PYTHONPATH={dri}/src"),
         ("--cwd", "{folder}"),
         ("--input", "{reff}/x"),
-        ("--output", "{reff}.txt"),
     ],
 )
 def test_a_placeholder_that_cannot_be_replaced_is_refused(project, cache, words):

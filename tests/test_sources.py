@@ -7,28 +7,26 @@ import signal
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from truearm.errors import CommandFailed, InvalidArgument
-from truearm.run import run as drive
-from truearm.study import Study
-from truearm.world.commands import Command, bind
-from truearm.world.machine import machine
-from truearm.world.processes import (
+from truearm.commands.command import Command, bind
+from truearm.commands.measure import (
     METRICS,
     Conditions,
     Measurement,
     command_source,
+    machine,
     measure,
     run_hook,
     shell_cost,
-    warm_up,
 )
+from truearm.errors import CommandFailed, InvalidArgument
+from truearm.run import run as drive
+from truearm.study import Study
 
 MEGABYTE = 1 << 20
 LATE = 4.0  # seconds no run here takes, however busy the machine
@@ -64,7 +62,7 @@ def test_wall_time_is_that_of_the_command():
 
 def test_sleeping_is_no_processor_time():
     run = measure(Command("sleep 0.2"), "cpu")
-    assert run.value == run.user + run.system < 0.1
+    assert run.value == run.run.user + run.run.system < 0.1
 
 
 def test_processor_time_is_that_of_the_command():
@@ -76,7 +74,7 @@ def test_processor_time_is_that_of_the_command():
 def test_peak_memory_is_that_of_the_command(megabytes):
     run = measure(python(f"x = b'x' * {megabytes * MEGABYTE}"), "memory")
     assert megabytes <= run.value / MEGABYTE < megabytes + 15
-    assert run.peak_memory == run.value
+    assert run.run.peak_memory == run.value
 
 
 def test_peak_memory_is_not_that_of_this_process():
@@ -85,28 +83,28 @@ def test_peak_memory_is_not_that_of_this_process():
 
 
 def test_peak_memory_is_left_out_where_it_would_be_that_of_this_process():
-    assert measure(Command("true")).peak_memory is None
+    assert measure(Command("true")).run.peak_memory is None
     more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + 20 * MEGABYTE
-    assert measure(python(f"x = b'x' * {more}")).peak_memory >= more
+    assert measure(python(f"x = b'x' * {more}")).run.peak_memory >= more
 
 
 def test_memory_runs_see_the_time_and_the_code_of_the_command():
     run = measure(Command("sleep 0.2; exit 3"), "memory", Conditions(ignore_failure=True))
-    assert 0.2 <= run.wall < LATE
-    assert run.exit_code == 3
+    assert 0.2 <= run.run.wall < LATE
+    assert run.run.exit_code == 3
     assert math.isnan(run.value)
 
 
 def test_a_command_that_kills_its_own_group_is_a_failure_also_under_the_launcher():
     run = measure(Command("kill -9 0"), "memory", Conditions(ignore_failure=True, timeout=5))
-    assert (run.exit_code, run.peak_memory, run.timed_out) == (-9, None, False)
+    assert (run.run.exit_code, run.run.peak_memory, run.run.timed_out) == (-9, None, False)
     assert math.isnan(run.value)
 
 
 def test_a_pipe_that_closes_ends_the_command_also_under_the_launcher():
     line = "yes | head -n 1; yes > /dev/full"
-    assert measure(Command("yes | head -n 1"), "memory", Conditions(timeout=5)).exit_code == 0
-    assert measure(Command(line), "memory", Conditions(timeout=5, ignore_failure=True)).exit_code == 1
+    assert measure(Command("yes | head -n 1"), "memory", Conditions(timeout=5)).run.exit_code == 0
+    assert measure(Command(line), "memory", Conditions(timeout=5, ignore_failure=True)).run.exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -153,8 +151,8 @@ def test_a_command_ended_by_a_signal_says_so():
 def test_a_failure_may_count_as_missing():
     run = measure(Command("false"), "wall", Conditions(ignore_failure=True))
     assert math.isnan(run.value)
-    assert run.exit_code == 1
-    assert run.wall > 0
+    assert run.run.exit_code == 1
+    assert run.run.wall > 0
 
 
 def test_a_failure_survives_a_pickle():
@@ -181,9 +179,9 @@ def test_a_command_that_cannot_start_is_an_error_even_if_failures_are_ignored(co
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_time_out_has_no_value_of_its_own(metric):
     run = measure(Command("echo 1; sleep 20"), metric, Conditions(timeout=0.2))
-    assert run.timed_out
+    assert run.run.timed_out
     assert math.isnan(run.value)  # only the goal says on which side it is censored
-    assert 0.2 <= run.wall < LATE
+    assert 0.2 <= run.run.wall < LATE
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -194,13 +192,12 @@ def test_a_source_says_that_time_ran_out_after_its_hooks(metric, tmp_path):
         metric,
         conditions=Conditions(timeout=0.1),
         conclude={"late": Command(f"touch '{tmp_path}/concluded'")},
-        listen=lambda arm, run: heard.append((arm, run.timed_out)),
+        listen=lambda arm, run: heard.append((arm, run.run.timed_out)),
     )
     with pytest.raises(TimeoutError, match=r"'sleep 20' was killed after 0\.1 seconds"):
         source("late")
     assert heard == [("late", True)]
     assert (tmp_path / "concluded").exists()
-    warm_up(source, ["late"], 1)
 
 
 @pytest.mark.parametrize(("goal", "value"), [("min", math.inf), ("max", -math.inf)])
@@ -216,7 +213,7 @@ def test_a_run_that_timed_out_is_on_the_bad_side(metric, goal, value):
 @pytest.mark.parametrize("metric", ["wall", "memory"])
 def test_a_time_out_leaves_no_orphans(tmp_path, metric):
     line = f"sleep 60 & echo $! > '{tmp_path}/pid'; (trap '' TERM; sleep 60); wait"
-    assert measure(Command(line), metric, Conditions(timeout=0.3)).timed_out
+    assert measure(Command(line), metric, Conditions(timeout=0.3)).run.timed_out
     pid = int((tmp_path / "pid").read_text())
     assert wait_until(lambda: not alive(pid))
 
@@ -224,14 +221,14 @@ def test_a_time_out_leaves_no_orphans(tmp_path, metric):
 def test_a_time_out_stops_a_command_that_never_stops_writing():
     started = time.monotonic()
     run = measure(Command("yes"), "wall", Conditions(timeout=0.3, output="pipe"))
-    assert run.timed_out
-    assert run.stdout_tail.endswith("y\ny\n") or run.stdout_tail.endswith("y")
+    assert run.run.timed_out
+    assert run.run.stdout.text.endswith("y\ny\n") or run.run.stdout.text.endswith("y")
     assert time.monotonic() - started < LATE
 
 
 def test_a_run_inside_its_time_is_untouched_by_the_time_out():
     run = measure(Command("sleep 0.05"), "wall", Conditions(timeout=10))
-    assert not run.timed_out
+    assert not run.run.timed_out
     assert 0.05 <= run.value < LATE
 
 
@@ -248,17 +245,17 @@ def test_an_interrupt_kills_the_command_and_goes_on(tmp_path):
 def test_much_output_neither_blocks_nor_fills_memory():
     code = "import sys; [f.write('x' * 1000 + chr(10)) for _ in range(3000) for f in (sys.stdout, sys.stderr)]"
     run = measure(python(code), "wall", Conditions(output="pipe", timeout=20))
-    assert not run.timed_out
-    assert len(run.stdout_tail) == len(run.stderr_tail) == 8192
+    assert not run.run.timed_out
+    assert len(run.run.stdout.text) == len(run.run.stderr.text) == 8192
 
 
 def test_a_process_left_behind_does_not_hold_up_the_reading():
-    assert measure(Command("sleep 9 & echo 5"), "stdout", Conditions(timeout=20)).wall < LATE
+    assert measure(Command("sleep 9 & echo 5"), "stdout", Conditions(timeout=20)).run.wall < LATE
 
 
 def test_output_is_thrown_away_unless_wanted(capfd):
     run = measure(Command("echo a; echo b >&2"))
-    assert (run.stdout_tail, run.stderr_tail) == ("", "b\n")
+    assert (run.run.stdout.text, run.run.stderr.text) == ("", "b\n")
     assert capfd.readouterr() == ("", "")
 
 
@@ -298,13 +295,13 @@ def test_metric_and_output_are_checked():
 def test_environment_and_directory(tmp_path):
     command = Command('echo "$NUMBER"; pwd', env={"NUMBER": "42"}, cwd=str(tmp_path))
     run = measure(command, "wall", Conditions(output="pipe"))
-    assert run.stdout_tail == f"42\n{tmp_path.resolve()}\n"
+    assert run.run.stdout.text == f"42\n{tmp_path.resolve()}\n"
 
 
 def test_a_relative_program_is_found_from_the_directory_of_the_command(tmp_path):
     shutil.copy("/bin/true", tmp_path / "mine")
-    assert measure(Command("./mine", cwd=str(tmp_path))).exit_code == 0
-    assert measure(Command("mine", env={"PATH": str(tmp_path)})).exit_code == 0
+    assert measure(Command("./mine", cwd=str(tmp_path))).run.exit_code == 0
+    assert measure(Command("mine", env={"PATH": str(tmp_path)})).run.exit_code == 0
 
 
 def test_commands_hold_no_terminal():
@@ -324,20 +321,20 @@ def test_no_descriptor_is_left_open():
 def test_the_command_inherits_nothing_but_its_streams():
     code = "import os; print(len([f for f in os.listdir('/proc/self/fd') if int(f) > 2]))"
     run = measure(python(code), "memory", Conditions(output="pipe"))
-    assert run.stdout_tail.strip() == "1"  # the listing itself
+    assert run.run.stdout.text.strip() == "1"  # the listing itself
 
 
 def test_without_pidfd_a_thread_waits(monkeypatch):
     monkeypatch.delattr(os, "pidfd_open")
     assert 0.1 <= measure(Command("sleep 0.1")).value < LATE
-    assert measure(Command("sleep 9"), "wall", Conditions(timeout=0.1)).timed_out
+    assert measure(Command("sleep 9"), "wall", Conditions(timeout=0.1)).run.timed_out
     assert measure(Command("echo 4"), "stdout").value == 4
 
 
 def test_nothing_is_subtracted_from_a_reading():
     runs = [measure(Command(": ;"), metric) for metric in ("wall", "cpu") for _ in range(10)]
     assert min(run.value for run in runs) > 0
-    assert all(run.value in (run.wall, run.user + run.system) for run in runs)
+    assert all(run.value in (run.run.wall, run.run.user + run.run.system) for run in runs)
 
 
 def test_a_source_runs_all_commands_through_the_shell_of_one(tmp_path):
@@ -350,8 +347,8 @@ def test_a_source_runs_all_commands_through_the_shell_of_one(tmp_path):
 
 
 def test_the_cost_of_a_shell_is_that_of_an_empty_command():
-    cost = shell_cost(Command("sleep 9", shell="/bin/sh"), runs=21)
-    again = [measure(Command(":", shell="/bin/sh")).wall for _ in range(21)]
+    cost = shell_cost(Command("sleep 9", shell="/bin/sh"))
+    again = [measure(Command(":", shell="/bin/sh")).run.wall for _ in range(21)]
     assert 0.1 < cost / np.median(again) < 10  # other work on the machine may come and go
 
 
@@ -400,18 +397,6 @@ def test_hooks_frame_every_run_of_their_arm(tmp_path):
     readings = [source(arm) for arm in ("A", "B", "A")]
     assert log.read_text().split() == ["before", "run", "after"] * 2
     assert seen == list(zip(("A", "B", "A"), readings, strict=True))
-
-
-def test_warm_up_pulls_in_turn():
-    pulled = []
-    warm_up(lambda arm: pulled.append(arm) or 0.0, ["A", "B"], 2)
-    assert pulled == ["A", "B", "A", "B"]
-
-
-def test_measurements_may_run_in_several_threads():
-    with ThreadPoolExecutor(4) as pool:
-        runs = list(pool.map(lambda n: measure(Command(f"echo {n}"), "stdout").value, range(40)))
-    assert runs == list(range(40))
 
 
 def test_the_machine_is_described_without_its_owner():

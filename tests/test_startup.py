@@ -41,7 +41,7 @@ def test_the_first_answer_of_the_command_line_loads_nothing_heavy(words):
 # Tells what is loaded when a run starts, and what is loaded while one is being measured.
 WATCHED = """
 import sys
-from truearm.world import processes
+from truearm.commands import process
 running, firsts, during = [], [], []
 def hook(event, arguments):
     if event == "subprocess.Popen":
@@ -49,13 +49,13 @@ def hook(event, arguments):
         firsts.append({"scipy", "rich"} & set(sys.modules))
     elif event == "import" and running:
         during.append(arguments[0])
-attend = processes._attend
+wait = process._wait
 def attended(*arguments):
     try:
-        return attend(*arguments)
+        return wait(*arguments)
     finally:
         running.clear()
-processes._attend = attended
+process._wait = attended
 sys.addaudithook(hook)
 from truearm.cli import main
 try:

@@ -19,6 +19,10 @@ from entry import TRUEARM, truearm
 from truearm.bounds.mixture import log_mixture
 from truearm.claims.suites import Progress, Suite, judged
 from truearm.cli.race import race_command
+from truearm.commands import metrics
+from truearm.commands.command import Command
+from truearm.commands.measure import Conditions, measure
+from truearm.commands.metrics import MAX_METRICS
 from truearm.errors import CommandFailed, InvalidArgument, OutOfReach
 from truearm.events import Noted
 from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, discovered, step_down, withstood, won
@@ -30,10 +34,6 @@ from truearm.report.suite_wording import headline, paragraph
 from truearm.store import Store
 from truearm.study import Study
 from truearm.verification import VerificationError, verify
-from truearm.world import metrics
-from truearm.world.commands import Command
-from truearm.world.metrics import MOST
-from truearm.world.processes import Conditions, measure
 
 ROUNDS = Problem(arms=("old", "new"), goal="min", rounds=True)
 SUITE = Suite(problem=ROUNDS, reference="old")
@@ -403,7 +403,10 @@ def _quoted(text):
         ('{"": 1}', "'' is not a name"),
         ('{"a\\u0000": 1}', "is not a name"),
         ("[" * 90_000, "which is not JSON"),
-        (json.dumps(dict.fromkeys(map(str, range(MOST + 1)), 1)), "printed 1,001 metrics, and 1,000 are the most"),
+        (
+            json.dumps(dict.fromkeys(map(str, range(MAX_METRICS + 1)), 1)),
+            "printed 1,001 metrics, and 1,000 are the most",
+        ),
     ],
 )
 def test_what_is_no_object_of_numbers_is_an_error_that_says_so(printed, why):

@@ -19,13 +19,13 @@ from click.testing import CliRunner
 
 from truearm.claims.result import Result
 from truearm.cli import main
+from truearm.commands.command import Command
+from truearm.commands.measure import Conditions, command_source, measure, run_hook
 from truearm.errors import CommandFailed
 from truearm.report.export import cell, csv_text, document, json_text
 from truearm.report.text import PLAIN, markdown, paragraph, rows
 from truearm.run import find_best
 from truearm.study import Study
-from truearm.world.commands import Command
-from truearm.world.processes import Conditions, command_source, measure, run_hook
 
 PIECES = (
     *(
@@ -150,8 +150,8 @@ def test_a_race_whose_setup_hangs_ends_in_words():
 
 
 def test_processes_that_runs_leave_behind_are_told_of():
-    assert measure(Command("sleep 1 & true")).left_behind
-    assert not measure(Command("sleep 0.01 & wait")).left_behind
+    assert measure(Command("sleep 1 & true")).run.left_behind
+    assert not measure(Command("sleep 0.01 & wait")).run.left_behind
     found = CliRunner().invoke(main, ["race", "-r", "2", "sleep 1 & true", "echo"])
     assert "2 runs of sleep 1 & true left processes running" in " ".join(found.stdout.split())
 

@@ -5,8 +5,8 @@ import random
 import pytest
 
 import truearm as ta
+from truearm.commands.python import FreshTimer, LocalTimer, make_timers
 from truearm.errors import CommandFailed, InvalidArgument
-from truearm.world.timing import Timed, TimedHere, timed
 
 
 def test_the_faster_statement_is_found_and_verified():
@@ -20,7 +20,7 @@ def test_the_faster_statement_is_found_and_verified():
 
 
 def test_functions_that_can_be_imported_run_in_processes_of_their_own():
-    assert {type(code) for code in timed({"a": random.SystemRandom, "b": list}).values()} == {Timed}
+    assert {type(code) for code in make_timers({"a": random.SystemRandom, "b": list}).values()} == {FreshTimer}
 
 
 def test_functions_made_here_are_timed_here_and_the_result_says_so():
@@ -29,7 +29,7 @@ def test_functions_made_here_are_timed_here_and_the_result_says_so():
     assert found.conditions["process"] == "shared"
     assert "All was timed in one process" in str(found)
     assert ta.verify(found)
-    assert type(timed({"a": lambda: None, "b": list})["b"]) is TimedHere
+    assert type(make_timers({"a": lambda: None, "b": list})["b"]) is LocalTimer
 
 
 def test_how_it_was_timed_survives_json():
@@ -55,19 +55,19 @@ def test_code_alone_is_timed_as_often_as_there_is_time_for():
 
 
 def test_what_code_prints_is_no_answer():
-    assert 0 < Timed(text="print(7, flush=True)", loops=1)() < 1
+    assert 0 < FreshTimer(text="print(7, flush=True)", loops=1)() < 1
 
 
 def test_modules_are_looked_for_in_the_folder_of_the_user(tmp_path, monkeypatch):
     (tmp_path / "beside.py").write_text("x = 1")
     monkeypatch.chdir(tmp_path)
-    assert Timed(text="beside.x", setup="import beside", loops=1)() > 0
+    assert FreshTimer(text="beside.x", setup="import beside", loops=1)() > 0
 
 
 def test_each_reading_is_a_process_with_a_hash_seed_of_its_own(tmp_path, monkeypatch):
     monkeypatch.delenv("PYTHONHASHSEED", raising=False)
     file = tmp_path / "seeds"
-    code = Timed(text="pass", setup=f"open({str(file)!r}, 'a').write(f'{{hash(\"x\")}}\\n')", loops=1)
+    code = FreshTimer(text="pass", setup=f"open({str(file)!r}, 'a').write(f'{{hash(\"x\")}}\\n')", loops=1)
     for _ in range(3):
         assert code() >= 0
     assert len(set(file.read_text().split())) == 3

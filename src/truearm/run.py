@@ -18,13 +18,13 @@ from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from truearm.claims.result import Result
+from truearm.commands.progress import bar
+from truearm.commands.signals import Uninterrupted
 from truearm.errors import ArmFailed, InvalidArgument, ProtocolError
 from truearm.events import Event, Noted
 from truearm.policies import Policy
 from truearm.problem import ProblemOptions, Pull, check_count, check_positive
 from truearm.study import Study
-from truearm.world.interrupts import Patient
-from truearm.world.progress import bar
 
 if TYPE_CHECKING:
     from truearm.store import Store
@@ -127,7 +127,7 @@ def run(
         msg = f"on_error must be 'stop' or 'missing', but got {on_error!r}"
         raise InvalidArgument(msg)
     deadline = math.inf if max_seconds is None else time.monotonic() + check_positive("max_seconds", max_seconds)
-    with bar(study, shown=progress) as show, Patient() as patient:
+    with bar(study, shown=progress) as show, Uninterrupted() as patient:
 
         def look() -> None:
             show()
@@ -152,7 +152,7 @@ def run(
 def _one_by_one(
     study: Study,
     source: Callable[[str], Callable[[], float]],
-    patient: Patient,
+    patient: Uninterrupted,
     *,
     deadline: float,
     on_error: OnError,
@@ -170,7 +170,7 @@ def _one_by_one(
 def _in_parallel(
     study: Study,
     source: Callable[[str], Callable[[], float]],
-    patient: Patient,
+    patient: Uninterrupted,
     executor: Executor,
     workers: int,
     *,
@@ -211,7 +211,9 @@ def _number(value: float) -> float:
         raise InvalidArgument(msg) from None
 
 
-def _answer(pull: Pull, take: Callable[[], float], study: Study, patient: Patient, on_error: OnError) -> None:
+def _answer(
+    pull: Pull, take: Callable[[], float], study: Study, patient: Uninterrupted, on_error: OnError
+) -> None:
     """Take one reading and tell it: a time-out is censored, another failure stops or is missing.
 
     Nothing interrupts the telling: the log would hold a reading of which the study knows nothing.

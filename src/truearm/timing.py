@@ -1,38 +1,38 @@
-"""Which Python code is fastest: statements or functions, in rounds, in fresh processes where that can be."""
+"""Find which Python code is fastest: statements or functions, in rounds, in fresh processes where possible."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import perf_counter
-from typing import Unpack
 
 from truearm.analysis import analyze
 from truearm.claims.result import Result
+from truearm.commands.python import FreshTimer, LocalTimer, make_timers
 from truearm.errors import InvalidArgument
 from truearm.policies.paired import Paired
-from truearm.problem import ProblemOptions, check_count, check_names, check_positive, fix_options
+from truearm.problem import Contamination, Tolerance, check_count, check_positive
 from truearm.run import find_best
-from truearm.world.timing import Timed, TimedHere, timed
 
-ALONE = 30
-"""Processes in which code without a rival is timed: what they take is about two seconds."""
+RUNS_ALONE = 30
+"""Processes that time one code alone: they take about two seconds."""
 
 
 def time(
     codes: Mapping[str, str | Callable[[], object]],
     *,
     setup: str | None = None,
+    delta: float = 0.05,
+    contamination: float | Contamination | None = 0.05,
+    tolerance: float | str | Tolerance = 0.0,
     runs: int | None = None,
     max_seconds: float | None = 180.0,
     progress: bool = True,
     seed: int | None = None,
-    **options: Unpack[ProblemOptions],
 ) -> Result:
     r"""Time Python code side by side until it is known which is fastest; readings are seconds per loop.
 
-    Every reading comes from a process of its own, with a hash seed and a place in memory of its own, if the codes
-    are statements or functions that such a process can import. Else all are timed in this process, and the result
-    says so: what they share there is then part of the answer. Of code without a rival the result has the median
-    and where the true one lies.
+    Every reading comes from a fresh process, with its own hash seed and place in memory, if all codes are
+    statements or functions that such a process can import. Otherwise all are timed in this process, and the result
+    says so. For one code alone the result has its median and an interval for the true one.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def time(
         By name, statements, or functions without arguments.
     setup
         Statements to run before each block of loops, outside of the clock.
-    progress, seed, **options
-        As in `find_best`; the goal is always "min", and arms are compared in rounds.
+    delta, contamination, tolerance, progress, seed
+        As in `find_best`.
     runs
-        Exactly so many readings of each; else until it is known which is fastest, and of code without a rival 30.
+        Exactly this many readings of each; by default as many as it takes, and 30 of one code alone.
     max_seconds
-        Budget of time; 3 minutes are as long as one waits without having said so.
+        Time limit; 3 minutes by default.
 
     Examples
     --------
@@ -58,59 +58,65 @@ def time(
     """
     if not isinstance(codes, Mapping) or not codes:
         such = "such as {'join': \"''.join(x)\", 'loop': function}"
-        msg = f"codes must map names to statements or functions, {such}, but got {codes!r:.80}"
-        raise InvalidArgument(msg)
-    check_names(options)
-    return raced(timed(codes, setup), runs=runs, max_seconds=max_seconds, progress=progress, seed=seed, **options)
+        msg = f"codes must map names to statements or functions, {such}, but got {type(codes).__name__}"
+        raise InvalidArgument(msg, "codes")
+    return run_timers(
+        make_timers(codes, setup),
+        delta=delta,
+        contamination=contamination,
+        tolerance=tolerance,
+        runs=runs,
+        max_seconds=max_seconds,
+        progress=progress,
+        seed=seed,
+    )
 
 
-def raced(
-    sources: Mapping[str, Timed | TimedHere],
+def run_timers(
+    timers: Mapping[str, FreshTimer | LocalTimer],
     *,
+    delta: float = 0.05,
+    contamination: float | Contamination | None = 0.05,
+    tolerance: float | str | Tolerance = 0.0,
     runs: int | None = None,
     max_seconds: float | None = 180.0,
     progress: bool = True,
     seed: int | None = None,
-    **options: Unpack[ProblemOptions],
 ) -> Result:
-    """Time code that is ready to be timed, as `time` does.
-
-    Parameters
-    ----------
-    sources
-        By name, calibrated.
-    runs, max_seconds, progress, seed, **options
-        As in `time`.
-    """
+    """Do what `time` does with calibrated timers."""
     check_count("runs", 1 if runs is None else runs)
-    options = fix_options(options, goal="min", rounds=True)
-    here = any(isinstance(source, TimedHere) for source in sources.values())
+    shared = any(isinstance(timer, LocalTimer) for timer in timers.values())
     conditions = {
-        "process": "shared" if here else "fresh",
-        "loops": {name: source.loops for name, source in sources.items()},
+        "process": "shared" if shared else "fresh",
+        "loops": {name: timer.loops for name, timer in timers.items()},
     }
-    if len(sources) == 1:
-        [(name, source)] = sources.items()
-        tapes = {name: [source() for _ in range(runs or _affordable(source, max_seconds))]}
-        options.pop("rounds"), options.pop("tolerance", None)  # there is nothing to compare with
-        found: Result = analyze(tapes, order="rows", design="fixed", **options)
-        return replace(found, readings=tapes, conditions=conditions)
-    found = find_best(
-        dict(sources),
+    if len(timers) == 1:
+        [(name, timer)] = timers.items()
+        readings = {name: [timer() for _ in range(runs or _affordable_runs(timer, max_seconds))]}
+        result: Result = analyze(
+            readings, goal="min", order="rows", design="fixed", delta=delta, contamination=contamination
+        )
+        return replace(result, readings=readings, conditions=conditions)
+    result = find_best(
+        dict(timers),
         policy="toptwo" if runs is None else Paired(first=runs),
-        max_pulls=1_000_000 if runs is None else runs * len(sources),
+        max_pulls=1_000_000 if runs is None else runs * len(timers),
+        delta=delta,
+        contamination=contamination,
+        tolerance=tolerance,
+        goal="min",
+        rounds=True,
         max_seconds=max_seconds,
         progress=progress,
         seed=seed,
-        **options,
     )
-    return replace(found, conditions=conditions)
+    return replace(result, conditions=conditions)
 
 
-def _affordable(source: Callable[[], float], max_seconds: float | None) -> int:
-    """Return how many readings there is time for, by one that does not count: it is fixed in advance."""
+def _affordable_runs(timer: Callable[[], float], max_seconds: float | None) -> int:
+    """Return how many readings there is time for, by one that does not count: the number is fixed in advance."""
     if max_seconds is None:
-        return ALONE
-    begun = perf_counter()
-    source()
-    return max(1, min(ALONE, int(check_positive("max_seconds", max_seconds) / (perf_counter() - begun))))
+        return RUNS_ALONE
+    started = perf_counter()
+    timer()
+    return max(1, min(RUNS_ALONE, int(check_positive("max_seconds", max_seconds) / (perf_counter() - started))))

@@ -21,13 +21,13 @@ from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.ratios import ratios
 from truearm.claims.result import SCHEMA, Result
 from truearm.claims.suites import Runs, Suite, judged
+from truearm.commands.metrics import runs_of
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.evidence.counts import Counted, Counts
 from truearm.evidence.sample import as_readings
 from truearm.evidence.units import Units
 from truearm.policies import Policy
 from truearm.study import Study
-from truearm.world.metrics import runs_of
 from truearm.world.tables import read_counts
 from truearm.world.tapes import Collected
 

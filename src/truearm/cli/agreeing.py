@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from truearm.cli.setting import Setting
+from truearm.commands.command import Command, printable
+from truearm.commands.identity import is_mine, sign
+from truearm.commands.measure import Conditions
 from truearm.errors import InvalidArgument
-from truearm.world.authorship import is_mine, mark
-from truearm.world.commands import Command, neutralized
-from truearm.world.processes import Conditions
 
 _MARK = "mark"
 _FIXED = (None, "null", "pipe", "inherit")
@@ -19,14 +19,14 @@ _FIXED = (None, "null", "pipe", "inherit")
 
 def marked(definition: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a log begins with, and the mark of the user who begins it."""
-    return {**definition, _MARK: mark(_text(definition))}
+    return {**definition, _MARK: sign(_text(definition))}
 
 
 def agree(path: str, definition: Mapping[str, Any], setting: Setting, *, yes: bool) -> None:
     """Return if this user wrote the log on this machine, or agrees to what it runs; else end with code 2."""
     if yes or is_mine(_text(definition), definition.get(_MARK)):
         return
-    name = neutralized(path)
+    name = printable(path)
     words = "\n".join([f"{name} was not begun by you on this machine. To go on with it runs:", *_listed(setting)])
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         msg = f"{words}\nNothing was run. If you trust all of it: truearm race --resume {name} --yes"
@@ -69,4 +69,4 @@ def _run(command: Command) -> str:
 
 
 def _shown(text: object) -> str:
-    return neutralized(str(text))
+    return printable(str(text))

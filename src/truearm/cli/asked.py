@@ -11,22 +11,22 @@ import click
 
 from truearm.claims.suites import Suite
 from truearm.cli.setting import HOOKS, Setting, hooks_for
+from truearm.commands.command import (
+    MAX_COMMANDS,
+    Command,
+    bind,
+    combinations,
+    fill,
+    scan,
+    split_list,
+    unknown_placeholder,
+)
+from truearm.commands.measure import Conditions
+from truearm.commands.revisions import Revision
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
 from truearm.problem import Contamination, Handicap, Problem, Tolerance
 from truearm.report.wording import counted
-from truearm.world.commands import (
-    MOST_COMMANDS,
-    Command,
-    bind,
-    combined,
-    fill,
-    listed,
-    scanned,
-    unknown_placeholder,
-)
-from truearm.world.processes import Conditions
-from truearm.world.revisions import Revision
 
 PATIENCE = 180.0  # seconds: as long as one waits for an answer without having said so
 
@@ -378,7 +378,7 @@ def _kept(place: str, asked: Asked) -> str:
 
 def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
     """Return every command with every combination of values."""
-    rows = combined(_parameters(asked, asked.commands))
+    rows = combinations(_parameters(asked, asked.commands))
     lines = [(row, i) for row in rows for i in range(len(asked.commands))]  # the order of hyperfine
     if not lines:
         msg = (
@@ -386,8 +386,8 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
             "`truearm race --help` shows more"
         )
         raise click.UsageError(msg)
-    if len(lines) > MOST_COMMANDS:
-        msg = f"a race takes {MOST_COMMANDS:,} commands at most, but got {len(lines):,}; race a part of them first"
+    if len(lines) > MAX_COMMANDS:
+        msg = f"a race takes {MAX_COMMANDS:,} commands at most, but got {len(lines):,}; race a part of them first"
         raise click.UsageError(msg)
     if len(asked.names) > len(asked.commands) and len(asked.names) != len(lines):
         typed = f" as typed ({len(asked.commands)}), or for each with its values ({len(lines)})"
@@ -408,8 +408,8 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
 
 def _parameters(asked: Asked, templates: Sequence[str]) -> dict[str, tuple[str, ...]]:
     given = [
-        *((name, scanned(low, high, asked.parameter_step_size)) for name, low, high in asked.parameter_scan),
-        *((name, listed(values)) for name, values in asked.parameter_list),
+        *((name, scan(low, high, asked.parameter_step_size)) for name, low, high in asked.parameter_scan),
+        *((name, split_list(values)) for name, values in asked.parameter_list),
     ]
     parameters: dict[str, tuple[str, ...]] = {"rev": (), "dir": ()} if asked.revisions else {}
     for name, values in given:
@@ -433,7 +433,7 @@ def _in_revisions(asked: Asked, revisions: Sequence[Revision], shell: str) -> tu
     if asked.names and len(asked.names) != len(revisions):
         msg = f"{_names(asked)} given for {counted(len(revisions), 'revision')}; give one -n for each, or none"
         raise click.UsageError(msg)
-    rows = combined(_parameters(asked, [line]))
+    rows = combinations(_parameters(asked, [line]))
     env = _environment(asked.env)
     found = []
     for revision, name in zip(revisions, asked.names or [one.name for one in revisions], strict=True):

@@ -22,9 +22,9 @@ from typing import Any
 
 import click
 
+from truearm.commands.command import printable
+from truearm.commands.signals import uninterrupted
 from truearm.errors import ARGUMENT, InvalidArgument, TruearmError
-from truearm.world.commands import neutralized
-from truearm.world.interrupts import undisturbed
 
 FAILED = 2  # wrong usage, or a command, file, disk or log failed
 UNFORESEEN = "truearm met an error of its own"
@@ -63,7 +63,7 @@ def _ended(work: Callable[[], Any]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:  # this is the edge
-        with undisturbed():
+        with uninterrupted():
             _let_go(sys.stdout)
             _tell(_worded(error))
         return FAILED
@@ -165,7 +165,7 @@ def _tell(error: click.ClickException | None) -> None:
         return
     words = io.StringIO()
     error.show(words)
-    said = neutralized(words.getvalue().rstrip("\n"), lines=True)
+    said = printable(words.getvalue().rstrip("\n"), lines=True)
     with suppress(OSError, ValueError):
         click.echo(said if len(said) <= _LONGEST else f"{said[:_LONGEST]} ...", err=True)
 
@@ -185,7 +185,7 @@ def load(*modules: str) -> None:
     """Import modules with signals held back: Python loses some that arrive during an import."""
     missing = [name for name in modules if name not in sys.modules]
     if missing:
-        with undisturbed():
+        with uninterrupted():
             for name in missing:
                 import_module(name)
 

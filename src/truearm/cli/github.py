@@ -2,7 +2,7 @@
 
 from truearm.cli import gates
 from truearm.cli.telling import Outcome, sentences
-from truearm.world.commands import neutralized
+from truearm.commands.command import printable
 
 _TITLES = {
     gates.FAILED: "A gate failed",
@@ -22,5 +22,5 @@ def annotation(outcome: Outcome, code: int) -> str:
 
 def command(level: str, title: str, message: str) -> str:
     r"""Return a workflow command of GitHub's; nothing in the message becomes another one."""
-    coded = neutralized(message, lines=True).replace("%", "%25").replace("\n", "%0A")
+    coded = printable(message, lines=True).replace("%", "%25").replace("\n", "%0A")
     return f"::{level} title={title}::{coded}"

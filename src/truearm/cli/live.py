@@ -16,12 +16,12 @@ from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
 from truearm.claims.result import Arm
 from truearm.cli.edge import load
+from truearm.commands.progress import ECHO_COLUMNS
+from truearm.commands.signals import uninterrupted
 from truearm.policies import Standing
 from truearm.report.text import Unit, quantile_cell, unit_for
 from truearm.report.wording import Signs, column_name, count, interval_ends, name_of, names, percent
 from truearm.study import Study
-from truearm.world.interrupts import undisturbed
-from truearm.world.progress import ECHO
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -77,7 +77,7 @@ class Board:
             raise
 
     def _stop(self) -> None:
-        with undisturbed():  # half a stop would leave the cursor hidden
+        with uninterrupted():  # half a stop would leave the cursor hidden
             if self._live is None:
                 _show("")
             else:
@@ -91,9 +91,9 @@ class Board:
         live = self._live or self._started()
         from rich.constrain import Constrain
 
-        width = live.console.width - ECHO
+        width = live.console.width - ECHO_COLUMNS
         picture = Constrain(self.picture(now - self._began, width), width)
-        with undisturbed():  # half a drawing could not be taken back
+        with uninterrupted():  # half a drawing could not be taken back
             live.update(picture, refresh=True)
         took = time.monotonic() - now if self._next else 0.0  # the first drawing pays for imports
         self._next = time.monotonic() + max(_PATIENCE, _SHARE * took)
@@ -105,7 +105,7 @@ class Board:
 
         # no thread of its own: it would draw while a command is being measured
         live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
-        with undisturbed():
+        with uninterrupted():
             _show("")
             self._live = live
             live.start()

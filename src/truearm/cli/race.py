@@ -8,8 +8,8 @@ import click
 from truearm.cli import gates, github, options, racing, suites
 from truearm.cli.asked import Asked
 from truearm.cli.telling import told, write_files
+from truearm.commands.measure import METRICS, SUITE
 from truearm.policies.toptwo import START
-from truearm.world.processes import METRICS, SUITE
 
 # What may be said anew when a saved race goes on; all else is fixed in the file.
 _AGAIN = {

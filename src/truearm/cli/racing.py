@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,6 +23,19 @@ from truearm.cli.live import Board
 from truearm.cli.setting import Setting
 from truearm.cli.suites import Follower
 from truearm.cli.telling import Outcome
+from truearm.commands.command import Command, printable
+from truearm.commands.measure import (
+    ITERATION,
+    Measurement,
+    command_source,
+    run_hook,
+    set_run_variables,
+    shell_cost,
+)
+from truearm.commands.metrics import NOTE
+from truearm.commands.process import check_posix
+from truearm.commands.revisions import check_out, hold, reopen
+from truearm.commands.signals import interruptible
 from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError
 from truearm.events import Noted, Reading
 from truearm.policies import Policy
@@ -34,15 +47,9 @@ from truearm.report.wording import name_of
 from truearm.run import run
 from truearm.store import Store, lock
 from truearm.study import Study
-from truearm.world.commands import Command, neutralized
-from truearm.world.interrupts import terminable
-from truearm.world.metrics import NOTE
-from truearm.world.processes import Measurement, check_posix, command_source, run_hook, shell_cost, warm_up
-from truearm.world.revisions import checked_out, in_use, kept
 
 BRIEF = 3.0  # seconds, as hyperfine takes at least
 _GRACE, _GRACE_SHARE = 1.0, 0.1  # seconds and share of the limit in which a run that began in time may end
-ITERATION = "TRUEARM_ITERATION"  # the variable that holds the number of a run of its command, from 0 on
 
 __all__ = ["ITERATION", "Race", "begun", "in_race", "outcome", "resumed", "run_out"]
 
@@ -63,9 +70,9 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     """Return a new race, its log opened on the stack if it is to be saved."""
     check_posix()
     revisions = (
-        checked_out(asked.revisions, build=asked.build, known=partial(_prepare, asked)) if asked.revisions else ()
+        check_out(asked.revisions, build=asked.build, announce=partial(_prepare, asked)) if asked.revisions else ()
     )
-    stack.enter_context(in_use(revisions))
+    stack.enter_context(hold(revisions))
     setting, problem = defined(asked, revisions)
     suite = suite_of(asked, setting, problem)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
@@ -108,7 +115,7 @@ def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
     ):
         msg = f"{path} holds a race that truearm does not begin; see `truearm report {path}`"
         raise InvalidArgument(msg)
-    stack.enter_context(in_use(kept(c.cwd for c in found.setting.commands if c.cwd is not None)))
+    stack.enter_context(hold(reopen(c.cwd for c in found.setting.commands if c.cwd is not None)))
     follower = None if found.suite is None else Follower(found.suite, found.study)
     return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store, follower=follower)
 
@@ -163,7 +170,7 @@ def _measured(race: Race, asked: Asked, recorder: "_Recorder") -> click.ClickExc
     """Run the commands until the study is done; return what went wrong if that ended it."""
     study = race.study
     try:
-        with terminable(), _hooked(race.setting), recorder:
+        with interruptible(), _hooked(race.setting), recorder:
             recorder.warm_up(race.setting.warmup)
             with _board(race, asked) as draw, _in_time(asked, recorder):
                 run(
@@ -272,7 +279,7 @@ def _cleaned(hook: Command, setting: Setting) -> None:
     except TruearmError as error:
         click.echo(f"Warning: {error}", err=True)
     except KeyboardInterrupt:
-        told = f"cleanup {neutralized(hook.text)!r} was interrupted; it may be half done"
+        told = f"cleanup {printable(hook.text)!r} was interrupted; it may be half done"
         click.echo(f"Warning: {told}", err=True)
         raise
 
@@ -324,15 +331,15 @@ class _Recorder:
         self._last = measurement.details()
 
     def _measured(self, arm: str, iteration: str) -> float:
-        os.environ[ITERATION] = (
-            iteration  # inherited: an environment of its own would be copied while the clock runs
-        )
+        set_run_variables(iteration)
         return self._source(arm)
 
     def warm_up(self, runs: int) -> None:
         """Run every command some times, before anything counts."""
         for i in range(runs):
-            warm_up(partial(self._measured, iteration=f"warmup-{i}"), self.race.setting.arms, 1)
+            for arm in self.race.setting.arms:
+                with suppress(TimeoutError):
+                    self._measured(arm, f"warmup-{i}")
 
     def pull(self, arm: str) -> float:
         """Run a command once; a time-out counts as worse than any run that ended."""

@@ -13,11 +13,11 @@ from truearm.cli.gates import exit_code, suite_code
 from truearm.cli.saved import Saved, opened
 from truearm.cli.screen import Screen
 from truearm.cli.telling import html_page
+from truearm.commands.command import Command
 from truearm.events import Reading
 from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.report.summary import summary
-from truearm.world.commands import Command
 
 
 @click.command("report")

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from truearm.claims.plain import from_plain, to_plain
+from truearm.commands.command import Command, bind, share_shell
+from truearm.commands.measure import Conditions
 from truearm.errors import InvalidArgument
-from truearm.world.commands import Command, alike, bind
-from truearm.world.processes import Conditions
 
 HOOKS = ("setup", "prepare", "conclude", "cleanup")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The commands of a race, started alike, and everything around them that is the same in every round."""
+    """The commands of a race, started share_shell, and everything around them that is the same in every round."""
 
     commands: tuple[Command, ...]
     metric: str = "wall"
@@ -26,7 +26,7 @@ class Setting:
     """The arm that others must not be worse than, if it was named when the race began."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "commands", alike(self.commands))
+        object.__setattr__(self, "commands", share_shell(self.commands))
         seen: set[str] = set()
         for command in self.commands:
             if command.name in seen:

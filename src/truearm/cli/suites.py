@@ -15,6 +15,8 @@ from truearm.cli import gates
 from truearm.cli.asked import Asked
 from truearm.cli.setting import Setting
 from truearm.cli.telling import lost, plain_commands, write_each
+from truearm.commands.measure import machine
+from truearm.commands.metrics import runs_of
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
 from truearm.report import suites, text
@@ -22,8 +24,6 @@ from truearm.report.export import json_text
 from truearm.report.suite_wording import paragraph
 from truearm.report.wording import count, name_of, number
 from truearm.study import Study
-from truearm.world.machine import machine
-from truearm.world.metrics import runs_of
 
 if TYPE_CHECKING:
     from truearm.cli.racing import Race

@@ -22,6 +22,8 @@ from truearm.cli.edge import Exports, write
 from truearm.cli.live import nearly_equal
 from truearm.cli.screen import Screen
 from truearm.cli.setting import Setting
+from truearm.commands.command import needs_shell
+from truearm.commands.measure import machine
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
 from truearm.policies import Standing
@@ -29,8 +31,6 @@ from truearm.report import text
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.report.summary import breakdowns
 from truearm.report.wording import amount, count, name_of, number, percent
-from truearm.world.commands import needs_shell
-from truearm.world.machine import machine
 
 _QUICK = 0.005  # seconds: below it hyperfine too advises against a shell
 

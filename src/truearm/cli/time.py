@@ -15,16 +15,16 @@ from truearm.claims.certificate import Status
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.cli import edge, gates, options
+from truearm.commands.loops import BLOCK_S, BLOCKS
+from truearm.commands.measure import machine
+from truearm.commands.python import FreshTimer
+from truearm.commands.signals import interruptible
 from truearm.errors import ArmFailed, InvalidArgument
 from truearm.problem import Contamination, Tolerance
 from truearm.report import text
 from truearm.report.export import document, json_text
 from truearm.report.wording import bad, count, counted, name_of, number, percent, value_ends
-from truearm.timing import ALONE, raced
-from truearm.world.interrupts import terminable
-from truearm.world.loops import BLOCK, BLOCKS
-from truearm.world.machine import machine
-from truearm.world.timing import Timed
+from truearm.timing import RUNS_ALONE, run_timers
 
 _NANOSECONDS = text.Unit("ns", "nanoseconds", 1e-9)
 
@@ -73,7 +73,7 @@ class _Asked:
     "-r",
     "--runs",
     type=options.Whole(1),
-    help=f"Exactly this many processes for each statement; {ALONE} by default if there is only one.",
+    help=f"Exactly this many processes for each statement; {RUNS_ALONE} by default if there is only one.",
 )
 @click.option(
     "--max-time",
@@ -104,9 +104,9 @@ def time_command(**chosen: object) -> None:
     asked = _Asked(**chosen)  # type: ignore[arg-type]
     sources = _sources(asked)
     try:
-        with terminable():
-            result = raced(
-                {name: source.within(asked.max_time).calibrated() for name, source in sources.items()},
+        with interruptible():
+            result = run_timers(
+                {name: replace(source, timeout=asked.max_time).calibrate() for name, source in sources.items()},
                 delta=asked.delta,
                 contamination=asked.contamination,
                 tolerance=asked.tolerance,
@@ -133,14 +133,14 @@ def time_command(**chosen: object) -> None:
     sys.exit(exports.code(gates.exit_code(result)))
 
 
-def _sources(asked: _Asked) -> dict[str, Timed]:
+def _sources(asked: _Asked) -> dict[str, FreshTimer]:
     """Return what is to be timed, by name: every statement with every interpreter."""
     if len(asked.names) > len(asked.statements):
         many = counted(len(asked.statements), "statement")
         msg = f"there are {len(asked.names)} names for {many}; give one -n for each"
         raise click.UsageError(msg)
     setup = "\n".join(asked.setup) or "pass"
-    found: dict[str, Timed] = {}
+    found: dict[str, FreshTimer] = {}
     for python in asked.pythons or (sys.executable,):
         for i, statement in enumerate(asked.statements):
             name = asked.names[i] if i < len(asked.names) else statement
@@ -149,7 +149,7 @@ def _sources(asked: _Asked) -> dict[str, Timed]:
             if name in found:
                 msg = f"two statements are called {name!r}; give them different names with -n"
                 raise click.UsageError(msg)
-            found[name] = Timed(text=statement, setup=setup, python=_located(python))
+            found[name] = FreshTimer(text=statement, setup=setup, python=_located(python))
     return found
 
 
@@ -162,7 +162,7 @@ def _located(python: str) -> str:
     return str(Path(found).absolute())
 
 
-def _conditions(sources: dict[str, Timed]) -> dict[str, object]:
+def _conditions(sources: dict[str, FreshTimer]) -> dict[str, object]:
     return {
         "statements": {name: source.text for name, source in sources.items()},
         "setup": next(iter(sources.values())).setup,
@@ -199,7 +199,7 @@ def _alone(shown: Result, unit: text.Unit) -> str:
     runs = f"{count(arm.n)} process{'es' * (arm.n > 1)}"
     takes = f"{name_of(arm.name)} takes {number(arm.observed)} {unit.sign} (median of {runs})"
     if math.isinf(arm.low) or math.isinf(arm.high):
-        return f"{takes}; that is too few to say where the true median lies, -r {ALONE} would."
+        return f"{takes}; that is too few to say where the true median lies, -r {RUNS_ALONE} would."
     low, high = value_ends(arm.low, arm.high, shown.problem)
     limit = shown.problem.contamination
     promise = "if no run was disturbed" if limit is None else bad(limit, "run")
@@ -212,7 +212,7 @@ def _notes(result: Result) -> Iterator[str]:
     for name, loops in known["loops"].items():
         yield f"{name_of(name)}: {count(loops)} loop{'s' * (loops > 1)} in a block, {known['interpreters'][name]}."
     yield (
-        f"A reading is the lower quartile of {BLOCKS} blocks (fewer if they take long) of {1000 * BLOCK:g} ms or "
+        f"A reading is the lower quartile of {BLOCKS} blocks (fewer if slow) of {1000 * BLOCK_S:g} ms or "
         "more, in a process of its own, after one that does not count. Garbage is not collected inside a block."
     )
     yield from result.assumptions

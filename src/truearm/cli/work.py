@@ -16,13 +16,13 @@ import click
 from truearm.claims.plain import from_plain
 from truearm.cli import options
 from truearm.cli.gates import exit_code
+from truearm.commands.command import Command
+from truearm.commands.measure import METRICS, Conditions, measure
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.events import Noted
 from truearm.problem import Problem, Pull
 from truearm.report.wording import count, name_of
 from truearm.service.client import Client, ServiceError
-from truearm.world.commands import Command
-from truearm.world.processes import METRICS, Conditions, measure
 
 _FIRST_ANSWER_S = 0.5  # after this the user is told that the server does not answer
 _NOT_PLAIN = re.compile(r"^-|[^\w.=:@%+,-]")  # in a name
@@ -85,7 +85,7 @@ def work_command(*, url: str, study: str, words: tuple[str, ...], **chosen: Any)
             for i, pull in enumerate(pulls):
                 with _accounted(client, pull, pulls[i + 1 :]):
                     found = measure(commands[pull.arm], chosen["metric"], conditions)
-                value = worst if found.timed_out else found.value
+                value = worst if found.run.timed_out else found.value
                 client.tell(pull, Noted(value, {**found.details(), "host": socket.gethostname()}))
                 made += 1
                 if not chosen["quiet"]:

@@ -19,12 +19,12 @@ from starlette.responses import Response
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from truearm.commands.command import printable
 from truearm.errors import InvalidArgument
 from truearm.service import problems
 from truearm.service.app import HEAD, LARGE_HEAD, Service
 from truearm.service.routes import LOG
 from truearm.service.settings import Settings, believed, check_open
-from truearm.world.commands import neutralized
 
 _WIRE = 16  # times the body: what a request may have with the sizes of its pieces, if those are small
 _PLAIN = re.compile(rb"/studies/[A-Za-z0-9/-]+")  # an address without marks that mean something else
@@ -76,7 +76,7 @@ class Words(logging.Formatter):
             return f"Serving {fields['url']} from {fields['database']}. {who} Ctrl-C ends it."
         if fields.get("event") == "request":
             clock = time.strftime("%H:%M:%S", time.localtime(fields["at"]))
-            what = f"{fields['method']} {neutralized(fields['path'])}"
+            what = f"{fields['method']} {printable(fields['path'])}"
             return f"{clock} {what} {fields['status']} {fields['ms']:.0f} ms"
         return f"{record.levelname.lower()}: {record.getMessage()}" + self._traced(record)
 
@@ -291,7 +291,9 @@ def serve(settings: Settings) -> None:
     limits = settings.limits
     config = uvicorn.Config(
         service.app(),
-        http=type("Patient", (_Patient,), {"service": service, "patience": limits.patience, "most": limits.body}),
+        http=type(
+            "Uninterrupted", (_Patient,), {"service": service, "patience": limits.patience, "most": limits.body}
+        ),
         ws="none",
         access_log=False,
         log_config=None,

@@ -1,4 +1,4 @@
-"""How far a study is: a bar on a terminal, or in the output of a notebook's cell."""
+"""Show how far a study is: a bar on a terminal, or in the output of a notebook's cell."""
 
 import sys
 import time
@@ -8,7 +8,10 @@ from types import ModuleType
 
 from truearm.study import Study
 
-ECHO = 3  # columns left free behind a drawing: a terminal writes ^C there, and on a full line that begins another
+ECHO_COLUMNS = 3
+"""Left free behind a drawing: a terminal writes ^C there, and on a full line that begins another."""
+_REDRAW_S = 0.1
+Draw = Callable[[float, str], None]
 
 
 @contextmanager
@@ -20,17 +23,17 @@ def bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
         return
     with _notebook_bar(notebook) if notebook else _terminal_bar() as draw:
         draw(0.0, "starting")
-        drawn = 0.0
+        last = 0.0
 
         def show() -> None:
-            nonlocal drawn
-            if time.monotonic() - drawn < 0.1:
+            nonlocal last
+            if time.monotonic() - last < _REDRAW_S:
                 return
-            drawn = time.monotonic()
+            last = time.monotonic()
             standing = study.standing
             least = min((standing.share(arm) for arm in standing.alive if arm != standing.leader), default=0.0)
-            leader = standing.leader or "nobody"
-            draw(least, f"{leader} leads, {len(standing.alive)} left, {study.pulls:,} pulls")
+            leader = f"{standing.leader} leads" if standing.leader else "no leader yet"
+            draw(least, f"{leader}, {len(standing.alive)} left, {study.pulls:,} pulls")
 
         yield show
 
@@ -42,8 +45,7 @@ def _notebook() -> ModuleType | None:
 
 
 @contextmanager
-def _notebook_bar(ipython: ModuleType) -> Iterator[Callable[[float, str], None]]:
-    """Yield a function that draws into the output of the cell; the output is emptied at the end."""
+def _notebook_bar(ipython: ModuleType) -> Iterator[Draw]:
     from html import escape
 
     def drawing(share: float, words: str) -> dict[str, str]:
@@ -58,17 +60,17 @@ def _notebook_bar(ipython: ModuleType) -> Iterator[Callable[[float, str], None]]
 
 
 @contextmanager
-def _terminal_bar() -> Iterator[Callable[[float, str], None]]:
+def _terminal_bar() -> Iterator[Draw]:
     from rich.console import Console
     from rich.constrain import Constrain
-    from rich.markup import escape as without_markup
+    from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
 
     class Bar(Progress):
         def get_renderable(self) -> Constrain:
-            return Constrain(super().get_renderable(), console.width - ECHO)
+            return Constrain(super().get_renderable(), console.width - ECHO_COLUMNS)
 
     columns = (
         TextColumn("{task.description}"),
@@ -79,6 +81,4 @@ def _terminal_bar() -> Iterator[Callable[[float, str], None]]:
     # no thread of its own: it would draw while a pull is being measured
     with Bar(*columns, console=console, transient=True, auto_refresh=False) as bar:
         task = bar.add_task("", total=1.0)
-        yield lambda share, words: bar.update(
-            task, completed=share, description=without_markup(words), refresh=True
-        )
+        yield lambda share, words: bar.update(task, completed=share, description=escape(words), refresh=True)

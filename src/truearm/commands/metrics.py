@@ -1,4 +1,4 @@
-"""What a run prints as metrics, read off its output, and how a log holds it: beside the reading, in its notes.
+"""Read the metrics that a run prints, one flat JSON object of numbers, and find them in a log.
 
 A metric without a number (null, NaN, an infinity, a number beyond all floats) is a missing reading, None here.
 """
@@ -13,24 +13,24 @@ from truearm.errors import InvalidArgument
 from truearm.events import Event, Issued, Reading
 
 NOTE = "metrics"
-"""Under which name notes hold what a run printed."""
-MOST = 1000  # metrics of a run: more are a slip, such as a list of raw samples with a name each
+"""The key of a run's metrics in the notes of its reading."""
+MAX_METRICS = 1000  # of a run: more are a slip, such as a list of raw samples with a name each
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
 
 
-def parsed(text: str) -> dict[str, float | None]:
-    r"""Return the metrics in a run's output: all of it is one JSON object of numbers, or its last line is."""
-    found = _loaded(text)
+def parse_metrics(text: str) -> dict[str, float | None]:
+    """Return the metrics in a run's output: all of it is one JSON object of numbers, or its last line is."""
+    found = _load(text)
     if not isinstance(found, dict):
         msg = f"printed {_KINDS.get(type(found), 'a number')}"
         raise InvalidArgument(msg)
-    if len(found) > MOST:
-        msg = f"printed {len(found):,} metrics, and {MOST:,} are the most"
+    if len(found) > MAX_METRICS:
+        msg = f"printed {len(found):,} metrics, and {MAX_METRICS:,} are the most"
         raise InvalidArgument(msg)
     return {name: _number(name, value) for name, value in found.items()}
 
 
-def _loaded(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+def _load(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
     whole = text.strip()
     if not whole:
         msg = "printed nothing"
@@ -38,7 +38,7 @@ def _loaded(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
     last = whole.rpartition("\n")[2]
     for part in dict.fromkeys((whole, last)):
         try:
-            return json.loads(part, object_pairs_hook=_once)
+            return json.loads(part, object_pairs_hook=_unique)
         except InvalidArgument:
             raise
         except (ValueError, RecursionError):
@@ -47,13 +47,12 @@ def _loaded(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
     raise InvalidArgument(msg)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
         msg = f"printed {next(name for name in names if names.count(name) > 1)!r} twice"
         raise InvalidArgument(msg)
-    return found
+    return dict(pairs)
 
 
 def _number(name: str, value: Any) -> float | None:  # noqa: ANN401
@@ -61,7 +60,7 @@ def _number(name: str, value: Any) -> float | None:  # noqa: ANN401
         msg = f"{name!r:.80} is {_KINDS[type(value)]}"
         raise InvalidArgument(msg)
     if not name.isprintable() or not 0 < len(name) <= 200:
-        msg = f"{name!r:.80} is not a name: it is empty, long, or holds letters that do not print"
+        msg = f"{name!r:.80} is not a name: it is empty, long, or has characters that do not print"
         raise InvalidArgument(msg)
     try:
         number = math.nan if value is None else float(value)
@@ -71,7 +70,7 @@ def _number(name: str, value: Any) -> float | None:  # noqa: ANN401
 
 
 def runs_of(arms: Iterable[str], events: Iterable[Event]) -> dict[str, list[Run]]:
-    """Return what the runs of a log printed, per arm in order of round, None for those not told."""
+    """Return the metrics of all runs in a log, per arm in order of round, None for a run without them."""
     runs: dict[str, list[Run]] = {arm: [] for arm in arms}
     places = {}
     for event in events:
@@ -79,11 +78,11 @@ def runs_of(arms: Iterable[str], events: Iterable[Event]) -> dict[str, list[Run]
             places[event.ticket] = event.draw
             runs[event.arm] += [None] * (event.draw + 1 - len(runs[event.arm]))
         elif isinstance(event, Reading):
-            runs[event.arm][places[event.ticket]] = _noted(event.notes)
+            noted = (event.notes or {}).get(NOTE)  # another program may have written it
+            metrics = (
+                {name: _number(name, value) for name, value in noted.items()}
+                if isinstance(noted, Mapping)
+                else None
+            )
+            runs[event.arm][places[event.ticket]] = metrics
     return runs
-
-
-def _noted(notes: Mapping[str, Any] | None) -> Run:
-    """Return the metrics in notes, which somebody else may have written."""
-    found = (notes or {}).get(NOTE)
-    return {name: _number(name, value) for name, value in found.items()} if isinstance(found, Mapping) else None

@@ -1,9 +1,7 @@
-"""A user's command as text: whether it needs a shell, and which values stand in for its parameters.
+"""A command line as text: whether it needs a shell, and which values replace its parameters.
 
-Commands that are compared are started alike: through one shell, or all without.
-
-Nothing here starts a process. Text that came from elsewhere, a revision's name or a command's output, is made
-harmless here: to a shell by quoting, to a terminal by escaping. Values that the user typed are left as typed.
+Nothing here starts a process. Text that came from elsewhere (a revision's name, a command's output) is quoted for
+a shell and escaped for a terminal; values that the user typed are used as typed.
 """
 
 import itertools
@@ -19,8 +17,9 @@ from functools import lru_cache
 from truearm.errors import InvalidArgument
 
 SHELL = "/bin/sh"
+MAX_COMMANDS = 1000  # in one race: more are a slip of the keyboard, or would take days
 
-# Reserved words, and builtins that no program stands in for; `echo`, `test` and `true` are programs too.
+# Reserved words, and builtins that are not programs too, as `echo`, `test` and `true` are.
 _SHELL_WORDS = frozenset(
     shlex.split(
         "'!' . : '{' '}' alias bg break case cd command continue do done elif else esac eval exec exit export "
@@ -29,26 +28,21 @@ _SHELL_WORDS = frozenset(
     )
 )
 _BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-MOST_COMMANDS = 1000  # of one race: more are a slip of the keyboard, or would take days
-_LARGEST = 300  # power of ten in a scan: numbers beyond it, or as near to zero, are none that programs take
+_MAX_EXPONENT = 300  # of a number in a scan
 
 
-def neutralized(text: str, *, lines: bool = False) -> str:
-    r"""Return text that a terminal shows and never obeys.
-
-    Control characters, bidirectional overrides and stray bytes become visible escapes.
+def printable(text: str, *, lines: bool = False) -> str:
+    """Escape control characters, bidirectional overrides and stray bytes, so that a terminal shows them.
 
     Parameters
     ----------
-    text
-        An arm's name or a command's output.
     lines
-        Keep line feeds and tabs, for output of several lines.
+        Keep line feeds and tabs.
     """
-    return "".join(c if _is_harmless(c) or (lines and c in "\n\t") else _escape(c) for c in text)
+    return "".join(c if _is_printable(c) or (lines and c in "\n\t") else _escape(c) for c in text)
 
 
-def _is_harmless(char: str) -> bool:
+def _is_printable(char: str) -> bool:
     return unicodedata.category(char) not in {"Cc", "Cs", "Zl", "Zp"} and char not in _BIDIRECTIONAL
 
 
@@ -57,7 +51,7 @@ def _escape(char: str) -> str:
 
 
 def _quotes(line: str) -> Iterator[tuple[str, str]]:
-    """Yield each character with the quote it stands in, and a backslash before it if it is escaped."""
+    """Yield each character with the quote around it, and a backslash before that if it is escaped."""
     quote, escaped = "", False
     for char in line:
         yield char, ("\\" if escaped else "") + quote
@@ -72,16 +66,12 @@ def _quotes(line: str) -> Iterator[tuple[str, str]]:
 
 
 def needs_shell(line: str) -> bool:
-    """Return whether a command line uses shell syntax: pipes, redirections, variables, globs, builtins.
-
-    Quoted syntax is text, so ``grep 'a|b' file`` needs no shell.
-    """
+    """Return True if a command line uses unquoted shell syntax: pipes, variables, globs, builtins."""
     before = " "
     for char, quote in _quotes(line):
         if quote == "" and (char in "|&;<>()$`*?[\n" or (char in "#~" and before.isspace())):
             return True
-        # Inside double quotes the shell still expands, and only the shell knows how to undo the backslash.
-        if quote.endswith('"') and char in "$`":
+        if quote.endswith('"') and char in "$`":  # the shell still expands inside double quotes
             return True
         before = char
     if "\\\n" in line or re.match(r"\s*[A-Za-z_]\w*=", line):
@@ -102,7 +92,7 @@ def _split(line: str) -> tuple[str, ...]:
     return words
 
 
-def _decided(line: str, shell: str | None) -> str | None:
+def _choose_shell(line: str, shell: str | None) -> str | None:
     if shell == "auto":
         return SHELL if needs_shell(line) else None
     if shell == "default":
@@ -112,14 +102,12 @@ def _decided(line: str, shell: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A user's command line and how it is started.
+    """A command line and how it is started.
 
     Parameters
     ----------
-    text
-        What the user typed.
     name
-        The arm it stands for; the text itself unless said otherwise.
+        The arm; the text by default.
     parameters
         Values bound into the text, kept for exports.
     env
@@ -127,11 +115,10 @@ class Command:
     cwd
         Directory to start in; None is the caller's.
     shell
-        ``"auto"`` decides by `needs_shell`; ``"none"`` or None never uses a shell; ``"default"`` is ``/bin/sh``;
-        anything else is the shell to use, with its own options if need be. Afterwards the attribute is None or
-        the shell. Where several commands are compared, `alike` decides for all.
+        ``"auto"`` decides by `needs_shell`; ``"none"`` or None uses no shell; ``"default"`` is ``/bin/sh``;
+        anything else is the shell, with its own options if need be. The attribute is None or the shell.
     input, output
-        Where its standard input comes from and its standard output goes, if not as for all commands.
+        Its own standard input and output, if they are not those of all commands.
     """
 
     text: str
@@ -148,11 +135,8 @@ class Command:
             msg = f"command must be a line without NUL characters, but got {self.text!r}"
             raise InvalidArgument(msg)
         object.__setattr__(self, "name", self.name or self.text)
-        object.__setattr__(self, "shell", _decided(self.text, self.shell))
-        if self.shell is None:
-            _split(self.text)
-        else:
-            _split(self.shell)
+        object.__setattr__(self, "shell", _choose_shell(self.text, self.shell))
+        _split(self.text if self.shell is None else self.shell)
         for part in (self.shell or "", self.cwd or "", *self.env, *self.env.values()):
             if "\0" in part:
                 msg = f"shell, directory and environment must be without NUL characters, but got {part!r}"
@@ -160,27 +144,23 @@ class Command:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The words the operating system is given."""
+        """The words for the operating system."""
         if self.shell is None:
             return _split(self.text)
         return (*_split(self.shell), "-c", self.text)
 
 
-def alike(commands: Iterable[Command]) -> tuple[Command, ...]:
-    """Return the commands started alike: if one has a shell, all run through it.
-
-    A shell takes time of its own, which would tell apart two commands that do the same.
-    """
+def share_shell(commands: Iterable[Command]) -> tuple[Command, ...]:
+    """Return the commands with one shell for all if one has it: a shell takes time of its own."""
     given = tuple(commands)
     shell = next((command.shell for command in given if command.shell is not None), None)
     return tuple(replace(command, shell=shell) for command in given)
 
 
-def listed(text: str) -> tuple[str, ...]:
+def split_list(text: str) -> tuple[str, ...]:
     r"""Return the values of a comma-separated list; ``\,`` is a comma and ``\\`` a backslash in a value."""
-    pieces = re.findall(r"\\[,\\]|,|[^,\\]+|\\", text)
     values = [""]
-    for piece in pieces:
+    for piece in re.findall(r"\\[,\\]|,|[^,\\]+|\\", text):
         if piece == ",":
             values.append("")
         else:
@@ -188,11 +168,8 @@ def listed(text: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def scanned(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
-    """Return the numbers from low to high in steps, as decimal text without rounding.
-
-    Without a step both ends must be whole numbers, and the step is 1.
-    """
+def scan(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
+    """Return the numbers from low to high in steps of 1 or `step`, as decimal text without rounding."""
     first, last = _decimal("low", low), _decimal("high", high)
     if step is None and any(end != end.to_integral_value() for end in (first, last)):
         msg = f"scan from {low} to {high} needs a step, because its ends are not whole numbers"
@@ -201,9 +178,9 @@ def scanned(low: str, high: str, step: str | None = None) -> tuple[str, ...]:
     if first > last:
         msg = f"scan must rise from low to high, but got {low} to {high}; swap them"
         raise InvalidArgument(msg)
-    if width <= 0 or (last - first) / width >= MOST_COMMANDS:
+    if width <= 0 or (last - first) / width >= MAX_COMMANDS:
         msg = (
-            f"scan must rise from low to high in fewer than {MOST_COMMANDS} positive steps, "
+            f"scan must rise from low to high in fewer than {MAX_COMMANDS} positive steps, "
             f"but got {low:.40} to {high:.40} in steps of {width:.6g}; scan fewer values, or in larger steps"
         )
         raise InvalidArgument(msg)
@@ -220,10 +197,24 @@ def _decimal(name: str, text: str) -> Decimal:
         number = Decimal(text)
     except InvalidOperation:
         number = Decimal("nan")
-    if not number.is_finite() or (number and abs(number.adjusted()) > _LARGEST):
+    if not number.is_finite() or (number and abs(number.adjusted()) > _MAX_EXPONENT):
         msg = f"{name} of a scan must be a decimal number up to 1e300, but got {text!r:.60}"
         raise InvalidArgument(msg)
     return number
+
+
+def combinations(parameters: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], ...]:
+    """Return every combination of values, the first parameter changing fastest, as in hyperfine."""
+    count = math.prod(map(len, parameters.values()))
+    if count > MAX_COMMANDS:
+        sizes = " x ".join(str(len(values)) for values in parameters.values())
+        msg = (
+            f"{sizes} values of {', '.join(parameters)} make {count:,} commands; a race takes {MAX_COMMANDS:,} "
+            "at most; give fewer values, or race a part of them first"
+        )
+        raise InvalidArgument(msg)
+    rows = itertools.product(*reversed(list(parameters.values())))
+    return tuple(dict(zip(parameters, reversed(row), strict=True)) for row in rows)
 
 
 def bind(
@@ -238,30 +229,30 @@ def bind(
 ) -> Command:
     r"""Return the command with every ``{parameter}`` replaced by its value, quoted to stay one word.
 
-    What is quoted has no say in whether a shell is used. ``\{n}`` and ``${n}`` are left to the shell. Parameters
-    that the name does not mention are appended to it.
+    ``\{n}`` and ``${n}`` are left to the shell. Parameters that the name does not mention are appended to it.
 
     Parameters
     ----------
     typed
-        Parameters whose values the user typed: they are put in as they are, and may be whole commands.
+        Parameters whose values the user typed: they are not quoted, and may be whole commands.
     """
     label = name or template
     unused = [f"{key} = {value}" for key, value in parameters.items() if f"{{{key}}}" not in label]
-    label = _placeholders(parameters).sub(lambda m: parameters[m[1]], label)
+    label = fill(label, parameters)
     return Command(
-        text=_filled(template, parameters, typed),
+        text=_fill_quoted(template, parameters, typed),
         name=f"{label} ({', '.join(unused)})" if unused else label,
         parameters=dict(parameters),
         env=dict(env or {}),
         cwd=cwd,
-        shell=_decided(_filled(template, {key: parameters[key] for key in typed}, typed), shell),
+        # quoted values do not decide whether a shell is used
+        shell=_choose_shell(_fill_quoted(template, {key: parameters[key] for key in typed}, typed), shell),
     )
 
 
 def fill(text: str, parameters: Mapping[str, str]) -> str:
     """Return text that no shell reads, such as a path, with every ``{parameter}`` replaced by its value."""
-    return _placeholders(parameters).sub(lambda m: parameters[m[1]], text)
+    return _placeholders(parameters).sub(lambda match: parameters[match[1]], text)
 
 
 def unknown_placeholder(text: str, parameters: Collection[str]) -> str | None:
@@ -275,46 +266,23 @@ def _placeholders(parameters: Mapping[str, str]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\$)\{{({names})\}}" if names else r"(?!)")
 
 
-def _filled(template: str, parameters: Mapping[str, str], typed: Collection[str]) -> str:
+def _fill_quoted(template: str, parameters: Mapping[str, str], typed: Collection[str]) -> str:
     quotes = [quote for _, quote in _quotes(template)]
 
-    def replaced(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         quote = quotes[match.start()]
         if quote.startswith("\\"):
             return match[0]
         value = shlex.quote(parameters[match[1]])
         if match[1] in typed or value == parameters[match[1]]:
             return parameters[match[1]]
-        _check_plain(template, match[1], value)
-        return quote + value + quote  # leave the open quote, add the quoted value, open the quote again
-
-    return _placeholders(parameters).sub(replaced, template)
-
-
-def _check_plain(template: str, name: str, value: str) -> None:
-    # Inside these, quoting starts afresh or works otherwise, and a value could become syntax.
-    found = re.search(r"\$[({'\"]|`|<<|(?:^|\s)#", template)
-    if found:
-        msg = (
-            f"value {value} of parameter {name!r} cannot be quoted safely in {template!r}, which uses "
-            f"{found[0].strip()!r}; put the value into the environment and use a variable"
-        )
-        raise InvalidArgument(msg)
-
-
-def combined(parameters: Mapping[str, Sequence[str]]) -> tuple[dict[str, str], ...]:
-    """Return every combination of values, the first parameter changing fastest, as hyperfine has them."""
-    for key, values in parameters.items():
-        if isinstance(values, str) or not values:
-            msg = f"parameter {key!r} must have a list of values, but got {values!r}"
+        # inside these, quoting works differently, and a value could become syntax
+        if syntax := re.search(r"\$[({'\"]|`|<<|(?:^|\s)#", template):
+            msg = (
+                f"value {value} of parameter {match[1]!r} cannot be quoted safely in {template!r}, which uses "
+                f"{syntax[0].strip()!r}; put the value into the environment and use a variable"
+            )
             raise InvalidArgument(msg)
-    many = math.prod(map(len, parameters.values()))
-    if many > MOST_COMMANDS:
-        sizes = " x ".join(str(len(values)) for values in parameters.values())
-        msg = (
-            f"{sizes} values of {', '.join(parameters)} make {many:,} commands; a race takes {MOST_COMMANDS:,} "
-            "at most; give fewer values, or race a part of them first"
-        )
-        raise InvalidArgument(msg)
-    rows = itertools.product(*reversed(list(parameters.values())))
-    return tuple(dict(zip(parameters, reversed(row), strict=True)) for row in rows)
+        return quote + value + quote  # close the open quote, add the quoted value, open the quote again
+
+    return _placeholders(parameters).sub(replacement, template)

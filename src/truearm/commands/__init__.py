@@ -1,0 +1,1 @@
+"""Run commands and Python code as processes, and read numbers off them."""

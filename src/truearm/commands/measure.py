@@ -1,0 +1,361 @@
+"""Measure a command: run it once and read one number off it, or a JSON object of them.
+
+A pull that goes wrong is never retried and never dropped, because both would be contamination of our own making:
+a time-out raises TimeoutError, which counts as worse than any reading; a failure ends the run or is a missing
+reading (NaN), as the user chose. Commands of one source are started alike; nothing is subtracted from the clock.
+"""
+
+import math
+import os
+import platform
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from truearm.commands import process
+from truearm.commands.command import Command, printable, share_shell
+from truearm.commands.metrics import NOTE, parse_metrics
+from truearm.errors import CommandFailed, InvalidArgument
+from truearm.problem import check_positive
+
+Source = Callable[[str], float]
+
+METRICS = ("wall", "cpu", "memory", "stdout")
+SUITE = "json"
+"""Many metrics at once: one JSON object of numbers on standard output; the reading is the wall time."""
+ITERATION = "TRUEARM_ITERATION"
+"""The variable that holds the number of a run of its command, from 0 on."""
+
+_NUMBER = re.compile(
+    r"(?<![\w.,])[-+]?(?:[0-9]+\.?[0-9]*(?:e[-+]?[0-9]+)?|\.[0-9]+(?:e[-+]?[0-9]+)?|nan|inf)(?!\w|[.,]\w)",
+    re.IGNORECASE,
+)
+_SUITE_BYTES = 1 << 20  # kept of an output that is one JSON object
+_SHELL_TIMEOUT_S = 1.0  # for an empty command
+_SHELL_RUNS = 11  # take some 20 ms and give the median to a tenth
+_NOT_RUN = {126: "could not run a program", 127: "did not find a program"}  # POSIX, Shell Command Language 2.8.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """How commands are measured, the same for all arms.
+
+    Parameters
+    ----------
+    timeout
+        Seconds after which a run and all its processes are killed; None waits.
+    ignore_failure
+        Count a failed command as a missing reading (NaN) instead of raising `CommandFailed`.
+    accepted
+        Exit codes besides 0 that are not failures.
+    input
+        ``"null"`` or the path of a file for standard input.
+    output
+        ``"null"``, ``"pipe"``, ``"inherit"`` or the path of a file for standard output.
+    """
+
+    timeout: float | None = None
+    ignore_failure: bool = False
+    accepted: tuple[int, ...] = ()
+    input: str = "null"
+    output: str = "null"
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None:
+            check_positive("timeout", self.timeout)
+        if self.input != "null" and Path(self.input).is_fifo():
+            msg = f"input must be a file that every run can read, but {self.input!r} is a pipe; save it first"
+            raise InvalidArgument(msg, "input", self.input)
+        if self.input != "null" and not Path(self.input).exists():
+            msg = f"input must be 'null' or an existing file, but got {self.input!r}"
+            raise InvalidArgument(msg, "input", self.input)
+        if self.output not in ("null", "pipe", "inherit") and not Path(self.output).parent.is_dir():
+            msg = f"output must be null, pipe, inherit or a file in an existing directory, but got {self.output!r}"
+            raise InvalidArgument(msg, "output", self.output)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One run of a command: the reading, NaN if the run failed or timed out, and how it came about."""
+
+    value: float
+    run: process.Run
+    metrics: Mapping[str, float | None] | None = None
+    """What it printed, for the metric ``"json"``; None if that failed."""
+
+    def details(self) -> dict[str, Any]:
+        """Return what the log notes about a run besides the reading."""
+        names = ("wall", "user", "system", "peak_memory", "exit_code", "timed_out")
+        details = {name: getattr(self.run, name) for name in names}
+        if self.run.left_behind:
+            details["left_behind"] = True
+        return details if self.metrics is None else {**details, NOTE: self.metrics}
+
+
+def measure(command: Command, metric: str = "wall", conditions: Conditions | None = None) -> Measurement:
+    """Run a command once and read one number off it.
+
+    Parameters
+    ----------
+    metric
+        ``"wall"`` seconds, ``"cpu"`` seconds (user and system together), ``"memory"`` (bytes at the peak),
+        ``"stdout"`` (the number on the last line printed) or ``"json"`` (an object of them).
+
+    Raises
+    ------
+    CommandFailed
+        If it fails or prints no number when one is wanted, unless `conditions.ignore_failure`. Exit codes 126 and
+        127 say that nothing was run at all, and raise unless they are `conditions.accepted`.
+    """
+    rules = conditions or Conditions()
+    rules = replace(rules, input=command.input or rules.input, output=command.output or rules.output)
+    if metric not in (*METRICS, SUITE):
+        msg = f"metric must be one of {', '.join((*METRICS, SUITE))}, but got {metric!r}"
+        raise InvalidArgument(msg, "metric", metric)
+    if metric in ("stdout", SUITE) and rules.output not in ("null", "pipe"):
+        msg = f"output must be null or pipe to read numbers from it, but got {rules.output!r}"
+        raise InvalidArgument(msg, "output", rules.output)
+    with ExitStack() as stack:
+        streams = _open_streams(stack, metric, rules)
+        run = _start(command, streams, timeout=rules.timeout, metric=metric)
+    value = _read_value(command, metric, run, rules)
+    if metric != SUITE or math.isnan(value):
+        return Measurement(value=value, run=run)
+    metrics = _read_metrics(command, run, ignore_failure=rules.ignore_failure)
+    return Measurement(value=math.nan if metrics is None else value, run=run, metrics=metrics)
+
+
+def set_run_variables(iteration: str) -> None:
+    """Set what each measured run finds in its environment.
+
+    They are inherited, because an environment of its own would be copied while the clock runs. A variable of
+    random length, which moves the stack of every run, belongs here.
+    """
+    os.environ[ITERATION] = iteration
+
+
+def _start(
+    command: Command, streams: Mapping[str, Any], *, timeout: float | None, metric: str = "wall"
+) -> process.Run:
+    env = {**os.environ, **command.env} if command.env else None
+    words = command.argv
+    program = _locate_program(words[0], command, (env or os.environ).get("PATH"))
+    try:
+        return process.run(
+            words,
+            program,
+            streams=streams,
+            env=env,
+            cwd=command.cwd,
+            timeout=timeout,
+            max_output=_SUITE_BYTES if metric == SUITE else process.TAIL_BYTES,
+            through_launcher=metric == "memory",
+        )
+    except OSError as error:
+        msg = (
+            f"command {printable(command.text)!r} cannot be started: {error.strerror}; "
+            f"check the program and the directory {command.cwd or '.'!r}"
+        )
+        raise InvalidArgument(msg) from error
+
+
+def _locate_program(word: str, command: Command, path: str | None) -> str:
+    if "/" in word:
+        return word
+    try:
+        return _which(word, path)
+    except LookupError:
+        msg = f"command {printable(command.text)!r} needs the program {word!r}, which is not on the PATH"
+        raise InvalidArgument(msg) from None
+
+
+@lru_cache(maxsize=256)  # a program that is not found raises, so it is looked for again
+def _which(word: str, path: str | None) -> str:
+    found = shutil.which(word, path=path)
+    if found is None:
+        raise LookupError(word)
+    return str(Path(found).absolute())
+
+
+def _open_streams(stack: ExitStack, metric: str, rules: Conditions) -> dict[str, Any]:
+    null: Any = subprocess.DEVNULL
+    stdin = null if rules.input == "null" else _open(stack, rules.input, os.O_RDONLY)
+    if rules.output == "inherit":
+        return {"stdin": stdin, "stdout": None, "stderr": None}
+    stdout = null
+    if metric in ("stdout", SUITE) or rules.output == "pipe":
+        stdout = subprocess.PIPE
+    elif rules.output != "null":
+        stdout = _open(stack, rules.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    return {"stdin": stdin, "stdout": stdout, "stderr": subprocess.PIPE}
+
+
+def _open(stack: ExitStack, path: str, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)  # do not wait for the reader of a pipe
+    except OSError as error:
+        msg = f"{path} cannot be opened for the commands: {error.strerror}; choose another file"
+        raise InvalidArgument(msg) from error
+    stack.callback(os.close, descriptor)
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def _read_value(command: Command, metric: str, run: process.Run, rules: Conditions) -> float:
+    if run.timed_out:
+        return math.nan  # the goal says on which side it is censored
+    values = {"wall": run.wall, "cpu": run.user + run.system, SUITE: run.wall, "memory": run.peak_memory}
+    value = _last_number(run.stdout) if metric == "stdout" else values[metric]
+    failed = run.exit_code not in (0, *rules.accepted)
+    if not failed and value is not None:
+        return float(value)
+    if rules.ignore_failure and not (failed and run.exit_code in _NOT_RUN):
+        return math.nan
+    if failed:
+        raise _failure(command, "command", run.exit_code, None if rules.output == "inherit" else run.stderr.text)
+    msg = (
+        f"command {printable(command.text)!r} must print one number on its last line, but printed "
+        f"{printable(run.stdout.last_line[-80:])!r}; print it alone, or let failures count as missing"
+    )
+    raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text)
+
+
+def _last_number(output: process.Tail) -> float | None:
+    """Return the only number on the last line, or None."""
+    numbers = _NUMBER.findall(output.last_line) if output.has_whole_line else []
+    return float(numbers[0]) if len(numbers) == 1 else None
+
+
+def _read_metrics(command: Command, run: process.Run, *, ignore_failure: bool) -> dict[str, float | None] | None:
+    try:
+        if not run.stdout.has_whole_line:
+            msg = f"printed a line of more than {_SUITE_BYTES >> 20} MiB"
+            raise InvalidArgument(msg)
+        return parse_metrics(run.stdout.text)
+    except InvalidArgument as error:
+        if ignore_failure:
+            return None
+        msg = (
+            f"command {printable(command.text)!r} must print one flat JSON object of numbers, such as "
+            f"{{'parse': 1.5}} in double quotes, alone or on its last line: {printable(str(error))}; print it "
+            "so, or let failures count as missing"
+        )
+        raise CommandFailed(msg, command=command.text, exit_code=0, stderr_tail=run.stderr.text) from None
+
+
+def _failure(
+    command: Command, stage: str, exit_code: int, stderr: str | None, *, timeout: float | None = None
+) -> CommandFailed:
+    how = f"exit code {exit_code}"
+    if exit_code < 0:
+        how = f"signal {-exit_code} ({signal.strsignal(-exit_code) or 'unknown'})"
+    remedy = "fix it" if stage != "command" else "fix it, or let failures count as missing"
+    if stage == "command" and exit_code in _NOT_RUN:
+        how, remedy = f"{how}: the shell {_NOT_RUN[exit_code]}", "fix it"
+    if timeout is not None:
+        how = f"a kill, because it took longer than the time-out of {timeout:g} seconds"
+        remedy = "give it more time, or run it before the race"
+    words = "(see above)" if stderr is None else printable(stderr.strip(), lines=True)
+    msg = f"{stage} {printable(command.text)!r} ended with {how}; {remedy}\n"
+    return CommandFailed(
+        msg + (words or "(it printed nothing to standard error)"),
+        command=command.text,
+        exit_code=exit_code,
+        stderr_tail=stderr or "",
+        stage=stage,
+    )
+
+
+def shell_cost(command: Command, metric: str = "wall") -> float | None:
+    """Return the seconds that a command's shell adds to each reading, or None; no reading is corrected."""
+    if command.shell is None or metric not in ("wall", "cpu"):
+        return None
+    empty = replace(command, text=":")
+    with suppress(CommandFailed, InvalidArgument, TimeoutError):
+        source = command_source([empty], metric, conditions=Conditions(timeout=_SHELL_TIMEOUT_S))
+        return statistics.median(source(empty.name) for _ in range(_SHELL_RUNS))
+    return None
+
+
+def run_hook(command: Command, stage: str, timeout: float | None = None) -> None:
+    """Run a setup, prepare, conclude or cleanup command to its end, not measured.
+
+    It may leave processes running, such as a server that the arms talk to.
+    """
+    null = subprocess.DEVNULL
+    with tempfile.TemporaryFile() as errors:  # not a pipe: what stays running may go on writing to it
+        run = _start(command, {"stdin": null, "stdout": null, "stderr": errors}, timeout=timeout)
+        if run.timed_out or run.exit_code != 0:
+            errors.seek(max(0, errors.seek(0, os.SEEK_END) - process.TAIL_BYTES))
+            printed = errors.read().decode(errors="backslashreplace")
+            raise _failure(command, stage, run.exit_code, printed, timeout=timeout if run.timed_out else None)
+
+
+def command_source(
+    commands: Sequence[Command],
+    metric: str = "wall",
+    *,
+    conditions: Conditions | None = None,
+    prepare: Mapping[str, Command] | None = None,
+    conclude: Mapping[str, Command] | None = None,
+    listen: Callable[[str, Measurement], None] | None = None,
+) -> Source:
+    """Return the source that runs the command named like the arm; all commands share one shell, or use none.
+
+    Parameters
+    ----------
+    prepare, conclude
+        By arm, what to run before and after each measured run.
+    listen
+        Called with the arm and the measurement before the reading is returned.
+
+    Raises
+    ------
+    TimeoutError
+        By the source, if a run timed out.
+    """
+    by_name = {command.name: command for command in share_shell(commands)}
+    before, after = prepare or {}, conclude or {}
+    limit = conditions.timeout if conditions else None
+
+    def source(arm: str) -> float:
+        if arm in before:
+            run_hook(before[arm], "prepare", limit)
+        measurement = measure(by_name[arm], metric, conditions)
+        if arm in after:
+            run_hook(after[arm], "conclude", limit)
+        if listen:
+            listen(arm, measurement)
+        if measurement.run.timed_out:
+            msg = f"command {printable(by_name[arm].text)!r} was killed after {limit:g} seconds"
+            raise TimeoutError(msg)
+        return measurement.value
+
+    return source
+
+
+def machine() -> dict[str, str | int]:
+    """Describe the machine for the reader of an export, without naming its owner."""
+    processor = platform.processor()
+    with suppress(OSError):
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        processor = printable(found[1]) if found else processor
+    return {
+        "system": platform.system(),
+        "release": platform.release(),
+        "architecture": platform.machine(),
+        "processor": processor,
+        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "python": platform.python_version(),
+        "truearm": metadata.version("truearm"),
+    }

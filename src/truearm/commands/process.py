@@ -1,0 +1,354 @@
+"""Run one process to its end, or kill all of it when its time is up.
+
+The clock starts right before the process and stops right after it; everything else is done before or after. On
+Linux this process is a subreaper: orphans of a command become its children, so that a time-out also reaches
+children in sessions of their own.
+"""
+
+import ast
+import math
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from truearm.errors import InvalidArgument
+
+try:
+    import resource  # here, because os.wait4 would load it while the clock runs
+except ImportError:  # Windows, where no command is measured
+    resource = None  # type: ignore[assignment]
+
+TAIL_BYTES = 8192
+"""Kept of an output stream: a screenful for a person, a last line for the stdout metric."""
+_PIPE_READS = 16  # of 64 KiB each: the largest pipe Linux gives an ordinary user
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+_MAX_KILL_ROUNDS = 100
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes per unit of ru_maxrss
+
+# A child of this interpreter never shows less peak memory than the interpreter, because Linux counts what it held
+# before exec; a small launcher in between shows 5 MB at least. `_signal`, because `signal` would add a megabyte;
+# SIGPIPE goes back to what a shell gives.
+_LAUNCHER = """
+import os, sys, time, _signal
+report = int(sys.argv[1])
+os.set_inheritable(report, False)
+started = time.perf_counter()
+child = os.fork()
+if child == 0:
+    try:
+        _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
+        os.execv(sys.argv[2], sys.argv[3:])
+    finally:
+        os._exit(127)
+status, usage = os.wait4(child, 0)[1:]
+wall = time.perf_counter() - started
+code = os.waitstatus_to_exitcode(status)
+os.write(report, repr((wall, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, code)).encode())
+"""
+
+
+class Tail:
+    """The last bytes of a stream."""
+
+    def __init__(self, max_bytes: int = TAIL_BYTES) -> None:
+        self.kept = bytearray()
+        self.max_bytes = max_bytes
+        self.is_cut = False
+
+    def read_from(self, descriptor: int) -> bool:
+        """Read once; return False if there is nothing, or the stream has ended."""
+        try:
+            piece = os.read(descriptor, 1 << 16)
+        except BlockingIOError:
+            return False
+        self.kept += piece
+        if len(self.kept) > self.max_bytes:
+            del self.kept[: -self.max_bytes]
+            self.is_cut = True
+        return bool(piece)
+
+    @property
+    def text(self) -> str:
+        """What was kept."""
+        return self.kept.decode(errors="backslashreplace")
+
+    @property
+    def last_line(self) -> str:
+        """The last line that is not blank."""
+        return self.text.rstrip().rpartition("\n")[2]
+
+    @property
+    def has_whole_line(self) -> bool:
+        """Whether the beginning of the last line was kept."""
+        return not self.is_cut or "\n" in self.text.rstrip()
+
+
+class Run(NamedTuple):
+    """How one process ran; times in seconds, `peak_memory` in bytes or None where it is hidden by our own."""
+
+    wall: float
+    user: float
+    system: float
+    peak_memory: int | None
+    exit_code: int
+    timed_out: bool
+    stdout: Tail
+    stderr: Tail
+    left_behind: bool
+
+
+def run(
+    argv: Sequence[str],
+    program: str | None = None,
+    *,
+    streams: Mapping[str, Any],
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    timeout: float | None = None,
+    max_output: int = TAIL_BYTES,
+    through_launcher: bool = False,
+) -> Run:
+    """Run a program and return how it ended.
+
+    Parameters
+    ----------
+    streams
+        ``stdin``, ``stdout`` and ``stderr`` as for `subprocess.Popen`; pipes are read.
+    env
+        None inherits the environment without copying it, which would take time while the clock runs.
+    timeout
+        Seconds after which the process, its group and its descendants are killed.
+    through_launcher
+        Measure inside of a small launcher, whose own peak memory does not hide that of the program.
+
+    Raises
+    ------
+    OSError
+        If the program cannot be started.
+    """
+    check_posix()
+    _become_subreaper()
+    _foreign.clear()
+    _foreign.update(_children() - _adopted)
+    stdout, stderr = Tail(max_output), Tail()
+    report = os.pipe() if through_launcher else None
+    options: dict[str, Any] = {
+        "args": argv,
+        "executable": program,
+        "env": env,
+        "cwd": cwd,
+        "bufsize": 0,
+        # a group of its own, so that a time-out reaches grandchildren, and no terminal: a program that asked the
+        # terminal from a background group would be stopped forever
+        "start_new_session": True,
+        **streams,
+    }
+    if report:
+        launcher = (sys.executable, "-I", "-S", "-c", _LAUNCHER, str(report[1]), program or argv[0], *argv)
+        options.update(args=launcher, executable=None, pass_fds=(report[1],))
+    try:
+        started = time.perf_counter()
+        process = subprocess.Popen(**options)
+        deadline = math.inf if timeout is None else started + timeout
+        timed_out, usage = _wait(process, (stdout, stderr), deadline)
+        wall = time.perf_counter() - started
+        left_behind = _adopt_orphans() or _has_group(process.pid)
+        measured = (wall, usage.ru_utime, usage.ru_stime, _own_peak(usage), process.returncode)
+        if report and not timed_out:
+            measured = _read_report(report[0], measured)
+    finally:
+        for descriptor in report or ():
+            os.close(descriptor)
+    return Run(*measured, timed_out, stdout, stderr, left_behind and not timed_out)
+
+
+_Measured = tuple[float, float, float, int | None, int]
+
+
+def _read_report(descriptor: int, otherwise: _Measured) -> _Measured:
+    os.set_blocking(descriptor, False)
+    try:
+        wall, user, system, peak, code = ast.literal_eval(os.read(descriptor, 4096).decode())
+    except BlockingIOError:  # the launcher itself was killed, by the command or by the system
+        return (*otherwise[:3], None, otherwise[4] or 1)
+    return wall, user, system, peak * _RSS_UNIT, code
+
+
+def _own_peak(usage: "resource.struct_rusage") -> int | None:
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return usage.ru_maxrss * _RSS_UNIT if usage.ru_maxrss > own else None
+
+
+def check_posix() -> None:
+    """Raise where commands cannot be run in process groups."""
+    if resource is None or not hasattr(os, "wait4") or not hasattr(os, "killpg"):
+        msg = "commands are run and measured on Linux and macOS only; on Windows, run truearm inside WSL"
+        raise InvalidArgument(msg)
+
+
+def _wait(
+    process: subprocess.Popen[bytes], tails: tuple[Tail, Tail], deadline: float
+) -> tuple[bool, "resource.struct_rusage"]:
+    """Wait for a child until the deadline, kill it past it or if interrupted, and reap it in any case."""
+    streams = (process.stdout, process.stderr)
+    pipes = {stream.fileno(): tail for stream, tail in zip(streams, tails, strict=True) if stream}
+    end = _End(process.pid)
+    try:
+        timed_out = not _watch(end.descriptor, pipes, deadline)
+        if timed_out:
+            _kill(process.pid)
+    except BaseException:
+        _kill(process.pid)
+        raise
+    finally:
+        status, usage = end.reap()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        for stream in streams:
+            if stream:
+                stream.close()
+    return timed_out, usage
+
+
+def _watch(ended: int, pipes: Mapping[int, Tail], deadline: float) -> bool:
+    """Read the pipes until the child has ended (True) or the deadline has passed (False)."""
+    poller = select.poll()
+    poller.register(ended, select.POLLIN)
+    for pipe in pipes:
+        os.set_blocking(pipe, False)
+        poller.register(pipe, select.POLLIN)
+    while True:
+        left = deadline - time.perf_counter()
+        ready = [descriptor for descriptor, _ in poller.poll(_milliseconds(left))]
+        for pipe in set(ready) & pipes.keys():
+            if not pipes[pipe].read_from(pipe):
+                poller.unregister(pipe)
+        if ended in ready:
+            for pipe, tail in pipes.items():  # what the child left; others may still be writing
+                for _ in range(_PIPE_READS):
+                    if not tail.read_from(pipe):
+                        break
+            return True
+        if left <= 0:
+            return False
+
+
+def _milliseconds(seconds: float) -> int | None:
+    # a day at most, because poll counts milliseconds in 32 bits
+    return None if seconds == math.inf else math.ceil(min(max(seconds, 0.0), 86_400.0) * 1000)
+
+
+class _End:
+    """A descriptor that becomes readable when a child ends."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._thread: threading.Thread | None = None
+        try:
+            self.descriptor = os.pidfd_open(pid)
+        except (AttributeError, OSError):  # not Linux, or a sandbox without the call
+            self.descriptor, write = os.pipe()
+            self._thread = threading.Thread(target=self._reap_in_thread, args=(write,), daemon=True)
+            self._thread.start()
+
+    def _reap_in_thread(self, write: int) -> None:
+        self._status = os.wait4(self._pid, 0)[1:]
+        os.close(write)
+
+    def reap(self) -> tuple[int, "resource.struct_rusage"]:
+        """Return the exit status and what the child used."""
+        if self._thread is None:
+            status = os.wait4(self._pid, 0)[1:]
+        else:
+            self._thread.join()
+            status = self._status
+        os.close(self.descriptor)
+        return status
+
+
+_adopted: set[int] = set()  # orphans that earlier runs and hooks left running: they are not killed
+_foreign: set[int] = set()  # children that other code of this process started before the present run
+
+
+@lru_cache(maxsize=1)
+def _become_subreaper() -> None:
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _children() -> set[int]:
+    """Return the children of this process, orphans of commands among them."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # the usual case, without a look into /proc
+        return set()
+    return {pid for pid, parent in _parents().items() if parent == os.getpid()}
+
+
+def _parents() -> dict[int, int]:
+    """Return the parent of every process; nothing where there is no /proc."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError):
+            parents[int(path.parent.name)] = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
+    return parents
+
+
+def _adopt_orphans() -> bool:
+    """Reap orphans that have ended; return True if the run left a new one running."""
+    new = _children() - _adopted - _foreign
+    _adopted.update(new)
+    for pid in tuple(_adopted):
+        try:
+            ended, _ = os.waitpid(pid, os.WNOHANG)
+        except ChildProcessError:
+            ended = pid
+        if ended:
+            _adopted.discard(pid)
+    return not _adopted.isdisjoint(new)
+
+
+def _has_group(pid: int) -> bool:
+    """Return True if a process of a group exists whose leader has ended."""
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it exists and belongs to another user
+        pass
+    return True
+
+
+def _kill(pid: int) -> None:
+    """Kill a run: its process group, its descendants and its orphans, whatever their sessions."""
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    killed = {pid}
+    for _ in range(_MAX_KILL_ROUNDS):  # one may start another while it is being killed
+        parents = _parents()
+        roots = {pid} | {one for one, parent in parents.items() if parent == os.getpid()} - _adopted - _foreign
+        tree = {one for one in parents if _has_ancestor(one, roots, parents)} - killed
+        if not tree:
+            break
+        for one in tree:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(one, signal.SIGKILL)
+        killed |= tree
+
+
+def _has_ancestor(pid: int, roots: set[int], parents: Mapping[int, int]) -> bool:
+    seen: set[int] = set()
+    while pid not in roots and pid in parents and pid not in seen:
+        seen.add(pid)
+        pid = parents[pid]
+    return pid in roots

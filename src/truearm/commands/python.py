@@ -1,0 +1,216 @@
+"""Time Python code: one number per fresh process, by loops that were calibrated once.
+
+Every process has its own hash seed and place in memory, and both change how fast code runs. Code that cannot be
+imported elsewhere, such as a function made inside another one, is timed in this process, and the result says so.
+Garbage is not collected while the clock runs, as in `timeit`.
+"""
+
+import builtins
+import importlib
+import inspect
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from truearm.commands import loops as loop_code
+from truearm.commands import process
+from truearm.commands.command import printable
+from truearm.errors import CommandFailed, InvalidArgument, given
+
+Code = str | Callable[[], object]
+
+_FILE = "<truearm time>"
+_REPLY_BYTES = 1 << 16
+# What the code prints goes nowhere: the reply has a descriptor of its own.
+_WORKER = """
+import json, os, sys
+asked = json.loads(sys.argv[1])
+if asked["path"] is not None:
+    sys.path[:] = asked["path"]
+reply = os.dup(1)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+try:
+    names = {"__name__": "__main__"}
+    exec(compile("def timed(_n, _clock):\\n" + asked["body"], asked["file"], "exec"), names)
+    timed, loops = names["timed"], asked["loops"]
+    found = {"number": measure(timed, loops) if loops else calibrate(timed)}
+except BaseException as error:
+    import traceback
+    lines = [place[1] for place in traceback.extract_tb(error.__traceback__) if place[0] == asked["file"]]
+    found = {"error": traceback.format_exception_only(type(error), error)[-1].strip(), "line": (lines or [0])[0]}
+os.write(reply, json.dumps(found).encode())
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreshTimer:
+    """Time code in fresh processes.
+
+    Parameters
+    ----------
+    text
+        A statement, or a call of an importable function.
+    setup
+        Statements to run before each block, outside of the clock.
+    loops
+        Loops of a block; 0 before `calibrate`.
+    path
+        `sys.path` of the process; None for the interpreter's own, and the folder it is started in.
+    timeout
+        Seconds that one process may take.
+    """
+
+    text: str
+    setup: str = "pass"
+    loops: int = 0
+    python: str = sys.executable
+    path: tuple[str, ...] | None = None
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, code in (("setup", self.setup), ("statement", self.text)):
+            try:
+                compile(code, f"<{name}>", "exec")
+            except (SyntaxError, ValueError) as error:
+                where = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
+                msg = f"{name} {_shorten(code)} is not Python: {getattr(error, 'msg', error)}{where}"
+                raise InvalidArgument(msg, name, code) from None
+
+    def calibrate(self) -> "FreshTimer":
+        """Return it with enough loops for a block."""
+        return replace(self, loops=int(self._run(0)))
+
+    def __call__(self) -> float:
+        """Return seconds per loop, measured in a process of its own."""
+        return self._run(self.loops)
+
+    def _run(self, loops: int) -> float:
+        asked = {"path": self.path, "file": _FILE, "body": _body(self.text, self.setup), "loops": loops}
+        null = subprocess.DEVNULL
+        try:
+            run = process.run(
+                [self.python, "-c", _program(), json.dumps(asked)],
+                streams={"stdin": null, "stdout": subprocess.PIPE, "stderr": null},
+                timeout=self.timeout,
+                max_output=_REPLY_BYTES,
+            )
+        except OSError as error:
+            msg = f"python {self.python!r} cannot be started: {error.strerror}; name another one"
+            raise InvalidArgument(msg, "python", self.python) from None
+        if run.timed_out:
+            msg = f"statement {_shorten(self.text)} did not end within {self.timeout:g} s; use a larger max_time"
+            raise CommandFailed(msg, command=self.text)
+        return self._read_reply(run.stdout.text, run.exit_code)
+
+    def _read_reply(self, reply: str, exit_code: int) -> float:
+        if not reply and not exit_code:
+            msg = (
+                f"{self.python!r} does not answer as Python does; name another interpreter, unless "
+                f"statement {_shorten(self.text)} ends its own process"
+            )
+            raise InvalidArgument(msg, "python", self.python)
+        found: dict[str, Any] = {"error": f"the process ended with exit code {exit_code}"}
+        if reply:
+            found = json.loads(reply)
+        if "number" in found:
+            return float(found["number"])
+        in_setup = 1 < found.get("line", 0) <= 1 + self.setup.count("\n") + 1
+        what = f"setup {_shorten(self.setup)}" if in_setup else f"statement {_shorten(self.text)}"
+        words = printable(found["error"])
+        unknown = re.match(r"NameError: name '(\w+)' is not defined", words)
+        remedy = f"; define it: {given(setup=f'{unknown[1]} = ...')}" if unknown and not in_setup else ""
+        msg = f"{what} failed: {words:.500}{remedy}"
+        raise CommandFailed(msg, command=self.text, exit_code=exit_code, stderr_tail=words)
+
+
+@cache
+def _program() -> str:
+    return inspect.getsource(loop_code) + _WORKER
+
+
+def _shorten(code: str) -> str:
+    return repr(code if len(code) <= 70 else f"{code[:67]}...")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalTimer:
+    """Time a function in this process, where it shares hash seed and memory with all others."""
+
+    function: Callable[[], object]
+    loops: int = 0
+
+    def calibrate(self) -> "LocalTimer":
+        """Return it with enough loops for a block."""
+        return replace(self, loops=loop_code.calibrate(self._timed))
+
+    def __call__(self) -> float:
+        """Return seconds per loop."""
+        return loop_code.measure(self._timed, self.loops)
+
+    def _timed(self, loops: int, clock: Callable[[], float]) -> float:
+        function, started = self.function, clock()
+        for _ in range(loops):
+            function()
+        return clock() - started
+
+
+def make_timers(codes: Mapping[str, Code], setup: str | None = None) -> "Mapping[str, FreshTimer | LocalTimer]":
+    """Return a calibrated timer per code: all in fresh processes, or all in this one if one of them must be."""
+    if setup is not None and any(callable(code) for code in codes.values()):
+        msg = "setup goes with statements; a function brings its own"
+        raise InvalidArgument(msg, "setup", setup)
+    for name, code in codes.items():
+        if not (isinstance(code, str) or callable(code)):
+            msg = f"{name!r} must be a statement or a function without arguments, but got {type(code).__name__}"
+            raise InvalidArgument(msg, "codes", name)
+    imports = {name: _import_statement(code) for name, code in codes.items()}
+    if all(imports.values()):
+        return {
+            name: FreshTimer(
+                text=code if isinstance(code, str) else f"{code.__qualname__}()",
+                setup=setup or imports[name],
+                path=tuple(sys.path),
+            ).calibrate()
+            for name, code in codes.items()
+        }
+    timers = {}
+    for name, code in codes.items():
+        if isinstance(code, str):
+            msg = (
+                f"{name!r} is a statement, but another code is a function made here; use functions, or statements"
+            )
+            raise InvalidArgument(msg, "codes", name)
+        timers[name] = LocalTimer(function=code).calibrate()
+    return timers
+
+
+def _import_statement(code: Code) -> str:
+    """Return the statement that imports a function in another process; "" if none does."""
+    if isinstance(code, str):
+        return "pass"
+    module, path = getattr(code, "__module__", None), getattr(code, "__qualname__", "<")
+    if module in (None, "__main__") or "<" in path:
+        return ""
+    found: object = importlib.import_module(module)
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if found is not code:
+        return ""
+    return "pass" if module == builtins.__name__ else f"from {module} import {path.partition('.')[0]}"
+
+
+def _body(text: str, setup: str) -> str:
+    """Return the lines of a function that times loops: names are local to it, as in `timeit`."""
+    lines = [
+        "    " + "\n    ".join(setup.split("\n")),
+        "    _started = _clock()",
+        "    for _i in range(_n):",
+        "        " + "\n        ".join(text.split("\n")),
+        "    return _clock() - _started",
+    ]
+    return "\n".join(lines) + "\n"
