@@ -8,9 +8,8 @@ import pytest
 from reference import vectors
 from truearm import Contamination, InvalidArgument, OutOfReach, VerificationError, analyze, verify
 from truearm.claims.analysis import Analysis
-from truearm.evidence import Judge
+from truearm.evidence import Judge, Trust, pair
 from truearm.evidence.control import against_control, false_discovery, step_down
-from truearm.evidence.cuts import pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Problem
@@ -96,7 +95,7 @@ def test_the_breakdown_allows_for_all_arms(tapes, contamination, design):
             assert variant.breakdown == (None, None, None)
             continue
         for eps, enough in ((variant.breakdown.oblivious, True), (variant.breakdown.oblivious + 1e-3, False)):
-            at = replace(judge, levels=Levels.at(0.5, eps, Adversary.OBLIVIOUS))
+            at = replace(judge, trust=Trust(eps, Adversary.OBLIVIOUS))
             assert (at.better(i, 0).log_value >= bar) == enough
 
 

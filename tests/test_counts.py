@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 import truearm as ta
 from truearm.analysis import analyze
 from truearm.errors import InvalidArgument, VerificationError
-from truearm.evidence.binned import Binned
+from truearm.evidence import fixed_pair, pair
 from truearm.evidence.counts import ROOM, Counts
-from truearm.evidence.cuts import fixed_pair, pair
 from truearm.evidence.levels import Levels
 from truearm.evidence.ruler import Ruler
 from truearm.evidence.sample import Sample
@@ -255,10 +254,9 @@ def test_a_stream_keeps_its_size_and_follows_where_readings_go():
         stream.tapes["A"].sample(ta.evidence.judge.Problem(arms=("A",)), "A"),
         np.concatenate(seen),
     )
-    assert isinstance(sample, Binned)
     low, high = sample.at(50_001), sample.at(50_001, top=True)
     assert low <= np.sort(all_readings)[50_000] <= high
-    largest = np.diff(sample.ends, prepend=0).max() / sample.size
+    largest = np.diff(sample.buckets.ends, prepend=0).max() / sample.size
     assert largest < 0.005  # the law moved by a thousand standard deviations, and the edges with it
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from truearm.analysis import analyze
 from truearm.bounds.mixture import log_mixture
 from truearm.claims.certificate import Status, sample_of
-from truearm.evidence import Entry, Judge, fixed_pair, pair, shifted
+from truearm.evidence import Entry, Judge, Levels, fixed_pair, pair, shifted
 from truearm.evidence.sample import Sample
-from truearm.evidence.shifts import improved, worsened
+from truearm.evidence.shifts import Shift, worsen
 from truearm.problem import Adversary, Contamination, Problem, Tolerance
 from truearm.study import Study
 
@@ -151,9 +151,12 @@ def test_an_arm_censored_at_its_quantile_gathers_no_evidence(tapes, options, mor
     problem = problem_for(**options)
     head = [*tapes[0], *[problem.censored] * more]
     judge = judge_of(problem, [head, tapes[1]])
-    assume(not judge.hopeless and head.count(problem.censored) >= judge.levels.low * len(head))
+    assume(
+        not judge.hopeless
+        and head.count(problem.censored) >= Levels.of(problem.level, problem.contamination).low * len(head)
+    )
     rival = judge.samples[1]  # so many promised holes that they are evidence alone refute the promise first
-    assume(rival.size + rival.unknown >= judge.levels.high * rival.n)
+    assume(rival.size + rival.unknown >= Levels.of(problem.level, problem.contamination).high * rival.n)
     assert judge.against(1).log_value <= 1e-9
     assert judge.margin(1, relative=False) is None
 
@@ -167,7 +170,7 @@ def test_of_equal_quantiles_the_first_listed_arm_is_the_best(tapes, options, des
     ahead, behind = (judge_of(problem_for(**options), tapes, leader=i, design=design) for i in (0, 1))
     assert ahead.against(1, closed=True).log_value <= ahead.against(1).log_value
     assert behind.against(0) == behind.against(0, closed=True)
-    measure, levels = fixed_pair if design == "fixed" else pair, ahead.levels
+    measure, levels = fixed_pair if design == "fixed" else pair, ahead.trust.levels(ahead.problem.level)
     assert ahead.against(1) == measure(*ahead.samples, levels)
     assert behind.against(0) == measure(*behind.samples[::-1], levels, closed=True)
 
@@ -241,10 +244,10 @@ tolerances = st.builds(Tolerance, st.sampled_from([0.0, 0.25, 1.0, 3.0]), st.boo
 def test_shifts_keep_the_order_and_undo_each_other(values, tolerance, sign):
     """And a relative one moves positive readings of the user's unit only."""
     values = np.sort(values)
-    worse = worsened(values, tolerance, sign)
+    worse = worsen(values, tolerance, sign)
     assert np.all(worse <= values)
     assert np.all(worse[:-1] <= worse[1:])
-    assert improved(worse, tolerance, sign) == pytest.approx(values)
+    assert worsen(worse, Shift(-tolerance.amount, tolerance.relative), sign) == pytest.approx(values)
     if tolerance.relative:
         still = sign * values <= 0
         assert np.array_equal(worse[still], values[still])
@@ -321,7 +324,7 @@ def test_the_margin_of_a_pair_is_the_last_shift_that_holds(tapes, options, relat
     """Evidence falls in steps where a reading of one arm meets one of the other: all steps are tried."""
     problem = problem_for(**{**options, "quantile": 0.5}, delta=0.3)
     judge = judge_of(problem, in_units_of(problem.goal, tapes), design=design)
-    judge = replace(judge, samples=(judge.samples[0], judge.samples[1].mapped(lambda v: np.maximum(v, -99.0))))
+    judge = replace(judge, samples=(judge.samples[0], judge.samples[1].map(lambda v: np.maximum(v, -99.0))))
     steps = meetings(judge, relative=relative)
     between = [0.0, *(steps[:-1] + steps[1:]) / 2][: steps.size]
     reached = [step for step, at in zip(steps, between, strict=True) if holds(judge, 1, at, relative=relative)]
@@ -435,23 +438,17 @@ def test_under_another_adversary_the_threshold_is_that_of_its_rule():
 @given(
     st.lists(st.lists(st.integers(-60, 60).map(float), min_size=5, max_size=60), min_size=3, max_size=3),
     st.integers(0, 40),
-    st.sampled_from([4, 9]),
 )
-def test_many_cuts_between_ranks_are_searched_to_the_same_minimum(tapes, since, many):
-    """Where legs have many more readings than the judged arm, stretches of cuts are left out by their bounds."""
+def test_the_least_of_all_cuts_may_be_between_readings_of_the_judged_arm(tapes, since):
+    """Legs may have many more readings than the judged arm (evidence section 11)."""
     problem = Problem(arms=("A", "B", "C"), contamination=None)
     samples = [Sample.of(tape) for tape in tapes]
     legs = [Entry(0, Sample.of(tapes[0][:since]), samples[0]), Entry(1, Sample.of(tapes[1][: since // 2]))]
     judge = Judge.of(problem, samples, leader=1, entries=legs, ordered=True)
     exact = judge.against(2).log_value
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("truearm.evidence.cuts._MANY", many)
-        assert judge.against(2).log_value == pytest.approx(exact, abs=1e-9)
-    ended = [legs[0]._replace(known={}), legs[1]]
-    for cut in samples[2].values[:5]:
-        remembered = Judge.of(problem, samples, leader=1, entries=ended, ordered=True)
-        plain = judge.at_cut(2, float(cut))
-        assert [remembered.at_cut(2, float(cut)) for _ in range(2)] == pytest.approx([plain] * 2, abs=1e-9)
+    cuts = np.unique(np.concatenate([sample.values for sample in samples]))
+    cuts = [-INF, *np.nextafter(cuts, -INF), *cuts, *np.nextafter(cuts, INF)]
+    assert exact == pytest.approx(min(judge.at_cut(2, float(cut)) for cut in cuts), abs=1e-9)
 
 
 def rank_of(n, level, bar):

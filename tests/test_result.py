@@ -17,7 +17,7 @@ from truearm.claims.certify import certify, describe
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.result import Lead, Reach, Result
 from truearm.errors import InvalidArgument
-from truearm.evidence import Levels, best_looking, breakdown, pair, shifted
+from truearm.evidence import Levels, Trust, best_looking, breakdown, pair, shifted
 from truearm.evidence.intervals import mad_interval, quality_curve, quantile_interval
 from truearm.evidence.sample import Sample
 from truearm.policies.partial import PartialIdentification
@@ -306,7 +306,7 @@ def test_the_breakdown_point_is_where_the_claim_meets_its_threshold():
     (claim,), certificate = result.certificate.claims, result.certificate
     judge, point = certificate.judge(claim, TAPES), result.breakdown.oblivious
     for eps, is_enough in ((point, True), (point + 1e-5, False)):
-        found = judge.against(1, levels=Levels.of(0.5, Contamination(eps))).log_value
+        found = judge.against(1, trust=Trust.of(Contamination(eps))).log_value
         assert (found >= certificate.log_threshold) == is_enough
 
 

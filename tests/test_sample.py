@@ -19,7 +19,7 @@ from truearm.evidence.intervals import (
     quantile_interval,
 )
 from truearm.evidence.moments import Moments, deviation, moments, spread
-from truearm.evidence.sample import EMPTY, Sample, as_readings, rising
+from truearm.evidence.sample import EMPTY, Sample, as_readings
 from truearm.problem import Contamination
 
 INF, NAN = math.inf, math.nan
@@ -178,9 +178,9 @@ def test_intervals_with_missing_readings_contain_those_of_every_completion(x, tr
 def test_a_pending_pull_takes_the_side_that_hurts(x, pending, data):
     n = len(x) + pending
     ranks = (data.draw(st.integers(0, n // 2)), data.draw(st.integers(n // 2 + 1, n + 1)))
-    waiting = Sample.of(x).merged([], pending=pending)
+    waiting = Sample.of(x).extend([], pending=pending)
     for told in ([-200.0] * pending, [200.0] * pending, [0.0] * pending):
-        later = waiting.merged(told)
+        later = waiting.extend(told)
         assert later.pending == 0
         assert contains(waiting.between(ranks), later.between(ranks))
         assert contains(spread(waiting, ranks), spread(later, ranks))
@@ -315,11 +315,10 @@ def test_quality_at_a_tie_includes_the_tie():
     assert curve.reached(0.7) == 2.0
 
 
-def test_quality_counts_readings_without_a_value_as_low_unless_promised():
+def test_quality_counts_readings_without_a_value_as_low():
     ten, holed = np.arange(10.0), [*np.arange(10.0), *[NAN] * 90]
-    samples = Sample.of(holed, worst=False), Sample.of(holed), Sample.of(ten).merged([], pending=90)
-    bounds = [quality_of(s, 0.05, contamination=None, design="fixed").bounds[0] for s in samples]
-    assert bounds == [pytest.approx(1 - math.sqrt(math.log(20) / 200)), 0.0, 0.0]
+    samples = Sample.of(holed), Sample.of(ten).extend([], pending=90)
+    assert [quality_of(s, 0.05, contamination=None, design="fixed").bounds[0] for s in samples] == [0.0, 0.0]
 
 
 def test_arms_share_the_delta_of_the_quality_curve():
@@ -346,54 +345,20 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("n", [1 << 15, 50_001, 300_000])
-@pytest.mark.parametrize("law", LAWS)
-def test_rising_is_sorting(law, n):
-    x = LAWS[law](np.random.default_rng(n), n)
-    before = x.copy()
-    assert np.array_equal(rising(x), np.sort(x))
-    assert np.array_equal(x, before)
-
-
 def test_merging_is_sorting_all_at_once():
     rng = np.random.default_rng(2)
     parts = [rng.normal(size=n) for n in (5, 0, 100, 1)]
     sample = EMPTY
     for part in parts:
-        sample = sample.merged(part, pending=3)
+        sample = sample.extend(part, pending=3)
     assert sample.values.tolist() == np.sort(np.concatenate(parts)).tolist()
     assert (sample.n, sample.pending) == (109, 3)
-    assert sample.merged([NAN, 0.0]).n == 108
+    assert sample.extend([NAN, 0.0]).n == 108
 
 
-@given(st.lists(st.one_of(finite, st.sampled_from([INF, -INF])), max_size=200), st.booleans())
-def test_a_tail_changes_nothing(late, tied):
-    body = np.random.default_rng(1).normal(0, 50, 5000)
-    body = np.round(body) if tied else body
-    whole, grown = Sample.of([*body, *late]), Sample.of(body).merged(late[:90], pending=2).merged(late[90:])
-    assert grown.size == whole.size
-    assert grown.tail.size == len(late)
-    assert [grown.at(r) for r in range(-1, 5300, 7)] == [whole.at(r) for r in range(-1, 5300, 7)]
-    assert np.array_equal(grown.values, whole.values)
-    cuts = [*late, 0.0, -3.0]
-    for closed in (False, True):
-        assert np.array_equal(grown.below(cuts, closed=closed), whole.below(cuts, closed=closed))
-    assert np.array_equal(grown.above(cuts), whole.above(cuts))
-
-
-def test_a_long_tail_is_merged():
-    sample = Sample.of(np.arange(8000.0))
-    for _ in range(100):
-        sample = sample.merged(np.arange(50.0))
-        assert sample.tail.size <= sample.body.size / 8
-    assert sample.size == sample.values.size == 13_000
-    assert sample.settled().tail.size == 0
-
-
-@pytest.mark.parametrize(("worst", "unknown"), [(True, 2), (False, 1)])
-def test_counts_at_a_cut(worst, unknown):
-    sample = Sample.of([1, 2, 2, 3, NAN], worst=worst).merged([], pending=1)
-    assert (sample.n, sample.size, sample.unknown, sample.idle) == (6, 4, unknown, 2 - unknown)
+def test_counts_at_a_cut():
+    sample, unknown = Sample.of([1, 2, 2, 3, NAN]).extend([], pending=1), 2
+    assert (sample.n, sample.size, sample.unknown, sample.outside) == (6, 4, unknown, 0)
     assert (sample.below([0, 2, 9]) - unknown).tolist() == [0, 1, 4]
     assert (sample.below([0, 2, 9], closed=True) - unknown).tolist() == [0, 3, 4]
     assert (sample.above([0, 2, 9]) - unknown).tolist() == [4, 3, 0]
@@ -407,14 +372,6 @@ def test_censored_readings_of_a_rival_are_below_every_cut():
     assert sample.below([-INF, 0.0, 2.0, INF], closed=True).tolist() == [3, 3, 4, 5]
     assert sample.above([-INF, 0.0, 2.0, INF]).tolist() == [5, 3, 2, 2]
     assert sample.count([-INF, 0.0]).tolist() == [0, 2]
-
-
-def test_a_sample_keeps_its_promise_through_every_change():
-    sample = Sample.of([1.0, NAN], worst=False)
-    changed = (sample.merged([2.0, NAN], pending=1), sample.mapped(lambda v: v + 1), sample.settled())
-    assert [(s.missing, s.idle, s.worst) for s in changed] == [(2, 2, False), (1, 1, False), (1, 1, False)]
-    long = Sample.of(np.arange(8000.0), worst=False).merged([NAN, 1.0]).merged([2.0])
-    assert (long.tail.size, long.idle, long.settled().idle) == (2, 1, 1)
 
 
 def test_ranks_outside_are_infinities():

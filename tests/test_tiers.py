@@ -73,11 +73,8 @@ def test_all_pairs_are_claimed_that_can_be(tapes, design):
 
 
 def test_searches_beyond_the_limit_are_counted_as_open(tapes, monkeypatch):
-    """Readings of few values leave bounds loose, so that pairs are searched one by one."""
-    monkeypatch.setattr("truearm.evidence.grid._CUTS", 2)
-    monkeypatch.setattr("truearm.evidence.grid.common_cuts.__defaults__", (2,))
     whole = analyze(tapes, tiers=True)
-    monkeypatch.setattr(tiers, "_SEARCHES", 1)
+    monkeypatch.setattr(tiers, "MAX_SEARCHES", 1)
     cut = analyze(tapes, tiers=True)
     assert whole.tiers.skipped == 0 < cut.tiers.skipped
     assert cut.tiers.claimed < whole.tiers.claimed == 9

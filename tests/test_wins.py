@@ -13,15 +13,15 @@ from truearm.bounds.mixture import DEFAULT_PRIOR, log_mixture
 from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.claims.certify import certify
 from truearm.evidence import Judge
-from truearm.evidence.shifts import worsened
+from truearm.evidence.sample import Sample
+from truearm.evidence.shifts import worsen
 from truearm.evidence.wins import (
     PRIOR,
     Score,
-    Taped,
-    ahead,
-    at_least,
     cannot_win,
-    leading,
+    is_given_up,
+    is_settled,
+    leads_by_round,
     log_evidence,
     score,
     win_level,
@@ -33,7 +33,7 @@ VECTORS = vectors("rounds_vectors")
 
 
 def taped(values, sign=1.0):
-    return Taped.in_rounds(sign * np.array([float(x) for x in values]))
+    return Sample.in_order(sign * np.array([float(x) for x in values]))
 
 
 def test_levels_are_those_of_the_vectors():
@@ -59,7 +59,7 @@ def test_counts_of_rounds_are_those_of_the_vectors(place):
     case, expected = vector["inputs"]["cases"][place], vector["expected"][place]
     sign = 1.0 if case["goal"] == "max" else -1.0
     one, other = (taped(vector["inputs"][name], sign) for name in ("x_i", "x_j"))
-    found = score(one, other, lambda values: worsened(values, Tolerance(case["alpha"]), sign))
+    found = score(one, other, lambda values: worsen(values, Tolerance(case["alpha"]), sign))
     assert (found.rounds, found.null) == (expected["rounds"], expected["S"])
     value = log_evidence(found, vector["inputs"]["p0"], DEFAULT_PRIOR)
     assert value == pytest.approx(float(expected["log_M"]), abs=1e-10)
@@ -85,18 +85,11 @@ def test_no_round_is_won_by_both(one, other):
 @given(readings, readings, st.lists(st.booleans(), min_size=12, max_size=12))
 def test_a_reading_that_is_out_never_helps(one, other, told):
     known = np.array(told[: len(one)], dtype=bool)
-    late, whole = Taped.in_rounds(taped(one).tape, known), taped(one)
+    late, whole = Sample.in_order(taped(one).tape, known), taped(one)
     for pair in ((late, taped(other)), (taped(other), late)):
         there = [whole if tape is late else tape for tape in pair]
         assert score(*pair).wins <= score(*there).wins
         assert score(*pair).rounds == score(*there).rounds
-
-
-def test_missing_readings_that_are_promised_to_be_bad_count_for_neither():
-    one = Taped.in_rounds([1.0, np.nan, np.nan, 2.0], np.array([True, True, False, True]), worst=False)
-    other = Taped.in_rounds([0.0, 5.0, 5.0, np.nan], worst=False)
-    assert score(one, other) == Score(rounds=4, wins=1, idle=2)  # the one still out counts for the null
-    assert score(one, other).null == 1
 
 
 def test_only_rounds_of_both_count():
@@ -104,30 +97,20 @@ def test_only_rounds_of_both_count():
 
 
 def test_the_sample_beneath_a_tape_counts_its_readings():
-    sample = Taped.in_rounds([2.0, np.nan, 1.0, 9.0], np.array([True, True, True, False]))
+    sample = Sample.in_order([2.0, np.nan, 1.0, 9.0], np.array([True, True, True, False]))
     assert (sample.n, sample.missing, sample.pending, sample.size) == (4, 1, 1, 2)
-    assert sample.mapped(lambda x: -x).at(1) == -2.0
+    assert sample.map(lambda x: x + 1).at(1) == 2.0
     assert sample.first(1).n == 1
-
-
-@given(st.integers(1, 400), st.floats(0.05, 0.95), st.sampled_from([0.45, 0.5, 0.3]))
-def test_the_limit_is_where_the_evidence_ends(rounds, delta, p0):
-    apart = np.arange(float(rounds))
-    limit, bar = at_least(apart, rounds, p0, delta), math.log(1 / delta)
-    if limit > -math.inf:  # all that is below it is rejected
-        assert log_mixture(int(limit), rounds, p0, PRIOR) >= bar - 1e-6
-    nearest = int(limit) + 1 if limit > -math.inf else 0
-    assert log_mixture(nearest, rounds, p0, PRIOR) < bar + 1e-6
 
 
 def test_ratios_are_between_positive_readings_as_measured():
     one, other = taped([2.0, 4.0, -1.0], -1.0), taped([4.0, 4.0, 4.0], -1.0)  # times: smaller is better
-    assert np.exp(ahead(one, other, relative=True, sign=-1.0)).tolist() == [0.0, 1.0, 2.0]
+    assert np.exp(leads_by_round(one, other, relative=True, sign=-1.0)).tolist() == [0.0, 1.0, 2.0]
 
 
 def test_a_rival_that_timed_out_is_behind_by_nobody_knows_how_much():
     one, other = taped([5.0, 6.0, -math.inf]), taped([-math.inf, 1.0, -math.inf])
-    assert ahead(one, other, relative=False, sign=1.0, certain=True).tolist() == [-math.inf, 0.0, 5.0]
+    assert leads_by_round(one, other, relative=False, sign=1.0, certain=True).tolist() == [-math.inf, 0.0, 5.0]
 
 
 def test_arms_that_timed_out_in_every_round_did_not_measure_the_same():
@@ -164,7 +147,7 @@ def test_who_is_near_the_best_is_not_said_to_be_near_every_arm():
     """h was "within 0.5 of every other arm", although j is 2 or more ahead of it in 57 of 100 rounds."""
     tapes = circle()
     problem = Problem(arms=tuple(tapes), rounds=True, tolerance=1.0, contamination=0.0)
-    judge = Judge.of(problem, [Taped.in_rounds(tape) for tape in tapes.values()], leader=1)
+    judge = Judge.of(problem, [Sample.in_order(tape) for tape in tapes.values()], leader=1)
     bar = judge.log_threshold
     ruled_out, near = judge.better(0, 2).log_value, judge.within(0).log_value
     assert min(ruled_out, near) >= bar > judge.within(2).log_value
@@ -199,15 +182,16 @@ def test_who_ruled_out_all_others_itself_is_near_every_arm():
 def test_futility_is_the_mirror_of_evidence(p0):
     found = Score(600, 300)
     assert cannot_win(found, p0, math.log(20)) == (log_mixture(300, 600, 1 - p0, PRIOR) >= math.log(20))
-    assert not cannot_win(found, p0, math.log(20), out=300)
+    assert not cannot_win(found, p0, math.log(20), pending=300)
 
 
 def test_the_leader_beats_every_other_even_if_another_wins_more_in_all():
     narrow = taped([2.0, 2.0, 2.0, 0.0, 0.0])
     wide = taped([1.0, 1.0, 1.0, 9.0, 9.0])
     weak = taped([1.5, 1.5, -1.0, -1.0, -1.0])
-    assert leading([wide, narrow, weak], [0, 1, 2]) == 1
-    assert leading([taped([]), taped([])], [0, 1]) is None
+    problem = Problem(arms=("A", "B", "C"), rounds=True)
+    assert Judge.of(problem, [wide, narrow, weak]).best_looking([0, 1, 2]) == 1
+    assert Judge.of(problem, [taped([])] * 3).best_looking([0, 1]) is None
 
 
 @pytest.mark.parametrize("arms", [2, 3, 5])
@@ -218,7 +202,7 @@ def test_whom_the_leader_rejects_is_behind_by_the_same_evidence(arms, design):
     for rounds in range(4, 40):
         tapes = [-1.0 - 0.001 * (i > 0) * np.arange(1, rounds + 1) for i in range(arms)]
         tapes[1] = np.concatenate([tapes[1][:-1], [-0.5]])  # one round lost
-        judge = Judge.of(problem, [Taped.in_rounds(tape) for tape in tapes], design=design)
+        judge = Judge.of(problem, [Sample.in_order(tape) for tape in tapes], design=design)
         for rival in range(1, arms):
             rejected = judge.against(rival).log_value >= judge.log_threshold
             assert (judge.lead(rival).at_least is not None) == rejected
@@ -267,7 +251,7 @@ def test_the_name_and_its_margins_hold_together():
 def swinging(k, n=1500):
     """Return a judge of k arms that read alike but for their order in every other round."""
     swings = np.arange(n) % 2.0
-    tapes = [Taped.in_rounds(swings if i % 2 else 1 - swings) for i in range(k)]
+    tapes = [Sample.in_order(swings if i % 2 else 1 - swings) for i in range(k)]
     return Judge.of(Problem(arms=tuple("ABCDEF"[:k]), rounds=True), tapes)
 
 
@@ -282,13 +266,13 @@ def test_every_bar_of_rounds_pays_for_its_claims(k):
     assert math.exp(judge.log_threshold) == pytest.approx(2 * (k - 1) / 0.05)
     assert math.exp(judge.log_strict) == pytest.approx(k * (k - 1) / 0.05)
     chance = math.exp(-float(log_mixture(750, 1500, 0.55, PRIOR)))  # of half of the rounds, each won with 0.55
-    for claims, asked in ((k * (k - 1), lambda j: j.futile((0, 1))), (k - 1, lambda j: j.given_up(0, 1))):
+    for claims, asked in ((k * (k - 1), lambda j: j.futile((0, 1))), (k - 1, lambda j: is_given_up(j, 0, 1))):
         assert [asked(at_delta(judge, near * claims * chance)) for near in (0.99, 1.01)] == [False, True]
 
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_a_gate_is_settled_by_evidence_of_k_over_delta(k):
-    tapes = [Taped.in_rounds(np.arange(12.0) + 2 * (i == 0)) for i in range(k)]
+    tapes = [Sample.in_order(np.arange(12.0) + 2 * (i == 0)) for i in range(k)]
     judge = Judge.of(Problem(arms=tuple("ABCDEF"[:k]), rounds=True), tapes)
     least = k * math.exp(-judge.better(0, 1).log_value)
-    assert [at_delta(judge, near * least).settled(0, 1) for near in (0.99, 1.01)] == [False, True]
+    assert [is_settled(at_delta(judge, near * least), 0, 1) for near in (0.99, 1.01)] == [False, True]

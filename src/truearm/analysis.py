@@ -27,16 +27,13 @@ from truearm.claims.support import supported
 from truearm.claims.tiers import tiers_of
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Judge, p_value_of
-from truearm.evidence.binned import Binned
 from truearm.evidence.control import Method, check_method
 from truearm.evidence.counts import Counted, Counts, coarse
 from truearm.evidence.sample import Sample
-from truearm.evidence.screen import Accusers, screened
 from truearm.evidence.serial import Serial
-from truearm.evidence.shares import counted
-from truearm.evidence.shifts import empty, oriented
+from truearm.evidence.shares import count_successes
+from truearm.evidence.shifts import orient, start_sample
 from truearm.evidence.units import Reduction, Units
-from truearm.evidence.wins import Taped
 from truearm.problem import (
     Design,
     Problem,
@@ -321,10 +318,10 @@ def _sorted(
         if isinstance(tape, Counted):
             return tape.sample(problem, arm)
         if problem.rounds:
-            return Taped.in_rounds(oriented(tape, problem, ""))
+            return Sample.in_order(orient(tape, problem, ""))
         if problem.target == "share":
-            return counted(tape, problem)
-        return empty(problem, "").merged(oriented(tape, problem, ""))
+            return count_successes(tape, problem)
+        return start_sample(problem, "").extend(orient(tape, problem, ""))
 
     if sum(tape.size for tape in tapes.values() if isinstance(tape, np.ndarray)) < _MANY:
         return tuple(map(sample, tapes)), partial(digest, problem, tapes)
@@ -384,8 +381,7 @@ def _analyzed(
     judge = judge.after(leader=ranking[0])
     accusers = ranking if asked.pairs else ranking[:1]
     known = {pair: value for i in accusers for pair, value in _against_all(judge.after(leader=i), ranking)}
-    suspected = screened(judge, ranking)
-    claims = _rejections(judge, ranking, known, suspected)
+    claims = _rejections(judge, ranking, known)
     noticed, alone = _dependence(problem, collected), len(problem.arms) == 1  # of one arm it is only noted
     doubts = (*told, *alarms.clusters(collected.suspects), *(() if alone else noticed), *alarms.doubts(judge))
     verdict = Verdict.doubtful(doubts, problem.arms) if doubts else _verdict(judge, claims)
@@ -414,7 +410,7 @@ def _analyzed(
     judge = judge.after(_noting(judge.samples, None))  # what is left are estimates
     if tiers is not None:
         result = replace(result, certificate=replace(result.certificate, places=tiers.places))
-    excluded = {} if doubtful else _excluded(judge, ranking, claims, suspected)
+    excluded = {} if doubtful else _excluded(judge, ranking, claims)
     if result.best is None:
         result = replace(result, candidates=tuple(arm for arm in problem.arms if arm not in excluded))
     wide = {} if doubtful else _coarse(result, collected.counts)
@@ -438,7 +434,7 @@ def _analyzed(
 
 def _noting(samples: tuple[Sample, ...], notes: set[int] | None) -> tuple[Sample, ...]:
     """Return samples of counts that note elsewhere what should be looked at more closely."""
-    return tuple(sample.noting(notes) if isinstance(sample, Binned) else sample for sample in samples)
+    return tuple(sample.note_in(notes) for sample in samples)
 
 
 def _dependence(problem: Problem, collected: Collected) -> tuple[Alarm, ...]:
@@ -455,24 +451,22 @@ def _dependence(problem: Problem, collected: Collected) -> tuple[Alarm, ...]:
 def _against_all(judge: Judge, ranking: Sequence[int]) -> Iterator[tuple[tuple[int, int], float]]:
     """Give the evidence of the leader against each other arm."""
     others = [i for i in ranking if i != judge.leader]
-    for i, value in zip(others, judge.against_each(others), strict=True):
-        yield (judge.leader, i), value
+    for i in others:
+        yield (judge.leader, i), judge.against(i).log_value
 
 
 def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None) -> float:
     return judge.after(leader=better).against(worse, enough=enough).log_value
 
 
-def _rejections(
-    judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float], accusers: Accusers
-) -> tuple[Claim, ...]:
+def _rejections(judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float]) -> tuple[Claim, ...]:
     """Return for every rejected arm the first accuser, from the leader down, whose evidence suffices."""
     claims, bar = [], judge.log_threshold
     for place, judged in enumerate(ranking[1:], 1):
         if known[judge.leader, judged] >= bar:
             claims.append(_claim(judge, judge.leader, judged, known[judge.leader, judged]))
             continue
-        for accuser in accusers(place, bar):
+        for accuser in ranking[:place]:
             found = known.get((accuser, judged))
             if found is None and _evidence(judge, accuser, judged, enough=bar) >= bar:
                 found = _evidence(judge, accuser, judged)
@@ -487,9 +481,7 @@ def _claim(judge: Judge, better: int, worse: int, log_evidence: float, *, tolera
     return Claim(arms[worse], arms[better], None, 0, log_evidence, tolerant)
 
 
-def _excluded(
-    judge: Judge, ranking: Sequence[int], claims: Sequence[Claim], suspected: Accusers
-) -> dict[str, str]:
+def _excluded(judge: Judge, ranking: Sequence[int], claims: Sequence[Claim]) -> dict[str, str]:
     """Return the rejected arms that are strictly worse than another, and the first in rank that shows it (T10a).
 
     That need not be the arm that rejected it: a leader that ties with its rival rejects it by order of listing.
@@ -498,10 +490,10 @@ def _excluded(
     places = {arms[i]: place for place, i in enumerate(ranking)}
     rejected = [ranking[places[claim.arm]] for claim in claims]
     found = {}
-    for worse, log_evidence in zip(rejected, judge.against_each(rejected, closed=True, enough=bar), strict=True):
+    for worse in rejected:
         better: int | None = judge.leader
-        if log_evidence < bar:
-            accusers = (i for i in suspected(places[arms[worse]], bar, closed=True) if i != judge.leader)
+        if judge.against(worse, closed=True, enough=bar).log_value < bar:
+            accusers = (i for i in ranking[: places[arms[worse]]] if i != judge.leader)
             better = next((i for i in accusers if judge.better(i, worse, enough=bar).log_value >= bar), None)
         if better is not None:
             found[arms[worse]] = arms[better]

@@ -23,7 +23,7 @@ from truearm.bounds.search import last_true
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Judge, Levels, best_looking
 from truearm.evidence.sample import Sample
-from truearm.evidence.shares import counted
+from truearm.evidence.shares import count_successes
 from truearm.families import Law, Piecewise
 from truearm.policies.elimination import GROWTH
 from truearm.policies.toptwo import START
@@ -250,7 +250,7 @@ def _supposed_shares(
     """Return the shares to plan with, the largest first, and the readings of the arm that has the fewest."""
     if tapes is not None:
         problem = Problem(arms=tuple(tapes), at_least=at_least, at_most=at_most)
-        judge = Judge.of(problem, [counted(tape, problem) for tape in tapes.values()])
+        judge = Judge.of(problem, [count_successes(tape, problem) for tape in tapes.values()])
         return tuple(judge.observed(i) for i in judge.ranked()), min(tape.size for tape in tapes.values())
     if share is None:
         name, limit = ("at_least", at_least) if at_most is None else ("at_most", at_most)

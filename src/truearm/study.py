@@ -43,7 +43,7 @@ from truearm.events import (
 )
 from truearm.evidence.sample import as_readings
 from truearm.evidence.serial import Serial, due
-from truearm.evidence.shifts import oriented
+from truearm.evidence.shifts import orient
 from truearm.policies import Policy, Standing, Told
 from truearm.problem import Problem, ProblemOptions, Pull, as_number, check_count
 
@@ -809,7 +809,7 @@ class Study:
         for arm, tape in self._named_tapes():
             if tape.fresh or tape.chunks:
                 places = np.concatenate((np.array(tape.fresh, dtype=np.intp), *tape.chunks))
-                told[arm] = Told(places, oriented(tape.values[places], self.problem, arm))
+                told[arm] = Told(places, orient(tape.values[places], self.problem, arm))
                 tape.fresh, tape.chunks = [], []
         return told
 
@@ -827,7 +827,7 @@ class Study:
         for arm, count in batch.items():
             tape = self._tapes[self._place[arm]]
             places = np.arange(tape.fed, tape.fed + count)
-            told[arm] = Told(places, oriented(tape.values[places], self.problem, arm))
+            told[arm] = Told(places, orient(tape.values[places], self.problem, arm))
             tape.fed += count
         return told
 

@@ -68,7 +68,7 @@ def ever_certified(rng, draws, measure, *, least=CAUSAL, horizon=150):
         better, worse = samples
         shares = [float(np.mean(better.values <= 0)), float(np.mean(worse.values >= 0))]
         turn = int(shares[1] > shares[0]) if max(s.n for s in samples) < 2 * horizon else int(better.n > worse.n)
-        samples[turn] = samples[turn].merged(draws[turn](rng, 1 + samples[turn].n // 5))
+        samples[turn] = samples[turn].extend(draws[turn](rng, 1 + samples[turn].n // 5))
     return False
 
 

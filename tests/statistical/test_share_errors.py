@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from truearm.claims.certificate import Verdict
-from truearm.evidence import Judge, Trust
+from truearm.evidence import Judge, Portfolio, Stake, Trust
 from truearm.evidence.sample import Sample
-from truearm.evidence.shares import Bets, Count, interval, least_share, mixture_term, trusted
+from truearm.evidence.shares import Share, share_term
+from truearm.evidence.shifts import Shift
 from truearm.policies import Told
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Adversary, Contamination, Problem
@@ -23,6 +24,13 @@ from .promise import kept
 pytestmark = pytest.mark.statistical
 DELTA = 0.1
 RUNS = [300, pytest.param(10_000, marks=pytest.mark.slow)]
+
+
+SHARE = Share(Problem(arms=("A", "B"), at_least=1))
+
+
+def coins(won, n):
+    return Sample(np.repeat([0.0, 1.0], [n - won, won]))
 
 
 def attacked(theta, eps, adversary, side):
@@ -45,11 +53,12 @@ def ever_certified(rng, runs, thetas, trust, *, chances, horizon=3000):
         size = np.maximum(4, n.min(axis=0) // 10)
         won[arm, np.arange(runs)] += rng.binomial(size.astype(int), np.array(chances)[arm])
         n[arm, np.arange(runs)] += size
-        levels = trusted(np.array([1 - thetas[0], thetas[1]]), trust)
-        most = mixture_term(n[0] - won[0], n[0], levels[0]) + mixture_term(won[1], n[1], levels[1])
+        levels = trust.mass(np.array([1 - thetas[0], thetas[1]]))
+        most = share_term(n[0] - won[0], n[0], levels[0]) + share_term(won[1], n[1], levels[1])
         for i in np.flatnonzero((most >= bar) & ~wrong):
-            own, bet = Count(won[1, i], n[1, i]), Count(n[0, i] - won[0, i], n[0, i])
-            wrong[i] = least_share(own, Bets(bet), trust, shift=shift, enough=bar).log_value >= bar
+            bet, own = (coins(int(won[j, i]), int(n[j, i])) for j in (0, 1))
+            found = SHARE.evidence(own, Portfolio(Stake(bet)), trust, shift=Shift(shift), enough=bar)
+            wrong[i] = found.log_value >= bar
     return wrong
 
 
@@ -79,12 +88,12 @@ def test_an_arm_beyond_the_tolerance_is_ever_called_within_it_this_seldom(runs):
 @pytest.mark.parametrize("theta", [0.01, 0.6])
 def test_an_interval_misses_this_seldom(runs, design, theta):
     """At every look of a sequence, or at one number of readings; bad readings all failures (extensions 1.4)."""
-    rng, trust = np.random.default_rng(33), Trust(0.05, Adversary.OBLIVIOUS)
+    rng = np.random.default_rng(33)
     chance, looks = 0.95 * theta, [20, 100, 500, 2500] if design == "sequential" else [300]
     missed = []
     for _ in range(runs):
         tape = (rng.random(looks[-1]) < chance).astype(float)
-        found = [interval(Sample.of(tape[:n]), DELTA, trust, design) for n in looks]
+        found = [SHARE.intervals(Sample.of(tape[:n]), Contamination(0.05), DELTA, design)[0] for n in looks]
         missed.append(not all(low <= theta <= high for low, high in found))
     assert kept(missed, DELTA)
 

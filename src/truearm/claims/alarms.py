@@ -40,8 +40,7 @@ Floats = NDArray[np.float64]
 def doubts(judge: Judge) -> tuple[Alarm, ...]:
     """Return the promises that the samples contradict, whatever the order of their readings."""
     arms, refuted = judge.problem.arms, dict.fromkeys(judge.refuted)
-    kinds = ["outside" if 2 * sample.outside >= sample.idle else "missing" for sample in judge.samples]
-    missing = [Alarm(kinds[i], arms[i], judge.samples[i].idle, judge.samples[i].n) for i in refuted]
+    missing = [Alarm("outside", arms[i], judge.samples[i].outside, judge.samples[i].n) for i in refuted]
     contradicted = [
         Alarm("contradiction", arms[i], sample.missing + sample.outside, sample.n)
         for i, sample in enumerate(judge.samples)
@@ -138,7 +137,7 @@ def _declared(problem: Problem) -> Contamination:
 def _missing(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
     """Judge the share of missing readings against eps; they count at their worst whatever their share."""
     bar = -math.log(_share(problem))
-    if not sample.worst or not exceeds(sample.missing, sample.n, _declared(problem).eps, bar):
+    if not exceeds(sample.missing, sample.n, _declared(problem).eps, bar):
         return None
     return Alarm("missing", arm, sample.missing, sample.n)
 
@@ -148,7 +147,7 @@ def _outliers(problem: Problem, arm: str, sample: Sample) -> Alarm | None:
 
     Infinities on the bad side are left out: they are what a time-out leaves.
     """
-    known = sample.known()  # missing ones have an alarm of their own: evidence T8
+    known = sample.without_missing()  # missing ones have an alarm of their own: evidence T8
     share = _share(problem) / 2  # half for the limits, half for the count beyond them
     ranks = ranks_of(known.n, 0.5, share / 2, 0.0, Adversary.OBLIVIOUS, design="sequential")
     center, reach = known.between(ranks), FAR * spread(known, ranks).high

@@ -18,8 +18,7 @@ from truearm.evidence import Entry, Judge, Rule
 from truearm.evidence.control import Method
 from truearm.evidence.counts import Counted
 from truearm.evidence.sample import EMPTY, Sample
-from truearm.evidence.shifts import empty, oriented
-from truearm.evidence.wins import Taped
+from truearm.evidence.shifts import orient, start_sample
 from truearm.problem import Design, Problem
 
 Floats = NDArray[np.float64]
@@ -210,15 +209,15 @@ def sample_of(tape: Tape | Counted, n: int, problem: Problem, arm: str = "") -> 
     if problem.rounds:
         return _taped(head, n, problem, arm)
     told = head if isinstance(head, np.ndarray) else np.array([v for v in head if v is not None], dtype=np.float64)
-    return empty(problem, arm).merged(oriented(told, problem, arm), pending=n - told.size)
+    return start_sample(problem, arm).extend(orient(told, problem, arm), pending=n - told.size)
 
 
-def _taped(head: Tape, n: int, problem: Problem, arm: str) -> Taped:
+def _taped(head: Tape, n: int, problem: Problem, arm: str) -> Sample:
     """Return the first n pulls with their places, each of which is a round (extensions E1)."""
     values, known = np.full(n, np.nan), np.zeros(n, dtype=bool)
     told, numbers = _told(head)
     values[: len(head)], known[: len(head)] = numbers, told.astype(bool)
-    return Taped.in_rounds(oriented(values, problem, arm), known)
+    return Sample.in_order(orient(values, problem, arm), known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

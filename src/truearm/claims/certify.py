@@ -24,7 +24,7 @@ from truearm.claims.certificate import (
 )
 from truearm.claims.control import described
 from truearm.claims.result import Arm, Lead, Reach, Result
-from truearm.evidence import Breakdown, Entry, Judge, Strength
+from truearm.evidence import Breakdown, Entry, Judge, Trust
 from truearm.evidence.sample import EMPTY, Sample
 from truearm.evidence.shares import deciding_limit, is_binary
 from truearm.problem import Adversary, Design, Interval, Problem
@@ -233,13 +233,11 @@ class Rejections(NamedTuple):
     """The judges of arms that were rejected before the end, as of then."""
 
     def against(
-        self, judged: int, levels: Strength | None = None, *, closed: bool = False, enough: float | None = None
+        self, judged: int, trust: Trust | None = None, *, closed: bool = False, enough: float | None = None
     ) -> float:
         """Return the log-evidence against an arm, now or when it was rejected; the rest as in `Judge.against`."""
         judges = [self.judge, *([self.earlier[judged]] if judged in self.earlier else [])]
-        return max(
-            judge.against(judged, closed=closed, levels=levels, enough=enough).log_value for judge in judges
-        )
+        return max(judge.against(judged, closed=closed, trust=trust, enough=enough).log_value for judge in judges)
 
 
 def rejections(
@@ -322,8 +320,7 @@ def _not_excluded(judge: Judge, found: Rejections, verdict: Verdict) -> tuple[st
     arms, bar = judge.problem.arms, judge.log_strict if verdict.best is None else judge.log_threshold
     places = _places(arms)
     rejected = sorted(places[claim.arm] for claim in verdict.claims if not claim.tolerant)
-    now = dict(zip(rejected, found.judge.against_each(rejected, closed=True, enough=bar), strict=True))
-    short = [i for i in rejected if now[i] < bar]
+    short = [i for i in rejected if found.judge.against(i, closed=True, enough=bar).log_value < bar]
     return tuple(arms[i] for i in short if found.against(i, closed=True, enough=bar) < bar)
 
 

@@ -9,9 +9,8 @@ from typing import Literal
 from truearm.claims.certificate import Claim, ControlClaims
 from truearm.claims.result import Control, Variant
 from truearm.errors import InvalidArgument
-from truearm.evidence import Judge
+from truearm.evidence import Breakdown, Judge
 from truearm.evidence.control import Method, against_control
-from truearm.evidence.points import Breakdown
 from truearm.problem import Problem
 
 

@@ -1,14 +1,12 @@
 """Gates: what the readings say of a baseline that no arm may be worse than."""
 
-from typing import cast
-
 import numpy as np
 
 from truearm.claims.certificate import Status, Tapes
 from truearm.claims.certify import judge_of
 from truearm.claims.result import Result
-from truearm.evidence.shifts import oriented
-from truearm.evidence.wins_judge import WinsJudge
+from truearm.evidence.shifts import orient
+from truearm.evidence.wins import is_given_up
 
 
 def worse_than(result: Result, tapes: Tapes, baseline: str, *, shared: bool = False) -> tuple[str, ...]:
@@ -33,9 +31,9 @@ def given_up(result: Result, tapes: Tapes, baseline: str | None) -> bool:
     """Tell whether a gate in rounds ended because no arm left can be shown to be worse (extensions E6)."""
     if baseline is None or result.status is not Status.EXHAUSTED or not result.problem.rounds or not result.total:
         return False
-    judge, arms = cast("WinsJudge", judge_of(result.certificate, tapes)), result.problem.arms
+    judge, arms = judge_of(result.certificate, tapes), result.problem.arms
     return all(
-        judge.given_up(arms.index(baseline), arms.index(arm)) for arm in result.candidates if arm != baseline
+        is_given_up(judge, arms.index(baseline), arms.index(arm)) for arm in result.candidates if arm != baseline
     )
 
 
@@ -55,4 +53,4 @@ def hidden(result: Result) -> bool:
     if given is None or given.limit is None:
         return False
     seen = np.array([arm.observed for arm in result.arms if arm.name == given.arm])
-    return bool(np.isinf(oriented(seen, result.problem, given.arm)).any())
+    return bool(np.isinf(orient(seen, result.problem, given.arm)).any())

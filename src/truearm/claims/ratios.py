@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from truearm.claims.certify import as_measured, judge_of
 from truearm.claims.result import Arm, Result
-from truearm.evidence.wins_judge import WinsJudge
+from truearm.evidence.wins import apart
 
 
 class Ratio(NamedTuple):
@@ -52,12 +52,11 @@ def _side_by_side(result: Result, reference: str | None) -> tuple[Ratio, ...]:
         return ()
     judge = as_measured(judge_of(result.certificate, result.readings), result.readings)
     arms = result.problem.arms
-    assert isinstance(judge, WinsJudge)
     base = arms.index(reference)
     share = math.exp(-judge.log_threshold) if reference == result.best else None
     ratios = []
     for i in range(len(arms)):
-        ahead = judge.apart(*((base, i) if result.problem.goal == "min" else (i, base)), share=share)
+        ahead = apart(judge, *((base, i) if result.problem.goal == "min" else (i, base)), error=share)
         if i != base and ahead.scale == "ratio":
             ratios.append(Ratio(arms[i], reference, *ahead[1:]))
     return tuple(ratios)

@@ -18,10 +18,10 @@ from truearm.claims.result import Named
 from truearm.claims.views import show
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Breakdown, Judge
-from truearm.evidence.shifts import worsened
+from truearm.evidence.sample import Sample
+from truearm.evidence.shifts import worsen
 from truearm.evidence.suites import BETTER, KINDS, WITHIN, WORSE, Bools, Weighed, withstood, won
-from truearm.evidence.wins import Taped, win_level_of
-from truearm.evidence.wins_judge import WinsJudge
+from truearm.evidence.wins import apart, win_level_of
 from truearm.problem import Problem
 
 SCHEMA = 1
@@ -322,9 +322,8 @@ def _compared(suite: Suite, columns: "_Columns", i: int, standing: Standing, evi
     (metric, arm), reference, other = columns.pairs[i], columns.reference[i], columns.arm[i]
     goal, count = suite.goal(metric), len(columns.pairs)
     problem = replace(suite.problem, arms=(suite.reference, arm), goal=goal, delta=suite.problem.delta / count)
-    judge = Judge.of(problem, [Taped.in_rounds(problem.sign * tape) for tape in (reference, other)])
-    assert isinstance(judge, WinsJudge)
-    apart = judge.apart(*((0, 1) if goal == "min" else (1, 0)))  # as measured: the arm over the reference
+    judge = Judge.of(problem, [Sample.in_order(problem.sign * tape) for tape in (reference, other)])
+    ahead = apart(judge, *((0, 1) if goal == "min" else (1, 0)))  # as measured: the arm over the reference
     return Compared(
         metric,
         arm,
@@ -332,7 +331,7 @@ def _compared(suite: Suite, columns: "_Columns", i: int, standing: Standing, evi
         standing,
         problem.sign * judge.looks(0),
         problem.sign * judge.looks(1),
-        *apart,
+        *ahead,
         int(np.count_nonzero(np.isnan(reference) | np.isnan(other))),
         tuple(evidence.tolist()),
     )
@@ -370,7 +369,7 @@ class _Columns(NamedTuple):
         tolerance, reference = suite.problem.tolerance, signs * self.reference
         if tolerance.relative:
             reference = np.where(self.reference < 0, np.nan, reference)  # percent of what is negative mean nothing
-        bar = np.where(signs > 0, worsened(reference, tolerance), worsened(reference, tolerance, -1.0))
+        bar = np.where(signs > 0, worsen(reference, tolerance), worsen(reference, tolerance, -1.0))
         return won(reference, bar, signs * self.arm)
 
 

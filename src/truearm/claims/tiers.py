@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from truearm.claims.certificate import Place
-from truearm.evidence import Judge
-from truearm.evidence.points import Breakdown
+from truearm.evidence import Breakdown, Judge
 from truearm.evidence.tiers import claim_breakdown, order
 
 _MANY = 100  # arms; of more nobody reads how much contamination each claim withstands

@@ -1,23 +1,21 @@
-"""What readings say about an order of arms: one judge, and what it is made of."""
+"""What readings say about an order of arms: samples, targets, one search, one judge."""
 
 from truearm.evidence.comparison import Comparison, breakdown, is_better
-from truearm.evidence.cuts import (
-    Evidence,
-    Leg,
-    Portfolio,
-    Stake,
+from truearm.evidence.judge import Breakdown, Entry, Judge
+from truearm.evidence.levels import Levels, Rule, Trust, p_value_of, pair_rule, rule_for, threshold
+from truearm.evidence.quantiles import (
+    best_looking,
+    breakdown_estimate,
+    breakdown_point,
+    certified_tolerance,
     fixed_pair,
-    fixed_term,
-    mixture_term,
     pair,
     pooled,
-    portfolio,
 )
-from truearm.evidence.judge import Entry, Judge, Least, Margin
-from truearm.evidence.levels import Levels, Rule, Strength, Trust, p_value_of, pair_rule, rule_for, threshold
-from truearm.evidence.points import Breakdown, breakdown_estimate, breakdown_point
-from truearm.evidence.quantiles import QuantileJudge, best_looking, by_looks
-from truearm.evidence.shifts import certified_tolerance, shifted
+from truearm.evidence.sample import Sample
+from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, portfolio
+from truearm.evidence.shifts import shifted
+from truearm.evidence.targets import Margin, Target
 
 __all__ = [
     "Breakdown",
@@ -25,26 +23,22 @@ __all__ = [
     "Entry",
     "Evidence",
     "Judge",
-    "Least",
     "Leg",
     "Levels",
     "Margin",
     "Portfolio",
-    "QuantileJudge",
     "Rule",
+    "Sample",
     "Stake",
-    "Strength",
+    "Target",
     "Trust",
     "best_looking",
     "breakdown",
     "breakdown_estimate",
     "breakdown_point",
-    "by_looks",
     "certified_tolerance",
     "fixed_pair",
-    "fixed_term",
     "is_better",
-    "mixture_term",
     "p_value_of",
     "pair",
     "pair_rule",

@@ -1,19 +1,17 @@
 """Two arms and nothing else: is one better than the other, and up to which contamination? Doors for users."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 from numpy.typing import ArrayLike
 
+from truearm.bounds.search import last_true
 from truearm.errors import OutOfReach
-from truearm.evidence.cuts import Lift
-from truearm.evidence.judge import Judge
-from truearm.evidence.levels import Strength, p_value_of
-from truearm.evidence.points import Breakdown, breakdown_point
-from truearm.evidence.quantiles import QuantileJudge
+from truearm.evidence.judge import Breakdown, Judge
+from truearm.evidence.levels import Trust, p_value_of
 from truearm.evidence.sample import as_readings
-from truearm.evidence.shifts import empty, worsened
+from truearm.evidence.search import Portfolio, Stake
+from truearm.evidence.shifts import start_sample
 from truearm.problem import (
     Adversary,
     Contamination,
@@ -95,14 +93,13 @@ def is_better(
         between=check_between(between),
     )
     judge = _judge(problem, x, y, design)
-    lift = partial(worsened, tolerance=problem.tolerance, sign=problem.sign) if problem.tolerance else None
-    log_evidence = 0.0 if judge.refuted else judge.against(1, closed=True, lift=lift).log_value
+    log_evidence = 0.0 if judge.refuted else _log_evidence(judge, judge.trust)
     p_value = p_value_of(log_evidence, judge.rule)
     return Comparison(
         better=p_value <= delta,
         log_evidence=log_evidence,
         p_value=p_value,
-        breakdown=Breakdown(None, None, None) if judge.refuted else _breakdown(judge, lift),
+        breakdown=Breakdown(None, None, None) if judge.refuted else _breakdown(judge),
         delta=delta,
         contamination=problem.contamination,
         design=design,
@@ -152,38 +149,36 @@ def breakdown(
         dependent_arms=dependent_arms,
         between=check_between(between),
     )
-    return _breakdown(_judge(problem, x, y, design), None)
+    return _breakdown(_judge(problem, x, y, design))
 
 
-def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> QuantileJudge:
+def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> Judge:
     if check_design(design) == "fixed" and problem.dependent_arms:
         instead = "use design='sequential' for dependent_arms=True"
         msg = f"design='fixed' needs independent arms; {instead}"
         raise OutOfReach(msg)
     samples = [
-        empty(problem, name).merged(problem.sign * as_readings(readings, name))
+        start_sample(problem, name).extend(problem.sign * as_readings(readings, name))
         for readings, name in ((x, "x"), (y, "y"))
     ]
-    judge = Judge.of(problem, samples, design=design)
-    assert isinstance(judge, QuantileJudge)  # the problem above names no other target
-    return judge
+    return Judge.of(problem, samples, design=design)
 
 
-def _breakdown(judge: QuantileJudge, lift: Lift | None) -> Breakdown:
+def _log_evidence(judge: Judge, trust: Trust, enough: float | None = None) -> float:
+    """Return the evidence of x over y up to the tolerance; closed, as equal arms are no better than each other."""
+    better, worse = judge.samples
+    shift, bets = judge.problem.tolerance, Portfolio(Stake(better, closed=True))
+    return judge.target.evidence(worse, bets, trust, design=judge.design, shift=shift, enough=enough).log_value
+
+
+def _breakdown(judge: Judge) -> Breakdown:
     points = []
     for adversary in Adversary:
-        under = judge.under(adversary, both=False)
-        points.append(
-            breakdown_point(
-                # closed cuts: two equal arms are no better than each other
-                [partial(_against, under, lift)],
-                under.log_threshold,
-                quantile=judge.problem.level,
-                adversary=adversary,
-            )
-        )
+        bar = judge.under(adversary, both=False).log_threshold
+
+        def holds(eps: float, adversary: Adversary = adversary, bar: float = bar) -> bool:
+            return _log_evidence(judge, Trust(eps, adversary), bar) >= bar
+
+        limit = judge.target.eps_limit(adversary)
+        points.append(last_true(holds, 0.0, limit, accuracy=1e-16, relative=1e-13) if holds(0.0) else None)
     return Breakdown(*points)
-
-
-def _against(judge: QuantileJudge, lift: Lift | None, levels: Strength, *, enough: float | None = None) -> float:
-    return judge.against(1, closed=True, levels=levels, enough=enough, lift=lift).log_value

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.evidence.binned import Binned
 from truearm.evidence.ruler import Ruler, Zone
-from truearm.evidence.sample import Sample, as_readings
-from truearm.evidence.shifts import empty, oriented, succeeded
+from truearm.evidence.sample import Buckets, Sample, as_readings
+from truearm.evidence.shifts import is_success, orient, start_sample
 from truearm.problem import Problem, check_count
 
 Floats = NDArray[np.float64]
@@ -113,75 +112,46 @@ class Counted:
             raise InvalidArgument(msg)
         counts, lows, highs, missing = self.column
         full = np.flatnonzero(counts)
-        found = Binned(
-            lows[full],
-            missing,
-            highs=highs[full],
-            ends=np.cumsum(counts[full]).astype(np.intp),
-            buckets=full,
-            asked=self.asked,
-        )
         if problem.target == "share":
-            return self._successes(found, problem)
-        return _plausible(_turned(found, problem, arm), problem, arm, self.asked)
+            return self._successes(lows[full], highs[full], counts[full], problem)
+        lows, highs, sizes = orient(lows[full], problem, arm), orient(highs[full], problem, arm), counts[full]
+        if problem.sign < 0:
+            lows, highs, sizes, full = highs[::-1], lows[::-1], sizes[::-1], full[::-1]
+        outside, plausible = 0, start_sample(problem, arm).plausible
+        if plausible is not None:  # extensions E2
+            low, high = (
+                ((ends >= plausible.low) & (ends <= plausible.high)) | (ends == -np.inf) for ends in (lows, highs)
+            )
+            split = (low != high) | ((lows < plausible.low) & (highs > plausible.high))
+            self._settle(lows, highs, full, split, "between")
+            inside = low & high
+            outside = int(sizes[~inside].sum())
+            lows, highs, sizes, full = lows[inside], highs[inside], sizes[inside], full[inside]
+        buckets = Buckets(highs, np.cumsum(sizes).astype(np.intp), full, self.asked)
+        return Sample(lows, missing, outside=outside, plausible=plausible, buckets=buckets)
 
-    def _successes(self, found: Binned, problem: Problem) -> Binned:
+    def _successes(self, lows: Floats, highs: Floats, sizes: Ints, problem: Problem) -> Sample:
         """Return the counts of failures and successes (extensions 1.1)."""
-        low, high = (succeeded(ends, problem) for ends in (found.body, found.highs))
-        _settle(found, low != high, "at_least" if problem.at_least is not None else "at_most", self.asked)
-        counts = np.diff(found.ends, prepend=0)
-        won = int(counts[low & high].sum())
-        values = np.array([0.0, 1.0])
-        ends = np.array([found.size - won, found.size])
-        return Binned(values, found.missing, worst=found.worst, highs=values, ends=ends)
+        low, high = (is_success(ends, problem) for ends in (lows, highs))
+        full = np.flatnonzero(self.column.counts)
+        self._settle(lows, highs, full, low != high, "at_least" if problem.at_least is not None else "at_most")
+        won, total, values = int(sizes[low & high].sum()), int(sizes.sum()), np.array([0.0, 1.0])
+        buckets = Buckets(values, np.array([total - won, total]), np.empty(0, dtype=np.intp))
+        return Sample(values, self.column.missing, buckets=buckets)
 
-
-def _turned(found: Binned, problem: Problem, arm: str) -> Binned:
-    """Return a sample in which bigger is better, made worse by the handicap if the arm has one."""
-    lows, highs = (oriented(ends, problem, arm) for ends in (found.body, found.highs))
-    if problem.sign > 0:
-        return replace(found, body=lows, highs=highs)
-    sizes = np.diff(found.ends, prepend=0)[::-1]
-    return replace(
-        found,
-        body=highs[::-1],
-        highs=lows[::-1],
-        ends=np.cumsum(sizes).astype(np.intp),
-        buckets=found.buckets[::-1],
-    )
-
-
-def _plausible(found: Binned, problem: Problem, arm: str, asked: set[int] | None) -> Binned:
-    """Return a sample with what is outside the plausible range counted apart (extensions E2)."""
-    limits = empty(problem, arm).plausible
-    if limits is None:
-        return found
-    low, high = (
-        ((ends >= limits.low) & (ends <= limits.high)) | (ends == -np.inf) for ends in (found.body, found.highs)
-    )
-    _settle(found, (low != high) | ((found.body < limits.low) & (found.highs > limits.high)), "between", asked)
-    sizes, inside = np.diff(found.ends, prepend=0), low & high
-    return replace(
-        found,
-        body=found.body[inside],
-        highs=found.highs[inside],
-        ends=np.cumsum(sizes[inside]).astype(np.intp),
-        buckets=found.buckets[inside],
-        plausible=limits,
-        outside=found.size - int(sizes[inside].sum()),
-    )
-
-
-def _settle(found: Binned, split: NDArray[np.bool_], name: str, asked: set[int] | None) -> None:
-    """Note buckets that a limit splits; raise if nobody can look at them."""
-    if asked is None and split.any():
-        place = int(np.argmax(split))
-        msg = (
-            f"{name} splits the bucket of readings from {found.body[place]:.6g} to {found.highs[place]:.6g}, and "
-            "a table cannot tell how many are on either side; count again with an edge there"
-        )
-        raise InvalidArgument(msg)
-    found.note(np.flatnonzero(split))
+    def _settle(
+        self, lows: Floats, highs: Floats, numbers: NDArray[np.intp], split: NDArray[np.bool_], name: str
+    ) -> None:
+        """Note buckets that a limit splits; raise if they cannot be counted more finely."""
+        if self.asked is None and split.any():
+            place = int(np.argmax(split))
+            msg = (
+                f"{name} splits the bucket of readings from {lows[place]:.6g} to {highs[place]:.6g}, and "
+                "a table cannot tell how many are on either side; count again with an edge there"
+            )
+            raise InvalidArgument(msg)
+        if self.asked is not None:
+            self.asked.update(numbers[split & (lows < highs)].tolist())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -643,7 +613,7 @@ def drift(counts: Counts, arm: str, level: float) -> tuple[float, int]:
         known = Counted(column._replace(missing=0)).sample(Problem(arms=(arm,)), arm)
         n = len(Counted(column))
         slack = float(np.sqrt(np.log(2 * len(columns) / level) / (2 * n)))
-        lows.append(known.fewest_below(edges) / n - slack)  # whatever is inside buckets, and missing
+        lows.append(known.count(edges) / n - slack)  # whatever is inside buckets, and missing
         highs.append((known.below(edges) + column.missing) / n + slack)
         total += n
     return max(0.0, float((np.max(lows, axis=0) - np.min(highs, axis=0)).max())), total  # extensions 4.6

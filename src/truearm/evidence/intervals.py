@@ -223,7 +223,7 @@ class QualityCurve:
         n = self.sample.n
         if not n:
             return np.zeros(ranks.shape)
-        below = (self.sample.passed(ranks) + self.sample.unknown) / n
+        below = (self.sample.before(ranks) + self.sample.unknown) / n
         return np.clip(bounds.survival_floor(below, self.radius, self.eps, self.adversary), 0.0, 1.0)
 
 

@@ -1,39 +1,53 @@
-"""The one judge: who is rejected by whose evidence, when it is enough, and how far a judgment reaches.
+"""The judge: which arm is rejected by which evidence, whether it is enough, and how far a judgment reaches.
 
-A judge holds the problem, the samples, the rule with its levels and threshold, who leads and who led. Policies,
-analyses, certificates, gates and pages only ask it. What depends on the target is asked of one class per target:
-`quantiles`, `shares` and `wins_judge`; here is what they share. Bigger is better here.
+A judge holds the problem, the samples, the rule with its threshold, the leader and the arms that led. Policies,
+analyses, certificates, gates and pages only ask it. What is compared is a `Target`; rejections, tolerances,
+margins and breakdown points are searches over contamination and shift of its evidence. Bigger is better here.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from truearm.bounds.mixture import log_mixture
-from truearm.evidence.cuts import (
-    Evidence,
-)
-from truearm.evidence.grid import Floats
-from truearm.evidence.levels import Rule, Strength, log_threshold, one_sided, rule_for, threshold
-from truearm.evidence.points import Breakdown, Rejection
+from truearm.bounds.search import last_true
+from truearm.evidence.levels import Rule, Trust, log_threshold, one_sided, rule_for, threshold
 from truearm.evidence.sample import Sample
+from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, portfolio
+from truearm.evidence.shares import ROUGH
+from truearm.evidence.shifts import Shift
+from truearm.evidence.targets import Margin, Target, target_of
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
-NOBODY: Mapping[int, "Judge"] = {}
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
 UNDECLARED = Contamination(0.05)  # contamination=None declares no share: what is missing is judged by the default
 
 
 def exceeds(bad: int, n: int, allowed: float, log_bar: float) -> bool:
-    """Tell whether so many bad among n readings contradict a chance of at most `allowed` for each (audit 2.C)."""
+    """Return True if this many bad of n readings contradict a chance of at most `allowed` for each (audit 2.C)."""
     if 1 - allowed >= 1:  # no chance that a number can hold
         return bad > 0
     return bool(log_mixture(n - bad, n, 1 - allowed) >= log_bar)
+
+
+class Breakdown(NamedTuple):
+    """The largest contamination under which a decision holds, per adversary; None where none is certified."""
+
+    oblivious: float | None
+    prescient: float | None
+    malicious: float | None
+
+    def decided_at(self, declared: Contamination | None) -> "Breakdown":
+        """Return the points of what was decided at a declared contamination: none is below it."""
+        if declared is None:
+            return self
+        order = list(Adversary)  # each is a special case of the next
+        last = order.index(declared.adversary)
+        return Breakdown(*(max(x or 0.0, declared.eps) if i <= last else x for i, x in enumerate(self)))
 
 
 class Entry(NamedTuple):
@@ -43,40 +57,18 @@ class Entry(NamedTuple):
     before: Sample
     until: Sample | None = None
     """None while it is followed: all its readings up to now."""
-    known: dict[tuple[float, float, bool], float] | None = None
-    """What it said at cuts that were asked for, as `Leg.known`: none while readings may still come."""
-
-
-def _most_against(
-    judges: Sequence["Judge"], judged: int, closed: bool, levels: Strength, *, enough: float | None = None
-) -> float:
-    """Return the log-evidence of that judge who has most."""
-    return max(judge.against(judged, closed=closed, levels=levels, enough=enough).log_value for judge in judges)
-
-
-class Least(NamedTuple):
-    """The least log-evidence against an arm, and where it is found: a cut, a share, NaN if there is no choice."""
-
-    log_value: float
-    at: float
-
-
-class Margin(NamedTuple):
-    """How much better the leader is than another arm: on which scale, as observed, and what is certain of it."""
-
-    scale: Literal["ratio", "difference"]
-    observed: float
-    at_least: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Judge(ABC):
-    """Everything a judgment about an order of arms depends on; `Judge.of` gives the judge of a problem's target.
+class Judge:
+    """Everything a judgment about an order of arms depends on.
 
     Parameters
     ----------
-    levels
-        What the evidence is computed at under the declared contamination.
+    trust
+        The contamination that the evidence allows for.
+    log_threshold
+        How much log-evidence rejects an arm.
     leader
         The arm the others are compared with.
     entries
@@ -84,11 +76,11 @@ class Judge(ABC):
     """
 
     problem: Problem
+    target: Target
     samples: tuple[Sample, ...]
     rule: Rule
-    levels: Strength
+    trust: Trust
     log_threshold: float
-    """How much log-evidence rejects an arm."""
     leader: int = 0
     entries: tuple[Entry, ...] = ()
     design: Design = "sequential"
@@ -103,24 +95,19 @@ class Judge(ABC):
         design: Design = "sequential",
         ordered: bool = False,
     ) -> "Judge":
-        """Return the judge of a problem; `ordered` if it is known who was followed when (evidence T5)."""
+        """Return the judge of a problem; `ordered` if it is known which arm was followed when (evidence T5)."""
         rule = rule_for(problem, design=design, ordered=ordered)
-        kind = _kind(problem)
-        return kind(
+        return Judge(
             problem,
+            target_of(problem),
             tuple(samples),
             rule,
-            kind.declared(problem),
+            Trust.of(problem.contamination),
             log_threshold(problem, rule),
             leader,
             tuple(entries),
             design,
         )
-
-    @classmethod
-    @abstractmethod
-    def declared(cls, problem: Problem) -> Strength:
-        """Return what the evidence is computed at under the contamination that a problem declares."""
 
     def after(
         self,
@@ -128,17 +115,13 @@ class Judge(ABC):
         *,
         leader: int | None = None,
         entries: tuple[Entry, ...] | None = None,
-    ) -> Self:
+    ) -> "Judge":
         """Return the judge after more readings, or with another leader or more arms that were followed."""
-        return type(self)(
-            self.problem,
-            self.samples if samples is None else samples,
-            self.rule,
-            self.levels,
-            self.log_threshold,
-            self.leader if leader is None else leader,
-            self.entries if entries is None else entries,
-            self.design,
+        return replace(
+            self,
+            samples=self.samples if samples is None else samples,
+            leader=self.leader if leader is None else leader,
+            entries=self.entries if entries is None else entries,
         )
 
     @property
@@ -148,7 +131,7 @@ class Judge(ABC):
 
     @property
     def pairs(self) -> Rule:
-        """By which rule pairs of arms are judged, whoever was followed."""
+        """The rule by which pairs of arms are judged, whichever arm was followed."""
         return rule_for(self.problem, design=self.design)
 
     def log_bar(self, claims: int | None = None, share: float = 1.0) -> float:
@@ -166,16 +149,16 @@ class Judge(ABC):
 
     @property
     def refuted(self) -> tuple[int, ...]:
-        """The arms with more readings than eps explains that are bad by promise: missing, or outside the range.
+        """The arms with more readings outside the plausible range than eps explains.
 
-        Although the promise holds an arm is ever listed with probability at most `FALSE_ALARM` (audit 2.C, Ville).
+        If the assumption holds, an arm is ever listed with probability at most `FALSE_ALARM` (audit 2.C, Ville).
         """
         allowed = (self.problem.contamination or UNDECLARED).eps
         bar = math.log(len(self.samples) / FALSE_ALARM)
-        return tuple(i for i, s in enumerate(self.samples) if s.idle and exceeds(s.idle, s.n, allowed, bar))
+        return tuple(i for i, s in enumerate(self.samples) if s.outside and exceeds(s.outside, s.n, allowed, bar))
 
-    def under(self, adversary: Adversary, share: float = 1.0, *, both: bool = True) -> Self:
-        """Return the judge of pairs under another adversary; levels say what it is asked at (evidence T6).
+    def under(self, adversary: Adversary, share: float = 1.0, *, both: bool = True) -> "Judge":
+        """Return the judge of pairs under another adversary (evidence T6).
 
         Pairs, because a leg of T5 need not lose evidence where contamination rises. `share` is that of the error
         probability; `both` is False for a statement that names the direction.
@@ -186,134 +169,176 @@ class Judge(ABC):
 
     @property
     def hopeless(self) -> bool:
-        """Whether no number of readings can decide, whatever they say."""
-        return False
+        """Whether no number of readings can decide, whatever they are."""
+        return self.target.is_hopeless(self.trust)
 
     @property
     def symmetric(self) -> bool:
         """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
-        return False
+        return self.target.is_symmetric
 
     def best_looking(self, among: Sequence[int]) -> int | None:
         """Return the arm that looks best by the readings, None if none of them has a value."""
-        left = [i for i in among if self.samples[i].size]
-        return max(left, key=self.looks) if left else None
+        return next(iter(self.target.rank(self.samples, among)), None)
 
     def ranked(self) -> list[int]:
         """Return all arms, the best-looking first; arms without a single value come last."""
-        left = [i for i, sample in enumerate(self.samples) if sample.size]
-        ranking = []
-        while left:
-            best = self.best_looking(left)
-            ranking.append(left.pop(left.index(best)) if best is not None else left.pop())
-        return ranking + [i for i, sample in enumerate(self.samples) if not sample.size]
+        found = self.target.rank(self.samples, range(len(self.samples)))
+        return found + [i for i, sample in enumerate(self.samples) if not sample.size]
 
-    def same(self, among: Sequence[int]) -> bool:  # noqa: ARG002 - for judges that compare reading by reading
-        """Tell whether arms measured the same wherever they met; by themselves they do not meet."""
-        return False
+    def same(self, among: Sequence[int]) -> bool:
+        """Return True if arms measured the same in every round."""
+        return self.target.is_same([self.samples[i] for i in among])
 
-    @abstractmethod
     def looks(self, arm: int) -> float:
         """Return how good an arm looks: what is compared, as observed; bigger is better."""
+        return self.target.looks(self.samples[arm])
 
     def optimism(self, arm: int, pulls: int) -> float:
-        """Return how good an arm may look after so many pulls of all arms: who looks best here is pulled next."""
-        slack = 0.5 * math.sqrt(0.5 * math.log(4 * pulls) / max(1, self.samples[arm].n))  # extensions D1
-        return self.looks(arm) + slack  # as of a share; other targets have their own scale
+        """Return how good an arm may be after this many pulls of all arms, to choose what to pull next."""
+        return self.target.optimism(self.samples[arm], pulls)
 
     def observed(self, arm: int) -> float:
-        """Return the same in the user's units."""
+        """Return how an arm looks in the user's units."""
         return self.problem.sign * self.looks(arm)
 
-    @abstractmethod
+    @property
+    def _share(self) -> float:
+        return self.problem.delta / len(self.problem.arms)
+
     def identified(self, arm: int, contamination: Contamination) -> tuple[Interval, Interval]:
         """Return where an arm's true value lies, for all arms at once, and what contamination alone leaves of it.
 
         The second is an estimate. The contamination may differ from the declared one: a reader may ask "what if".
         """
+        return self.target.intervals(self.samples[arm], contamination, self._share, self.design)
 
-    @abstractmethod
     def contradicted(self, arm: int) -> bool:
-        """Tell whether no true value fits an arm's readings and the contamination declared."""
+        """Return True if no true value fits an arm's readings and the contamination declared."""
+        return self.target.is_contradicted(self.samples[arm], self.trust, self._share)
 
-    def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:  # noqa: ARG002
+    def spread(self, arm: int, *, known: bool = True) -> tuple[float, float, float]:
         """Return an arm's observed median absolute deviation, and where the true one lies for all arms at once.
 
         Parameters
         ----------
         known
-            False if the readings contradict a promise: then nothing is known but what was observed.
+            False if the readings contradict an assumption: then nothing is known but what was observed.
         """
-        return math.nan, -math.inf, math.inf  # a target need not have one
+        return self.target.spread(self.samples[arm], self._share if known else None, self.design)
 
     def quality(self) -> tuple[tuple[float, float], ...]:
         """Return values and shares of the leader's readings that are certainly as good, in the user's units."""
-        return ()
+        return self.target.quality(self.samples[self.leader], self.problem.delta / len(self.samples), self.design)
 
-    @abstractmethod
+    def rivals(self, judged: int, *, closed: bool = False) -> Portfolio:
+        """Return the bets against an arm: the leader's and, by the pooled rule, those on all followed arms.
+
+        The first listed of arms with the same quantile is the best: readings of a rival listed after the judged
+        arm count as below the cut when they are at it (T3, lexicographic ties), with `closed` those of all.
+        """
+        whole = Stake(self.samples[self.leader], closed or self.leader > judged)
+        if self.rule != "pooled":
+            return Portfolio(whole)
+        legs = [
+            Leg(e.before, self.samples[e.arm] if e.until is None else e.until, closed or e.arm > judged)
+            for e in self.entries
+            if e.arm != judged
+        ]
+        stake = None if judged == self.leader else whole
+        return portfolio(len(self.samples), stake, legs, tolerant=bool(self.problem.tolerance))
+
     def against(
-        self, judged: int, *, closed: bool = False, levels: Strength | None = None, enough: float | None = None
-    ) -> Evidence | Least:
+        self, judged: int, *, closed: bool = False, trust: Trust | None = None, enough: float | None = None
+    ) -> Evidence:
         """Return the evidence that an arm is not the best, or with `closed` that it is strictly worse.
 
         Parameters
         ----------
-        levels
+        trust
             What to compute it at instead of the declared contamination.
         enough
-            For callers who only ask whether the evidence reaches this, as in `cuts.pair`.
+            For callers who only ask whether the evidence reaches this, as in `search.least`.
         """
+        bets = self.rivals(judged, closed=closed)
+        return self._evidence(judged, bets, trust or self.trust, enough=enough)
 
-    def against_each(
-        self, judged: Sequence[int], *, closed: bool = False, enough: float | None = None
-    ) -> list[float]:
-        """Return the log-evidence against each of several arms; parameters as in `against`."""
-        return [self.against(i, closed=closed, enough=enough).log_value for i in judged]
+    def _evidence(
+        self,
+        judged: int,
+        bets: Portfolio,
+        trust: Trust,
+        *,
+        shift: Shift | None = None,
+        enough: float | None = None,
+        times: float = 1.0,
+    ) -> Evidence:
+        return self.target.evidence(
+            self.samples[judged], bets, trust, design=self.design, shift=shift, enough=enough, times=times
+        )
 
-    @abstractmethod
-    def least(self, judged: int, near: float = math.nan) -> Least:
-        """Return the evidence against an arm and where it is found; to know a place near it saves time."""
+    def least(self, judged: int, near: float = math.nan) -> Evidence:
+        """Return the evidence against an arm and where it is found, roughly if it rejects nothing.
 
-    @abstractmethod
-    def paired(self, judged: int, near: float = math.nan) -> Least:
-        """Return what the leader's whole sample alone says against an arm, and where it says least."""
+        Parameters
+        ----------
+        near
+            A place near it, which saves time.
+        """
+        bets, sample = self.rivals(judged), self.samples[judged]
+        rough = self.target.evidence(sample, bets, self.trust, design=self.design, near=near, rough=True)
+        if rough.log_value < self.log_threshold * (1 - 2 * ROUGH):
+            return rough
+        return self.target.evidence(sample, bets, self.trust, design=self.design, near=rough.at)
 
-    @abstractmethod
+    def paired(self, judged: int, near: float = math.nan) -> Evidence:
+        """Return roughly what the leader's whole sample alone says against an arm, and where it says least."""
+        bets = Portfolio(Stake(self.samples[self.leader], self.leader > judged))
+        return self.target.evidence(self.samples[judged], bets, self.trust, near=near, rough=True)
+
     def at_cut(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm at one such place, which the least of all does not exceed."""
+        return self.target.evidence_at(self.samples[judged], self.rivals(judged), self.trust, cut)
 
-    @abstractmethod
     def gains(self, judged: int, cut: float) -> tuple[float, float]:
         """Return what the readings of the leader and of a rival say at such a place, by the divergences there."""
+        stake = Stake(self.samples[self.leader], self.leader > judged)
+        return self.target.gains(self.samples[judged], stake, self.trust, cut)
 
-    @abstractmethod
-    def within(self, judged: int, *, levels: Strength | None = None) -> Evidence | Least:
-        """Return the evidence that an arm is not better than the leader by more than the tolerance."""
+    def within(self, judged: int, *, trust: Trust | None = None) -> Evidence:
+        """Return the evidence that an arm is not better than the leader by more than the tolerance.
 
-    @abstractmethod
-    def better(self, one: int, other: int, *, enough: float | None = None) -> Evidence | Least:
+        Only the bet on the leader's whole sample counts (evidence T5, tolerance).
+        """
+        bets = Portfolio(Stake(self.samples[self.leader]), self.rivals(judged).log_whole)
+        return self._evidence(judged, bets, trust or self.trust, shift=self._tolerance)
+
+    @property
+    def _tolerance(self) -> Shift:
+        return Shift(self.problem.tolerance.amount, self.problem.tolerance.relative)
+
+    def better(self, one: int, other: int, *, enough: float | None = None) -> Evidence:
         """Return the pair's evidence that one arm is strictly better than another."""
+        return self._evidence(other, Portfolio(Stake(self.samples[one], closed=True)), self.trust, enough=enough)
 
-    def pair_bounds(self) -> tuple[Floats, Floats]:
-        """Return lower and upper bounds of `better` for all pairs at once, the row's arm over the column's."""
-        nothing = np.full((len(self.samples),) * 2, math.inf)  # known of them: each pair is searched by itself
-        return -nothing, nothing
-
-    @abstractmethod
     def repeated(self, judged: int, times: float, enough: float) -> float:
-        """Return the log-evidence within the tolerance if every reading had come so many times: a forecast."""
+        """Return the log-evidence within the tolerance if every reading had come this many times: a forecast."""
+        bets = Portfolio(Stake(self.samples[self.leader], self.leader > judged))
+        found = self._evidence(judged, bets, self.trust, shift=self._tolerance, enough=enough, times=times)
+        return found.log_value
 
-    @abstractmethod
     def ceiling(self, judged: int) -> float:
-        """Return the most log-evidence that any values of so many readings of leader and rival could give."""
+        """Return the most log-evidence that any values of this many readings of leader and rival could give."""
+        return self.target.ceiling(self.samples[judged], self.samples[self.leader], self.trust, self.design)
 
-    @abstractmethod
     def breakdown_estimate(self, judged: int, adversary: Adversary) -> float:
         """Return where the breakdown point would end with endless readings like these: a plug-in estimate."""
+        return self.target.breakdown_estimate(self.samples[self.leader], self.samples[judged], adversary)
 
-    @abstractmethod
     def decidable(self, judged: int) -> bool:
-        """Tell whether endless readings like these would put an arm behind the leader, up to the tolerance."""
+        """Return True if endless readings like these would put an arm behind the leader, up to the tolerance."""
+        head, rival = self.samples[self.leader], self.samples[judged]
+        return not self.hopeless and self.target.is_decidable(head, rival, self.trust)
 
     def worse_than(self, baseline: int, *, shared: bool = False) -> tuple[int, ...]:
         """Return the arms that are certainly worse than a baseline named in advance (evidence T10b).
@@ -329,21 +354,20 @@ class Judge(ABC):
         bar = self.log_bar(1, 1.0 if shared else 1 / len(self.samples))
         return tuple(i for i in others if self.better(baseline, i, enough=bar).log_value >= bar)
 
-    @abstractmethod
     def futile(self, alive: Sequence[int]) -> bool:
-        """Tell whether endless pulls of this kind could not certify any arm that is alive."""
+        """Return True if endless pulls of this kind could not certify any arm that is alive."""
+        return self.hopeless or self.target.is_futile(self.samples, alive, self.trust, self.problem.delta)
 
-    @abstractmethod
     def breakdown(
         self,
         judged: Sequence[int],
         adversary: Adversary,
         *,
         closed: bool = False,
-        earlier: Mapping[int, "Judge"] = NOBODY,
+        earlier: "Mapping[int, Judge] | None" = None,
         accuracy: float = 1e-7,
     ) -> float | None:
-        """Return the largest eps of this judge's adversary up to which all these arms are rejected (evidence T6).
+        """Return the largest eps of an adversary up to which all these arms are rejected (evidence T6).
 
         Parameters
         ----------
@@ -352,13 +376,21 @@ class Judge(ABC):
         earlier
             The judges of some of them as of earlier, whose evidence counts if it is more.
         """
+        bar, certified = self.log_threshold, self.target.eps_limit(adversary)
+        past = earlier or {}
 
-    def _rejections(
-        self, judged: Sequence[int], *, closed: bool, earlier: Mapping[int, "Judge"]
-    ) -> list[Rejection]:
-        """Return the evidence against each of several arms, now or earlier, by what it is computed at."""
-        judges = ([self, *([earlier[i]] if i in earlier else [])] for i in judged)
-        return [partial(_most_against, known, i, closed) for i, known in zip(judged, judges, strict=True)]
+        def holds(arm: int, eps: float) -> bool:
+            judges = (self, past[arm]) if arm in past else (self,)
+            found = (j.against(arm, closed=closed, trust=Trust(eps, adversary), enough=bar) for j in judges)
+            return any(evidence.log_value >= bar for evidence in found)
+
+        for place, arm in enumerate(judged):
+            if place and holds(arm, certified):
+                continue
+            if not holds(arm, 0.0):
+                return None
+            certified = last_true(partial(holds, arm), 0.0, certified, accuracy=1e-3 * accuracy, relative=accuracy)
+        return certified
 
     def pair_breakdown(self, better: int, worse: int, share: float = 1.0) -> Breakdown:
         """Return up to which contamination one arm rejects another, by adversary; to the digits a table shows."""
@@ -366,9 +398,8 @@ class Judge(ABC):
         # closed cuts: two equal arms do not exclude each other
         return Breakdown(*(j.breakdown([worse], a, closed=True, accuracy=1e-4) for a, j in judges.items()))
 
-    @abstractmethod
     def tolerance(self, outright: Sequence[int], *, relative: bool | None = None) -> float:
-        """Return alpha*: how far the leader may be from the best, pairs of arms alone.
+        """Return alpha*: how far the leader may be from the best, pairs of arms alone (evidence T7).
 
         Parameters
         ----------
@@ -377,23 +408,62 @@ class Judge(ABC):
         relative
             Whether the distance is a ratio; as the problem's tolerance if None.
         """
+        relative = self.problem.tolerance.relative if relative is None else relative
+        bar = self.log_threshold if self.rule == "paired" else self.log_bar()
+        head, bets, worst = self.samples[self.leader], Portfolio(Stake(self.samples[self.leader])), 0.0
+        rivals = set(range(len(self.samples))) - {self.leader, *outright}
+        for i in sorted(rivals, key=lambda i: -self.looks(i)):
+            found = self._evidence(i, bets, self.trust, shift=Shift(worst, relative), enough=bar)
+            if found.log_value < bar:
+                worst = self.target.least_tolerance(
+                    head, self.samples[i], bar, self.trust, design=self.design, relative=relative, known=worst
+                )
+            if worst == math.inf:
+                break
+        return worst
 
-    @abstractmethod
     def lead(self, rival: int) -> Margin:
         """Return how much better the leader is than another arm, by the evidence that decided."""
+        head, other = self.samples[self.leader], self.samples[rival]
+        relative = self.target.is_ratio(head, other)
+        observed = self.target.observed_lead(head, other, relative=relative)
+        # the paper's assumption is about the order alone: it gives no margins of true values
+        margin = None if self.problem.contamination is None else self.margin(rival, relative=relative)
+        if not relative:
+            return Margin("difference", observed, margin or None)
+        return Margin("ratio", observed, 1 + margin if margin else None)
 
     def leads(self, rivals: Sequence[int]) -> list[Margin]:
         """Return the same for several arms."""
         return [self.lead(rival) for rival in rivals]
 
+    def margin(self, judged: int, *, relative: bool) -> float | None:
+        """Return by how much an arm is certainly worse than the best: a distance, or a factor less 1; None if not.
 
-def _kind(problem: Problem) -> type[Judge]:
-    """Return the class that judges the target of a problem."""
-    if problem.target == "quantile":
-        from truearm.evidence.quantiles import QuantileJudge
+        The arm is made better by the amount. Such claims are nested, so one beyond the true margin is ever made
+        only if the evidence at the true one is ever enough (evidence T10a).
+        """
+        if self.hopeless:
+            return None
+        head, sample = self.samples[self.leader], self.samples[judged].hide_censored()  # evidence T8c
+        error = math.exp(-self.log_threshold)
+        found = self.target.exact_margin(head, self.samples[judged], error, self.design, relative=relative)
+        if found is None:
+            found = self._search_margin(judged, sample, relative=relative)
+        with np.errstate(over="ignore"):
+            return None if found is None or found < 0 else float(np.expm1(found)) if relative else found
 
-        return QuantileJudge
-    from truearm.evidence.shares import ShareJudge
-    from truearm.evidence.wins_judge import WinsJudge
+    def _search_margin(self, judged: int, sample: Sample, *, relative: bool) -> float | None:
+        head, by_pairs = self.samples[self.leader], self.target.strict_by_pairs
+        bar = self.log_bar(share=1 / len(self.samples)) if by_pairs else self.log_strict
+        bets = Portfolio(Stake(head, closed=True)) if by_pairs else self.rivals(judged, closed=True)
 
-    return ShareJudge if problem.target == "share" else WinsJudge
+        def holds(amount: float) -> bool:
+            shift = Shift(-math.expm1(amount) if relative else -amount, relative)
+            found = self.target.evidence(sample, bets, self.trust, design=self.design, shift=shift, enough=bar)
+            return found.log_value >= bar
+
+        if not holds(0.0):
+            return None
+        most, accuracy = self.target.margin_range(head, sample, relative=relative)
+        return last_true(holds, 0.0, most, accuracy=accuracy)

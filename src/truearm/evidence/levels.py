@@ -3,11 +3,15 @@
 import math
 from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from truearm.bounds import special
 from truearm.bounds.contamination import spared
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Problem, check_count, check_delta
 
+Floats = NDArray[np.float64]
 Rule = Literal["pooled", "causal", "clairvoyant", "dependent", "fixed", "paired"]
 
 
@@ -42,9 +46,26 @@ class Trust(NamedTuple):
         """Return the levels of a quantile."""
         return Levels.at(quantile, self.eps, self.adversary)
 
+    @classmethod
+    def of(cls, contamination: Contamination | None) -> "Trust":
+        """Return what a declared contamination lets one trust; None declares none of it."""
+        return (
+            cls(0.0, Adversary.OBLIVIOUS)
+            if contamination is None
+            else cls(contamination.eps, contamination.adversary)
+        )
 
-Strength = Levels | Trust
-"""What evidence is computed at: the levels of one quantile, or what the levels of all of them follow from."""
+    def mass(self, share: Floats) -> Floats:
+        """Return g: the least chance that a reading is clean and in a set that has this share of clean ones."""
+        if self.adversary is Adversary.MALICIOUS:
+            return np.maximum(0.0, share - self.eps)  # audit 2.A
+        return np.maximum(0.0, (1 - self.eps) * share)  # audit 2.A
+
+    def clean_share(self, mass: float) -> float:
+        """Return the share of clean readings at which the trusted mass reaches a level."""
+        if self.adversary is Adversary.MALICIOUS:
+            return mass + self.eps
+        return mass / (1 - self.eps) if self.eps < 1 else math.inf
 
 
 def divergence(share: float, level: float) -> float:
@@ -83,8 +104,8 @@ def threshold(k: int, delta: float, rule: Rule) -> float:
 
 
 def one_sided(rule: Rule) -> Rule:
-    """Return the rule of statements that name the direction: only decisions of a fixed design test both."""
-    return "causal" if rule == "fixed" else rule  # evidence section 11
+    """Return the rule of statements that name the direction: decisions of fixed designs and rounds test both."""
+    return "causal" if rule in {"fixed", "paired"} else rule  # evidence section 11, extensions E1
 
 
 def log_threshold(problem: Problem, rule: Rule, share: float = 1.0) -> float:

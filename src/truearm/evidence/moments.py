@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from truearm.evidence.binned import Binned
 from truearm.evidence.sample import Sample, as_readings
 from truearm.problem import Interval
 
@@ -19,15 +18,18 @@ def spread(sample: Sample, ranks: tuple[int, int]) -> Interval:
     center = sample.between(ranks)
     return Interval(
         _least_distance(sample, low - sample.unknown, center),
-        _largest_distance(sample, high - sample.idle, center),
+        _largest_distance(sample, high - sample.outside, center),
     )
 
 
 def _runs(sample: Sample, rank: int, center: Interval, *, wide: bool) -> tuple[Floats, Floats]:
     """Return both ends of runs of `rank` neighbors; of buckets such as hold so many for certain, or the least."""
-    if isinstance(sample, Binned):
-        return sample.windows(rank, wide=wide)
-    return _windows(sample.values, rank, center)
+    if sample.buckets is None:
+        return _windows(sample.values, rank, center)
+    lows, (highs, ends, _, _) = sample.values, sample.buckets
+    last = np.searchsorted(ends, np.concatenate(([0], ends[:-1])) + rank)
+    first, last = np.flatnonzero(last < ends.size), last[last < ends.size]
+    return (lows[first], highs[last]) if wide else (highs[first], np.maximum(lows[last], highs[first]))
 
 
 def _windows(values: Floats, rank: int, center: Interval) -> tuple[Floats, Floats]:
@@ -51,8 +53,7 @@ def deviation(sample: Sample) -> float:
     Of counts in buckets it is an estimate, as good as they are narrow.
     """
     n, values = sample.size, sample.values
-    counted = isinstance(sample, Binned)
-    if not n or not (counted or (np.isfinite(values[0]) and np.isfinite(values[-1]))):
+    if not n or (sample.buckets is None and not (np.isfinite(values[0]) and np.isfinite(values[-1]))):
         return moments(values).m2
     lower, upper = sample.at((n - 1) // 2 + 1), sample.at(n // 2 + 1)
     if not (np.isfinite(lower) and np.isfinite(upper)):

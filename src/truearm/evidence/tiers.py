@@ -1,8 +1,7 @@
 """All arms in order, as far as it is certain: a partial order, places for all arms at once, tiers (extensions D3).
 
 One arm is claimed over another by strict pair evidence that allows for all pairs in both directions, so that with
-probability 1 - delta no claim is ever false, nor is anything that follows from claims. Where bounds common to all
-pairs decide, no pair is searched by itself.
+probability 1 - delta no claim is ever false, nor is anything that follows from claims.
 """
 
 from typing import NamedTuple
@@ -10,13 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truearm.evidence.judge import Judge
-from truearm.evidence.points import Breakdown
+from truearm.evidence.judge import Breakdown, Judge
 
 Relation = NDArray[np.bool_]
 """Whether the row's arm is better than the column's."""
 
-_SEARCHES = 20_000  # pairs searched by themselves: seconds; what is left then counts as not claimed
+MAX_SEARCHES = 20_000  # pairs: seconds; those left then count as not claimed
 
 
 class Order(NamedTuple):
@@ -67,17 +65,19 @@ def order(judge: Judge, ranking: tuple[int, ...]) -> Order:
         All arms as they look, the best first.
     """
     k, bar = len(judge.samples), judge.log_strict
-    better = np.zeros((k, k), dtype=bool)
-    skipped = 0
-    if not judge.hopeless and k > 1:
-        low, high = judge.pair_bounds()
-        better = low >= bar
-        open_pairs = np.argwhere((high >= bar) & ~better & ~np.eye(k, dtype=bool))
-        # those between arms that look most apart first: they are the likeliest claims
-        gaps = np.argsort(-high[tuple(open_pairs.T)], kind="stable")
-        skipped = max(0, len(open_pairs) - _SEARCHES)
-        for i, j in open_pairs[gaps[:_SEARCHES]].tolist():
-            better[i, j] = judge.better(i, j, enough=bar).log_value >= bar
+    better, searches, skipped = np.zeros((k, k), dtype=bool), 0, 0
+    for place in range(k - 2, -1, -1) if not judge.hopeless else ():
+        arm = ranking[place]
+        for other in ranking[place + 1 :]:  # an arm that looks better is never shown to be worse
+            if better[arm, other]:  # follows from claims made before
+                continue
+            if searches == MAX_SEARCHES:
+                skipped += 1
+                continue
+            searches += 1
+            if judge.better(arm, other, enough=bar).log_value >= bar:
+                better[arm] |= better[other]
+                better[arm, other] = True
     better = closed(better)
     ahead = better.sum(axis=0)
     seen = {arm: r for r, arm in enumerate(ranking)}

@@ -1,30 +1,34 @@
-"""Who wins side by side: what rounds say, in which arms were measured together. Numbers in, numbers out.
+"""Wins in rounds: which arm wins more than half of the rounds against another, side by side (extensions E1, E6).
 
-A round measures several arms once each, under the same load, by the same person, on the same item or day. Place
-r of every tape is round r. Of two arms only the sign of a round counts, so that whatever a round does to both of
-them alike is no matter. Symbols: S rounds of n in which one arm does not win, each with a chance of at least p0
-if it truly wins no more than half of them. Bigger is better here.
+A round measures several arms once each, under the same load, by the same person, on the same item or day. Only the
+sign of a round counts, so that whatever a round does to both arms alike does not matter. Symbols: S rounds of n in
+which one arm does not win, each with a chance of at least p0 if it truly wins no more than half of them.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from truearm.bounds import sequential_rank
+from truearm.bounds import lower_rank, sequential_rank
 from truearm.bounds.mixture import Prior, log_mixture
-from truearm.evidence.sample import Sample
-from truearm.problem import Adversary, Contamination
+from truearm.evidence.levels import Trust, divergence
+from truearm.evidence.moments import deviation
+from truearm.evidence.sample import Floats, Sample
+from truearm.evidence.search import Evidence, Portfolio, Stake, fixed_term
+from truearm.evidence.shifts import Shift, worsen
+from truearm.evidence.targets import Target
+from truearm.problem import Adversary, Contamination, Design, Tolerance
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+if TYPE_CHECKING:
+    from truearm.evidence.judge import Judge
 
 # one stream instead of two cuts: more weight on large wins than the default prior has (benchmarks/rounds.py)
 PRIOR = Prior((6.0, 100.0), (0.5, 0.5))
-_NONE = np.empty(0)
+_LONGEST = 2.0**14  # times the present rounds: what takes longer is not worth a forecast
+_POSITIVE = 0.1  # share of readings that may be 0 or less where ratios are used
 
 
 def win_level(eps: float, adversary: Adversary) -> float:
@@ -37,46 +41,7 @@ def win_level(eps: float, adversary: Adversary) -> float:
 
 def win_level_of(contamination: Contamination | None) -> float:
     """Return p0 under a declared contamination; None takes the rounds as they are."""
-    return 0.5 if contamination is None else win_level(contamination.eps, contamination.adversary)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Taped(Sample):
-    """A sample that keeps its tape, so that the r-th readings of two arms can be compared.
-
-    Parameters
-    ----------
-    tape
-        Oriented readings in order of round; NaN where a reading is missing or out.
-    told
-        Which of them are told; those that are not may still turn out either way.
-    """
-
-    tape: Floats = field(default_factory=lambda: _NONE, repr=False)
-    told: Bools = field(default_factory=lambda: np.empty(0, dtype=bool), repr=False)
-
-    @classmethod
-    def in_rounds(cls, tape: ArrayLike, told: Bools | None = None, *, worst: bool = True) -> "Taped":
-        """Return the sample of one arm's oriented readings in order of round."""
-        values = np.array(tape, dtype=np.float64)
-        known = np.ones(values.size, dtype=bool) if told is None else told
-        values[~known] = np.nan
-        numbers = np.sort(values[~np.isnan(values)])
-        out = values.size - int(np.count_nonzero(known))
-        return cls(numbers, values.size - out - numbers.size, out, worst=worst, tape=values, told=known)
-
-    def mapped(self, change: Callable[[Floats], Floats]) -> "Taped":
-        """Return the sample after a nondecreasing change of its values."""
-        return Taped.in_rounds(change(self.tape), self.told, worst=self.worst)
-
-    def first(self, n: int) -> "Taped":
-        """Return the first n rounds."""
-        return self if n >= self.tape.size else Taped.in_rounds(self.tape[:n], self.told[:n], worst=self.worst)
-
-    @property
-    def lost(self) -> Bools:
-        """Which rounds have a missing reading that is promised to be one of the bad ones (evidence T8)."""
-        return np.zeros(self.tape.size, dtype=bool) if self.worst else self.told & np.isnan(self.tape)
+    return win_level(*Trust.of(contamination))
 
 
 class Score(NamedTuple):
@@ -85,29 +50,31 @@ class Score(NamedTuple):
     rounds: int
     wins: int
     """Rounds that the first one won."""
-    idle: int = 0
-    """Rounds that are promised to have gone bad: they count as rounds, and for neither."""
 
     @property
     def null(self) -> int:
-        """Rounds that the first did not win: lost ones, ties, and those with a reading missing or out."""
-        return self.rounds - self.wins - self.idle
+        """Rounds that the first did not win: lost ones, ties, and those with a reading missing or pending."""
+        return self.rounds - self.wins
+
+    def times(self, factor: float) -> "Score":
+        """Return the score as if every round had come this many times."""
+        return Score(round(factor * self.rounds), round(factor * self.wins))
 
 
-def score(one: Taped, other: Taped, lift: Callable[[Floats], Floats] | None = None) -> Score:
+def score(one: Sample, other: Sample, lift: Callable[[Floats], Floats] | None = None) -> Score:
     """Return how one arm did against another.
 
-    A reading that timed out loses to one that did not; of two that timed out nobody knows (extensions E6).
+    A reading that timed out loses to one that did not; two that timed out are for the null (extensions E6).
 
     Parameters
     ----------
     lift
         What is done to the readings of the other one first, such as making them worse by a tolerance.
     """
-    n = min(one.tape.size, other.tape.size)
-    rival = other.tape[:n] if lift is None else lift(other.tape[:n])
-    idle = 0 if one.worst and other.worst else int(np.count_nonzero(one.lost[:n] | other.lost[:n]))
-    return Score(n, int(np.count_nonzero(one.tape[:n] > rival)), idle)  # a comparison with NaN is never won
+    (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
+    n = min(mine.size, theirs.size)
+    rival = theirs[:n] if lift is None else lift(theirs[:n])
+    return Score(n, int(np.count_nonzero(mine[:n] > rival)))  # a comparison with NaN is never won
 
 
 def log_evidence(found: Score, p0: float, prior: Prior = PRIOR) -> float:
@@ -115,74 +82,275 @@ def log_evidence(found: Score, p0: float, prior: Prior = PRIOR) -> float:
     return float(log_mixture(found.null, found.rounds, p0, prior))  # extensions E1
 
 
-def cannot_win(found: Score, p0: float, log_bar: float, out: int = 0, prior: Prior = PRIOR) -> bool:
-    """Tell whether the first of two arms could not be shown to win, however many rounds like these there were."""
-    won = found.rounds - found.null + out  # pulls that are out may turn out as wins
+def cannot_win(found: Score, p0: float, log_bar: float, pending: int = 0, prior: Prior = PRIOR) -> bool:
+    """Return True if the first arm could not be shown to win, however many rounds like these there were."""
+    won = found.wins + pending  # pending pulls may turn out as wins
     return bool(log_mixture(min(won, found.rounds), found.rounds, 1 - p0, prior) >= log_bar)  # extensions E6
 
 
-def ahead(one: Taped, other: Taped, *, relative: bool, sign: float, certain: bool = False) -> Floats:
-    """Return by how much one arm was at least ahead of another in each round, lowest first; idle rounds left out.
+def leads_by_round(one: Sample, other: Sample, *, relative: bool, sign: float, certain: bool = False) -> Floats:
+    """Return by how much one arm was at least ahead of another in each round, lowest first.
 
     As a difference, or as the logarithm of a factor. A round that speaks for the null is minus infinity.
 
     Parameters
     ----------
     certain
-        Whether one that timed out is behind by nothing more than that: of how far, no reading tells.
+        Whether an arm that timed out is behind by nothing more than that: no reading tells by how much.
     """
-    n = min(one.tape.size, other.tape.size)
-    mine, rival = one.tape[:n], other.tape[:n]
+    (mine, _), (rival, _) = one.in_rounds, other.in_rounds
+    n = min(mine.size, rival.size)
+    mine, rival = mine[:n], rival[:n]
     if certain:
         rival = np.where(np.isneginf(rival), mine, rival)  # extensions E1
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         if relative:
             mine, rival = (sign * np.log(sign * x) for x in (mine, rival))  # NaN where a ratio means nothing
-        apart = mine - rival
-    apart[np.isnan(apart)] = -np.inf
-    idle = one.lost[:n] | other.lost[:n]
-    return np.sort(apart[~idle] if idle.any() else apart)
+        leads = mine - rival
+    leads[np.isnan(leads)] = -np.inf
+    return np.sort(leads)
 
 
-def at_least(apart: Floats, rounds: int, p0: float, share: float, prior: Prior = PRIOR) -> float:
-    """Return a lower limit of the median of what `ahead` gives, at all times with error probability `share`."""
-    rank = sequential_rank(rounds, p0, share, prior)  # extensions E1
-    return -math.inf if rank < 1 else math.inf if rank > apart.size else float(apart[rank - 1])
+class Wins(Target):
+    """More than half of the rounds. Nothing is claimed about an arm by itself: a changing load gives it no law."""
+
+    __slots__ = ()
+
+    def _lift(self, shift: Shift | Tolerance | None) -> Callable[[Floats], Floats] | None:
+        return partial(worsen, shift=shift, sign=self.problem.sign) if shift is not None and shift.amount else None
+
+    def evidence(
+        self,
+        judged: Sample,
+        bets: Portfolio,
+        trust: Trust,
+        *,
+        design: Design = "sequential",
+        shift: Shift | Tolerance | None = None,
+        near: float = math.nan,  # noqa: ARG002 - there is one place only
+        enough: float | None = None,
+        times: float = 1.0,
+        rough: bool = False,  # noqa: ARG002
+    ) -> Evidence:
+        assert bets.whole is not None  # the rule of rounds has no legs
+        found = score(bets.whole.sample, judged, self._lift(shift)).times(times)
+        level = win_level(*trust)
+        if enough is not None and enough > 0 and found.null >= level * found.rounds:
+            return Evidence(-math.inf)  # M is at most 1 there
+        return Evidence(_log_evidence(found, level, design))
+
+    def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:  # noqa: ARG002
+        return self.evidence(judged, bets, trust).log_value
+
+    def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:  # noqa: ARG002
+        found = score(stake.sample, judged)
+        half = found.rounds * divergence(found.null / max(1, found.rounds), win_level(*trust)) / 2
+        return half, half
+
+    def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:
+        rounds = min(judged.n, rival.n)
+        return _log_evidence(Score(rounds, rounds), win_level(*trust), design)
+
+    def eps_limit(self, adversary: Adversary) -> float:
+        return 0.25 if adversary is Adversary.MALICIOUS else 0.5  # the level vanishes there
+
+    def looks(self, sample: Sample) -> float:
+        """Return an arm's observed median: for showing, since arms are compared round by round."""
+        return sample.quantile(0.5)
+
+    def rank(self, samples: Sequence[Sample], among: Sequence[int]) -> list[int]:
+        """Return the arm whose worst score against the others is best, then the best of those left, and so on.
+
+        Ties go to the better median, then by order.
+        """
+        left = [i for i in among if samples[i].size]
+        if not left:
+            return []
+        tapes = [samples[i].in_rounds[0] for i in left]
+        sizes = np.array([tape.size for tape in tapes], dtype=np.intp)
+        rows = np.full((len(left), sizes.max()), np.nan)
+        for row, tape in zip(rows, tapes, strict=True):
+            row[: tape.size] = tape
+        leads = np.array([(one > rows).sum(axis=1) - (rows > one).sum(axis=1) for one in rows], dtype=np.float64)
+        leads /= np.maximum(1, np.minimum(sizes[:, None], sizes))
+        np.fill_diagonal(leads, np.inf)
+        medians = np.array([self.looks(samples[i]) for i in left])
+        ranking = []
+        while left:
+            best = int(np.lexsort((-np.arange(len(left)), medians, leads.min(axis=1)))[-1])
+            ranking.append(left.pop(best))
+            medians = np.delete(medians, best)
+            leads = np.delete(np.delete(leads, best, axis=0), best, axis=1)
+        return ranking
+
+    def is_same(self, samples: Sequence[Sample]) -> bool:
+        first, *others = (sample.in_rounds[0] for sample in samples)
+        known = first.size > 0 and bool((first > -np.inf).all())  # two time-outs may differ: extensions E6
+        return known and bool(others) and all(np.array_equal(first, tape) for tape in others)
+
+    def spread(self, sample: Sample, error: float | None, design: Design) -> tuple[float, float, float]:  # noqa: ARG002
+        return deviation(sample) if sample.n else math.nan, 0.0, math.inf
+
+    def breakdown_estimate(self, better: Sample, worse: Sample, adversary: Adversary) -> float:
+        found = score(better, worse)
+        room = max(0.0, 0.5 - found.null / found.rounds) if found.rounds else 0.0  # extensions E1
+        return room / 2 if adversary is Adversary.MALICIOUS else room
+
+    def is_decidable(self, better: Sample, worse: Sample, trust: Trust) -> bool:
+        found = score(better, worse, self._lift(self.problem.tolerance))
+        return found.null < win_level(*trust) * found.rounds
+
+    def is_futile(self, samples: Sequence[Sample], alive: Sequence[int], trust: Trust, error: float) -> bool:
+        """Return True if each arm has a rival that rounds like these could not show to lose (extensions E6)."""
+        bar = math.log(max(1, len(samples) * (len(samples) - 1)) / error)
+        return all(
+            any(self.cannot_win(samples[i], samples[j], trust, bar) for j in alive if j != i) for i in alive
+        )
+
+    def cannot_win(self, one: Sample, other: Sample, trust: Trust, log_bar: float) -> bool:
+        """Return True if endless rounds like these could not show one arm to win, up to the tolerance."""
+        (_, mine), (_, theirs) = one.in_rounds, other.in_rounds
+        n = min(mine.size, theirs.size)
+        pending = int(np.count_nonzero(~(mine[:n] & theirs[:n])))
+        found = score(one, other, self._lift(self.problem.tolerance))
+        return cannot_win(found, win_level(*trust), log_bar, pending)
+
+    def lead_at_least(
+        self, one: Sample, other: Sample, trust: Trust, error: float, design: Design, *, relative: bool
+    ) -> float:
+        """Return a lower limit of the median of how far one arm is ahead in a round (extensions E1).
+
+        As a difference, or as the logarithm of a factor.
+        """
+        leads = leads_by_round(one, other, relative=relative, sign=self.problem.sign, certain=True)
+        level, rounds = win_level(*trust), min(one.n, other.n)
+        rank = (
+            lower_rank(rounds, level, error) if design == "fixed" else sequential_rank(rounds, level, error, PRIOR)
+        )
+        return -math.inf if rank < 1 else math.inf if rank > leads.size else float(leads[int(rank) - 1])
+
+    def least_tolerance(
+        self,
+        better: Sample,
+        worse: Sample,
+        log_bar: float,
+        trust: Trust,
+        *,
+        design: Design,
+        relative: bool,
+        known: float,
+    ) -> float:
+        lead = self.lead_at_least(better, worse, trust, math.exp(-log_bar), design, relative=relative)
+        if lead == -math.inf or self.is_hopeless(trust):
+            return math.inf
+        return max(known, math.expm1(-lead) if relative else -lead)
+
+    def exact_margin(
+        self, better: Sample, worse: Sample, error: float, design: Design, *, relative: bool
+    ) -> float | None:
+        trust = Trust.of(self.problem.contamination)
+        return self.lead_at_least(better, worse, trust, error, design, relative=relative)
+
+    def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:  # noqa: ARG002
+        return math.inf, 0.0  # nothing is searched for
+
+    def is_ratio(self, one: Sample, other: Sample) -> bool:
+        sign = self.problem.sign
+        return all(np.count_nonzero(sign * s.values <= 0) <= _POSITIVE * s.size for s in (one, other))
+
+    def observed_lead(self, one: Sample, other: Sample, *, relative: bool) -> float:
+        """Return by how much one arm was ahead in the middle round."""
+        (mine, _), (theirs, _) = one.in_rounds, other.in_rounds
+        n = min(mine.size, theirs.size)
+        both = ~(np.isnan(mine[:n]) | np.isnan(theirs[:n]))
+        met = (Sample.in_order(tape[:n][both]) for tape in (mine, theirs))
+        leads = leads_by_round(*met, relative=relative, sign=self.problem.sign)
+        middle = float(leads[(leads.size - 1) // 2]) if leads.size else math.nan
+        with np.errstate(over="ignore"):
+            return float(np.exp(middle)) if relative else middle
 
 
-def leading(samples: Sequence[Taped], among: Sequence[int]) -> int | None:
-    """Return the arm whose worst score against the others is best; ties go to the better median, then by order."""
-    seen = [i for i in among if samples[i].size]
-    if not seen:
-        return None
-
-    def worst(i: int) -> tuple[float, float]:
-        lead = min((_lead(samples[i], samples[j]) for j in seen if j != i), default=0.0)
-        return lead, samples[i].quantile(0.5)
-
-    return max(seen, key=worst)
+def _log_evidence(found: Score, level: float, design: Design) -> float:
+    if design == "fixed":
+        return float(fixed_term(np.asarray(float(found.null)), found.rounds, level))
+    return log_evidence(found, level)
 
 
-def led(samples: Sequence[Taped]) -> list[int]:
-    """Return all arms as `leading` would take them one after the other; those without a value come last."""
-    left = [i for i, sample in enumerate(samples) if sample.size]
-    sizes = np.array([samples[i].tape.size for i in left])
-    tapes = np.full((len(left), sizes.max(initial=0)), np.nan)
-    for row, i in zip(tapes, left, strict=True):
-        row[: samples[i].tape.size] = samples[i].tape
-    leads = np.array([((one > tapes).sum(axis=1) - (tapes > one).sum(axis=1)) for one in tapes], dtype=np.float64)
-    leads /= np.maximum(1, np.minimum(sizes[:, None], sizes)) if left else 1
-    np.fill_diagonal(leads, np.inf)
-    medians = np.array([samples[i].quantile(0.5) for i in left])
-    ranking = []
-    while left:
-        best = int(np.lexsort((-np.arange(len(left)), medians, leads.min(axis=1)))[-1])
-        ranking.append(left.pop(best))
-        medians = np.delete(medians, best)
-        leads = np.delete(np.delete(leads, best, axis=0), best, axis=1)
-    return ranking + [i for i, sample in enumerate(samples) if not sample.size]
+class Apart(NamedTuple):
+    """How far one arm is ahead of another in the middle round: as observed, and an interval of the true median."""
+
+    scale: Literal["ratio", "difference"]
+    observed: float
+    low: float
+    high: float
 
 
-def _lead(one: Taped, other: Taped) -> float:
-    there = score(one, other)
-    return (there.wins - score(other, one).wins) / max(1, there.rounds)
+def apart(judge: "Judge", one: int, other: int, error: float | None = None) -> Apart:
+    """Return how far one arm is ahead of another; by default the limits hold for all pairs at once."""
+    target, (mine, rival) = Wins(judge.problem), (judge.samples[i] for i in (one, other))
+    relative, k = target.is_ratio(mine, rival), len(judge.samples)
+    limit = partial(
+        target.lead_at_least,
+        trust=judge.trust,
+        error=judge.problem.delta / max(1, k * (k - 1)) if error is None else error,
+        design=judge.design,
+        relative=relative,
+    )
+    observed = target.observed_lead(mine, rival, relative=relative)
+    ends = limit(mine, rival), -limit(rival, mine)
+    with np.errstate(over="ignore"):
+        low, high = (float(np.exp(end)) if relative else end for end in ends)
+    return Apart("ratio" if relative else "difference", observed, low, high)
+
+
+class Forecast(NamedTuple):
+    """How many times the present rounds a comparison would take, and how it would end: an estimate."""
+
+    times: float
+    close: bool
+    """Whether it ends because more rounds would not help."""
+
+
+def forecast(judge: "Judge", judged: int) -> Forecast:
+    """Return when the leader and another arm are decided, or known to be too close (extensions E1, E6)."""
+    lift = partial(worsen, shift=judge.problem.tolerance, sign=judge.problem.sign)
+    found = score(judge.samples[judge.leader], judge.samples[judged], lift)
+    level = win_level(*judge.trust)
+
+    def is_decided(times: float) -> bool:
+        return _log_evidence(found.times(times), level, judge.design) >= judge.log_threshold
+
+    def is_futile(times: float) -> bool:
+        return cannot_win(found.times(times), level, judge.log_strict)
+
+    if not found.rounds or judge.hopeless:
+        return Forecast(math.inf, close=False)
+    decided, futile = _first_true(is_decided), _first_true(is_futile)
+    return Forecast(min(decided, futile), close=futile < decided)
+
+
+def _first_true(test: Callable[[float], bool]) -> float:
+    """Return about the least factor from 1 on that passes a test, by doubling and halving; or infinity."""
+    low, high = 1.0, 1.0
+    while not test(high):
+        low, high = high, 2 * high
+        if high > _LONGEST:
+            return math.inf
+    for _ in range(4):  # a forecast to a few percent
+        middle = (low + high) / 2
+        low, high = (low, middle) if test(middle) else (middle, high)
+    return high
+
+
+def is_given_up(judge: "Judge", baseline: int, judged: int) -> bool:
+    """Return True if endless rounds like these could not show an arm to be worse (extensions E6)."""
+    bar = math.log((len(judge.samples) - 1) / judge.problem.delta)  # extensions E6, gates
+    one, other = judge.samples[baseline], judge.samples[judged]
+    return judge.hopeless or Wins(judge.problem).cannot_win(one, other, judge.trust, bar)
+
+
+def is_settled(judge: "Judge", baseline: int, judged: int) -> bool:
+    """Return True if it is known whether an arm is worse than a baseline, or that rounds cannot show it."""
+    bar = math.log(len(judge.samples) / judge.problem.delta)  # evidence T10b
+    shown = max(judge.better(baseline, judged).log_value, judge.better(judged, baseline).log_value) >= bar
+    return shown or is_given_up(judge, baseline, judged)

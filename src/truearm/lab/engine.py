@@ -14,8 +14,7 @@ import numpy as np
 from truearm.bounds.mixture import DEFAULT_PRIOR
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
-from truearm.evidence.cuts import portfolio
-from truearm.evidence.quantiles import QuantileJudge
+from truearm.evidence import Levels, portfolio
 from truearm.lab import compiled_toptwo as toptwo
 from truearm.lab.kernels import Floats, mixture
 from truearm.lab.simulate import Run
@@ -80,8 +79,7 @@ class _Engine:
         state = _start(policy, problem)
         first = policy.ask(state)
         self.verdict = first if isinstance(first, Verdict) else None
-        assert isinstance(state.judge, QuantileJudge)  # `supports` refused other targets
-        low, high = state.judge.levels
+        low, high = Levels.of(state.problem.level, state.problem.contamination)
         self.levels = (low, high, 1 - low, 1 - high)  # the complements are for futility
         self.rules = _rules(state, max_pulls)
         self.work = _work(state)

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from truearm.claims.certificate import Status
-from truearm.evidence import Judge, Levels, best_looking
-from truearm.evidence.cuts import pair
+from truearm.evidence import Judge, Levels, best_looking, pair
 from truearm.evidence.levels import divergence
 from truearm.evidence.sample import Sample
 from truearm.lab.simulate import Run, Tapes
@@ -72,20 +71,18 @@ def steps(problem: Problem, tapes: Tapes) -> Iterator[Step]:
     arms = range(len(problem.arms))
     levels = Levels.of(problem.level, problem.contamination)
     samples = [Sample.of(tapes.upto(arm, START)[:START]) for arm in arms]
-    sampler, ranks = Sampler(), dict[int, int]()
+    sampler = Sampler()
     while True:
         leader = best_looking(samples, arms, problem.level) or 0
         duels = {}
         for arm in arms:
             if arm != leader:
-                found = pair(samples[leader], samples[arm], levels, guess=ranks.get(arm))
-                ranks[arm] = found.rank
-                cut = samples[arm].at(found.rank + 1)
-                duels[arm] = Duel(found.log_value, *_gains(samples[leader], samples[arm], cut, levels))
+                found = pair(samples[leader], samples[arm], levels)
+                duels[arm] = Duel(found.log_value, *_gains(samples[leader], samples[arm], found.at, levels))
         counts = tuple(sample.n for sample in samples)
         yield Step(counts, leader, min(duel.log_evidence for duel in duels.values()))
         for arm, n in sampler.batch(counts, leader, duels).items():
-            samples[arm] = samples[arm].merged(tapes.upto(arm, counts[arm] + n)[counts[arm] : counts[arm] + n])
+            samples[arm] = samples[arm].extend(tapes.upto(arm, counts[arm] + n)[counts[arm] : counts[arm] + n])
 
 
 def _gains(head: Sample, rival: Sample, cut: float, levels: Levels) -> tuple[float, float]:

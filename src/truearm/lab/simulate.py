@@ -20,7 +20,7 @@ from scipy.special import betaincinv
 from truearm.claims.certificate import Status, Verdict
 from truearm.claims.plain import Backend, framed
 from truearm.errors import InvalidArgument
-from truearm.evidence.shifts import oriented
+from truearm.evidence.shifts import orient
 from truearm.lab.adversaries import Attack, Stationary
 from truearm.lab.arms import Instance
 from truearm.lab.limits import limit
@@ -110,7 +110,7 @@ def play(policy: Policy[Any], problem: Problem, tapes: Tapes, max_pulls: int) ->
             issued[arm] += n
             values = tapes.upto(arms.index(arm), issued[arm])[first : issued[arm]]
             if problem.target == "share":  # tapes of quantiles are oriented as they are
-                values = oriented(values, problem, arm)
+                values = orient(values, problem, arm)
             told[arm] = Told(np.arange(first, issued[arm]), values)
         state = policy.tell(state, told, issued)
     gone = {claim.arm for claim in decision.claims if not claim.tolerant}

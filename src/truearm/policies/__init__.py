@@ -39,7 +39,7 @@ def merged(sample: "Sample", told: Told | None, issued: int | None) -> "Sample":
     n = sample.n if issued is None else issued
     if not values.size and n == sample.n:
         return sample
-    return sample.merged(values, pending=n - sample.answered - values.size)
+    return sample.extend(values, pending=n - sample.answers - values.size)
 
 
 class Policy(Protocol[State]):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from truearm.claims.certificate import Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
-from truearm.evidence.shifts import empty
+from truearm.evidence.shifts import start_sample
 from truearm.policies import Batch, Standing, Told, merged
 from truearm.problem import Problem, check_count
 
@@ -64,7 +64,7 @@ class Alone:
         if len(problem.arms) != 1 or problem.rounds:
             msg = f"policy 'alone' measures one arm by itself, but got {len(problem.arms)}; use policy 'toptwo'"
             raise InvalidArgument(msg)
-        return State(Judge.of(problem, [empty(problem, problem.arms[0])]), self.first, self.runs)
+        return State(Judge.of(problem, [start_sample(problem, problem.arms[0])]), self.first, self.runs)
 
     def ask(self, state: State) -> Batch | Verdict:
         """Return how many more pulls there are, or that they were enough."""

@@ -17,7 +17,7 @@ from truearm.claims.control import check_control, check_ordered
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
 from truearm.evidence.control import Method, check_method, false_discovery, not_better
-from truearm.evidence.shifts import empty
+from truearm.evidence.shifts import start_sample
 from truearm.policies import Batch, Standing, Told, merged
 from truearm.problem import Problem, check_count
 
@@ -116,7 +116,7 @@ class AgainstControl:
         check_method(problem, method)
         k = len(problem.arms)
         state = State(
-            judge=Judge.of(problem, [empty(problem, arm) for arm in problem.arms]),
+            judge=Judge.of(problem, [start_sample(problem, arm) for arm in problem.arms]),
             control=control,
             method=method,
             first=self.first,
@@ -211,7 +211,7 @@ def _reckoned(state: State, variant: int) -> State:
     value = math.inf if math.isnan(cut) else judge.at_cut(state.control, cut)
     minimized = state.minimized[variant]
     if value >= _bar(state) or size >= STALE * minimized:
-        value, cut = judge.least(state.control, cut)
+        value, cut, _ = judge.least(state.control, cut)
         minimized = size
     return state._replace(
         cuts=_put(state.cuts, variant, cut),

@@ -219,7 +219,7 @@ class Lucb:
         samples, limits = list(state.samples), list(state.limits)
         for arm, new in told.items():
             i = state.problem.arms.index(arm)
-            samples[i] = samples[i].merged(new.values)
+            samples[i] = samples[i].extend(new.values)
             limits[i] = self._limits(state, samples[i])
         state = replace(state, samples=tuple(samples), limits=tuple(limits))
         leader, rival = _pair(state)
@@ -260,7 +260,7 @@ class Lucb:
 
     def _limits(self, state: State, sample: Sample) -> Limits:
         low, high = (self._rank(state, sample.n, p0) for p0 in state.levels)
-        ranks = low - sample.unknown, sample.n + 1 - high - sample.idle  # evidence T8
+        ranks = low - sample.unknown, sample.n + 1 - high - sample.outside  # evidence T8
         return Limits(*ranks, sample.at(ranks[0]), sample.at(ranks[1]))
 
     def _rank(self, state: State, n: int, p0: float) -> int:

@@ -11,15 +11,15 @@ measured until that is settled, also those that another arm has beaten, and no l
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from truearm.claims.certificate import Claim, Status, Verdict
 from truearm.errors import InvalidArgument
 from truearm.evidence import Judge
-from truearm.evidence.wins import Taped
-from truearm.evidence.wins_judge import WinsJudge
+from truearm.evidence.sample import Sample
+from truearm.evidence.wins import forecast, is_given_up, is_settled
 from truearm.policies import Batch, Standing, Told
 from truearm.problem import Problem, check_count
 
@@ -45,9 +45,9 @@ class State(NamedTuple):
         return self.judge.problem
 
     @property
-    def tapes(self) -> tuple[Taped, ...]:
+    def tapes(self) -> tuple[Sample, ...]:
         """The readings up to now, oriented, by round."""
-        return cast("tuple[Taped, ...]", self.judge.samples)
+        return self.judge.samples
 
     @property
     def rounds(self) -> int:
@@ -92,8 +92,7 @@ class Paired:
             raise InvalidArgument(msg)
         guard = None if self.guard is None else problem.arms.index(self.guard)
         k = len(problem.arms)
-        empty = Taped.in_rounds([])
-        judge = Judge.of(problem, [empty] * k)
+        judge = Judge.of(problem, [Sample.in_order([])] * k)
         state = State(
             judge,
             tuple(range(k)),
@@ -134,8 +133,8 @@ class Paired:
         so_far = _verdict(state, status, None)
         if leader is None:
             return Standing(None, alive, against, judge.log_threshold, so_far)
-        judge = cast("WinsJudge", judge.after(leader=leader))
-        found = {i: judge.forecast(i) for i in state.alive if i != leader}
+        judge = judge.after(leader=leader)
+        found = {i: forecast(judge, i) for i in state.alive if i != leader}
         excluded = [i for i in range(len(arms)) if i not in state.alive]
         return Standing(
             arms[leader],
@@ -143,21 +142,17 @@ class Paired:
             against,
             judge.log_threshold,
             so_far,
-            times=max((forecast.times for forecast in found.values()), default=1.0),
-            close=tuple(arms[i] for i, forecast in found.items() if forecast.close),
+            times=max((each.times for each in found.values()), default=1.0),
+            close=tuple(arms[i] for i, each in found.items() if each.close),
             within=judge.tolerance(excluded, relative=True) if state.problem.handicap is None else math.inf,
         )
 
 
-def _told(tape: Taped, new: Told | None, issued: int) -> Taped:
-    """Return a tape after more readings, with what is issued and not told still out."""
-    if new is None and issued == tape.n:
-        return tape
-    values, known = np.full(issued, np.nan), np.zeros(issued, dtype=bool)
-    values[: tape.n], known[: tape.n] = tape.tape, tape.told
-    if new is not None:
-        values[new.indices], known[new.indices] = new.values, True
-    return Taped.in_rounds(values, known, worst=tape.worst)
+def _told(sample: Sample, new: Told | None, issued: int) -> Sample:
+    """Return a sample after more readings, with what is issued and not told still pending."""
+    if new is None:
+        return sample if issued == sample.n else sample.place(np.empty(0, dtype=np.intp), np.empty(0), issued)
+    return sample.place(new.indices, new.values, issued)
 
 
 def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None) -> float:
@@ -206,11 +201,11 @@ def _rejected(state: State) -> State:
 
 def _settled(state: State, judged: int, alive: list[int]) -> bool:
     """Tell whether a gate no longer needs an arm; the guard is needed while any other arm is."""
-    guard, judge = state.guard, cast("WinsJudge", state.judge)
+    guard, judge = state.guard, state.judge
     if guard is None or guard not in alive:
         return True
     asked = alive if judged == guard else [judged]
-    return all(judge.settled(guard, i) for i in asked if i != guard)
+    return all(is_settled(judge, guard, i) for i in asked if i != guard)
 
 
 def _no_use(state: State) -> Status | None:
@@ -222,11 +217,11 @@ def _no_use(state: State) -> Status | None:
 
 def _answered(state: State) -> bool:
     """Tell whether rounds can show of no arm that it is worse than the guard, and none seems to be better."""
-    guard, judge = state.guard, cast("WinsJudge", state.judge)
+    guard, judge = state.guard, state.judge
     if guard is None or guard not in state.alive:
         return False
     others = [i for i in state.alive if i != guard]
-    return all(judge.given_up(guard, i) and not judge.after(leader=i).decidable(guard) for i in others)
+    return all(is_given_up(judge, guard, i) and not judge.after(leader=i).decidable(guard) for i in others)
 
 
 def _claim(state: State, judged: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from truearm.claims.certificate import Claim, Entered, Status, Verdict
-from truearm.evidence import Entry, Judge, Least
+from truearm.evidence import Entry, Evidence, Judge
 from truearm.evidence.sample import Sample
-from truearm.evidence.shifts import empty
+from truearm.evidence.shifts import start_sample
 from truearm.policies import Batch, Standing, Told, merged
 from truearm.problem import Problem, check_count
 
@@ -114,7 +114,7 @@ class TopTwo:
         """Return the state before the first pull."""
         k = len(problem.arms)
         state = State(
-            judge=Judge.of(problem, [empty(problem, arm) for arm in problem.arms], ordered=True),
+            judge=Judge.of(problem, [start_sample(problem, arm) for arm in problem.arms], ordered=True),
             alive=tuple(range(k)),
             claims=(),
             cuts=(math.nan,) * k,
@@ -167,22 +167,16 @@ def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -
 
 def _later(entry: Entry, new: Told) -> Entry:
     """Return an entry with what was out when it began, or when it ended, and has come in."""
-    if entry.known is not None or not (entry.before.pending or (entry.until and entry.until.pending)):
+    if not (entry.before.pending or (entry.until and entry.until.pending)):
         return entry
-    before, until = _arrived(entry.before, new), entry.until and _arrived(entry.until, new)
-    return Entry(entry.arm, before) if until is None else _ended(entry.arm, before, until)
-
-
-def _ended(arm: int, before: Sample, until: Sample) -> Entry:
-    """Return an entry that is over; once all its readings are in, what it says at a cut stays as it is."""
-    return Entry(arm, before, until, None if before.pending or until.pending else {})
+    return Entry(entry.arm, _arrived(entry.before, new), entry.until and _arrived(entry.until, new))
 
 
 def _arrived(sample: Sample, new: Told) -> Sample:
     if not sample.pending:
         return sample
     late = new.values[new.indices < sample.n]
-    return sample.merged(late, pending=sample.pending - late.size)
+    return sample.extend(late, pending=sample.pending - late.size)
 
 
 def _followed(state: State, leader: int) -> State:
@@ -195,7 +189,7 @@ def _followed(state: State, leader: int) -> State:
     if leader == last or (last in state.alive and pulls < state.next_switch):
         return state._replace(judge=state.judge.after(leader=leader))
     if last is not None:
-        entries = (*entries[:-1], _ended(last, entries[-1].before, state.samples[last]))
+        entries = (*entries[:-1], Entry(last, entries[-1].before, state.samples[last]))
     entries = (*entries, Entry(leader, state.samples[leader]))
     return state._replace(judge=state.judge.after(leader=leader, entries=entries), next_switch=SWITCH * pulls)
 
@@ -317,10 +311,10 @@ def _renewed(state: State, i: int) -> State:
     judge = state.judge
     found = judge.paired(i, near=state.cuts[i])
     value = judge.at_cut(i, found.at) if judge.rule == "pooled" else found.log_value
-    return _remembered(state, i, Least(value, found.at))
+    return _remembered(state, i, Evidence(value, found.at))
 
 
-def _remembered(state: State, arm: int, found: Least) -> State:
+def _remembered(state: State, arm: int, found: Evidence) -> State:
     """Return the state with the evidence against an arm and the cut at which it was found."""
     return state._replace(
         log_evidence=_put(state.log_evidence, arm, found.log_value),

@@ -22,7 +22,7 @@ from truearm.claims.analysis import Analysis, Contest
 from truearm.claims.certificate import Bound, Claim, Exclusion, Status, Tapes
 from truearm.claims.result import Arm, Control, Result
 from truearm.errors import InvalidArgument
-from truearm.evidence.wins_judge import WinsJudge
+from truearm.evidence.wins import apart, score
 from truearm.problem import Adversary, Interval
 from truearm.report import charts, slider, standings
 from truearm.report.charts import Scale, Tick, axis
@@ -268,16 +268,16 @@ def _shown(result: Result) -> list[Arm]:
 def _met(picture: Picture) -> str:
     """Return how the leader did against each other arm, side by side."""
     judge, leader = picture.measured, picture.leader
-    if leader is None or not isinstance(judge, WinsJudge):
+    if leader is None or not judge.problem.rounds:
         return ""
     arms = picture.result.problem.arms
     head = arms.index(leader)
     rows = []
     for i, arm in enumerate(arms):
         if i != head:
-            met, apart = judge.met(head, i), judge.apart(head, i)
-            numbers = (count(met.rounds), count(met.wins), apart.scale, number(apart.observed, signs=ON_PAGES))
-            rows.append((arm, *numbers, between(apart.low, apart.high)))
+            met, ahead = score(judge.samples[head], judge.samples[i]), apart(judge, head, i)
+            numbers = (count(met.rounds), count(met.wins), ahead.scale, number(ahead.observed, signs=ON_PAGES))
+            rows.append((arm, *numbers, between(ahead.low, ahead.high)))
     titles = ("against", "rounds", f"won by {name_of(leader)}", "better by", "observed median", "true median")
     delta = percent(picture.result.problem.error, ROUND_CEILING)
     told = (

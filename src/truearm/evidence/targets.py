@@ -1,0 +1,203 @@
+"""What is compared: the interface between the judge and a target (a quantile, a share, wins in rounds).
+
+A target turns two samples, an assumed contamination and a shift into log-evidence. The judge knows nothing else
+about it: it compares the evidence with thresholds, and searches over contaminations and shifts.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from truearm.evidence.levels import Trust, divergence
+from truearm.evidence.sample import Sample
+from truearm.evidence.search import Evidence, Portfolio, Stake
+from truearm.evidence.shifts import Shift
+from truearm.problem import Adversary, Contamination, Design, Interval, Problem, Tolerance
+
+ENDLESS = Interval(-math.inf, math.inf)
+
+
+class Margin(NamedTuple):
+    """How much better the leader is than another arm: on which scale, as observed, and what is certain of it."""
+
+    scale: Literal["ratio", "difference"]
+    observed: float
+    at_least: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Target(ABC):
+    """A target of a problem; samples are oriented so that bigger is better."""
+
+    problem: Problem
+
+    @abstractmethod
+    def evidence(
+        self,
+        judged: Sample,
+        bets: Portfolio,
+        trust: Trust,
+        *,
+        design: Design = "sequential",
+        shift: Shift | Tolerance | None = None,
+        near: float = math.nan,
+        enough: float | None = None,
+        times: float = 1.0,
+        rough: bool = False,
+    ) -> Evidence:
+        """Return the evidence that an arm, made worse by a shift, is behind those that bet against it.
+
+        Parameters
+        ----------
+        near, enough
+            As in `search.least`; `near` is on the scale of `Evidence.at`.
+        times
+            As if every reading had come this many times: a forecast, not evidence, unless it is 1.
+        rough
+            Whether two digits are enough, to choose what to pull next.
+        """
+
+    @abstractmethod
+    def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
+        """Return the same at one place, which the least of all places does not exceed."""
+
+    @abstractmethod
+    def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:
+        """Return what the readings of a rival and of the judged arm say at a place, by the divergences there."""
+
+    @abstractmethod
+    def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:
+        """Return the most log-evidence that any values of this many readings could give."""
+
+    @abstractmethod
+    def eps_limit(self, adversary: Adversary) -> float:
+        """Return the contamination from which on there is no evidence."""
+
+    def is_hopeless(self, trust: Trust) -> bool:
+        """Return True if no number of readings can decide, whatever they are."""
+        return trust.eps >= self.eps_limit(trust.adversary)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
+        return True
+
+    @property
+    def strict_by_pairs(self) -> bool:
+        """Whether margins come from the leader's whole sample alone, because legs need not give nested claims."""
+        return True
+
+    @abstractmethod
+    def looks(self, sample: Sample) -> float:
+        """Return how good an arm looks: what is compared, as observed."""
+
+    @abstractmethod
+    def rank(self, samples: Sequence[Sample], among: Sequence[int]) -> list[int]:
+        """Return those arms that have a value, the best-looking first."""
+
+    def optimism(self, sample: Sample, pulls: int) -> float:
+        """Return how good an arm may be after this many pulls of all arms, to choose what to pull next."""
+        slack = 0.5 * math.sqrt(0.5 * math.log(4 * pulls) / max(1, sample.n))  # extensions D1
+        return self.looks(sample) + slack
+
+    def is_same(self, samples: Sequence[Sample]) -> bool:  # noqa: ARG002 - for targets that compare reading by reading
+        """Return True if arms measured the same in every round."""
+        return False
+
+    def intervals(
+        self,
+        sample: Sample,  # noqa: ARG002 - nothing is claimed about one arm by default
+        contamination: Contamination,  # noqa: ARG002
+        error: float,  # noqa: ARG002
+        design: Design,  # noqa: ARG002
+    ) -> tuple[Interval, Interval]:
+        """Return where an arm's true value lies, in the user's units, and what contamination leaves of it."""
+        return ENDLESS, ENDLESS
+
+    def is_contradicted(self, sample: Sample, trust: Trust, error: float) -> bool:  # noqa: ARG002
+        """Return True if no true value fits an arm's readings and the contamination declared."""
+        return False
+
+    def spread(self, sample: Sample, error: float | None, design: Design) -> tuple[float, float, float]:  # noqa: ARG002
+        """Return the observed median absolute deviation and an interval of the true one."""
+        return math.nan, -math.inf, math.inf
+
+    def quality(self, sample: Sample, error: float, design: Design) -> tuple[tuple[float, float], ...]:  # noqa: ARG002
+        """Return values and shares of an arm's readings that are certainly as good, in the user's units."""
+        return ()
+
+    @abstractmethod
+    def breakdown_estimate(self, better: Sample, worse: Sample, adversary: Adversary) -> float:
+        """Return where the breakdown point would end with endless readings like these: a plug-in estimate."""
+
+    @abstractmethod
+    def is_decidable(self, better: Sample, worse: Sample, trust: Trust) -> bool:
+        """Return True if endless readings like these would put one arm behind the other, up to the tolerance."""
+
+    @abstractmethod
+    def is_futile(self, samples: Sequence[Sample], alive: Sequence[int], trust: Trust, error: float) -> bool:
+        """Return True if endless pulls of this kind could not certify any arm that is alive.
+
+        If some arm could be certified and the readings are stationary, this happens with at most the error
+        probability.
+        """
+
+    @abstractmethod
+    def least_tolerance(
+        self,
+        better: Sample,
+        worse: Sample,
+        log_bar: float,
+        trust: Trust,
+        *,
+        design: Design,
+        relative: bool,
+        known: float,
+    ) -> float:
+        """Return the least tolerance within which one arm is certainly not worse; `known` is too small."""
+
+    @abstractmethod
+    def is_ratio(self, one: Sample, other: Sample) -> bool:
+        """Return True if the two arms are compared by a ratio, False if by a difference."""
+
+    @abstractmethod
+    def observed_lead(self, one: Sample, other: Sample, *, relative: bool) -> float:
+        """Return by how much one arm looks better than another, in the user's units."""
+
+    @abstractmethod
+    def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:
+        """Return an upper end and an accuracy for the search of a margin: a difference, or the log of a factor."""
+
+    def exact_margin(
+        self,
+        better: Sample,  # noqa: ARG002 - most targets search for it
+        worse: Sample,  # noqa: ARG002
+        error: float,  # noqa: ARG002
+        design: Design,  # noqa: ARG002
+        *,
+        relative: bool,  # noqa: ARG002
+    ) -> float | None:
+        """Return the largest margin on that scale, where it need not be searched for; None where it must be."""
+        return None
+
+
+def target_of(problem: Problem) -> Target:
+    """Return the target of a problem."""
+    from truearm.evidence.quantiles import Quantile
+    from truearm.evidence.shares import Share
+    from truearm.evidence.wins import Wins
+
+    kinds: dict[str, type[Target]] = {"quantile": Quantile, "share": Share, "wins": Wins}
+    return kinds[problem.target](problem)
+
+
+def divergences(counts: np.ndarray, sizes: np.ndarray, levels: tuple[float, float]) -> tuple[float, float]:
+    """Return what counts of a rival and of the judged arm say at a place; rows have the judged arm first."""
+    own, rival = (
+        float(n) * divergence(float(c / n), level) for c, n, level in zip(counts, sizes, levels, strict=True)
+    )
+    return rival, own
