@@ -24,7 +24,9 @@ from truearm import __version__
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.cli import main
-from truearm.report import text
+from truearm.report import tables
+from truearm.report.numbers import unit_for
+from truearm.report.words import summarize, voice_for
 from truearm.service import openapi
 
 ROOT = Path(__file__).parent.parent
@@ -64,10 +66,9 @@ def measure() -> None:
 def told(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) -> str:
     """Return what `truearm race` prints of a kept result, marks set behind the parts that are explained."""
     result = Result.from_dict(found)
-    unit = text.unit_for(found["metric"], result.arms, target=result.problem.target)
-    shown = text.in_unit(result, unit)
-    words = text.paragraph(shown, unit, found["metric"])
-    table = text.table(text.rows(shown, unit, ratios(result)), WIDTH)
+    unit = unit_for(found["metric"], result.arms, target=result.problem.target)
+    words = summarize(result, voice=voice_for(result, found["metric"], unit))
+    table = tables.table(tables.arm_rows(result, unit, ratios(result)), WIDTH)
     for part, mark in marks:
         in_words, in_table = (re.sub(part, rf"\g<0>{mark}", whole, count=1) for whole in (words, table))
         if (words, table) == (in_words, in_table):

@@ -1,6 +1,7 @@
 """What a race looks like on a terminal: it fits, the answer stands first, colors mean something."""
 
 import io
+import math
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from entry import received
 from truearm.cli.live import Board
 from truearm.commands.progress import bar
-from truearm.report.bars import Span, drawn
+from truearm.report.tables import Span, draw_spans
 from truearm.study import Study
 
 WORDS = ("--metric", "stdout", "--goal", "min", "-n", "a-longer-name", "echo 1", "-n", "b", "echo 1.5")
@@ -54,21 +55,21 @@ def test_without_colors_the_words_are_the_same():
 
 
 def test_endless_intervals_run_to_the_edge_and_unknown_ones_are_left_empty():
-    lines = drawn([Span(1, 2, float("inf")), Span(float("nan"), float("nan"), float("nan")), Span(2, 3, 3)], 11)
+    lines = draw_spans([Span(1, 2, math.inf), Span(math.nan, math.nan, math.nan), Span(2, 3, 3)], 11)
     assert lines == ["1         3", "├────●─────", "", "     ├────●"]
 
 
 def test_letters_for_terminals_that_have_no_others():
-    assert drawn([Span(1, 2, 3), Span(1, 1, 1)], 9, mark=1.0, plain=True)[1:] == ["|---o---|", "o"]
+    assert draw_spans([Span(1, 2, 3), Span(1, 1, 1)], 9, mark=1.0, plain=True)[1:] == ["|---o---|", "o"]
 
 
 @pytest.mark.parametrize("spans", [[], [Span(1, 1, 1)], [Span(-float("inf"), 2, float("inf"))]])
 def test_nothing_is_drawn_where_there_is_nothing_to_tell_apart(spans):
-    assert drawn(spans, 20) == []
+    assert draw_spans(spans, 20) == []
 
 
 def test_far_apart_values_are_drawn_by_their_logarithm():
-    assert drawn([Span(1, 1, 1), Span(10, 10, 10), Span(100, 100, 100)], 11)[2] == "     ●"
+    assert draw_spans([Span(1, 1, 1), Span(10, 10, 10), Span(100, 100, 100)], 11)[2] == "     ●"
 
 
 class Terminal(io.StringIO):

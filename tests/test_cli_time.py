@@ -51,7 +51,7 @@ def test_few_runs_alone_say_what_would_help():
 def test_exactly_so_many_runs_may_end_undecided():
     done = run("pass", "1", "-r", "2", "-q")
     assert done.exit_code == 3
-    assert "Not decided yet" in done.output
+    assert "No winner yet" in done.output
 
 
 def test_interpreters_are_compared():

@@ -12,9 +12,10 @@ from truearm.cli import main
 from truearm.cli.screen import Screen
 from truearm.errors import InvalidArgument
 from truearm.problem import Problem
-from truearm.report import text
 from truearm.report.html import page
-from truearm.report.wording import Voice
+from truearm.report.numbers import PLAIN_UNIT, TIMES, Unit
+from truearm.report.tables import table
+from truearm.report.words import summarize, voice_for
 from truearm.run import find_best
 
 
@@ -78,10 +79,10 @@ def test_what_an_alarm_advises_can_be_typed_where_it_is_read(tmp_path):
     path = tmp_path / "passed.csv"
     path.write_text("variant,passed\n" + "".join(f"{arm},{x}\n" for arm, x in passed))
     _, output = run("analyze", path, "--arm", "variant", "--value", "passed")
-    assert "decides: --at-least 1." in output
+    assert "decides (--at-least 1)." in " ".join(output.split())
     assert "at_least" not in output
     told = str(ta.analyze({"v": [arm for arm, _ in passed], "x": [x for _, x in passed]}, arm="v", value="x"))
-    assert "decides: at_least=1." in told
+    assert "decides (at_least=1)." in told
     assert "--" not in told
 
 
@@ -116,12 +117,9 @@ def test_readings_of_a_service_are_found_by_their_name(tmp_path):
 def test_arms_with_too_few_readings_are_told_in_one_sentence(tmp_path):
     path = tmp_path / "single.csv"
     path.write_text("variant,ms\na,1\nb,2\nc,3\n")
-    assert (
-        "a and b have 1 reading each: too few to rule them out, whatever they say."
-        in run("analyze", path, *LONG)[1]
-    )
+    assert "a and b have 1 reading each: too few to decide anything." in run("analyze", path, *LONG)[1]
     path.write_text("variant,ms\na,1\nb,2\nc,3\nb,2.5\n")
-    assert "a and b have 2 readings or less: too few to rule them out" in run("analyze", path, *LONG)[1]
+    assert "a and b have 2 readings or less: too few to decide anything" in run("analyze", path, *LONG)[1]
 
 
 def test_one_missing_value_counts_at_its_worst(file):
@@ -136,17 +134,15 @@ def undecided(**more):
 
 
 def test_readings_inside_sentences_bear_their_unit():
-    milliseconds = text.TIMES[1]
-    told = text.paragraph(text.in_unit(undecided(rounds=True), milliseconds), milliseconds, "wall")
+    result = undecided(rounds=True)
+    told = summarize(result, voice=voice_for(result, "wall", TIMES[1]))
     assert "looks best (13 ms)" in told or "looks best (12.9 ms)" in told
     assert "Readings are in" not in told
-    assert "of 2 commands" in told
     assert "arm" not in told
 
 
 def test_shares_and_percentages_bear_no_unit():
-    voice = Voice(unit="ms")
-    assert [voice.measured(x) for x in ("12.5", "3%", "1 point", "2 points")] == [
+    assert [Unit("ms").attach(x) for x in ("12.5", "3%", "1 point", "2 points")] == [
         "12.5 ms",
         "3%",
         "1 point",
@@ -158,7 +154,7 @@ def test_a_saved_study_of_people_has_no_commands_and_no_runs(tmp_path):
     log = tmp_path / "tasting.db"
     find_best({"x": lambda: 7.0, "y": lambda: 5.0}, max_pulls=2, store=log, progress=False)
     _, output = run("report", log)
-    assert "2 pulls of 2 arms." in output
+    assert "2 readings." in output
     assert "arm pulls median" in output
     assert "command" not in output
     assert "run" not in output
@@ -168,8 +164,8 @@ def test_what_was_interrupted_before_its_first_reading_did_not_fail_too_often():
     problem = Problem(arms=("sleep 5", "sleep 6"), goal="min", rounds=True)
     ended = Verdict(status=Status.EXHAUSTED, candidates=problem.arms)
     result = certify(problem, {"sleep 5": [], "sleep 6": [float("nan")]}, ended)
-    told = text.paragraph(result, text.PLAIN, "wall")
-    assert told.startswith("Not decided yet: sleep 5 or sleep 6 may be fastest.")
+    told = summarize(result, voice=voice_for(result, "wall", PLAIN_UNIT))
+    assert told.startswith("No winner yet: sleep 5 or sleep 6 may be fastest.")
     assert "too often" not in told
 
 
@@ -191,7 +187,7 @@ def test_a_page_before_its_first_reading_says_so():
 def test_a_table_fits_with_long_names_at_both_ends():
     long = "a name of an arm that goes on and on and on and on"
     lines = [("arm", "n", "standing"), ("A", "10", f"excluded by {long}"), (long, "10", "best")]
-    shown = text.table(lines, 60).split("\n")
+    shown = table(lines, 60).split("\n")
     assert max(map(len, shown)) <= 60
     assert "excluded by a name" in shown[1]
 
@@ -201,7 +197,7 @@ def test_a_narrow_table_goes_without_what_is_missed_least():
     line = ("it is red", "200", "9.942", "9.49 to 10.43", "0.884", "excluded by blue")
     widths = {52: "arm median true median standing", 60: "arm readings median true median standing"}
     for width, titles in widths.items():
-        shown = text.table([heading, line], width).split("\n")
+        shown = table([heading, line], width).split("\n")
         assert " ".join(shown[0].split()) == titles
         assert max(map(len, shown)) <= width
-    assert "MAD" in text.table([heading, line])
+    assert "MAD" in table([heading, line])

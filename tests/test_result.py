@@ -498,7 +498,7 @@ def test_an_estimate_is_not_judged_by_medians(contamination):
     assert result.better_by == ()
     assert result.breakdown == (None, None, None)
     assert "median" not in str(result)
-    assert str(result).startswith("A has the highest estimate. 95% sure that no arm is better, as long as the")
+    assert str(result).startswith("A has the highest estimate.\n95% sure that no arm is better, assuming")
     assert any("the estimator errs" in promise for promise in result.assumptions)
     assert through_json(result).certificate.estimated
 
@@ -506,13 +506,13 @@ def test_an_estimate_is_not_judged_by_medians(contamination):
 def test_estimates_that_do_not_decide_name_no_leader_by_medians():
     result = by_means(max_pulls=6)
     assert (result.status, result.leader) == (Status.EXHAUSTED, None)
-    assert str(result) == "Not decided yet: A or B may have the highest estimate. 6 pulls of 2 arms."
+    assert str(result) == "No winner yet: A or B may have the highest estimate.\n6 readings."
 
 
 def test_an_estimate_within_the_tolerance_says_so():
     result = by_means(tolerance=0.5, contamination=0.01)
     assert str(result).startswith(
-        "A is within 0.5 of the highest estimate, beside what bad readings hide. 95% sure"
+        "A is within 0.5 of the highest estimate, apart from what bad readings hide.\n95% sure"
     )
 
 

@@ -28,9 +28,10 @@ from truearm.events import Noted
 from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, discovered, step_down, withstood, won
 from truearm.evidence.wins import PRIOR, win_level
 from truearm.problem import Adversary, Contamination, Problem, Tolerance
-from truearm.report import suites as report
+from truearm.report import tables
 from truearm.report.suite_page import page
-from truearm.report.suite_wording import headline, paragraph
+from truearm.report.words import suite_headline as headline
+from truearm.report.words import suite_summary as paragraph
 from truearm.store import Store
 from truearm.study import Study
 from truearm.verification import VerificationError, verify
@@ -118,7 +119,7 @@ def test_a_table_of_runs_is_judged_as_the_runs_are():
     same = judged(tolerant("5%", higher=("qps",)), runs_of(*columns))
     assert found == same
     assert {one.metric: one.standing for one in found.compared} == {"ms": "worse", "qps": "not worse"}
-    assert str(found).startswith("Of 2 metrics 1 is worse than that of old by more than 5%: ms (1.15x)")
+    assert str(found).startswith("2 metrics: 1 is worse than in old by more than 5%: ms (1.15x)")
 
 
 @pytest.mark.parametrize("of", [pl.DataFrame, pd.DataFrame])
@@ -243,7 +244,7 @@ def test_percent_of_nothing_are_nothing_and_of_what_is_negative_mean_nothing():
     assert standings(suite, {"errors": [0.0] * N}, {"errors": [1.0] * N}) == {"errors": "worse"}
     found = judged(suite, runs_of({"loss": [-3.0] * N}, {"loss": [-2.99] * N}))
     assert found.status == "undecided"
-    assert "say nothing; give a tolerance in their unit for loss." in paragraph(found)
+    assert "mean nothing; pass a tolerance in their unit for loss." in paragraph(found)
 
 
 def test_a_difference_is_told_where_a_ratio_means_nothing():
@@ -284,8 +285,8 @@ def test_that_more_rounds_would_not_tell_is_not_part_of_what_is_sure():
     suite = replace(SUITE, problem=replace(ROUNDS, contamination=Contamination(0.15)))
     old, new = ({"ms": rng.random(1500), "mb": np.full(1500, size)} for size in (1.0, 2.0))
     said = paragraph(judged(suite, runs_of(old, new)))
-    assert "1 is not to be told by more rounds like these: ms" in said
-    assert "95% sure of what is worse, better or not worse, as long as" in said
+    assert "1 is too close for more rounds like these to tell: ms" in said
+    assert "95% sure of what is worse, better or not worse, assuming" in said
 
 
 def test_false_discoveries_are_refused_where_the_future_is_seen():
@@ -373,8 +374,9 @@ def test_several_commands_are_compared_with_the_reference():
         ("mb", "b"): "not worse",
         ("mb", "c"): "not worse",
     }
-    assert headline(found) == "1 of 4 comparisons is worse than that of a"
-    assert report.rows(found)[0] == ("metric", "command", "a", "median", "relative", "standing", "up to")
+    assert headline(found) == "1 of 4 comparisons is worse than in a"
+    titles = ("metric", "command", "a", "median", "ratio per round", "standing", "up to")
+    assert tables.suite_rows(found)[0] == titles
 
 
 # What a run prints
@@ -460,11 +462,8 @@ def failed(folder):
 def test_a_metric_that_is_worse_fails_the_gate_and_is_named(failed):
     assert failed.returncode == 1, failed.stderr
     words = failed.stdout.replace("\n", " ")
-    assert (
-        "Of 2 metrics 1 is worse than that of old by more than 5%: ms (1.1x); 1 is not worse by more than 5%"
-        in words
-    )
-    assert "95% sure of all of it, as long as each run is bad with a chance of at most 5%" in words
+    assert "2 metrics: 1 is worse than in old by more than 5%: ms (1.1x); 1 is not worse by more than 5%" in words
+    assert "95% sure of all of it, assuming each run has at most a 5% chance of being bad" in words
     assert "Only in old: gone. Only in new: added." in words
     assert re.search(r"^ms +2 +2\.2 +1\.1 \(1\.1 to 1\.1\) +worse +[\d.]+%$", failed.stdout, re.MULTILINE)
     assert failed.stderr == ""
@@ -472,7 +471,7 @@ def test_a_metric_that_is_worse_fails_the_gate_and_is_named(failed):
 
 def test_every_file_says_the_same(failed, folder):  # noqa: ARG001 - has written the files
     html = (folder / "html.out").read_text()
-    assert "<h1>1 of 2 metrics is worse than that of old by more than 5%</h1>" in html
+    assert "1 of 2 metrics is worse than in old by more than 5%</h1>" in html
     assert not re.search(r'(?:src|href)="(?!data:)', html)  # nothing is fetched
     assert "| `ms` | 2 | 2.2 | 1.1 (1.1 to 1.1) | worse |" in (folder / "markdown.out").read_text()
     assert (folder / "csv.out").read_text().splitlines()[1].startswith("ms,new,min,worse,2.0,2.2,ratio,1.1")
@@ -527,7 +526,7 @@ def test_equal_metrics_pass_the_gate():
     done = race(*arm("old", ms=2.0, mb=1.0), *arm("new", ms=2.05, mb=0.5), *GATE)
     assert done.returncode == 0, done.stderr
     words = done.stdout.replace("\n", " ")
-    assert "1 is better: mb (0.5x); 1 is not worse than that of old by more than 5%" in words
+    assert "1 is better: mb (0.5x); 1 is not worse than in old by more than 5%" in words
 
 
 def test_a_run_that_times_out_has_no_metrics(tmp_path):
@@ -626,7 +625,7 @@ def test_revisions_are_compared_metric_by_metric(tmp_path):
     words = ("--rev", "v1", "--rev", "v2", "--fail-if-worse-than", "v1", "--", "cat", "metrics.json")
     done = race(*words, cwd=project, env=cache)
     assert done.returncode == 1, done.stderr
-    assert "1 is worse than that of v1: ms (1.5x)" in done.stdout.replace("\n", " ")
+    assert "1 is worse than in v1: ms (1.5x)" in done.stdout.replace("\n", " ")
 
 
 @pytest.mark.parametrize("near", [0.99, 1.01])

@@ -23,7 +23,9 @@ from truearm.commands.command import Command
 from truearm.commands.measure import Conditions, command_source, measure, run_hook
 from truearm.errors import CommandFailed
 from truearm.report.export import cell, csv_text, document, json_text
-from truearm.report.text import PLAIN, markdown, paragraph, rows
+from truearm.report.numbers import PLAIN_UNIT
+from truearm.report.tables import arm_rows, markdown
+from truearm.report.words import summarize
 from truearm.run import find_best
 from truearm.study import Study
 
@@ -82,11 +84,11 @@ def shown_in_markdown(written):
 
 def check_names(arms):
     result, tapes = result_of(arms)
-    table = markdown(rows(result, PLAIN), paragraph(result, PLAIN))
+    table = markdown(arm_rows(result, PLAIN_UNIT), summarize(result).replace("\n", " "))
     lines = table.split("\n")[2:][2:]
     assert is_quiet(table)
     assert len(lines) == len(arms)
-    for line, row in zip(lines, rows(result, PLAIN)[1:], strict=True):
+    for line, row in zip(lines, arm_rows(result, PLAIN_UNIT)[1:], strict=True):
         assert shown_in_markdown(line.removeprefix("| ").partition(" | 1 | ")[0]) == row.arm
     text = csv_text(result, [])
     assert is_quiet(text)

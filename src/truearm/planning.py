@@ -40,7 +40,7 @@ from truearm.problem import (
     check_reach,
     fix_options,
 )
-from truearm.report import wording
+from truearm.report import numbers
 from truearm.world.frames import tapes_of
 
 Floats = NDArray[np.float64]
@@ -685,16 +685,16 @@ def _on_ties(setting: _Setting) -> list[str]:
     """Return that a rival is as good as the best, so that nobody can tell the two apart."""
     if not setting.tied:
         return []
-    name = wording.quantile_name(setting.quantile)
+    name = numbers.quantile_name(setting.quantile)
     return [f"The best arm and another have the same {name}: neither is better."]
 
 
 def _on_size(n: int | None) -> list[str]:
     if n is None or n >= _PILOT:
         return []
-    off = wording.percent(0.5 / math.sqrt(n), digits=2)
+    off = numbers.percent(0.5 / math.sqrt(n), digits=2)
     return [
-        f"The pilot is small: an arm has {wording.count(n)} readings, from which a share near one half is known "
+        f"The pilot is small: an arm has {numbers.count(n)} readings, from which a share near one half is known "
         f"only to about {off}; take this plan as a rough guess."
     ]
 
@@ -725,7 +725,7 @@ def _on_within(papers: _Papers, within: float) -> str:
     never = " Algorithm 3 promises nothing here, where effective gaps may be negative."
     return (
         f"The paper's {both} the effective gap within the tolerance, which is less than it seems: the arm "
-        f"returned may be {wording.number(within)} behind the best, the tolerance and what contamination can "
+        f"returned may be {numbers.number(within)} behind the best, the tolerance and what contamination can "
         "shift two medians by."
         f"{never if papers.third == Size(None, None) else ''}"
     )
@@ -733,7 +733,7 @@ def _on_within(papers: _Papers, within: float) -> str:
 
 def _told(found: Plan) -> list[str]:
     c, clean, worst = found.contamination, found.clean, found.worst
-    eps = wording.percent(c.eps)
+    eps = numbers.percent(c.eps)
     limits = f"{_eps(clean)} if the readings turn out clean, {_eps(worst)} if the bad ones do their worst"
     if not clean.largest_eps:
         return [f"{found.arms} arms cannot be told apart, however many pulls are made and however clean they are."]
@@ -746,7 +746,7 @@ def _told(found: Plan) -> list[str]:
 
 
 def _eps(outlook: Outlook) -> str:
-    return wording.percent(outlook.largest_eps, ROUND_FLOOR)
+    return numbers.percent(outlook.largest_eps, ROUND_FLOOR)
 
 
 def _on_pulls(found: Plan, eps: str) -> list[str]:
@@ -765,4 +765,4 @@ def _on_pulls(found: Plan, eps: str) -> list[str]:
 
 
 def _whole(pulls: float) -> str:
-    return wording.count(math.ceil(pulls))
+    return numbers.count(math.ceil(pulls))

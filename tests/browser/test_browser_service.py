@@ -448,7 +448,7 @@ def test_a_passive_study_goes_on(browser, server):
         page.wait_for_selector("#how:has-text('/studies/flow/readings')")
         assert page.is_hidden("#next")
         give(server, "flow", 3)
-        page.wait_for_selector("h1:has-text('Not decided yet')", timeout=20_000)
+        page.wait_for_selector("h1:has-text('No winner yet')", timeout=20_000)
         page.goto(server.url)
         page.wait_for_selector(f"{card}:has-text('North leads')")
         assert page.inner_text(f"{card} .chip") == "running"
@@ -473,7 +473,7 @@ def test_what_ended_undecided_is_not_called_undecided_yet(browser, server):
     told(server, "short", 2)
     with opened(browser, url) as page:
         page.wait_for_selector("h1:has-text('Ended without a decision')")
-        assert "Not decided: A or B may have the highest median." in page.inner_text("#summary")
+        assert "No winner: A or B may have the highest median." in page.inner_text("#summary")
         assert "yet" not in page.inner_text("header")
         page.goto(server.url)
         page.wait_for_selector(".cards li:has-text('About short') .chip:has-text('ended')")

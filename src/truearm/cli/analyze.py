@@ -1,6 +1,5 @@
 """`truearm analyze`: which arm is best in data already there."""
 
-import math
 import shutil
 import sys
 from collections.abc import Iterator
@@ -20,8 +19,9 @@ from truearm.evidence import Breakdown
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
-from truearm.report.text import control_rows, standing_in, table, tier_rows
-from truearm.report.wording import ON_TERMINALS, column_name, count, name_of, number, percent, value, value_ends
+from truearm.report.numbers import ON_TERMINALS, column_name, count, interval, name_of, number, percent, value
+from truearm.report.tables import control_rows, table, tier_rows
+from truearm.report.words import PLAIN, standing, summarize
 from truearm.world import lazy, tables
 from truearm.world.counting import Source
 from truearm.world.roles import Roles, looks_like_time
@@ -192,7 +192,8 @@ def told(found: Analysis) -> str:
     tables = [rows for rows in more if rows]
     if any(contest.breakdown for contest in found.contests):
         tables.append(_contests(found))
-    paragraphs = [_wrapped(str(found)), table(_arms(found), width), _wrapped(_quality(found))]
+    lines = summarize(found, voice=PLAIN._replace(options=True)).split("\n")
+    paragraphs = ["\n".join(map(_wrapped, lines)), table(_arms(found), width), _wrapped(_quality(found))]
     return "\n\n".join(part for part in (*paragraphs, *(table(rows, width) for rows in tables)) if part)
 
 
@@ -210,14 +211,9 @@ def _arms(found: Analysis) -> list[tuple[str, ...]]:
 
 
 def _row(found: Analysis, arm: Arm) -> tuple[str, ...]:
-    ends = (
-        " to ".join(value_ends(arm.low, arm.high, found.problem, ON_TERMINALS))
-        if arm.low <= arm.high
-        else "contradictory"
-    )
-    ends = "-" if math.isinf(arm.low) and math.isinf(arm.high) else ends
+    ends = interval(arm.low, arm.high, found.problem, ON_TERMINALS)
     numbers = (value(arm.observed, found.problem, ON_TERMINALS), ends, number(arm.mad, signs=ON_TERMINALS))
-    return (name_of(arm.name), count(arm.n), *numbers, standing_in(found, arm.name))
+    return (name_of(arm.name), count(arm.n), *numbers, standing(found, arm.name))
 
 
 def _quality(found: Analysis) -> str:
@@ -226,7 +222,7 @@ def _quality(found: Analysis) -> str:
     reached = [f"{percent(share)} are {number(known[share])} {better}" for share in _SHARES if share in known]
     if not reached or found.leader is None:
         return ""
-    return f"Of {name_of(found.leader)}'s true readings at least {', '.join(reached)}."
+    return f"At least {', '.join(reached)} of {name_of(found.leader)}'s true readings."
 
 
 def _contests(found: Analysis) -> list[tuple[str, ...]]:

@@ -26,7 +26,7 @@ from truearm.commands.revisions import Revision
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
 from truearm.problem import Contamination, Handicap, Problem, Tolerance
-from truearm.report.wording import counted
+from truearm.report.numbers import plural
 
 PATIENCE = 180.0  # seconds: as long as one waits for an answer without having said so
 
@@ -392,7 +392,7 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
     if len(asked.names) > len(asked.commands) and len(asked.names) != len(lines):
         typed = f" as typed ({len(asked.commands)}), or for each with its values ({len(lines)})"
         how = "give one -n for each" + (typed if len(lines) > len(asked.commands) else "")
-        msg = f"{_names(asked)} given for {counted(len(lines), 'command')}; {how}"
+        msg = f"{_names(asked)} given for {plural(len(lines), 'command')}; {how}"
         raise click.UsageError(msg)
     each = len(asked.names) == len(lines) > len(asked.commands)
     # A saved race may go on from another directory.
@@ -431,7 +431,7 @@ def _in_revisions(asked: Asked, revisions: Sequence[Revision], shell: str) -> tu
     """Return the one command in every revision; after -- stand its words."""
     line = asked.commands[0] if len(asked.commands) == 1 else shlex.join(asked.commands)
     if asked.names and len(asked.names) != len(revisions):
-        msg = f"{_names(asked)} given for {counted(len(revisions), 'revision')}; give one -n for each, or none"
+        msg = f"{_names(asked)} given for {plural(len(revisions), 'revision')}; give one -n for each, or none"
         raise click.UsageError(msg)
     rows = combinations(_parameters(asked, [line]))
     env = _environment(asked.env)

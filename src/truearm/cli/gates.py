@@ -13,7 +13,7 @@ from truearm.claims.certificate import Status
 from truearm.claims.gates import meaningless
 from truearm.claims.result import Result
 from truearm.claims.suites import SuiteResult
-from truearm.report.text import standing_of
+from truearm.report.words import standing
 
 GOOD, FAILED, USAGE, UNDECIDED, DOUBTFUL = range(5)
 
@@ -38,7 +38,7 @@ def exit_code(
     """
     if result.status is Status.DOUBTFUL or (strict and result.alarms):
         return DOUBTFUL
-    if worse or (unless_best is not None and standing_of(result, unless_best) == "excluded"):
+    if worse or (unless_best is not None and standing(result, unless_best) == "excluded"):
         return FAILED
     if meaningless(result) or not result.answered or (unless_best is not None and result.best != unless_best):
         return UNDECIDED

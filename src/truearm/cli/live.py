@@ -19,8 +19,19 @@ from truearm.cli.edge import load
 from truearm.commands.progress import ECHO_COLUMNS
 from truearm.commands.signals import uninterrupted
 from truearm.policies import Standing
-from truearm.report.text import Unit, quantile_cell, unit_for
-from truearm.report.wording import Signs, column_name, count, interval_ends, name_of, names, percent
+from truearm.report.numbers import (
+    ON_TERMINALS,
+    Signs,
+    Unit,
+    column_name,
+    count,
+    ends,
+    name_of,
+    names,
+    number,
+    percent,
+    unit_for,
+)
 from truearm.study import Study
 
 if TYPE_CHECKING:
@@ -197,7 +208,7 @@ def _table(
         table.add_row(
             Text(name_of(arm.name)),
             count(arm.n),
-            quantile_cell(arm.observed / unit.size, censored) if arm.n else "",
+            _observed(arm, unit, censored) if arm.n else "",
             *((_interval(arm, unit),) if len(columns) > 1 else ()),
             *((place, weight) if len(arms) > 1 else ()),
             style=style,
@@ -214,8 +225,11 @@ def bar(share: float, width: int = 12) -> str:
 def _interval(arm: Arm, unit: Unit) -> str:
     if math.isinf(arm.low) and math.isinf(arm.high):
         return ""
-    ends = interval_ends(arm.low / unit.size, arm.high / unit.size, Signs("", "", ""))
-    return " to ".join(ends).strip()
+    return " to ".join(ends(arm.low, arm.high, None, Signs("", "", ""), unit)).strip()
+
+
+def _observed(arm: Arm, unit: Unit, censored: float | None) -> str:
+    return "time-out" if arm.observed == censored else number(arm.observed / unit.size, signs=ON_TERMINALS)
 
 
 def _place(standing: Standing, arm: str, baseline: str | None) -> str:

@@ -14,8 +14,8 @@ from truearm.evidence.units import Reduction
 from truearm.planning import FAMILIES, Outlook, Plan, Size, plan
 from truearm.problem import Contamination, Tolerance
 from truearm.report.export import json_text
-from truearm.report.text import table
-from truearm.report.wording import count, number, percent
+from truearm.report.numbers import count, number, percent
+from truearm.report.tables import table
 
 _MOST_ARMS = 1000  # a minute of work
 UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error, and no plan either

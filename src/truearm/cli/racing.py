@@ -43,7 +43,7 @@ from truearm.policies.alone import Alone
 from truearm.policies.control import AgainstControl
 from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
-from truearm.report.wording import name_of
+from truearm.report.numbers import name_of
 from truearm.run import run
 from truearm.store import Store, lock
 from truearm.study import Study

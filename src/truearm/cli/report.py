@@ -15,9 +15,9 @@ from truearm.cli.screen import Screen
 from truearm.cli.telling import html_page
 from truearm.commands.command import Command
 from truearm.events import Reading
-from truearm.report import text
+from truearm.report import tables, words
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
-from truearm.report.summary import summary
+from truearm.report.numbers import unit_for
 
 
 @click.command("report")
@@ -56,7 +56,7 @@ def report_command(
         assert study.result is not None
         if html is not None:
             metric = saved.setting.metric if saved.setting else None
-            unit = text.unit_for(metric or "stdout", study.result.arms, target=study.problem.target)
+            unit = unit_for(metric or "stdout", study.result.arms, target=study.problem.target)
             write(html, html_page(study.result, study.readings, unit, metric))
             return
         click.echo(_reported(saved, study.result, as_json=as_json, as_markdown=as_markdown, as_csv=as_csv))
@@ -73,15 +73,16 @@ def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool,
         return json_text({**found, "results": hyperfine_results(commands, runs)} if commands else found)
     if as_csv:
         return csv_text(result, hyperfine_results(commands, runs)).rstrip("\n")
-    unit = text.unit_for(metric, result.arms, target=result.problem.target)
-    shown = text.in_unit(result, unit)
+    unit = unit_for(metric, result.arms, target=result.problem.target)
     timed = saved.setting is not None and saved.setting.conditions.timeout is not None
     censored = result.problem.censored if timed else None
-    heading, *lines = text.rows(shown, unit, ratios(result), censored=censored)
+    heading, *lines = tables.arm_rows(result, unit, ratios(result), censored=censored)
     if saved.setting is None:  # nobody said what was measured, or how
         heading = heading._replace(arm="arm", runs="pulls")
-    rows, words = [heading, *lines], text.paragraph(shown, unit, metric) if saved.setting else summary(shown)
+    rows, voice = [heading, *lines], words.voice_for(result, metric, unit) if saved.setting else words.PLAIN
+    said = words.lines(result, voice=voice._replace(options=True))
     if as_markdown:
-        return text.markdown(rows, words)
+        return tables.markdown(rows, "\n".join(said))
     screen = Screen.here()
-    return f"{screen.filled(words)}\n\n{text.table(rows, screen.width if screen.terminal else None)}"
+    answer = "\n".join(map(screen.filled, said))
+    return f"{answer}\n\n{tables.table(rows, screen.width if screen.terminal else None)}"

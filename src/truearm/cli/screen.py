@@ -16,7 +16,7 @@ import click
 from truearm.claims.certificate import DECIDED, Status
 from truearm.claims.ratios import Ratio
 from truearm.claims.result import Result
-from truearm.report import bars, text
+from truearm.report import tables
 
 _WIDEST = 100  # columns of a paragraph: longer lines are hard to read
 _LEAST_CHART, _MOST_CHART = 16, 40  # columns: less shows nothing, more nothing new
@@ -62,16 +62,15 @@ class Screen(NamedTuple):
     def answer(self, pieces: Sequence[str], result: Result) -> str:
         """Return the answer, which stands out, and below it what it rests on."""
         color = "red" if result.status is Status.DOUBTFUL else "green" if result.status in DECIDED else "yellow"
-        if not self.terminal:
-            return self.filled(" ".join(pieces))
-        return f"{self.filled(pieces[0], fg=color, bold=True)}\n{self.filled(' '.join(pieces[1:]))}".rstrip("\n")
+        first = self.filled(pieces[0], fg=color, bold=True) if self.terminal else self.filled(pieces[0])
+        return "\n".join((first, *map(self.filled, pieces[1:])))
 
-    def table(self, rows: Sequence[text.Row], result: Result, ratios: Sequence[Ratio]) -> str:
+    def table(self, rows: Sequence[tables.Row], result: Result, ratios: Sequence[Ratio]) -> str:
         """Return the table of a race; on a terminal it fits, and intervals are drawn where there is room."""
         words = len(rows) > 2  # of one command alone there is no standing
         if not self.terminal:
-            return text.table(rows, words=words)
-        lines = text.table(rows, self.width, words=words).split("\n")
+            return tables.table(rows, words=words)
+        lines = tables.table(rows, self.width, words=words).split("\n")
         lines = self._with_chart(lines, result, ratios)
         painted = [self.painted(lines[0], dim=True)]
         for line, row in zip(lines[1:], rows[1:], strict=True):
@@ -85,7 +84,7 @@ class Screen(NamedTuple):
             return list(lines)
         plain = "utf" not in (sys.stdout.encoding or "").lower()
         mark = 1.0 if result.problem.rounds else None
-        chart = bars.drawn(bars.spans(result, ratios), room, mark=mark, plain=plain)
+        chart = tables.draw_spans(tables.spans(result, ratios), room, mark=mark, plain=plain)
         return (
             [f"{a.ljust(taken)}{b}".rstrip() for a, b in zip(lines, chart, strict=True)] if chart else list(lines)
         )

@@ -19,10 +19,9 @@ from truearm.commands.measure import machine
 from truearm.commands.metrics import runs_of
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
-from truearm.report import suites, text
+from truearm.report import export, tables, words
 from truearm.report.export import json_text
-from truearm.report.suite_wording import paragraph
-from truearm.report.wording import count, name_of, number
+from truearm.report.numbers import count, name_of, number
 from truearm.study import Study
 
 if TYPE_CHECKING:
@@ -81,9 +80,9 @@ class Follower:
         beside = {"seed": self._study.seed, "commands": plain_commands(setting), "machine": machine()}
         return result, {
             "text": lambda: _shown(result),
-            "json": lambda: json_text({**suites.document(result, runs), **beside}),
-            "csv": lambda: suites.csv_text(result),
-            "markdown": lambda: text.markdown(suites.rows(result), paragraph(result, "command")),
+            "json": lambda: json_text({**export.suite_document(result, runs), **beside}),
+            "csv": lambda: export.suite_csv(result),
+            "markdown": lambda: tables.markdown(tables.suite_rows(result), words.suite_summary(result, "command")),
             "html": lambda: _page(result, runs),
         }
 
@@ -112,8 +111,11 @@ def _filled(words: str) -> str:
 
 
 def _shown(result: SuiteResult) -> str:
-    table = text.table(suites.rows(result), _columns() if sys.stdout.isatty() else None)
-    return "\n\n".join((_filled(paragraph(result, "command")), *([table] if result.compared else [])))
+    said = words.suite_summary(result, "command").split("\n")
+    if result.suite.gate:
+        said.insert(0, words.suite_headline(result) + ".")
+    table = tables.table(tables.suite_rows(result), _columns() if sys.stdout.isatty() else None)
+    return "\n\n".join(("\n".join(map(_filled, said)), *([table] if result.compared else [])))
 
 
 def _notes(race: "Race", result: SuiteResult, asked: Asked, *, late: bool) -> Iterator[str]:
@@ -125,7 +127,8 @@ def _notes(race: "Race", result: SuiteResult, asked: Asked, *, late: bool) -> It
     for arm in race.setting.arms:
         own = [reading for reading in readings if reading.arm == arm]
         yield from lost(arm, own, late="all metrics of it are missing")
-    yield f"Order of runs inside each round shuffled with seed {race.study.seed}."
+    if asked.verbose:
+        yield f"Order of runs inside each round shuffled with seed {race.study.seed}."
     if race.store is not None:
         name = name_of(race.store.path.name)
         more = f"; go on with: truearm race --resume {name}" if result.status == "undecided" else "."

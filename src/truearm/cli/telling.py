@@ -4,7 +4,6 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +13,7 @@ import click
 
 from truearm.claims import alarms
 from truearm.claims.certificate import Status, Tapes
-from truearm.claims.gates import given_up, hidden, meaningless, worse_than
+from truearm.claims.gates import given_up, hidden, worse_than
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Result
 from truearm.cli.asked import Asked
@@ -27,10 +26,9 @@ from truearm.commands.measure import machine
 from truearm.errors import InvalidArgument
 from truearm.events import Reading
 from truearm.policies import Standing
-from truearm.report import text
+from truearm.report import tables, words
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
-from truearm.report.summary import breakdowns
-from truearm.report.wording import amount, count, name_of, number, percent
+from truearm.report.numbers import PLAIN_UNIT, Unit, count, name_of, number, unit_for
 
 _QUICK = 0.005  # seconds: below it hyperfine too advises against a shell
 
@@ -113,51 +111,51 @@ def told(outcome: Outcome, *, as_json: bool, err: bool = False) -> str:
     """Return what goes to standard output, or to standard error because a document goes there."""
     if as_json:
         return _json(outcome)
-    unit, shown = _shown(outcome)
+    result, unit = outcome.result, _unit(outcome)
     screen = Screen.here(err=err)
     failed = {"fg": "red", "bold": True} if outcome.worse else {}
     parts = [
-        screen.answer(text.answer(shown, unit, outcome.setting.metric), shown),
-        screen.table(_rows(outcome, shown, unit), shown, outcome.ratios),
-        text.table(rows) if (rows := text.control_rows(shown)) else "",
         "\n".join(screen.filled(line, **failed) for line in _gates(outcome)),
-        *(_details(outcome, shown, unit, screen) if outcome.verbose else ()),
+        screen.answer(words.lines(result, voice=_voice(outcome), verbose=outcome.verbose), result),
+        screen.table(_rows(outcome), result, outcome.ratios),
+        tables.table(rows) if (rows := tables.control_rows(result)) else "",
+        *(_details(outcome, unit, screen) if outcome.verbose else ()),
         "" if outcome.quiet else screen.filled(" ".join(_notes(outcome)), dim=True),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _details(outcome: Outcome, shown: Result, unit: text.Unit, screen: Screen) -> Iterator[str]:
+def _details(outcome: Outcome, unit: Unit, screen: Screen) -> Iterator[str]:
     """Give what hyperfine shows of each command, and what the answer rests on."""
     times = hyperfine_results(outcome.setting.commands, outcome.runs)
-    rows = text.statistics_rows(outcome.result, outcome.tapes, unit, times)
-    yield text.table(rows, screen.width if screen.terminal else None, words=False)
-    if bears := breakdowns(shown):
+    rows = tables.statistics_rows(outcome.result, outcome.tapes, unit, times)
+    yield tables.table(rows, screen.width if screen.terminal else None, words=False)
+    if bears := words.breakdowns(outcome.result):
         yield screen.filled(bears)
-    yield screen.listed(shown.assumptions)
+    yield screen.listed(outcome.result.assumptions)
 
 
 def summarize(outcome: Outcome) -> str:
     """Return the paragraph and the table in Markdown."""
-    unit, shown = _shown(outcome)
-    return text.markdown(_rows(outcome, shown, unit), sentences(outcome))
+    return tables.markdown(_rows(outcome), sentences(outcome))
 
 
 def sentences(outcome: Outcome) -> str:
     """Return what the gates say, first, and what is known, without the table."""
-    unit, shown = _shown(outcome)
-    return " ".join([*_gates(outcome), text.paragraph(shown, unit, outcome.setting.metric)])
+    return "\n".join([*_gates(outcome), words.summarize(outcome.result, voice=_voice(outcome))])
 
 
-def _rows(outcome: Outcome, shown: Result, unit: text.Unit) -> list[text.Row]:
-    return text.rows(shown, unit, outcome.ratios, censored=outcome.censored)
+def _rows(outcome: Outcome) -> list[tables.Row]:
+    return tables.arm_rows(outcome.result, _unit(outcome), outcome.ratios, censored=outcome.censored)
 
 
-def _shown(outcome: Outcome) -> tuple[text.Unit, Result]:
-    unit = text.unit_for(
-        outcome.setting.metric, outcome.result.arms, outcome.unit, target=outcome.result.problem.target
-    )
-    return unit, text.in_unit(outcome.result, unit)
+def _unit(outcome: Outcome) -> Unit:
+    target = outcome.result.problem.target
+    return unit_for(outcome.setting.metric, outcome.result.arms, outcome.unit, target=target)
+
+
+def _voice(outcome: Outcome) -> words.Voice:
+    return words.voice_for(outcome.result, outcome.setting.metric, _unit(outcome))._replace(options=True)
 
 
 def _json(outcome: Outcome) -> str:
@@ -196,10 +194,10 @@ def _csv(outcome: Outcome) -> str:
 
 
 def _html(outcome: Outcome) -> str:
-    return html_page(outcome.result, outcome.tapes, _shown(outcome)[0], outcome.setting.metric)
+    return html_page(outcome.result, outcome.tapes, _unit(outcome), outcome.setting.metric)
 
 
-def html_page(result: Result, tapes: Tapes, unit: text.Unit = text.PLAIN, metric: str | None = None) -> str:
+def html_page(result: Result, tapes: Tapes, unit: Unit = PLAIN_UNIT, metric: str | None = None) -> str:
     """Return the report as a page, or say what is missing."""
     try:
         module = import_module("truearm.report.html")
@@ -212,28 +210,9 @@ def html_page(result: Result, tapes: Tapes, unit: text.Unit = text.PLAIN, metric
 
 def _gates(outcome: Outcome) -> Iterator[str]:
     if outcome.gate is not None:
-        unit, shown = _shown(outcome)
-        gate, given = name_of(outcome.gate), shown.problem.handicap
-        if meaningless(outcome.result):
-            yield f"A tolerance in percent needs positive readings, and {gate}'s are not: give it in their unit."
-            return
-        sign = f" {unit.sign}" if given and unit.sign and not given.tolerance.relative else ""
-        much = "" if given is None else f" by more than {amount(given.tolerance)}{sign}"
-        names = ", ".join(map(name_of, outcome.worse))
-        yield (
-            f"Worse than {gate}{much}: {names}."
-            if names
-            else f"No command is shown to be worse than {gate}{much}{_no_use(outcome)}."
-        )
-        if not names and hidden(outcome.result):
-            yield f"--timeout ends runs before they are worse than {gate}{much}; give them more time."
-
-
-def _no_use(outcome: Outcome) -> str:
-    if not outcome.given_up:
-        return ""
-    sure = percent(1 - outcome.result.problem.error, ROUND_FLOOR, 4)
-    return f", and more runs would not show it ({sure} sure, if they keep behaving the same)"
+        yield words.gate(outcome.result, outcome.gate, outcome.worse, _voice(outcome), final=outcome.given_up)
+        if not outcome.worse and hidden(outcome.result):
+            yield f"--timeout ends runs before they can be that much worse than {name_of(outcome.gate)}: raise it."
 
 
 def _notes(outcome: Outcome) -> Iterator[str]:
@@ -257,7 +236,8 @@ def _notes(outcome: Outcome) -> Iterator[str]:
         yield from _outlying(outcome)
     else:
         inside = " inside each round" if outcome.result.problem.rounds else ""
-        yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
+        if outcome.verbose:
+            yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
     if outcome.path is not None:
         name = Path(outcome.path).name
         limits = ", without this limit unless you give it again" if outcome.ended else ""
@@ -301,7 +281,7 @@ def _outlying(outcome: Outcome) -> Iterator[str]:
     found = alarms.outlying(tape) if outcome.result.problem.target == "quantile" else ()
     if not found:
         return
-    unit, _ = _shown(outcome)
+    unit = _unit(outcome)
     worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
     sign = f" {unit.sign}" if unit.sign else ""
     yield (

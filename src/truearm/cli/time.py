@@ -5,13 +5,11 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import ROUND_FLOOR
 from pathlib import Path
 from textwrap import fill
 
 import click
 
-from truearm.claims.certificate import Status
 from truearm.claims.ratios import ratios
 from truearm.claims.result import Result
 from truearm.cli import edge, gates, options
@@ -21,12 +19,12 @@ from truearm.commands.python import FreshTimer
 from truearm.commands.signals import interruptible
 from truearm.errors import ArmFailed, InvalidArgument
 from truearm.problem import Contamination, Tolerance
-from truearm.report import text
+from truearm.report import tables, words
 from truearm.report.export import document, json_text
-from truearm.report.wording import bad, count, counted, name_of, number, percent, value_ends
+from truearm.report.numbers import Unit, count, name_of, plural, unit_for
 from truearm.timing import RUNS_ALONE, run_timers
 
-_NANOSECONDS = text.Unit("ns", "nanoseconds", 1e-9)
+_NANOSECONDS = Unit("ns", "nanoseconds", 1e-9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +134,7 @@ def time_command(**chosen: object) -> None:
 def _sources(asked: _Asked) -> dict[str, FreshTimer]:
     """Return what is to be timed, by name: every statement with every interpreter."""
     if len(asked.names) > len(asked.statements):
-        many = counted(len(asked.statements), "statement")
+        many = plural(len(asked.statements), "statement")
         msg = f"there are {len(asked.names)} names for {many}; give one -n for each"
         raise click.UsageError(msg)
     setup = "\n".join(asked.setup) or "pass"
@@ -170,41 +168,28 @@ def _conditions(sources: dict[str, FreshTimer]) -> dict[str, object]:
     }
 
 
-def _unit(result: Result) -> text.Unit:
-    unit = text.unit_for("wall", result.arms)
+def _unit(result: Result) -> Unit:
+    unit = unit_for("wall", result.arms)
     below = all(arm.observed < unit.size for arm in result.arms)  # a microsecond
     return _NANOSECONDS if below else unit
 
 
 def _told(result: Result, asked: _Asked) -> str:
     unit = _unit(result)
-    shown = text.in_unit(result, unit)
     columns = shutil.get_terminal_size((100, 24)).columns
     width, alone = min(100, columns), len(result.arms) == 1
-    heading, *rows = text.rows(shown, unit, ratios(result, None))
+    heading, *rows = tables.arm_rows(result, unit, ratios(result, None))
     lines = [heading._replace(arm="statement"), *rows]
+    voice = words.voice_for(result, "wall", unit)._replace(options=True)
+    said = words.lines(result, voice=voice, verbose=asked.verbose)
+    if alone and math.isinf(result.arms[0].high):
+        said.append(f"-r {RUNS_ALONE} would bound the true median.")
     parts = [
-        fill(_alone(shown, unit) if alone else text.paragraph(shown, unit, "wall"), width, break_on_hyphens=False),
-        "" if alone else text.table(lines, columns if sys.stdout.isatty() else None),
+        "\n".join(fill(line, width, break_on_hyphens=False) for line in said),
+        "" if alone else tables.table(lines, columns if sys.stdout.isatty() else None),
         "\n".join(fill(line, width) for line in _notes(result)) if asked.verbose else "",
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def _alone(shown: Result, unit: text.Unit) -> str:
-    """Return how long a statement without a rival takes."""
-    [arm] = shown.arms
-    if shown.status is Status.DOUBTFUL:
-        return text.paragraph(shown, unit, "wall")
-    runs = f"{count(arm.n)} process{'es' * (arm.n > 1)}"
-    takes = f"{name_of(arm.name)} takes {number(arm.observed)} {unit.sign} (median of {runs})"
-    if math.isinf(arm.low) or math.isinf(arm.high):
-        return f"{takes}; that is too few to say where the true median lies, -r {RUNS_ALONE} would."
-    low, high = value_ends(arm.low, arm.high, shown.problem)
-    limit = shown.problem.contamination
-    promise = "if no run was disturbed" if limit is None else bad(limit, "run")
-    sure = percent(1 - shown.problem.error, ROUND_FLOOR)
-    return f"{takes}; the true median is between {low} and {high} {unit.sign}. {sure} sure, {promise}."
 
 
 def _notes(result: Result) -> Iterator[str]:

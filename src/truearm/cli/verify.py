@@ -16,7 +16,7 @@ from truearm.errors import InvalidArgument, VerificationError
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
-from truearm.report.wording import counted, name_of
+from truearm.report.numbers import name_of, plural
 from truearm.study import Study
 from truearm.verification import Verified, certificate_of, verify
 from truearm.world import tables
@@ -100,7 +100,7 @@ def _tell_log(path: str, noted: str | None, *, as_json: bool) -> int:
     """Check a log by itself, and tell its head for the next time."""
     found = store.verify(path, noted)
     words = (
-        f"Verified: {name_of(path)} holds {counted(found.events, 'event')}, none changed since it was written, "
+        f"Verified: {name_of(path)} holds {plural(found.events, 'event')}, none changed since it was written, "
         f"unless by somebody who computed its digests anew. Note its head to rule that out: {found.head}"
     )
     plain = {**_plain(Verified()), "events": found.events, "head": found.head}

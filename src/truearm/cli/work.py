@@ -21,7 +21,7 @@ from truearm.commands.measure import METRICS, Conditions, measure
 from truearm.errors import InvalidArgument, TruearmError
 from truearm.events import Noted
 from truearm.problem import Problem, Pull
-from truearm.report.wording import count, name_of
+from truearm.report.numbers import count, name_of
 from truearm.service.client import Client, ServiceError
 
 _FIRST_ANSWER_S = 0.5  # after this the user is told that the server does not answer

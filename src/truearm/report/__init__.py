@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 def _text(result: "Result") -> str:
-    from truearm.report.summary import text
+    from truearm.report.words import summarize
 
-    return text(result)
+    return summarize(result)
 
 
 def _notes(result: "Analysis") -> tuple[str, ...]:
-    from truearm.report.summary import notes
+    from truearm.report.words import notes
 
     return notes(result)
 
 
 def _assumptions(result: "Result") -> tuple[str, ...]:
-    from truearm.report.promises import assumptions
+    from truearm.report.words import assumptions
 
     return assumptions(result)
 
 
 def _alarm(alarm: "Alarm", problem: "Problem") -> str:
-    from truearm.report import promises
+    from truearm.report import words
 
-    return promises.alarm(alarm, problem)
+    return words.alarm(alarm, problem)
 
 
 def _fragment(result: "Result") -> str:
@@ -66,9 +66,9 @@ def _frame(result: "Result", backend: "Backend") -> Any:  # noqa: ANN401 - of th
 
 
 def _suite_text(result: "SuiteResult") -> str:
-    from truearm.report.suite_wording import paragraph
+    from truearm.report.words import suite_summary
 
-    return paragraph(result)
+    return suite_summary(result)
 
 
 def _save_suite_page(result: "SuiteResult", path: "str | Named") -> None:
@@ -78,9 +78,9 @@ def _save_suite_page(result: "SuiteResult", path: "str | Named") -> None:
 
 
 def _audit_text(found: "Audit") -> str:
-    from truearm.report.answers import audited
+    from truearm.report import words
 
-    return audited(found)
+    return words.audit(found)
 
 
 register(

@@ -12,8 +12,8 @@ import numpy as np
 from truearm.claims.result import Reach
 from truearm.problem import Interval
 from truearm.report.markup import text
+from truearm.report.numbers import number
 from truearm.report.picture import Strip, Timeline
-from truearm.report.wording import number
 
 WIDTH = 1000
 _BAR, _STRIP, _GRAPH = 24, 100, 400  # heights of the boards
@@ -38,8 +38,9 @@ def at(x: float, window: Interval) -> float:
     return round(WIDTH * ((x / 2 - low / 2) / (high / 2 - low / 2)), 1)  # halves: huge readings do not overflow
 
 
-def ticks(window: Interval) -> list[Tick]:
-    """Return round numbers inside a window."""
+def ticks(window: Interval, size: float = 1.0) -> list[Tick]:
+    """Return round numbers inside a window, in a unit of that size."""
+    window = Interval(window.low / size, window.high / size)
     low, high = window
     rough = (high / 2 - low / 2) / _TICKS * 2
     if not 0 < rough < math.inf:

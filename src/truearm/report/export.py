@@ -17,7 +17,9 @@ from truearm.claims.certificate import Tapes
 from truearm.claims.plain import Backend, framed
 from truearm.claims.ratios import Ratio, ratios
 from truearm.claims.result import Arm, Result
-from truearm.report.text import standing_of
+from truearm.claims.suites import Runs, SuiteResult
+from truearm.report.tables import suite_order, suite_point
+from truearm.report.words import standing, suite_summary
 
 UNITS = {"wall": "second", "cpu": "second", "memory": "byte"}
 _UNSHOWN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -131,7 +133,7 @@ def _statistics(times: Sequence[float]) -> dict[str, float | None]:
 def frame(result: Result, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
     """Return what is known of each arm, a row each, as a data frame."""
     columns: dict[str, list[Any]] = {name: [getattr(arm, name) for arm in result.arms] for name in Arm._fields}
-    columns["standing"] = [standing_of(result, arm.name) for arm in result.arms]
+    columns["standing"] = [standing(result, arm.name) for arm in result.arms]
     return framed(columns, backend)
 
 
@@ -162,7 +164,7 @@ def csv_text(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
         cells = [arm.name, *(row.get(key) for key in _COLUMNS[1:]), *(parameters.get(n) for n in names)]
         late = sum(row.get("timed_out", ())) if row else None
         ends = (_finite(x) for x in (arm.observed, arm.low, arm.high))
-        mine = (arm.n, late, *ends, standing_of(result, arm.name))
+        mine = (arm.n, late, *ends, standing(result, arm.name))
         writer.writerow(map(cell, (*cells, *mine)))
     return text.getvalue()
 
@@ -180,3 +182,35 @@ def cell(value: object) -> object:
     return (
         f"'{text}" if begins and begins in "=+-@\uff1d\uff0b\uff0d\uff20" and not _NUMBER.fullmatch(text) else text
     )
+
+
+_SUITE_COLUMNS = (
+    "metric",
+    "arm",
+    "goal",
+    "standing",
+    "reference_median",
+    "median",
+    "scale",
+    "observed",
+    "low",
+    "high",
+    "up_to",
+)
+
+
+def suite_document(result: SuiteResult, runs: Runs) -> dict[str, Any]:
+    """Return a suite and its runs for JSON: all that a stranger needs to recompute it."""
+    plain = {arm: [None if run is None else dict(run) for run in tape] for arm, tape in runs.items()}
+    return {**result.to_dict(), "summary": suite_summary(result, "command"), "runs": plain}
+
+
+def suite_csv(result: SuiteResult) -> str:
+    """Return a line for each metric and arm."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_SUITE_COLUMNS)
+    for one in suite_order(result):
+        values = (*(getattr(one, name) for name in _SUITE_COLUMNS[:-1]), suite_point(result, one))
+        writer.writerow([cell(x) if not isinstance(x, float) or math.isfinite(x) else "" for x in values])
+    return text.getvalue()

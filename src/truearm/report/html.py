@@ -19,19 +19,28 @@ from typing import Any, NamedTuple
 
 from truearm import __version__
 from truearm.claims.analysis import Analysis, Contest
-from truearm.claims.certificate import Bound, Claim, Exclusion, Status, Tapes
-from truearm.claims.result import Arm, Control, Result
+from truearm.claims.certificate import Bound, Claim, Exclusion, Tapes
+from truearm.claims.result import Arm, Result
 from truearm.errors import InvalidArgument
 from truearm.evidence.wins import apart, score
 from truearm.problem import Adversary, Interval
 from truearm.report import charts, slider, standings
 from truearm.report.charts import Scale, Tick, axis
-from truearm.report.markup import between, note, section, table, text
+from truearm.report.markup import note, section, table, text
+from truearm.report.numbers import (
+    ON_PAGES,
+    PLAIN_UNIT,
+    Unit,
+    count,
+    interval,
+    name_of,
+    number,
+    percent,
+    target_name,
+    value,
+)
 from truearm.report.picture import VIEW, Picture, Strip, Timeline, span
-from truearm.report.promises import alarm
-from truearm.report.summary import is_made_equal, summary
-from truearm.report.text import PLAIN, Unit, paragraph, standing_in
-from truearm.report.wording import ON_PAGES, Voice, count, name_of, names, number, percent, target_name, value
+from truearm.report.words import Voice, alarm, headline, standing, summarize, voice_for
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="result">(.*?)</script>', re.DOTALL)
 _PAIRS = 200  # rows of a table: more are not read, and all are in the machine-readable part
@@ -40,7 +49,12 @@ _READING = "reading"  # of data that were there already; others are pulls, or ru
 
 
 def page(
-    result: Result, readings: Tapes, *, title: str | None = None, unit: Unit = PLAIN, metric: str | None = None
+    result: Result,
+    readings: Tapes,
+    *,
+    title: str | None = None,
+    unit: Unit = PLAIN_UNIT,
+    metric: str | None = None,
 ) -> str:
     """Return a report as one self-contained HTML page, with a slider of the contamination.
 
@@ -73,7 +87,7 @@ def counted_page(result: Analysis) -> str:
         _certificate(result, _READING),
         note("Readings were counted where they are and not kept, so that none is drawn here."),
     ]
-    return assembled(_headline(result), summary(result, alarms=False), sections, result.to_dict())
+    return assembled(headline(result), summarize(result, alarms=False), sections, result.to_dict())
 
 
 class Parts(NamedTuple):
@@ -90,14 +104,14 @@ def parts(
     readings: Tapes,
     *,
     title: str | None = None,
-    unit: Unit = PLAIN,
+    unit: Unit = PLAIN_UNIT,
     metric: str | None = None,
     certificate: bool = True,
     voice: Voice | None = None,
 ) -> Parts:
     """Return the parts of a result's page, for embedding in another page."""
-    picture = Picture.of(result, readings).shown_in(unit)
-    result, unit = picture.result, picture.unit
+    picture = Picture.of(result, readings, unit)
+    unit = picture.unit
     what = _READING if isinstance(result, Analysis) else "pull" if metric is None else "run"
     sections = [
         _alarms(result),
@@ -113,10 +127,8 @@ def parts(
         _certificate(result, what) if certificate else "",
     ]
     return Parts(
-        _headline(result) if title is None else title,
-        summary(result, alarms=False, voice=voice or Voice())
-        if metric is None
-        else paragraph(result, unit, metric, alarms=False),
+        headline(result) if title is None else title,
+        summarize(result, alarms=False, voice=voice or (voice_for(result, metric, unit) if metric else None)),
         "\n".join(filter(None, sections)),
         slider.view(picture),
     )
@@ -169,33 +181,6 @@ def _embedded(value: object) -> str:
     return plain.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _headline(result: Result) -> str:
-    if result.control is not None or (result.ties and not is_made_equal(result)):
-        best = [] if result.best is None else [result.best]
-        measured = "tie in what was measured" if best else "tie"
-        return _beaten(result.control) if result.control else f"{names([*best, *result.ties])} {measured}"
-    match result.status:
-        case Status.DOUBTFUL:
-            return "Doubtful: nothing is certified"
-        case Status.CERTIFIED | Status.SEPARATED if result.best is not None:
-            return f"{name_of(result.best)} is best{_tied(result)}"
-        case Status.TOLERABLE if result.best is not None:
-            return f"{name_of(result.best)} is good enough"
-        case Status.INDISTINGUISHABLE:
-            return "The leading arms cannot be told apart"
-    return "Not decided yet"
-
-
-def _tied(result: Result) -> str:
-    return f", though {names(result.may_tie)} may tie with it" if result.may_tie else ""
-
-
-def _beaten(asked: Control) -> str:
-    better, control = asked.named("better"), name_of(asked.arm)
-    verb = "beats" if len(better) == 1 else "beat"
-    return f"{names(better)} {verb} {control}" if better else f"No arm is shown to beat {control}"
-
-
 def _alarms(result: Result) -> str:
     told_of = (*result.doubts, *result.alarms)
     if not told_of:
@@ -215,7 +200,7 @@ def _arms(picture: Picture, what: str) -> str:
     return _arms_table(result, what, more, _breakdown_table(picture), unit=picture.unit)
 
 
-def _arms_table(result: Result, what: str, *below: str, unit: Unit = PLAIN) -> str:
+def _arms_table(result: Result, what: str, *below: str, unit: Unit = PLAIN_UNIT) -> str:
     name = target_name(result.problem)
     where = f"true {name}" if result.problem.contamination else f"true {name} if none is bad"
     sign = f" [{unit.sign}]" if unit.sign else ""
@@ -234,12 +219,12 @@ def _arms_table(result: Result, what: str, *below: str, unit: Unit = PLAIN) -> s
         (
             arm.name,
             count(arm.n),
-            value(arm.observed, result.problem, ON_PAGES),
-            between(arm.low, arm.high, result.problem),
+            value(arm.observed, result.problem, ON_PAGES, unit),
+            interval(arm.low, arm.high, result.problem, ON_PAGES, unit),
             _contamination_part(arm),
-            number(arm.mad, signs=ON_PAGES),
-            between(arm.mad_low, arm.mad_high),
-            *(() if analyzed is None else (standing_in(analyzed, arm.name),)),
+            number(arm.mad / unit.size, signs=ON_PAGES),
+            interval(arm.mad_low, arm.mad_high, None, ON_PAGES, unit),
+            *(() if analyzed is None else (standing(analyzed, arm.name),)),
         )
         for arm in _shown(result)
     ]
@@ -276,8 +261,10 @@ def _met(picture: Picture) -> str:
     for i, arm in enumerate(arms):
         if i != head:
             met, ahead = score(judge.samples[head], judge.samples[i]), apart(judge, head, i)
-            numbers = (count(met.rounds), count(met.wins), ahead.scale, number(ahead.observed, signs=ON_PAGES))
-            rows.append((arm, *numbers, between(ahead.low, ahead.high)))
+            shown_in = PLAIN_UNIT if ahead.scale == "ratio" else picture.unit
+            observed = number(ahead.observed / shown_in.size, signs=ON_PAGES)
+            limits = interval(ahead.low, ahead.high, None, ON_PAGES, shown_in)
+            rows.append((arm, count(met.rounds), count(met.wins), ahead.scale, observed, limits))
     titles = ("against", "rounds", f"won by {name_of(leader)}", "better by", "observed median", "true median")
     delta = percent(picture.result.problem.error, ROUND_CEILING)
     told = (
@@ -458,7 +445,7 @@ def _reached(time: Timeline, line: Sequence[float], what: str) -> str:
     return "not reached"
 
 
-def _quality(result: Result, unit: Unit = PLAIN) -> str:
+def _quality(result: Result, unit: Unit = PLAIN_UNIT) -> str:
     if not result.quality or result.leader is None:
         return ""
     falling = result.problem.goal == "max"
@@ -467,7 +454,7 @@ def _quality(result: Result, unit: Unit = PLAIN) -> str:
     side = "at least" if falling else "at most"
     drawn = charts.graph(
         charts.quality(result.quality, window, falling=falling),
-        charts.ticks(window),
+        charts.ticks(window, unit.size),
         percents,
         label=f"Quality curve of {name_of(result.leader)}; the table below has some of its values",
         titles=(
@@ -476,7 +463,11 @@ def _quality(result: Result, unit: Unit = PLAIN) -> str:
         ),
     )
     found = {point.share: point.x for point in result.quality}
-    rows = [(percent(share), f"{side} {number(found[share])}") for share in _SHARES if share in found]
+    rows = [
+        (percent(share), f"{side} {unit.attach(number(found[share] / unit.size))}")
+        for share in _SHARES
+        if share in found
+    ]
     return section(
         "quality",
         f"What {name_of(result.leader)} delivers",
@@ -508,7 +499,7 @@ def _readings(picture: Picture, what: str) -> str:
         f'<span class="about">{text(_about(strip, window, what))}</span></li>'
         for arm, strip in zip(picture.result.problem.arms, strips, strict=True)
     )
-    inner = [Tick(0.03 + 0.94 * tick.place, tick.label) for tick in charts.ticks(window)]
+    inner = [Tick(0.03 + 0.94 * tick.place, tick.label) for tick in charts.ticks(window, picture.unit.size)]
     return section(
         "readings",
         "The readings",

@@ -1,11 +1,9 @@
 """The few elements a page is made of. Every word of a user goes through `text`."""
 
-import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from truearm.problem import Problem
-from truearm.report.wording import ON_PAGES, interval_ends, name_of, value_ends
+from truearm.report.numbers import name_of
 
 # on a phone a table is a block, in which a caption would be as narrow as its longest word
 _CAPTION = "text-align:left;padding-top:.75rem;min-width:min(20rem,80vw)"
@@ -42,13 +40,3 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "
 
 def _cell(title: str, words: str) -> str:
     return f'<td data-title="{text(title)}"><span>{text(words)}</span></td>'
-
-
-def between(low: float, high: float, problem: Problem | None = None) -> str:
-    """Return an interval, rounded outward, to fit a table; that of what a problem compares, or of readings."""
-    if math.isinf(low) and math.isinf(high):
-        return ON_PAGES.none
-    if low > high:
-        return "contradictory"
-    ends = interval_ends(low, high, ON_PAGES) if problem is None else value_ends(low, high, problem, ON_PAGES)
-    return " to ".join(ends)

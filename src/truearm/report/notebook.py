@@ -4,18 +4,8 @@ import math
 from html import escape
 
 from truearm.claims.result import Arm, Result
-from truearm.report.promises import alarm
-from truearm.report.summary import summary
-from truearm.report.wording import (
-    ON_PAGES,
-    column_name,
-    count,
-    interval_ends,
-    name_of,
-    number,
-    value,
-    value_ends,
-)
+from truearm.report.numbers import ON_PAGES, column_name, count, ends, interval, name_of, number, value
+from truearm.report.words import alarm, standing, summarize
 
 _STYLE = """<style>
 .truearm{font:14px/1.45 system-ui,sans-serif;color:inherit;max-width:62em}
@@ -43,7 +33,7 @@ def html(result: Result) -> str:
     promises = "".join(f"<li>{escape(sentence)}</li>" for sentence in result.assumptions)
     head = "".join(f"<th>{escape(title)}</th>" for title in _titles(result))
     return (
-        f'<div class="truearm">{_STYLE}<p>{escape(summary(result, alarms=False))}</p>{alarms}'
+        f'<div class="truearm">{_STYLE}<p>{escape(summarize(result, alarms=False))}</p>{alarms}'
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         f'<p class="note">{_LEGEND}</p>'
         f"<details><summary>What this rests on</summary><ul>{promises}</ul></details></div>"
@@ -64,10 +54,8 @@ def _titles(result: Result) -> tuple[str, ...]:
 
 
 def _row(result: Result, arm: Arm, span: tuple[float, float]) -> str:
-    kind = "best" if arm.name == result.best else "" if arm.name in result.candidates else "out"
-    where = "–" if math.isinf(arm.low) and math.isinf(arm.high) else "contradictory"
-    if arm.low <= arm.high and where != "–":
-        where = " to ".join(value_ends(arm.low, arm.high, result.problem, ON_PAGES))
+    kind = {"best": "best", "excluded": "out"}.get(standing(result, arm.name).split(" by ")[0], "")
+    where = interval(arm.low, arm.high, result.problem)
     texts = (
         name_of(arm.name),
         count(arm.n),
@@ -109,7 +97,7 @@ def _picture(arm: Arm, span: tuple[float, float]) -> str:
     )
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="interval from {" to ".join(interval_ends(arm.low, arm.high))}">'
+        f'aria-label="interval from {" to ".join(ends(arm.low, arm.high))}">'
         f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{half}" y2="{half}" stroke="currentColor" '
         'stroke-width="1.5"/>'
         f'<rect x="{inner[0]:.1f}" y="{half - 4}" width="{inner[1] - inner[0]:.1f}" height="8" rx="2" '

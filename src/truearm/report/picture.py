@@ -22,7 +22,7 @@ from truearm.evidence import Judge
 from truearm.evidence.moments import moments
 from truearm.evidence.sample import Sample
 from truearm.problem import Adversary, Contamination, Interval
-from truearm.report.text import PLAIN, Unit, in_unit
+from truearm.report.numbers import PLAIN_UNIT, Unit
 
 Floats = NDArray[np.float64]
 Points = Mapping[Adversary, Mapping[str, float | None]]
@@ -50,15 +50,15 @@ class Picture:
     tapes
         The readings it was found from, per arm in order of pull, in the user's units.
     unit
-        What both are in.
+        What readings are shown in.
     """
 
     result: Result
     tapes: Tapes
-    unit: Unit = PLAIN
+    unit: Unit = PLAIN_UNIT
 
     @classmethod
-    def of(cls, result: Result, readings: Tapes) -> "Picture":
+    def of(cls, result: Result, readings: Tapes, unit: Unit = PLAIN_UNIT) -> "Picture":
         """Return the picture, after a check that these are the readings of the result."""
         if digest(result.problem, readings) != result.certificate.digest:
             msg = (
@@ -66,21 +66,8 @@ class Picture:
                 "certificate; pass them per arm in order of pull, in the same units, None for a pull never told"
             )
             raise InvalidArgument(msg)
-        return cls(result, {arm: _compact(readings.get(arm, ())) for arm in result.problem.arms})
-
-    def shown_in(self, unit: Unit) -> "Picture":
-        """Return the picture in another unit; as it is where something was said in that of the readings."""
-        result, problem = self.result, self.result.problem
-        absolute = (problem.tolerance.amount and not problem.tolerance.relative) or problem.between is not None
-        if unit.size == 1.0 or absolute or problem.handicap is not None or problem.target == "share":
-            return self
-        if result.certificate.exclusions:
-            return self
-        tapes = {
-            arm: [None if value is None else value / unit.size for value in tape]
-            for arm, tape in self.tapes.items()
-        }
-        return Picture(in_unit(result, unit), {arm: _compact(tape) for arm, tape in tapes.items()}, unit)
+        unit = PLAIN_UNIT if result.problem.target == "share" else unit  # a share has none
+        return cls(result, {arm: _compact(readings.get(arm, ())) for arm in result.problem.arms}, unit)
 
     @cached_property
     def samples(self) -> list[Sample]:

@@ -13,8 +13,8 @@ import numpy as np
 from truearm.claims.certificate import Tapes
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, OutOfReach
+from truearm.report.numbers import name_of, percent, target_name
 from truearm.report.picture import VIEW, Picture, Timeline, span
-from truearm.report.wording import name_of, percent, target_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

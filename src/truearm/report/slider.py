@@ -13,10 +13,20 @@ from truearm.claims.certificate import Status
 from truearm.problem import Adversary, Interval
 from truearm.report import charts
 from truearm.report.charts import at, axis
-from truearm.report.markup import between, note, section, text
+from truearm.report.markup import note, section, text
+from truearm.report.numbers import (
+    MAX_LISTED,
+    ON_PAGES,
+    count,
+    interval,
+    name_of,
+    names,
+    percent,
+    target_name,
+    value,
+)
 from truearm.report.picture import Picture
-from truearm.report.summary import is_made_equal
-from truearm.report.wording import LISTED, ON_PAGES, count, name_of, names, percent, target_name, value
+from truearm.report.words import is_tie_by_handicap
 
 
 def candidates(picture: Picture) -> str:
@@ -38,7 +48,7 @@ def candidates(picture: Picture) -> str:
         )
         for i, arm in enumerate(result.arms)
     )
-    ruler = axis(charts.ticks(picture.window))
+    ruler = axis(charts.ticks(picture.window, picture.unit.size))
     return section(
         "candidates",
         title,
@@ -144,25 +154,25 @@ def _sentence(picture: Picture, eps: float, adversary: Adversary) -> tuple[str, 
 
 
 def _listed(arms: Sequence[str]) -> str:
-    return ", ".join(map(name_of, arms)) if len(arms) <= LISTED else names(arms)  # all are in the rows below
+    return ", ".join(map(name_of, arms)) if len(arms) <= MAX_LISTED else names(arms)  # all are in the rows below
 
 
 def _cell(picture: Picture, ends: tuple[Interval, Interval]) -> list[Any]:
     """Return an arm's interval in words and as places on the board: all of it, then contamination's part."""
-    (whole, core), problem, window = ends, picture.result.problem, picture.window
+    (whole, core), problem, window, unit = ends, picture.result.problem, picture.window, picture.unit
     if math.isnan(whole.low):  # in rounds an arm that only failed, or was not measured yet, has no place
-        return [value(whole.low, problem, ON_PAGES), 0, 0, 0, 0]
+        return [value(whole.low, problem, ON_PAGES, unit), 0, 0, 0, 0]
     if whole.low > whole.high:
-        return [between(*whole, problem), 0, 0, 0, 0]
+        return [interval(*whole, problem, ON_PAGES, unit), 0, 0, 0, 0]
     if whole.low == whole.high:
-        return [value(whole.low, problem, ON_PAGES), *(at(whole.low, window),) * 4]
+        return [value(whole.low, problem, ON_PAGES, unit), *(at(whole.low, window),) * 4]
     inner = sorted(min(max(end, whole.low), whole.high) for end in core)
-    return [between(*whole, problem), *(at(end, window) for end in (*whole, *inner))]
+    return [interval(*whole, problem, ON_PAGES, unit), *(at(end, window) for end in (*whole, *inner))]
 
 
 def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]:
     """Return what is said of an arm while it is a candidate among others, and once that is settled."""
-    if arm in picture.result.ties and not is_made_equal(picture.result):
+    if arm in picture.result.ties and not is_tie_by_handicap(picture.result):
         return "tied", ""
     if arm == picture.result.leader:
         return "looks best", "the best arm"

@@ -6,11 +6,12 @@ from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Place
 from truearm.claims.result import Result
 from truearm.problem import Adversary
-from truearm.report import answers, charts
+from truearm.report import charts
 from truearm.report.charts import Tick, axis
 from truearm.report.markup import note, section, table, text
-from truearm.report.text import control_rows
-from truearm.report.wording import count, name_of, percent
+from truearm.report.numbers import count, name_of, percent
+from truearm.report.tables import control_rows
+from truearm.report.words import tiers as tier_words
 
 _SHOWN = 200  # arms: more are not read, and all are in the machine-readable part
 
@@ -20,12 +21,10 @@ def control(result: Result) -> str:
     rows = control_rows(result)
     if not rows or result.control is None:
         return ""
-    words = f"<p>{text(' '.join(answers.control(result)))}</p>"
     titles, *body = rows
     return section(
         "control",
         f"Against {name_of(result.control.arm)}",
-        words,
         table(titles, body[:_SHOWN]),
         note(
             "'Up to' is the largest share of bad readings, by adversary, under which the arm is certified to be "
@@ -49,7 +48,7 @@ def tiers(found: Analysis) -> str:
     return section(
         "tiers",
         "Tiers",
-        f"<p>{text(' '.join(answers.tiers(found.tiers, found.problem.error)))}</p>",
+        f"<p>{text(' '.join(tier_words(found.tiers, found.problem.error)))}</p>",
         f'<ol class="arms">{rows}<li class="row axis"><span></span><span class="picture">{ends}</span></li></ol>',
         note(
             "A bar covers the places an arm may have, all arms at once; the shade behind it those of its tier."

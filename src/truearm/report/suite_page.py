@@ -9,18 +9,19 @@ from truearm.claims.suites import Compared, Runs, SuiteResult
 from truearm.problem import Interval
 from truearm.report import charts
 from truearm.report.charts import axis
+from truearm.report.export import suite_document
 from truearm.report.html import assembled
 from truearm.report.markup import note, section, table, text
-from truearm.report.suite_wording import headline, paragraph
-from truearm.report.suites import document, ordered, relative, rows
-from truearm.report.wording import amount, count, name_of, percent
+from truearm.report.numbers import amount, count, name_of, percent
+from truearm.report.tables import apart_cell, suite_order, suite_rows
+from truearm.report.words import suite_headline, suite_summary
 
 _DRAWN = 200  # metrics: more are not read, and all are in the machine-readable part
 
 
 def page(result: SuiteResult, runs: Runs) -> str:
     """Return a suite as one self-contained page."""
-    titles, *body = rows(result)
+    titles, *body = suite_rows(result)
     shown = [i for i, title in enumerate(titles) if title]
     parts = [
         _doubts(result),
@@ -34,7 +35,7 @@ def page(result: SuiteResult, runs: Runs) -> str:
         if body
         else "",
     ]
-    return assembled(headline(result), paragraph(result, "command"), parts, document(result, runs))
+    return assembled(suite_headline(result), suite_summary(result, "command"), parts, suite_document(result, runs))
 
 
 def save(result: SuiteResult, path: "str | PathLike[str]") -> None:
@@ -60,7 +61,7 @@ def _told(result: SuiteResult) -> str:
 
 
 def _picture(result: SuiteResult) -> str:
-    drawn = [one for one in ordered(result) if one.scale == "ratio" and 0 < one.observed < math.inf][:_DRAWN]
+    drawn = [one for one in suite_order(result) if one.scale == "ratio" and 0 < one.observed < math.inf][:_DRAWN]
     if not drawn:
         return ""
     window = _window(drawn)
@@ -97,5 +98,5 @@ def _item(one: Compared, window: Interval, much: float, *, several: bool) -> str
     )
     return (
         f'<li class="row"><span class="name">{text(name_of(name))}</span><span class="picture">{drawn}</span>'
-        f'<span class="where">{text(relative(one))}</span><span class="state">{one.standing}</span></li>'
+        f'<span class="where">{text(apart_cell(one))}</span><span class="state">{one.standing}</span></li>'
     )

@@ -10,14 +10,15 @@ from truearm.claims.certificate import Status
 from truearm.claims.result import Result
 from truearm.report.export import document
 from truearm.report.html import parts
-from truearm.report.wording import PLAIN, count, name_of, names
+from truearm.report.numbers import count, name_of, names
+from truearm.report.words import PLAIN
 from truearm.service import wire
 from truearm.service.database import Row
 from truearm.service.hosted import Hosted
 
 _FEW = 3  # arms that are named one by one
 _ENDED = "Ended without a decision"
-_LAST = PLAIN._replace(undecided="Not decided")  # and nothing will follow
+_LAST = PLAIN._replace(ended=True)  # and nothing will follow
 
 
 def state(hosted: Hosted) -> wire.State:

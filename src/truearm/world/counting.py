@@ -20,7 +20,7 @@ from truearm.errors import InvalidArgument
 from truearm.evidence.counts import Counts, Made
 from truearm.evidence.ruler import Ruler, Zone, zones_between
 from truearm.evidence.units import Reduction, Units
-from truearm.report.wording import counted as amount_of
+from truearm.report.numbers import plural as amount_of
 from truearm.world import frames, periods
 from truearm.world.by_arm import Floats
 from truearm.world.engines import (

@@ -1,0 +1,377 @@
+"""Results as rows of text, and rows as a table for the terminal (by rich) or in Markdown."""
+
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+from truearm.claims.analysis import Analysis
+from truearm.claims.certificate import Place, Tapes
+from truearm.claims.ratios import Ratio
+from truearm.claims.result import Arm, Result
+from truearm.claims.suites import Compared, SuiteResult
+from truearm.problem import Adversary
+from truearm.report.numbers import (
+    ON_PAGES,
+    ON_TERMINALS,
+    PLAIN_UNIT,
+    TIMES,
+    Unit,
+    column_name,
+    count,
+    ends,
+    factor,
+    factor_step,
+    interval,
+    name_of,
+    number,
+    percent,
+    unit_for,
+    value,
+)
+from truearm.report.words import SUITE_ORDER, standing
+
+_MIN_NAME = 12  # letters of a name that are always shown
+_SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table leaves out first
+_UNBOUNDED = 10_000  # columns: no table is wider
+_LOG_SPAN = 10.0  # a chart whose ends differ by a larger factor has a logarithmic scale
+
+
+class Row(NamedTuple):
+    """One arm of a race in a table, every cell as text."""
+
+    arm: str
+    runs: str
+    quantile: str
+    interval: str
+    ratio: str
+    standing: str
+
+
+def arm_rows(
+    result: Result, unit: Unit, found: Sequence[Ratio] = (), *, censored: float | None = None
+) -> list[Row]:
+    """Return the heading and a row for each arm, readings in that unit.
+
+    Parameters
+    ----------
+    found
+        Ratios to one of the arms.
+    censored
+        What a pull that timed out counts as; None if none could.
+    """
+    problem, several = result.problem, len(result.arms) > 1
+    name = column_name(problem)
+    true = "" if problem.rounds else unit.title(f"true {name}")  # rounds claim nothing about one arm
+    ratio = ("ratio per round" if problem.rounds else "ratio") * several
+    heading = Row("command", "runs", unit.title(name), true, ratio, "standing" * several)
+    by_arm = {ratio.arm: ratio for ratio in found}
+    references = {ratio.reference for ratio in found}
+
+    def row(arm: Arm) -> Row:
+        own = by_arm.get(arm.name)
+        seen = quantile_cell(arm.observed, result, unit, censored)
+        where = interval(arm.low, arm.high, problem, ON_TERMINALS, unit)
+        relative = "1" if arm.name in references else "" if own is None else ratio_cell(result, own)
+        return Row(name_of(arm.name), count(arm.n), seen, where, relative, standing(result, arm.name))
+
+    return [heading, *map(row, result.arms)]
+
+
+def quantile_cell(x: float, result: Result, unit: Unit = PLAIN_UNIT, censored: float | None = None) -> str:
+    """Return an observed value; one at which pulls timed out is called so."""
+    return "time-out" if x == censored else value(x, result.problem, ON_TERMINALS, unit)
+
+
+def ratio_cell(result: Result, ratio: Ratio) -> str:
+    """Return a ratio and its limits: both, or the one there is."""
+    if not 0 < ratio.observed < math.inf:
+        return "-"
+    seen = factor(ratio.observed)
+    if not is_bounded(result, ratio):
+        return seen
+    low, high = factor(ratio.low, ROUND_FLOOR), factor(ratio.high, ROUND_CEILING)
+    if ratio.low <= 0:
+        return f"{seen} (at most {high})"
+    return f"{seen} (at least {low})" if math.isinf(ratio.high) else f"{seen} ({low} to {high})"
+
+
+def is_bounded(result: Result, ratio: Ratio) -> bool:
+    """Return True if the limits of a ratio say something that does not contradict the standing.
+
+    An arm may be excluded by others than the best, by evidence that an interval for all pairs does not reach.
+    """
+    places = {standing(result, ratio.arm).split(" by ")[0], standing(result, ratio.reference)}
+    known = ratio.low > 0 or ratio.high < math.inf
+    return known and not (places == {"best", "excluded"} and ratio.low <= 1 <= ratio.high)
+
+
+def statistics_rows(
+    result: Result, tapes: Tapes, unit: Unit, times: Sequence[Mapping[str, Any]] = ()
+) -> list[tuple[str, ...]]:
+    """Return mean, deviation, MAD and range of each arm, and user and system time where measured.
+
+    They describe the readings and claim nothing; a mean with a time-out in it is left out.
+
+    Parameters
+    ----------
+    times
+        What hyperfine would write for each arm.
+    """
+    clock = unit_for("wall", [], unit.name or None) if unit in TIMES else TIMES[1]
+    known = {row["command"]: row for row in times if row.get("user") is not None}
+    heading = ("command", *map(unit.title, ("mean", "deviation", "MAD", "least", "most")))
+    heading += (clock.title("user"), clock.title("system")) if known else ()
+
+    def row(arm: Arm) -> tuple[str, ...]:
+        values = [x / unit.size for x in tapes.get(arm.name, ()) if x is not None and not math.isnan(x)]
+        whole = values if all(map(math.isfinite, values)) else []
+        numbers = [
+            fmean(whole) if whole else math.nan,
+            stdev(whole) if len(whole) > 1 else math.nan,
+            arm.mad / unit.size,
+            min(values, default=math.nan),
+            max(values, default=math.nan),
+        ]
+        if known:
+            numbers += [known.get(arm.name, {}).get(name, math.nan) / clock.size for name in ("user", "system")]
+        return (name_of(arm.name), *(number(x, signs=ON_TERMINALS) for x in numbers))
+
+    return [heading, *map(row, result.arms)]
+
+
+def control_rows(result: Result) -> list[tuple[str, ...]]:
+    """Return how every arm compares with the control; nothing if that was not asked."""
+    if result.control is None:
+        return []
+    control = name_of(result.control.arm)
+    said = {"better": "better than", "not better": "not better than", "open": "open against"}
+    heading = ("arm", "standing", "evidence", *(f"up to, {a.value}" for a in Adversary))
+    rows = (
+        (
+            name_of(variant.arm),
+            f"{said[variant.standing]} {control}",
+            f"{math.exp(min(variant.log_evidence, 700.0)):.2g}",
+            *map(point_cell, variant.breakdown),
+        )
+        for variant in result.control.variants
+    )
+    return [heading, *rows]
+
+
+def tier_rows(found: Analysis) -> list[tuple[str, ...]]:
+    """Return every arm with its tier and place, and the nearest arm it is better than; nothing if not asked."""
+    if found.tiers is None:
+        return []
+    tier = {arm: f"{i}" for i, arms in enumerate(found.tiers.tiers, 1) for arm in arms}
+    below = {claim.better: claim for claim in reversed(found.tiers.nearest)}
+    adversary = found.problem.declared.adversary.value
+
+    def row(place: Place) -> tuple[str, ...]:
+        claim = below.get(place.arm)
+        worse = "-" if claim is None else name_of(claim.worse)
+        up_to = None if claim is None or claim.breakdown is None else getattr(claim.breakdown, adversary)
+        return name_of(place.arm), tier[place.arm], place_cell(place), worse, point_cell(up_to)
+
+    return [("arm", "tier", "place", "better than", "up to bad readings"), *map(row, found.tiers.places)]
+
+
+def place_cell(place: Place) -> str:
+    """Return the places that an arm may have."""
+    return f"{place.best}" if place.best == place.worst else f"{place.best} to {place.worst}"
+
+
+def point_cell(point: float | None) -> str:
+    """Return a breakdown point, rounded down."""
+    return "-" if point is None else percent(point, ROUND_FLOOR)
+
+
+def suite_rows(result: SuiteResult) -> list[tuple[str, ...]]:
+    """Return the heading and a row for each metric and arm, the most important first."""
+    single = len(result.suite.others) == 1
+    reference = name_of(result.suite.reference)
+    other = name_of(result.suite.others[0]) if single else "median"
+    heading = ("metric", "" if single else "command", reference, other, "ratio per round", "standing", "up to")
+
+    def row(one: Compared) -> tuple[str, ...]:
+        medians = (number(x, signs=ON_PAGES) for x in (one.reference_median, one.median))
+        point = point_cell(suite_point(result, one))
+        return (name_of(one.metric), name_of(one.arm), *medians, apart_cell(one), one.standing, point)
+
+    return [heading, *map(row, suite_order(result))]
+
+
+def suite_order(result: SuiteResult) -> list[Compared]:
+    """Return the comparisons, the worst standing first."""
+    return sorted(result.compared, key=lambda one: SUITE_ORDER.index(one.standing))
+
+
+def suite_point(result: SuiteResult, one: Compared) -> float | None:
+    """Return the largest share of bad runs, by the declared adversary, under which a comparison holds."""
+    point: float | None = getattr(one.breakdown, result.suite.problem.declared.adversary.value)
+    return point
+
+
+def apart_cell(one: Compared) -> str:
+    """Return how far an arm is from the reference, limits rounded outward: a factor, or a signed difference."""
+    if math.isnan(one.observed):
+        return ON_PAGES.none
+    if one.scale == "ratio":
+        low, high = (float(f"{x:.12g}") for x in (one.low, one.high))  # 0.5 came back from its logarithm as more
+        limits = number(low, 0.01, ROUND_FLOOR), number(high, 0.01, ROUND_CEILING, signs=ON_PAGES)
+        seen, is_open = number(one.observed, 0.01), one.low <= 0 and math.isinf(one.high)
+    else:
+        limits = ends(one.low, one.high, signs=ON_PAGES)
+        seen = f"{'+' * (one.observed > 0)}{number(one.observed)}"
+        is_open = math.isinf(one.low) and math.isinf(one.high)
+    return seen if is_open else f"{seen} ({' to '.join(limits)})"
+
+
+# Tables
+
+
+def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bool = True) -> str:
+    """Return rows as aligned text: names to the left, numbers to the right.
+
+    Parameters
+    ----------
+    width
+        Shorten names, and leave out spare columns, so that a row fits; None leaves all whole.
+    words
+        Whether the last column holds words and not numbers.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    lines = _without_empty(lines)
+    for spare in _SPARE:
+        place = lines[0].index(spare) if spare in lines[0] else None
+        if width is not None and place is not None and _width(lines) > width:
+            lines = [(*line[:place], *line[place + 1 :]) for line in lines]
+    last = len(lines[0]) - 1
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for i in range(last + 1):
+        is_name = i == 0 or (i == last and words)
+        least = _MIN_NAME if i == 0 else 2 * _MIN_NAME if is_name else None
+        natural = max(len(line[i]) for line in lines)
+        drawn.add_column(
+            justify="left" if is_name else "right",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=natural if least is None else min(natural, least),
+        )
+    for line in lines:
+        drawn.add_row(*map(Text, line))
+    text = io.StringIO()
+    Console(file=text, width=width or _UNBOUNDED, color_system=None, legacy_windows=False).print(drawn)
+    return "\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").split("\n"))
+
+
+def _width(lines: Sequence[Sequence[str]]) -> int:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return min(widths[0], _MIN_NAME) + sum(widths[1:]) + 2 * len(widths) - 2
+
+
+def _without_empty(lines: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return rows without the columns that have no title."""
+    kept = [i for i, title in enumerate(lines[0]) if title]
+    return [tuple(line[i] for i in kept) for line in lines]
+
+
+def markdown(lines: Sequence[Sequence[str]], text: str = "") -> str:
+    r"""Return rows as a Markdown table, after a paragraph if there is one."""
+    heading, *body = _without_empty([lines[0], *((_code(line[0]), *line[1:]) for line in lines[1:])])
+    rule = f"|:---|{'---:|' * (len(heading) - 2)}:---|"
+    drawn = [f"| {' | '.join(cells)} |" for cells in (heading, *body)]
+    above = [escape_markdown(line) for line in text.split("\n")]
+    return "\n".join([*(["  \n".join(above), ""] if text else []), drawn[0], rule, *drawn[1:]])
+
+
+def _code(name: str) -> str:
+    """Return a name as code in a table; one that could leave the code span is written as character references."""
+    if "`" in name or name != name.strip() or ("\\" in name and "|" in name):
+        return f"<code>{''.join(c if c.isalnum() else f'&#{ord(c)};' for c in name)}</code>"
+    piped = name.replace("|", "\\|")
+    return f"`{piped}`"
+
+
+def escape_markdown(text: str) -> str:
+    """Return text without Markdown markup: arm names are not trusted."""
+    inside = "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~&$!@" else c for c in text.strip())
+    return re.sub(r"^(\d*)([-+.)=])", r"\1\\\2", inside)  # at the start of a line: a list, or a heading above
+
+
+# Intervals as lines of letters
+
+
+class Span(NamedTuple):
+    """An observed value and an interval around it, which may be unbounded."""
+
+    low: float
+    observed: float
+    high: float
+
+
+def spans(result: Result, found: Sequence[Ratio] = (), unit: Unit = PLAIN_UNIT) -> list[Span]:
+    """Return what is drawn for each arm: in rounds its ratio to the reference, else its own interval."""
+    if not result.problem.rounds:
+        return [Span(*(x / unit.size for x in (arm.low, arm.observed, arm.high))) for arm in result.arms]
+    by_arm = {ratio.arm: ratio for ratio in found}
+    references = {ratio.reference for ratio in found}
+
+    def of(name: str) -> Span:
+        ratio = by_arm.get(name)
+        if ratio is None:
+            return Span(1.0, 1.0, 1.0) if name in references else Span(math.nan, math.nan, math.nan)
+        if not is_bounded(result, ratio):
+            return Span(ratio.observed, ratio.observed, ratio.observed)
+        return Span(ratio.low, ratio.observed, ratio.high)
+
+    return [of(arm.name) for arm in result.arms]
+
+
+def draw_spans(arms: Sequence[Span], width: int, *, mark: float | None = None, plain: bool = False) -> list[str]:
+    """Return a scale and a line for each arm; nothing if all values are equal.
+
+    Parameters
+    ----------
+    mark
+        A value shown on all lines.
+    plain
+        Use ASCII only.
+    """
+    known = [x for arm in arms for x in arm if math.isfinite(x)]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    if not low < high:
+        return []
+    by_log = low > 0 and high / low > _LOG_SPAN
+    line, left, right, dot, rule = ("-", "|", "|", "o", ":") if plain else ("─", "├", "┤", "●", "│")
+
+    def place(x: float) -> int:
+        x = min(max(x, low), high)
+        share = math.log(x / low) / math.log(high / low) if by_log else (x - low) / (high - low)
+        return round(share * (width - 1))
+
+    def row(arm: Span) -> str:
+        letters = [" "] * width
+        if mark is not None and low <= mark <= high:
+            letters[place(mark)] = rule
+        if math.isnan(arm.observed):
+            return "".join(letters).rstrip()
+        first, last = place(arm.low), place(arm.high)
+        letters[first : last + 1] = line * (last + 1 - first)
+        if first < last:
+            letters[first] = left if arm.low >= low else line
+            letters[last] = right if arm.high <= high else line
+        letters[place(arm.observed)] = dot
+        return "".join(letters).rstrip()
+
+    def end(x: float, rounding: str) -> str:
+        return number(x, abs(high) / 100 if abs(high) >= 10 else factor_step(x), rounding)
+
+    first, last = end(low, ROUND_FLOOR), end(high, ROUND_CEILING)
+    return [f"{first}{' ' * max(1, width - len(first) - len(last))}{last}", *map(row, arms)]

@@ -1,0 +1,1294 @@
+"""All English about results: answers, assumptions, alarms, gates, suites. Nothing is computed here.
+
+A summary has three parts: the answer with its size; how sure it is, what it assumes and when it breaks down; the
+effort. What else a reader may want to know follows with `verbose`.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from typing import NamedTuple
+
+from truearm.claims.analysis import Analysis
+from truearm.claims.audit import Audit
+from truearm.claims.certificate import DECIDED, SIDE_BY_SIDE, Alarm, Status
+from truearm.claims.gates import meaningless
+from truearm.claims.ratios import Ratio, ratios
+from truearm.claims.result import Arm, Control, Lead, Result
+from truearm.claims.suites import Compared, Seen, Standing, SuiteResult
+from truearm.claims.tiers import Tiers
+from truearm.evidence import Judge
+from truearm.evidence.judge import UNDECLARED
+from truearm.problem import Adversary, Contamination, Handicap, Problem
+from truearm.report.numbers import (
+    MAX_LISTED,
+    PLAIN_UNIT,
+    Unit,
+    amount,
+    breakdown_percent,
+    count,
+    distance,
+    ends,
+    factor,
+    join,
+    least_factor,
+    name_of,
+    names,
+    number,
+    percent,
+    plural,
+    points,
+    span,
+    target_name,
+    value,
+)
+
+_MAX_RIVALS = 3  # whose distance from the best arm is in the answer, the nearest
+_MAX_ALARMS = 2  # shown without `verbose`
+_MAX_TIERS = 8
+_PRACTICAL = 1000  # times the readings at hand: more of them is not an advice
+
+
+class Voice(NamedTuple):
+    """How to speak of a result: what a reading, an arm and a better arm are called, and the unit of readings."""
+
+    reading: str = "reading"
+    arm: str = "arm"
+    best: str = ""
+    better: str = ""
+    worse: str = ""
+    unit: Unit = PLAIN_UNIT
+    options: bool = False
+    """Spell arguments as options of the command line, not as in Python."""
+    elapsed: float | None = None
+    """Seconds that the readings took."""
+    ended: bool = False
+    """No more readings will follow."""
+
+    def measure(self, x: float, quantum: float | None = None, rounding: str = "ROUND_HALF_EVEN") -> str:
+        """Return a reading, or a difference of two, with its unit."""
+        size = self.unit.size
+        return self.unit.attach(number(x / size, None if quantum is None else quantum / size, rounding))
+
+    def option(self, name: str, text: str = "") -> str:
+        """Return an argument as the reader writes it, with a value if there is one."""
+        name, sign = (f"--{name.replace('_', '-')}", " ") if self.options else (name, "=")
+        return f"{name}{sign}{text}" if text else name
+
+
+PLAIN = Voice()
+_RUN = Voice("run", "command")
+_METRICS = {
+    "wall": _RUN._replace(best="fastest", better="faster", worse="slower"),
+    "cpu": _RUN._replace(best="fastest", better="faster", worse="slower"),
+    "memory": _RUN._replace(best="smallest", better="smaller", worse="larger"),
+}
+
+
+def voice_for(result: Result, metric: str, unit: Unit = PLAIN_UNIT) -> Voice:
+    """Return how to speak of commands or Python statements of which a metric was measured."""
+    voice = _METRICS.get(metric, _RUN) if result.problem.goal == "min" else _RUN
+    arm = "statement" if "statements" in (result.conditions or {}) else "command"
+    return voice._replace(arm=arm, unit=unit)
+
+
+def summarize(result: Result, *, voice: Voice | None = None, verbose: bool = False, alarms: bool = True) -> str:
+    """Return the summary of a result, a line for each part.
+
+    Parameters
+    ----------
+    voice
+        How to speak of it; by default as of what it is a result of.
+    verbose
+        Add what the answer means exactly, and what else is known.
+    alarms
+        Whether alarms are part of it; pages show them apart.
+    """
+    return "\n".join(lines(result, voice=voice, verbose=verbose, alarms=alarms))
+
+
+def lines(result: Result, *, voice: Voice | None = None, verbose: bool = False, alarms: bool = True) -> list[str]:
+    """Return the lines of the summary, the answer first."""
+    if voice is None:
+        timed = (result.conditions or {}).get("process") in ("fresh", "shared")
+        voice = _METRICS["wall"]._replace(arm="function", unit=Unit("s")) if timed else PLAIN
+    said = _Summary(result, voice)
+    answer, support, details = said.parts()
+    effort = said.effort()
+    notes = []
+    if isinstance(result, Analysis):
+        notes = [note.text for note in _notes(result, voice) if verbose or note.matters]
+    shown = [*([support] if support else []), [effort] if result.total else [], notes, details if verbose else []]
+    told = said.alarms(verbose=verbose) if alarms else []
+    return [" ".join(answer), *(" ".join(part) for part in shown if part), *told]
+
+
+def standing(result: Result, arm: str) -> str:
+    """Return in a word or two where an arm stands."""
+    handicap, tolerable = result.problem.handicap, result.status is Status.TOLERABLE
+    if handicap is not None and arm == handicap.arm:
+        return "baseline"
+    if arm == result.best:
+        return "good enough" if tolerable else "best"
+    if (arm in result.ties and not is_tie_by_handicap(result)) or arm in result.may_tie:
+        return "may tie" if arm in result.may_tie else "tied"
+    certificate = result.certificate
+    excluded = {claim.arm for claim in certificate.claims if not claim.tolerant}
+    if not tolerable:  # the exclusions of a tolerable end are up to the tolerance
+        excluded |= {exclusion.arm for exclusion in certificate.exclusions}
+    if arm in result.candidates or (tolerable and arm not in excluded):
+        return "candidate"  # also arms behind by the order of listing only (evidence T11)
+    by = result.excluded.get(arm) if isinstance(result, Analysis) else None
+    return "excluded" if by is None else f"excluded by {name_of(by)}"
+
+
+def headline(result: Result) -> str:
+    """Return the answer in a few words."""
+    best, tie = name_of(result.best or ""), f", {names(result.may_tie)} may tie" * bool(result.may_tie)
+    if result.control is not None:
+        better, control = result.control.named("better"), name_of(result.control.arm)
+        verb = "beats" if len(better) == 1 else "beat"
+        return f"{names(better)} {verb} {control}" if better else f"No arm is shown to beat {control}"
+    if result.ties and not is_tie_by_handicap(result):
+        return f"{names([*([result.best] if result.best else []), *result.ties])} tie"
+    return {
+        Status.DOUBTFUL: "Doubtful: nothing is certified",
+        Status.CERTIFIED: f"{best} is best{tie}",
+        Status.SEPARATED: f"{best} is best{tie}",
+        Status.TOLERABLE: f"{best} is good enough",
+        Status.INDISTINGUISHABLE: "Too close to call",
+    }.get(result.status, "No winner yet")
+
+
+def is_tie_by_handicap(result: Result) -> bool:
+    """Return True if arms tie only because a gate judges its baseline as worse than it is."""
+    handicap = result.problem.handicap
+    return handicap is not None and bool(result.ties) and handicap.arm in (result.best, *result.ties)
+
+
+def is_unmeasured(arm: Arm, problem: Problem) -> bool:
+    """Return True if an arm has no value at its quantile: it timed out there, or all its readings are missing."""
+    return math.isnan(arm.observed) or arm.observed == problem.censored
+
+
+def is_handed_on(result: Result) -> bool:
+    """Return True if an arm was rejected by another one than the best (extensions E1)."""
+    return any(claim.leader != result.best and not claim.tolerant for claim in result.certificate.claims)
+
+
+def confidence(problem: Problem) -> str:
+    """Return one minus the error probability, rounded down."""
+    return percent(1 - problem.error, ROUND_FLOOR, 4)
+
+
+def assuming(contamination: Contamination | None, reading: str = "reading") -> str:
+    """Return what is assumed about bad readings, after "assuming"."""
+    if contamination is None:
+        return f"bad {reading}s neither reverse the true order nor depend on later {reading}s"
+    if contamination.eps == 0:
+        return f"no {reading} is bad"
+    share = percent(contamination.eps, ROUND_FLOOR)  # assume no more than was allowed for
+    if contamination.adversary is Adversary.MALICIOUS:
+        return f"at most {share} of the {reading}s are bad, even if an adversary picks which"
+    sees = ", even if their values are chosen knowing the true ones"
+    return (
+        f"each {reading} has at most a {share} chance of being bad"
+        f"{sees * (contamination.adversary is Adversary.PRESCIENT)}"
+    )
+
+
+Parts = tuple[list[str], list[str], list[str]]
+"""Sentences of the answer, of its support, and details."""
+
+
+class _Summary:
+    """The sentences about one result."""
+
+    def __init__(self, result: Result, voice: Voice) -> None:
+        self.result, self.voice, self.problem = result, voice, result.problem
+        self.sure = f"{confidence(self.problem)} sure"
+        self.readings = f"{voice.reading}s"
+
+    def parts(self) -> Parts:
+        result = self.result
+        if not result.total:
+            return [self._without_readings()], [], []
+        if len(self.problem.arms) == 1:
+            return self._only_arm()
+        if result.status is Status.DOUBTFUL:
+            looks = f"{name_of(result.leader)} looks best." if result.leader is not None else ""
+            return ["Doubtful, so nothing is certified.", *self.doubts()], [looks] * bool(looks), []
+        if result.control is not None:
+            return self._against_control(result.control)
+        return self._decision()
+
+    def _decision(self) -> Parts:
+        if self.result.best is None and self.result.ties:
+            return self._all_the_same(), [], []
+        match self.result.status:
+            case Status.CERTIFIED:
+                return self._certified()
+            case Status.TOLERABLE:
+                return self._tolerable()
+            case Status.SEPARATED:
+                return self._separated()
+            case Status.INDISTINGUISHABLE:
+                return self._indistinguishable()
+        return self._open()
+
+    # The effort, alarms and doubts
+
+    def effort(self) -> str:
+        """Return how much was measured."""
+        result = self.result
+        total = plural(result.total, self.voice.reading)
+        rounds = f"{plural(max(result.pulls.values()), 'round')}, " if self.problem.rounds and result.total else ""
+        units = getattr(result, "units", None)
+        each = "" if units is None else f", one per {name_of(units.name)}"
+        took = "" if self.voice.elapsed is None else f", {seconds(self.voice.elapsed)}"
+        shared = (
+            " Timed in one process, because a function could not be imported by another: the hash seed and the "
+            "memory layout are part of the answer."
+        )
+        is_shared = (result.conditions or {}).get("process") == "shared"
+        return f"{rounds}{total}{each}{took}.{shared * is_shared}"
+
+    def alarms(self, *, verbose: bool) -> list[str]:
+        """Return the warnings, a line each."""
+        return [f"Warning: {said}" for said in self._first(self.result.alarms, "warning", verbose=verbose)]
+
+    def doubts(self) -> list[str]:
+        """Return why nothing is certified."""
+        return self._first(self.result.doubts, "doubt")
+
+    def _first(self, alarms: Sequence[Alarm], noun: str, *, verbose: bool = False) -> list[str]:
+        """Return the first alarm of each kind, and how many there are besides; all with `verbose`."""
+        shown = (
+            list(alarms) if verbose else list({a.kind: a for a in reversed(alarms)}.values())[::-1][:_MAX_ALARMS]
+        )
+        more = len(alarms) - len(shown)
+        said = [alarm(a, self.problem, self.voice) for a in shown]
+        return [*said[:-1], f"{said[-1]} {count(more)} more {noun}{'s' * (more > 1)}."] if more else said
+
+    # One arm, or none
+
+    def _without_readings(self) -> str:
+        if len(self.problem.arms) == 1:
+            return f"{name_of(self.problem.arms[0])} has no readings yet."
+        if self.result.status is Status.INDISTINGUISHABLE:
+            return self._hopeless()
+        return f"No readings yet: which of {names(self.problem.arms)} has the {self._goal()} is unknown."
+
+    def _hopeless(self) -> str:
+        eps = percent(self.problem.contamination.eps) if self.problem.contamination else "this many"
+        return (
+            f"No winner: if an adversary may pick {eps} of the {self.readings} and change them, no number of "
+            f"{self.readings} shows which of {names(self.result.candidates)} has the {self._goal()}. Allow for "
+            "fewer bad ones."
+        )
+
+    def _only_arm(self) -> Parts:
+        arm, voice, problem = self.result.arms[0], self.voice, self.problem
+        name = target_name(problem)
+        if arm.n and is_unmeasured(arm, problem):
+            total = plural(arm.n, voice.reading)
+            return [f"{name_of(arm.name)} has no {name}: half or more of {total} timed out or failed."], [], []
+        answer = f"{name_of(arm.name)}: observed {name} {self._interval(arm)}."
+        if self.result.status is Status.DOUBTFUL:
+            return [answer, "Doubtful, so nothing is certified about the true one."], self.doubts(), []
+        if not (arm.low <= arm.high and (math.isfinite(arm.low) or math.isfinite(arm.high))):
+            few = f"{plural(arm.n, voice.reading)} {'does' if arm.n == 1 else 'do'}"
+            return [answer, f"{few} not bound the true one."], [], []
+        declared = problem.contamination or Contamination(0.0)
+        how = (
+            f"and that the number of {self.readings} was fixed in advance"
+            if self.result.design == "fixed"
+            else "no matter when you stop"
+        )
+        details = []
+        if math.isfinite(arm.mad_high):
+            low, high = ends(arm.mad_low, arm.mad_high, unit=voice.unit)
+            details.append(
+                f"The median absolute deviation is {voice.measure(arm.mad)}, the true one between {low} and "
+                f"{voice.unit.attach(high)}."
+            )
+        return [answer], [f"{self.sure}, assuming {assuming(declared, voice.reading)}; {how}."], details
+
+    def _interval(self, arm: Arm) -> str:
+        """Return the observed value and where the true one is."""
+        unit = self.voice.unit
+        low, high = ends(arm.low, arm.high, self.problem, unit=unit)
+        seen = unit.attach(value(arm.observed, self.problem, unit=unit))
+        match math.isinf(arm.low), math.isinf(arm.high):
+            case True, True:
+                return seen
+            case True, False:
+                where = f"at most {unit.attach(high)}"
+            case False, True:
+                where = f"at least {unit.attach(low)}"
+            case _:
+                where = f"between {low} and {unit.attach(high)}"
+        clean = f" if no {self.voice.reading} is bad" if self.problem.contamination is None else ""
+        return f"{seen}, true {target_name(self.problem)} {where}{clean}"
+
+    # What the best arm is called
+
+    def _goal(self, seen: str = "") -> str:
+        """Return what the best arm has; `seen` is "observed " where readings are taken as they are."""
+        if self.problem.target == "wins":
+            return "most wins side by side"
+        name = "estimate" if self.result.certificate.estimated else f"{seen}{target_name(self.problem)}"
+        highest, lowest = ("largest", "smallest") if self.problem.target == "share" else ("highest", "lowest")
+        return f"{highest if self.problem.goal == 'max' else lowest} {name}"
+
+    def _is_best(self, seen: str = "") -> str:
+        """Return what is said of the best arm: that it is fastest, or has the highest median."""
+        if self.problem.target == "wins":
+            return f"is {self.voice.best or 'best'}"
+        if not self.voice.best or self.problem.target == "share":
+            return f"has the {self._goal(seen)}"
+        level = "" if self.problem.quantile == 0.5 else f" at the {target_name(self.problem)}"
+        return f"is {self.voice.best}{level}"
+
+    # Certified, separated, tolerable
+
+    def _head(self, seen: str = "") -> str:
+        """Return which arm is best and by how much; arms that tie with it are named with it (evidence T11)."""
+        result, problem = self.result, self.problem
+        if problem.handicap is not None:
+            return self._against_baseline(problem.handicap)
+        alike = (*result.ties, *result.may_tie)  # how far apart these are is not known
+        near = [x for x in result.better_by if x.than not in alike and math.isfinite(x.observed)]
+        best = names([result.best or "", *result.ties])
+        seen = seen or "observed " * bool(result.ties)
+        head = f"{best} {self._is_best(seen)}"
+        if result.ties:
+            head = f"{best} tie for {self._is_best(seen).removeprefix('has ').removeprefix('is ')}"
+        told = self._leads(near)
+        lost = [a.name for a in result.arms if a.name != result.best and is_unmeasured(a, problem)]
+        late = f"; {names(lost)} timed out or failed too often" if lost else ""
+        tie = f" {names(result.may_tie)} may tie with {best}." if result.may_tie else ""
+        return f"{head}{': ' * bool(told)}{told}{late}.{tie}"
+
+    def _leads(self, leads: Sequence[Lead]) -> str:
+        nearest = sorted(leads, key=lambda lead: lead.observed)[:_MAX_RIVALS]
+        more = len(leads) - len(nearest)
+        rest = f"; {count(more)} other{'s are' if more > 1 else ' is'} further behind"
+        return join([lead(one, self.problem, self.voice) for one in nearest]) + rest * (more > 0)
+
+    def _certified(self) -> Parts:
+        no_better = f" that no {self.voice.arm} is better" * bool(self.result.ties)
+        support = [f"{self.sure}{no_better}, {self._under()}assuming {self._assumption()}.", self._breakdown()]
+        return [self._head()], [sentence for sentence in support if sentence], self._meaning()
+
+    def _assumption(self) -> str:
+        """Return what is assumed, in a phrase."""
+        declared = self.problem.contamination or Contamination(0.0)
+        parts = [assuming(declared, self.voice.reading)]
+        if self.result.certificate.estimated:
+            parts.append("the estimator errs by no more than its radius and bias")
+        if self.problem.target == "wins" and is_handed_on(self.result):
+            parts.append(f"one {self.voice.arm} wins at least half of the rounds against every other")
+        if self.result.design == "fixed":
+            parts.append(f"the number of {self.readings} was fixed in advance")
+        return join(parts)
+
+    def _under(self) -> str:
+        """Return what rounds side by side do not depend on."""
+        if self.problem.target != "wins":
+            return ""
+        alike = f"all {self.voice.arm}s alike"
+        return (
+            f"for any load that treats {alike}, " if self.voice.better else f"whatever a round does to {alike}, "
+        )
+
+    def _meaning(self) -> list[str]:
+        """Return what exactly is certified in rounds."""
+        if self.problem.target != "wins":
+            return []
+        rivals = [name_of(arm) for arm in self.problem.arms if arm != self.result.best]
+        against = rivals[0] if len(rivals) == 1 else f"every other {self.voice.arm}"
+        counted = ", which counts as worse than it is," * (self.problem.handicap is not None)
+        best = name_of(self.result.best or "")
+        return [f"Certified: {best}{counted} wins more than half of the rounds against {against}."]
+
+    def _breakdown(self, opening: str = "Still holds") -> str:
+        declared = self.problem.contamination or Contamination(0.0)
+        point = getattr(self.result.breakdown, declared.adversary.value)
+        if point is None:
+            return ""
+        return f"{opening} if up to {breakdown_percent(point)} of the {self.readings} were bad."
+
+    def _separated(self) -> Parts:
+        if self.problem.target == "wins":
+            assumption = f"bad {self.readings} do not change which {self.voice.arm} wins more rounds"
+            sure = f"{self.sure}, {self._under()}assuming {assumption}."
+        else:
+            estimator = " and the estimator errs by no more than its radius and bias"
+            sure = (
+                f"{self.sure} that no {self.voice.arm} is better, assuming {assuming(None, self.voice.reading)}"
+                f"{estimator * self.result.certificate.estimated}."
+            )
+        support = [sure]
+        if not self.result.certificate.estimated:
+            point = self.result.breakdown.oblivious
+            support.append(
+                self._breakdown("Without that assumption the answer holds")
+                if point
+                else f"Without that assumption nothing is certified, however few {self.readings} were bad."
+            )
+        return [self._head("observed ")], support, self._meaning()
+
+    def _tolerable(self) -> Parts:
+        result, problem, voice = self.result, self.problem, self.voice
+        sure = f"{self.sure}, {self._under()}assuming {self._assumption()}."
+        if problem.handicap is not None:
+            support = [sure, self._breakdown()]
+            return [self._against_baseline(problem.handicap)], [x for x in support if x], self._meaning()
+        best, asked = name_of(result.best or ""), distance(problem.tolerance.amount, problem, voice.unit)
+        within = distance(result.tolerance, problem, voice.unit)
+        known = f" (tolerance {asked})" * (within != asked and bool(problem.tolerance))
+        if result.tolerance < math.inf and problem.target == "wins":
+            # an arm that another one ruled out may beat the best one: side by side arms may go in a circle
+            rival = f"the best {voice.arm}" if is_handed_on(result) else f"every other {voice.arm}"
+            head = f"{best} is within {within} of {rival} in more than half of the rounds{known}."
+        elif result.tolerance < math.inf:
+            head = f"{best} is within {within} of the {self._goal()}{known}."
+        elif problem.tolerance:  # bounds on effective gaps alone (E3): what contamination hides comes on top
+            head = f"{best} is within {asked} of the {self._goal()}, apart from what bad {self.readings} hide."
+        else:
+            head = f"{best} is best up to the allowed quantile slack."
+        others = [arm for arm in result.candidates if arm != result.best]
+        better = [f"{names(others)} may be better, but by no more than that."] if others else []
+        return [head, *better], [sure], []
+
+    def _against_baseline(self, handicap: Handicap) -> str:
+        """Return how arms compare with a gate's baseline; ratios are to positive readings only."""
+        result = self.result
+        others, base = [arm for arm in self.problem.arms if arm != handicap.arm], name_of(handicap.arm)
+        much = self._allowed(handicap)
+        if result.best == handicap.arm:
+            behind = [arm for arm in others if arm not in result.ties]
+            parts = [f"{names(behind)} {_are(behind)} worse than {base} by {much} or more"] if behind else []
+            if result.ties:
+                parts.append(f"{names(result.ties)} may be worse than {base} by exactly {much}")
+            return f"{'; '.join(parts)}."
+        if len(others) == 1:
+            return f"{name_of(others[0])} is not worse than {base} by more than {much}."
+        winners = [arm for arm in (result.best or "", *result.ties) if arm != handicap.arm]
+        return f"{names(winners)} {_are(winners)} best when {base} counts as {much} worse than it is."
+
+    def _allowed(self, handicap: Handicap) -> str:
+        """Return a gate's tolerance; a percentage is of positive readings only."""
+        seen = next(arm.observed for arm in self.result.arms if arm.name == handicap.arm)
+        return "0%" if handicap.tolerance.relative and seen <= 0 else amount(handicap.tolerance, self.voice.unit)
+
+    # Undecided
+
+    def _no_winner(self) -> str:
+        elapsed = self.voice.elapsed
+        return (
+            f"No winner after {seconds(elapsed)}"
+            if elapsed
+            else "No winner"
+            if self.voice.ended
+            else "No winner yet"
+        )
+
+    def _indistinguishable(self) -> Parts:
+        problem = self.problem
+        if Judge.of(problem, ()).hopeless:
+            return [self._hopeless()], [], []
+        if lost := self._lost():
+            return [f"No winner: {names(lost)} timed out or failed too often."], self._no_help(), []
+        eps = problem.declared.eps
+        within = f" within {distance(problem.tolerance.amount, problem, self.voice.unit)}" * bool(
+            problem.tolerance
+        )
+        which = f"which {self._is_best()}{within}"
+        close = f"{names(self.result.candidates)} are too close to tell {which}"
+        if problem.handicap is not None:
+            close = self._question(problem.handicap)
+        hidden = f"; {percent(eps)} bad {self.readings} could hide the difference" * bool(eps)
+        answer = [f"No winner: {close}{hidden}.", self._apart()]
+        return [x for x in answer if x], [*self._no_help(), *self._would_decide()], []
+
+    def _no_help(self) -> list[str]:
+        return [f"More {self.readings} would not help ({self.sure}, if they keep behaving the same)."]
+
+    def _lost(self) -> list[str]:
+        failing = {alarm.arm for alarm in self.result.alarms if alarm.kind == "missing"}
+        left = [arm for arm in self.result.arms if arm.name in self.result.candidates]
+        return [arm.name for arm in left if arm.name in failing or is_unmeasured(arm, self.problem)]
+
+    def _open(self) -> Parts:
+        result, problem = self.result, self.problem
+        out, opening = len(problem.arms) - len(result.candidates), self._no_winner()
+        if not result.candidates:
+            return [f"{opening}."], [], []
+        excluded = f"; {plural(out, 'other')} ruled out" * bool(out)
+        left = [arm for arm in result.arms if arm.name in result.candidates]
+        if len(left) > 1 and all(arm.n and is_unmeasured(arm, problem) for arm in left):
+            lost = f"{names(result.candidates)} timed out or failed too often{excluded}"
+            return [f"No winner: {lost}."], ["Allow them more time, or find out why they fail."], []
+        if problem.handicap is not None:
+            head = f"{opening}: {self._question(problem.handicap)}{excluded}."
+            return [x for x in (head, self._apart()) if x], self._would_decide(), []
+        apart = self._interval_apart()
+        if apart and not out:
+            return [f"{opening}: {apart}"], self._would_decide(), []
+        may = f"{names(result.candidates, 'or')} may {self._may_be()}"
+        head = f"{opening}: {may}{excluded}."
+        return [x for x in (head, self._apart()) if x], self._would_decide(), []
+
+    def _may_be(self) -> str:
+        said = self._is_best()
+        return f"be {said.removeprefix('is ')}" if said.startswith("is ") else f"have {said.removeprefix('has ')}"
+
+    def _question(self, handicap: Handicap) -> str:
+        """Return what a gate has not decided."""
+        others, base = [arm for arm in self.problem.arms if arm != handicap.arm], name_of(handicap.arm)
+        much = self._allowed(handicap)
+        if len(others) == 1:
+            return f"whether {name_of(others[0])} is worse than {base} by more than {much} is open"
+        return f"which {self.voice.arm} is best when {base} counts as {much} worse than it is is open"
+
+    def _apart(self) -> str:
+        """Return which arm looks best and how far it may be from the best."""
+        result, problem = self.result, self.problem
+        arm = next((arm for arm in result.arms if arm.name == result.leader), None)
+        others = [other for other in result.candidates if other != result.leader]
+        alone = bool(others) and not any(result.pulls[other] for other in others)
+        if arm is None or alone or is_unmeasured(arm, problem) or getattr(result, "coarse", None):
+            return ""  # coarse counts do not show which arm looks best
+        handicap = problem.handicap
+        if handicap is not None and len(result.arms) == 2:
+            rival = next(name_of(other) for other in problem.arms if other != handicap.arm)
+            looks = f"{rival} {'looks' if arm.name == handicap.arm else 'does not look'} that much worse."
+            return "" if any(is_unmeasured(other, problem) for other in result.arms) else looks
+        apart = self._interval_apart()
+        return f"{apart[0].upper()}{apart[1:]}" if apart.startswith("the ") else apart or self._looks_best(arm)
+
+    def _looks_best(self, arm: Arm) -> str:
+        result, problem = self.result, self.problem
+        seen = self.voice.unit.attach(value(arm.observed, problem, unit=self.voice.unit))
+        head = f"{name_of(arm.name)} looks best ({seen})"
+        if math.isinf(result.tolerance):
+            return f"{head}."
+        sure = f"{self.sure}{f', if no {self.voice.reading} is bad' * (problem.contamination is None)}"
+        if result.tolerance == 0:
+            return f"{head}; no {self.voice.arm} is better ({sure})."
+        far = distance(result.tolerance, problem, self.voice.unit)
+        return f"{head} and is at most {far} from the best ({sure})."
+
+    def _interval_apart(self) -> str:
+        """Return by how much the two arms left differ at most, where a certified ratio bounds that."""
+        result = self.result
+        left = [arm for arm in result.candidates if arm != result.leader]
+        problem = self.problem
+        unclear = problem.contamination is None or problem.handicap is not None or problem.target == "share"
+        if unclear or len(left) != 1 or result.leader is None or getattr(result, "coarse", None):
+            return ""
+        ratio = next((r for r in ratios(result) if r.arm == left[0]), None)
+        if ratio is None or not (0 < ratio.low <= 1 <= ratio.high < math.inf):
+            return ""
+        if not self.voice.better and max(ratio.high, 1 / ratio.low) >= 2:
+            return ""  # no word for it that is shorter than both intervals
+        said = self._between(ratio)
+        return f"{said} ({self.sure})."
+
+    def _between(self, ratio: Ratio) -> str:
+        """Return the leader's advantage, from most to least, rounded outward."""
+        least, most = (ratio.low, ratio.high) if self.problem.goal == "min" else (1 / ratio.high, 1 / ratio.low)
+        better, worse = self.voice.better, self.voice.worse
+        much, little = f"{excess(most)} {better}", f"{excess(1 / least)} {worse}"
+        leader, rival = name_of(ratio.reference), name_of(ratio.arm)
+        if better:
+            return f"{leader} is between {much} and {little} than {rival}"
+        above, below = ("below", "above") if self.problem.goal == "min" else ("above", "below")
+        limits = f"between {excess(most)} {above} and {excess(1 / least)} {below}"
+        if self.problem.rounds:
+            return f"{leader} is {limits} {rival}"
+        return f"the {target_name(self.problem)} of {leader} is {limits} that of {rival}"
+
+    def _would_decide(self) -> list[str]:
+        """Return which eps, or how many readings, would decide."""
+        result, declared = self.result, self.problem.declared
+        point = getattr(result.breakdown, declared.adversary.value)
+        estimate = getattr(result.breakdown_estimate, declared.adversary.value)
+        said = []
+        eps = math.floor(10000 * point) / 10000 if point else 0.0
+        if 0 < eps < declared.eps and result.leader is not None and self.problem.handicap is None:
+            text = percent(eps, ROUND_FLOOR) if self.voice.options else f"{eps:.4g}"
+            said.append(
+                f"{self.voice.option('contamination', text)} decides this: {name_of(result.leader)} "
+                f"{self._is_best()}."
+            )
+        if estimate and estimate < declared.eps:
+            said.append(self._hidden(estimate, declared))
+        elif isinstance(result, Analysis) and result.status is not Status.INDISTINGUISHABLE:
+            said.append(needed_readings(result, self.voice.reading) if not said or result.needed else "")
+        return [sentence for sentence in said if sentence]
+
+    def _hidden(self, estimate: float, declared: Contamination) -> str:
+        """Return that bad readings hide the difference, however many readings there are."""
+        if self.problem.target == "share":
+            apart = 2 * estimate if declared.adversary is Adversary.MALICIOUS else estimate  # extensions 1.2
+            return (
+                f"Two {self.voice.arm}s {points(apart)} apart cannot be told apart if {percent(declared.eps)} of "
+                f"the {self.readings} may be bad, no matter how many there are (an estimate)."
+            )
+        share = percent(estimate, digits=2)
+        return (
+            f"Even unlimited {self.readings} would decide this only if fewer than {share} were bad (an estimate)."
+        )
+
+    def _all_the_same(self) -> list[str]:
+        """Return that arms measured the same in every round: a tie that decides nothing."""
+        result, handicap = self.result, self.problem.handicap
+        rounds, out = (
+            max(result.pulls[arm] for arm in result.ties),
+            len(result.problem.arms) - len(result.candidates),
+        )
+        every = f"each of {count(rounds)} rounds" if rounds > 1 else "the only round"
+        alike = f"{names(result.ties)} tie: they measured the same"
+        if handicap is not None and is_tie_by_handicap(result):
+            others = [arm for arm in result.ties if arm != handicap.arm]
+            much = self._allowed(handicap)
+            alike = f"No winner: {names(others)} measured worse than {name_of(handicap.arm)} by exactly {much}"
+        ruled_out = f"; {plural(out, 'other')} ruled out" * bool(out)
+        left = [arm for arm in result.candidates if arm not in result.ties]
+        if result.status is not Status.INDISTINGUISHABLE:
+            ruled_out += f"; {names(left)} {_are(left)} not ruled out yet" if left else ""
+            return [f"{alike} in {every}{ruled_out}."]
+        # no arm would be certified; those only behind may still be ruled out (extensions E6)
+        rest = f", but might rule out {names(left)}" if left else ""
+        help_ = f"would not show which {self._is_best()}" if left else "would not help"
+        more = f"More {self.readings} {help_} ({self.sure}, if they keep behaving the same){rest}."
+        return [f"{alike} in {every}{ruled_out}.", more]
+
+    # Control
+
+    def _against_control(self, control: Control) -> Parts:
+        result, better = self.result, control.named("better")
+        said, reference = self.voice.better or "better", name_of(control.arm)
+        answer = (
+            f"{names(better)} {_are(better)} {said} than {reference}."
+            if better
+            else f"No {self.voice.arm} is shown to be {said} than {reference}."
+        )
+        support = list(self._control_support(control)) if better else []
+        if beaten := control.named("not better"):
+            much = f" by more than {amount(self.problem.tolerance, self.voice.unit)}" * bool(
+                self.problem.tolerance
+            )
+            support.append(f"{names(beaten)} {_are(beaten)} not {said}{much} ({self.sure}, on its own).")
+        if left := control.named("open"):
+            support.append(f"Whether {names(left, 'or')} {_are(left[:1])} {said} than {reference} is open.")
+        if result.status not in DECIDED:
+            return [answer], support, []
+        if result.status is Status.CERTIFIED and better:  # what it assumes is already there
+            no_better = f" that no {self.voice.arm} is better" * bool(result.ties)
+            return [answer, self._head()], [*support, f"{self.sure}{no_better} of the best, on its own."], []
+        also, more, details = self._decision()
+        return [answer, *also], [*support, *more], details
+
+    def _control_support(self, control: Control) -> Iterator[str]:
+        declared = self.problem.declared
+        assumption = assuming(self.problem.contamination, self.voice.reading)
+        if control.method == "fdr":
+            mean, said = percent(self.problem.error, ROUND_CEILING), self.voice.better or "better"
+            named = f"{self.voice.arm}s named {said}"
+            yield f"On average at most {mean} of the {named} are not, assuming {assumption}."
+        else:
+            yield f"{self.sure}{' of all of it' * (len(control.named('better')) > 1)}, assuming {assumption}."
+        by_arm = [v.breakdown for v in control.variants if v.standing == "better"]
+        found = [getattr(breakdown, declared.adversary.value) for breakdown in by_arm]
+        least = None if None in found else min(found)
+        if least is not None and least >= declared.eps:  # the step-down rule may need less at eps than this does
+            yield f"Still holds if up to {breakdown_percent(least)} of the {self.readings} were bad."
+
+
+def _are(arms: Sequence[object]) -> str:
+    return "is" if len(arms) == 1 else "are"
+
+
+def seconds(elapsed: float) -> str:
+    """Return a duration."""
+    return f"{number(float(f'{elapsed:.2g}'))} s" if elapsed < 600 else f"{count(round(elapsed / 60))} min"
+
+
+def excess(x: float) -> str:
+    """Return how far a factor is above 1, rounded up: in percent, or as a factor from 2 on."""
+    if x >= 2:
+        return f"{factor(x, ROUND_CEILING)}x"
+    return percent(x - 1, ROUND_CEILING, 2)
+
+
+def lead(one: Lead, problem: Problem, voice: Voice = PLAIN) -> str:
+    """Return how far the best arm is from another one, rounded to the safe side."""
+    rival, goal = name_of(one.than), problem.goal
+    that = f"that of {rival}" if problem.target != "wins" else f"the reading of {rival}"
+    if problem.target == "share":
+        least = 100 * (one.at_least or 0.0)
+        sure = f" (at least {number(least, least / 10, ROUND_FLOOR)})" if least else ""
+        return f"{points(one.observed, digits=3)} above {that}{sure}"
+    if one.scale == "difference":
+        least = one.at_least or 0.0
+        sure = f" (at least {number(least / voice.unit.size, least / voice.unit.size / 10, ROUND_FLOOR)})"
+        side = "above" if goal == "max" else "below"
+        return f"{voice.measure(one.observed, abs(one.observed) / 100)} {side} {that}{sure * (least > 0)}"
+    times, sure = f"{factor(one.observed)}x", least_factor(one.at_least)
+    if voice.better:
+        return f"{times} {voice.better} than {rival}{sure}"
+    return f"{times} {that}{sure}" if goal == "max" else f"{that} is {times} as high{sure}"
+
+
+# What the readings contradict
+
+
+def alarm(one: Alarm, problem: Problem, voice: Voice = PLAIN) -> str:
+    """Return what in the readings contradicts an assumption, and what to do about it."""
+    arm, column, name = name_of(one.arm), name_of(one.detail), target_name(problem)
+    some = f"{count(one.found)} of {count(one.n)} readings of {arm} ({percent(one.found / max(1, one.n))})"
+    declared, bad = _declaration(problem), f"{count(one.found)} of {count(one.n)} are"
+    widen = f"widen it ({voice.option('between')})"
+    outside = "missing: find out why they fail"
+    if problem.between is not None:
+        outside = f"missing or outside the plausible range {span(problem.between, voice.unit)}: {widen}"
+    values = "".join(f" {voice.measure(x)}" for x in one.values)
+    unit = voice.option("unit", column if voice.options else repr(column))
+    return {
+        "dependence": _dependence(one, problem),
+        "missing": f"{some} are missing, more than chance explains if {declared}. They count at their worst: find "
+        "out why they fail.",
+        "outside": f"{some} are outside the plausible range{'' if problem.between is None else ' '}"
+        f"{'' if problem.between is None else span(problem.between, voice.unit)}, more than chance explains if "
+        f"{declared}: find out why, {widen}, or raise eps.",
+        "contradiction": f"No true {name} of {arm} fits its readings if {declared}, because {bad} {outside}, or "
+        "raise eps.",
+        "outliers": f"{some} are more than ten robust standard deviations from its median, more than expected "
+        f"if {declared}: check them, and raise eps unless they are true readings with very heavy tails.",
+        "units": f"{some} are near {one.detail} its median and hardly any are close to that: if this is a mistake "
+        "of units, correct it at the source; nothing was changed here.",
+        "clusters": f"Rows with the same {column!r} are alike, so they are not independent readings: name that "
+        f"column as the unit ({unit}), and they count as one.",
+        "confounded": f"Each arm has its own single {column!r}, so a difference of arms may be one of {column!r}: "
+        "measure every arm in several.",
+        "unsupported": f"The readings of {arm} changed while they were taken: {count(one.found)} or more of "
+        f"{count(one.n)} are bad, or the arm itself changed; but the decision holds only for a share of up to "
+        f"{one.detail} bad readings, so it is not supported. Find out what changed.",
+        "ties": f"{some} equal its {name}{values}: arms that share this value cannot be told apart"
+        f"{_tie_remedy(one.detail, voice)}.",
+    }[one.kind]
+
+
+def _dependence(one: Alarm, problem: Problem) -> str:
+    if problem.rounds:
+        return (
+            "How far apart the arms are depends on when they were measured: what one arm does lasts for several "
+            "rounds, or the bad readings changed over time. Leave more time between rounds, or restart every arm "
+            "in each."
+        )
+    whose = f"The readings of {name_of(one.arm)} depend" if one.arm else "Readings depend"
+    what = (
+        f"{whose} on when they were taken: conditions drift, come and go, readings repeat, or the bad readings "
+        "changed over time."
+    )
+    if len(problem.arms) == 1:
+        return f"{what} Keep conditions the same, or measure side by side with what you compare to."
+    if one.detail == SIDE_BY_SIDE:
+        return (
+            f"{what} All arms were measured side by side, so conditions that affect all of them do little harm; "
+            "still, keep them the same."
+        )
+    return (
+        f"{what} Measure the arms side by side (`truearm race`, or rounds=True), keep conditions the same, or "
+        "pass one reading per independent unit."
+    )
+
+
+def _tie_remedy(decides: str, voice: Voice) -> str:
+    """Return what to do about a tie: compare shares if that decides, else measure more finely."""
+    if decides == "binary":
+        share = voice.option("at_least", "1")
+        return f" by their medians: the values are 0 or 1, so compare the share of ones ({share})"
+    if not decides:
+        return ", so record more digits if the instrument has them"
+    name, _, limit = decides.partition("=")
+    return (
+        f" by it, but the share of readings {name.replace('_', ' ')} {limit} decides ({voice.option(name, limit)})"
+    )
+
+
+def _declaration(problem: Problem) -> str:
+    declared = problem.contamination
+    if declared is None:
+        return f"no share of bad readings is declared (judged by {percent(UNDECLARED.eps)})"
+    return "no reading is bad" if declared.eps == 0 else assuming(declared)
+
+
+# What a result assumes
+
+
+def assumptions(result: Result) -> tuple[str, ...]:
+    """Return the assumptions of a result, one sentence each."""
+    problem = result.problem
+    return (
+        *(_rounds_assumed(result) if problem.target == "wins" else _draws_assumed(problem)),
+        *(["The number of readings of each arm was fixed before the first of them."] * (result.design == "fixed")),
+        *_decision_assumed(result),
+        _error_statement(result),
+    )
+
+
+def _draws_assumed(problem: Problem) -> Iterator[str]:
+    yield from _contamination_assumed(problem.contamination)
+    yield (
+        "The n-th pull of an arm is the n-th draw of that arm, whenever it is made: draws of an arm are "
+        "independent and follow one law."
+    )
+    yield (
+        "Arms may move together: nothing is assumed about how draws of different arms depend on each other."
+        if problem.dependent_arms
+        else "Draws of different arms are independent of each other."
+    )
+    yield "A missing reading counts at its worst: it may be missing because of its value."
+    declared = problem.contamination
+    if problem.between is not None and declared is not None and problem.target != "share":
+        malicious = declared.adversary is Adversary.MALICIOUS
+        why = "" if malicious else " leaving the range does not depend on the true value, and"
+        yield (
+            f"True readings are in {span(problem.between)}, so one outside is bad;{why} such readings are within "
+            "the declared contamination."
+        )
+    yield "A time-out is a reading worse than every value; all arms have the same time limit."
+
+
+def _rounds_assumed(result: Result) -> Iterator[str]:
+    """Return what a comparison in rounds assumes (extensions E1)."""
+    declared = result.problem.contamination
+    if declared is None:
+        yield "Bad readings do not change which arm wins more rounds; their share is not bounded."
+    else:
+        yield from _contamination_assumed(declared)
+    yield (
+        "A round measures all arms that are left once each, side by side: its conditions (load, person, item, "
+        "day) affect all of them alike."
+    )
+    yield "Which of two arms wins more often does not change from round to round; how well they do may."
+    if declared is not None and declared.clairvoyant:
+        yield "The true readings do not react to earlier readings."
+    if is_handed_on(result):
+        yield "One of the arms wins at least half of the rounds against every other one."
+    yield "A round with a missing reading counts against the arm that is to be shown to win."
+    yield (
+        "A reading that timed out loses to one that did not; all arms have the same time limit, and a round in "
+        "which both time out is won by neither."
+    )
+
+
+def _contamination_assumed(c: Contamination | None) -> Iterator[str]:
+    if c is None:
+        yield (
+            "Bad readings do not reverse the true order: all effective gaps are positive. Their share is not "
+            "bounded, and intervals are those of the observed readings."
+        )
+        yield "Bad readings do not depend on readings not yet taken (causal)."
+        return
+    if c.eps == 0:
+        yield "No reading is bad."
+        return
+    malicious = c.adversary is Adversary.MALICIOUS
+    known = "whatever happened before" if malicious else "whatever its true value and whatever happened before"
+    yield (
+        f"Each reading has at most a {percent(c.eps, ROUND_FLOOR)} chance of being bad, {known}; bad readings may "
+        "have any value."
+    )
+    yield {
+        Adversary.MALICIOUS: "Which readings are bad, and their values, may depend on the true readings "
+        "(malicious).",
+        Adversary.PRESCIENT: "Which readings are bad does not depend on the true readings; their values may "
+        "(prescient).",
+        Adversary.OBLIVIOUS: "Which readings are bad, and their values, do not depend on the true readings "
+        "(oblivious).",
+    }[c.adversary]
+    if c.error:
+        yield (
+            f"That bound comes from an audit and is wrong with probability at most "
+            f"{percent(c.error, ROUND_CEILING)}, which adds to every error probability; the readings to check "
+            "were drawn at random after they were recorded, from each arm separately unless bad ones are equally "
+            "common in all."
+        )
+    if c.adversary is not Adversary.OBLIVIOUS:
+        yield (
+            "They may depend on readings not yet taken (clairvoyant)."
+            if c.clairvoyant
+            else "They do not depend on readings not yet taken (causal)."
+        )
+
+
+def _decision_assumed(result: Result) -> Iterator[str]:
+    problem, handicap = result.problem, result.problem.handicap
+    if handicap is not None:
+        late = (
+            "" if handicap.limit is None else f", and as a time-out where that is beyond {number(handicap.limit)}"
+        )
+        worse = amount(handicap.tolerance)
+        yield f"{name_of(handicap.arm)} is judged as if it were worse by {worse} than it is{late}."
+    if problem.regularity is not None:
+        r = problem.regularity
+        yield (
+            f"Within {percent(r.reach)} of the median in quantile levels the distribution function of each arm "
+            f"rises with slope at least 1/(B m2), B = {number(r.B)}, m2 = {number(r.m2)}."
+        )
+    if result.certificate.estimated:
+        yield "For every arm the estimator errs by no more than its bias and its radius."
+    if result.status is Status.INDISTINGUISHABLE:
+        yield (
+            "That more readings would not help assumes that future readings behave the same, bad ones included, "
+            f"and has its own error probability of {percent(problem.error, ROUND_CEILING)}."
+        )
+    if result.status in DECIDED and len(problem.arms) > 1 and problem.target != "wins":
+        yield "The best arm is one that no other arm beats; arms that tie with it, or may, are listed."
+
+
+_STATEMENTS = {
+    "quantile": "the decision, its breakdown points, the margins over the other arms, the certified tolerance, "
+    "all intervals of quantiles together, all intervals of MADs together, and the quality curve of the best arm",
+    "share": "the decision, its breakdown points, the margins over the other arms, the certified tolerance, and "
+    "all intervals of shares together",
+    "wins": "the decision with the margins over the other arms, the certified tolerance, and all intervals of how "
+    "far apart arms are together",
+}
+
+
+def _error_statement(result: Result) -> str:
+    control, parts = result.control, []
+    if control is not None and control.method != "fdr":  # there the mean share of errors is bounded
+        parts.append("all arms named better than the control")
+    if control is not None:
+        parts.append("all arms named not better")
+    if result.certificate.places:
+        parts.append("all places and tiers")
+    error = percent(result.problem.error, ROUND_CEILING)
+    statements = ", ".join([*parts, _STATEMENTS[result.problem.target]])
+    return f"Each of these is wrong with probability at most {error}, each on its own: {statements}."
+
+
+# Analyses
+
+
+class _Note(NamedTuple):
+    text: str
+    matters: bool = True
+    """Shown without `verbose`."""
+
+
+def notes(result: Analysis) -> tuple[str, ...]:
+    """Return what a reader of an analysis should know besides the answer, one sentence each."""
+    decides = [] if result.best is not None or result.status is Status.DOUBTFUL else [needed_readings(result)]
+    return (*(note.text for note in _notes(result, PLAIN)), *(text for text in decides if text))
+
+
+def _notes(result: Analysis, voice: Voice) -> Iterator[_Note]:
+    yield from (_Note(text) for text in tiers(result.tiers, result.problem.error))
+    if (between := result.problem.between) is not None and (total := sum(result.outside.values())):
+        fate = "count as bad ones" if total > 1 else "counts as a bad one"
+        some = f"{plural(total, 'reading')} outside {span(between, voice.unit)}"
+        yield _Note(f"{some} {fate} ({_by_arm(result.outside)}).")
+    if result.units is not None:
+        yield from _unit_notes(result)
+    if total := sum(result.missing.values()):
+        fate = "counts at its worst" if total == 1 else "count at their worst"
+        yield _Note(f"{plural(total, 'missing value')} {fate} ({_by_arm(result.missing)}).")
+    if few := result.few:
+        most = max(few.values())
+        each = " each" * (len(few) > 1) if min(few.values()) == most else " or less"
+        has = "has" if len(few) == 1 else "have"
+        yield _Note(f"{names(list(few))} {has} {plural(most, 'reading')}{each}: too few to decide anything.")
+    if result.coarse:
+        yield _Note(_wide_buckets(result))
+    yield (
+        _Note("Valid if the number of readings of every arm was chosen in advance (fixed design).", False)
+        if result.design == "fixed"
+        else _Note("Valid no matter how often the data were looked at (sequential design).", False)
+    )
+
+
+def _by_arm(counts: Mapping[str, int]) -> str:
+    listed = [(arm, n) for arm, n in counts.items() if n]
+    shown = [f"{name_of(arm)} {count(n)}" for arm, n in listed[:MAX_LISTED]]
+    more = len(listed) - MAX_LISTED
+    return ", ".join([*shown, plural(more, "other arm")] if more > 0 else shown)
+
+
+def _unit_notes(result: Analysis) -> Iterator[_Note]:
+    units, rounds = result.units, result.problem.rounds
+    if units is None:
+        return
+    name = name_of(units.name)
+    made = f"A reading is the median of one {name}"
+    if result.problem.target == "share":
+        made = f"A {name} succeeds if at least half of its readings do"
+    if rounds:
+        made = f"A round is one {name}, and a reading the median of an arm's rows in it"
+    yield _Note(f"{made}; there were {plural(sum(units.rows.values()), 'row')}.", False)
+    if units.shared and not result.problem.dependent_arms and not rounds:
+        yield _Note(
+            f"Several arms share values of {name} ({count(units.shared)} in all), which count as different ones; "
+            f"if they are the same person or item, compare arms within them (round={units.name!r})."
+        )
+
+
+def _wide_buckets(result: Analysis) -> str:
+    coarse = result.coarse
+    where = "are somewhere in buckets that hold" if len(coarse) > 1 else "is somewhere in a bucket that holds"
+    return (
+        f"The {target_name(result.problem)}{'s' * (len(coarse) > 1)} of {names(list(coarse))} {where} up to "
+        f"{percent(max(coarse.values()))} of the readings, so which arm looks best, at what value, and how many "
+        "more readings would decide is not known: count the readings again, or begin a new table."
+    )
+
+
+def needed_readings(result: Analysis, reading: str = "reading") -> str:
+    """Return how many more readings would decide, if that is feasible."""
+    if result.coarse:
+        return ""
+    if result.needed is None:
+        return f"No number of {reading}s like these would decide this (an estimate)."
+    more = sum(result.needed.values())
+    if more > _PRACTICAL * max(1, result.total):
+        return f"More {reading}s like these would not decide this in practice (an estimate)."
+    return (
+        f"About {number(float(f'{more:.2g}'))} more readings like these would decide this (an estimate)."
+        if more
+        else ""
+    )
+
+
+def tiers(found: Tiers | None, error: float) -> list[str]:
+    """Return the tiers and how much of the order of all arms is certified; nothing if that was not asked."""
+    if found is None:
+        return []
+    groups = [names(tier) for tier in found.tiers]
+    shown = groups if len(groups) <= _MAX_TIERS else groups[: _MAX_TIERS - 1]
+    rest = [f"{count(len(groups) - len(shown))} more"] if len(shown) < len(groups) else []
+    order = f"the order of {count(found.claimed)} of {count(found.pairs)} pairs of arms is certified"
+    sure = f"{percent(1 - error, ROUND_FLOOR, 4)} sure of all of it"
+    head = (
+        f"{count(len(groups))} tiers: {'; then '.join([*shown, *rest])}. Each arm of a tier is better than each "
+        f"arm of every later one; {order} ({sure})."
+        if len(groups) > 1
+        else f"One tier: no group of arms is certified to be better than all others; {order} ({sure})."
+    )
+    skipped = f"{count(found.skipped)} close pairs were not compared one by one and count as open."
+    return [head, *([skipped] if found.skipped else [])]
+
+
+def audit(found: Audit) -> str:
+    """Return what an audit says about the share of bad readings."""
+    each = " of each arm" * (found.arms > 1)
+    seen = f"{count(sum(found.bad))} of {count(sum(found.checked))} checked readings"
+    seen += each * (len(found.checked) == 1)
+    were = "was" if sum(found.bad) == 1 else "were"
+    bound = (
+        f"At most {percent(found.eps, ROUND_CEILING)} of the readings{each} are bad "
+        f"({percent(1 - found.delta, ROUND_FLOOR, 4)} sure): {seen} {were}."
+    )
+    if found.eps >= 0.5:
+        return f"{bound} From 50% on nothing can be certified: check more readings, or correct their source."
+    wrong = f"wrong with a chance of at most delta + {percent(found.delta, ROUND_CEILING)}"
+    return f"{bound} What is certified with this bound is {wrong}."
+
+
+# Gates
+
+
+def gate(result: Result, baseline: str, worse: Sequence[str], voice: Voice = PLAIN, *, final: bool = False) -> str:
+    """Return the verdict of a gate, which begins with PASS, FAIL or UNSURE.
+
+    Parameters
+    ----------
+    worse
+        Arms certified to be worse than the baseline.
+    final
+        More readings would not show that an arm is worse.
+    """
+    handicap, base = result.problem.handicap, name_of(baseline)
+    others = [arm for arm in result.problem.arms if arm != baseline]
+    much = "" if handicap is None else f" by more than {amount(handicap.tolerance, voice.unit)}"
+    if result.status is Status.DOUBTFUL:
+        return "UNSURE: the readings contradict an assumption, so nothing is certified."
+    if meaningless(result):
+        return f"UNSURE: a tolerance in percent needs positive readings; pass it in the unit of those of {base}."
+    if worse:
+        return f"FAIL: {names(worse)} {_are(worse)} worse than {base}{much}."
+    if not result.answered:
+        sure = confidence(result.problem)
+        no_use = f"; more {voice.reading}s would not show it ({sure} sure, if they keep behaving the same)" * final
+        question = f"whether {names(others, 'or')} {_are(others[:1])} worse than {base}{much}"
+        return f"UNSURE: {question} is not shown{no_use}."
+    if len(others) == 1 and result.status is Status.TOLERABLE:
+        return f"PASS: {name_of(others[0])} is not worse than {base}{much}."
+    return f"PASS: no {voice.arm} is shown to be worse than {base}{much}."
+
+
+# Suites
+
+SUITE_ORDER: tuple[Standing, ...] = ("worse", "doubtful", "open", "indistinguishable", "better", "not worse")
+"""The most important first."""
+
+
+def suite_headline(result: SuiteResult) -> str:
+    """Return the answer in a few words; of a gate it begins with PASS, FAIL or UNSURE."""
+    said = _suite_headline(result)
+    if not result.suite.gate:
+        return said
+    verdict = "FAIL" if result.failed else "PASS" if result.status == "decided" else "UNSURE"
+    return f"{verdict}: {said[0].lower()}{said[1:]}"
+
+
+def _suite_headline(result: SuiteResult) -> str:
+    reference, much = name_of(result.suite.reference), _suite_tolerance(result)
+    if not result.compared:
+        return "No metric was compared"
+    if worse := result.named("worse"):
+        return f"{count(len(worse))} of {_comparisons(result)} {_are(worse)} worse than in {reference}{much}"
+    if doubtful := result.named("doubtful"):
+        return f"{count(len(doubtful))} of {_comparisons(result)} {_are(doubtful)} doubtful"
+    if left := [*result.named("open"), *result.named("indistinguishable")]:
+        return f"No metric is shown to be worse than in {reference}{much}; {count(len(left))} open"
+    return f"No metric is worse than in {reference}{much}"
+
+
+def _comparisons(result: SuiteResult) -> str:
+    return plural(len(result.compared), "comparison" if len(result.suite.others) > 1 else "metric")
+
+
+def _suite_tolerance(result: SuiteResult) -> str:
+    tolerance = result.suite.problem.tolerance
+    return f" by more than {amount(tolerance)}" if tolerance else ""
+
+
+def suite_summary(result: SuiteResult, arm: str = "arm") -> str:
+    """Return what was found, how sure that is, and the effort.
+
+    Parameters
+    ----------
+    arm
+        What an arm is called.
+    """
+    parts = (" ".join(_suite_answer(result, arm)), _suite_support(result), _suite_effort(result, arm))
+    return "\n".join(filter(None, (*parts, " ".join(suite_notes(result)))))
+
+
+def _suite_answer(result: SuiteResult, arm: str) -> Iterator[str]:
+    if not result.compared:
+        yield f"No metric was compared: there was no round in which every {arm} printed one."
+        return
+    yield f"{_comparisons(result)}: {'; '.join(_suite_counts(result))}."
+    if result.named("doubtful"):
+        yield (
+            f"Nothing is claimed about doubtful metrics: there one {arm} depends on when it was measured, in ways "
+            "that the other does not share."
+        )
+
+
+def _suite_counts(result: SuiteResult) -> Iterator[str]:
+    reference, much = name_of(result.suite.reference), _suite_tolerance(result)
+    worse = result.named("worse")
+    said = {
+        "worse": f"worse than in {reference}{much}",
+        "not worse": f"not worse{'' if worse else f' than in {reference}'}{much}",
+        "indistinguishable": "too close for more rounds like these to tell",
+    }
+    for kind in SUITE_ORDER:
+        if some := result.named(kind):
+            listed = "" if kind == "not worse" else f": {_suite_list(result, some)}"
+            yield f"{count(len(some))} {_are(some)} {said.get(kind, kind)}{listed}"
+
+
+def _suite_list(result: SuiteResult, some: Sequence[Compared]) -> str:
+    """Return metrics with how far apart they are, the farthest first."""
+    first = sorted(some, key=lambda one: -max(one.log_evidence))
+    return names([f"{metric_name(result, one)} ({_metric_apart(one)})" for one in first])
+
+
+def _metric_apart(one: Compared) -> str:
+    if math.isnan(one.observed):
+        return "no number"
+    if one.scale == "ratio":
+        return f"{number(one.observed, 0.01)}x"
+    return f"{'+' * (one.observed > 0)}{number(one.observed)}"
+
+
+def metric_name(result: SuiteResult, one: Compared) -> str:
+    """Return a metric, and the arm if there are several."""
+    return f"{one.metric} of {one.arm}" if len(result.suite.others) > 1 else one.metric
+
+
+def _suite_support(result: SuiteResult) -> str:
+    problem = result.suite.problem
+    if not any(result.named(kind) for kind in ("worse", "better", "not worse")):
+        return ""
+    assumption = (
+        "bad runs do not change which arm wins more rounds"
+        if problem.contamination is None
+        else assuming(problem.contamination, "run")
+    )
+    if result.suite.fdr:
+        mean = percent(problem.error, ROUND_CEILING)
+        return f"On average at most {mean} of the metrics named worse or better are not, assuming {assumption}."
+    # that more rounds would not tell is a statement of its own (extensions D4)
+    what = "what is worse, better or not worse" if result.named("indistinguishable") else "all of it"
+    return f"{confidence(problem)} sure of {what}, assuming {assumption}."
+
+
+def _suite_effort(result: SuiteResult, arm: str) -> str:
+    rounds, arms = result.rounds + result.uncounted, len(result.suite.problem.arms)
+    spent = f"{plural(rounds, 'round')} of {plural(arms, arm)}"
+    if not result.compared:
+        return f"{spent}."
+    first = "the first" if result.uncounted == 1 else f"the first {count(result.uncounted)}"
+    return f"{spent}; {first} only showed which metrics there are."
+
+
+def suite_notes(result: SuiteResult) -> Iterator[str]:
+    """Return what could not be compared, in sentences."""
+    by_arms: dict[tuple[str, ...], list[str]] = {}
+    for one in result.only:
+        by_arms.setdefault(one.arms, []).append(one.metric)
+    for arms, metrics in by_arms.items():
+        yield f"Only in {names(arms)}: {names(metrics)}."
+    if result.late:
+        were = "it was" if len(result.late) == 1 else "they were"
+        late = names([_late_name(one) for one in result.late])
+        yield f"Not compared, because {were} not in the first round: {late}."
+    relative = result.suite.problem.tolerance.relative
+    if below := [metric_name(result, one) for one in result.compared if relative and one.reference_median < 0]:
+        yield f"Percentages of negative readings mean nothing; pass a tolerance in their unit for {names(below)}."
+    if lacking := [one for one in result.compared if one.missing]:
+        told = [f"{metric_name(result, one)} ({count(one.missing)} of {count(result.rounds)})" for one in lacking]
+        yield f"Missing in some rounds, which count against any claim: {names(told)}."
+
+
+def _late_name(one: Seen) -> str:
+    return f"{one.metric} ({names(one.arms)})"
+
+
+def breakdowns(result: Result) -> str:
+    """Return up to which share of bad readings the leader is certified, by adversary."""
+    found = [0.0 if point is None else point for point in result.breakdown]
+    if not found[0] or result.leader is None or len(result.arms) == 1:
+        return ""
+    first, second, third = map(breakdown_percent, found)
+    return (
+        f"{name_of(result.leader)} is first if up to {first} of the readings were bad ({second} if an adversary "
+        f"sees the true readings; {third} if it also picks which to change)."
+    )
+
+
+def join_sentences(sentences: Iterable[str]) -> str:
+    """Return sentences as one paragraph."""
+    return " ".join(sentence for sentence in sentences if sentence)
