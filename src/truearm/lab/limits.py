@@ -91,26 +91,21 @@ def observed(instance: Instance, attack: Attack | None = None) -> tuple[Observed
 def characteristic_time(
     laws: Sequence[Observed | Law], levels: Levels, *, best: int = 0, tolerance: float = 0.0
 ) -> Limit:
-    """Return the least T with which arm `best` can be told to be within the tolerance of every other.
+    """Return the least T with which arm `best` can be shown to be within the tolerance of every other.
 
     Parameters
     ----------
     laws
-        The laws of the readings as they are seen.
+        The laws of the readings, bad ones included.
     levels
         Least masses of L and U in the worlds to be ruled out.
     """
-    seen = [law if isinstance(law, Observed) else Observed(law) for law in laws]
-    rivals = [arm for arm in range(len(seen)) if arm != best]
-    never = Limit.never(len(seen), best)
-    if not rivals:
+    if len(laws) < 2:
         return Limit(0.0, (1.0,), best)
-    leader, others = seen[best], [_move(seen[arm], -tolerance) for arm in rivals]
-    if _mass(leader, -math.inf) >= levels.low or any(_mass(law, math.inf) >= levels.high for law in others):
-        return never  # also when a level is 0 or less
+    if not is_decidable(laws, levels, best=best, tolerance=tolerance):
+        return Limit.never(len(laws), best)
+    leader, others, kinds = _against(laws, best, tolerance)
     high = _last_cut(leader, levels.low)
-    if any(other.cdf(high) <= 1 - levels.high + SAME_LEVEL for other in others):
-        return never  # at this cut both masses are large enough: evidence section 8
     cuts = [_cuts(leader, other, _first_cut(other, levels.high), high) for other in others]
 
     def costs(rival: int, x: Array) -> tuple[Array, Array]:
@@ -119,7 +114,33 @@ def characteristic_time(
         theirs = 1 - np.concatenate([other.cdf_left(x), other.cdf(x)])
         return cost(own, levels.low), cost(theirs, levels.high)
 
-    return Limit.of(*solved(costs, cuts), best)
+    time, ratios = solved(costs, cuts, np.bincount(kinds).tolist())
+    return Limit.of(time, ratios[kinds], best)
+
+
+def is_decidable(laws: Sequence[Observed | Law], levels: Levels, *, best: int = 0, tolerance: float = 0.0) -> bool:
+    """Return True if unlimited pulls would show that arm `best` is within the tolerance of every other."""
+    leader, others, _ = _against(laws, best, tolerance)
+    if _mass(leader, -math.inf) >= levels.low or any(_mass(law, math.inf) >= levels.high for law in others):
+        return False  # also when a level is 0 or less
+    high = _last_cut(leader, levels.low)
+    # at this cut both masses are large enough: evidence section 8
+    return not any(other.cdf(high) <= 1 - levels.high + SAME_LEVEL for other in others)
+
+
+def _against(
+    laws: Sequence[Observed | Law], best: int, tolerance: float
+) -> tuple[Observed, list[Observed], list[int]]:
+    """Return the leader, the different laws of its rivals made worse by the tolerance, and which one each has."""
+    seen = [law if isinstance(law, Observed) else Observed(law) for law in laws]
+    keys = [
+        (id(law.clean), law.eps, id(law.bad) if isinstance(law.bad, Law) else law.bad, law.spoils) for law in seen
+    ]
+    rivals = [arm for arm in range(len(seen)) if arm != best]
+    different = {keys[arm]: seen[arm] for arm in rivals}
+    places = {key: place for place, key in enumerate(different)}
+    others = [_move(law, -tolerance) for law in different.values()]
+    return seen[best], others, [places[keys[arm]] for arm in rivals]
 
 
 def _move(law: Observed, by: float) -> Observed:
