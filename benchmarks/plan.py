@@ -1,10 +1,10 @@
 """How many pulls `toptwo` takes, fitted: the constants of `truearm.planning`, and how well they foretell.
 
-Runs `toptwo` on a hundred settings of quantiles (compiled) and 44 of shares (not compiled: half an hour), fits five
-constants for each by least squares of the relative error, writes them into src/truearm/planning.py, and each setting
-with its forecast into benchmarks/results/plan.md. Run it again after a change of `toptwo` or of its evidence: python
-benchmarks/plan.py [EVERY] (4 takes every fourth setting). Runs that rejected the best arm are left out: with rivals
-that are alike they never end. Goal: no forecast off by more than 15%.
+Runs `toptwo` on a hundred settings of quantiles (compiled) and forty of shares (not compiled: half an hour), fits
+five constants for each by least squares of the relative error, writes them into src/truearm/planning.py, and each
+setting with its forecast into benchmarks/results/plan.md. Run it again after a change of `toptwo` or of its
+evidence: python benchmarks/plan.py [EVERY] (4 takes every fourth setting). Runs that rejected the best arm do not
+count: with rivals that are alike they never end. Goal: no forecast off by more than 15%.
 """
 
 import itertools
@@ -75,7 +75,7 @@ def share_settings():
         )
 
 
-def measure(instance, eps, attacked, delta, executor, nats):
+def measure(instance, eps, attacked, delta, *, executor, nats):
     """Return the limit, the mean pulls and their relative standard error, None if they are many."""
     attack = lab.worst(instance, eps) if attacked else None
     found = lab.limit(instance, attack, contamination=eps)
@@ -108,7 +108,7 @@ def report(name, settings, every, executor):
     """Fit the constants of this name, write them into the source, and yield a table of the forecasts."""
     rows, nats = [], getattr(planning, name)
     for label, instance, eps, attacked, delta in itertools.islice(settings, 0, None, every):
-        if (found := measure(instance, eps, attacked, delta, executor, nats)) is not None:
+        if (found := measure(instance, eps, attacked, delta, executor=executor, nats=nats)) is not None:
             rows.append((label, delta, *found))
     nats = fit(rows)
     text = SOURCE.read_text()

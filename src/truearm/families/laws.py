@@ -11,26 +11,16 @@ Quantiles are Q_L(p) = inf{F >= p} and Q_R(p) = inf{F > p}; hence Q_L(0) = -inf 
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm.errors import InvalidArgument
-from truearm.families.shapes import (
-    SAME_LEVEL,
-    Array,
-    Cauchy,
-    Frozen,
-    Gaussian,
-    Laplace,
-    Logistic,
-    Lognormal,
-    Shape,
-)
+from truearm.families.shapes import SAME_LEVEL, Array, Lognormal, Shape, Standard
 from truearm.problem import Interval, Regularity, check_positive, check_reach
 
 Numbers = TypeVar("Numbers", float, Array)
@@ -174,15 +164,13 @@ def _alike(x: Numbers, values: ArrayLike) -> Numbers:
     return cast(Numbers, float(array) if np.ndim(x) == 0 else array)
 
 
+def _beyond_ends(low: NDArray[np.bool_], high: NDArray[np.bool_], values: Array) -> Array:
+    return np.where(low, -math.inf, np.where(high, math.inf, values))
+
+
 @dataclass(frozen=True)
 class Located(Law):
-    """The law of loc + scale S for a shape S; a negative scale mirrors it.
-
-    Examples
-    --------
-    >>> Located(Lognormal(1.0), 0.0, -1.0).m1
-    Interval(low=-1.0, high=-1.0)
-    """
+    """The law of loc + scale S for a shape S; a negative scale mirrors it."""
 
     shape: Shape
     loc: float = 0.0
@@ -202,24 +190,15 @@ class Located(Law):
 
     def ppf_left(self, p: Numbers) -> Numbers:
         """Return Q_L(p) = inf{x: F(x) >= p}."""
-        levels = np.asarray(p, dtype=float)
-        values = self._quantiles(levels, self.shape.ppf_left, self.shape.ppf_right)
-        beyond = np.where(levels <= 0, -math.inf, np.where(levels > 1, math.inf, values))
-        return _alike(p, beyond)
+        levels, inner = np.asarray(p, dtype=float), np.clip(p, 0.0, 1.0)
+        z = self.shape.ppf_left(inner) if self.scale > 0 else self.shape.ppf_right(1 - inner)
+        return _alike(p, _beyond_ends(levels <= 0, levels > 1, self.loc + self.scale * z))
 
     def ppf_right(self, p: Numbers) -> Numbers:
         """Return Q_R(p) = inf{x: F(x) > p}."""
-        levels = np.asarray(p, dtype=float)
-        values = self._quantiles(levels, self.shape.ppf_right, self.shape.ppf_left)
-        beyond = np.where(levels < 0, -math.inf, np.where(levels >= 1, math.inf, values))
-        return _alike(p, beyond)
-
-    def _quantiles(
-        self, p: Array, straight: Callable[[Array], Array], mirrored: Callable[[Array], Array]
-    ) -> Array:
-        levels = np.clip(p, 0.0, 1.0)
-        z = straight(levels) if self.scale > 0 else mirrored(1 - levels)
-        return self.loc + self.scale * z
+        levels, inner = np.asarray(p, dtype=float), np.clip(p, 0.0, 1.0)
+        z = self.shape.ppf_right(inner) if self.scale > 0 else self.shape.ppf_left(1 - inner)
+        return _alike(p, _beyond_ends(levels < 0, levels >= 1, self.loc + self.scale * z))
 
     def pdf(self, x: Numbers) -> Numbers:
         """Return the density."""
@@ -300,36 +279,31 @@ class Piecewise(Law):
         at = np.minimum(np.searchsorted(self.knots, points, side="left"), self.knots.size - 1)
         return _alike(x, np.where(self.knots[at] == points, self._levels[0][at], self.cdf(points)))
 
-    def _snapped(self, p: ArrayLike) -> Array:
+    def _snap(self, p: ArrayLike) -> Array:
         levels = np.asarray(p, dtype=float)
         known = np.unique(np.concatenate(self._levels))
         above = np.clip(np.searchsorted(known, levels), 1, known.size - 1)
         near = np.where(levels - known[above - 1] < known[above] - levels, known[above - 1], known[above])
         return np.where(np.abs(levels - near) <= SAME_LEVEL, near, levels)
 
-    def _between(self, at: NDArray[np.intp], p: Array) -> Array:
-        # the point of the piece that ends at knot `at` where F passes level p
-        before = np.maximum(at - 1, 0)
-        left, right = self._levels
-        rise = left[at] - right[before]
-        share = np.where(rise > 0, (p - right[before]) / np.where(rise > 0, rise, 1.0), 1.0)
-        return self.knots[before] + np.clip(share, 0.0, 1.0) * (self.knots[at] - self.knots[before])
-
     def ppf_left(self, p: Numbers) -> Numbers:
         """Return Q_L(p) = inf{x: F(x) >= p}."""
-        levels = self._snapped(p)
-        left, right = self._levels
-        at = np.minimum(np.searchsorted(right, levels, side="left"), right.size - 1)
-        values = np.where(levels >= left[at], self.knots[at], self._between(at, levels))
-        return _alike(p, np.where(levels <= 0, -math.inf, np.where(levels > 1, math.inf, values)))
+        levels = self._snap(p)
+        return _alike(p, _beyond_ends(levels <= 0, levels > 1, self._quantile(levels, "left")))
 
     def ppf_right(self, p: Numbers) -> Numbers:
         """Return Q_R(p) = inf{x: F(x) > p}."""
-        levels = self._snapped(p)
+        levels = self._snap(p)
+        return _alike(p, _beyond_ends(levels < 0, levels >= 1, self._quantile(levels, "right")))
+
+    def _quantile(self, p: Array, side: Literal["left", "right"]) -> Array:
         left, right = self._levels
-        at = np.minimum(np.searchsorted(right, levels, side="right"), right.size - 1)
-        values = np.where(levels >= left[at], self.knots[at], self._between(at, levels))
-        return _alike(p, np.where(levels < 0, -math.inf, np.where(levels >= 1, math.inf, values)))
+        at = np.minimum(np.searchsorted(right, p, side=side), right.size - 1)
+        before = np.maximum(at - 1, 0)
+        rise = left[at] - right[before]  # of the piece that ends at this knot
+        share = np.where(rise > 0, (p - right[before]) / np.where(rise > 0, rise, 1.0), 1.0)
+        between = self.knots[before] + np.clip(share, 0.0, 1.0) * (self.knots[at] - self.knots[before])
+        return np.where(p >= left[at], self.knots[at], between)
 
     def pdf(self, x: Numbers) -> Numbers:
         """Return the density of the continuous part, from the right at a knot."""
@@ -352,7 +326,7 @@ class Piecewise(Law):
         """Return n independent readings."""
         return self.ppf_left(1 - rng.random(n))  # levels in (0, 1]
 
-    def _folded(self, center: float) -> "Piecewise":
+    def _fold(self, center: float) -> "Piecewise":
         """Return the law of |Y - center|."""
         left, right = self._levels
         ends = np.stack([self.knots[:-1], self.knots[1:]]) - center
@@ -365,13 +339,13 @@ class Piecewise(Law):
         weight = np.concatenate([across * mass, (1 - across) * mass])
         bars = np.stack([near, far, weight], axis=1)[weight > 0]
         atoms = np.stack([np.abs(self.knots - center), right - left], axis=1)[self.jumps > 0]
-        return _assembled(atoms, bars)
+        return _assemble(atoms, bars)
 
     @cached_property
     def _moments(self) -> tuple[float, float]:
-        distance = self._folded(self.median)
+        distance = self._fold(self.median)
         m2 = distance.median
-        return m2, distance._folded(m2).median
+        return m2, distance._fold(m2).median
 
     @property
     def m2(self) -> float:
@@ -394,7 +368,7 @@ class Piecewise(Law):
         return float(np.min(self._densities[overlap > rounding], initial=math.inf))
 
 
-def _assembled(atoms: Array, bars: Array) -> Piecewise:
+def _assemble(atoms: Array, bars: Array) -> Piecewise:
     knots = np.unique(np.concatenate([atoms[:, 0], bars[:, 0], bars[:, 1]]))
     jumps = np.zeros(knots.size)
     np.add.at(jumps, np.searchsorted(knots, atoms[:, 0]), atoms[:, 1])
@@ -435,7 +409,7 @@ def piecewise(
     if np.any(blocks[:, 0] >= blocks[:, 1]):
         msg = f"a bar needs low < high, but got {blocks[blocks[:, 0] >= blocks[:, 1]][0].tolist()}"
         raise InvalidArgument(msg)
-    return _assembled(points[points[:, 1] > 0], blocks[blocks[:, 2] > 0])
+    return _assemble(points[points[:, 1] > 0], blocks[blocks[:, 2] > 0])
 
 
 def gaussian(loc: float = 0.0, scale: float = 1.0) -> Law:
@@ -446,7 +420,7 @@ def gaussian(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(gaussian().m2, 10)
     0.6744897502
     """
-    return Located(Gaussian(), float(loc), check_positive("scale", scale))
+    return Located(Standard("gaussian"), float(loc), check_positive("scale", scale))
 
 
 def uniform(low: float = 0.0, high: float = 1.0) -> Law:
@@ -468,7 +442,7 @@ def cauchy(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(cauchy().minimal_B(0.25, mad=True), 6)
     15.707963
     """
-    return Located(Cauchy(), float(loc), check_positive("scale", scale))
+    return Located(Standard("cauchy"), float(loc), check_positive("scale", scale))
 
 
 def laplace(loc: float = 0.0, scale: float = 1.0) -> Law:
@@ -479,7 +453,7 @@ def laplace(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(laplace().m2, 6)
     0.693147
     """
-    return Located(Laplace(), float(loc), check_positive("scale", scale))
+    return Located(Standard("laplace"), float(loc), check_positive("scale", scale))
 
 
 def logistic(loc: float = 0.0, scale: float = 1.0) -> Law:
@@ -490,7 +464,7 @@ def logistic(loc: float = 0.0, scale: float = 1.0) -> Law:
     >>> round(logistic().m2, 6)
     1.098612
     """
-    return Located(Logistic(), float(loc), check_positive("scale", scale))
+    return Located(Standard("logistic"), float(loc), check_positive("scale", scale))
 
 
 def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Law:
@@ -501,7 +475,7 @@ def lognormal(mu: float = 0.0, sigma: float = 1.0) -> Law:
     >>> lognormal(0.0, 1.0).m1
     Interval(low=1.0, high=1.0)
     """
-    return Located(Lognormal(check_positive("sigma", sigma)), 0.0, math.exp(mu))
+    return Located(Lognormal(sigma=check_positive("sigma", sigma)), 0.0, math.exp(mu))
 
 
 def smoothed_bernoulli(p: float, *, weight: float = 0.5) -> Law:
@@ -567,14 +541,14 @@ def of(frozen: Any) -> Law:  # noqa: ANN401 - scipy.stats is not imported here, 
     if isinstance(frozen, Law):
         return frozen
     if all(hasattr(frozen, name) for name in ("dist", "cdf", "ppf", "pdf", "rvs")):
-        return Located(Frozen(frozen))
+        return Located(Shape(frozen))
     if all(hasattr(frozen, name) for name in ("dist", "pmf", "ppf", "support")):
-        return _tabulated(frozen)
+        return _tabulate(frozen)
     msg = f"of() takes a frozen scipy.stats distribution such as stats.norm(0, 1), but got {frozen!r}"
     raise InvalidArgument(msg)
 
 
-def _tabulated(frozen: Any) -> Law:  # noqa: ANN401
+def _tabulate(frozen: Any) -> Law:  # noqa: ANN401
     low, high = (float(end) for end in frozen.support())
     listed = getattr(frozen.dist, "xk", None)
     if listed is not None:

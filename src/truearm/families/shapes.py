@@ -1,16 +1,14 @@
-"""Standard shapes of laws without atoms: distribution function, quantiles, density and robust moments.
+"""Laws without atoms in standard position: distribution function, quantiles, density and robust moments.
 
-A shape is a law in standard position; `truearm.families` moves and stretches it. Its m2 is the median
-absolute deviation and m4 the median of the distance of |Z - median| from m2; where there is no closed form
-they are found by bisection, to the last bit.
+`truearm.families.Located` moves and stretches a shape. Its m2 is the median absolute deviation and m4 the median
+of the distance of |Z - median| from m2, both found by bisection to the last bit.
 """
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,36 +28,62 @@ def _crossing(rise: Callable[[float], float], low: float, high: float) -> float:
     return first + (last - first) / 2
 
 
-class Shape(ABC):
-    """A law without atoms in standard position; `truearm.families.Located` moves and stretches it."""
+class Shape:
+    """A continuous scipy.stats law, or anything with cdf, ppf, pdf and draw."""
 
-    @abstractmethod
+    def __init__(self, frozen: Any) -> None:  # noqa: ANN401 - scipy.stats is not imported here
+        self.frozen = frozen
+
     def cdf(self, z: Array) -> Array:
         """Return the distribution function."""
+        return np.asarray(self.frozen.cdf(z), dtype=float)
 
-    @abstractmethod
     def ppf(self, p: Array) -> Array:
-        """Return the quantiles at levels in [0, 1]."""
+        """Return a point of each quantile set, at levels in [0, 1]."""
+        return np.asarray(self.frozen.ppf(p), dtype=float)
 
-    @abstractmethod
     def pdf(self, z: Array) -> Array:
         """Return the density."""
+        return np.asarray(self.frozen.pdf(z), dtype=float)
 
-    @abstractmethod
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         """Return n independent values."""
+        return np.asarray(self.frozen.rvs(size=n, random_state=rng), dtype=float)
+
+    @cached_property
+    def _rounding(self) -> float:
+        quarter, three_quarters = self.ppf(np.asarray([0.25, 0.75]))
+        return 1e-9 * float(three_quarters - quarter)
 
     def ppf_left(self, p: Array) -> Array:
-        """Return the lower ends of the quantile sets."""
-        return self.ppf(p)
+        """Return the lower ends of the quantile sets, by bisection where the distribution function is flat."""
+        return self._edge(p, self.ppf(np.maximum(p - SAME_LEVEL, 0.0)), lambda z: self.cdf(z) >= p)
 
     def ppf_right(self, p: Array) -> Array:
-        """Return the upper ends of the quantile sets."""
-        return self.ppf(p)
+        """Return the upper ends of the quantile sets, by bisection where the distribution function is flat."""
+        return self._edge(p, self.ppf(np.minimum(p + SAME_LEVEL, 1.0)), lambda z: self.cdf(z) <= p)
+
+    def _edge(self, p: Array, outside: Array, flat: Callable[[Array], NDArray[np.bool_]]) -> Array:
+        inside = self.ppf(p)
+        far = np.where(np.isfinite(inside) & np.isfinite(outside), outside, inside)
+        if np.all(np.abs(far - inside) <= self._rounding):
+            return inside
+        end = last_true_each(flat, inside, far, accuracy=np.abs(far - inside) * 2.0**-60)
+        return np.where(np.abs(end - inside) <= self._rounding, inside, end)
 
     def least_slope(self, low: float, high: float) -> float:
-        """Return the least density on [low, high]; that of an end, since the density has one mode."""
-        return float(min(self.pdf(np.asarray(low)), self.pdf(np.asarray(high))))
+        """Return the least density on [low, high], by ever finer grids around the lowest point."""
+        inset = SAME_LEVEL * (high - low)  # rounding must not step off the end of the support
+        start, stop = low + inset, high - inset
+        ends = self.cdf(np.asarray([start, stop]))
+        by_level = np.clip(self.ppf(np.linspace(ends[0], ends[1], 1025)), start, stop)
+        grid = np.unique(np.concatenate([np.linspace(start, stop, 4097), by_level]))
+        for _ in range(12):
+            density = self.pdf(grid)
+            lowest = int(np.argmin(density))
+            start, stop = grid[max(lowest - 1, 0)], grid[min(lowest + 1, grid.size - 1)]
+            grid = np.linspace(start, stop, 65)
+        return float(density[lowest])
 
     def _within(self, low: float, high: float) -> float:
         ends = self.cdf(np.asarray([low, high]))
@@ -92,110 +116,85 @@ class Shape(ABC):
         return _crossing(near, 0.0, m2)
 
 
-@dataclass(frozen=True)
-class Gaussian(Shape):
-    """The standard normal law; m4 solves Phi(m2 + s) - Phi(m2 - s) = 1/4."""
-
-    def cdf(self, z: Array) -> Array:
-        """Return Phi."""
-        return special.ndtr(z)
-
-    def ppf(self, p: Array) -> Array:
-        """Return the inverse of Phi."""
-        return special.ndtri(p)
-
-    def pdf(self, z: Array) -> Array:
-        """Return phi."""
-        return np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-
-    def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Return standard normals."""
-        return rng.standard_normal(n)
+class _Functions(NamedTuple):
+    cdf: Callable[[Array], Array]
+    ppf: Callable[[Array], Array]
+    pdf: Callable[[Array], Array]
+    draw: str  # of numpy's generator
 
 
-@dataclass(frozen=True)
-class Cauchy(Shape):
-    """The standard Cauchy law."""
+def _cauchy_ppf(p: Array) -> Array:
+    tail = -1 / np.tan(math.pi * np.minimum(p, 1 - p))
+    return np.where(p < 0.5, tail, np.where(p > 0.5, -tail, 0.0))
 
-    m2 = 1.0
-    m4 = math.sqrt(3) - 1  # audit 1.f
 
-    def cdf(self, z: Array) -> Array:
-        """Return 1/2 + arctan(z)/pi, without loss in the lower tail."""
-        return np.arctan2(1.0, -z) / math.pi
+def _laplace_cdf(z: Array) -> Array:
+    tail: Array = np.exp(-np.abs(z)) / 2
+    return np.where(z < 0, tail, 1 - tail)
 
-    def ppf(self, p: Array) -> Array:
-        """Return -cot(pi p)."""
-        with np.errstate(divide="ignore"):
-            tail = -1 / np.tan(math.pi * np.minimum(p, 1 - p))
-        return np.where(p < 0.5, tail, np.where(p > 0.5, -tail, 0.0))
 
-    def pdf(self, z: Array) -> Array:
-        """Return 1/(pi (1 + z^2))."""
-        return 1 / (math.pi * (1 + z * z))
+def _laplace_ppf(p: Array) -> Array:
+    tail: Array = np.log(2 * np.minimum(p, 1 - p))
+    return np.where(p < 0.5, tail, -tail)
 
-    def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Return ratios of normals."""
-        return rng.standard_cauchy(n)
+
+_STANDARD = {  # a call of scipy.stats costs fifty times as much, and limits take thousands
+    "gaussian": _Functions(
+        special.ndtr, special.ndtri, lambda z: np.exp(-z * z / 2) / math.sqrt(2 * math.pi), "standard_normal"
+    ),
+    "cauchy": _Functions(
+        lambda z: np.arctan2(1.0, -z) / math.pi,
+        _cauchy_ppf,
+        lambda z: 1 / (math.pi * (1 + z * z)),
+        "standard_cauchy",
+    ),
+    "laplace": _Functions(_laplace_cdf, _laplace_ppf, lambda z: np.exp(-np.abs(z)) / 2, "laplace"),
+    "logistic": _Functions(
+        special.expit,
+        lambda p: np.log(p) - np.log1p(-p),
+        lambda z: special.expit(z) * special.expit(-z),
+        "logistic",
+    ),
+}
 
 
 @dataclass(frozen=True)
-class Laplace(Shape):
-    """The law with density exp(-|z|)/2."""
+class Standard(Shape):
+    """The normal, Cauchy, Laplace or logistic law in standard position; the density has one mode."""
 
-    m2 = math.log(2)
-    m4 = math.asinh(0.5)  # audit 1.f
+    name: str
 
     def cdf(self, z: Array) -> Array:
         """Return the distribution function."""
-        tail = np.exp(-np.abs(z)) / 2
-        return cast(Array, np.where(z < 0, tail, 1 - tail))
+        return _STANDARD[self.name].cdf(z)
 
     def ppf(self, p: Array) -> Array:
         """Return the quantiles."""
         with np.errstate(divide="ignore"):
-            tail = np.log(2 * np.minimum(p, 1 - p))
-        return cast(Array, np.where(p < 0.5, tail, -tail))
+            return _STANDARD[self.name].ppf(p)
+
+    ppf_left = ppf_right = ppf
 
     def pdf(self, z: Array) -> Array:
-        """Return exp(-|z|)/2."""
-        return np.exp(-np.abs(z)) / 2
+        """Return the density."""
+        return _STANDARD[self.name].pdf(z)
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Return Laplace variables."""
-        return rng.laplace(size=n)
+        """Return n independent values."""
+        values: Array = getattr(rng, _STANDARD[self.name].draw)(size=n)
+        return values
+
+    def least_slope(self, low: float, high: float) -> float:
+        """Return the least density on [low, high], that of an end."""
+        return float(min(self.pdf(np.asarray(low)), self.pdf(np.asarray(high))))
 
 
 @dataclass(frozen=True)
-class Logistic(Shape):
-    """The law with distribution function 1/(1 + exp(-z))."""
-
-    m2 = math.log(3)
-    m4 = math.log((10 + math.sqrt(640)) / 18)  # audit 1.f
-
-    def cdf(self, z: Array) -> Array:
-        """Return the logistic function."""
-        return special.expit(z)
-
-    def ppf(self, p: Array) -> Array:
-        """Return the logit."""
-        with np.errstate(divide="ignore"):
-            return cast(Array, np.log(p) - np.log1p(-p))
-
-    def pdf(self, z: Array) -> Array:
-        """Return F (1 - F)."""
-        return special.expit(z) * special.expit(-z)
-
-    def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Return logistic variables."""
-        return rng.logistic(size=n)
-
-
-@dataclass(frozen=True)
-class Lognormal(Shape):
+class Lognormal(Standard):
     """The law of exp(sigma N) with N standard normal."""
 
-    sigma: float
+    name: str = "lognormal"
+    sigma: float = 1.0
 
     def cdf(self, z: Array) -> Array:
         """Return Phi(log(z)/sigma)."""
@@ -204,7 +203,9 @@ class Lognormal(Shape):
 
     def ppf(self, p: Array) -> Array:
         """Return exp(sigma Phi^-1(p))."""
-        return cast(Array, np.exp(self.sigma * special.ndtri(p)))
+        return np.exp(self.sigma * special.ndtri(p))
+
+    ppf_left = ppf_right = ppf
 
     def pdf(self, z: Array) -> Array:
         """Return the density, 0 for z <= 0."""
@@ -215,65 +216,4 @@ class Lognormal(Shape):
 
     def draw(self, rng: np.random.Generator, n: int) -> Array:
         """Return exponentials of normals."""
-        return cast(Array, np.exp(self.sigma * rng.standard_normal(n)))
-
-
-@dataclass(frozen=True)
-class Frozen(Shape):
-    """A continuous scipy.stats law; nothing is assumed of it beyond cdf, ppf, pdf and rvs."""
-
-    frozen: Any
-
-    def cdf(self, z: Array) -> Array:
-        """Return the distribution function."""
-        return np.asarray(self.frozen.cdf(z), dtype=float)
-
-    def ppf(self, p: Array) -> Array:
-        """Return a point of each quantile set."""
-        return np.asarray(self.frozen.ppf(p), dtype=float)
-
-    def pdf(self, z: Array) -> Array:
-        """Return the density."""
-        return np.asarray(self.frozen.pdf(z), dtype=float)
-
-    def draw(self, rng: np.random.Generator, n: int) -> Array:
-        """Return what scipy draws from this generator."""
-        return np.asarray(self.frozen.rvs(size=n, random_state=rng), dtype=float)
-
-    @cached_property
-    def _rounding(self) -> float:
-        quarter, three_quarters = self.ppf(np.asarray([0.25, 0.75]))
-        return 1e-9 * float(three_quarters - quarter)
-
-    def ppf_left(self, p: Array) -> Array:
-        """Return the lower ends, by bisection where the distribution function is flat."""
-        middle = self.ppf(p)
-        return self._edge(middle, self.ppf(np.maximum(p - SAME_LEVEL, 0.0)), lambda z: self.cdf(z) >= p)
-
-    def ppf_right(self, p: Array) -> Array:
-        """Return the upper ends, by bisection where the distribution function is flat."""
-        middle = self.ppf(p)
-        return self._edge(middle, self.ppf(np.minimum(p + SAME_LEVEL, 1.0)), lambda z: self.cdf(z) <= p)
-
-    def _edge(self, inside: Array, outside: Array, flat: Callable[[Array], NDArray[np.bool_]]) -> Array:
-        far = np.where(np.isfinite(inside) & np.isfinite(outside), outside, inside)
-        if np.all(np.abs(far - inside) <= self._rounding):
-            return inside
-        end = last_true_each(flat, inside, far, accuracy=np.abs(far - inside) * 2.0**-60)
-        return np.where(np.abs(end - inside) <= self._rounding, inside, end)
-
-    def least_slope(self, low: float, high: float) -> float:
-        """Return the least density on [low, high], by ever finer grids around the lowest point."""
-        inset = SAME_LEVEL * (high - low)  # rounding must not step off the end of the support
-        start, stop = low + inset, high - inset
-        grid = np.unique(np.concatenate([np.linspace(start, stop, 4097), self._levels(start, stop)]))
-        for _ in range(12):
-            density = self.pdf(grid)
-            lowest = int(np.argmin(density))
-            start, stop = grid[max(lowest - 1, 0)], grid[min(lowest + 1, grid.size - 1)]
-            grid = np.linspace(start, stop, 65)
-        return float(density[lowest])
-
-    def _levels(self, low: float, high: float) -> Array:
-        ends = self.cdf(np.asarray([low, high]))
-        return np.clip(self.ppf(np.linspace(ends[0], ends[1], 1025)), low, high)
+        return np.exp(self.sigma * rng.standard_normal(n))

@@ -5,10 +5,9 @@ know what a user declares, or also the shape of the laws.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import cast
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from truearm.bounds.search import first_true
 from truearm.errors import InvalidArgument
 from truearm.evidence import Levels
 from truearm.families import Law, Located, Piecewise
-from truearm.families.shapes import SAME_LEVEL, Array, Gaussian, Laplace, Logistic, Shape
+from truearm.families.shapes import SAME_LEVEL, Array, Shape, Standard
 from truearm.lab.adversaries import Attack, Observed
 from truearm.lab.arms import Instance
 from truearm.problem import Contamination, Tolerance, check_eps, check_reach
@@ -237,13 +236,13 @@ def known_shape_limit(instance: Instance, eps: float) -> Limit:
 def _common_shape(instance: Instance) -> tuple[Shape, float]:
     kinds = {(law.shape, abs(law.scale)) if isinstance(law, Located) else (None, 0.0) for law in instance.arms}
     shape, scale = next(iter(kinds))
-    if len(kinds) != 1 or not isinstance(shape, Gaussian | Laplace | Logistic) or instance.quantile != 0.5:
+    if len(kinds) != 1 or shape is None or shape not in _KNOWN or instance.quantile != 0.5:
         msg = f"instance {instance.name!r} must rank one normal, Laplace or logistic law by its median"
         raise InvalidArgument(msg)
     return shape, scale
 
 
-def least_favorable_kl(distance: float, eps: float, shape: Shape) -> float:
+def least_favorable_kl(distance: float, eps: float, shape: str | Shape) -> float:
     """Return the divergence of Huber's least favorable pair, for one symmetric law in two places.
 
     It is the least divergence between contaminated readings of the two, 0 when contamination can make them
@@ -254,9 +253,9 @@ def least_favorable_kl(distance: float, eps: float, shape: Shape) -> float:
     distance
         Between the two places, in units of the scale.
     shape
-        A symmetric law with monotone likelihood ratio: `Gaussian()`, `Laplace()` or `Logistic()`.
+        A symmetric law with monotone likelihood ratio: "gaussian", "laplace" or "logistic".
     """
-    half = distance / 2
+    half, shape = distance / 2, Standard(shape) if isinstance(shape, str) else shape
 
     def below(z: float) -> float:  # the first law, centered at -half
         return float(shape.cdf(np.asarray(z + half)))
@@ -289,15 +288,17 @@ def _nodes(edges: Array) -> tuple[Array, Array]:
 
 
 def _log_density(shape: Shape, z: Array) -> Array:
-    size = np.abs(z)
-    if isinstance(shape, Gaussian):
-        return -z * z / 2 - math.log(2 * math.pi) / 2
-    if isinstance(shape, Laplace):
-        return -size - math.log(2)
-    if isinstance(shape, Logistic):
-        return cast(Array, -size - 2 * np.log1p(np.exp(-size)))
-    msg = f"shape must be Gaussian(), Laplace() or Logistic(), but got {shape!r}"
-    raise InvalidArgument(msg)
+    if shape not in _KNOWN:
+        msg = f"shape must be 'gaussian', 'laplace' or 'logistic', but got {shape!r}"
+        raise InvalidArgument(msg, "shape")
+    return _KNOWN[shape](z)
+
+
+_KNOWN: dict[Shape, Callable[[Array], Array]] = {
+    Standard("gaussian"): lambda z: -z * z / 2 - math.log(2 * math.pi) / 2,
+    Standard("laplace"): lambda z: -np.abs(z) - math.log(2),
+    Standard("logistic"): lambda z: -np.abs(z) - 2 * np.log1p(np.exp(-np.abs(z))),
+}
 
 
 def minimax_pulls(
