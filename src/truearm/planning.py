@@ -145,8 +145,8 @@ class Plan:
             "tolerance": {"amount": self.tolerance.amount, "relative": self.tolerance.relative},
             "identifiable": self.identifiable,
             **{
-                name: {key: x if math.isfinite(x) else None for key, x in numbers.items()}
-                for name, numbers in outlooks.items()
+                name: {key: x if math.isfinite(x) else None for key, x in outlook.items()}
+                for name, outlook in outlooks.items()
             },
             "algorithm1": self.algorithm1._asdict(),
             "algorithm3": self.algorithm3._asdict(),
@@ -582,8 +582,8 @@ def _sentences(found: Plan) -> list[str]:
             f"{found.arms} arms cannot be told apart at {eps} contamination, however many pulls are made; they "
             f"can up to {ends[0]} if the readings turn out clean, {ends[1]} if the bad ones do their worst."
         ]
-    numbers = (clean.expected, clean.lower_bound, worst.expected, worst.lower_bound)
-    pulls = [numbers.count(math.ceil(x)) if math.isfinite(x) else "" for x in numbers]
+    forecasts = (clean.expected, clean.lower_bound, worst.expected, worst.lower_bound)
+    pulls = [numbers.count(math.ceil(x)) if math.isfinite(x) else "" for x in forecasts]
     also = f"about {pulls[2]}" if worst.decidable else "but none do"
     second = f", {pulls[3]} in the second" if worst.decidable else ""
     return [
