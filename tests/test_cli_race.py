@@ -161,13 +161,13 @@ def test_values_of_parameters_become_commands():
     found = json.loads(
         race("--metric", "stdout", "--goal", "max", "-L", "v", "1,2,3", "echo {v}", "--json").stdout
     )
-    assert found["best"] == "echo 3"
+    assert found["best"] == "v=3"
     assert found["results"][2]["parameters"] == {"v": "3"}
 
 
 def test_a_scan_has_steps_and_a_value_cannot_break_out():
     found = race("--metric", "stdout", "--goal", "max", "-P", "v", "0", "1", "-D", "0.5", "echo {v}", "--json")
-    assert json.loads(found.stdout)["best"] == "echo 1"
+    assert json.loads(found.stdout)["best"] == "v=1"
     attack = race(
         "--metric", "stdout", "--goal", "max", "-L", "v", "1;exit 9,2", "echo {v} | tail -c2", "-i", "-r2"
     )
@@ -448,8 +448,8 @@ def test_the_gate_on_a_regression(new, tolerance, code):
         (("true", "false", "--export-json", "no/such/folder/x"), "does not exist; make it first"),
         (("true", "false", "-r", "3", "-m", "2"), "-r says both"),
         (("true", "false", "--github-summary"), "GITHUB_STEP_SUMMARY"),
-        (("true", "false", "--timeout", "0.1", "--at-most", "0.2"), "give at least as long"),
-        (("true", "false", "--timeout", "0.1", "--at-least", "0.05"), "leave one out"),
+        (("true", "false", "--timeout", "0.1", "--at-most", "0.2"), "use at least as long"),
+        (("true", "false", "--timeout", "0.1", "--at-least", "0.05"), "remove one"),
     ],
 )
 def test_wrong_usage_is_refused_with_a_remedy(words, says):
@@ -488,7 +488,7 @@ def test_a_saved_race_goes_on_where_it_stopped(tmp_path):
 def test_a_saved_race_keeps_its_definition_and_its_file(tmp_path):
     race(*NUMBERS, "-r", "2", "--save", "run.db", cwd=tmp_path)
     assert "--delta" in race("--resume", "run.db", "--delta", "0.1", cwd=tmp_path).stderr
-    assert "leave them out" in race("--resume", "run.db", "true", cwd=tmp_path).stderr
+    assert "remove them" in race("--resume", "run.db", "true", cwd=tmp_path).stderr
     assert "--resume" in race(*NUMBERS, "--save", "run.db", cwd=tmp_path).stderr
 
 

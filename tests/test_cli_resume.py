@@ -71,7 +71,7 @@ def test_a_race_of_somebody_else_is_shown_and_needs_a_yes(begun):
     found = race("--resume", "run.db", cwd=begun, env=STRANGER)
     assert found.returncode == 2
     for words in (
-        "was not begun by you on this machine",
+        "was not started by you on this machine",
         "low: echo 1, through /bin/sh, in ",
         "high\\x1b[2J: echo 2 | tail -1",
         "with WHO=me",
@@ -140,7 +140,7 @@ def test_a_copied_file_that_was_changed_by_hand_is_refused(begun):
 
 
 def test_yes_is_for_a_race_that_goes_on(tmp_path):
-    assert "leave it out" in race("--yes", "true", "false", cwd=tmp_path).stderr
+    assert "remove it" in race("--yes", "true", "false", cwd=tmp_path).stderr
 
 
 @pytest.fixture

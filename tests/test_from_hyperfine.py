@@ -83,7 +83,7 @@ def test_a_number_of_names_that_fits_nothing_is_refused(race):
 
 
 def test_a_step_without_a_scan_is_refused(race):
-    assert "give one with -P" in race("-D", "0.5", "-L", "a", "1,2", "echo {a}").err
+    assert "use it with -P" in race("-D", "0.5", "-L", "a", "1,2", "echo {a}").err
 
 
 @pytest.mark.parametrize("again", [("-L", "a", "3"), ("-P", "a", "1", "2")])
@@ -111,7 +111,7 @@ def test_two_exports_do_not_fit_into_standard_output(race):
     found = race("true", "echo", "--export-json", "-", "--export-csv", "-")
     assert found.code == 2
     assert "--export-json and --export-csv" in found.err
-    assert "--json and --export-csv" in race("true", "echo", "--json", "--export-csv", "-").err
+    assert "--export-csv and --json" in race("true", "echo", "--json", "--export-csv", "-").err
 
 
 def test_each_command_has_an_output_of_its_own_by_a_parameter(race):
@@ -279,7 +279,7 @@ def test_the_interval_of_one_command_is_the_one_for_how_it_stopped(race):
 
 
 def test_one_command_ends_by_itself_once_its_interval_has_two_ends(race, monkeypatch):
-    monkeypatch.setattr("truearm.cli.racing.BRIEF", 0.0)
+    monkeypatch.setattr("truearm.cli.racing.MIN_ALONE_S", 0.0)
     found = race("--json", *ALONE)
     (arm,) = found.json["arms"]
     assert (found.code, found.json["design"]) == (0, "sequential")

@@ -246,7 +246,7 @@ def test_a_gate_names_a_revision(project, cache):
 
 def test_parameters_and_revisions_multiply(project, cache):
     done = race(project, cache, "--json", "--rev", "v1", "--rev", "v2", "-L", "n", "1,2", "--", "./bench", "{n}")
-    assert {arm["name"] for arm in json.loads(done.stdout)["arms"]} == {"v1 1", "v1 2", "v2 1", "v2 2"}
+    assert {arm["name"] for arm in json.loads(done.stdout)["arms"]} == {"v1 n=1", "v1 n=2", "v2 n=1", "v2 n=2"}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from truearm.claims.certify import judge_of
 from truearm.claims.plain import from_plain
 from truearm.claims.ratios import ratios
 from truearm.cli import main
-from truearm.cli.asked import PATIENCE, Asked
+from truearm.cli.asked import DEFAULT_LIMIT_S, Asked
 from truearm.cli.race import race_command
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.policies.paired import Paired
@@ -335,7 +335,7 @@ def test_a_race_is_in_rounds_unless_another_target_is_named():
 
 
 def test_a_race_without_limits_ends_all_the_same():
-    assert asked("a", "b").limit == PATIENCE == 180
+    assert asked("a", "b").limit == DEFAULT_LIMIT_S == 180
     assert asked("a", "b", "--max-time", "5m").limit == 300
     assert asked("a", "b", "-M", "9").limit is asked("a", "b", "-r", "9").limit is None
 

@@ -575,9 +575,9 @@ def test_nothing_to_compare_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--quantile", "0.9"], "leave --quantile out"),
-        (["--metric", "cpu"], "leave --metric out"),
-        (["--fail-unless-best", "old"], "leave --fail-unless-best out"),
+        (["--quantile", "0.9"], "remove --quantile"),
+        (["--metric", "cpu"], "remove --metric"),
+        (["--fail-unless-best", "old"], "remove --fail-unless-best"),
         (["--control", "old", "--fail-if-worse-than", "new"], "two commands to compare the others with"),
         (["--higher", "ms", "--goal", "max"], "exceptions from --goal min"),
         (["--fail-if-worse-than", "main"], "'main' is not in this race"),

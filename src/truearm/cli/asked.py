@@ -1,11 +1,12 @@
-"""What a user of `truearm race` asked for: typed, checked at birth, never changed; and the race it describes."""
+"""The options of a race: checked together, then turned into commands and a problem."""
 
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 
@@ -25,194 +26,15 @@ from truearm.commands.measure import Conditions
 from truearm.commands.revisions import Revision
 from truearm.errors import InvalidArgument
 from truearm.policies.toptwo import START
-from truearm.problem import Contamination, Handicap, Problem, Tolerance
+from truearm.problem import Handicap, Problem, Tolerance
 from truearm.report.numbers import plural
 
-PATIENCE = 180.0  # seconds: as long as one waits for an answer without having said so
+DEFAULT_LIMIT_S = 180.0  # of a race without limits of its own
+_FIXED_STREAMS = ("null", "pipe", "inherit")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options of a race, as typed."""
-
-    commands: tuple[str, ...]
-    names: tuple[str, ...]
-    revisions: tuple[str, ...]
-    build: str | None
-    metric: str
-    metrics: str | None
-    higher: tuple[str, ...]
-    goal: str | None
-    quantile: float | None
-    at_least: float | None
-    at_most: float | None
-    delta: float
-    contamination: Contamination | None
-    tolerance: Tolerance
-    warmup: int
-    runs: int | None
-    min_runs: int | None
-    max_runs: int | None
-    max_time: float | None
-    control: str | None
-    fdr: bool
-    setup: tuple[str, ...]
-    prepare: tuple[str, ...]
-    conclude: tuple[str, ...]
-    cleanup: tuple[str, ...]
-    parameter_scan: tuple[tuple[str, str, str], ...]
-    parameter_step_size: str | None
-    parameter_list: tuple[tuple[str, str], ...]
-    shell: str
-    no_shell: bool
-    env: tuple[str, ...]
-    cwd: str | None
-    stdin: str
-    stdout: str | None
-    show_output: bool
-    timeout: float | None
-    ignore_failure: bool
-    accepted: tuple[int, ...]
-    seed: int | None
-    save: str | None
-    resume: str | None
-    yes: bool
-    as_json: bool
-    quiet: bool
-    verbose: bool
-    time_unit: str | None
-    export_json: str | None
-    export_csv: str | None
-    export_markdown: str | None
-    export_html: str | None
-    github_summary: bool
-    fail_unless_best: str | None
-    fail_if_worse_than: str | None
-    strict: bool
-
-    def __post_init__(self) -> None:
-        """Refuse now what would fail after the race."""
-        for wrong, msg in (
-            (
-                self.github_summary and not os.environ.get("GITHUB_STEP_SUMMARY"),
-                "--github-summary needs the variable GITHUB_STEP_SUMMARY, which GitHub sets in a job",
-            ),
-            (
-                self.build is not None and not self.revisions,
-                "--build goes with revisions; name them with --rev",
-            ),
-            (
-                self.revisions and not (self.commands or self.resume),
-                "give the command to run in each revision, after --: truearm race --rev main --rev . -- ./bench",
-            ),
-            (
-                len(self.revisions) == 1 and not (self.parameter_list or self.parameter_scan),
-                "a race needs two revisions; give another --rev, such as . for the working tree",
-            ),
-            (
-                self.revisions and self.cwd and not {"{dir}", "{rev}"} & {*re.findall(r"{\w+}", self.cwd)},
-                f"--cwd {self.cwd} is one folder for all revisions; write --cwd {{dir}}/{self.cwd}",
-            ),
-            (
-                self.show_output and self.stdout,
-                "--show-output is --output inherit; leave one of them out",
-            ),
-            (
-                self.metric == "stdout" and (self.show_output or self.stdout not in (None, "null", "pipe")),
-                "--metric stdout reads what commands print; leave --output and --show-output out",
-            ),
-            (
-                len(self.to_stdout) > 1,
-                f"{' and '.join(self.to_stdout)} cannot both go to standard output; write one to a file",
-            ),
-            (
-                self.parameter_step_size is not None and not self.parameter_scan,
-                "--parameter-step-size is the step of a scan; give one with -P, or leave it out",
-            ),
-            (self.yes and not self.resume, "--yes agrees to the commands of --resume FILE; leave it out"),
-            (self.save and self.resume, "--resume goes on writing to its own file; leave --save out"),
-            (
-                self.runs is not None and (self.min_runs is not None or self.max_runs is not None),
-                "-r says both -m and -M; leave them out",
-            ),
-            (
-                self.min_runs is not None and self.max_runs is not None and self.min_runs > self.max_runs,
-                f"-m {self.min_runs} is more than -M {self.max_runs}",
-            ),
-            (
-                self.fail_unless_best and self.fail_if_worse_than and self.tolerance,
-                "--fail-unless-best and --fail-if-worse-than with a tolerance are two questions; race twice",
-            ),
-            (
-                self.fdr and self.control is None and not (self.metrics or self.resume),
-                "--fdr is about commands that beat a control; name it with --control",
-            ),
-            (
-                not self.metrics and self.control is not None and self.fail_if_worse_than and self.tolerance,
-                "--control and --fail-if-worse-than with a tolerance are two questions; race twice",
-            ),
-            (
-                self.metric == "stdout" and self.goal is None and not self.share and not self.resume,
-                "--metric stdout needs --goal max or --goal min: only you know which number is better",
-            ),
-            (
-                self.share and self.fail_if_worse_than and self.tolerance,
-                "--fail-if-worse-than has a tolerance for readings, not for shares; leave --tolerance out",
-            ),
-            *self._about_time_outs(),
-            *self._about_files(),
-            *self._about_suites(),
-        ):
-            if wrong:
-                raise click.UsageError(msg)
-
-    def _about_time_outs(self) -> Iterator[tuple[object, str]]:
-        """Say where a run that is killed is no failure, or may be none (extensions 1.8)."""
-        limit = self.timeout if self.metric == "wall" else None
-        yield (
-            limit is not None and self.at_most is not None and self.at_most > limit,
-            f"--timeout {limit} ends runs that may last at most {self.at_most}; give at least as long",
-        )
-        yield (
-            limit is not None and self.at_least is not None,
-            "--timeout counts what lasts long as worst, and --at-least as a success; leave one out",
-        )
-
-    def _about_files(self) -> Iterator[tuple[object, str]]:
-        """Say which file would be written twice, so that one thing would take the place of another."""
-        written: dict[str, str | None] = {
-            f"--export-{name}": path for name, path in self.exports.items() if path != "-"
-        }
-        written.update({"--save": self.save, "--resume": self.resume})
-        taken: dict[Path, str] = {}
-        for option, path in written.items():
-            if path is not None:
-                first = taken.setdefault(Path(path).absolute(), option)
-                yield first != option, f"{first} and {option} write to the same file, {path!r}; name two files"
-
-    def _about_suites(self) -> Iterator[tuple[object, str]]:
-        yield self.higher and not self.metrics, "--higher names metrics of a suite; add --metrics json"
-        if not self.metrics:
-            return
-        for option, given in (
-            ("--metric", self.metric != "wall"),
-            ("--quantile", self.quantile is not None),
-            ("--at-least or --at-most", self.share),
-            ("--fail-unless-best", self.fail_unless_best),
-            ("--time-unit", self.time_unit),
-        ):
-            yield given, f"--metrics json compares all metrics in rounds, as they are; leave {option} out"
-        yield (
-            self.control and self.fail_if_worse_than and self.control != self.fail_if_worse_than,
-            "--control and --fail-if-worse-than name two commands to compare the others with; leave one out",
-        )
-        yield self.higher and self.goal == "max", "--higher names exceptions from --goal min; leave one out"
-
-    @property
-    def to_stdout(self) -> tuple[str, ...]:
-        """The options that send a document to standard output."""
-        exports = [f"--export-{name}" for name, path in self.exports.items() if path == "-"]
-        return (*(["--json"] if self.as_json else []), *exports)
+class Asked(SimpleNamespace):
+    """The options of `truearm race` by name, and what follows from several of them."""
 
     @property
     def exports(self) -> dict[str, str]:
@@ -221,78 +43,195 @@ class Asked:
         return {name: path for name, path in found.items() if path is not None}
 
     @property
-    def rounds(self) -> bool:
-        """Whether commands are compared side by side, as they are unless another target is named."""
-        alone = self.quantile is None and not self.share and self.control is None
-        return alone or self.metrics is not None
-
-    @property
-    def limit(self) -> float | None:
-        """How many seconds the race may take; a race without limits of its own ends all the same."""
-        return PATIENCE if self.max_time is None and self.most is None else self.max_time
-
-    @property
     def share(self) -> bool:
         """Whether shares are compared."""
         return self.at_least is not None or self.at_most is not None
 
     @property
+    def rounds(self) -> bool:
+        """Whether commands are compared side by side, as they are unless another target is named."""
+        return self.metrics is not None or (self.quantile is None and not self.share and self.control is None)
+
+    @property
     def most(self) -> int | None:
         """How many runs of each command there may be."""
-        return self.runs if self.runs is not None else self.max_runs
+        return self.runs if self.runs is not None else self.max_runs  # type: ignore[no-any-return]
 
-    def first(self, problem: Problem) -> int:
-        """How many runs each command has before the first decision."""
-        start = 1 if problem.rounds else START
-        return self.runs or self.min_runs or min(start, self.max_runs or start)
+    @property
+    def limit(self) -> float | None:
+        """How many seconds the race may take."""
+        return DEFAULT_LIMIT_S if self.max_time is None and self.most is None else self.max_time
 
     @property
     def brief(self) -> bool:
-        """Whether nothing says how long one command is to be measured, so that a few seconds will do."""
+        """Whether one command alone is measured for a few seconds only."""
         return self.runs is None and self.max_time is None and not self.tolerance
 
+    def first(self, problem: Problem) -> int:
+        """Return how many runs each command has before the first decision."""
+        start = 1 if problem.rounds else START
+        return self.runs or self.min_runs or min(start, self.max_runs or start)
 
-def defined(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, Problem]:
-    """Return the race that was asked for: what is run, and what is to be decided."""
+
+def check(asked: Asked) -> Asked:
+    """Refuse options that contradict each other before anything is run."""
+    for wrong, msg in (
+        *_about_revisions(asked),
+        *_about_limits(asked),
+        *_about_questions(asked),
+        *_about_suites(asked),
+        *_about_files(asked),
+    ):
+        if wrong:
+            raise click.UsageError(msg)
+    return asked
+
+
+_Checks = Iterator[tuple[object, str]]
+
+
+def _about_revisions(asked: Asked) -> _Checks:
+    yield asked.build is not None and not asked.revisions, "--build goes with revisions; name them with --rev"
+    yield (
+        asked.revisions and not (asked.commands or asked.resume),
+        "give the command to run in each revision, after --: truearm race --rev main --rev . -- ./bench",
+    )
+    yield (
+        len(asked.revisions) == 1 and not (asked.parameter_list or asked.parameter_scan),
+        "a race needs two revisions; give another --rev, such as . for the working tree",
+    )
+    yield (
+        asked.revisions and asked.cwd and not {"{dir}", "{rev}"} & {*re.findall(r"{\w+}", asked.cwd)},
+        f"--cwd {asked.cwd} is one folder for all revisions; write --cwd {{dir}}/{asked.cwd}",
+    )
+
+
+def _about_limits(asked: Asked) -> _Checks:
+    yield (
+        asked.runs is not None and (asked.min_runs is not None or asked.max_runs is not None),
+        "-r says both -m and -M; remove them",
+    )
+    yield (
+        asked.min_runs is not None and asked.max_runs is not None and asked.min_runs > asked.max_runs,
+        f"-m {asked.min_runs} is more than -M {asked.max_runs}",
+    )
+    limit = asked.timeout if asked.metric == "wall" else None
+    yield (  # a run that is killed must be a failure (extensions 1.8)
+        limit is not None and asked.at_most is not None and asked.at_most > limit,
+        f"--timeout {limit} ends runs that may last at most {asked.at_most}; use at least as long",
+    )
+    yield (
+        limit is not None and asked.at_least is not None,
+        "--timeout counts long runs as worst, and --at-least as successes; remove one",
+    )
+
+
+def _about_questions(asked: Asked) -> _Checks:
+    gate = asked.fail_if_worse_than and asked.tolerance
+    yield (
+        asked.fail_unless_best and gate,
+        "--fail-unless-best and --fail-if-worse-than with a tolerance are two questions; race twice",
+    )
+    yield (
+        not asked.metrics and asked.control is not None and gate,
+        "--control and --fail-if-worse-than with a tolerance are two questions; race twice",
+    )
+    yield (
+        asked.share and gate,
+        "--fail-if-worse-than has a tolerance for readings, not for shares; remove --tolerance",
+    )
+    yield (
+        asked.fdr and asked.control is None and not (asked.metrics or asked.resume),
+        "--fdr is about commands that beat a control; name it with --control",
+    )
+    yield (
+        asked.metric == "stdout" and asked.goal is None and not asked.share and not asked.resume,
+        "--metric stdout needs --goal max or --goal min: only you know which number is better",
+    )
+    yield (
+        asked.parameter_step_size is not None and not asked.parameter_scan,
+        "--parameter-step-size is the step of a scan; use it with -P",
+    )
+
+
+def _about_suites(asked: Asked) -> _Checks:
+    yield asked.higher and not asked.metrics, "--higher names metrics of a suite; add --metrics json"
+    if not asked.metrics:
+        return
+    for option, given in (
+        ("--metric", asked.metric != "wall"),
+        ("--quantile", asked.quantile is not None),
+        ("--at-least or --at-most", asked.share),
+        ("--fail-unless-best", asked.fail_unless_best),
+        ("--time-unit", asked.time_unit),
+    ):
+        yield given, f"--metrics json compares all metrics in rounds, as they are; remove {option}"
+    yield (
+        asked.control and asked.fail_if_worse_than and asked.control != asked.fail_if_worse_than,
+        "--control and --fail-if-worse-than name two commands to compare the others with; remove one",
+    )
+    yield asked.higher and asked.goal == "max", "--higher names exceptions from --goal min; remove one"
+
+
+def _about_files(asked: Asked) -> _Checks:
+    yield (
+        asked.github_summary and not os.environ.get("GITHUB_STEP_SUMMARY"),
+        "--github-summary needs the variable GITHUB_STEP_SUMMARY, which GitHub sets in a job",
+    )
+    yield asked.show_output and asked.stdout, "--show-output is --output inherit; remove one of them"
+    yield (
+        asked.metric == "stdout" and (asked.show_output or asked.stdout not in (None, "null", "pipe")),
+        "--metric stdout reads what commands print; remove --output and --show-output",
+    )
+    yield asked.yes and not asked.resume, "--yes agrees to the commands of --resume FILE; remove it"
+    yield asked.save and asked.resume, "--resume goes on writing to its own file; remove --save"
+    printed = [f"--export-{name}" for name, path in asked.exports.items() if path == "-"]
+    printed += ["--json"] if asked.as_json else []
+    yield len(printed) > 1, f"{' and '.join(printed)} cannot both go to standard output; write one to a file"
+    paths = {f"--export-{name}": path for name, path in asked.exports.items() if path != "-"}
+    by_path: dict[Path, str] = {}
+    for option, path in {**paths, "--save": asked.save, "--resume": asked.resume}.items():
+        if path is not None:
+            first = by_path.setdefault(Path(path).absolute(), option)
+            yield first != option, f"{first} and {option} write to the same file, {path!r}; name two files"
+
+
+def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, Problem]:
+    """Return what a race runs and what it decides."""
     gate, tolerance = None if asked.metrics else asked.fail_if_worse_than, asked.tolerance
-    goal = asked.goal if asked.goal or asked.share else "min"
-    setting = _setting(asked, revisions)
-    comparing = [
-        option
-        for option, given in (
-            ("--control", asked.control),
-            ("--fail-unless-best", asked.fail_unless_best),
-            ("--fail-if-worse-than", asked.fail_if_worse_than),
-            ("--metrics json", asked.metrics),
-        )
-        if given is not None
-    ]
-    if len(setting.commands) == 1 and comparing:
-        msg = f"{comparing[0]} compares commands, and there is one; give another, or values for a parameter (-L)"
+    setting = _make_setting(asked, revisions)
+    comparing = {
+        "--control": asked.control,
+        "--fail-unless-best": asked.fail_unless_best,
+        "--fail-if-worse-than": asked.fail_if_worse_than,
+        "--metrics json": asked.metrics,
+    }
+    option = next((option for option, given in comparing.items() if given is not None), None)
+    if len(setting.commands) == 1 and option is not None:
+        msg = f"{option} compares commands, and there is one; give another, or values for a parameter (-L)"
         raise click.UsageError(msg)
     for name in (asked.control, asked.fail_unless_best, asked.fail_if_worse_than):
-        in_race(name, setting)
+        check_name(name, setting)
+    goal = asked.goal if asked.goal or asked.share else "min"
     limit = asked.timeout if asked.metric == "wall" and goal == "min" else None
-    given = Handicap(gate, tolerance, limit) if gate is not None and tolerance else None
-    setting = replace(setting, guard=gate)
+    handicap = Handicap(gate, tolerance, limit) if gate is not None and tolerance else None
     problem = Problem.of(
         setting.arms,
-        # a gate shares its error probability out over the comparisons, and the race goes on until all are made;
-        # in rounds the policy knows of it
+        # a gate splits its error probability over the comparisons; in rounds the policy does that
         delta=asked.delta if gate is None or asked.rounds else asked.delta / len(setting.arms),
         contamination=asked.contamination,
-        tolerance=tolerance if given is None else Tolerance(),
+        tolerance=tolerance if handicap is None else Tolerance(),
         quantile=0.5 if asked.quantile is None else asked.quantile,
         rounds=asked.rounds and len(setting.commands) > 1,
         goal=goal,
         at_least=asked.at_least,
         at_most=asked.at_most,
     )
-    return setting, replace(problem, handicap=given)
+    return replace(setting, guard=gate), replace(problem, handicap=handicap)
 
 
 def suite_of(asked: Asked, setting: Setting, problem: Problem) -> Suite | None:
-    """Return what is asked of all metrics together, if there are many."""
+    """Return the question about all metrics together, if there are many."""
     if asked.metrics is None:
         return None
     gate = asked.fail_if_worse_than
@@ -305,8 +244,8 @@ def suite_of(asked: Asked, setting: Setting, problem: Problem) -> Suite | None:
     )
 
 
-def in_race(name: str | None, setting: Setting) -> str | None:
-    """Return the name of a command of the race, or say which there are."""
+def check_name(name: str | None, setting: Setting) -> str | None:
+    """Return the name of a command of the race; raise if there is none of that name."""
     if name is not None and name not in setting.arms:
         arms = ", ".join(map(repr, setting.arms))
         msg = f"{name!r} is not in this race; its commands are called {arms} (-n names them)"
@@ -314,12 +253,14 @@ def in_race(name: str | None, setting: Setting) -> str | None:
     return name
 
 
-def _setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
+def _make_setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
     shell = "none" if asked.no_shell else asked.shell
-    found = _in_revisions(asked, revisions, shell) if asked.revisions else _commands(asked, shell)
-    commands = _with_streams(found, asked)
+    commands = _in_revisions(asked, revisions, shell) if asked.revisions else _plain_commands(asked, shell)
+    commands = tuple(_fill_surroundings(command, asked) for command in commands)
     typed = [variable for variable, *_ in (*asked.parameter_scan, *asked.parameter_list)]
-    given: dict[str, tuple[str, ...]] = {stage: getattr(asked, stage) for stage in HOOKS}
+    hooks: dict[str, tuple[str, ...]] = {stage: getattr(asked, stage) for stage in HOOKS}
+    own = {name for command in commands for name in ("input", "output") if getattr(command, name) is not None}
+    output = "inherit" if asked.show_output else asked.stdout or "null"
     return Setting(
         commands=commands,
         metric=asked.metrics or asked.metric,
@@ -327,30 +268,22 @@ def _setting(asked: Asked, revisions: Sequence[Revision]) -> Setting:
             timeout=asked.timeout,
             ignore_failure=asked.ignore_failure,
             accepted=asked.accepted,
-            input="null" if _has_own(commands, "input") else _kept(asked.stdin, asked),
-            output="inherit"
-            if asked.show_output
-            else "null"
-            if _has_own(commands, "output")
-            else _kept(asked.stdout or "null", asked),
+            input="null" if "input" in own else _absolute(asked.stdin, asked),
+            output="null" if "output" in own else _absolute(output, asked),
         ),
         warmup=asked.warmup,
-        hooks={stage: hooks_for(commands, stage, texts, shell, typed) for stage, texts in given.items() if texts},
+        hooks={stage: hooks_for(commands, stage, texts, shell, typed) for stage, texts in hooks.items() if texts},
     )
 
 
-def _with_streams(commands: tuple[Command, ...], asked: Asked) -> tuple[Command, ...]:
-    """Return the commands with input, output, directory and environment of their own where a parameter says so."""
-    return tuple(_filled(command, asked) for command in commands)
-
-
-def _filled(command: Command, asked: Asked) -> Command:
+def _fill_surroundings(command: Command, asked: Asked) -> Command:
+    """Return a command with its parameters replaced in environment, directory, input and output."""
     values, output = command.parameters, asked.stdout or "null"
     given = {"--input": asked.stdin, "--output": output, "--cwd": asked.cwd or ""}
     given.update({f"--env {name}": value for name, value in command.env.items()})
-    known = ", ".join(f"{{{name}}}" for name in values)
     for option, text in given.items():
         if asked.revisions and (word := unknown_placeholder(text, values)) is not None:
+            known = ", ".join(f"{{{name}}}" for name in values)
             msg = f"{option} contains {{{word}}}, which has no value; use {known}"
             raise click.UsageError(msg)
     cwd = command.cwd
@@ -359,27 +292,21 @@ def _filled(command: Command, asked: Asked) -> Command:
         if not Path(cwd).is_dir():
             msg = f"--cwd: there is no folder {cwd!r}; make it first, or name another"
             raise click.UsageError(msg)
-    filled = {name: fill(text, values) for name, text in (("input", asked.stdin), ("output", output))}
-    own: dict[str, str | None] = {
-        name: _kept(text, asked) for name, text in filled.items() if values and text != "null"
-    }
+    own = {name: fill(text, values) for name, text in (("input", asked.stdin), ("output", output)) if values}
+    streams = {name: _absolute(text, asked) for name, text in own.items() if text != "null"}
     env = {name: fill(value, values) for name, value in command.env.items()}
-    return replace(command, env=env, cwd=cwd, input=own.get("input"), output=own.get("output"))
+    return replace(command, env=env, cwd=cwd, input=streams.get("input"), output=streams.get("output"))
 
 
-def _has_own(commands: Sequence[Command], name: str) -> bool:
-    return any(getattr(command, name) is not None for command in commands)
+def _absolute(place: str, asked: Asked) -> str:
+    """Return the path of a stream so that a saved race may continue from another directory."""
+    return str(Path(place).absolute()) if asked.save and place not in _FIXED_STREAMS else place
 
 
-def _kept(place: str, asked: Asked) -> str:
-    """Return a file's path so that a saved race may go on from another directory."""
-    return str(Path(place).absolute()) if asked.save and place not in ("null", "pipe", "inherit") else place
-
-
-def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
-    """Return every command with every combination of values."""
-    rows = combinations(_parameters(asked, asked.commands))
-    lines = [(row, i) for row in rows for i in range(len(asked.commands))]  # the order of hyperfine
+def _plain_commands(asked: Asked, shell: str) -> tuple[Command, ...]:
+    """Return every command with every combination of values, in hyperfine's order."""
+    templates, names = asked.commands, asked.names
+    lines = [(row, i) for row in combinations(_parameters(asked, templates)) for i in range(len(templates))]
     if not lines:
         msg = (
             "give a command or more, such as truearm race 'gzip -kf data' 'zstd -kf data', or --resume FILE; "
@@ -389,21 +316,26 @@ def _commands(asked: Asked, shell: str) -> tuple[Command, ...]:
     if len(lines) > MAX_COMMANDS:
         msg = f"a race takes {MAX_COMMANDS:,} commands at most, but got {len(lines):,}; race a part of them first"
         raise click.UsageError(msg)
-    if len(asked.names) > len(asked.commands) and len(asked.names) != len(lines):
-        typed = f" as typed ({len(asked.commands)}), or for each with its values ({len(lines)})"
-        how = "give one -n for each" + (typed if len(lines) > len(asked.commands) else "")
-        msg = f"{_names(asked)} given for {plural(len(lines), 'command')}; {how}"
+    if len(names) > len(templates) and len(names) != len(lines):
+        typed = f" as typed ({len(templates)}), or for each with its values ({len(lines)})"
+        how = "give one -n for each" + (typed if len(lines) > len(templates) else "")
+        msg = f"{_count_names(names)} given for {plural(len(lines), 'command')}; {how}"
         raise click.UsageError(msg)
-    each = len(asked.names) == len(lines) > len(asked.commands)
-    # A saved race may go on from another directory.
-    cwd = str(Path().absolute()) if asked.save else None
+    each = len(names) == len(lines) > len(templates)
+    cwd = str(Path().absolute()) if asked.save else None  # a saved race may continue from another directory
     env = _environment(asked.env)
-    found = []
+    commands = []
     for place, (row, i) in enumerate(lines):
-        name = asked.names[place] if each else (*asked.names, *[""] * len(asked.commands))[i]
-        command = bind(asked.commands[i], row, name=name, env=env, cwd=cwd, shell=shell, typed=row)
-        found.append(replace(command, name=name) if each else command)
-    return tuple(found)
+        name = names[place] if each else (*names, *[""] * len(templates))[i]
+        command = bind(templates[i], row, name=name, env=env, cwd=cwd, shell=shell, typed=row)
+        if row and not name and len(templates) == 1 and templates[0] not in {f"{{{key}}}" for key in row}:
+            name = _values(row)
+        commands.append(replace(command, name=name) if name and (each or (row and not names)) else command)
+    return tuple(commands)
+
+
+def _values(row: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in row.items())
 
 
 def _parameters(asked: Asked, templates: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -411,41 +343,42 @@ def _parameters(asked: Asked, templates: Sequence[str]) -> dict[str, tuple[str, 
         *((name, scan(low, high, asked.parameter_step_size)) for name, low, high in asked.parameter_scan),
         *((name, split_list(values)) for name, values in asked.parameter_list),
     ]
-    parameters: dict[str, tuple[str, ...]] = {"rev": (), "dir": ()} if asked.revisions else {}
-    for name, values in given:
-        if name in parameters:
+    names = ["rev", "dir"] if asked.revisions else []
+    for name, _ in given:
+        if name in names:
             own = " (--rev gives it its values)" if asked.revisions and name in ("rev", "dir") else ""
             msg = f"parameter {name!r} is given twice{own}; give all its values at once, or rename one"
             raise click.UsageError(msg)
-        parameters[name] = values
-    lines = [*templates, *(line for stage in HOOKS for line in getattr(asked, stage))]
-    lines += [*asked.env, asked.cwd or "", asked.stdin, asked.stdout or ""]
-    unused = [name for name, _ in given if not any(f"{{{name}}}" in line for line in lines)]
-    if unused:
-        msg = f"no command uses {{{unused[0]}}}, so all of its values would race the same; write it into a command"
-        raise click.UsageError(msg)
+        names.append(name)
+    texts = [*templates, *(line for stage in HOOKS for line in getattr(asked, stage))]
+    texts += [*asked.env, asked.cwd or "", asked.stdin, asked.stdout or ""]
+    for name, _ in given:
+        if not any(f"{{{name}}}" in text for text in texts):
+            msg = f"no command uses {{{name}}}, so all of its values would race the same; write it into a command"
+            raise click.UsageError(msg)
     return dict(given)
 
 
 def _in_revisions(asked: Asked, revisions: Sequence[Revision], shell: str) -> tuple[Command, ...]:
-    """Return the one command in every revision; after -- stand its words."""
+    """Return the one command, whose words follow --, in every revision."""
     line = asked.commands[0] if len(asked.commands) == 1 else shlex.join(asked.commands)
     if asked.names and len(asked.names) != len(revisions):
-        msg = f"{_names(asked)} given for {plural(len(revisions), 'revision')}; give one -n for each, or none"
+        many = plural(len(revisions), "revision")
+        msg = f"{_count_names(asked.names)} given for {many}; give one -n for each, or none"
         raise click.UsageError(msg)
     rows = combinations(_parameters(asked, [line]))
     env = _environment(asked.env)
-    found = []
+    commands = []
     for revision, name in zip(revisions, asked.names or [one.name for one in revisions], strict=True):
         for row in rows:
             values = {"rev": revision.name, "dir": revision.folder, **row}
             command = bind(line, values, env=env, cwd=revision.folder, shell=shell, typed=row)
-            found.append(replace(command, name=" ".join([name, *row.values()])))
-    return tuple(found)
+            commands.append(replace(command, name=f"{name} {_values(row)}".rstrip()))
+    return tuple(commands)
 
 
-def _names(asked: Asked) -> str:
-    return "1 name was" if len(asked.names) == 1 else f"{len(asked.names)} names were"
+def _count_names(names: Sequence[str]) -> str:
+    return "1 name was" if len(names) == 1 else f"{len(names)} names were"
 
 
 def _environment(pairs: Sequence[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from truearm.cli import gates, github, options, racing, suites
-from truearm.cli.asked import Asked
+from truearm.cli.asked import Asked, check, check_name
 from truearm.cli.telling import told, write_files
 from truearm.commands.measure import METRICS, SUITE
 from truearm.policies.toptwo import START
@@ -210,7 +210,7 @@ def _plain(word: str) -> str:
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 also after an alarm.")
 @click.pass_context
-def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 - the fields of `Asked`
+def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 - the attributes of `Asked`
     """Find out which command is best: rounds side by side, until it is known, with an error probability.
 
     \b
@@ -233,29 +233,29 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
 
     Exit codes: 0 decided; 1 a gate failed; 2 usage, or a command failed; 3 not decided; 4 doubtful.
     """  # noqa: D301 - click wants the control character
-    asked = Asked(**chosen)
+    asked = check(Asked(**chosen))
     with ExitStack() as stack:
         if asked.resume:
             _check_nothing_new(ctx, asked)
-            race = racing.resumed(asked.resume, stack, yes=asked.yes)
+            race = racing.resume(asked.resume, stack, yes=asked.yes)
         else:
-            race = racing.begun(asked, stack)
+            race = racing.start(asked, stack)
         if race.follower is not None:
             if asked.fail_if_worse_than is not None:
                 race.follower.guard(asked.fail_if_worse_than)
-            failure, late = racing.run_out(race, asked)
+            failure, late = racing.run_commands(race, asked)
             code = suites.told(race, race.follower, asked, late=late)
             if failure is not None:
                 raise failure
             ctx.exit(code)
-        outcome = racing.outcome(race, asked)
+        outcome = racing.run_race(race, asked)
     if outcome.failure is None:
         aside = "-" in asked.exports.values()  # a document has standard output for itself
         click.echo(told(outcome, as_json=asked.as_json, err=aside), err=aside)
     exports = write_files(outcome, asked)
     if outcome.failure is not None:
         raise outcome.failure
-    best = racing.in_race(asked.fail_unless_best, outcome.setting)
+    best = check_name(asked.fail_unless_best, outcome.setting)
     code = gates.exit_code(outcome.result, unless_best=best, worse=outcome.worse, strict=asked.strict)
     if asked.github_summary and (line := github.annotation(outcome, code)):
         click.echo(line, err=True)
@@ -272,5 +272,5 @@ def _check_nothing_new(ctx: click.Context, asked: Asked) -> None:
     given += ["-i"] if asked.accepted else []
     if asked.commands or given:
         what = "commands" if asked.commands else ", ".join(given)
-        msg = f"--resume takes {what} from the file, where they were fixed; leave them out"
+        msg = f"--resume takes {what} from the file, where they were fixed; remove them"
         raise click.UsageError(msg)

@@ -1,11 +1,11 @@
-"""Drive a race: begin it or go on with it, run the commands, and gather what is to be told."""
+"""Run a race: start it or continue it, run the commands, and collect the outcome."""
 
 import os
 import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,15 +15,14 @@ import click
 
 from truearm.claims.certificate import sample_of
 from truearm.claims.certify import describe
-from truearm.cli import gates, saved
-from truearm.cli.agreeing import agree
-from truearm.cli.asked import Asked, defined, in_race, suite_of
-from truearm.cli.edge import load
+from truearm.cli import saved
+from truearm.cli.asked import Asked, check_name, define, suite_of
+from truearm.cli.edge import Failure, load
 from truearm.cli.live import Board
 from truearm.cli.setting import Setting
 from truearm.cli.suites import Follower
 from truearm.cli.telling import Outcome
-from truearm.commands.command import Command, printable
+from truearm.commands.command import printable
 from truearm.commands.measure import (
     ITERATION,
     Measurement,
@@ -43,46 +42,46 @@ from truearm.policies.alone import Alone
 from truearm.policies.control import AgainstControl
 from truearm.policies.paired import Paired
 from truearm.policies.toptwo import TopTwo
-from truearm.report.numbers import name_of
 from truearm.run import run
 from truearm.store import Store, lock
 from truearm.study import Study
 
-BRIEF = 3.0  # seconds, as hyperfine takes at least
-_GRACE, _GRACE_SHARE = 1.0, 0.1  # seconds and share of the limit in which a run that began in time may end
-
-__all__ = ["ITERATION", "Race", "begun", "in_race", "outcome", "resumed", "run_out"]
+MIN_ALONE_S = 3.0  # that one command alone is measured, as in hyperfine
+_GRACE_S, _GRACE_SHARE = 1.0, 0.1  # of the limit, in which a run that started in time may end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """A study of commands, how they are run, and where it is logged."""
+    """A study of commands, how they are run, and its log."""
 
     study: Study
     setting: Setting
     first: int
     store: Store | None
     follower: Follower | None = None
-    """Who watches the metrics of a suite."""
+    """Watches the metrics of a suite."""
 
 
-def begun(asked: Asked, stack: ExitStack) -> Race:
-    """Return a new race, its log opened on the stack if it is to be saved."""
+def start(asked: Asked, stack: ExitStack) -> Race:
+    """Return a new race; its log is opened on the stack if it is saved."""
     check_posix()
+    announce = partial(click.echo, f"Preparing {', '.join(asked.revisions)} ...", err=True)
     revisions = (
-        check_out(asked.revisions, build=asked.build, announce=partial(_prepare, asked)) if asked.revisions else ()
+        check_out(asked.revisions, build=asked.build, announce=(lambda: None) if asked.quiet else announce)
+        if asked.revisions
+        else ()
     )
     stack.enter_context(hold(revisions))
-    setting, problem = defined(asked, revisions)
+    setting, problem = define(asked, revisions)
     suite = suite_of(asked, setting, problem)
     seed = asked.seed if asked.seed is not None else int.from_bytes(os.urandom(4), "big")
-    # in rounds or balanced, because the load of a machine changes while commands are being run
+    # in rounds or balanced, because the load of a machine changes while commands are run
     first = asked.first(problem)
     policy: Policy[Any] = TopTwo(first=first, balanced=True)
     if problem.rounds:
         policy = Paired(first=first, endless=suite is not None, guard=setting.guard)
     elif len(problem.arms) == 1:
-        # a time limit would end slow ones early: then the number of runs depends on what they read
+        # a time limit would end slow runs early: then the number of runs depends on the readings
         policy = Alone(first=first, runs=asked.runs if asked.max_time is None else None)
     elif asked.control is not None:
         policy = AgainstControl(asked.control, fdr=asked.fdr, first=first, balanced=True)
@@ -90,47 +89,40 @@ def begun(asked: Asked, stack: ExitStack) -> Race:
     store = None
     if asked.save:
         stack.enter_context(lock(asked.save, wait=False))
-        store = stack.enter_context(saved.begun(asked.save, study, setting, suite))
+        store = stack.enter_context(saved.create(asked.save, study, setting, suite))
     follower = None if suite is None else Follower(suite, study)
     return Race(study=study, setting=setting, first=first, store=store, follower=follower)
 
 
-def _prepare(asked: Asked) -> None:
-    if not asked.quiet:
-        click.echo(f"Preparing {', '.join(asked.revisions)} ...", err=True)
-
-
-def resumed(path: str, stack: ExitStack, *, yes: bool) -> Race:
-    """Return the race of a log, opened on the stack, if it is the user's own or the user agrees to run it."""
+def resume(path: str, stack: ExitStack, *, yes: bool) -> Race:
+    """Return the race of a log, opened on the stack, if this user started it or agrees to run it."""
     check_posix()
     stack.enter_context(lock(path, wait=False))
-    found = stack.enter_context(saved.opened(path, broke_off=True, agree=partial(agree, path, yes=yes)))
+    found = stack.enter_context(saved.open_log(path, resume=True, agree=partial(saved.agree, path, yes=yes)))
     if found.setting is None:
         msg = f"{path} holds a study without commands; continue it from Python, see `truearm report {path}`"
         raise InvalidArgument(msg)
     policy = found.study.policy
-    if (
-        not isinstance(policy, AgainstControl | Alone | Paired | TopTwo)
-        or found.setting.arms != found.study.problem.arms
-    ):
-        msg = f"{path} holds a race that truearm does not begin; see `truearm report {path}`"
+    known = isinstance(policy, AgainstControl | Alone | Paired | TopTwo)
+    if not known or found.setting.arms != found.study.problem.arms:
+        msg = f"{path} holds a race that truearm does not start; see `truearm report {path}`"
         raise InvalidArgument(msg)
     stack.enter_context(hold(reopen(c.cwd for c in found.setting.commands if c.cwd is not None)))
     follower = None if found.suite is None else Follower(found.suite, found.study)
-    return Race(study=found.study, setting=found.setting, first=policy.first, store=found.store, follower=follower)
+    first = getattr(policy, "first", 1)
+    return Race(study=found.study, setting=found.setting, first=first, store=found.store, follower=follower)
 
 
-def outcome(race: Race, asked: Asked) -> Outcome:
-    """Run a race to its end, and return all that is to be told of it."""
+def run_race(race: Race, asked: Asked) -> Outcome:
+    """Run a race to its end and return its outcome."""
     setting = race.setting
-    assert race.follower is None
     control = race.study.policy.control if isinstance(race.study.policy, AgainstControl) else None
-    gate = in_race(asked.fail_if_worse_than, setting) or setting.guard
+    gate = check_name(asked.fail_if_worse_than, setting) or setting.guard
     if asked.resume and asked.fail_if_worse_than not in (None, setting.guard):
-        msg = f"the race began without --fail-if-worse-than {gate}, and a gate must be named before it; race anew"
+        msg = f"the race started without --fail-if-worse-than {gate}; a gate is fixed at the start, so race again"
         raise InvalidArgument(msg)
     recorder = _Recorder(race)
-    failure, late = run_out(race, asked, recorder)
+    failure, late = run_commands(race, asked, recorder)
     result = race.study.result
     assert result is not None
     most = asked.most is not None and max(result.pulls.values()) >= asked.most
@@ -148,61 +140,55 @@ def outcome(race: Race, asked: Asked) -> Outcome:
         quiet=asked.quiet,
         patience=asked.limit if late and asked.max_time is None else None,
         shell_cost=shell_cost(setting.commands[0], setting.metric),
-        cut=recorder.cut,
+        cut=recorder.stopped,
         standing=race.study.standing,
         verbose=asked.verbose,
         failure=failure,
     )
 
 
-def run_out(
+def run_commands(
     race: Race, asked: Asked, recorder: "_Recorder | None" = None
 ) -> tuple[click.ClickException | None, bool]:
-    """Run a race to its end; return what went wrong if that ended it, and whether its limit of time did."""
-    began, study = time.monotonic(), race.study
+    """Run a race to its end; return the failure that ended it, and whether its time limit did."""
+    started, study, failure = time.monotonic(), race.study, None
+    recorder = recorder or _Recorder(race)
     if race.follower is not None and race.follower.done(race.first):
-        study.stop()  # a log that was followed to its end
-    failure = None if study.done else _measured(race, asked, recorder or _Recorder(race))
-    return failure, asked.limit is not None and time.monotonic() - began >= asked.limit
+        study.stop()  # all metrics of the log are settled
+    if not study.done:
+        try:
+            with interruptible(), _hooks(race.setting), recorder:
+                recorder.warm_up(race.setting.warmup)
+                with _board(race, asked) as draw, _time_limit(asked, recorder):
+                    watch = partial(_is_enough, race, recorder.counts, asked.most, _alone_until(race, asked), draw)
+                    source = partial(partial, recorder.pull)
+                    run(study, source, max_seconds=asked.limit, watch=watch)
+        except (ArmFailed, CommandFailed) as error:
+            study.stop()
+            failure = _describe_failure(race, error.__cause__ or error, asked)
+        except KeyboardInterrupt:
+            study.stop()
+    return failure, asked.limit is not None and time.monotonic() - started >= asked.limit
 
 
-def _measured(race: Race, asked: Asked, recorder: "_Recorder") -> click.ClickException | None:
-    """Run the commands until the study is done; return what went wrong if that ended it."""
-    study = race.study
-    try:
-        with interruptible(), _hooked(race.setting), recorder:
-            recorder.warm_up(race.setting.warmup)
-            with _board(race, asked) as draw, _in_time(asked, recorder):
-                run(
-                    study,
-                    lambda arm: partial(recorder.pull, arm),
-                    max_seconds=asked.limit,
-                    watch=partial(_watch, race, recorder.counts, asked.most, _brief(race, asked), draw),
-                )
-    except (ArmFailed, CommandFailed) as error:
-        study.stop()
-        return _stopped(race, error.__cause__ or error, asked.exports.values())
-    except KeyboardInterrupt:
-        study.stop()
-    return None
-
-
-def _brief(race: Race, asked: Asked) -> float:
+def _alone_until(race: Race, asked: Asked) -> float:
     """Return from when on one command alone has been measured long enough, if its interval has two ends."""
     alone = len(race.setting.commands) == 1 and asked.brief
-    return time.monotonic() + BRIEF if alone else float("inf")
+    return time.monotonic() + MIN_ALONE_S if alone else float("inf")
 
 
-def _bounded(study: Study) -> bool:
+def _is_bounded(study: Study) -> bool:
     (arm,) = study.problem.arms
     sample = sample_of(study.readings[arm], study.pulls, study.problem, arm)
     found = describe(arm, sample, study.problem, design="sequential")
     return sample.n >= getattr(study.policy, "first", 1) and found.high - found.low < float("inf")
 
 
-def _watch(race: Race, counts: Counter[str], most: int | None, brief: float, draw: Callable[[], None]) -> bool:
+def _is_enough(
+    race: Race, counts: Counter[str], most: int | None, alone_until: float, draw: Callable[[], None]
+) -> bool:
     draw()
-    if time.monotonic() >= brief and _bounded(race.study):
+    if time.monotonic() >= alone_until and _is_bounded(race.study):
         return True
     if race.follower is not None and race.follower.done(race.first):
         return True
@@ -214,15 +200,15 @@ def _watch(race: Race, counts: Counter[str], most: int | None, brief: float, dra
 @contextmanager
 def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
     setting = race.setting
-    shown = setting.conditions.output == "inherit"
-    if asked.quiet or shown or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    inherit = setting.conditions.output == "inherit"
+    if asked.quiet or inherit or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield lambda: load("scipy.special")  # after the first run, and not in the middle of a decision
         return
     if race.follower is not None:
         yield race.follower.draw
         click.echo(err=True)
         return
-    soon = len(setting.commands) == 1 and asked.brief  # in seconds: not worth a word
+    soon = len(setting.commands) == 1 and asked.brief  # it takes a few seconds
     limit = float("inf") if asked.limit is None or soon else asked.limit
     timed = setting.conditions.timeout is not None
     with Board(
@@ -232,8 +218,8 @@ def _board(race: Race, asked: Asked) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def _in_time(asked: Asked, recorder: "_Recorder") -> Iterator[None]:
-    """Stop a run that goes on beyond the limit of time that was asked for; beyond our own only tell of it."""
+def _time_limit(asked: Asked, recorder: "_Recorder") -> Iterator[None]:
+    """Stop a run that exceeds --max-time; if the limit is our own, only say that it is still running."""
     if asked.limit is None:
         yield
         return
@@ -242,13 +228,13 @@ def _in_time(asked: Asked, recorder: "_Recorder") -> Iterator[None]:
         if recorder.running is None:
             return
         if asked.max_time is not None:
-            recorder.cut = recorder.running
+            recorder.stopped = recorder.running
             raise KeyboardInterrupt
-        told = f"{name_of(recorder.running)} is still running. Ctrl-C stops it and keeps what is known."
-        click.echo(f"\nThe time is up, but {told}", err=True)
+        name = printable(recorder.running)
+        click.echo(f"\nThe time is up, but {name} is still running. Ctrl-C stops it and keeps the rest.", err=True)
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, asked.limit + max(_GRACE, _GRACE_SHARE * asked.limit))
+    signal.setitimer(signal.ITIMER_REAL, asked.limit + max(_GRACE_S, _GRACE_SHARE * asked.limit))
     try:
         yield
     finally:
@@ -257,61 +243,55 @@ def _in_time(asked: Asked, recorder: "_Recorder") -> Iterator[None]:
 
 
 @contextmanager
-def _hooked(setting: Setting) -> Iterator[None]:
-    """Run the setup before and the cleanup after, whatever happens between; the same line once for all."""
-    for hook in _distinct(setting, "setup"):
-        run_hook(hook, "setup", setting.conditions.timeout)
+def _hooks(setting: Setting) -> Iterator[None]:
+    """Run the setup before and the cleanup after, whatever happens; the same line in the same folder once."""
+    timeout = setting.conditions.timeout
+    setup, cleanup = (
+        {(hook.text, hook.cwd): hook for hook in setting.hooks.get(stage, {}).values()}.values()
+        for stage in ("setup", "cleanup")
+    )
+    for hook in setup:
+        run_hook(hook, "setup", timeout)
     try:
         yield
     finally:
-        for hook in _distinct(setting, "cleanup"):
-            _cleaned(hook, setting)
+        for hook in cleanup:
+            try:
+                run_hook(hook, "cleanup", timeout)
+            except TruearmError as error:
+                click.echo(f"Warning: {error}", err=True)
+            except KeyboardInterrupt:
+                line = printable(hook.text)
+                click.echo(f"Warning: cleanup {line!r} was interrupted; it may be half done", err=True)
+                raise
 
 
-def _distinct(setting: Setting, stage: str) -> list[Command]:
-    """Return the hooks that are not the same line in the same folder."""
-    return list({(hook.text, hook.cwd): hook for hook in setting.hooks.get(stage, {}).values()}.values())
-
-
-def _cleaned(hook: Command, setting: Setting) -> None:
-    try:
-        run_hook(hook, "cleanup", setting.conditions.timeout)
-    except TruearmError as error:
-        click.echo(f"Warning: {error}", err=True)
-    except KeyboardInterrupt:
-        told = f"cleanup {printable(hook.text)!r} was interrupted; it may be half done"
-        click.echo(f"Warning: {told}", err=True)
-        raise
-
-
-class _Failure(click.ClickException):
-    exit_code = gates.USAGE
-
-
-def _stopped(race: Race, cause: BaseException, exports: Collection[str]) -> click.ClickException:
+def _describe_failure(race: Race, cause: BaseException, asked: Asked) -> click.ClickException:
     words = [str(cause) if isinstance(cause, TruearmError | OSError) else repr(cause)]
     if isinstance(cause, CommandFailed) and cause.stage == "command":
         code = cause.exit_code
         remedies = ["-i counts failed runs as missing readings, at their worst"] * (code not in (126, 127))
         remedies += [f"-i={code} says that this code is not a failure"] * (code > 0)
         words.append(f"({'; '.join(remedies)})")
-    if exports:
-        words.append(f"What was measured before is in {', '.join(exports)}.")
+    if asked.exports:
+        words.append(f"What was measured before is in {', '.join(asked.exports.values())}.")
     if race.store is not None:
-        words.append(f"{race.study.pulls} runs are kept; go on with: truearm race --resume {race.store.path.name}")
-    return _Failure("\n".join(words))
+        name = race.store.path.name
+        words.append(f"{race.study.pulls} runs are kept; continue with: truearm race --resume {name}")
+    return Failure("\n".join(words))
 
 
 class _Recorder:
-    """The source of a race: tells runs their numbers, measures, notes how, and counts."""
+    """The source of a race: numbers the runs, measures them, notes how, and counts."""
 
     def __init__(self, race: Race) -> None:
         setting = race.setting
         self.race = race
         self.counts = Counter({arm: len(tape) for arm, tape in race.study.readings.items()})
         self.running: str | None = None
-        self.cut: str | None = None
-        self._last: dict[str, Any] = {}
+        self.stopped: str | None = None
+        """The command whose run was stopped because the time was up."""
+        self._details: dict[str, Any] = {}
         self._source = command_source(
             setting.commands,
             setting.metric,
@@ -328,29 +308,29 @@ class _Recorder:
         os.environ.pop(ITERATION, None)
 
     def _listen(self, _arm: str, measurement: Measurement) -> None:
-        self._last = measurement.details()
+        self._details = measurement.details()
 
-    def _measured(self, arm: str, iteration: str) -> float:
+    def _measure(self, arm: str, iteration: str) -> float:
         set_run_variables(iteration)
         return self._source(arm)
 
     def warm_up(self, runs: int) -> None:
-        """Run every command some times, before anything counts."""
+        """Run every command some times, not counted."""
         for i in range(runs):
             for arm in self.race.setting.arms:
                 with suppress(TimeoutError):
-                    self._measured(arm, f"warmup-{i}")
+                    self._measure(arm, f"warmup-{i}")
 
     def pull(self, arm: str) -> float:
         """Run a command once; a time-out counts as worse than any run that ended."""
         self.running = arm
         try:
-            value = self._measured(arm, str(self.counts[arm]))
+            value = self._measure(arm, str(self.counts[arm]))
         except TimeoutError:
             value = self.race.study.problem.censored
         finally:
             self.running = None
         self.counts[arm] += 1
         if self.race.follower is not None:
-            self.race.follower.took(arm, self._last.get(NOTE))
-        return Noted(value, self._last)
+            self.race.follower.took(arm, self._details.get(NOTE))
+        return Noted(value, self._details)

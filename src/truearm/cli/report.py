@@ -10,7 +10,7 @@ from truearm.claims.result import Result
 from truearm.cli import options, suites
 from truearm.cli.edge import write
 from truearm.cli.gates import exit_code, suite_code
-from truearm.cli.saved import Saved, opened
+from truearm.cli.saved import Saved, open_log
 from truearm.cli.screen import Screen
 from truearm.cli.telling import html_page
 from truearm.commands.command import Command
@@ -42,7 +42,7 @@ def report_command(
     if as_json + as_markdown + as_csv + (html is not None) > 1:
         msg = "choose one of --json, --markdown, --csv and --export-html"
         raise click.UsageError(msg)
-    with opened(file) as saved:
+    with open_log(file) as saved:
         study = saved.study
         if saved.suite is not None and saved.setting is not None:
             found, makers = suites.Follower(saved.suite, study).makers(saved.setting)
