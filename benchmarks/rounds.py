@@ -44,7 +44,7 @@ def cell(make, study_of, **setting):
     for i in range(RUNS):
         study = study_of(make(np.random.default_rng([9, i])), goal="min", **setting)
         sizes.append((max(len(tape) for tape in study.readings.values()), study.pulls))
-        best = study._verdict.best if study._verdict is not None else None
+        best = study.result.best if study.done else None
         open_ += best is None
         wrong += best not in (None, "0")
     return *np.mean(sizes, axis=0), open_, wrong

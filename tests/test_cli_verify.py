@@ -156,7 +156,7 @@ def test_a_log_that_does_not_follow_is_1(tmp_path):
         store.append([*events[1:2], *events[:1], *events[2:]])
     found = run(tmp_path / "run.db")
     assert found.exit_code == 1
-    assert "does not follow from its definition" in found.stdout
+    assert "does not match its definition" in found.stdout
 
 
 def test_what_is_no_result_is_told_in_words_of_ours(tmp_path):

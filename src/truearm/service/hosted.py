@@ -134,9 +134,9 @@ class Hosted:
 
     def held(self, worker: str) -> list[Pull]:
         """Return the pulls a worker has and whose lease runs, in order of issue."""
-        now, arms = time.time(), self.study._log
+        now, log = time.time(), self.study.log
         return [
-            Pull(ticket, arms.names[arms.arms[ticket]])
+            Pull(ticket, log.name(ticket))
             for ticket, (holder, until) in sorted(self.holders.items())
             if holder == worker and until > now
         ]

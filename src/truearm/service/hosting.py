@@ -383,15 +383,14 @@ def _told(study: Study, told: wire.Told, events: list[Event]) -> wire.Outcome:
 
 
 def _check_arm(study: Study, told: wire.Told) -> None:
-    log = study._log
-    if told.arm is not None and told.ticket < len(log.arms) and told.arm != log.names[log.arms[told.ticket]]:
-        known = log.names[log.arms[told.ticket]]
+    log = study.log
+    if told.arm is not None and told.ticket < len(log) and told.arm != (known := log.name(told.ticket)):
         msg = f"ticket {told.ticket} is of arm {known!r}, but got arm {told.arm!r}; ask again and tell that pull"
         raise ProtocolError(msg)
 
 
 def _released(hosted: Hosted, ticket: int, worker: str | None, *, of_others: bool) -> wire.Outcome:
-    if ticket in hosted.study._log.released:
+    if ticket < len(hosted.study.log) and hosted.study.log.is_released(ticket):
         return wire.Outcome(ticket, "known")
     holder, until = hosted.holders.get(ticket, (worker, 0.0))
     left = math.ceil(until - time.time())

@@ -3,7 +3,6 @@
 import math
 from functools import partial
 
-import numpy as np
 from msgspec import Raw
 
 from truearm.claims.certificate import Status
@@ -116,13 +115,7 @@ def _is_known(hosted: Hosted) -> bool:
 
 
 def _counts(hosted: Hosted) -> dict[str, tuple[int, int]]:
-    log, names = hosted.study._log, hosted.study.problem.arms
-    arms = np.array(log.arms, dtype=np.int64)
-    told = np.bincount(arms[np.array(log.tickets, dtype=np.int64)], minlength=len(names))
-    kept = np.ones(arms.size, dtype=bool)
-    kept[list(log.released)] = False
-    pulls = np.bincount(arms[kept], minlength=len(names))
-    return {name: (int(p), int(t)) for name, p, t in zip(names, pulls, told, strict=True)}
+    return hosted.study.log.counts()
 
 
 def _finite(value: float | None) -> float | None:
