@@ -97,7 +97,7 @@ def test_a_snapshot_that_lacks_a_field_is_as_none(tmp_path, monkeypatch):
         assert brought_back(body, last, began).position == 0, lacking
 
 
-@pytest.mark.parametrize("record", ["_Tape", "Log", "Verdict", "Problem", "State"])
+@pytest.mark.parametrize("record", ["OpenBatch", "Log", "Verdict", "Problem", "State"])
 def test_a_snapshot_that_lacks_a_part_of_a_record_is_as_none(tmp_path, monkeypatch, record):
     hosted, last, began = kept(tmp_path)
     parts, cut = snapshot._parts, []
