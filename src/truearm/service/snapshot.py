@@ -23,7 +23,9 @@ from truearm.events import Log
 from truearm.study import Study
 
 _PLAIN = (bool, int, float, str, type(None))
-_ROOMS = tuple(f"truearm.{room}" for room in ("problem", "events", "batch", "study", "policies.", "claims.", "evidence."))
+_ROOMS = tuple(
+    f"truearm.{room}" for room in ("problem", "events", "batch", "study", "policies.", "claims.", "evidence.")
+)
 _LEFT_OUT = {"_append", "_unwritten", "_result"}  # a file is no part of the study; a result is found again
 
 
