@@ -67,3 +67,20 @@ def test_the_numbers_in_the_table_of_theorems_run():
     text = (Path(__file__).parent.parent / "docs" / "bounds.md").read_text(encoding="utf-8")
     assert ">>>" in blocks(text)
     assert failures(text, "bounds") == ""
+
+
+def test_the_paper_in_code_has_every_statement_and_erratum():
+    text = (Path(__file__).parent.parent / "docs" / "paper.md").read_text()
+    lemmas, theorems, corollaries = (
+        (1, 6, 7, 8, 19, 20, 21, 23, 24, 27, 28),
+        (2, 3, 14, 15, 16, 22),
+        (5, 10, 12, 13, 17),
+    )
+    names = (
+        [f"Lemma {n}" for n in lemmas]
+        + [f"Theorem {n}" for n in theorems]
+        + [f"Corollary {n}" for n in corollaries]
+    )
+    names += [f"Definition {n}" for n in (1, 2, 3)] + [f"Algorithm {n}" for n in (1, 2, 3)] + ["Lemmas 25 and 26"]
+    assert [name for name in names if f"**{name}**" not in text] == []
+    assert [n for n in range(1, 20) if not re.search(rf"\bE{n}\b", text)] == []
