@@ -26,6 +26,7 @@ from truearm.evidence.shares import (
     share_term,
 )
 from truearm.evidence.shifts import Shift
+from truearm.evidence.targets import Query
 from truearm.evidence.units import by_unit
 from truearm.problem import Adversary, Contamination, Handicap, Problem, Tolerance
 from truearm.study import Study
@@ -46,7 +47,7 @@ SHARE = Share(Problem(arms=("A", "B"), at_least=1))
 def least_share(own, bet, trust, shift=0.0):
     """Return the evidence of a pair: successes of n of the judged arm, failures of n of its rival."""
     failed, n = bet
-    return SHARE.evidence(coins(*own), Portfolio(Stake(coins(n - failed, n))), trust, shift=Shift(shift))
+    return SHARE.evidence(coins(*own), Portfolio(Stake(coins(n - failed, n))), trust, Query(shift=Shift(shift)))
 
 
 def judge_of(*arms, **options):

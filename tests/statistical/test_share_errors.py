@@ -15,6 +15,7 @@ from truearm.evidence import Judge, Portfolio, Stake, Trust
 from truearm.evidence.sample import Sample
 from truearm.evidence.shares import Share, share_term
 from truearm.evidence.shifts import Shift
+from truearm.evidence.targets import Query
 from truearm.policies import Told
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Adversary, Contamination, Problem
@@ -57,7 +58,7 @@ def ever_certified(rng, runs, thetas, trust, *, chances, horizon=3000):
         most = share_term(n[0] - won[0], n[0], levels[0]) + share_term(won[1], n[1], levels[1])
         for i in np.flatnonzero((most >= bar) & ~wrong):
             bet, own = (coins(int(won[j, i]), int(n[j, i])) for j in (0, 1))
-            found = SHARE.evidence(own, Portfolio(Stake(bet)), trust, shift=Shift(shift), enough=bar)
+            found = SHARE.evidence(own, Portfolio(Stake(bet)), trust, Query(shift=Shift(shift), enough=bar))
             wrong[i] = found.log_value >= bar
     return wrong
 

@@ -11,7 +11,8 @@ from truearm.evidence.judge import Breakdown, Judge
 from truearm.evidence.levels import Trust, p_value_of
 from truearm.evidence.sample import as_readings
 from truearm.evidence.search import Portfolio, Stake
-from truearm.evidence.shifts import start_sample
+from truearm.evidence.shifts import Shift, start_sample
+from truearm.evidence.targets import Query
 from truearm.problem import (
     Adversary,
     Contamination,
@@ -167,8 +168,8 @@ def _judge(problem: Problem, x: ArrayLike, y: ArrayLike, design: Design) -> Judg
 def _log_evidence(judge: Judge, trust: Trust, enough: float | None = None) -> float:
     """Return the evidence of x over y up to the tolerance; closed, as equal arms are no better than each other."""
     better, worse = judge.samples
-    shift, bets = judge.problem.tolerance, Portfolio(Stake(better, closed=True))
-    return judge.target.evidence(worse, bets, trust, design=judge.design, shift=shift, enough=enough).log_value
+    query = Query(judge.design, Shift.of(judge.problem.tolerance), enough=enough)
+    return judge.target.evidence(worse, Portfolio(Stake(better, closed=True)), trust, query).log_value
 
 
 def _breakdown(judge: Judge) -> Breakdown:

@@ -20,7 +20,7 @@ from truearm.evidence.sample import Sample
 from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, portfolio
 from truearm.evidence.shares import ROUGH
 from truearm.evidence.shifts import Shift
-from truearm.evidence.targets import Margin, Target, target_of
+from truearm.evidence.targets import Margin, Query, Target, target_of
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
@@ -260,22 +260,9 @@ class Judge:
         enough
             For callers who only ask whether the evidence reaches this, as in `search.least`.
         """
+        query = Query(self.design, enough=enough)
         bets = self.rivals(judged, closed=closed)
-        return self._evidence(judged, bets, trust or self.trust, enough=enough)
-
-    def _evidence(
-        self,
-        judged: int,
-        bets: Portfolio,
-        trust: Trust,
-        *,
-        shift: Shift | None = None,
-        enough: float | None = None,
-        times: float = 1.0,
-    ) -> Evidence:
-        return self.target.evidence(
-            self.samples[judged], bets, trust, design=self.design, shift=shift, enough=enough, times=times
-        )
+        return self.target.evidence(self.samples[judged], bets, trust or self.trust, query)
 
     def least(self, judged: int, near: float = math.nan) -> Evidence:
         """Return the evidence against an arm and where it is found, roughly if it rejects nothing.
@@ -286,15 +273,15 @@ class Judge:
             A place near it, which saves time.
         """
         bets, sample = self.rivals(judged), self.samples[judged]
-        rough = self.target.evidence(sample, bets, self.trust, design=self.design, near=near, rough=True)
+        rough = self.target.evidence(sample, bets, self.trust, Query(self.design, near=near, rough=True))
         if rough.log_value < self.log_threshold * (1 - 2 * ROUGH):
             return rough
-        return self.target.evidence(sample, bets, self.trust, design=self.design, near=rough.at)
+        return self.target.evidence(sample, bets, self.trust, Query(self.design, near=rough.at))
 
     def paired(self, judged: int, near: float = math.nan) -> Evidence:
         """Return roughly what the leader's whole sample alone says against an arm, and where it says least."""
         bets = Portfolio(Stake(self.samples[self.leader], self.leader > judged))
-        return self.target.evidence(self.samples[judged], bets, self.trust, near=near, rough=True)
+        return self.target.evidence(self.samples[judged], bets, self.trust, Query(near=near, rough=True))
 
     def at_cut(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm at one such place, which the least of all does not exceed."""
@@ -311,21 +298,19 @@ class Judge:
         Only the bet on the leader's whole sample counts (evidence T5, tolerance).
         """
         bets = Portfolio(Stake(self.samples[self.leader]), self.rivals(judged).log_whole)
-        return self._evidence(judged, bets, trust or self.trust, shift=self._tolerance)
-
-    @property
-    def _tolerance(self) -> Shift:
-        return Shift(self.problem.tolerance.amount, self.problem.tolerance.relative)
+        query = Query(self.design, Shift.of(self.problem.tolerance))
+        return self.target.evidence(self.samples[judged], bets, trust or self.trust, query)
 
     def better(self, one: int, other: int, *, enough: float | None = None) -> Evidence:
         """Return the pair's evidence that one arm is strictly better than another."""
-        return self._evidence(other, Portfolio(Stake(self.samples[one], closed=True)), self.trust, enough=enough)
+        bets, query = Portfolio(Stake(self.samples[one], closed=True)), Query(self.design, enough=enough)
+        return self.target.evidence(self.samples[other], bets, self.trust, query)
 
     def repeated(self, judged: int, times: float, enough: float) -> float:
         """Return the log-evidence within the tolerance if every reading had come this many times: a forecast."""
         bets = Portfolio(Stake(self.samples[self.leader], self.leader > judged))
-        found = self._evidence(judged, bets, self.trust, shift=self._tolerance, enough=enough, times=times)
-        return found.log_value
+        query = Query(self.design, Shift.of(self.problem.tolerance), enough=enough, times=times)
+        return self.target.evidence(self.samples[judged], bets, self.trust, query).log_value
 
     def ceiling(self, judged: int) -> float:
         """Return the most log-evidence that any values of this many readings of leader and rival could give."""
@@ -413,11 +398,9 @@ class Judge:
         head, bets, worst = self.samples[self.leader], Portfolio(Stake(self.samples[self.leader])), 0.0
         rivals = set(range(len(self.samples))) - {self.leader, *outright}
         for i in sorted(rivals, key=lambda i: -self.looks(i)):
-            found = self._evidence(i, bets, self.trust, shift=Shift(worst, relative), enough=bar)
-            if found.log_value < bar:
-                worst = self.target.least_tolerance(
-                    head, self.samples[i], bar, self.trust, design=self.design, relative=relative, known=worst
-                )
+            query = Query(self.design, Shift(worst, relative), enough=bar)
+            if self.target.evidence(self.samples[i], bets, self.trust, query).log_value < bar:
+                worst = self.target.least_tolerance(head, self.samples[i], bar, self.trust, query)
             if worst == math.inf:
                 break
         return worst
@@ -447,7 +430,8 @@ class Judge:
             return None
         head, sample = self.samples[self.leader], self.samples[judged].hide_censored()  # evidence T8c
         error = math.exp(-self.log_threshold)
-        found = self.target.exact_margin(head, self.samples[judged], error, self.design, relative=relative)
+        query = Query(self.design, Shift(0.0, relative))
+        found = self.target.exact_margin(head, self.samples[judged], error, query)
         if found is None:
             found = self._search_margin(judged, sample, relative=relative)
         with np.errstate(over="ignore"):
@@ -460,8 +444,8 @@ class Judge:
 
         def holds(amount: float) -> bool:
             shift = Shift(-math.expm1(amount) if relative else -amount, relative)
-            found = self.target.evidence(sample, bets, self.trust, design=self.design, shift=shift, enough=bar)
-            return found.log_value >= bar
+            query = Query(self.design, shift, enough=bar)
+            return self.target.evidence(sample, bets, self.trust, query).log_value >= bar
 
         if not holds(0.0):
             return None

@@ -32,9 +32,9 @@ from truearm.evidence.search import (
     least_in,
     rank_grid,
 )
-from truearm.evidence.shifts import Shift, worsen
-from truearm.evidence.targets import Target, divergences
-from truearm.problem import Adversary, Contamination, Design, Interval, Tolerance
+from truearm.evidence.shifts import Shift, shifted, worsen
+from truearm.evidence.targets import PLAIN, Query, Target, divergences
+from truearm.problem import Adversary, Contamination, Design, Interval
 
 _FINITE = np.finfo(np.float64).max
 _LARGEST = _FINITE / 4  # a margin beyond it is not searched for: sums would overflow
@@ -136,20 +136,22 @@ def _term(design: Design, prior: Prior = DEFAULT_PRIOR) -> Term:
     return fixed_term if design == "fixed" else partial(log_mixture, prior=prior)
 
 
+def _lift(shift: Shift | None, sign: float) -> Callable[[Floats], Floats] | None:
+    return partial(worsen, shift=shift, sign=sign) if shift is not None and shift.amount else None
+
+
 def _search(
     judged: Sample,
     bets: Portfolio,
     levels: Levels,
+    query: Query = PLAIN,
     *,
-    design: Design = "sequential",
+    sign: float = 1.0,
     prior: Prior = DEFAULT_PRIOR,
-    lift: Callable[[Floats], Floats] | None = None,
-    near: float = math.nan,
-    enough: float | None = None,
-    times: float = 1.0,
 ) -> Evidence:
     """Return the least evidence of all cuts: exact, or for bucket counts a lower bound (extensions 4.1)."""
-    term, whole = _term(design, prior), bets.whole
+    design, shift, near, enough, times, _ = query
+    term, whole, lift = _term(design, prior), bets.whole, _lift(shift, sign)
     if judged.buckets is None or whole is None or whole.sample.buckets is None:
         rank = None if math.isnan(near) else int(judged.count(near))
         cuts = _Cuts(judged, bets, levels, term, lift=lift, times=times)
@@ -210,7 +212,7 @@ def pair(
     enough
         As in `search.least`.
     """
-    return _search(worse, Portfolio(Stake(better, closed)), levels, prior=prior, enough=enough)
+    return _search(worse, Portfolio(Stake(better, closed)), levels, Query(enough=enough), prior=prior)
 
 
 def fixed_pair(
@@ -221,7 +223,7 @@ def fixed_pair(
     The product w of the two arms' tail probabilities has p-value w(1 - ln w), its supremum over cuts is a
     p-value (Fisher's product, evidence section 11). Compare with log((k - 1)/delta) in one direction.
     """
-    return _search(worse, Portfolio(Stake(better, closed)), levels, design="fixed", enough=enough)
+    return _search(worse, Portfolio(Stake(better, closed)), levels, Query("fixed", enough=enough))
 
 
 def pooled(
@@ -233,7 +235,7 @@ def pooled(
     enough: float | None = None,
 ) -> Evidence:
     """Return log W_i, the evidence that the judged arm is not the best, the least of all cuts (evidence T5)."""
-    return _search(judged, rivals, levels, prior=prior, enough=enough)
+    return _search(judged, rivals, levels, Query(enough=enough), prior=prior)
 
 
 def pooled_at(
@@ -281,7 +283,11 @@ def certified_tolerance(
     raised until no cut fails.
     """
     design: Design = "fixed" if fixed else "sequential"
-    search = partial(_search, bets=Portfolio(Stake(better)), levels=levels, design=design, prior=prior)
+
+    def evidence(amount: float) -> Evidence:
+        query = Query(design, Shift(amount, relative), enough=log_threshold)
+        return _search(worse, Portfolio(Stake(better)), levels, query, sign=sign, prior=prior)
+
     if not (better.is_exact and worse.is_exact):
         most = certified_tolerance(
             better.at_worst(),
@@ -293,13 +299,12 @@ def certified_tolerance(
             fixed=fixed,
             prior=prior,
         )
-        near = Shift(_NEARLY * most if math.isfinite(most) else 0.0, relative)
-        search(worse, enough=log_threshold, lift=partial(worsen, shift=near, sign=sign))
-        return most  # the search just before noted the buckets on which it depends
+        evidence(_NEARLY * most if math.isfinite(most) else 0.0)  # notes the buckets on which it depends
+        return most
     term, enough = _term(design, prior), fisher_sum(log_threshold) if fixed else log_threshold
     amount, step = 0.0, math.ulp(float(relative))
     while amount < math.inf:
-        found = search(worse, enough=log_threshold, lift=partial(worsen, shift=Shift(amount, relative), sign=sign))
+        found = evidence(amount)
         if found.log_value >= log_threshold:
             break
         needed = _tolerance_at(
@@ -402,32 +407,8 @@ class Quantile(Target):
     def _levels(self, trust: Trust) -> Levels:
         return trust.levels(self.problem.level)
 
-    def _lift(self, shift: Shift | Tolerance | None) -> Callable[[Floats], Floats] | None:
-        return partial(worsen, shift=shift, sign=self.problem.sign) if shift is not None and shift.amount else None
-
-    def evidence(
-        self,
-        judged: Sample,
-        bets: Portfolio,
-        trust: Trust,
-        *,
-        design: Design = "sequential",
-        shift: Shift | Tolerance | None = None,
-        near: float = math.nan,
-        enough: float | None = None,
-        times: float = 1.0,
-        rough: bool = False,  # noqa: ARG002 - the search is exact
-    ) -> Evidence:
-        return _search(
-            judged,
-            bets,
-            self._levels(trust),
-            design=design,
-            lift=self._lift(shift),
-            near=near,
-            enough=enough,
-            times=times,
-        )
+    def evidence(self, judged: Sample, bets: Portfolio, trust: Trust, query: Query = PLAIN) -> Evidence:
+        return _search(judged, bets, self._levels(trust), query, sign=self.problem.sign)
 
     def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
         return pooled_at(judged, bets, self._levels(trust), cut=at)
@@ -508,8 +489,7 @@ class Quantile(Target):
         return breakdown_estimate(better, worse, self.problem.level, adversary)
 
     def is_decidable(self, better: Sample, worse: Sample, trust: Trust) -> bool:
-        lift = self._lift(self.problem.tolerance)
-        moved = worse if lift is None else worse.map(lift)
+        moved = shifted(worse, self.problem.tolerance, self.problem.sign)
         # else at some cut the plug-in laws allow the opposite order: evidence section 8
         return breakdown_estimate(better, moved, self.problem.level, trust.adversary) > trust.eps
 
@@ -531,18 +511,9 @@ class Quantile(Target):
         highest = sorted(range(len(lower)), key=lower.__getitem__)[-2:]  # one of them is another arm's
         return all(upper[i] == -math.inf or any(upper[i] < lower[j] for j in highest if j != i) for i in alive)
 
-    def least_tolerance(
-        self,
-        better: Sample,
-        worse: Sample,
-        log_bar: float,
-        trust: Trust,
-        *,
-        design: Design,
-        relative: bool,
-        known: float,  # noqa: ARG002 - the search needs no start
-    ) -> float:
-        levels, fixed = self._levels(trust), design == "fixed"
+    def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
+        relative = query.shift is not None and query.shift.relative
+        fixed, levels = query.design == "fixed", self._levels(trust)
         return certified_tolerance(
             better, worse, log_bar, levels=levels, relative=relative, sign=self.problem.sign, fixed=fixed
         )

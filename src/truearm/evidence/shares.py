@@ -34,7 +34,7 @@ from truearm.evidence.search import (
     least_in,
 )
 from truearm.evidence.shifts import Shift, is_success
-from truearm.evidence.targets import Target, divergences
+from truearm.evidence.targets import PLAIN, Query, Target, divergences
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem, Tolerance
 
 NO_BET = 0.05  # of the capital of each e-value: without it one success seen makes the infimum 0 (extensions 1.1)
@@ -108,24 +108,11 @@ class _Thetas(Product):
 
 
 @lru_cache(maxsize=4096)  # many arms have the same counts
-def _least_share(
-    rows: tuple[Count, ...],
-    weights: Weights,
-    trust: Trust,
-    *,
-    shift: float = 0.0,
-    design: Design = "sequential",
-    times: float = 1.0,
-    enough: float | None = None,
-    accuracy: float = ACCURACY,
-) -> Evidence:
+def _least_share(rows: tuple[Count, ...], weights: Weights, trust: Trust, query: Query) -> Evidence:
+    design, shift, _, enough, times, rough = query
     term: Term = fixed_term if design == "fixed" else share_term
-    return least_in(
-        design,
-        _Thetas(rows, weights, trust, shift=shift, term=term, times=times),
-        enough=enough,
-        accuracy=accuracy,
-    )
+    product = _Thetas(rows, weights, trust, shift=shift.amount if shift else 0.0, term=term, times=times)
+    return least_in(design, product, enough=enough, accuracy=ROUGH if rough else ACCURACY)
 
 
 def _rows(judged: Sample, bets: Portfolio) -> tuple[Count, ...]:
@@ -160,30 +147,9 @@ class Share(Target):
 
     __slots__ = ()
 
-    def evidence(
-        self,
-        judged: Sample,
-        bets: Portfolio,
-        trust: Trust,
-        *,
-        design: Design = "sequential",
-        shift: Shift | Tolerance | None = None,
-        near: float = math.nan,  # noqa: ARG002 - the search needs no hint
-        enough: float | None = None,
-        times: float = 1.0,
-        rough: bool = False,
-    ) -> Evidence:
-        amount = 0.0 if shift is None else shift.amount  # extensions 1.3
-        return _least_share(
-            _rows(judged, bets),
-            bets.weights,
-            trust,
-            shift=amount,
-            design=design,
-            times=times,
-            enough=enough,
-            accuracy=ROUGH if rough else ACCURACY,
-        )
+    def evidence(self, judged: Sample, bets: Portfolio, trust: Trust, query: Query = PLAIN) -> Evidence:
+        query = query._replace(near=0.0)  # the search needs no hint
+        return _least_share(_rows(judged, bets), bets.weights, trust, query)
 
     def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
         return _Thetas(_rows(judged, bets), bets.weights, trust).value(at)
@@ -196,7 +162,7 @@ class Share(Target):
 
     def ceiling(self, judged: Sample, rival: Sample, trust: Trust, design: Design) -> float:
         rows = (Count(0, judged.n), Count(0, rival.n))
-        return _least_share(rows, Portfolio(Stake(rival)).weights, trust, design=design).log_value
+        return _least_share(rows, Portfolio(Stake(rival)).weights, trust, Query(design)).log_value
 
     def eps_limit(self, adversary: Adversary) -> float:
         return 0.5 if adversary is Adversary.MALICIOUS else 1.0  # from there on g(1-theta) or g(theta) is 0
@@ -268,24 +234,14 @@ class Share(Target):
         upper = [highest_level(c, n, share, "sequential") for c, n in most]
         return is_overlapped(upper, [1 - highest_level(c, n, share, "sequential") for c, n in lost])
 
-    def least_tolerance(
-        self,
-        better: Sample,
-        worse: Sample,
-        log_bar: float,
-        trust: Trust,
-        *,
-        design: Design,
-        relative: bool,  # noqa: ARG002 - shares are compared by points
-        known: float,
-    ) -> float:
+    def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
         def holds(amount: float) -> bool:
-            bets, shift = Portfolio(Stake(better)), Shift(amount)
-            return (
-                self.evidence(worse, bets, trust, design=design, shift=shift, enough=log_bar).log_value >= log_bar
-            )
+            asked = query._replace(shift=Shift(amount))
+            return self.evidence(worse, Portfolio(Stake(better)), trust, asked).log_value >= log_bar
 
-        found = last_true(holds, 1.0, known, accuracy=_POINT)  # extensions 1.3
+        found = last_true(
+            holds, 1.0, query.shift.amount if query.shift else 0.0, accuracy=_POINT
+        )  # extensions 1.3
         return found if found < 1 else math.inf  # a whole point is no bound
 
     def is_ratio(self, one: Sample, other: Sample) -> bool:  # noqa: ARG002 - shares are compared by points

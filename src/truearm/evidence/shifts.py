@@ -20,6 +20,11 @@ class Shift(NamedTuple):
     amount: float
     relative: bool = False
 
+    @classmethod
+    def of(cls, tolerance: Tolerance) -> "Shift":
+        """Return the shift by a tolerance."""
+        return cls(tolerance.amount, tolerance.relative)
+
 
 def worsen(values: Floats, shift: Shift | Tolerance, sign: float = 1.0) -> Floats:
     """Return oriented readings made worse by a shift.

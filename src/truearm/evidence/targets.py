@@ -16,7 +16,7 @@ from truearm.evidence.levels import Trust, divergence
 from truearm.evidence.sample import Sample
 from truearm.evidence.search import Evidence, Portfolio, Stake
 from truearm.evidence.shifts import Shift
-from truearm.problem import Adversary, Contamination, Design, Interval, Problem, Tolerance
+from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 ENDLESS = Interval(-math.inf, math.inf)
 
@@ -29,6 +29,25 @@ class Margin(NamedTuple):
     at_least: float | None
 
 
+class Query(NamedTuple):
+    """How evidence is asked for."""
+
+    design: Design = "sequential"
+    shift: Shift | None = None
+    """By how much the judged arm is made worse."""
+    near: float = math.nan
+    """A place near the minimum on the scale of `Evidence.at`: saves time, never changes the value."""
+    enough: float | None = None
+    """For callers who only ask whether the evidence reaches this, as in `search.least`."""
+    times: float = 1.0
+    """As if every reading had come this many times: a forecast, not evidence, unless it is 1."""
+    rough: bool = False
+    """Whether two digits are enough, to choose what to pull next."""
+
+
+PLAIN = Query()
+
+
 @dataclass(frozen=True, slots=True)
 class Target(ABC):
     """A target of a problem; samples are oriented so that bigger is better."""
@@ -36,30 +55,8 @@ class Target(ABC):
     problem: Problem
 
     @abstractmethod
-    def evidence(
-        self,
-        judged: Sample,
-        bets: Portfolio,
-        trust: Trust,
-        *,
-        design: Design = "sequential",
-        shift: Shift | Tolerance | None = None,
-        near: float = math.nan,
-        enough: float | None = None,
-        times: float = 1.0,
-        rough: bool = False,
-    ) -> Evidence:
-        """Return the evidence that an arm, made worse by a shift, is behind those that bet against it.
-
-        Parameters
-        ----------
-        near, enough
-            As in `search.least`; `near` is on the scale of `Evidence.at`.
-        times
-            As if every reading had come this many times: a forecast, not evidence, unless it is 1.
-        rough
-            Whether two digits are enough, to choose what to pull next.
-        """
+    def evidence(self, judged: Sample, bets: Portfolio, trust: Trust, query: Query = PLAIN) -> Evidence:
+        """Return the evidence that an arm, made worse by a shift, is behind those that bet against it."""
 
     @abstractmethod
     def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
@@ -109,13 +106,10 @@ class Target(ABC):
         return False
 
     def intervals(
-        self,
-        sample: Sample,  # noqa: ARG002 - nothing is claimed about one arm by default
-        contamination: Contamination,  # noqa: ARG002
-        error: float,  # noqa: ARG002
-        design: Design,  # noqa: ARG002
+        self, sample: Sample, contamination: Contamination, error: float, design: Design
     ) -> tuple[Interval, Interval]:
         """Return where an arm's true value lies, in the user's units, and what contamination leaves of it."""
+        del sample, contamination, error, design  # nothing is claimed about one arm by default
         return ENDLESS, ENDLESS
 
     def is_contradicted(self, sample: Sample, trust: Trust, error: float) -> bool:  # noqa: ARG002
@@ -147,18 +141,8 @@ class Target(ABC):
         """
 
     @abstractmethod
-    def least_tolerance(
-        self,
-        better: Sample,
-        worse: Sample,
-        log_bar: float,
-        trust: Trust,
-        *,
-        design: Design,
-        relative: bool,
-        known: float,
-    ) -> float:
-        """Return the least tolerance within which one arm is certainly not worse; `known` is too small."""
+    def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
+        """Return the least tolerance within which one arm is certainly not worse; the shift is too small."""
 
     @abstractmethod
     def is_ratio(self, one: Sample, other: Sample) -> bool:
@@ -172,16 +156,8 @@ class Target(ABC):
     def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:
         """Return an upper end and an accuracy for the search of a margin: a difference, or the log of a factor."""
 
-    def exact_margin(
-        self,
-        better: Sample,  # noqa: ARG002 - most targets search for it
-        worse: Sample,  # noqa: ARG002
-        error: float,  # noqa: ARG002
-        design: Design,  # noqa: ARG002
-        *,
-        relative: bool,  # noqa: ARG002
-    ) -> float | None:
-        """Return the largest margin on that scale, where it need not be searched for; None where it must be."""
+    def exact_margin(self, better: Sample, worse: Sample, error: float, query: Query) -> float | None:  # noqa: ARG002
+        """Return the largest margin on the scale of the query's shift; None where it must be searched for."""
         return None
 
 

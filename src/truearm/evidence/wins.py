@@ -19,8 +19,8 @@ from truearm.evidence.moments import deviation
 from truearm.evidence.sample import Floats, Sample
 from truearm.evidence.search import Evidence, Portfolio, Stake, fixed_term
 from truearm.evidence.shifts import Shift, worsen
-from truearm.evidence.targets import Target
-from truearm.problem import Adversary, Contamination, Design, Tolerance
+from truearm.evidence.targets import PLAIN, Query, Target
+from truearm.problem import Adversary, Contamination, Design
 
 if TYPE_CHECKING:
     from truearm.evidence.judge import Judge
@@ -116,28 +116,16 @@ class Wins(Target):
 
     __slots__ = ()
 
-    def _lift(self, shift: Shift | Tolerance | None) -> Callable[[Floats], Floats] | None:
+    def _lift(self, shift: Shift | None) -> Callable[[Floats], Floats] | None:
         return partial(worsen, shift=shift, sign=self.problem.sign) if shift is not None and shift.amount else None
 
-    def evidence(
-        self,
-        judged: Sample,
-        bets: Portfolio,
-        trust: Trust,
-        *,
-        design: Design = "sequential",
-        shift: Shift | Tolerance | None = None,
-        near: float = math.nan,  # noqa: ARG002 - there is one place only
-        enough: float | None = None,
-        times: float = 1.0,
-        rough: bool = False,  # noqa: ARG002
-    ) -> Evidence:
+    def evidence(self, judged: Sample, bets: Portfolio, trust: Trust, query: Query = PLAIN) -> Evidence:
         assert bets.whole is not None  # the rule of rounds has no legs
-        found = score(bets.whole.sample, judged, self._lift(shift)).times(times)
+        found = score(bets.whole.sample, judged, self._lift(query.shift)).times(query.times)
         level = win_level(*trust)
-        if enough is not None and enough > 0 and found.null >= level * found.rounds:
+        if query.enough is not None and query.enough > 0 and found.null >= level * found.rounds:
             return Evidence(-math.inf)  # M is at most 1 there
-        return Evidence(_log_evidence(found, level, design))
+        return Evidence(_log_evidence(found, level, query.design))
 
     def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:  # noqa: ARG002
         return self.evidence(judged, bets, trust).log_value
@@ -197,7 +185,7 @@ class Wins(Target):
         return room / 2 if adversary is Adversary.MALICIOUS else room
 
     def is_decidable(self, better: Sample, worse: Sample, trust: Trust) -> bool:
-        found = score(better, worse, self._lift(self.problem.tolerance))
+        found = score(better, worse, self._lift(Shift.of(self.problem.tolerance)))
         return found.null < win_level(*trust) * found.rounds
 
     def is_futile(self, samples: Sequence[Sample], alive: Sequence[int], trust: Trust, error: float) -> bool:
@@ -212,7 +200,7 @@ class Wins(Target):
         (_, mine), (_, theirs) = one.in_rounds, other.in_rounds
         n = min(mine.size, theirs.size)
         pending = int(np.count_nonzero(~(mine[:n] & theirs[:n])))
-        found = score(one, other, self._lift(self.problem.tolerance))
+        found = score(one, other, self._lift(Shift.of(self.problem.tolerance)))
         return cannot_win(found, win_level(*trust), log_bar, pending)
 
     def lead_at_least(
@@ -229,27 +217,16 @@ class Wins(Target):
         )
         return -math.inf if rank < 1 else math.inf if rank > leads.size else float(leads[int(rank) - 1])
 
-    def least_tolerance(
-        self,
-        better: Sample,
-        worse: Sample,
-        log_bar: float,
-        trust: Trust,
-        *,
-        design: Design,
-        relative: bool,
-        known: float,
-    ) -> float:
-        lead = self.lead_at_least(better, worse, trust, math.exp(-log_bar), design, relative=relative)
+    def least_tolerance(self, better: Sample, worse: Sample, log_bar: float, trust: Trust, query: Query) -> float:
+        amount, relative = query.shift or Shift(0.0)
+        lead = self.lead_at_least(better, worse, trust, math.exp(-log_bar), query.design, relative=relative)
         if lead == -math.inf or self.is_hopeless(trust):
             return math.inf
-        return max(known, math.expm1(-lead) if relative else -lead)
+        return max(amount, math.expm1(-lead) if relative else -lead)
 
-    def exact_margin(
-        self, better: Sample, worse: Sample, error: float, design: Design, *, relative: bool
-    ) -> float | None:
-        trust = Trust.of(self.problem.contamination)
-        return self.lead_at_least(better, worse, trust, error, design, relative=relative)
+    def exact_margin(self, better: Sample, worse: Sample, error: float, query: Query) -> float | None:
+        trust, relative = Trust.of(self.problem.contamination), query.shift is not None and query.shift.relative
+        return self.lead_at_least(better, worse, trust, error, query.design, relative=relative)
 
     def margin_range(self, one: Sample, other: Sample, *, relative: bool) -> tuple[float, float]:  # noqa: ARG002
         return math.inf, 0.0  # nothing is searched for
