@@ -131,7 +131,7 @@ def test_bad_readings_beyond_the_limit_bound_no_quantile_that_timed_out(goal):
     tape = [-problem.sign * x for x in (*[math.inf] * 490, *[1e9] * 60, *[3.0] * 450)]
     shown = [-problem.sign * 10.5 if math.isinf(x) else x for x in tape]
     judges = (judge_of(problem, [readings] * 2) for readings in (tape, shown))
-    (found, core), (true, _) = (judge.identified(0, problem.contamination) for judge in judges)
+    (found, core), (true, _) = (judge.intervals(0, problem.contamination) for judge in judges)
     assert found.low <= true.low <= true.high <= found.high
     assert core.low <= -problem.sign * 10.5 <= core.high
 
@@ -140,8 +140,8 @@ def test_time_outs_leave_an_upper_end_where_the_lower_one_is_none_of_them():
     """So the quantile is within the limit, and a time-out is worse than it."""
     problem = problem_for()
     tape = [*[problem.censored] * 20, *range(80)]
-    found, _ = judge_of(problem, [tape, tape]).identified(0, problem.contamination)
-    plain, _ = judge_of(problem, [[-1.0] * 20 + tape[20:]] * 2).identified(0, problem.contamination)
+    found, _ = judge_of(problem, [tape, tape]).intervals(0, problem.contamination)
+    plain, _ = judge_of(problem, [[-1.0] * 20 + tape[20:]] * 2).intervals(0, problem.contamination)
     assert found == plain
 
 
@@ -152,7 +152,7 @@ def test_an_arm_censored_at_its_quantile_gathers_no_evidence(tapes, options, mor
     head = [*tapes[0], *[problem.censored] * more]
     judge = judge_of(problem, [head, tapes[1]])
     assume(
-        not judge.hopeless
+        not judge.is_hopeless
         and head.count(problem.censored) >= Levels.of(problem.level, problem.contamination).low * len(head)
     )
     rival = judge.samples[1]  # so many promised holes that they are evidence alone refute the promise first
@@ -377,20 +377,20 @@ def test_a_margin_is_not_what_one_wild_reading_says():
 
 def test_an_arm_that_always_fails_blocks_every_other():
     fine, failing = np.arange(400.0), np.full(400, NAN)
-    assert judge_of(problem_for(contamination=0.05), [fine + 200, failing]).futile((0, 1))
+    assert judge_of(problem_for(contamination=0.05), [fine + 200, failing]).is_futile((0, 1))
 
 
 def test_arms_that_all_time_out_are_hopeless_and_one_that_does_not_is_not():
     slow = np.full(200, -INF)
-    assert judge_of(problem_for(), [slow, slow]).futile((0, 1))
-    assert not judge_of(problem_for(), [slow, np.arange(200.0)]).futile((0, 1))
+    assert judge_of(problem_for(), [slow, slow]).is_futile((0, 1))
+    assert not judge_of(problem_for(), [slow, np.arange(200.0)]).is_futile((0, 1))
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 500.0])
 def test_a_tolerance_as_wide_as_the_overlap_is_worth_more_pulls(tolerance):
     twins = [np.arange(4000.0)] * 2
     judge = judge_of(problem_for(contamination=0.1, tolerance=tolerance), twins)
-    assert judge.futile((0, 1)) is (tolerance == 0.0)
+    assert judge.is_futile((0, 1)) is (tolerance == 0.0)
 
 
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
@@ -398,7 +398,7 @@ def test_a_tolerance_as_wide_as_the_overlap_is_worth_more_pulls(tolerance):
 def test_what_is_given_up_stays_undecided_on_endless_readings(kinds, options):
     """Arms that are declared indistinguishable are not told apart by a hundred times as many such readings."""
     problem = problem_for(**options)
-    assume(judge_of(problem, [kind * 40 for kind in kinds]).futile((0, 1)))
+    assume(judge_of(problem, [kind * 40 for kind in kinds]).is_futile((0, 1)))
     endless = [kind * 4000 for kind in kinds]
     for leader in (0, 1):
         later = judge_of(problem, endless, leader=leader)
@@ -407,8 +407,8 @@ def test_what_is_given_up_stays_undecided_on_endless_readings(kinds, options):
 
 def test_no_level_is_hopeless_before_the_first_pull():
     judge = judge_of(problem_for(quantile=0.1, contamination=Contamination(0.2, "malicious")), [[], []])
-    assert judge.hopeless
-    assert judge.futile((0, 1))
+    assert judge.is_hopeless
+    assert judge.is_futile((0, 1))
     assert judge.worse_than(0) == ()
     assert judge.margin(1, relative=False) is None
 
@@ -448,7 +448,7 @@ def test_the_least_of_all_cuts_may_be_between_readings_of_the_judged_arm(tapes, 
     exact = judge.against(2).log_value
     cuts = np.unique(np.concatenate([sample.values for sample in samples]))
     cuts = [-INF, *np.nextafter(cuts, -INF), *cuts, *np.nextafter(cuts, INF)]
-    assert exact == pytest.approx(min(judge.at_cut(2, float(cut)) for cut in cuts), abs=1e-9)
+    assert exact == pytest.approx(min(judge.evidence_at(2, float(cut)) for cut in cuts), abs=1e-9)
 
 
 def rank_of(n, level, bar):
@@ -468,7 +468,7 @@ def test_giving_up_pays_for_every_arm_and_takes_pulls_that_are_out_for_either(pe
 
     def found(n):
         arms = [Sample(np.arange(float(n)), pending=pending)] * k
-        return Judge.of(problem, arms).futile(tuple(range(k)))
+        return Judge.of(problem, arms).is_futile(tuple(range(k)))
 
     first = next(n for n in range(20, 2000) if declared(n))
     assert [found(n) for n in (first - 1, first)] == [False, True]

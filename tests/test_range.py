@@ -152,8 +152,8 @@ def test_futility_knows_what_is_outside():
     tapes = [np.where(rng.random(20_000) < 0.05, 99.0, rng.normal(0, 1, 20_000)) for _ in range(2)]
     problem = Problem(arms=("A", "B"), between=(-10, 10), contamination=0.1)
     samples = [sample_of(tape, tape.size, problem, "A") for tape in tapes]
-    assert Judge.of(problem, samples).futile((0, 1))
-    assert not Judge.of(problem, [samples[0], samples[1].map(lambda x: x - 2)]).futile((0, 1))
+    assert Judge.of(problem, samples).is_futile((0, 1))
+    assert not Judge.of(problem, [samples[0], samples[1].map(lambda x: x - 2)]).is_futile((0, 1))
 
 
 def test_two_arms_alone_know_the_plausible_range():

@@ -240,14 +240,14 @@ def test_a_margin_is_a_claim_about_points():
 )
 def test_endless_pulls_do_not_help_if_the_shares_are_nearer_than_eps(shares, contamination, futile):
     judge = judge_of(*((round(20_000 * p), 20_000) for p in shares), contamination=contamination)
-    assert judge.futile((0, 1)) == futile
-    assert judge.decidable(1) == (not futile and shares[0] > shares[1])
+    assert judge.is_futile((0, 1)) == futile
+    assert judge.is_decidable(1) == (not futile and shares[0] > shares[1])
 
 
 def test_a_tolerance_can_be_reached_where_the_best_cannot_be_told():
     twins = ((12_000, 20_000), (12_000, 20_000))
-    assert judge_of(*twins, contamination=0.05).futile((0, 1))
-    assert not judge_of(*twins, contamination=0.05, tolerance=Tolerance(0.1)).futile((0, 1))
+    assert judge_of(*twins, contamination=0.05).is_futile((0, 1))
+    assert not judge_of(*twins, contamination=0.05, tolerance=Tolerance(0.1)).is_futile((0, 1))
     assert judge_of(*twins, contamination=0.05, tolerance=Tolerance(0.1)).within(1).log_value > 3
 
 
@@ -360,7 +360,7 @@ def test_within_a_tolerance_is_told_in_points():
     twins = {"A": [1, 0] * 4000, "B": [1, 0] * 4000}
     result = ta.analyze(twins, at_least=1, contamination=0.02, tolerance=0.08)
     assert result.status is Status.TOLERABLE
-    assert "points of the highest share" in str(result)
+    assert "points of the largest share" in str(result)
 
 
 def test_a_unit_succeeds_if_at_least_half_of_its_readings_do():

@@ -116,8 +116,8 @@ def test_a_rival_that_timed_out_is_behind_by_nobody_knows_how_much():
 def test_arms_that_timed_out_in_every_round_did_not_measure_the_same():
     late, same = taped([-math.inf, -math.inf]), taped([1.0, math.inf])
     problem = Problem(arms=("A", "B"), rounds=True)
-    assert not Judge.of(problem, [late, late]).same([0, 1])
-    assert Judge.of(problem, [same, same]).same([0, 1])
+    assert not Judge.of(problem, [late, late]).is_same([0, 1])
+    assert Judge.of(problem, [same, same]).is_same([0, 1])
 
 
 def test_who_is_named_in_a_circle_is_named_under_a_condition():
@@ -266,7 +266,7 @@ def test_every_bar_of_rounds_pays_for_its_claims(k):
     assert math.exp(judge.log_threshold) == pytest.approx(2 * (k - 1) / 0.05)
     assert math.exp(judge.log_strict) == pytest.approx(k * (k - 1) / 0.05)
     chance = math.exp(-float(log_mixture(750, 1500, 0.55, PRIOR)))  # of half of the rounds, each won with 0.55
-    for claims, asked in ((k * (k - 1), lambda j: j.futile((0, 1))), (k - 1, lambda j: is_given_up(j, 0, 1))):
+    for claims, asked in ((k * (k - 1), lambda j: j.is_futile((0, 1))), (k - 1, lambda j: is_given_up(j, 0, 1))):
         assert [asked(at_delta(judge, near * claims * chance)) for near in (0.99, 1.01)] == [False, True]
 
 

@@ -377,7 +377,7 @@ def _analyzed(
     tapes = _tapes(collected, None if notes is None else notes.needed)
     samples, mark = _sorted(problem, tapes)
     judge = Judge.of(problem, samples, design=design)
-    ranking = judge.ranked()
+    ranking = judge.ranking()
     judge = judge.after(leader=ranking[0])
     accusers = ranking if asked.pairs else ranking[:1]
     known = {pair: value for i in accusers for pair, value in _against_all(judge.after(leader=i), ranking)}
@@ -391,7 +391,7 @@ def _analyzed(
     tiers = tiers_of(judge, ranking) if asked.tiers and verdict.status is not Status.DOUBTFUL else None
     if notes is not None:
         for i in range(len(problem.arms)):
-            judge.identified(i, problem.declared)  # notes where its interval ends
+            judge.intervals(i, problem.declared)  # notes where its interval ends
     judge = judge.after(_noting(judge.samples, None if notes is None else notes.wanted))
     result = certify(
         problem,
@@ -511,9 +511,9 @@ def _verdict(judge: Judge, claims: tuple[Claim, ...]) -> Verdict:
 
     if len(alive) == 1:
         return ended(Status.strict(problem), best)
-    if not judge.hopeless and problem.tolerance and (more := _tolerable(judge, alive)):
+    if not judge.is_hopeless and problem.tolerance and (more := _tolerable(judge, alive)):
         return ended(Status.TOLERABLE, best, more)
-    if judge.futile(alive):
+    if judge.is_futile(alive):
         return ended(Status.INDISTINGUISHABLE)
     return ended(Status.EXHAUSTED)
 
@@ -579,12 +579,12 @@ def _left(judge: Judge, result: Result) -> list[int]:
 
 def _times(judge: Judge, rival: int) -> float | None:
     """Return how many times the readings at hand would have to come to reject the rival."""
-    if not judge.decidable(rival):
+    if not judge.is_decidable(rival):
         return None
     bar, size = judge.log_threshold, judge.samples[judge.leader].n + judge.samples[rival].n
 
     def short(log_times: float) -> bool:
-        return judge.repeated(rival, math.exp(log_times), bar) < bar
+        return judge.forecast(rival, math.exp(log_times), bar) < bar
 
     high = math.log(2)
     while short(high):
@@ -606,7 +606,7 @@ def _coarse(result: Result, counts: Counts | None) -> dict[str, float]:
 
 def _few(judge: Judge, result: Result) -> dict[str, int]:
     """Return which arms left have so few readings that no values of theirs could decide."""
-    if judge.hopeless:
+    if judge.is_hopeless:
         return {}
     short = (i for i in _left(judge, result) if i != judge.leader and judge.ceiling(i) < judge.log_threshold)
     return {judge.problem.arms[i]: judge.samples[i].n for i in short}

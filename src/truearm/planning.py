@@ -339,7 +339,7 @@ def _assume_shares(
     if tapes is not None:
         problem = Problem(arms=tuple(tapes), at_least=asked.at_least, at_most=asked.at_most)
         judge = Judge.of(problem, [count_successes(tape, problem) for tape in tapes.values()])
-        return _Shares(tuple(judge.observed(i) for i in judge.ranked()), asked.tolerance.amount, adversary)
+        return _Shares(tuple(judge.estimate(i) for i in judge.ranking()), asked.tolerance.amount, adversary)
     if share is None:
         name, limit = ("at_least", asked.at_least) if asked.at_most is None else ("at_most", asked.at_most)
         msg = f"{name}={limit:g} needs the readings of a pilot; add one, or use share=0.6, that of the best arm"

@@ -192,7 +192,7 @@ def test_an_arm_that_can_be_certified_is_seldom_given_up(runs):
         shown = [rng.choice([0.0, 2.0], 4000, p=[level - 0.01, 1 - level + 0.01]), np.ones(4000)]
         looks = np.geomspace(20, 4000, 12).astype(int)
         given_up.append(
-            any(replace(judge, samples=tuple(Sample.of(x[:n]) for x in shown)).futile((0, 1)) for n in looks)
+            any(replace(judge, samples=tuple(Sample.of(x[:n]) for x in shown)).is_futile((0, 1)) for n in looks)
         )
     assert kept(given_up, DELTA)
 

@@ -133,5 +133,5 @@ def test_more_pulls_are_ever_called_useless_this_seldom_where_they_are_not(runs)
     for _ in range(runs):
         tapes = [(rng.random(20_000) < p).astype(float) for p in (0.56, 0.5)]
         looks = np.geomspace(50, 20_000, 12).astype(int)
-        failed.append(any(Judge.of(problem, [Sample.of(t[:n]) for t in tapes]).futile((0, 1)) for n in looks))
+        failed.append(any(Judge.of(problem, [Sample.of(t[:n]) for t in tapes]).is_futile((0, 1)) for n in looks))
     assert kept(failed, DELTA)

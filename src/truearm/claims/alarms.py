@@ -39,12 +39,12 @@ Floats = NDArray[np.float64]
 
 def doubts(judge: Judge) -> tuple[Alarm, ...]:
     """Return the promises that the samples contradict, whatever the order of their readings."""
-    arms, refuted = judge.problem.arms, dict.fromkeys(judge.refuted)
+    arms, refuted = judge.problem.arms, dict.fromkeys(judge.implausible_arms)
     missing = [Alarm("outside", arms[i], judge.samples[i].outside, judge.samples[i].n) for i in refuted]
     contradicted = [
         Alarm("contradiction", arms[i], sample.missing + sample.outside, sample.n)
         for i, sample in enumerate(judge.samples)
-        if i not in refuted and judge.contradicted(i)
+        if i not in refuted and judge.is_contradicted(i)
     ]
     return (*missing, *contradicted)
 

@@ -221,8 +221,8 @@ def _described(judge: Judge, i: int, *, known: bool) -> Arm:
     name, n, endless = judge.problem.arms[i], judge.samples[i].n, Interval(-math.inf, math.inf)
     true, core = endless, endless
     if n and known:
-        true, core = judge.identified(i, judge.problem.declared)
-    return Arm(name, n, judge.observed(i), *true, *core, *judge.spread(i, known=known))
+        true, core = judge.intervals(i, judge.problem.declared)
+    return Arm(name, n, judge.estimate(i), *true, *core, *judge.spread(i, known=known))
 
 
 class Rejections(NamedTuple):
@@ -305,7 +305,7 @@ def _ties(judge: Judge, verdict: Verdict, behind: tuple[str, ...]) -> tuple[str,
     if verdict.status is Status.DOUBTFUL:
         return ()
     leader = judge.problem.arms[judge.leader]
-    alike = [arm for arm in verdict.candidates if judge.same([judge.leader, places[arm]])]
+    alike = [arm for arm in verdict.candidates if judge.is_same([judge.leader, places[arm]])]
     return tuple(alike) if len(alike) > 1 and leader in alike else ()
 
 
@@ -365,7 +365,7 @@ def _by_adversary(
     if oblivious is None and not any(under.earlier for under in found.values()):
         return _NOTHING  # without contamination nobody needs less evidence than against the weakest adversary
     prescient = point(Adversary.PRESCIENT)
-    if prescient is not None and found[None].judge.symmetric:
+    if prescient is not None and found[None].judge.is_symmetric:
         return Breakdown(oblivious, prescient, prescient / 2)  # T6: one threshold
     return Breakdown(oblivious, prescient, point(Adversary.MALICIOUS))
 

@@ -94,13 +94,13 @@ def is_better(
         between=check_between(between),
     )
     judge = _judge(problem, x, y, design)
-    log_evidence = 0.0 if judge.refuted else _log_evidence(judge, judge.trust)
+    log_evidence = 0.0 if judge.implausible_arms else _log_evidence(judge, judge.trust)
     p_value = p_value_of(log_evidence, judge.rule)
     return Comparison(
         better=p_value <= delta,
         log_evidence=log_evidence,
         p_value=p_value,
-        breakdown=Breakdown(None, None, None) if judge.refuted else _breakdown(judge),
+        breakdown=Breakdown(None, None, None) if judge.implausible_arms else _breakdown(judge),
         delta=delta,
         contamination=problem.contamination,
         design=design,

@@ -80,7 +80,7 @@ def against_control(judge: Judge, control: int, method: Method = "holm") -> Stan
     """Return which arms beat the control, and which do not (extensions D1, D2)."""
     check_method(judge.problem, method, judge.design)
     variants = [i for i in range(len(judge.samples)) if i != control]
-    if judge.hopeless:
+    if judge.is_hopeless:
         return Standing(dict.fromkeys(variants, 0.0), (), ())
     found = {i: judge.better(i, control).log_value for i in variants}
     better = step_down(found, judge.log_bar) if method == "holm" else false_discovery(found, judge.log_bar())

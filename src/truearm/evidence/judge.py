@@ -148,7 +148,7 @@ class Judge:
         return math.log(threshold(k, share * self.problem.delta, one_sided(self.pairs)))
 
     @property
-    def refuted(self) -> tuple[int, ...]:
+    def implausible_arms(self) -> tuple[int, ...]:
         """The arms with more readings outside the plausible range than eps explains.
 
         If the assumption holds, an arm is ever listed with probability at most `FALSE_ALARM` (audit 2.C, Ville).
@@ -168,12 +168,12 @@ class Judge:
         return replace(self, rule=rule, log_threshold=log_threshold(self.problem, rule, share), entries=())
 
     @property
-    def hopeless(self) -> bool:
+    def is_hopeless(self) -> bool:
         """Whether no number of readings can decide, whatever they are."""
         return self.target.is_hopeless(self.trust)
 
     @property
-    def symmetric(self) -> bool:
+    def is_symmetric(self) -> bool:
         """Whether a malicious adversary with half of eps is as bad as another one with all of it."""
         return self.target.is_symmetric
 
@@ -181,12 +181,12 @@ class Judge:
         """Return the arm that looks best by the readings, None if none of them has a value."""
         return next(iter(self.target.rank(self.samples, among)), None)
 
-    def ranked(self) -> list[int]:
+    def ranking(self) -> list[int]:
         """Return all arms, the best-looking first; arms without a single value come last."""
         found = self.target.rank(self.samples, range(len(self.samples)))
         return found + [i for i, sample in enumerate(self.samples) if not sample.size]
 
-    def same(self, among: Sequence[int]) -> bool:
+    def is_same(self, among: Sequence[int]) -> bool:
         """Return True if arms measured the same in every round."""
         return self.target.is_same([self.samples[i] for i in among])
 
@@ -198,7 +198,7 @@ class Judge:
         """Return how good an arm may be after this many pulls of all arms, to choose what to pull next."""
         return self.target.optimism(self.samples[arm], pulls)
 
-    def observed(self, arm: int) -> float:
+    def estimate(self, arm: int) -> float:
         """Return how an arm looks in the user's units."""
         return self.problem.sign * self.looks(arm)
 
@@ -206,14 +206,14 @@ class Judge:
     def _share(self) -> float:
         return self.problem.delta / len(self.problem.arms)
 
-    def identified(self, arm: int, contamination: Contamination) -> tuple[Interval, Interval]:
+    def intervals(self, arm: int, contamination: Contamination) -> tuple[Interval, Interval]:
         """Return where an arm's true value lies, for all arms at once, and what contamination alone leaves of it.
 
         The second is an estimate. The contamination may differ from the declared one: a reader may ask "what if".
         """
         return self.target.intervals(self.samples[arm], contamination, self._share, self.design)
 
-    def contradicted(self, arm: int) -> bool:
+    def is_contradicted(self, arm: int) -> bool:
         """Return True if no true value fits an arm's readings and the contamination declared."""
         return self.target.is_contradicted(self.samples[arm], self.trust, self._share)
 
@@ -278,12 +278,12 @@ class Judge:
             return rough
         return self.target.evidence(sample, bets, self.trust, Query(self.design, near=rough.at))
 
-    def paired(self, judged: int, near: float = math.nan) -> Evidence:
+    def least_of_pair(self, judged: int, near: float = math.nan) -> Evidence:
         """Return roughly what the leader's whole sample alone says against an arm, and where it says least."""
         bets = Portfolio(Stake(self.samples[self.leader], self.leader > judged))
         return self.target.evidence(self.samples[judged], bets, self.trust, Query(near=near, rough=True))
 
-    def at_cut(self, judged: int, cut: float) -> float:
+    def evidence_at(self, judged: int, cut: float) -> float:
         """Return the log-evidence against an arm at one such place, which the least of all does not exceed."""
         return self.target.evidence_at(self.samples[judged], self.rivals(judged), self.trust, cut)
 
@@ -306,7 +306,7 @@ class Judge:
         bets, query = Portfolio(Stake(self.samples[one], closed=True)), Query(self.design, enough=enough)
         return self.target.evidence(self.samples[other], bets, self.trust, query)
 
-    def repeated(self, judged: int, times: float, enough: float) -> float:
+    def forecast(self, judged: int, times: float, enough: float) -> float:
         """Return the log-evidence within the tolerance if every reading had come this many times: a forecast."""
         bets = Portfolio(Stake(self.samples[self.leader], self.leader > judged))
         query = Query(self.design, Shift.of(self.problem.tolerance), enough=enough, times=times)
@@ -320,10 +320,10 @@ class Judge:
         """Return where the breakdown point would end with endless readings like these: a plug-in estimate."""
         return self.target.breakdown_estimate(self.samples[self.leader], self.samples[judged], adversary)
 
-    def decidable(self, judged: int) -> bool:
+    def is_decidable(self, judged: int) -> bool:
         """Return True if endless readings like these would put an arm behind the leader, up to the tolerance."""
         head, rival = self.samples[self.leader], self.samples[judged]
-        return not self.hopeless and self.target.is_decidable(head, rival, self.trust)
+        return not self.is_hopeless and self.target.is_decidable(head, rival, self.trust)
 
     def worse_than(self, baseline: int, *, shared: bool = False) -> tuple[int, ...]:
         """Return the arms that are certainly worse than a baseline named in advance (evidence T10b).
@@ -334,14 +334,14 @@ class Judge:
             Whether the problem's error probability is that of each comparison already, and not of all of them.
         """
         others = [i for i, sample in enumerate(self.samples) if i != baseline and sample.n]
-        if self.hopeless or not self.samples[baseline].n:
+        if self.is_hopeless or not self.samples[baseline].n:
             return ()
         bar = self.log_bar(1, 1.0 if shared else 1 / len(self.samples))
         return tuple(i for i in others if self.better(baseline, i, enough=bar).log_value >= bar)
 
-    def futile(self, alive: Sequence[int]) -> bool:
+    def is_futile(self, alive: Sequence[int]) -> bool:
         """Return True if endless pulls of this kind could not certify any arm that is alive."""
-        return self.hopeless or self.target.is_futile(self.samples, alive, self.trust, self.problem.delta)
+        return self.is_hopeless or self.target.is_futile(self.samples, alive, self.trust, self.problem.delta)
 
     def breakdown(
         self,
@@ -426,7 +426,7 @@ class Judge:
         The arm is made better by the amount. Such claims are nested, so one beyond the true margin is ever made
         only if the evidence at the true one is ever enough (evidence T10a).
         """
-        if self.hopeless:
+        if self.is_hopeless:
             return None
         head, sample = self.samples[self.leader], self.samples[judged].hide_censored()  # evidence T8c
         error = math.exp(-self.log_threshold)

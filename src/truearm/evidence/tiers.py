@@ -66,7 +66,7 @@ def order(judge: Judge, ranking: tuple[int, ...]) -> Order:
     """
     k, bar = len(judge.samples), judge.log_strict
     better, searches, skipped = np.zeros((k, k), dtype=bool), 0, 0
-    for place in range(k - 2, -1, -1) if not judge.hopeless else ():
+    for place in range(k - 2, -1, -1) if not judge.is_hopeless else ():
         arm = ranking[place]
         for other in ranking[place + 1 :]:  # an arm that looks better is never shown to be worse
             if better[arm, other]:  # follows from claims made before

@@ -300,7 +300,7 @@ def forecast(judge: "Judge", judged: int) -> Forecast:
     def is_futile(times: float) -> bool:
         return cannot_win(found.times(times), level, judge.log_strict)
 
-    if not found.rounds or judge.hopeless:
+    if not found.rounds or judge.is_hopeless:
         return Forecast(math.inf, close=False)
     decided, futile = _first_true(is_decided), _first_true(is_futile)
     return Forecast(min(decided, futile), close=futile < decided)
@@ -323,7 +323,7 @@ def is_given_up(judge: "Judge", baseline: int, judged: int) -> bool:
     """Return True if endless rounds like these could not show an arm to be worse (extensions E6)."""
     bar = math.log((len(judge.samples) - 1) / judge.problem.delta)  # extensions E6, gates
     one, other = judge.samples[baseline], judge.samples[judged]
-    return judge.hopeless or Wins(judge.problem).cannot_win(one, other, judge.trust, bar)
+    return judge.is_hopeless or Wins(judge.problem).cannot_win(one, other, judge.trust, bar)
 
 
 def is_settled(judge: "Judge", baseline: int, judged: int) -> bool:

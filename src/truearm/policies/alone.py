@@ -89,10 +89,10 @@ class Alone:
 def _narrow(state: State) -> bool:
     """Tell whether the true value is certain to be within the tolerance of the observed one."""
     tolerance, judge = state.problem.tolerance, state.judge
-    if not tolerance or judge.contradicted(0):
+    if not tolerance or judge.is_contradicted(0):
         return False
-    true, _ = judge.identified(0, state.problem.declared)
-    seen = judge.observed(0)
+    true, _ = judge.intervals(0, state.problem.declared)
+    seen = judge.estimate(0)
     room = tolerance.amount * abs(seen) if tolerance.relative else tolerance.amount
     return bool(max(true.high - seen, seen - true.low) <= room)
 

@@ -162,7 +162,7 @@ class AgainstControl:
 def _decided(state: State) -> State:
     """Return the state with the next batch or the verdict chosen."""
     arms, samples = state.problem.arms, state.judge.samples
-    if state.judge.hopeless:
+    if state.judge.is_hopeless:
         return state._replace(decision=_verdict(state, Status.INDISTINGUISHABLE))
     short = {arm: state.first - s.n for arm, s in zip(arms, samples, strict=True) if s.n < state.first}
     if short and not any(state.weighed):
@@ -208,7 +208,7 @@ def _size(state: State, variant: int) -> float:
 def _reckoned(state: State, variant: int) -> State:
     """Return the state with the evidence of a variant: at its cut, at all cuts if that may claim it or is old."""
     judge, cut, size = state.judge.after(leader=variant), state.cuts[variant], _size(state, variant)
-    value = math.inf if math.isnan(cut) else judge.at_cut(state.control, cut)
+    value = math.inf if math.isnan(cut) else judge.evidence_at(state.control, cut)
     minimized = state.minimized[variant]
     if value >= _bar(state) or size >= STALE * minimized:
         value, cut, _ = judge.least(state.control, cut)
@@ -290,7 +290,7 @@ def _futile(state: State, variant: int) -> bool:
     problem, pair = state.problem, (state.control, variant)
     arms, share = tuple(problem.arms[i] for i in pair), problem.delta / (len(problem.arms) - 1)
     alone = replace(problem, arms=arms, delta=share, handicap=None)
-    return Judge.of(alone, [state.judge.samples[i] for i in pair]).futile((0, 1))
+    return Judge.of(alone, [state.judge.samples[i] for i in pair]).is_futile((0, 1))
 
 
 def _verdict(state: State, status: Status) -> Verdict:

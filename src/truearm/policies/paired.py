@@ -127,7 +127,7 @@ class Paired:
             if judged != leader:
                 rivals = (_evidence(judge, i, judged) for i in state.alive if i != judged)
                 against[arms[judged]] = max(rivals, default=0.0)
-        futile = leader is not None and judge.futile(state.alive)
+        futile = leader is not None and judge.is_futile(state.alive)
         status = Status.INDISTINGUISHABLE if futile else Status.EXHAUSTED
         alive = tuple(arms[i] for i in state.alive)
         so_far = _verdict(state, status, None)
@@ -161,7 +161,7 @@ def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None
 
 def _decided(state: State) -> State:
     """Return the state with the next rounds or the verdict chosen."""
-    if not state.endless and (len(state.alive) == 1 or state.judge.hopeless):
+    if not state.endless and (len(state.alive) == 1 or state.judge.is_hopeless):
         return _stopped(state)
     if state.endless or state.rounds < state.first:
         return _batched(state, max(1, state.first - state.rounds))
@@ -210,7 +210,7 @@ def _settled(state: State, judged: int, alive: list[int]) -> bool:
 
 def _no_use(state: State) -> Status | None:
     """Return how it ends if more rounds would not help."""
-    if state.judge.futile(state.alive):
+    if state.judge.is_futile(state.alive):
         return Status.INDISTINGUISHABLE
     return Status.EXHAUSTED if _answered(state) else None
 
@@ -221,7 +221,7 @@ def _answered(state: State) -> bool:
     if guard is None or guard not in state.alive:
         return False
     others = [i for i in state.alive if i != guard]
-    return all(is_given_up(judge, guard, i) and not judge.after(leader=i).decidable(guard) for i in others)
+    return all(is_given_up(judge, guard, i) and not judge.after(leader=i).is_decidable(guard) for i in others)
 
 
 def _claim(state: State, judged: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:

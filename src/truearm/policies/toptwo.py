@@ -148,7 +148,7 @@ class TopTwo:
         leader = arms[state.leader] if any(s.size for s in state.samples) else None
         status = (
             Status.INDISTINGUISHABLE
-            if leader is not None and tested.judge.futile(tested.alive)
+            if leader is not None and tested.judge.is_futile(tested.alive)
             else Status.EXHAUSTED
         )
         alive = tuple(arms[i] for i in state.alive)
@@ -197,13 +197,13 @@ def _followed(state: State, leader: int) -> State:
 def _decided(state: State) -> State:
     """Return the state with the next batch or the verdict chosen."""
     arms = state.problem.arms
-    if len(state.alive) == 1 or state.judge.hopeless:
+    if len(state.alive) == 1 or state.judge.is_hopeless:
         return _stopped(state)
     if not state.judge.entries and (short := _short(state)):
         return state._replace(decision=short)
     leader = state.judge.best_looking(state.alive)
     if leader is None:  # no reading of any arm has a value: nothing to decide by, and perhaps there never will be
-        if state.judge.refuted or state.judge.futile(state.alive):
+        if state.judge.implausible_arms or state.judge.is_futile(state.alive):
             return _stopped(state)
         return state._replace(decision=dict.fromkeys((arms[i] for i in state.alive), 1))
     before, state = state, _followed(state, leader)
@@ -227,7 +227,7 @@ def _challenged(state: State, challenger: int) -> State:
         return _stopped(state._replace(claims=state.claims + claims), Status.TOLERABLE)
     if (pulls := sum(s.n for s in state.samples)) >= state.next_futility:
         state = state._replace(next_futility=FUTILITY * pulls)
-        if state.judge.futile(state.alive):
+        if state.judge.is_futile(state.alive):
             return _stopped(state, Status.INDISTINGUISHABLE)
     return _batched(state, challenger)
 
@@ -288,7 +288,7 @@ def _looked(state: State, i: int) -> State:
     ):  # also of an arm that is not pulled: its cut gets old too
         state = _renewed(state, i)
     else:
-        value = state.judge.at_cut(i, state.cuts[i])
+        value = state.judge.evidence_at(i, state.cuts[i])
         state = state._replace(log_evidence=_put(state.log_evidence, i, value))
     if state.log_evidence[i] < bar:
         return state
@@ -309,8 +309,8 @@ def _claim(state: State, judged: int, log_evidence: float, *, tolerant: bool = F
 def _renewed(state: State, i: int) -> State:
     """Return the state with the cut sought anew at which leader and arm are told apart least, as a pair."""
     judge = state.judge
-    found = judge.paired(i, near=state.cuts[i])
-    value = judge.at_cut(i, found.at) if judge.rule == "pooled" else found.log_value
+    found = judge.least_of_pair(i, near=state.cuts[i])
+    value = judge.evidence_at(i, found.at) if judge.rule == "pooled" else found.log_value
     return _remembered(state, i, Evidence(value, found.at))
 
 

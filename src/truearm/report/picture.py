@@ -135,7 +135,7 @@ class Picture:
         if self.result.problem.rounds:  # nothing is claimed of an arm by itself: what was observed is shown
             return [(Interval(arm.observed, arm.observed),) * 2 for arm in self.result.arms]
         return [
-            self.measured.identified(i, Contamination(eps, adversary)) if sample.n else (endless, endless)
+            self.measured.intervals(i, Contamination(eps, adversary)) if sample.n else (endless, endless)
             for i, sample in enumerate(self.measured.samples)
         ]
 

@@ -497,7 +497,7 @@ class _Summary:
 
     def _indistinguishable(self) -> Parts:
         problem = self.problem
-        if Judge.of(problem, ()).hopeless:
+        if Judge.of(problem, ()).is_hopeless:
             return [self._hopeless()], [], []
         if lost := self._lost():
             return [f"No winner: {names(lost)} timed out or failed too often."], self._no_help(), []
