@@ -17,8 +17,8 @@ import numpy as np
 
 from truearm import Contamination, Regularity, lab
 from truearm.lab.simulate import simulate
-from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
+from truearm.policies.paper import Elimination
 
 INSTANCES = list(lab.INSTANCES)
 SEVEN = ["G2", "D2", "G5w", "C5", "G10", "G10lin", "G5s"]

@@ -10,10 +10,9 @@ import numpy as np
 from truearm import audit
 from truearm.analysis import analyze
 from truearm.policies.control import AgainstControl
-from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
+from truearm.policies.paper import Elimination, Uniform
 from truearm.policies.toptwo import TopTwo
-from truearm.policies.uniform import Uniform
 from truearm.problem import Contamination, Handicap, Problem, Regularity, Tolerance
 from truearm.study import Study
 
@@ -111,7 +110,7 @@ STUDIES = {
         max_pulls=20_000,
     ),
     "lucb": lambda: told(Problem(arms=arms(3)), (2, 0, 1), policy=Lucb()),
-    "lucb with slack": lambda: told(Problem(arms=arms(2), tolerance=0.5), (0.3, 0), policy=Lucb("dkw", slack=0.1)),
+    "lucb with slack": lambda: told(Problem(arms=arms(2), tolerance=0.5), (0.3, 0), policy=Lucb(slack=0.1)),
     "rounds": lambda: told(Problem(arms=arms(3), rounds=True, goal="min"), (0, 2, 1.5), holes=0.02),
     "rounds within a ratio": lambda: told(
         Problem(arms=arms(2), rounds=True, tolerance=Tolerance.of("20%"), goal="min"), (10, 10.1), spread=0.3

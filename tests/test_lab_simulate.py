@@ -11,8 +11,8 @@ from truearm.claims.certificate import Status
 from truearm.errors import InvalidArgument
 from truearm.lab import Drifting, Prescient, amplified, instance, limit, schreuder, worst
 from truearm.lab.simulate import Rate, Run, Tapes, simulate
-from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
+from truearm.policies.paper import Elimination
 from truearm.problem import Regularity
 
 PAIR = instance("D2")

@@ -12,8 +12,7 @@ from truearm import bounds
 from truearm.claims.certificate import Status
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence.moments import moments
-from truearm.policies.elimination import GROWTH, Elimination
-from truearm.policies.rounds import medians
+from truearm.policies.paper import GROWTH, Elimination, medians
 from truearm.problem import Contamination, Problem, Regularity
 
 UNIFORM = Regularity(B=4.0, m2=0.5, reach=0.4)  # of U[-1, 1], which attains the slope everywhere

@@ -2,8 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import norm
 
 from contracts.driving import drive
@@ -13,10 +11,8 @@ from truearm.claims.certificate import Status, Verdict
 from truearm.claims.certify import certify
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.policies import Told
-from truearm.policies.lucb import Lucb, limit_rank, quantile_radius
+from truearm.policies.lucb import Lucb, limit_rank
 from truearm.problem import Adversary, Contamination, Problem
-
-FORMS = ["beta-binomial", "stitched", "dkw"]
 
 
 def problem(k=2, **changes):
@@ -28,46 +24,23 @@ def normals(means, n=4000, seed=0):
     return {arm: rng.normal(mean, 1, n) for arm, mean in zip("ABCDE", means, strict=False)}
 
 
-@pytest.mark.parametrize(
-    ("form", "p", "published"),
-    [
-        ("beta-binomial", 0.5, 0.1599309),
-        ("beta-binomial", 0.9, 0.08109037),
-        ("stitched", 0.5, 0.178119),
-        ("stitched", 0.9, 0.0888042),
-        ("dkw", 0.5, 0.2588138),
-    ],
-)
-def test_published_radii(form, p, published):
-    # unit tests of the authors' quantilecs: n = 100, t_opt = 10, alpha = .05, tolerance 1e-5
-    assert quantile_radius(100, p, 0.05, form=form, t_opt=10) == pytest.approx(published, abs=1e-6)
+@pytest.mark.parametrize(("p", "published"), [(0.5, 0.1599309), (0.9, 0.08109037)])
+def test_a_rank_is_the_published_radius_below_the_level(p, published):
+    # unit tests of the authors' quantilecs: n = 100, t_opt = 10, alpha = .05
+    assert limit_rank(100, 1 - p, 0.05, t_opt=10) == math.floor(100 * (1 - p - published)) + 1
 
 
-@pytest.mark.parametrize("form", FORMS)
-@given(st.integers(1, 3000), st.floats(0.05, 0.95), st.floats(1e-4, 0.2))
-@settings(max_examples=60, deadline=None)
-def test_a_rank_is_the_reflected_radius_below_the_level(form, n, p0, alpha):
-    exact = n * (p0 - quantile_radius(n, 1 - p0, alpha, form=form))
-    expected = {max(0, math.floor(exact + shift) + 1) if exact + shift > 0 else 0 for shift in (-1e-6, 0.0, 1e-6)}
-    assert int(limit_rank(n, p0, alpha, form=form)) in expected
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_ranks_of_many_counts_are_those_of_each(form):
+def test_ranks_of_many_counts_are_those_of_each():
     counts = np.arange(1, 700, 7)
-    many = limit_rank(counts, 0.45, 0.01, form=form)
-    assert many.tolist() == [limit_rank(int(n), 0.45, 0.01, form=form) for n in counts]
+    assert limit_rank(counts, 0.45, 0.01).tolist() == [limit_rank(int(n), 0.45, 0.01) for n in counts]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_ranks_move_by_one_at_most(form):
-    steps = np.diff(limit_rank(np.arange(1, 3000), 0.3, 0.01, form=form))
-    assert set(steps.tolist()) == {0, 1}
+def test_ranks_move_by_one_at_most():
+    assert set(np.diff(limit_rank(np.arange(1, 3000), 0.3, 0.01)).tolist()) == {0, 1}
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_level_of_zero_earns_no_rank(form):
-    assert limit_rank(1000, 0.0, 0.01, form=form) == 0
+def test_a_level_of_zero_earns_no_rank():
+    assert limit_rank(1000, 0.0, 0.01) == 0
 
 
 def test_published_order_of_pulls():
@@ -175,7 +148,6 @@ def test_missing_readings_delay_a_verdict():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"radius": "wide"}, "radius must be 'beta-binomial', 'stitched' or 'dkw', but got 'wide'"),
         ({"slack": 1.0}, r"slack must be in \[0, 1\), but got 1.0"),
         ({"growth": -0.1}, r"growth must be in \[0, 1\), but got -0.1"),
         ({"t_opt": 0}, "t_opt must be an integer not less than 1, but got 0"),
@@ -200,7 +172,7 @@ def test_what_it_cannot_serve_it_refuses_with_a_remedy(options, changes, words):
 
 def test_an_error_probability_of_a_half_is_refused():
     with pytest.raises(InvalidArgument, match=r"alpha must be in \(0, 0.5\), but got 0.5"):
-        quantile_radius(10, 0.5, 0.5)
+        limit_rank(10, 0.5, 0.5)
 
 
 def contaminated(rng, gap, eps, n=1500):
@@ -212,11 +184,10 @@ def contaminated(rng, gap, eps, n=1500):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("form", FORMS)
-def test_a_worse_arm_is_certified_at_most_as_often_as_promised(form):
+def test_a_worse_arm_is_certified_at_most_as_often_as_promised():
     rng, wrong = np.random.default_rng(21), []
     for _ in range(150):  # equal medians: the worse arm is worse by nothing, the hardest case
-        run = drive(Lucb(form, growth=0.1, t_opt=200), problem(delta=0.2), contaminated(rng, 0.0, 0.1))
+        run = drive(Lucb(growth=0.1, t_opt=200), problem(delta=0.2), contaminated(rng, 0.0, 0.1))
         wrong.append(run.verdict is not None and run.verdict.best == "B")
     assert kept(wrong, 0.2)
 

@@ -7,7 +7,7 @@ from contracts.driving import drive
 from statistical.promise import kept
 from truearm.claims.certificate import Status
 from truearm.errors import InvalidArgument, OutOfReach, VerificationError
-from truearm.policies.partial import PartialIdentification
+from truearm.policies.paper import PartialIdentification
 from truearm.problem import Problem
 from truearm.study import Study
 from truearm.verification import verify

@@ -13,7 +13,7 @@ from truearm import Contamination, InvalidArgument, Study, VerificationError
 from truearm.analysis import analyze
 from truearm.claims.certificate import Alarm, Status, Verdict
 from truearm.claims.certify import certify
-from truearm.policies.partial import PartialIdentification
+from truearm.policies.paper import PartialIdentification
 from truearm.problem import Handicap, Problem, Tolerance
 from truearm.report import words as said
 from truearm.report.html import page, result_in

@@ -20,7 +20,7 @@ from truearm.errors import InvalidArgument
 from truearm.evidence import Levels, Trust, best_looking, breakdown, pair, shifted
 from truearm.evidence.intervals import mad_interval, quality_curve, quantile_interval
 from truearm.evidence.sample import Sample
-from truearm.policies.partial import PartialIdentification
+from truearm.policies.paper import PartialIdentification
 from truearm.problem import Contamination, Problem, Regularity, Tolerance
 from truearm.study import Study
 

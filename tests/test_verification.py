@@ -14,8 +14,8 @@ from truearm.analysis import analyze
 from truearm.claims.certificate import Status
 from truearm.errors import InvalidArgument, TruearmError, VerificationError
 from truearm.evidence.counts import Counts
-from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
+from truearm.policies.paper import Elimination
 from truearm.policies.toptwo import TopTwo
 from truearm.problem import Problem
 from truearm.report.export import document

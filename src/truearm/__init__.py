@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from truearm.evidence.moments import moments
     from truearm.planning import plan
     from truearm.policies.control import AgainstControl
-    from truearm.policies.partial import PartialIdentification
+    from truearm.policies.paper import PartialIdentification
     from truearm.policies.toptwo import TopTwo
     from truearm.problem import Adversary, Contamination, Interval, Pull, Regularity, Tolerance
     from truearm.run import find_best
@@ -66,7 +66,7 @@ _ROOMS = {
     "lab": "lab",
     "planning": "plan",
     "policies.control": "AgainstControl",
-    "policies.partial": "PartialIdentification",
+    "policies.paper": "PartialIdentification",
     "policies.toptwo": "TopTwo",
     "problem": "problem Adversary Contamination Interval Pull Regularity Tolerance",
     "run": "find_best",

@@ -26,7 +26,7 @@ from truearm.evidence.shares import count_successes
 from truearm.families import Law
 from truearm.lab.adversaries import Observed
 from truearm.lab.limits import characteristic_time, is_decidable
-from truearm.policies.elimination import GROWTH
+from truearm.policies.paper import GROWTH
 from truearm.policies.toptwo import START
 from truearm.problem import (
     Adversary,

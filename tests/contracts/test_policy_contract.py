@@ -11,12 +11,10 @@ import pytest
 from truearm.claims.certificate import Status, Verdict
 from truearm.claims.certify import certify
 from truearm.evidence.moments import moments
-from truearm.policies.elimination import Elimination
 from truearm.policies.lucb import Lucb
 from truearm.policies.paired import Paired
-from truearm.policies.partial import PartialIdentification
+from truearm.policies.paper import Elimination, PartialIdentification, Uniform
 from truearm.policies.toptwo import TopTwo
-from truearm.policies.uniform import Uniform
 from truearm.problem import Contamination, Problem, Regularity, Tolerance
 from truearm.study import Study
 from truearm.verification import verify
@@ -42,8 +40,7 @@ POLICIES = {
     "paired": Paired(),
     "lucb": Lucb(),
     "lucb-published": Lucb(growth=0.0),
-    "lucb-stitched": Lucb("stitched", t_opt=50),
-    "lucb-dkw": Lucb("dkw"),
+    "lucb-early": Lucb(t_opt=50),
     "partial": PartialIdentification(median, radius),
     "partial-growing": PartialIdentification(median, radius, growth=0.5),
 }

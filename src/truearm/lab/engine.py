@@ -62,7 +62,7 @@ def batches(
 
 
 @lru_cache(maxsize=16)
-def _start(policy: TopTwo, problem: Problem) -> policy_module.State:
+def _start(policy: TopTwo, problem: Problem) -> policy_module.TopTwoState:
     """Return the state before the first pull, which all runs of a setting share."""
     return policy.start(problem)
 
@@ -127,7 +127,7 @@ class _Engine:
         self.work = work
 
 
-def _rules(state: policy_module.State, max_pulls: int) -> toptwo.Rules:
+def _rules(state: policy_module.TopTwoState, max_pulls: int) -> toptwo.Rules:
     problem = state.problem
     shares = portfolio(len(problem.arms), None, (), tolerant=bool(problem.tolerance))
     return toptwo.Rules(
@@ -146,7 +146,7 @@ def _rules(state: policy_module.State, max_pulls: int) -> toptwo.Rules:
     )
 
 
-def _work(state: policy_module.State) -> toptwo.Work:
+def _work(state: policy_module.TopTwoState) -> toptwo.Work:
     k = len(state.problem.arms)
     ints, reals = np.zeros((toptwo.INTS, k), np.int64), np.zeros((toptwo.REALS, k))
     ints[toptwo.ALIVE] = 1

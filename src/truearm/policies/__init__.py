@@ -158,7 +158,8 @@ def _kind(name: str, options: Iterable[str]) -> "type[Policy[Any]]":
         names = ", ".join(repr(known) for known in _CLASSES if known not in _OF_A_QUESTION)
         msg = f"policy must be one of {names} or a policy object, but got {name!r}"
         raise InvalidArgument(msg, "policy", name)
-    kind: type[Policy[Any]] = getattr(import_module(f"truearm.policies.{name}"), _CLASSES[name])
+    module, _, title = _CLASSES[name].partition(".")
+    kind: type[Policy[Any]] = getattr(import_module(f"truearm.policies.{module}"), title)
     known_options = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     if unknown := [option for option in options if option not in known_options]:
         msg = f"policy {name!r} has no option {unknown[0]!r}; its options are {', '.join(known_options)}"
@@ -169,7 +170,7 @@ def _kind(name: str, options: Iterable[str]) -> "type[Policy[Any]]":
 def definition_of(policy: "Policy[Any]") -> tuple[str, dict[str, Any]]:
     """Return the name and the options that `by_name` makes this policy from."""
     for name, kind in _CLASSES.items():
-        if (type(policy).__module__, type(policy).__name__) == (f"truearm.policies.{name}", kind):
+        if f"{type(policy).__module__}.{type(policy).__name__}" == f"truearm.policies.{kind}":
             return name, {field.name: getattr(policy, field.name) for field in fields(policy)}  # type: ignore[arg-type]
     msg = f"a policy of your own cannot be written as plain values, but got {policy!r}; pickle the study instead"
     raise InvalidArgument(msg)
@@ -180,19 +181,19 @@ def serving(problem: Problem, policy: "str | Policy[Any]") -> "Policy[Any]":
     if not problem.rounds:
         return by_name(policy) if isinstance(policy, str) else policy
     made = by_name("paired" if policy == "toptwo" else policy) if isinstance(policy, str) else policy
-    if type(made).__name__ != _CLASSES["paired"]:
+    if type(made).__name__ != "Paired":
         msg = f"rounds=True has a policy of its own, but got policy={policy!r}; leave policy out"
         raise InvalidArgument(msg, "policy", policy)
     return made
 
 
 _CLASSES = {
-    "alone": "Alone",
-    "control": "AgainstControl",
-    "elimination": "Elimination",
-    "lucb": "Lucb",
-    "paired": "Paired",
-    "toptwo": "TopTwo",
-    "uniform": "Uniform",
+    "alone": "alone.Alone",
+    "control": "control.AgainstControl",
+    "elimination": "paper.Elimination",
+    "lucb": "lucb.Lucb",
+    "paired": "paired.Paired",
+    "toptwo": "toptwo.TopTwo",
+    "uniform": "paper.Uniform",
 }
 _OF_A_QUESTION = ("alone", "control", "paired")  # one arm, `control=` and `rounds=` choose these

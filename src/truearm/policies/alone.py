@@ -20,7 +20,7 @@ START = 16  # pulls before the first look: fewer bound nothing
 GROWTH = 0.02  # a batch adds at most this fraction, as in other policies
 
 
-class State(NamedTuple):
+class AloneState(NamedTuple):
     """What the next step needs."""
 
     judge: Judge
@@ -59,14 +59,14 @@ class Alone:
         """Whether all arms left are pulled alike: there is one."""
         return True
 
-    def start(self, problem: Problem) -> State:
+    def start(self, problem: Problem) -> AloneState:
         """Return the state before the first pull."""
         if len(problem.arms) != 1 or problem.rounds:
             msg = f"policy 'alone' measures one arm by itself, but got {len(problem.arms)}; use policy 'toptwo'"
             raise InvalidArgument(msg)
-        return State(Judge.of(problem, [start_sample(problem, problem.arms[0])]), self.first, self.runs)
+        return AloneState(Judge.of(problem, [start_sample(problem, problem.arms[0])]), self.first, self.runs)
 
-    def ask(self, state: State) -> Batch | Verdict:
+    def ask(self, state: AloneState) -> Batch | Verdict:
         """Return how many more pulls there are, or that they were enough."""
         n, (arm,) = state.judge.samples[0].n, state.problem.arms
         if state.runs is not None:
@@ -75,18 +75,18 @@ class Alone:
             return {arm: state.first - n}
         return _verdict(state) if _narrow(state) else {arm: max(1, int(GROWTH * n))}
 
-    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+    def tell(self, state: AloneState, told: Mapping[str, Told], issued: Mapping[str, int]) -> AloneState:
         """Return the state after more readings."""
         (arm,), (sample,) = state.problem.arms, state.judge.samples
         return state._replace(judge=state.judge.after((merged(sample, told.get(arm), issued.get(arm)),)))
 
-    def standing(self, state: State) -> Standing:
+    def standing(self, state: AloneState) -> Standing:
         """Return the arm, and that it may end at any time."""
         (arm,) = state.problem.arms
         return Standing(arm if state.judge.samples[0].size else None, (arm,), {}, 0.0, _verdict(state))
 
 
-def _narrow(state: State) -> bool:
+def _narrow(state: AloneState) -> bool:
     """Tell whether the true value is certain to be within the tolerance of the observed one."""
     tolerance, judge = state.problem.tolerance, state.judge
     if not tolerance or judge.is_contradicted(0):
@@ -97,7 +97,7 @@ def _narrow(state: State) -> bool:
     return bool(max(true.high - seen, seen - true.low) <= room)
 
 
-def _verdict(state: State, *, fixed: bool = False) -> Verdict:
+def _verdict(state: AloneState, *, fixed: bool = False) -> Verdict:
     """Return that the only arm is the best one, unless it was to be known better than it is."""
     problem = state.problem
     if not state.judge.samples[0].n or (problem.tolerance and not _narrow(state) and not fixed):

@@ -30,7 +30,7 @@ STARVED = 16  # a variant with so many times fewer pulls than the chosen one com
 FUTILITY = 1.05  # growth of the pulls between two looks for variants that do not win
 
 
-class State(NamedTuple):
+class ControlState(NamedTuple):
     """What the next step needs."""
 
     judge: Judge
@@ -108,14 +108,14 @@ class AgainstControl:
         """Whether all arms left are pulled alike."""
         return self.balanced
 
-    def start(self, problem: Problem) -> State:
+    def start(self, problem: Problem) -> ControlState:
         """Return the state before the first pull."""
         control = check_control(self.control, problem.arms)
         method: Method = "fdr" if self.fdr else "holm"
         check_ordered(problem, f"AgainstControl({self.control!r})")
         check_method(problem, method)
         k = len(problem.arms)
-        state = State(
+        state = ControlState(
             judge=Judge.of(problem, [start_sample(problem, arm) for arm in problem.arms]),
             control=control,
             method=method,
@@ -135,17 +135,17 @@ class AgainstControl:
         )
         return _decided(state)
 
-    def ask(self, state: State) -> Batch | Verdict:
+    def ask(self, state: ControlState) -> Batch | Verdict:
         """Return the next batch or the verdict; it was decided when the last readings came in."""
         return state.decision
 
-    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+    def tell(self, state: ControlState, told: Mapping[str, Told], issued: Mapping[str, int]) -> ControlState:
         """Return the state after more readings, with the next decision made."""
         by_arm = zip(state.problem.arms, state.judge.samples, strict=True)
         samples = tuple(merged(sample, told.get(arm), issued.get(arm)) for arm, sample in by_arm)
         return _decided(state._replace(judge=state.judge.after(samples)))
 
-    def standing(self, state: State) -> Standing:
+    def standing(self, state: ControlState) -> Standing:
         """Return the arms left and the evidence of each variant that it beats the control."""
         arms, judge = state.problem.arms, state.judge
         looked = _looked(state, everyone=True) if all(s.n for s in judge.samples) else state
@@ -159,7 +159,7 @@ class AgainstControl:
         )
 
 
-def _decided(state: State) -> State:
+def _decided(state: ControlState) -> ControlState:
     """Return the state with the next batch or the verdict chosen."""
     arms, samples = state.problem.arms, state.judge.samples
     if state.judge.is_hopeless:
@@ -187,12 +187,12 @@ def _decided(state: State) -> State:
     return _batched(state, max(starved, key=lambda i: hope[i]) if starved else chosen)
 
 
-def _bar(state: State) -> float:
+def _bar(state: ControlState) -> float:
     left = len(state.problem.arms) - 1 - len(state.better) if state.method == "holm" else 1
     return state.judge.log_bar(max(1, left))
 
 
-def _looked(state: State, *, everyone: bool = False) -> State:
+def _looked(state: ControlState, *, everyone: bool = False) -> ControlState:
     """Return the state after weighing the evidence of variants whose pairs have grown, and claiming winners."""
     pulled = state.decision if isinstance(state.decision, dict) else {}
     for i in _weighed(state):
@@ -201,11 +201,11 @@ def _looked(state: State, *, everyone: bool = False) -> State:
     return _stepped(state) if state.method == "holm" else _together(state, exactly=everyone)
 
 
-def _size(state: State, variant: int) -> float:
+def _size(state: ControlState, variant: int) -> float:
     return state.judge.samples[variant].n + state.judge.samples[state.control].n
 
 
-def _reckoned(state: State, variant: int) -> State:
+def _reckoned(state: ControlState, variant: int) -> ControlState:
     """Return the state with the evidence of a variant: at its cut, at all cuts if that may claim it or is old."""
     judge, cut, size = state.judge.after(leader=variant), state.cuts[variant], _size(state, variant)
     value = math.inf if math.isnan(cut) else judge.evidence_at(state.control, cut)
@@ -225,14 +225,14 @@ def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
     return (*values[:i], value, *values[i + 1 :])
 
 
-def _weighed(state: State) -> tuple[int, ...]:
+def _weighed(state: ControlState) -> tuple[int, ...]:
     """Return the variants whose evidence still matters: claims of the step-down rule are final."""
     if state.method == "holm":
         return state.alive
     return tuple(i for i in range(len(state.problem.arms)) if i != state.control)
 
 
-def _stepped(state: State) -> State:
+def _stepped(state: ControlState) -> ControlState:
     """Return the state with every variant claimed that has the evidence, the strongest first (extensions D1)."""
     while state.alive:
         strongest = max(state.alive, key=lambda i: state.log_evidence[i])
@@ -246,7 +246,7 @@ def _stepped(state: State) -> State:
     return state
 
 
-def _together(state: State, *, exactly: bool) -> State:
+def _together(state: ControlState, *, exactly: bool) -> ControlState:
     """Return the state with the claims that could be made now (extensions D2); later ones may differ.
 
     While the study goes on a claim is only a reason not to pull an arm; those of a verdict are computed exactly.
@@ -264,12 +264,12 @@ def _together(state: State, *, exactly: bool) -> State:
     return state._replace(better=tuple(_claim(state, i) for i in claimed))
 
 
-def _claim(state: State, variant: int) -> Claim:
+def _claim(state: ControlState, variant: int) -> Claim:
     arms, counts = state.problem.arms, tuple(s.n for s in state.judge.samples)
     return Claim(arms[state.control], arms[variant], counts, 0, state.log_evidence[variant])
 
 
-def _settled(state: State) -> State:
+def _settled(state: ControlState) -> ControlState:
     """Return the state without variants that do not win, and with those marked that more pulls do not settle."""
     arms, judge = state.problem.arms, state.judge
     beaten = not_better(judge, state.control, list(state.alive))
@@ -285,7 +285,7 @@ def _settled(state: State) -> State:
     )
 
 
-def _futile(state: State, variant: int) -> bool:
+def _futile(state: ControlState, variant: int) -> bool:
     """Tell whether more pulls would not show which of a variant and the control is better (evidence T9)."""
     problem, pair = state.problem, (state.control, variant)
     arms, share = tuple(problem.arms[i] for i in pair), problem.delta / (len(problem.arms) - 1)
@@ -293,13 +293,13 @@ def _futile(state: State, variant: int) -> bool:
     return Judge.of(alone, [state.judge.samples[i] for i in pair]).is_futile((0, 1))
 
 
-def _verdict(state: State, status: Status) -> Verdict:
+def _verdict(state: ControlState, status: Status) -> Verdict:
     arms = state.problem.arms
     claims = ControlClaims(arms[state.control], state.method, state.better, state.not_better)
     return Verdict(status=status, candidates=arms, control=claims)
 
 
-def _batched(state: State, variant: int) -> State:
+def _batched(state: ControlState, variant: int) -> ControlState:
     """Return the state with the next batch, split by what each arm's pulls add at the least convincing cut."""
     arms, samples, control = state.problem.arms, state.judge.samples, state.control
     gain, other = state.judge.after(leader=variant).gains(control, state.cuts[variant])

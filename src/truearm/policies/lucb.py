@@ -13,116 +13,53 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from truearm import bounds
-from truearm.bounds import Counts, Numbers, special
-from truearm.bounds.mixture import Prior, log_mixture
-from truearm.bounds.search import first_count, last_true
+from truearm.bounds import Counts
+from truearm.bounds.mixture import Prior
+from truearm.bounds.search import first_count
 from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Levels
 from truearm.evidence.sample import Sample
 from truearm.policies import Batch, Standing, Told, check_absolute, check_compares
-from truearm.problem import Problem, as_number, check_count, check_positive, check_quantile
+from truearm.problem import Problem, as_number, check_count
 
-Form = Literal["beta-binomial", "stitched", "dkw"]
-
-_BLOCK = 512  # ranks of so many consecutive counts are found at once when every count is looked at
-_ETA, _S = 2.04, 1.4  # epochs and exponent of the stitched bound, as published: Howard and Ramdas, Theorem 1a
+BLOCK_COUNTS = 512  # consecutive counts whose ranks are found at once when every count is looked at
 
 
 def concentration(alpha: float, t_opt: int) -> float:
     """Return the concentration of the beta prior whose bound is tightest near `t_opt` readings."""
-    log = 2 * math.log(1 / (2 * _check_share(alpha)))
+    if not 0 < alpha < 0.5:
+        msg = f"alpha must be in (0, 0.5), but got {alpha!r}; it is the error probability of one limit"
+        raise InvalidArgument(msg, "alpha", alpha)
+    log = 2 * math.log(1 / (2 * alpha))
     return max(t_opt / (log + math.log1p(log)) - 1, 1e-3)  # Howard and Ramdas, Theorem 1b
 
 
-def _check_share(alpha: float) -> float:
-    if not 0 < alpha < 0.5:
-        msg = f"alpha must be in (0, 0.5), but got {alpha!r}; it is the error probability of one limit"
-        raise InvalidArgument(msg)
-    return alpha
-
-
-def _check_form(form: str) -> None:
-    if form not in get_args(Form):
-        msg = f"radius must be 'beta-binomial', 'stitched' or 'dkw', but got {form!r}"
-        raise InvalidArgument(msg)
-
-
-def quantile_radius(n: int, p: float, alpha: float, *, form: Form = "beta-binomial", t_opt: int = 1000) -> float:
-    """Return how far above p the fraction of readings up to a p-quantile may be, at all n at once.
-
-    One-sided, except "dkw", which holds for both sides.
-
-    Parameters
-    ----------
-    form
-        "beta-binomial" (Howard and Ramdas, Theorem 1b), "stitched" (Howard and Ramdas, Theorem 1a) or "dkw"
-        (audit 2.E).
-    t_opt
-        Where the first two are tightest.
-    """
-    _check_form(form)
-    check_quantile(p, "p")
-    check_count("n", n)
-    if form != "beta-binomial":
-        return float(_plain_radius(n, p, _check_share(alpha), form, t_opt))
-    prior, bar = Prior((concentration(alpha, t_opt),), (1.0,)), math.log(1 / alpha)
-
-    def reached(radius: float) -> bool:
-        return bool(log_mixture(n * (1 - p - radius), n, 1 - p, prior) >= bar)
-
-    largest = 1 - p  # a fraction cannot exceed 1
-    return last_true(reached, largest, 0.0, accuracy=1e-13) if reached(largest) else largest
-
-
-def _plain_radius(n: Numbers, p: float, alpha: float, form: Form, t_opt: int) -> Numbers:
-    if form == "dkw":
-        return np.sqrt(np.log(np.pi**2 / 3 / alpha * np.square(n / 1.0)) / (2 * n))  # audit 2.E, both sides
-    least = p * (1 - p) * t_opt
-    variance = np.maximum(p * (1 - p) * n, least)
-    level = _S * np.log(np.log(_ETA * variance / least)) + math.log(
-        special.zeta(_S) / math.log(_ETA) ** _S / alpha
-    )
-    linear = (math.sqrt(_ETA) + 1) / 2 * (1 - 2 * p) / 3 * level
-    root = (_ETA**0.25 + _ETA**-0.25) ** 2 / 2 * variance * level
-    radius: Numbers = (np.sqrt(root + linear**2) + linear) / n  # Howard and Ramdas, Theorem 1a
-    return radius
-
-
-def limit_rank(
-    n: int | Counts, p0: float, alpha: float, *, form: Form = "beta-binomial", t_opt: int = 1000
-) -> int | Counts:
+def limit_rank(n: int | Counts, p0: float, alpha: float, *, t_opt: int = 1000) -> int | Counts:
     """Return the rank of a lower limit that holds at all n at once, where p0 is the trusted mass; 0 means none.
 
     `n` is a number or an array of numbers.
     """
-    if form == "beta-binomial":
-        return bounds.sequential_rank(n, p0, alpha, Prior((concentration(alpha, t_opt),), (1.0,)))
-    if p0 <= 0:
-        return 0 * n
-    counts = np.maximum(n, 1)
-    below = counts * (p0 - _plain_radius(counts, 1 - p0, alpha, form, t_opt))  # the other side of it
-    ranks = np.where(below > 0, np.floor(below) + 1, 0).astype(np.int64)
-    return ranks if np.ndim(n) else int(ranks)
+    return bounds.sequential_rank(n, p0, alpha, Prior((concentration(alpha, t_opt),), (1.0,)))
 
 
 @lru_cache(maxsize=8192)
-def _rank(n: int, p0: float, alpha: float, form: Form, t_opt: int) -> int:
-    return int(limit_rank(n, p0, alpha, form=form, t_opt=t_opt))
+def _rank(n: int, p0: float, alpha: float, t_opt: int) -> int:
+    return int(limit_rank(n, p0, alpha, t_opt=t_opt))
 
 
 @lru_cache(maxsize=1024)
-def _ranks(block: int, p0: float, alpha: float, form: Form, t_opt: int) -> NDArray[np.int64]:
-    counts = np.arange(block * _BLOCK, (block + 1) * _BLOCK)
-    found: NDArray[np.int64] = np.asarray(limit_rank(counts, p0, alpha, form=form, t_opt=t_opt))
-    found.flags.writeable = False
-    return found
+def _ranks(block: int, p0: float, alpha: float, t_opt: int) -> NDArray[np.int64]:
+    counts = np.arange(block * BLOCK_COUNTS, (block + 1) * BLOCK_COUNTS)
+    ranks: NDArray[np.int64] = np.asarray(limit_rank(counts, p0, alpha, t_opt=t_opt))
+    ranks.flags.writeable = False
+    return ranks
 
 
 class Limits(NamedTuple):
@@ -138,7 +75,7 @@ UNKNOWN = Limits(0, 1, -math.inf, math.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
+class LucbState:
     """What the next step needs."""
 
     problem: Problem
@@ -158,13 +95,11 @@ class Lucb:
     lower ones of the others. On no failure the answer's quantile is at least that of every arm. With a
     `Contamination` the limits are about true readings and the end is `certified`; with None they are about the
     readings as they come, and the end is `separated`: right if all effective gaps are positive (audit 2.B).
-    Valid against all three adversaries, also clairvoyant ones, and for dependent arms. It goes on for ever where
+    Valid against all three adversaries, also clairvoyant ones, and for dependent arms. It goes on forever where
     arms cannot be told apart.
 
     Parameters
     ----------
-    radius
-        "beta-binomial", "stitched" or "dkw"; see `quantile_radius`.
     slack
         Accept an arm whose (q + slack)-quantile is at least every q-quantile; the end is then `tolerable`.
     growth
@@ -174,7 +109,6 @@ class Lucb:
         Number of readings for which the limits are tightest; 1000 as published.
     """
 
-    radius: Form = "beta-binomial"
     slack: float = 0.0
     growth: float = 0.02
     t_opt: int = 1000
@@ -182,14 +116,13 @@ class Lucb:
     alike: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        _check_form(self.radius)
-        check_positive("t_opt", check_count("t_opt", self.t_opt))
+        check_count("t_opt", self.t_opt)
         for name in ("slack", "growth"):
             if not 0 <= as_number(name, getattr(self, name), "give a fraction") < 1:
                 msg = f"{name} must be in [0, 1), but got {getattr(self, name)!r}"
                 raise InvalidArgument(msg)
 
-    def start(self, problem: Problem) -> State:
+    def start(self, problem: Problem) -> LucbState:
         """Return the state before the first pull."""
         check_compares(problem, "lucb")
         check_absolute(problem, "lucb")
@@ -202,7 +135,7 @@ class Lucb:
             Levels.of(problem.level, problem.contamination).high,
         )  # audit 2.A
         empty = Sample.of([])
-        state = State(problem, levels, (empty,) * k, (UNKNOWN,) * k, leader_next=False, decision={})
+        state = LucbState(problem, levels, (empty,) * k, (UNKNOWN,) * k, leader_next=False, decision={})
         if k == 1:
             return replace(state, decision=_decided(state, 0, self._status(problem)))
         if min(levels) <= 0:  # evidence section 11: nothing can be certified
@@ -210,11 +143,11 @@ class Lucb:
             return replace(state, decision=verdict)
         return replace(state, decision=dict.fromkeys(problem.arms, self._first(state)))
 
-    def ask(self, state: State) -> Batch | Verdict:
+    def ask(self, state: LucbState) -> Batch | Verdict:
         """Return the next batch or the verdict; it was decided when the last readings came in."""
         return state.decision
 
-    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:  # noqa: ARG002
+    def tell(self, state: LucbState, told: Mapping[str, Told], issued: Mapping[str, int]) -> LucbState:  # noqa: ARG002
         """Return the state after more readings, with the next decision made."""
         samples, limits = list(state.samples), list(state.limits)
         for arm, new in told.items():
@@ -229,7 +162,7 @@ class Lucb:
         batch = self._batch(state, leader, rival)
         return replace(state, leader_next=not state.leader_next, decision=batch)
 
-    def standing(self, state: State) -> Standing:
+    def standing(self, state: LucbState) -> Standing:
         """Return the leader; all arms stay in until the end, and limits decide without evidence."""
         arms = state.problem.arms
         leader = arms[_pair(state)[0]] if any(s.size for s in state.samples) else None
@@ -238,7 +171,7 @@ class Lucb:
     def _status(self, problem: Problem) -> Status:
         return Status.TOLERABLE if self.slack else Status.strict(problem)
 
-    def _reached(self, state: State, leader: int, rival: int) -> Status | None:
+    def _reached(self, state: LucbState, leader: int, rival: int) -> Status | None:
         """Return how the run ends if it does now."""
         low, high = state.limits[leader].low, state.limits[rival].high
         if low == -math.inf:
@@ -250,7 +183,7 @@ class Lucb:
         amount = state.problem.tolerance.amount
         return Status.TOLERABLE if amount and low >= high - amount else None  # audit 2.A, 2.B (v)
 
-    def _batch(self, state: State, leader: int, rival: int) -> Batch:
+    def _batch(self, state: LucbState, leader: int, rival: int) -> Batch:
         arms = state.problem.arms
         if not self.growth:
             return {arms[leader if state.leader_next else rival]: 1}  # as published: docs/policies.md
@@ -258,25 +191,25 @@ class Lucb:
         size = max(1, int(self.growth * min(state.samples[leader].n, state.samples[rival].n)))
         return {arms[i]: size for i in sorted((leader, rival))}
 
-    def _limits(self, state: State, sample: Sample) -> Limits:
+    def _limits(self, state: LucbState, sample: Sample) -> Limits:
         low, high = (self._rank(state, sample.n, p0) for p0 in state.levels)
         ranks = low - sample.unknown, sample.n + 1 - high - sample.outside  # evidence T8
         return Limits(*ranks, sample.at(ranks[0]), sample.at(ranks[1]))
 
-    def _rank(self, state: State, n: int, p0: float) -> int:
+    def _rank(self, state: LucbState, n: int, p0: float) -> int:
         share = state.problem.delta / len(state.problem.arms)
         if self.growth:
-            return _rank(n, p0, share, self.radius, self.t_opt)
-        return int(_ranks(n // _BLOCK, p0, share, self.radius, self.t_opt)[n % _BLOCK])
+            return _rank(n, p0, share, self.t_opt)
+        return int(_ranks(n // BLOCK_COUNTS, p0, share, self.t_opt)[n % BLOCK_COUNTS])
 
-    def _first(self, state: State) -> int:
+    def _first(self, state: LucbState) -> int:
         """Return the first batch per arm: before an arm has an upper limit nothing can end."""
         if not self.growth:
             return 1
         return first_count(lambda n: self._rank(state, n, state.levels.high) >= 1)
 
 
-def _pair(state: State) -> tuple[int, int]:
+def _pair(state: LucbState) -> tuple[int, int]:
     """Return the arm of largest lower limit and, of the others, the one of largest upper limit."""
     lows = [limit.low for limit in state.limits]
     leader = lows.index(max(lows))
@@ -285,7 +218,7 @@ def _pair(state: State) -> tuple[int, int]:
     return leader, rival if rival != leader else int(leader == 0)
 
 
-def _decided(state: State, leader: int, status: Status) -> Verdict:
+def _decided(state: LucbState, leader: int, status: Status) -> Verdict:
     """Return the verdict with every other arm's upper limit below the leader's lower one, less the tolerance."""
     arms, head = state.problem.arms, state.limits[leader]
     lower = Bound(arms[leader], state.samples[leader].n, head.low, rank=head.low_rank)
@@ -295,7 +228,7 @@ def _decided(state: State, leader: int, status: Status) -> Verdict:
     return Verdict(status=status, best=arms[leader], candidates=(arms[leader],), exclusions=exclusions)
 
 
-def _upper(state: State, arm: int, low: float) -> Bound:
+def _upper(state: LucbState, arm: int, low: float) -> Bound:
     limit, n = state.limits[arm], state.samples[arm].n
     less = -state.problem.tolerance.amount if limit.high > low else 0.0
     return Bound(state.problem.arms[arm], n, limit.high + less, rank=limit.high_rank, radius=less)

@@ -27,7 +27,7 @@ GROWTH = 0.02  # a batch adds at most this fraction to the rounds: late by as mu
 FUTILITY = 1.05  # growth of the rounds between two checks that more of them could help at all
 
 
-class State(NamedTuple):
+class PairedState(NamedTuple):
     """What the next step needs."""
 
     judge: Judge
@@ -82,7 +82,7 @@ class Paired:
         """Whether all arms left are pulled alike: that is what a round is."""
         return True
 
-    def start(self, problem: Problem) -> State:
+    def start(self, problem: Problem) -> PairedState:
         """Return the state before the first round."""
         if not problem.rounds:
             msg = "policy 'paired' compares arms in rounds; set rounds=True, or use policy 'toptwo'"
@@ -93,7 +93,7 @@ class Paired:
         guard = None if self.guard is None else problem.arms.index(self.guard)
         k = len(problem.arms)
         judge = Judge.of(problem, [Sample.in_order([])] * k)
-        state = State(
+        state = PairedState(
             judge,
             tuple(range(k)),
             (),
@@ -105,11 +105,11 @@ class Paired:
         )
         return _decided(state)
 
-    def ask(self, state: State) -> Batch | Verdict:
+    def ask(self, state: PairedState) -> Batch | Verdict:
         """Return the next rounds or the verdict; it was decided when the last readings came in."""
         return state.decision
 
-    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+    def tell(self, state: PairedState, told: Mapping[str, Told], issued: Mapping[str, int]) -> PairedState:
         """Return the state after more readings, with the next decision made."""
         tapes = [
             _told(tape, told.get(arm), issued.get(arm, tape.n))
@@ -117,7 +117,7 @@ class Paired:
         ]
         return _decided(state._replace(judge=state.judge.after(tuple(tapes))))
 
-    def standing(self, state: State) -> Standing:
+    def standing(self, state: PairedState) -> Standing:
         """Return the leader, the arms left, and the log-evidence against each arm."""
         arms, judge = state.problem.arms, state.judge
         leader = judge.best_looking(state.alive)
@@ -159,7 +159,7 @@ def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None
     return judge.after(leader=better).against(worse, enough=enough).log_value
 
 
-def _decided(state: State) -> State:
+def _decided(state: PairedState) -> PairedState:
     """Return the state with the next rounds or the verdict chosen."""
     if not state.endless and (len(state.alive) == 1 or state.judge.is_hopeless):
         return _stopped(state)
@@ -177,11 +177,11 @@ def _decided(state: State) -> State:
     return _batched(state, max(1, int(GROWTH * state.rounds)))
 
 
-def _batched(state: State, rounds: int) -> State:
+def _batched(state: PairedState, rounds: int) -> PairedState:
     return state._replace(decision=dict.fromkeys((state.problem.arms[i] for i in state.alive), rounds))
 
 
-def _rejected(state: State) -> State:
+def _rejected(state: PairedState) -> PairedState:
     """Return the state after rejecting, with the best-looking arm as leader and as the first accuser of each."""
     leader = state.judge.best_looking(state.alive)
     if leader is None:
@@ -199,7 +199,7 @@ def _rejected(state: State) -> State:
     return state._replace(alive=tuple(alive), claims=tuple(claims))
 
 
-def _settled(state: State, judged: int, alive: list[int]) -> bool:
+def _settled(state: PairedState, judged: int, alive: list[int]) -> bool:
     """Tell whether a gate no longer needs an arm; the guard is needed while any other arm is."""
     guard, judge = state.guard, state.judge
     if guard is None or guard not in alive:
@@ -208,14 +208,14 @@ def _settled(state: State, judged: int, alive: list[int]) -> bool:
     return all(is_settled(judge, guard, i) for i in asked if i != guard)
 
 
-def _no_use(state: State) -> Status | None:
+def _no_use(state: PairedState) -> Status | None:
     """Return how it ends if more rounds would not help."""
     if state.judge.is_futile(state.alive):
         return Status.INDISTINGUISHABLE
     return Status.EXHAUSTED if _answered(state) else None
 
 
-def _answered(state: State) -> bool:
+def _answered(state: PairedState) -> bool:
     """Tell whether rounds can show of no arm that it is worse than the guard, and none seems to be better."""
     guard, judge = state.guard, state.judge
     if guard is None or guard not in state.alive:
@@ -224,12 +224,12 @@ def _answered(state: State) -> bool:
     return all(is_given_up(judge, guard, i) and not judge.after(leader=i).is_decidable(guard) for i in others)
 
 
-def _claim(state: State, judged: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
+def _claim(state: PairedState, judged: int, accuser: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
     arms, counts = state.problem.arms, tuple(tape.n for tape in state.tapes)
     return Claim(arms[judged], arms[accuser], counts, 0, log_evidence, tolerant)
 
 
-def _tolerable(state: State) -> tuple[Claim, ...]:
+def _tolerable(state: PairedState) -> tuple[Claim, ...]:
     """Return claims that no arm left is better than the leader by more than the tolerance, or nothing."""
     if not state.problem.tolerance:
         return ()
@@ -244,7 +244,7 @@ def _tolerable(state: State) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _stopped(state: State) -> State:
+def _stopped(state: PairedState) -> PairedState:
     if len(state.alive) > 1:
         return _ended(state, Status.INDISTINGUISHABLE, None)
     best = state.alive[0]
@@ -253,7 +253,7 @@ def _stopped(state: State) -> State:
     return _ended(state._replace(claims=direct), Status.strict(state.problem), best)
 
 
-def _direct(state: State, claim: Claim) -> Claim:
+def _direct(state: PairedState, claim: Claim) -> Claim:
     """Return a claim as one of the best arm itself, where its evidence suffices too (extensions E1)."""
     judged, best = state.problem.arms.index(claim.arm), state.judge.leader
     if claim.leader == state.problem.arms[best]:
@@ -262,11 +262,11 @@ def _direct(state: State, claim: Claim) -> Claim:
     return _claim(state, judged, best, found) if found >= state.judge.log_threshold else claim
 
 
-def _ended(state: State, status: Status, best: int | None) -> State:
+def _ended(state: PairedState, status: Status, best: int | None) -> PairedState:
     return state._replace(decision=_verdict(state, status, best))
 
 
-def _verdict(state: State, status: Status, best: int | None) -> Verdict:
+def _verdict(state: PairedState, status: Status, best: int | None) -> Verdict:
     arms = state.problem.arms
     return Verdict(
         status=status,

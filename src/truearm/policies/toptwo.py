@@ -31,7 +31,7 @@ TIE = 1e-9  # scores of challengers this near are equal but for rounding, and th
 FUTILITY = 1.05  # growth of the pulls between two checks that more of them could help at all
 
 
-class State(NamedTuple):
+class TopTwoState(NamedTuple):
     """What the next step needs."""
 
     judge: Judge
@@ -110,10 +110,10 @@ class TopTwo:
         """Whether all arms left are pulled alike."""
         return self.balanced
 
-    def start(self, problem: Problem) -> State:
+    def start(self, problem: Problem) -> TopTwoState:
         """Return the state before the first pull."""
         k = len(problem.arms)
-        state = State(
+        state = TopTwoState(
             judge=Judge.of(problem, [start_sample(problem, arm) for arm in problem.arms], ordered=True),
             alive=tuple(range(k)),
             claims=(),
@@ -130,15 +130,15 @@ class TopTwo:
         )
         return _decided(state)
 
-    def ask(self, state: State) -> Batch | Verdict:
+    def ask(self, state: TopTwoState) -> Batch | Verdict:
         """Return the next batch or the verdict; it was decided when the last readings came in."""
         return state.decision
 
-    def tell(self, state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+    def tell(self, state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
         """Return the state after more readings, with the next decision made."""
         return _decided(_merged(state, told, issued))
 
-    def standing(self, state: State) -> Standing:
+    def standing(self, state: TopTwoState) -> Standing:
         """Return the leader, the arms left, and the log-evidence against each arm."""
         arms, tested = state.problem.arms, state
         if state.judge.entries and len(state.alive) > 1:
@@ -155,7 +155,7 @@ class TopTwo:
         return Standing(leader, alive, against_each, state.judge.log_threshold, _verdict(tested, status, None))
 
 
-def _merged(state: State, told: Mapping[str, Told], issued: Mapping[str, int]) -> State:
+def _merged(state: TopTwoState, told: Mapping[str, Told], issued: Mapping[str, int]) -> TopTwoState:
     samples, entries = list(state.samples), list(state.judge.entries)
     for i, arm in enumerate(state.problem.arms):
         new = told.get(arm)
@@ -179,7 +179,7 @@ def _arrived(sample: Sample, new: Told) -> Sample:
     return sample.extend(late, pending=sample.pending - late.size)
 
 
-def _followed(state: State, leader: int) -> State:
+def _followed(state: TopTwoState, leader: int) -> TopTwoState:
     """Return the state with the leader as the arm that is followed, if it is time to (evidence T5).
 
     The entry that ends does so with all pulls issued up to now, those among them that made its arm lose the lead.
@@ -194,7 +194,7 @@ def _followed(state: State, leader: int) -> State:
     return state._replace(judge=state.judge.after(leader=leader, entries=entries), next_switch=SWITCH * pulls)
 
 
-def _decided(state: State) -> State:
+def _decided(state: TopTwoState) -> TopTwoState:
     """Return the state with the next batch or the verdict chosen."""
     arms = state.problem.arms
     if len(state.alive) == 1 or state.judge.is_hopeless:
@@ -212,7 +212,7 @@ def _decided(state: State) -> State:
     return _stopped(state) if challenger is None else _challenged(state, challenger)
 
 
-def _short(state: State) -> Batch:
+def _short(state: TopTwoState) -> Batch:
     """Return what the arms still lack of their first pulls."""
     return {
         arm: lack
@@ -221,7 +221,7 @@ def _short(state: State) -> Batch:
     }
 
 
-def _challenged(state: State, challenger: int) -> State:
+def _challenged(state: TopTwoState, challenger: int) -> TopTwoState:
     """Return the state after looking at the strongest challenger: tolerable, hopeless, or worth a batch."""
     if state.problem.tolerance and (claims := _tolerable(state, challenger)):
         return _stopped(state._replace(claims=state.claims + claims), Status.TOLERABLE)
@@ -232,7 +232,7 @@ def _challenged(state: State, challenger: int) -> State:
     return _batched(state, challenger)
 
 
-def _stopped(state: State, status: Status | None = None) -> State:
+def _stopped(state: TopTwoState, status: Status | None = None) -> TopTwoState:
     arms = state.problem.arms
     if status is None and len(state.alive) > 1:
         status = Status.INDISTINGUISHABLE
@@ -243,7 +243,7 @@ def _stopped(state: State, status: Status | None = None) -> State:
     return state._replace(decision=_verdict(state, status, best))
 
 
-def _verdict(state: State, status: Status, best: str | None) -> Verdict:
+def _verdict(state: TopTwoState, status: Status, best: str | None) -> Verdict:
     arms = state.problem.arms
     return Verdict(
         status=status,
@@ -257,7 +257,7 @@ def _verdict(state: State, status: Status, best: str | None) -> Verdict:
     )
 
 
-def _tested(state: State, *, everyone: bool) -> tuple[State, int | None]:
+def _tested(state: TopTwoState, *, everyone: bool) -> tuple[TopTwoState, int | None]:
     """Return the state after rejecting arms by the evidence at all cuts, and the strongest challenger left.
 
     Pulls go to the leader and the strongest challenger: other evidence than theirs is renewed now and then only.
@@ -279,7 +279,7 @@ def _tested(state: State, *, everyone: bool) -> tuple[State, int | None]:
     return state, None
 
 
-def _looked(state: State, i: int) -> State:
+def _looked(state: TopTwoState, i: int) -> TopTwoState:
     """Return the state after weighing the evidence against an arm: at its cut, at all if that may reject it."""
     bar = state.judge.log_threshold
     state = state._replace(weighed=_put(state.weighed, i, _pair_size(state, i)))
@@ -300,13 +300,13 @@ def _looked(state: State, i: int) -> State:
     return state._replace(alive=alive, claims=(*state.claims, _claim(state, i, found.log_value)))
 
 
-def _claim(state: State, judged: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
+def _claim(state: TopTwoState, judged: int, log_evidence: float, *, tolerant: bool = False) -> Claim:
     arms = state.problem.arms
     counts = tuple(s.n for s in state.samples)
     return Claim(arms[judged], arms[state.leader], counts, len(state.judge.entries), log_evidence, tolerant)
 
 
-def _renewed(state: State, i: int) -> State:
+def _renewed(state: TopTwoState, i: int) -> TopTwoState:
     """Return the state with the cut sought anew at which leader and arm are told apart least, as a pair."""
     judge = state.judge
     found = judge.least_of_pair(i, near=state.cuts[i])
@@ -314,7 +314,7 @@ def _renewed(state: State, i: int) -> State:
     return _remembered(state, i, Evidence(value, found.at))
 
 
-def _remembered(state: State, arm: int, found: Evidence) -> State:
+def _remembered(state: TopTwoState, arm: int, found: Evidence) -> TopTwoState:
     """Return the state with the evidence against an arm and the cut at which it was found."""
     return state._replace(
         log_evidence=_put(state.log_evidence, arm, found.log_value),
@@ -327,12 +327,12 @@ def _put(values: tuple[float, ...], i: int, value: float) -> tuple[float, ...]:
     return (*values[:i], value, *values[i + 1 :])
 
 
-def _pair_size(state: State, arm: int) -> float:
+def _pair_size(state: TopTwoState, arm: int) -> float:
     samples = state.samples
     return samples[state.leader].n + samples[arm].n
 
 
-def _tolerable(state: State, challenger: int) -> tuple[Claim, ...]:
+def _tolerable(state: TopTwoState, challenger: int) -> tuple[Claim, ...]:
     """Return claims that no arm left is better than the leader by more than the tolerance, or nothing."""
     claims = []
     for i in (challenger, *(i for i in state.alive if i not in (challenger, state.leader))):
@@ -343,7 +343,7 @@ def _tolerable(state: State, challenger: int) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def _batched(state: State, challenger: int) -> State:
+def _batched(state: TopTwoState, challenger: int) -> TopTwoState:
     """Return the state with the next batch, split by what each arm's pulls add at the least convincing cut."""
     if state.balanced:
         each = max(1, int(GROWTH * min(state.samples[i].n for i in state.alive)))
