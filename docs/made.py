@@ -67,8 +67,9 @@ def told(found: dict[str, Any], marks: Sequence[tuple[str, str]] = ()) -> str:
     """Return what `truearm race` prints of a kept result, marks set behind the parts that are explained."""
     result = Result.from_dict(found)
     unit = unit_for(found["metric"], result.arms, target=result.problem.target)
-    words = summarize(result, voice=voice_for(result, found["metric"], unit))
-    table = tables.table(tables.arm_rows(result, unit, ratios(result)), WIDTH)
+    voice = voice_for(result, found["metric"], unit)
+    words = summarize(result, voice=voice)
+    table = tables.table(tables.arm_rows(result, voice, ratios(result)), WIDTH)
     for part, mark in marks:
         in_words, in_table = (re.sub(part, rf"\g<0>{mark}", whole, count=1) for whole in (words, table))
         if (words, table) == (in_words, in_table):

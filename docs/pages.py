@@ -249,8 +249,8 @@ def whole(docs: Path, names: list[str]) -> str:
 def report() -> str:
     """Return the report page of the kept race, as anyone gets it from `--export-html`."""
     from truearm.claims.result import Result
-    from truearm.report.html import page
     from truearm.report.numbers import unit_for
+    from truearm.report.pages import page
 
     found = json.loads((DOCS / "images/race.json").read_text(encoding="utf-8"))
     result, metric = Result.from_dict(found), found["metric"]

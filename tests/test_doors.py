@@ -12,8 +12,8 @@ from truearm.cli import main
 from truearm.cli.screen import Screen
 from truearm.errors import InvalidArgument
 from truearm.problem import Problem
-from truearm.report.html import page
 from truearm.report.numbers import PLAIN_UNIT, TIMES, Unit
+from truearm.report.pages import page
 from truearm.report.tables import table
 from truearm.report.words import summarize, voice_for
 from truearm.run import find_best

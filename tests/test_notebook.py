@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 import truearm as ta
 from truearm.errors import InvalidArgument
-from truearm.report.html import result_in
+from truearm.report.pages import result_in
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from truearm.cli.race import race_command
 from truearm.errors import InvalidArgument, VerificationError
 from truearm.policies.paired import Paired
 from truearm.problem import Problem
-from truearm.report.html import page
+from truearm.report.pages import page
 from truearm.run import resumed
 from truearm.store import Store
 from truearm.verification import verify

@@ -29,7 +29,7 @@ from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, discovered, 
 from truearm.evidence.wins import PRIOR, win_level
 from truearm.problem import Adversary, Contamination, Problem, Tolerance
 from truearm.report import tables
-from truearm.report.suite_page import page
+from truearm.report.pages import suite_page as page
 from truearm.report.words import suite_headline as headline
 from truearm.report.words import suite_summary as paragraph
 from truearm.store import Store

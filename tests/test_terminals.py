@@ -23,9 +23,8 @@ from truearm.commands.command import Command
 from truearm.commands.measure import Conditions, command_source, measure, run_hook
 from truearm.errors import CommandFailed
 from truearm.report.export import cell, csv_text, document, json_text
-from truearm.report.numbers import PLAIN_UNIT
 from truearm.report.tables import arm_rows, markdown
-from truearm.report.words import summarize
+from truearm.report.words import PLAIN, summarize
 from truearm.run import find_best
 from truearm.study import Study
 
@@ -84,11 +83,11 @@ def shown_in_markdown(written):
 
 def check_names(arms):
     result, tapes = result_of(arms)
-    table = markdown(arm_rows(result, PLAIN_UNIT), summarize(result).replace("\n", " "))
+    table = markdown(arm_rows(result, PLAIN), summarize(result).replace("\n", " "))
     lines = table.split("\n")[2:][2:]
     assert is_quiet(table)
     assert len(lines) == len(arms)
-    for line, row in zip(lines, arm_rows(result, PLAIN_UNIT)[1:], strict=True):
+    for line, row in zip(lines, arm_rows(result, PLAIN)[1:], strict=True):
         assert shown_in_markdown(line.removeprefix("| ").partition(" | 1 | ")[0]) == row.arm
     text = csv_text(result, [])
     assert is_quiet(text)

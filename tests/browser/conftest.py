@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from truearm import Contamination, Study
-from truearm.report.html import page as report_page
+from truearm.report.pages import page as report_page
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 FLAGS = [

@@ -8,6 +8,7 @@ is the margin (`Result.better_by`) if that is sharper: a second statement, with 
 import math
 from typing import NamedTuple
 
+from truearm.claims.certificate import Tapes
 from truearm.claims.certify import as_measured, judge_of
 from truearm.claims.result import Arm, Result
 from truearm.evidence.wins import apart
@@ -23,14 +24,20 @@ class Ratio(NamedTuple):
     high: float
 
 
-def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
+def ratios(result: Result, reference: str | None = None, *, readings: Tapes | None = None) -> tuple[Ratio, ...]:
     """Return the ratios of all other arms to the reference, or to the leader if none is named.
 
     Readings must be positive for ratios to mean anything; where an interval is not, there are none. The ratio of
     an arm whose quantile timed out to one whose did not is infinite.
+
+    Parameters
+    ----------
+    readings
+        Those of a result in rounds that does not contain them.
     """
     if result.problem.target == "wins":
-        return _side_by_side(result, reference or result.leader)
+        tapes = result.readings if readings is None else readings
+        return _side_by_side(result, reference or result.leader, tapes)
     base = next((arm for arm in result.arms if arm.name == (reference or result.leader)), None)
     if base is None or not 0 < base.observed < math.inf or base.low > base.high:
         return ()
@@ -42,15 +49,15 @@ def ratios(result: Result, reference: str | None = None) -> tuple[Ratio, ...]:
     )
 
 
-def _side_by_side(result: Result, reference: str | None) -> tuple[Ratio, ...]:
+def _side_by_side(result: Result, reference: str | None, tapes: Tapes | None) -> tuple[Ratio, ...]:
     """Return the ratios in the middle round, with limits that hold together with probability 1 - delta.
 
     Limits relative to the best arm take the level of the decision, those relative to another arm that of all pairs
     (extensions E1).
     """
-    if result.readings is None or reference is None:
+    if tapes is None or reference is None:
         return ()
-    judge = as_measured(judge_of(result.certificate, result.readings), result.readings)
+    judge = as_measured(judge_of(result.certificate, tapes), tapes)
     arms = result.problem.arms
     base = arms.index(reference)
     share = math.exp(-judge.log_threshold) if reference == result.best else None

@@ -11,7 +11,6 @@ import click
 from truearm.analysis import analyze, gathered
 from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Status
-from truearm.claims.result import Arm
 from truearm.cli import edge, options
 from truearm.cli.screen import Screen
 from truearm.errors import InvalidArgument
@@ -19,9 +18,9 @@ from truearm.evidence import Breakdown
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
-from truearm.report.numbers import ON_TERMINALS, column_name, count, interval, name_of, number, percent, value
-from truearm.report.tables import control_rows, table, tier_rows
-from truearm.report.words import PLAIN, standing, summarize
+from truearm.report.numbers import count, name_of, number, percent
+from truearm.report.tables import arm_rows, control_rows, table, tier_rows
+from truearm.report.words import PLAIN, summarize
 from truearm.world import lazy, tables
 from truearm.world.counting import Source
 from truearm.world.roles import Roles, looks_like_time
@@ -129,10 +128,10 @@ def analyze_command(
         click.echo(edge.as_options(texts, click.get_current_context().command))
     exports = edge.Exports()
     if html is not None:
-        from truearm.report.html import counted_page, page
+        from truearm.report.pages import page
 
         with exports.writing(html):
-            edge.write(html, page(found, readings.tapes) if readings.tapes else counted_page(found))
+            edge.write(html, page(found, readings.tapes or None))
     if table is not None:
         counts = found.counts or Counts.of({arm: readings.tapes[arm] for arm in found.problem.arms})
         with exports.writing(table):
@@ -193,27 +192,12 @@ def told(found: Analysis) -> str:
     if any(contest.breakdown for contest in found.contests):
         tables.append(_contests(found))
     lines = summarize(found, voice=PLAIN._replace(options=True)).split("\n")
-    paragraphs = ["\n".join(map(_wrapped, lines)), table(_arms(found), width), _wrapped(_quality(found))]
+    paragraphs = ["\n".join(map(_wrapped, lines)), table(arm_rows(found, PLAIN), width), _wrapped(_quality(found))]
     return "\n\n".join(part for part in (*paragraphs, *(table(rows, width) for rows in tables)) if part)
 
 
 def _wrapped(words: str) -> str:
     return click.wrap_text(words, min(shutil.get_terminal_size().columns, 100))
-
-
-def _arms(found: Analysis) -> list[tuple[str, ...]]:
-    name = column_name(found.problem)
-    arms = {arm.name: arm for arm in found.arms}
-    heading = ("arm", "readings", name, f"true {name}", "MAD", "standing")
-    lines = [heading, *(_row(found, arms[ranked]) for ranked in found.ranking)]
-    # of an arm by itself rounds claim nothing
-    return [(*line[:3], *line[4:]) for line in lines] if found.problem.rounds else lines
-
-
-def _row(found: Analysis, arm: Arm) -> tuple[str, ...]:
-    ends = interval(arm.low, arm.high, found.problem, ON_TERMINALS)
-    numbers = (value(arm.observed, found.problem, ON_TERMINALS), ends, number(arm.mad, signs=ON_TERMINALS))
-    return (name_of(arm.name), count(arm.n), *numbers, standing(found, arm.name))
 
 
 def _quality(found: Analysis) -> str:

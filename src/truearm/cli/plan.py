@@ -115,7 +115,7 @@ def plan_command(
     click.echo(json_text(found.to_dict()) if as_json else told(found, _assumed(pilot, chosen)))
     exports = edge.Exports()
     if plot is not None:
-        from truearm.report.plots import save_plan
+        from truearm.report.plot import save_plan
 
         with exports.writing(plot):
             save_plan(found, plot)

@@ -76,10 +76,8 @@ def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool,
     unit = unit_for(metric, result.arms, target=result.problem.target)
     timed = saved.setting is not None and saved.setting.conditions.timeout is not None
     censored = result.problem.censored if timed else None
-    heading, *lines = tables.arm_rows(result, unit, ratios(result), censored=censored)
-    if saved.setting is None:  # nobody said what was measured, or how
-        heading = heading._replace(arm="arm", runs="pulls")
-    rows, voice = [heading, *lines], words.voice_for(result, metric, unit) if saved.setting else words.PLAIN
+    voice = words.voice_for(result, metric, unit) if saved.setting else words.PLAIN
+    rows = tables.arm_rows(result, voice, ratios(result), censored=censored)
     said = words.lines(result, voice=voice._replace(options=True))
     if as_markdown:
         return tables.markdown(rows, "\n".join(said))

@@ -97,9 +97,9 @@ def told(race: "Race", follower: Follower, asked: Asked, *, late: bool) -> int:
 
 
 def _page(result: SuiteResult, runs: Runs) -> str:
-    from truearm.report.suite_page import page  # a race that writes no page starts without it
+    from truearm.report.pages import suite_page  # a race that writes no page starts without it
 
-    return page(result, runs)
+    return suite_page(result, runs)
 
 
 def _columns() -> int:

@@ -146,7 +146,7 @@ def sentences(outcome: Outcome) -> str:
 
 
 def _rows(outcome: Outcome) -> list[tables.Row]:
-    return tables.arm_rows(outcome.result, _unit(outcome), outcome.ratios, censored=outcome.censored)
+    return tables.arm_rows(outcome.result, _voice(outcome), outcome.ratios, censored=outcome.censored)
 
 
 def _unit(outcome: Outcome) -> Unit:
@@ -200,7 +200,7 @@ def _html(outcome: Outcome) -> str:
 def html_page(result: Result, tapes: Tapes, unit: Unit = PLAIN_UNIT, metric: str | None = None) -> str:
     """Return the report as a page, or say what is missing."""
     try:
-        module = import_module("truearm.report.html")
+        module = import_module("truearm.report.pages")
     except ModuleNotFoundError:
         msg = "this installation of truearm has no HTML report; write JSON or Markdown instead"
         raise InvalidArgument(msg) from None

@@ -124,7 +124,7 @@ def time_command(**chosen: object) -> None:
     )
     exports = edge.Exports()
     if asked.html is not None:
-        from truearm.report.html import page
+        from truearm.report.pages import page
 
         with exports.writing(asked.html):
             edge.write(asked.html, page(result, tapes, unit=_unit(result), metric="wall"))
@@ -178,9 +178,8 @@ def _told(result: Result, asked: _Asked) -> str:
     unit = _unit(result)
     columns = shutil.get_terminal_size((100, 24)).columns
     width, alone = min(100, columns), len(result.arms) == 1
-    heading, *rows = tables.arm_rows(result, unit, ratios(result, None))
-    lines = [heading._replace(arm="statement"), *rows]
     voice = words.voice_for(result, "wall", unit)._replace(options=True)
+    lines = tables.arm_rows(result, voice, ratios(result))
     said = words.lines(result, voice=voice, verbose=asked.verbose)
     if alone and math.isinf(result.arms[0].high):
         said.append(f"-r {RUNS_ALONE} would bound the true median.")

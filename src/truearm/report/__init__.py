@@ -42,19 +42,19 @@ def _alarm(alarm: "Alarm", problem: "Problem") -> str:
 
 
 def _fragment(result: "Result") -> str:
-    from truearm.report.notebook import html
+    from truearm.report.pages import fragment
 
-    return html(result)
+    return fragment(result)
 
 
 def _plot(result: "Result", ax: Any) -> Any:  # noqa: ANN401 - Axes of matplotlib
-    from truearm.report.plots import intervals
+    from truearm.report.plot import draw
 
-    return intervals(result, ax)
+    return draw(result, ax)
 
 
 def _save_page(result: "Result", path: "str | Named") -> None:
-    from truearm.report.html import save
+    from truearm.report.pages import save
 
     save(result, path)
 
@@ -72,9 +72,9 @@ def _suite_text(result: "SuiteResult") -> str:
 
 
 def _save_suite_page(result: "SuiteResult", path: "str | Named") -> None:
-    from truearm.report.suite_page import save
+    from truearm.report.pages import save_suite
 
-    save(result, path)
+    save_suite(result, path)
 
 
 def _audit_text(found: "Audit") -> str:

@@ -94,7 +94,7 @@ class Picture:
         """Per adversary and rival of the leader, the largest eps at which the rival is rejected; None for ties.
 
         The least of them is `result.breakdown`, which is at least what was certified, by evidence or by bounds.
-        Arms that tie with the best one are not rejected.
+        Arms that tie with the best one are not rejected; one that may tie is not better up to its eps.
         """
         result = self.result
         if self.leader is None:
@@ -115,8 +115,16 @@ class Picture:
 
     def candidates(self, eps: float, adversary: Adversary) -> tuple[str, ...]:
         """Return the arms that may be best if at most eps of the readings are bad: the leader among them."""
-        points = self.points[adversary]
-        return tuple(arm for arm in self.result.problem.arms if not _holds(points.get(arm), eps))
+        return tuple(arm for arm in self.result.problem.arms if not self.is_excluded(arm, eps, adversary))
+
+    def is_excluded(self, arm: str, eps: float, adversary: Adversary) -> bool:
+        """Return True if an arm is worse than the leader at this contamination; one that may tie is not."""
+        return arm not in self.result.may_tie and self.is_settled(arm, eps, adversary)
+
+    def is_settled(self, arm: str, eps: float, adversary: Adversary) -> bool:
+        """Return True if an arm is not better than the leader at this contamination."""
+        point = self.points[adversary].get(arm)
+        return point is not None and eps <= point
 
     @cached_property
     def eps(self) -> tuple[float, ...]:
@@ -216,10 +224,6 @@ def _compact(tape: Sequence[float | None] | Floats) -> Sequence[float | None] | 
 def _latest(*points: float | None) -> float | None:
     known = [point for point in points if point is not None]
     return max(known) if known else None
-
-
-def _holds(point: float | None, eps: float) -> bool:
-    return point is not None and eps <= point
 
 
 class Timeline(NamedTuple):

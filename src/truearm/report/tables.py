@@ -32,7 +32,7 @@ from truearm.report.numbers import (
     unit_for,
     value,
 )
-from truearm.report.words import SUITE_ORDER, standing
+from truearm.report.words import SUITE_ORDER, Voice, standing
 
 _MIN_NAME = 12  # letters of a name that are always shown
 _SPARE = ("MAD", "readings", "runs", "pulls")  # columns that a narrow table leaves out first
@@ -47,14 +47,15 @@ class Row(NamedTuple):
     runs: str
     quantile: str
     interval: str
+    mad: str
     ratio: str
     standing: str
 
 
 def arm_rows(
-    result: Result, unit: Unit, found: Sequence[Ratio] = (), *, censored: float | None = None
+    result: Result, voice: Voice, found: Sequence[Ratio] = (), *, censored: float | None = None
 ) -> list[Row]:
-    """Return the heading and a row for each arm, readings in that unit.
+    """Return the heading and a row for each arm; of an analysis the best first, with MADs.
 
     Parameters
     ----------
@@ -63,22 +64,30 @@ def arm_rows(
     censored
         What a pull that timed out counts as; None if none could.
     """
-    problem, several = result.problem, len(result.arms) > 1
-    name = column_name(problem)
+    problem, several, unit = result.problem, len(result.arms) > 1, voice.unit
+    name, analyzed = column_name(problem), isinstance(result, Analysis)
     true = "" if problem.rounds else unit.title(f"true {name}")  # rounds claim nothing about one arm
-    ratio = ("ratio per round" if problem.rounds else "ratio") * several
-    heading = Row("command", "runs", unit.title(name), true, ratio, "standing" * several)
+    ratio = ("ratio per round" if problem.rounds else "ratio") * (several and bool(found))
+    mad = unit.title("MAD") * analyzed
+    heading = Row(voice.arm, f"{voice.reading}s", unit.title(name), true, mad, ratio, "standing" * several)
     by_arm = {ratio.arm: ratio for ratio in found}
     references = {ratio.reference for ratio in found}
 
     def row(arm: Arm) -> Row:
         own = by_arm.get(arm.name)
-        seen = quantile_cell(arm.observed, result, unit, censored)
-        where = interval(arm.low, arm.high, problem, ON_TERMINALS, unit)
-        relative = "1" if arm.name in references else "" if own is None else ratio_cell(result, own)
-        return Row(name_of(arm.name), count(arm.n), seen, where, relative, standing(result, arm.name))
+        return Row(
+            name_of(arm.name),
+            count(arm.n),
+            quantile_cell(arm.observed, result, unit, censored),
+            interval(arm.low, arm.high, problem, ON_TERMINALS, unit),
+            number(arm.mad / unit.size, signs=ON_TERMINALS),
+            "1" if arm.name in references else "-" if own is None else ratio_cell(result, own),
+            standing(result, arm.name),
+        )
 
-    return [heading, *map(row, result.arms)]
+    arms = {arm.name: arm for arm in result.arms}
+    order = result.ranking if isinstance(result, Analysis) else tuple(arms)
+    return [heading, *(row(arms[name]) for name in order)]
 
 
 def quantile_cell(x: float, result: Result, unit: Unit = PLAIN_UNIT, censored: float | None = None) -> str:

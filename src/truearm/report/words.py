@@ -142,8 +142,9 @@ def standing(result: Result, arm: str) -> str:
     return "excluded" if by is None else f"excluded by {name_of(by)}"
 
 
-def headline(result: Result) -> str:
+def headline(result: Result, voice: Voice = PLAIN) -> str:
     """Return the answer in a few words."""
+    most = voice.best or "best"
     best, tie = name_of(result.best or ""), f", {names(result.may_tie)} may tie" * bool(result.may_tie)
     if result.control is not None:
         better, control = result.control.named("better"), name_of(result.control.arm)
@@ -153,8 +154,8 @@ def headline(result: Result) -> str:
         return f"{names([*([result.best] if result.best else []), *result.ties])} tie"
     return {
         Status.DOUBTFUL: "Doubtful: nothing is certified",
-        Status.CERTIFIED: f"{best} is best{tie}",
-        Status.SEPARATED: f"{best} is best{tie}",
+        Status.CERTIFIED: f"{best} is {most}{tie}",
+        Status.SEPARATED: f"{best} is {most}{tie}",
         Status.TOLERABLE: f"{best} is good enough",
         Status.INDISTINGUISHABLE: "Too close to call",
     }.get(result.status, "No winner yet")

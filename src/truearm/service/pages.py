@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from truearm.report.html import asset
+from truearm.report.pages import asset
 from truearm.service.routes import Route as Asked
 
 PAGES = {  # by path: the file of its own part, and its title

@@ -202,7 +202,7 @@ def _report(call: Call) -> Response:
     result, tapes = found.result(), found.given if found.passive else found.study.readings
     if "application/json" in call.headers.get("accept", ""):
         return _json(document(result, tapes))
-    from truearm.report.html import page
+    from truearm.report.pages import page
 
     text = page(result, tapes, title=found.title if found.title != found.name else None)
     return Response(text, media_type="text/html", headers={"Content-Security-Policy": _policy(text)})

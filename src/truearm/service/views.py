@@ -8,8 +8,8 @@ from msgspec import Raw
 from truearm.claims.certificate import Status
 from truearm.claims.result import Result
 from truearm.report.export import document
-from truearm.report.html import parts
 from truearm.report.numbers import count, name_of, names
+from truearm.report.pages import parts
 from truearm.report.words import PLAIN
 from truearm.service import wire
 from truearm.service.database import Row

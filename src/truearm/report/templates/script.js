@@ -35,17 +35,17 @@ function slide() {
     const sentence = world.sentences[world.sentence[at]];
     rows.forEach((row, arm) => {
       const [where, ...ends] = cells[arm];
-      const isOut = world.points[arm] !== null && eps <= world.points[arm];
+      const isSettled = world.points[arm] !== null && eps <= world.points[arm];
       const isBest = arm === view.leader && sentence.decided;
       place(row, ends);
-      row.classList.toggle("excluded", isOut);
+      row.classList.toggle("excluded", isSettled && !view.may_tie[arm]);
       row.classList.toggle("best", isBest);
       row.querySelector(".where").textContent = where;
-      row.querySelector(".state").textContent = world.states[arm][isOut || isBest ? 1 : 0];
+      row.querySelector(".state").textContent = world.states[arm][isSettled || isBest ? 1 : 0];
       row.querySelector("svg").setAttribute("aria-label", `${view.what}: ${where}`);
     });
     chosen.textContent = view.percent[at];
-    slider.setAttribute("aria-valuetext", `${view.percent[at]} of the readings may be bad`);
+    slider.setAttribute("aria-valuetext", `${view.percent[at]} may be bad`);
     const said = world.openings[at] + sentence.text;
     if (standing.textContent !== said) standing.textContent = said;
     mark(".above", view.declared);
@@ -69,5 +69,9 @@ function slide() {
   document.querySelector(".scriptless").hidden = true;
   controls.addEventListener("input", draw);
   draw();
+}
+// On a phone everything below the chart and its table starts folded.
+if (matchMedia("(max-width: 46rem)").matches) {
+  document.querySelectorAll("details.fold").forEach((part) => { part.open = false; });
 }
 slide();

@@ -1,0 +1,91 @@
+"""A result as one matplotlib figure, and the forecast of a plan. Needs the extra `plot`."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from truearm.claims.result import Result
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.report.numbers import name_of, percent, target_name
+from truearm.report.picture import span
+from truearm.report.words import assuming, standing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MARK, _FILL, _SOFT, _INK = "#1c5d9f", "#9dbfe2", "#6b7682", "#1b1f24"
+_PENS, _HUES = ("-", "--", "-.", ":"), (_MARK, "#8a3a00", "#2f6b2f")
+_FORMATS = (".png", ".svg", ".pdf")
+
+
+def _matplotlib(module: str) -> Any:  # noqa: ANN401 - a module
+    try:
+        return import_module(f"matplotlib.{module}")
+    except ImportError as missing:
+        msg = "plots need matplotlib; install it with: pip install 'truearm[plot]'"
+        raise OutOfReach(msg) from missing
+
+
+def draw(result: Result, ax: "Axes | None" = None) -> "Axes":
+    """Draw each arm's true value: a thin line, and as a bar what contamination alone leaves open.
+
+    Excluded arms are gray, with an open bar. An interval without an end runs to the edge.
+
+    Parameters
+    ----------
+    ax
+        Where to draw; new Axes by default.
+    """
+    ax = cast("Axes", _matplotlib("pyplot").subplots()[1]) if ax is None else ax
+    window = span([x for arm in result.arms if arm.n for x in (arm.observed, arm.low, arm.high)])
+    for i, arm in enumerate(result.arms):
+        if not arm.n or arm.low > arm.high:
+            continue
+        is_in = not standing(result, arm.name).startswith("excluded")
+        color = _MARK if is_in else _SOFT
+        low, high = np.clip((arm.low, arm.high), *window)
+        core = np.clip(sorted((arm.contamination_low, arm.contamination_high)), low, high)
+        ax.plot([low, high], [i, i], color=color, linewidth=2, solid_capstyle="butt")
+        ax.barh(i, core[1] - core[0], left=core[0], height=0.5, color=_FILL if is_in else "none", edgecolor=color)
+        ax.plot([arm.observed], [i], marker="|", color=_INK, markersize=14, markeredgewidth=2)
+    ax.set_yticks(range(len(result.arms)), [name_of(arm.name) for arm in result.arms], parse_math=False)
+    ax.set_ylim(len(result.arms) - 0.5, -0.5)
+    ax.set_xlim(*window)
+    ax.set_xlabel(f"true {target_name(result.problem)} if {assuming(result.problem.declared)}")
+    return ax
+
+
+def draw_plan(plan: Any, ax: "Axes") -> "Axes":  # noqa: ANN401 - a Plan, which is defined above this layer
+    """Draw how many pulls `toptwo` is expected to need against the gap, a line per contamination.
+
+    A line ends where the contamination hides the gap, however many pulls there are.
+    """
+    for line, eps in enumerate(sorted({cell.eps for cell in plan.table})):
+        cells = [(cell.gap, cell.pulls) for cell in plan.table if cell.eps == eps and cell.pulls is not None]
+        if cells:
+            pen, hue = _PENS[line % len(_PENS)], _HUES[line % len(_HUES)]
+            ax.plot(*zip(*cells, strict=True), pen, color=hue, marker=".", label=f"{percent(eps)} may be bad")
+    ax.set(xscale="log", yscale="log", xlabel="gap, in units of the readings", ylabel="pulls of all arms")
+    gaps = sorted({cell.gap for cell in plan.table})
+    ax.set_xticks(gaps, labels=[f"{gap:g}" for gap in gaps])
+    ax.yaxis.set_major_locator(_matplotlib("ticker").LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:,.0f}")
+    ax.minorticks_off()
+    if ax.lines:
+        ax.legend(frameon=False)
+    else:
+        ax.text(0.5, 0.5, "contamination hides every gap", transform=ax.transAxes, ha="center")
+    return ax
+
+
+def save_plan(plan: Any, path: str | Path) -> Path:  # noqa: ANN401 - a Plan
+    """Write the picture of a plan, as PNG, SVG or PDF by the ending of the path."""
+    if Path(path).suffix.lower() not in _FORMATS:
+        msg = f"path must end in {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, but got {str(path)!r}"
+        raise InvalidArgument(msg)
+    figure = _matplotlib("figure").Figure(figsize=(7, 5), layout="constrained")
+    draw_plan(plan, figure.subplots()).set_title(f"{plan.arms} arms, {plan.family}, delta = {plan.delta:g}")
+    figure.savefig(path, dpi=120)
+    return Path(path)
