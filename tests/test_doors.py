@@ -155,7 +155,7 @@ def test_a_saved_study_of_people_has_no_commands_and_no_runs(tmp_path):
     find_best({"x": lambda: 7.0, "y": lambda: 5.0}, max_pulls=2, store=log, progress=False)
     _, output = run("report", log)
     assert "2 readings." in output
-    assert "arm pulls median" in output
+    assert "arm readings median" in output
     assert "command" not in output
     assert "run" not in output
 
