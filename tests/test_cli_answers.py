@@ -68,7 +68,7 @@ def test_the_page_shows_both(file, tmp_path):
     assert "<title>C beats A" in written
     assert 'id="control-title"' in written
     assert 'id="tiers-title"' in written
-    assert written.count("tier 2</span>") == 2
+    assert written.count('data-title="tier"><span>2</span>') == 2
 
 
 def test_between(file):
