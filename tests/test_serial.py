@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import gamma
 
 from truearm.evidence import serial
-from truearm.evidence.serial import EVERY, FULL, LOG_DOUBT, Purse, Serial, combined, due, log_evidence_of
+from truearm.evidence.serial import EVERY, FULL, LOG_DOUBT, Purse, Serial, combine, is_due, log_evidence_of
 
 VALUES = st.sampled_from([-math.inf, -1.0, 0.0, 0.5, 2.0, math.inf])
 
@@ -20,8 +20,8 @@ def normal(n, seed=1):
 def in_pieces(tape, sizes):
     state, start = Serial(), 0
     for size in sizes:
-        state, start = state.extended(tape[start : start + size]), start + size
-    return state.extended(tape[start:])
+        state, start = state.extend(tape[start : start + size]), start + size
+    return state.extend(tape[start:])
 
 
 @given(st.lists(VALUES, max_size=300), st.lists(st.integers(0, 50), max_size=5))
@@ -31,10 +31,10 @@ def test_evidence_does_not_depend_on_how_a_tape_is_cut(tape, sizes):
 
 def test_nor_does_that_of_a_long_tape():
     tape = normal(9 * FULL) + np.linspace(0, 0.2, 9 * FULL)
-    whole, cut = Serial().extended(tape), in_pieces(tape, [1, FULL - 2, 2, 5, 2 * FULL, 777])
+    whole, cut = Serial().extend(tape), in_pieces(tape, [1, FULL - 2, 2, 5, 2 * FULL, 777])
     assert cut.log_evidence == pytest.approx(whole.log_evidence, abs=1e-9)
     assert cut.size == whole.size == tape.size
-    assert cut.purse.ranked == whole.purse.ranked == FULL + 3 * FULL // 2 + FULL // 16
+    assert cut.purse.bets == whole.purse.bets == FULL + 3 * FULL // 2 + FULL // 16
 
 
 @given(st.lists(VALUES, min_size=1, max_size=60), st.integers(0, 40))
@@ -70,35 +70,35 @@ def test_missing_readings_are_skipped():
     tape = normal(100)
     holes = np.insert(tape, [0, 7, 100], np.nan)
     assert log_evidence_of(holes) == log_evidence_of(tape)
-    state = Serial().extended(holes)
+    state = Serial().extend(holes)
     assert (state.n, state.size) == (103, 100)
 
 
 def test_an_extension_leaves_the_state_as_it_was():
-    state = Serial().extended(normal(50))
+    state = Serial().extend(normal(50))
     kept = state.earlier.copy(), state.purse.recent.copy(), state.log_evidence
-    state.extended(np.arange(5000.0))
+    state.extend(np.arange(5000.0))
     assert np.array_equal(state.earlier, kept[0])
     assert np.array_equal(state.purse.recent, kept[1])
     assert state.log_evidence == kept[2]
 
 
 def test_a_state_survives_a_pickle():
-    state = Serial(stream=3).extended(normal(50))
-    again = pickle.loads(pickle.dumps(state)).extended([1.0, 2.0])
-    assert again.log_evidence == state.extended([1.0, 2.0]).log_evidence
+    state = Serial(stream=3).extend(normal(50))
+    again = pickle.loads(pickle.dumps(state)).extend([1.0, 2.0])
+    assert again.log_evidence == state.extend([1.0, 2.0]).log_evidence
 
 
 @pytest.mark.parametrize("values", [[1.0], [0.0, 1.0], [1.0, 2.0, 3.0], [math.inf], [-math.inf, math.inf]])
 def test_ties_are_no_drift(values):
     tape = np.random.default_rng(2).choice(values, 20_000)
-    assert combined(log_evidence_of(tape, stream) for stream in range(3)) < 3
+    assert combine(log_evidence_of(tape, stream) for stream in range(3)) < 3
 
 
 def test_constant_arms_are_never_doubtful_however_many():
     # nothing is random here: ties are broken by fixed numbers, so one bad sequence would be bad in every study
     logs = [log_evidence_of(np.zeros(10_000), stream) for stream in range(50)]
-    assert max(combined(logs[:k]) for k in range(1, 51)) < 4
+    assert max(combine(logs[:k]) for k in range(1, 51)) < 4
 
 
 def test_arms_have_tie_breakers_of_their_own():
@@ -136,21 +136,21 @@ def test_what_begins_late_and_is_slow_is_seen_in_a_long_tape(load):
 def test_arms_are_combined_by_their_p_values(k):
     logs = np.linspace(0.5, 3, k)
     fisher = -gamma.logsf(logs.sum(), k) - math.log(2)
-    assert combined(logs) == pytest.approx(max(0, fisher, logs.max() - math.log(2 * k)))
-    assert combined([*logs, 40.0]) >= 40 - math.log(2 * k + 2)
-    assert combined(logs, dependent=True) == max(0, logs.max() - math.log(k))
+    assert combine(logs) == pytest.approx(max(0, fisher, logs.max() - math.log(2 * k)))
+    assert combine([*logs, 40.0]) >= 40 - math.log(2 * k + 2)
+    assert combine(logs, dependent=True) == max(0, logs.max() - math.log(k))
 
 
 def test_one_arm_speaks_for_itself_and_none_says_nothing():
-    assert combined([5.0]) == combined([5.0], dependent=True) == 5.0
-    assert combined([]) == combined([0.0, 0.0]) == 0.0
-    state = Serial().extended(np.arange(60.0))
-    assert combined([state]) == state.log_evidence
+    assert combine([5.0]) == combine([5.0], dependent=True) == 5.0
+    assert combine([]) == combine([0.0, 0.0]) == 0.0
+    state = Serial().extend(np.arange(60.0))
+    assert combine([state]) == state.log_evidence
 
 
 def test_looks_are_due_at_growth():
     looks, seen = 0, 0
     for n in range(10_000):
-        if due(seen, n):
+        if is_due(seen, n):
             looks, seen = looks + 1, n
     assert 5 < looks < 12

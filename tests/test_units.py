@@ -15,7 +15,7 @@ from truearm import analyze
 from truearm.claims import alarms
 from truearm.errors import InvalidArgument
 from truearm.evidence import units
-from truearm.evidence.units import Suspect, by_unit, clustered, looks_like_unit
+from truearm.evidence.units import Suspect, by_unit, looks_like_unit, unit_p_value
 from truearm.world import files
 from truearm.world.frames import collect
 
@@ -138,7 +138,7 @@ def test_clustering_is_a_false_alarm_as_often_as_its_level_says():
     alarms = 0
     for i in range(1000):
         values, labels, arms = nothing_in_units(rng)
-        alarms += clustered(values, labels, level, arms=arms, seed=i) <= level
+        alarms += unit_p_value(values, labels, level, arms=arms, seed=i) <= level
     least, most = binom.ppf([0.001, 0.999], 1000, level)
     assert binom.sf(most, 1000, 2 * level) > 0.99
     assert least <= alarms <= most
@@ -148,7 +148,7 @@ def test_clustering_at_the_level_of_the_alarms():
     """At level .001, 300 tests raise more than 3 alarms with probability 3e-4."""
     rng = np.random.default_rng(12)
     found = [nothing_in_units(rng) for _ in range(300)]
-    assert sum(clustered(v, u, 0.001, arms=a) <= 0.001 for v, u, a in found) <= 3
+    assert sum(unit_p_value(v, u, 0.001, arms=a) <= 0.001 for v, u, a in found) <= 3
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def alarms_of_twenty(arms, count, size, between):
     found = 0
     for _ in range(20):
         values = rng.normal(size=labels.size) + between * rng.normal(size=arms * count)[labels]
-        found += clustered(values, labels, 0.001, arms=labels // count) <= 0.001
+        found += unit_p_value(values, labels, 0.001, arms=labels // count) <= 0.001
     return found
 
 
@@ -177,7 +177,7 @@ def test_how_often_clustering_is_seen_is_as_the_page_says():
 
 
 def test_of_many_rows_few_are_looked_at_and_they_suffice(monkeypatch):
-    monkeypatch.setattr(units, "MOST_ROWS", 500)
+    monkeypatch.setattr(units, "MAX_ROWS", 500)
     rng = np.random.default_rng(14)
     for count, size in ((4, 3000), (6000, 2), (500, 20)):
         labels = rng.permutation(np.repeat(np.arange(count), size))
@@ -185,29 +185,29 @@ def test_of_many_rows_few_are_looked_at_and_they_suffice(monkeypatch):
         rows = units._looked_at(labels % 2, labels)
         assert 400 <= rows.size <= 500
         assert np.bincount(labels[rows])[np.unique(labels[rows])].min() >= 2
-        assert clustered(effects + rng.normal(size=labels.size), labels, 0.01, arms=labels % 2) == 0.01
-        assert clustered(rng.normal(size=labels.size), labels, 0.01, arms=labels % 2) > 0.01
+        assert unit_p_value(effects + rng.normal(size=labels.size), labels, 0.01, arms=labels % 2) == 0.01
+        assert unit_p_value(rng.normal(size=labels.size), labels, 0.01, arms=labels % 2) > 0.01
 
 
 @pytest.mark.parametrize("labels", [np.zeros(6), np.arange(6), np.array([0, 0, 0, 0, 0, 1])])
 def test_units_that_are_alone_say_nothing(labels):
-    assert clustered(np.arange(6.0), labels, 0.001) == 1.0
+    assert unit_p_value(np.arange(6.0), labels, 0.001) == 1.0
 
 
 def test_values_that_are_all_alike_say_nothing():
-    assert clustered(np.ones(40), np.repeat(np.arange(4), 10), 0.001) == 1.0
+    assert unit_p_value(np.ones(40), np.repeat(np.arange(4), 10), 0.001) == 1.0
 
 
 def test_no_rows_and_nothing_but_missing_ones():
-    assert clustered(np.empty(0), np.empty(0, dtype=int), 0.01) == 1.0
-    assert clustered(np.full(4, np.nan), np.array([0, 0, 1, 1]), 0.01) == 1.0
+    assert unit_p_value(np.empty(0), np.empty(0, dtype=int), 0.01) == 1.0
+    assert unit_p_value(np.full(4, np.nan), np.array([0, 0, 1, 1]), 0.01) == 1.0
     assert by_unit(np.empty(0), np.empty(0, dtype=int))[0].size == 0
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, math.nan])
 def test_a_level_is_between_zero_and_one(level):
     with pytest.raises(InvalidArgument, match="level must be between 0 and 1"):
-        clustered(np.ones(4), np.arange(4), level)
+        unit_p_value(np.ones(4), np.arange(4), level)
 
 
 @pytest.mark.parametrize(

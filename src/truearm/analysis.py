@@ -444,7 +444,7 @@ def _dependence(problem: Problem, collected: Collected) -> tuple[Alarm, ...]:
     if not collected.ordered:
         return ()
     known = (tape for tape in collected.tapes.values() if isinstance(tape, np.ndarray))
-    tapes = [Serial(i).extended(tape) for i, tape in enumerate(known)]
+    tapes = [Serial(i).extend(tape) for i, tape in enumerate(known)]
     return alarms.dependence(problem, tapes)
 
 

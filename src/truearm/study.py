@@ -41,7 +41,7 @@ from truearm.events import (
     to_row,
 )
 from truearm.evidence.sample import as_readings
-from truearm.evidence.serial import Serial, due
+from truearm.evidence.serial import Serial, is_due
 from truearm.evidence.shifts import orient
 from truearm.policies import Policy, Standing, Told
 from truearm.problem import Problem, ProblemOptions, Pull, as_number, check_count
@@ -525,7 +525,7 @@ class Study:
         if isinstance(answer, Verdict):
             self._finish(answer)
             return
-        if not self._is_alike and due(self._watched, len(self.log.arrivals)) and self._find_dependence():
+        if not self._is_alike and is_due(self._watched, len(self.log.arrivals)) and self._find_dependence():
             self._finish(Verdict(status=Status.EXHAUSTED, candidates=self.problem.arms))
             return
         if self.policy.patient:
@@ -561,7 +561,7 @@ class Study:
         ]
         new = [self.log.tape(i, *ends) for i, ends in enumerate(zip(self._checked, checked, strict=True))]
         pairs = zip(self._serials, new, strict=True)
-        self._serials = tuple(serial.extended(values[arrived]) for serial, (values, arrived) in pairs)
+        self._serials = tuple(serial.extend(values[arrived]) for serial, (values, arrived) in pairs)
         self._checked = tuple(checked)
         return alarms.dependence(self.problem, self._serials)
 

@@ -14,7 +14,7 @@ import pytest
 import loads
 from truearm import Study, TopTwo, find_best
 from truearm.claims.certificate import Verdict
-from truearm.evidence.serial import LOG_DOUBT, Serial, combined
+from truearm.evidence.serial import LOG_DOUBT, Serial, combine
 from truearm.policies import Told
 from truearm.problem import Problem
 
@@ -60,7 +60,7 @@ def doubts(law, k, runs, *, n=MAX_PULLS, seed=1):
     rng = np.random.default_rng(seed)
     found = np.empty(runs)
     for i in range(runs):
-        found[i] = combined(Serial(j).extended(tape) for j, tape in enumerate(LAWS[law](rng, n).reshape(k, -1)))
+        found[i] = combine(Serial(j).extend(tape) for j, tape in enumerate(LAWS[law](rng, n).reshape(k, -1)))
     return found
 
 

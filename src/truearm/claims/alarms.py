@@ -23,7 +23,7 @@ from truearm.evidence.intervals import ranks_of
 from truearm.evidence.judge import FALSE_ALARM, UNDECLARED, exceeds
 from truearm.evidence.moments import spread
 from truearm.evidence.sample import Sample
-from truearm.evidence.serial import DOUBT, LOG_DOUBT, Serial, combined, log_evidence_of
+from truearm.evidence.serial import DOUBT, LOG_DOUBT, Serial, combine, log_evidence_of
 from truearm.evidence.units import Suspect
 from truearm.problem import Adversary, Contamination, Problem
 
@@ -51,7 +51,7 @@ def doubts(judge: Judge) -> tuple[Alarm, ...]:
 
 def dependence(problem: Problem, tapes: Sequence[Serial]) -> tuple[Alarm, ...]:
     """Return an alarm for each arm whose readings depend on when they were taken, or one for all arms."""
-    if combined(tapes, dependent=problem.dependent_arms) < LOG_DOUBT:
+    if combine(tapes, dependent=problem.dependent_arms) < LOG_DOUBT:
         return ()
     bar = LOG_DOUBT + math.log(len(tapes))
     by_arm = zip(problem.arms, tapes, strict=True)

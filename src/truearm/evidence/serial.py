@@ -1,33 +1,13 @@
-"""Evidence that one arm's readings drift or follow each other: a bet that wins against load, not against chance.
+"""Evidence that one arm's readings drift or depend on each other: a bet on ranks (evidence T12).
 
-It stands beside a policy and changes no pull. The null: the readings of each arm are independent draws of one
-law, whatever that law is, ties, spikes and infinities included, and the tapes of different arms are independent.
-
-*Ranks.* The n-th value of an arm has the rank u_n = (number of earlier ones below it + V_n (1 + number of
-earlier ones equal to it)) / n, the V_n being uniform and independent of everything. Under the null all n! orders
-of n readings are equally likely, so that u_1, u_2, ... are independent and uniform on (0, 1). The V_n are a
-fixed hash of their number: no chance enters, and the same tape always says the same. Readings without a value
-are left out; those that are left are independent draws of one law too.
-
-*Bets.* A bettor multiplies capital by 1 + c_n (u_n - 1/2) where |c_n| < 2 depends on earlier ranks of the arm
-only: this has mean 1. Bettors expect the next rank on the side where the last ones were, over several memories:
-they earn under drift and positive dependence. Fixed shares of a capital of 1 go to them and to cash, and after
-every `EVERY` ranks a part of all capital is shared out anew: who lost while nothing happened can still bet when
-a load comes late. Capital stays a nonnegative martingale in the ranks, so that by Ville's inequality the chance
-that it ever reaches x is at most 1/x, along the whole tape.
-
-*Long tapes.* After `FULL` readings the ranks are those of blocks. Epoch e = 0, 1, ... covers the readings after
-the first FULL 2^e up to FULL 2^(e+1), in blocks of 2^(e+1); the score of a block counts its readings above each
-of three cuts, the quartiles of the first `FULL` readings. Given all readings before an epoch its scores are
-independent draws of one law, and they are ranked among earlier scores of the same epoch only: their ranks are
-again uniform and independent of each other and of all that was before. (Ranks among blocks merged from earlier,
-finer ones would not be.) Hence the capital goes on as the same martingale, at a cost per reading that vanishes.
-
-*Many arms.* A policy sees readings and not only ranks, and given the readings the next rank is not uniform. So
-the product of the capitals of arms that were pulled by choice is not a martingale. But the highest capital along
-the whole tape of an arm does not depend on the policy, nor on when it stopped: 1 / max capital is a p-value for
-each arm, these are independent, and `combined` joins them by Bonferroni (one arm drifts) and by Fisher (a load
-on all).
+The null: the readings of each arm are independent draws of one law, whatever it is, and the tapes of different
+arms are independent. Then the rank of each reading among the earlier ones is uniform and independent of them;
+ties are broken by a fixed hash, so the same tape always gives the same evidence. Bettors expect the next rank on
+the side where the last ones were, over several memories. Fixed shares of a capital of 1 go to them and to cash,
+and every `EVERY` ranks a part of all capital is divided again, so that a load that comes late still meets bets.
+The capital is a nonnegative martingale: the chance that it ever reaches x is at most 1/x. After `FULL` readings
+the ranks are those of blocks, ranked among blocks of the same epoch (T12b). Only the highest capital of each
+arm's tape is used, because it does not depend on the policy (T12c).
 """
 
 import math
@@ -41,16 +21,16 @@ Floats = NDArray[np.float64]
 Scores = NDArray[np.uint8]
 
 DOUBT = 1 / 400
-"""Of studies of independent readings at most so many are doubtful for when their readings were taken."""
+"""The share of studies of independent readings that are doubtful, at most."""
 
 LOG_DOUBT = -math.log(DOUBT)
-"""What `combined` must reach before a study is."""
+"""What `combine` must reach for a study to be doubtful."""
 
 FULL = 2048
-"""Readings ranked one by one: as many as most studies need, and sorted at little cost."""
+"""Readings ranked one by one: as many as most studies need."""
 
 MEMORIES = (1.0, 4.0, 16.0, 64.0, math.inf)
-"""Over how many ranks a bettor averages: the last one, four-fold steps in between, all (for a ramp)."""
+"""Over how many ranks bettors average; all of them for a ramp."""
 
 STRENGTH = 12.0
 """Bet per expected distance from 1/2: the best one for small distances, 1 / variance of a uniform rank."""
@@ -59,17 +39,17 @@ LIMIT = 1.9
 """Largest bet; at 2 one rank at the wrong end takes all capital."""
 
 CASH = 0.5
-"""Part of the capital that never bets: it costs ln 2 at most, and pays for bets on loads that come late."""
+"""Part of the capital that never bets: it costs ln 2 at most, and pays for bets on late loads."""
 
 EVERY, SHARED = 32, 0.1
-"""After so many ranks this part of all capital is shared out anew; .03 to .2 find nearly as many loads."""
+"""After this many ranks this part of all capital is divided again; .03 to .2 find nearly as many loads."""
 
 LOOKS = (64, 1.0)
-"""A look is due after so many readings, and after this growth: a call costs as much as ranking a hundred."""
+"""A look is due after this many readings, and after this growth: a call costs as much as ranking a hundred."""
 
 _KEEP = np.array([0.0 if memory == 1.0 else math.exp(-1 / memory) for memory in MEMORIES])
 _SHARES = np.append(np.full(_KEEP.size, (1 - CASH) / _KEEP.size), CASH)
-_RENEWED = SHARED * _SHARES
+_SHARED_SHARES = SHARED * _SHARES
 _NONE = np.empty(0)
 _NO_SCORES = np.empty(0, dtype=np.uint8)
 _CHUNK = 128  # values ranked among each other by comparing all pairs
@@ -97,17 +77,17 @@ _WEIGHTS = _sums_of_powers()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Purse:
-    """The capital of all bettors when it was last shared out, and the ranks since."""
+    """The capital of all bettors when it was last divided, and the ranks since."""
 
     shared: int = 0
     sums: Floats = field(default_factory=lambda: np.zeros(_KEEP.size))
     parts: Floats = field(default_factory=lambda: _SHARES)
     log_total: float = 0.0
-    recent: Floats = field(default_factory=lambda: _NONE)  # ranks less 1/2 since the capital was shared out
+    recent: Floats = field(default_factory=lambda: _NONE)  # ranks less 1/2 since then
 
     @property
-    def ranked(self) -> int:
-        """On how many ranks was bet."""
+    def bets(self) -> int:
+        """How many ranks were bet on."""
         return self.shared * EVERY + self.recent.size
 
     def after(self, ranks: Floats) -> "tuple[Purse, float]":
@@ -117,7 +97,7 @@ class Purse:
         rows = np.concatenate((centered, np.zeros(-centered.size % EVERY))).reshape(-1, EVERY)  # no bet on zeros
         before = _sums_before(rows, self.sums)
         growth = _growth(rows, before[:, :, :EVERY], self.shared)
-        parts, log_totals = _shared_out(growth[:, :, -1], self.parts)
+        parts, log_totals = _share_out(growth[:, :, -1], self.parts)
         highest = np.log(np.matmul(parts[: rows.shape[0], None, :], growth).max(axis=(1, 2)))
         top = max(0.0, self.log_total + float((log_totals[: rows.shape[0]] + highest).max(initial=-math.inf)))
         sums = before[whole - 1, :, EVERY] if whole else self.sums
@@ -146,7 +126,7 @@ class Serial:
     rest: Scores = field(default_factory=lambda: _NO_SCORES, repr=False)  # of an unfinished block
     purse: Purse = field(default_factory=Purse, repr=False)
 
-    def extended(self, readings: ArrayLike) -> "Serial":
+    def extend(self, readings: ArrayLike) -> "Serial":
         """Return the state after more readings in order of pull; NaN are skipped, infinities are values."""
         given = np.asarray(readings, dtype=np.float64)
         lacking = np.isnan(given)
@@ -155,16 +135,16 @@ class Serial:
         while new.size:
             end = FULL if state.size < FULL else FULL << _epoch(state.size) + 1
             part, new = new[: end - state.size], new[end - state.size :]
-            state = _singly(state, part) if state.size < FULL else _in_blocks(state, part)
+            state = _rank_each(state, part) if state.size < FULL else _rank_blocks(state, part)
         return state
 
 
 def log_evidence_of(tape: ArrayLike, stream: int = 0) -> float:
     """Return the log evidence of one arm's whole tape against independent draws of one law."""
-    return Serial(stream).extended(tape).log_evidence
+    return Serial(stream).extend(tape).log_evidence
 
 
-def combined(arms: Iterable[Serial | float], *, dependent: bool = False) -> float:
+def combine(arms: Iterable[Serial | float], *, dependent: bool = False) -> float:
     """Return -log of a p-value that all arms give independent draws, from their states or log evidences.
 
     Parameters
@@ -181,8 +161,8 @@ def combined(arms: Iterable[Serial | float], *, dependent: bool = False) -> floa
     return max(0.0, max(alone, _fisher(sum(logs), len(logs))) - math.log(2))
 
 
-def due(seen: int, n: int) -> bool:
-    """Tell whether a study that looked at `seen` of n readings should look again at its evidence.
+def is_due(seen: int, n: int) -> bool:
+    """Return True if a study that looked at `seen` of n readings should look again.
 
     Nothing is lost between looks, because evidence is the highest along the tape; a decision must look anyway.
     """
@@ -199,14 +179,14 @@ def _epoch(n: int) -> int:
     return (n // FULL).bit_length() - 1
 
 
-def _singly(state: Serial, readings: Floats) -> Serial:
-    state = replace(_ranked(state, readings), size=state.size + readings.size)
+def _rank_each(state: Serial, readings: Floats) -> Serial:
+    state = replace(_bet_on(state, readings), size=state.size + readings.size)
     if state.size < FULL:
         return state
     return replace(state, earlier=_NONE, cuts=state.earlier[[FULL // 4, FULL // 2, 3 * FULL // 4]])
 
 
-def _in_blocks(state: Serial, readings: Floats) -> Serial:
+def _rank_blocks(state: Serial, readings: Floats) -> Serial:
     block = 2 << _epoch(state.size)
     above = np.zeros(readings.size, dtype=np.uint8)
     for cut in state.cuts.tolist():
@@ -216,13 +196,13 @@ def _in_blocks(state: Serial, readings: Floats) -> Serial:
     size = state.size + readings.size
     after = replace(state, size=size, rest=above[whole:])
     if whole:
-        after = _ranked(after, above[:whole].reshape(-1, block).sum(axis=1, dtype=np.float64))
+        after = _bet_on(after, above[:whole].reshape(-1, block).sum(axis=1, dtype=np.float64))
     return replace(after, earlier=_NONE) if _epoch(size) > _epoch(state.size) else after
 
 
-def _ranked(state: Serial, values: Floats) -> Serial:
+def _bet_on(state: Serial, values: Floats) -> Serial:
     """Return the state after betting on the ranks of more values among those of its epoch."""
-    tie_breakers = _uniforms(state.stream, state.purse.ranked, values.size)
+    tie_breakers = _uniforms(state.stream, state.purse.bets, values.size)
     earlier, ranks = state.earlier, np.empty(values.size)
     for start in range(0, values.size, _CHUNK):
         chunk = slice(start, start + _CHUNK)
@@ -262,14 +242,14 @@ def _growth(rows: Floats, before: Floats, shared: int) -> Floats:
     return growth
 
 
-def _shared_out(ends: Floats, parts: Floats) -> tuple[Floats, Floats]:
+def _share_out(ends: Floats, parts: Floats) -> tuple[Floats, Floats]:
     """Return the parts of the capital and the log growth of all of it before each row, and after the last one."""
     after, log_totals = np.empty((ends.shape[0] + 1, parts.size)), np.zeros(ends.shape[0] + 1)
     after[0] = parts
     for i, end in enumerate(ends):
         grown = after[i] * end
         total = float(grown.sum())
-        after[i + 1] = (1 - SHARED) / total * grown + _RENEWED
+        after[i + 1] = (1 - SHARED) / total * grown + _SHARED_SHARES
         log_totals[i + 1] = log_totals[i] + math.log(total)
     return after, log_totals
 

@@ -1,12 +1,11 @@
-"""What counts as one reading: readings of one unit become one number, and units nobody named are found out.
+"""Units: the readings of one unit become one number, and columns that look like units are tested.
 
-A unit is what was drawn independently: a process, a user, an item, a day. Its readings share what is special about
-it, so that thirty of them say hardly more than one (extensions 2). Arrays in, numbers out; no columns, no files.
+A unit is what was drawn independently: a process, a user, an item, a day. Its readings have its effect in common,
+so that thirty of them say hardly more than one (extensions 2).
 """
 
 import re
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ Codes = NDArray[np.intp]
 Middle = Literal["mean", "upper", "lower"]
 """What stands for a unit with an even number of readings: the mean of the middle two, or one of them."""
 
-MOST_ROWS = 1 << 14  # looked at by `clustered`: a thousand permutations of these take a quarter of a second
+MAX_ROWS = 1 << 14  # of the permutation test: a thousand permutations of these take a quarter of a second
 _ROUNDING = 1 - 1e-12  # two orders of the same sum must not differ
 
 _NAMES = re.compile(
@@ -51,14 +50,14 @@ class Suspect(NamedTuple):
 
     @property
     def confounded(self) -> bool:
-        """Whether every arm is several readings of one unit of its own, so that nobody can tell arm from unit."""
+        """Whether every arm is several readings of one unit of its own, so that arm and unit are the same."""
         pairs = np.unique(np.stack((self.arms, self.units)), axis=1)
         arms = np.unique(self.arms, return_counts=True)[1]
         return 1 < len(arms) == pairs.shape[1] == np.unique(pairs[1]).size and bool(arms.max() > 1)
 
     def p_value(self, level: float) -> float:
         """Return a p-value of "readings of one unit are no more alike than others", exact down to the level."""
-        return clustered(self.values, self.units, level, arms=self.arms)
+        return unit_p_value(self.values, self.units, level, arms=self.arms)
 
 
 class Reduction(NamedTuple):
@@ -108,8 +107,8 @@ def by_unit(
     for a unit at its worst. A missing unit can: every later step counts it on the side that hurts (evidence T8).
     Half -inf and half inf have no median; such a unit is missing too.
     """
-    codes, total = _by_first_row(np.asarray(units))
-    ordered = _ordered(values, codes)
+    codes, total = _codes(np.asarray(units))
+    ordered = values[np.lexsort((values, codes))]  # NaN comes last
     sizes = np.bincount(codes, minlength=total)
     known = sizes - np.bincount(codes[np.isnan(values)], minlength=total)
     starts = np.cumsum(sizes) - sizes
@@ -121,23 +120,9 @@ def by_unit(
     return np.where(clear, np.where(np.isfinite(low), low, high), np.nan), sizes
 
 
-def _ordered(values: Floats, codes: Codes) -> Floats:
-    """Return values by code and size, NaN last in each code; measured: 0.6 of the time of `np.lexsort`."""
-    by_size = np.argsort(values)
-    keys = codes[by_size] * values.size + np.arange(values.size)
-    keys.sort()
-    ordered: Floats = values[by_size[keys % max(values.size, 1)]]
-    return ordered
-
-
-def _by_first_row(units: NDArray[np.generic]) -> tuple[Codes, int]:
+def _codes(labels: NDArray[np.generic]) -> tuple[Codes, int]:
     """Return codes that count up in order of first appearance, and how many there are."""
-    if units.dtype.kind == "i" and units.size and units.min() >= 0 and units.max() <= 4 * units.size:
-        seen = np.full(int(units.max()) + 1, -1, dtype=np.intp)
-        seen[units[::-1]] = np.arange(units.size)[::-1]  # measured: a fifth of the time of sorting
-        first, codes = seen[seen >= 0], (np.cumsum(seen >= 0) - 1)[units]
-    else:
-        _, first, codes = np.unique(units, return_index=True, return_inverse=True)
+    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
     place = np.empty(first.size, dtype=np.intp)
     place[np.argsort(first)] = np.arange(first.size)
     return place[codes], first.size
@@ -157,17 +142,17 @@ def _middle(
         return low if middle == "lower" else high
     with np.errstate(invalid="ignore"):
         mean = np.where(low == high, low, low / 2 + high / 2)
-    # between a value and an infinity, which may be a time-out, nobody knows the middle (evidence T8)
+    # between a value and an infinity, which may be a time-out, the middle is unknown (evidence T8)
     return np.where(np.isfinite(low) == np.isfinite(high), mean, np.nan)
 
 
 def looks_like_unit(column: str) -> bool:
-    """Return whether a column is named as units often are."""
+    """Return True if a column is named as units often are."""
     bare = "".join(letter for letter in column.casefold() if letter.isalpha())
     return _NAMES.fullmatch(bare) is not None
 
 
-def clustered(
+def unit_p_value(
     values: Floats,
     units: NDArray[np.generic],
     level: float,
@@ -180,12 +165,11 @@ def clustered(
     Parameters
     ----------
     level
-        How small a p-value is of interest: no smaller one is looked for, and if it is at most this it is one
-        over the number of permutations.
+        How small a p-value is of interest: smaller ones are not searched for.
     arms
         Which arm each reading is of; units are compared inside arms only.
     seed
-        Of the permutations, which thereby do not depend on the readings.
+        Of the permutations, so that they do not depend on the readings.
 
     Notes
     -----
@@ -193,79 +177,60 @@ def clustered(
     the arm's number of readings. If units do not matter, the readings of an arm may change places. The p-value is
     1/b if the b-th permutation is the first that comes as high as the readings do: none of b-1 does so with
     probability at most 1/b (extensions 2). Missing readings, units with one reading and arms with one unit say
-    nothing; of many rows those are looked at that come first, at most `MOST_ROWS`.
+    nothing. If there are more than `MAX_ROWS` rows, the first ones of each arm are used.
     """
     if not 0 < level < 1:
         msg = f"level must be between 0 and 1, but got {level!r}"
         raise InvalidArgument(msg)
-    ranks, arm_starts, starts, sizes = _ranked(values, units, np.zeros(len(values)) if arms is None else arms)
-    if not starts.size:
+    parts = _rank_by_arm(values, units, np.zeros(len(values)) if arms is None else arms)
+    if not parts:
         return 1.0
-    parts = np.split(ranks, arm_starts[1:])  # views: shuffling them shuffles the ranks
-    rng = np.random.default_rng(seed)
-    observed = _between(ranks, starts, sizes) * _ROUNDING
-    draws = int(np.ceil(1 / level * _ROUNDING))
+    rng, draws = np.random.default_rng(seed), int(np.ceil(1 / level * _ROUNDING))
+    observed = _between(parts) * _ROUNDING
     for draw in range(1, draws):
-        for part in parts:
-            rng.shuffle(part)
-        if _between(ranks, starts, sizes) >= observed:
+        for ranks, _, _ in parts:
+            rng.shuffle(ranks)
+        if _between(parts) >= observed:
             return 1 / draw
     return 1 / draws
 
 
-def _between(ranks: Floats, starts: Codes, sizes: Codes) -> float:
-    return float(np.sum(np.add.reduceat(ranks, starts) ** 2 / sizes))
+_Part = tuple[Floats, Codes, Codes]
+"""The scaled ranks of an arm's readings by unit, where units start, and their sizes."""
 
 
-def _ranked(
-    values: Floats, units: NDArray[np.generic], arms: NDArray[np.generic]
-) -> tuple[Floats, Codes, Codes, Codes]:
-    """Return scaled ranks ordered by arm and unit, where arms and units start, and the sizes of the units."""
-    kept = ~np.isnan(values)
-    values, (arm, _) = values[kept], _by_first_row(np.asarray(arms)[kept])
-    unit, total = _by_first_row(np.asarray(units)[kept])
-    group, _ = _by_first_row(arm * max(total, 1) + unit)
-    rows = _looked_at(arm, group)
-    values, arm, group = values[rows], arm[rows], group[rows]
-    starts, arm_starts = _starts(group), _starts(arm)
-    ranks = [_scaled_ranks(values[start:end]) for start, end in _spans(arm)]
-    sizes = np.diff(np.append(starts, values.size))
-    return np.concatenate([np.empty(0), *ranks]), arm_starts, starts, sizes
+def _between(parts: list[_Part]) -> float:
+    return float(sum(np.sum(np.add.reduceat(ranks, starts) ** 2 / sizes) for ranks, starts, sizes in parts))
 
 
-def _looked_at(arm: Codes, group: Codes) -> Codes:
-    """Return the rows to look at, by arm and unit: none alone in its unit, no unit alone in its arm."""
+def _rank_by_arm(values: Floats, units: NDArray[np.generic], arms: NDArray[np.generic]) -> list[_Part]:
+    known = ~np.isnan(values)
+    values, (arm, _), (unit, total) = values[known], _codes(arms[known]), _codes(units[known])
+    group, _ = _codes(arm * max(total, 1) + unit)
     order = np.lexsort((group, arm))
-    order = order[_repeated(group[order])]
-    if order.size > MOST_ROWS:
-        room = MOST_ROWS // np.unique(arm[order]).size
-        order = np.concatenate([_first_rows(order[start:end], group, room) for start, end in _spans(arm[order])])
-    parts = [order[start:end] for start, end in _spans(arm[order])]
-    return np.concatenate([order[:0], *(part for part in parts if group[part[0]] != group[part[-1]])])
+    order = order[np.bincount(group)[group[order]] > 1] if order.size else order
+    by_arm = np.split(order, np.flatnonzero(np.diff(arm[order])) + 1)
+    parts = []
+    for rows in by_arm:
+        chosen = _first_rows(rows, group, MAX_ROWS // len(by_arm)) if order.size > MAX_ROWS else rows
+        if chosen.size and group[chosen[0]] != group[chosen[-1]]:
+            starts, sizes = _runs(group[chosen])
+            parts.append((_scaled_ranks(values[chosen]), starts, sizes))
+    return parts
 
 
 def _first_rows(rows: Codes, group: Codes, room: int) -> Codes:
     """Return equally many first rows of every unit of an arm, or two of the first units if units are many."""
-    starts = _starts(group[rows])
-    sizes = np.diff(np.append(starts, rows.size))
+    starts, sizes = _runs(group[rows])
     place = np.arange(rows.size) - np.repeat(starts, sizes)  # in its unit
-    each = max(2, room // sizes.size)
-    chosen = rows[place < each]
+    chosen = rows[place < max(2, room // sizes.size)]
     return chosen if chosen.size <= room else chosen[: max(4, room // 2 * 2)]
 
 
-def _repeated(ordered: Codes) -> NDArray[np.bool_]:
-    sizes = np.diff(np.append(_starts(ordered), ordered.size))
-    return np.repeat(sizes > 1, sizes)
-
-
-def _starts(ordered: Codes) -> Codes:
-    return np.flatnonzero(np.diff(ordered, prepend=-1))
-
-
-def _spans(ordered: Codes) -> list[tuple[int, int]]:
-    starts = _starts(ordered).tolist()
-    return list(pairwise([*starts, ordered.size]))
+def _runs(ordered: Codes) -> tuple[Codes, Codes]:
+    """Return where runs of equal codes start, and their sizes."""
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    return starts, np.diff(np.append(starts, ordered.size))
 
 
 def _scaled_ranks(values: Floats) -> Floats:
