@@ -240,7 +240,7 @@ def test_alarms_name_their_arm_and_survive_braces_and_control_characters(rng):
     problem = Problem(arms=("{0}\n", "B"))
     (alarm,) = alarms(problem, np.round(rng.normal(0, 1, 100)), rng.normal(0, 1, 100))
     assert alarm.arm == "{0}\n"
-    assert "readings of {0}\N{REPLACEMENT CHARACTER} (" in words.alarm(alarm, problem)
+    assert "readings of {0}\\x0a (" in words.alarm(alarm, problem)
 
 
 def test_arms_without_readings_have_no_alarms():

@@ -6,18 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truearm.commands.command import (
-    SHELL,
-    Command,
-    bind,
-    combinations,
-    needs_shell,
-    printable,
-    scan,
-    share_shell,
-    split_list,
-)
-from truearm.errors import InvalidArgument
+from truearm.commands.command import SHELL, Command, bind, combinations, needs_shell, scan, share_shell, split_list
+from truearm.errors import InvalidArgument, printable
 
 VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
 TEMPLATES = ["echo {x}", "echo '{x}'", 'echo "{x}"', "echo a{x}b", """echo 'a{x}' "b{x}c" d"""]

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from truearm import Study
 from truearm.claims import gates
 from truearm.cli import main
-from truearm.cli.saved import opened
+from truearm.cli.saved import open_log
 from truearm.cli.setting import Setting
 from truearm.cli.telling import Outcome, told
 from truearm.commands import measure as processes
@@ -114,7 +114,7 @@ def test_a_race_with_a_gate_tells_its_policy(tmp_path):
     words = ("--metric", "stdout", "--goal", "min", "-n", "old", "-n", "new", "echo 1", "echo 2", "--save", log)
     done = CliRunner().invoke(main, ["race", *words, "--fail-if-worse-than", "old"])
     assert done.exit_code == 1, done.output
-    with opened(log) as found:
+    with open_log(log) as found:
         assert found.study.policy == Paired(guard="old")
         assert found.study.problem.delta == 0.05
 

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from truearm.cli.saved import opened
+from truearm.cli.saved import open_log
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Issued, Noted, Reading, Released, Stopped
 from truearm.policies.toptwo import TopTwo
@@ -168,7 +168,7 @@ def refused(folder, seeds):
             store.create(story.study.definition)
             store.append(story.log)
         try:
-            with opened(path) as found:
+            with open_log(path) as found:
                 same = seen(found.study) == seen(Study.replay(story.study.definition, story.log))
         except TruearmError:
             same = False

@@ -31,6 +31,21 @@ def first_line(error: Exception) -> str:
     return f"{words[0]:.200}" if words else type(error).__name__
 
 
+def printable(text: str, *, lines: bool = False) -> str:
+    """Escape characters that do not print, so that a terminal shows and never obeys them.
+
+    Parameters
+    ----------
+    lines
+        Keep line feeds and tabs.
+    """
+    return "".join(c if c.isprintable() or (lines and c in "\n\t") else _escape(c) for c in text)
+
+
+def _escape(char: str) -> str:
+    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
+
+
 class TruearmError(Exception):
     """The root of the tree, for callers who want to catch all of it.
 

@@ -22,9 +22,8 @@ from typing import Any
 
 import click
 
-from truearm.commands.command import printable
 from truearm.commands.signals import uninterrupted
-from truearm.errors import ARGUMENT, InvalidArgument, TruearmError
+from truearm.errors import ARGUMENT, InvalidArgument, TruearmError, printable
 
 FAILED = 2  # wrong usage, or a command, file, disk or log failed
 UNFORESEEN = "truearm met an error of its own"

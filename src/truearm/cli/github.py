@@ -2,7 +2,7 @@
 
 from truearm.cli import gates
 from truearm.cli.telling import Outcome, sentences
-from truearm.commands.command import printable
+from truearm.errors import printable
 
 _TITLES = {
     gates.FAILED: "A gate failed",

@@ -1,8 +1,4 @@
-"""The table of a race while it runs, on a terminal's standard error. Drawn between runs, never during one.
-
-Before the first reading there is a line only: what draws a table takes as long to load as all that a race needs to
-begin.
-"""
+"""Show a race while it runs, on a terminal's standard error: drawn between runs, never during one."""
 
 import math
 import sys
@@ -30,6 +26,7 @@ from truearm.report.numbers import (
     names,
     number,
     percent,
+    plural,
     unit_for,
 )
 from truearm.study import Study
@@ -39,30 +36,24 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-_PATIENCE = 0.2  # seconds between drawings: quick enough for an eye
-_EARLY = 20  # rounds: before that commands look equal that are not
-_NEAR = 0.5  # a limit beyond it is no word for "nearly"
-_OTHERS = 74  # columns that all but the names take
-_SHARE = 20  # a drawing may take one part in twenty of the time
-
-
-def _show(words: str) -> None:
-    """Show a line in the place of the one before."""
-    sys.stderr.write(f"\r\x1b[2K{words}")
-    sys.stderr.flush()
+_REDRAW_S = 0.2
+_DRAWING_SHARE = 20  # a drawing may take one part in twenty of the time
+_MIN_ROUNDS_NEAR = 20  # before that, commands look equal that are not
+_MAX_NEAR = 0.5  # a larger limit is not "nearly"
+_OTHER_LINES = 5  # of the screen, besides the rows of the table
 
 
 class Board:
-    """Shows where a race stands, at most five times a second and at most a twentieth of the time.
+    """Shows where a race stands.
 
     Parameters
     ----------
     metric, unit
-        What the readings are, and the unit to show them in if one was asked for.
+        What the readings are, and the unit to show them in.
     first
         Runs of every command before the first decision.
     limit
-        Seconds the race may take; infinite if it has no such limit.
+        Seconds the race may take.
     timed
         Whether a run may time out.
     """
@@ -72,25 +63,25 @@ class Board:
     ) -> None:
         self.study, self.metric, self.unit, self.first, self.limit = study, metric, unit, first, limit
         self._censored = study.problem.censored if timed else None
-        self._began, self._pulls = time.monotonic(), study.pulls
+        self._started, self._pulls = time.monotonic(), study.pulls
         self._next = 0.0
         self._live: Live | None = None
 
     def __enter__(self) -> "Board":
-        _show("first run; Ctrl-C to stop")
+        _show_line("first run; Ctrl-C to stop")  # rich takes as long to load as a race needs to start
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
             self._stop()
-        except KeyboardInterrupt:  # one more, before it could be kept waiting
+        except KeyboardInterrupt:  # one more, before it could be held
             self._stop()
             raise
 
     def _stop(self) -> None:
         with uninterrupted():  # half a stop would leave the cursor hidden
             if self._live is None:
-                _show("")
+                _show_line("")
             else:
                 self._live.stop()
 
@@ -99,17 +90,17 @@ class Board:
         now = time.monotonic()
         if now < self._next:
             return
-        live = self._live or self._started()
+        live = self._live or self._start()
         from rich.constrain import Constrain
 
-        width = live.console.width - ECHO_COLUMNS
-        picture = Constrain(self.picture(now - self._began, width), width)
+        picture = self.picture(now - self._started, live.console.height - _OTHER_LINES)
+        picture = Constrain(picture, live.console.width - ECHO_COLUMNS)
         with uninterrupted():  # half a drawing could not be taken back
             live.update(picture, refresh=True)
         took = time.monotonic() - now if self._next else 0.0  # the first drawing pays for imports
-        self._next = time.monotonic() + max(_PATIENCE, _SHARE * took)
+        self._next = time.monotonic() + max(_REDRAW_S, _DRAWING_SHARE * took)
 
-    def _started(self) -> "Live":
+    def _start(self) -> "Live":
         load("scipy.special", "rich.console", "rich.constrain", "rich.live", "rich.table", "rich.text")
         from rich.console import Console
         from rich.live import Live
@@ -117,103 +108,94 @@ class Board:
         # no thread of its own: it would draw while a command is being measured
         live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
         with uninterrupted():
-            _show("")
+            _show_line("")
             self._live = live
             live.start()
         return live
 
-    def picture(self, elapsed: float, width: int) -> "RenderableType":
-        """Return the table and the line below it."""
+    def picture(self, elapsed: float, rows: int) -> "RenderableType":
+        """Return the table, of at most this many commands, and the line below it."""
         from rich.console import Group
         from rich.text import Text
 
-        study, problem = self.study, self.study.problem
-        tapes, plain = study.readings, replace(problem, handicap=None)
+        problem, standing, readings = self.study.problem, self.study.standing, self.study.readings
+        plain = replace(problem, handicap=None)
         arms = [
-            describe(arm, sample_of(tapes[arm], len(tapes[arm]), plain, arm), plain, design="sequential")
+            describe(arm, sample_of(readings[arm], len(readings[arm]), plain, arm), plain, design="sequential")
             for arm in problem.arms
         ]
-        standing = study.standing
         unit = unit_for(self.metric, arms, self.unit, target=problem.target)
-        name = column_name(problem)
-        columns = (name,) if problem.rounds else (name, f"true {name}")  # rounds claim nothing of an arm by itself
-        given = problem.handicap
-        table = _table(
-            arms,
-            standing,
-            unit,
-            columns=columns,
-            width=width,
-            censored=self._censored,
-            baseline=None if given is None else given.arm,
-        )
-        line = Text(self._line(standing, {arm.name: arm.n for arm in arms}, elapsed), style="dim")
-        near = nearly_equal(standing, max(arm.n for arm in arms)) if given is None else ""
-        return Group(table, line, *([Text(near, style="yellow")] if near else []))
+        baseline = None if problem.handicap is None else problem.handicap.arm
+        runs = {arm.name: arm.n for arm in arms}
+        hidden = max(0, len(arms) - max(rows, 2))
+        if hidden:  # those that may still win come first
+            arms = sorted(arms, key=lambda arm: arm.name not in (standing.leader, *standing.alive))[:-hidden]
+        lines = [Text(f"and {plural(hidden, 'other command')}", style="dim")] if hidden else []
+        lines.append(Text(self._progress(standing, runs, elapsed), style="dim"))
+        if baseline is None and (near := nearly_equal(standing, max(runs.values()))):
+            lines.append(Text(near, style="yellow"))
+        return Group(self._table(arms, standing, unit, baseline), *lines)
 
-    def _line(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
+    def _table(self, arms: Sequence[Arm], standing: Standing, unit: Unit, baseline: str | None) -> "Table":
+        from rich.table import Table
+        from rich.text import Text
+
+        problem, sign = self.study.problem, f" [{unit.sign}]" if unit.sign else ""
+        name, alone = column_name(problem), len(problem.arms) == 1
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        table.add_column("command", overflow="ellipsis", no_wrap=True)
+        titles = ["runs", name + sign, *([] if problem.rounds else [f"true {name}{sign}"])]
+        for title in titles:
+            table.add_column(Text(title), justify="right", no_wrap=True)
+        for title in () if alone else ("standing", "evidence"):
+            table.add_column(title, no_wrap=True)
+        for arm in arms:
+            place = _place(standing, arm.name, baseline)
+            evidence = "" if arm.name == standing.leader else bar(standing.share(arm.name))
+            cells = [count(arm.n), self._observed(arm, unit), *([] if problem.rounds else [_interval(arm, unit)])]
+            cells += [] if alone else [place, evidence]
+            style = {"leads": "bold green", "excluded": "dim"}.get(place, "")
+            table.add_row(Text(name_of(arm.name)), *cells, style=style)
+        return table
+
+    def _observed(self, arm: Arm, unit: Unit) -> str:
+        if not arm.n:
+            return ""
+        late = arm.observed == self._censored
+        return "time-out" if late else number(arm.observed / unit.size, signs=ON_TERMINALS)
+
+    def _progress(self, standing: Standing, runs: Mapping[str, int], elapsed: float) -> str:
         done = self.study.pulls - self._pulls
-        left, room = math.inf, max(0.0, self.limit - elapsed)
+        left, limit = math.inf, max(0.0, self.limit - elapsed)
         if done and len(runs) > 1:
             left = standing.pulls_left(runs, self.first) * elapsed / done
         elif done and (fixed := getattr(self.study.policy, "runs", None)):
             left = (fixed - self.study.pulls) * elapsed / done
-        rounds = f"{count(max(runs.values()))} rounds, " if self.study.problem.rounds else ""
-        words = [f"{rounds}{count(self.study.pulls)} runs, {duration(elapsed)}"]
+        rounds = f"{plural(max(runs.values()), 'round')}, " if self.study.problem.rounds else ""
+        parts = [f"{rounds}{plural(self.study.pulls, 'run')}, {duration(elapsed)}"]
         if left < math.inf:
-            needed = left <= room
-            words.append(f"about {duration(left)} {'left' if needed else 'needed'} (an estimate)")
-        if room < left:
-            words.append(f"at most {duration(room)} left")
-        return "; ".join([*words, "Ctrl-C to stop"])
+            parts.append(f"about {duration(left)} {'left' if left <= limit else 'needed'} (an estimate)")
+        if limit < left:
+            parts.append(f"at most {duration(limit)} left")
+        return "; ".join([*parts, "Ctrl-C to stop"])
+
+
+def _show_line(words: str) -> None:
+    """Show a line in place of the last one."""
+    sys.stderr.write(f"\r\x1b[2K{words}")
+    sys.stderr.flush()
 
 
 def nearly_equal(standing: Standing, rounds: int) -> str:
-    """Return an early word that commands are nearly equal, and what would settle it; nothing if they are not."""
-    if not standing.close or rounds < _EARLY or standing.leader is None:
+    """Return that commands are nearly equal and which tolerance would settle it; "" if they are not."""
+    if not standing.close or rounds < _MIN_ROUNDS_NEAR or standing.leader is None:
         return ""
     head = f"{names([standing.leader, *standing.close])} are nearly equal"
-    if not 0 < standing.within < _NEAR:
+    if not 0 < standing.within < _MAX_NEAR:
         return f"{head} so far."
     within = percent(standing.within, ROUND_CEILING, 2)
-    return (
-        f"{head}: {name_of(standing.leader)} is within {within} of the best. --tolerance {within} would take it."
-    )
-
-
-def _table(
-    arms: Sequence[Arm],
-    standing: Standing,
-    unit: Unit,
-    *,
-    columns: Sequence[str],
-    width: int,
-    censored: float | None,
-    baseline: str | None = None,
-) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    sign = f" [{unit.sign}]" if unit.sign else ""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("command", overflow="ellipsis", no_wrap=True, max_width=max(12, width - _OTHERS))
-    for title in ("runs", *(title + sign for title in columns)):
-        table.add_column(Text(title), justify="right", no_wrap=True)
-    for title in ("standing", "evidence") if len(arms) > 1 else ():
-        table.add_column(title, no_wrap=True)
-    for arm in arms:
-        place = _place(standing, arm.name, baseline)
-        weight = "" if arm.name == standing.leader else bar(standing.share(arm.name))
-        style = {"leads": "bold green", "excluded": "dim"}.get(place, "")
-        table.add_row(
-            Text(name_of(arm.name)),
-            count(arm.n),
-            _observed(arm, unit, censored) if arm.n else "",
-            *((_interval(arm, unit),) if len(columns) > 1 else ()),
-            *((place, weight) if len(arms) > 1 else ()),
-            style=style,
-        )
-    return table
+    leader = name_of(standing.leader)
+    return f"{head}: {leader} is within {within} of the best. --tolerance {within} would accept it."
 
 
 def bar(share: float, width: int = 12) -> str:
@@ -228,23 +210,17 @@ def _interval(arm: Arm, unit: Unit) -> str:
     return " to ".join(ends(arm.low, arm.high, None, Signs("", "", ""), unit)).strip()
 
 
-def _observed(arm: Arm, unit: Unit, censored: float | None) -> str:
-    return "time-out" if arm.observed == censored else number(arm.observed / unit.size, signs=ON_TERMINALS)
-
-
 def _place(standing: Standing, arm: str, baseline: str | None) -> str:
     if arm == baseline:
         return "baseline"
-    if arm == standing.leader and baseline is None:  # else it may lead only over what is judged as worse
+    if arm == standing.leader and baseline is None:  # with a handicap it may lead over a worse baseline only
         return "leads"
     return "candidate" if arm in standing.alive else "excluded"
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time in words short enough for a table."""
+    """Return a time short enough for a table."""
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

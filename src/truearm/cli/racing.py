@@ -22,7 +22,6 @@ from truearm.cli.live import Board
 from truearm.cli.setting import Setting
 from truearm.cli.suites import Follower
 from truearm.cli.telling import Outcome
-from truearm.commands.command import printable
 from truearm.commands.measure import (
     ITERATION,
     Measurement,
@@ -35,7 +34,7 @@ from truearm.commands.metrics import NOTE
 from truearm.commands.process import check_posix
 from truearm.commands.revisions import check_out, hold, reopen
 from truearm.commands.signals import interruptible
-from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError
+from truearm.errors import ArmFailed, CommandFailed, InvalidArgument, TruearmError, printable
 from truearm.events import Noted, Reading
 from truearm.policies import Policy
 from truearm.policies.alone import Alone

@@ -14,10 +14,10 @@ from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.suites import Suite
 from truearm.cli.edge import check_file
 from truearm.cli.setting import Setting
-from truearm.commands.command import Command, printable
+from truearm.commands.command import Command
 from truearm.commands.identity import is_mine, sign
 from truearm.commands.measure import Conditions
-from truearm.errors import InvalidArgument, TruearmError
+from truearm.errors import InvalidArgument, TruearmError, printable
 from truearm.run import logged, resumed
 from truearm.store import Store
 from truearm.study import Study

@@ -36,6 +36,7 @@ class Screen(NamedTuple):
     width: int
     terminal: bool = False
     colors: bool = False
+    height: int = 24
 
     @classmethod
     def here(cls, *, err: bool = False) -> "Screen":
@@ -43,7 +44,15 @@ class Screen(NamedTuple):
         stream = sys.stderr if err else sys.stdout
         terminal = stream is not None and stream.isatty()
         colors = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        return cls(shutil.get_terminal_size((_WIDEST, 24)).columns, terminal, colors)
+        size = shutil.get_terminal_size((_WIDEST, 24))
+        return cls(size.columns, terminal, colors, size.lines)
+
+    def arrange(self, answer: Sequence[str], rest: Sequence[str]) -> str:
+        """Return the answer first; on a terminal where it would scroll away, last."""
+        parts = [part for part in (*answer, *rest) if part]
+        if self.terminal and "\n\n".join(parts).count("\n") >= self.height - 1:
+            parts = [part for part in (*rest, *answer) if part]
+        return "\n\n".join(parts)
 
     def painted(self, words: str, **style: object) -> str:
         """Return words in a style, if there are colors."""

@@ -30,6 +30,7 @@ from truearm.report import tables, words
 from truearm.report.export import csv_text, document, hyperfine_results, json_text
 from truearm.report.numbers import PLAIN_UNIT, Unit, count, name_of, number, unit_for
 
+_MAX_FORECAST = 100_000  # runs
 _QUICK = 0.005  # seconds: below it hyperfine too advises against a shell
 
 
@@ -114,15 +115,17 @@ def told(outcome: Outcome, *, as_json: bool, err: bool = False) -> str:
     result, unit = outcome.result, _unit(outcome)
     screen = Screen.here(err=err)
     failed = {"fg": "red", "bold": True} if outcome.worse else {}
-    parts = [
+    answer = [
         "\n".join(screen.filled(line, **failed) for line in _gates(outcome)),
         screen.answer(words.lines(result, voice=_voice(outcome), verbose=outcome.verbose), result),
+    ]
+    rest = [
         screen.table(_rows(outcome), result, outcome.ratios),
         tables.table(rows) if (rows := tables.control_rows(result)) else "",
         *(_details(outcome, unit, screen) if outcome.verbose else ()),
         "" if outcome.quiet else screen.filled(" ".join(_notes(outcome)), dim=True),
     ]
-    return "\n\n".join(part for part in parts if part)
+    return screen.arrange(answer, rest)
 
 
 def _details(outcome: Outcome, unit: Unit, screen: Screen) -> Iterator[str]:
@@ -266,7 +269,9 @@ def _forecast(outcome: Outcome) -> Iterator[str]:
     if not gated and (near := nearly_equal(standing, max(result.pulls.values()))):
         yield near
     left = standing.pulls_left(result.pulls, 1)
-    if 0 < left < math.inf and min(result.pulls.values()):
+    if _MAX_FORECAST < left < math.inf:
+        yield "More runs would not decide this in practice."
+    elif left > 0 and min(result.pulls.values()):
         ends = "would decide"
         if standing.close:
             ends = f"would tell whether {'it can be decided' if gated else 'they can be told apart'}"

@@ -8,7 +8,6 @@ import itertools
 import math
 import re
 import shlex
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
@@ -27,27 +26,7 @@ _SHELL_WORDS = frozenset(
         "trap type ulimit umask unalias unset until wait while"
     )
 )
-_BIDIRECTIONAL = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _MAX_EXPONENT = 300  # of a number in a scan
-
-
-def printable(text: str, *, lines: bool = False) -> str:
-    """Escape control characters, bidirectional overrides and stray bytes, so that a terminal shows them.
-
-    Parameters
-    ----------
-    lines
-        Keep line feeds and tabs.
-    """
-    return "".join(c if _is_printable(c) or (lines and c in "\n\t") else _escape(c) for c in text)
-
-
-def _is_printable(char: str) -> bool:
-    return unicodedata.category(char) not in {"Cc", "Cs", "Zl", "Zp"} and char not in _BIDIRECTIONAL
-
-
-def _escape(char: str) -> str:
-    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"
 
 
 def _quotes(line: str) -> Iterator[tuple[str, str]]:

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from truearm.commands import process
-from truearm.commands.command import Command, printable, share_shell
+from truearm.commands.command import Command, share_shell
 from truearm.commands.metrics import NOTE, parse_metrics
-from truearm.errors import CommandFailed, InvalidArgument
+from truearm.errors import CommandFailed, InvalidArgument, printable
 from truearm.problem import check_positive
 
 Source = Callable[[str], float]

@@ -19,8 +19,7 @@ from typing import Any
 
 from truearm.commands import loops as loop_code
 from truearm.commands import process
-from truearm.commands.command import printable
-from truearm.errors import CommandFailed, InvalidArgument, given
+from truearm.errors import CommandFailed, InvalidArgument, given, printable
 
 Code = str | Callable[[], object]
 

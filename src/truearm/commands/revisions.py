@@ -20,8 +20,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from truearm.commands.command import bind, printable
-from truearm.errors import CommandFailed, InvalidArgument
+from truearm.commands.command import bind
+from truearm.errors import CommandFailed, InvalidArgument, printable
 
 WORKING_TREE = "working tree"
 MAX_AGE_S = 30 * 86_400

@@ -6,6 +6,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import NamedTuple
 
 from truearm.claims.result import Arm
+from truearm.errors import printable
 from truearm.problem import Interval, Problem, Tolerance
 
 MAX_LISTED = 5  # arms named one by one in a sentence; more are counted
@@ -195,8 +196,8 @@ def span(between: Interval, unit: Unit = PLAIN_UNIT) -> str:
 
 
 def name_of(arm: str) -> str:
-    """Return an arm's name with characters that do not print replaced, so that it stays on its line."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in arm)
+    """Return an arm's name with control characters escaped, so that it stays on its line."""
+    return printable(arm)
 
 
 def join(parts: Sequence[str], word: str = "and") -> str:

@@ -19,8 +19,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from truearm.commands.command import printable
-from truearm.errors import InvalidArgument
+from truearm.errors import InvalidArgument, printable
 from truearm.service import problems
 from truearm.service.app import HEAD, LARGE_HEAD, Service
 from truearm.service.routes import LOG
