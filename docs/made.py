@@ -1,4 +1,4 @@
-"""Writes what a program makes and the repository keeps: pictures of a race, the man page, the HTTP reference.
+"""Writes the files that are made from code: pictures of a race, the man page, the HTTP reference, the JSON Schema.
 
 `make made` draws anew from what was measured; `python docs/made.py --measure` also races anew. The tests say when
 a kept file is no longer what this program would write.
@@ -11,19 +11,24 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict, get_type_hints
 
 import click
+import msgspec
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 
 from truearm import __version__
-from truearm.claims.ratios import ratios
-from truearm.claims.result import Result
+from truearm.claims.analysis import Analysis
+from truearm.claims.certificate import Alarm, Certificate
+from truearm.claims.ratios import Ratio, ratios
+from truearm.claims.result import COPIED, OF_PROBLEM, SCHEMA, Lead, Result
 from truearm.cli import main
+from truearm.problem import Problem
 from truearm.report import tables
 from truearm.report.numbers import unit_for
 from truearm.report.words import summarize, voice_for
@@ -35,6 +40,7 @@ PICTURE = ROOT / "docs/images/race.svg"
 READ = ROOT / "docs/images/race-read.svg"
 MANUAL = ROOT / "docs/truearm.1"
 HTTP = ROOT / "docs/http.md"
+SCHEMA_FILE = ROOT / "docs/schema.json"
 COMMANDS = ("zstd -qkf data", "gzip -kf data", "xz -kf data")
 WIDTH = 72  # narrow, so that it can be read on a phone
 MARKS = (  # parts of a race's answer that docs/reading.md explains, by what stands there
@@ -211,6 +217,71 @@ def _plain(words: str) -> str:
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 
+def schema() -> str:
+    """Return the JSON Schema of a result, made from the types of its fields."""
+    kinds = _kinds()
+    required = [key for key in kinds if key not in _OPTIONAL and key not in _of_analyses()]
+    parts, definitions = msgspec.json.schema_components(kinds.values(), ref_template="#/$defs/{name}")
+    number = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", "nan", None]}]}
+    made = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Result of truearm",
+        "description": (
+            "What `--json`, `Result.to_dict` and `Analysis.to_dict` write. Other keys are possible, and readers "
+            "should ignore them; a key that changes its meaning raises `schema`. In `certificate` and `readings` a "
+            'number that JSON does not have is the string "inf", "-inf" or "nan"; elsewhere it is null.'
+        ),
+        "type": "object",
+        "required": required,
+        "properties": _with_numbers(dict(zip(kinds, parts, strict=True))),
+        "$defs": {**_with_numbers(definitions), "number": number},
+    }
+    return json.dumps(made, indent=2) + "\n"
+
+
+_OPTIONAL = ("conditions", "readings", "ratios", "notes")
+
+
+def _of_analyses() -> list[str]:
+    common = {field.name for field in fields(Result)}
+    return [field.name for field in fields(Analysis) if field.name not in common and field.name != "counts"]
+
+
+def _kinds() -> dict[str, Any]:
+    """Return the type of every key of a document."""
+    hints, asked = get_type_hints(Analysis), get_type_hints(Problem)
+    alarm = TypedDict("Alarm", {**get_type_hints(Alarm), "message": str})  # type: ignore[misc]
+    lead = {**get_type_hints(Lead), "as": Literal["ratio", "difference"]}
+    del lead["scale"]
+    return {
+        "schema": Literal[SCHEMA],
+        **{key: hints[key] for key in COPIED},
+        "pulls": TypedDict("Pulls", {"total": int, "arms": dict[str, int]}),
+        "certified_tolerance": float,
+        "better_by": list[TypedDict("Lead", lead)],  # type: ignore[misc]
+        "target": Literal["quantile", "share", "wins", "estimate"],
+        **{key: asked[key] for key in OF_PROBLEM},
+        "doubts": list[alarm],  # type: ignore[valid-type]
+        "alarms": list[alarm],  # type: ignore[valid-type]
+        "assumptions": list[str],
+        "certificate": Certificate,
+        "conditions": dict[str, Any] | None,
+        "readings": dict[str, list[float | None]] | None,
+        **{key: hints[key] for key in _of_analyses()},
+        "notes": list[str],
+        "ratios": list[Ratio],
+    }
+
+
+def _with_numbers(part: Any) -> Any:  # noqa: ANN401 - a part of a schema
+    """Replace plain numbers by a reference to what a number may be here."""
+    if part == {"type": "number"}:
+        return {"$ref": "#/$defs/number"}
+    if isinstance(part, dict):
+        return {key: value if key == "default" else _with_numbers(value) for key, value in part.items()}
+    return [_with_numbers(one) for one in part] if isinstance(part, list) else part
+
+
 if __name__ == "__main__":
     if "--measure" in sys.argv:
         measure()
@@ -219,3 +290,4 @@ if __name__ == "__main__":
     READ.write_text(picture(kept, MARKS), encoding="utf-8")
     MANUAL.write_text(manual(), encoding="utf-8")
     HTTP.write_text(http(), encoding="utf-8")
+    SCHEMA_FILE.write_text(schema(), encoding="utf-8")

@@ -12,7 +12,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from enum import Enum
-from importlib import resources
 from pathlib import Path
 
 import click
@@ -169,7 +168,7 @@ def command_line() -> str:
 
 def schema() -> str:
     """Return the JSON Schema of a result as a page."""
-    text = resources.files("truearm").joinpath("schema.json").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "schema.json").read_text(encoding="utf-8")
     described = json.loads(text)["description"]
     return f"# JSON Schema of a result\n\n{described}\n\n```json\n{text.strip()}\n```\n"
 

@@ -264,7 +264,7 @@ def test_flipping_readings_and_goal_changes_no_alarm(tape, eps):
     flipped = [None if value is None else -value for value in tape]
     there = alarms(Problem(arms=("A",), contamination=eps), tape)
     back = alarms(Problem(arms=("A",), contamination=eps, goal="min"), flipped)
-    assert [alarm._replace(values=()) for alarm in there] == [alarm._replace(values=()) for alarm in back]
+    assert [replace(alarm, values=()) for alarm in there] == [replace(alarm, values=()) for alarm in back]
     assert [alarm.values for alarm in there] == [tuple(-value for value in alarm.values) for alarm in back]
 
 

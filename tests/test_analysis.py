@@ -311,7 +311,7 @@ def test_readings_that_refute_eps_by_being_missing_certify_nothing():
         assert found.best is None
         assert {alarm.kind for alarm in found.alarms} >= {"missing"}
         assert found.tolerance == math.inf
-        assert found.breakdown == (None, None, None)
+        assert tuple(found.breakdown) == (None, None, None)
         assert found.excluded == {}
 
 

@@ -73,7 +73,7 @@ def test_nan_zero_and_untold_are_three_different_things():
 
 
 def dated(**changes):
-    return {"claims": tuple(claim._replace(**changes) for claim in CERTIFICATE.claims)}
+    return {"claims": tuple(replace(claim, **changes) for claim in CERTIFICATE.claims)}
 
 
 CLAIMS, ENTRIES = CERTIFICATE.claims, CERTIFICATE.entries
@@ -93,7 +93,7 @@ FORGED = {
     "a tolerant claim": dated(tolerant=True),
     "more that led": dated(entered=9),
     "no entries": {"entries": ()},
-    "an arm followed earlier": {"entries": (ENTRIES[0]._replace(since=0), *ENTRIES[1:])},
+    "an arm followed earlier": {"entries": (replace(ENTRIES[0], since=0), *ENTRIES[1:])},
     "an arm followed twice": {"entries": (*ENTRIES, ENTRIES[0])},
     "an arm that never led": {"entries": (*ENTRIES, Entered("C", 0, 5))},
     "an arm that is none": {"entries": (Entered("D", 5, 60),)},
@@ -108,8 +108,8 @@ FORGED = {
     "arms in another order": {"problem": replace(CERTIFICATE.problem, arms=("B", "A", "C"))},
     "a fixed design": {"design": "fixed"},
     "an estimator": {"estimated": True},
-    "another policy": {"origin": CERTIFICATE.origin._replace(by="lucb", options={})},
-    "an analysis": {"origin": CERTIFICATE.origin._replace(by="analyze")},
+    "another policy": {"origin": replace(CERTIFICATE.origin, by="lucb", options={})},
+    "an analysis": {"origin": replace(CERTIFICATE.origin, by="analyze")},
 }
 
 
@@ -119,12 +119,12 @@ def test_a_forged_field_fails(name):
         replace(CERTIFICATE, **FORGED[name]).verify(TAPES)
 
 
-@pytest.mark.parametrize("origin", [None, CERTIFICATE.origin._replace(by=None)])
+@pytest.mark.parametrize("origin", [None, replace(CERTIFICATE.origin, by=None)])
 def test_a_decision_of_nobody_is_not_verified(origin):
     with pytest.raises(InvalidArgument, match="give policy="):
         replace(CERTIFICATE, origin=origin).verify(TAPES)
     with pytest.raises(InvalidArgument, match="give its log"):
-        replace(CERTIFICATE, origin=CERTIFICATE.origin._replace(overlapping=True)).verify(TAPES)
+        replace(CERTIFICATE, origin=replace(CERTIFICATE.origin, overlapping=True)).verify(TAPES)
 
 
 def test_dates_chosen_after_the_fact_certify_nothing():
@@ -141,7 +141,7 @@ def test_dates_chosen_after_the_fact_certify_nothing():
             found = judge.against(0).log_value
             if found < judge.log_threshold:
                 continue
-            certificate = replace(certificate, claims=(claim._replace(log_evidence=found),))
+            certificate = replace(certificate, claims=(replace(claim, log_evidence=found),))
             forged = replace(result, status=Status.SEPARATED, best="B", candidates=("B",), certificate=certificate)
             with pytest.raises(VerificationError):
                 verify(forged)

@@ -53,8 +53,8 @@ def same_decision(exact, found):
         "outside",
     ):
         assert getattr(found, field) == getattr(exact, field), field
-    claims = [c._replace(log_evidence=0.0) for c in exact.certificate.claims]
-    assert [c._replace(log_evidence=0.0) for c in found.certificate.claims] == claims
+    claims = [replace(c, log_evidence=0.0) for c in exact.certificate.claims]
+    assert [replace(c, log_evidence=0.0) for c in found.certificate.claims] == claims
     for one, other in zip(exact.certificate.claims, found.certificate.claims, strict=True):
         assert other.log_evidence <= one.log_evidence + 1e-9
     for one, other in zip(exact.contests, found.contests, strict=True):

@@ -76,7 +76,7 @@ def with_claims(tapes, counts, **promises):
     draft = Certificate(problem=problem, rule="pooled", best=best, entries=entries, claims=claims, digest="")
     judges = [draft.judge(claim, tapes) for claim in claims]
     found = [judge.against(i).log_value for i, judge in enumerate(judges, 1)]
-    claims = tuple(claim._replace(log_evidence=value) for claim, value in zip(claims, found, strict=True))
+    claims = tuple(replace(claim, log_evidence=value) for claim, value in zip(claims, found, strict=True))
     verdict = Verdict(
         status=Status.CERTIFIED, best=best, candidates=(best,), rule="pooled", entries=entries, claims=claims
     )
@@ -98,7 +98,7 @@ def test_every_promised_key_is_there():
     assert set(data["breakdown"]) == set(data["breakdown_estimate"]) == {"oblivious", "prescient", "malicious"}
     assert set(data["arms"][0]) >= ARM_KEYS
     assert [set(lead) for lead in data["better_by"]] == [{"than", "as", "observed", "at_least"}]
-    assert data["schema"] == 2
+    assert data["schema"] == 3
     assert data["target"] == "quantile"
 
 
@@ -144,22 +144,18 @@ def test_readings_go_to_json_on_request_and_come_back_to_be_verified():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            lambda d: d["claims"][0].update(counts=[1, "two"]),
-            r"certificate\.claims\[0\]\.counts\[1\] must be a whole",
-        ),
-        (
-            lambda d: d["problem"].update(delta="much"),
-            r"certificate\.problem\.delta must be a number, but got 'much'",
-        ),
-        (lambda d: d["problem"].update(delta=True), r"certificate\.problem\.delta must be a number, but got True"),
+        (lambda d: d["claims"][0].update(counts=[1, "two"]), r"certificate\.claims\[0\]\.counts\[1\]: expected"),
+        (lambda d: d["problem"].update(delta="much"), r"certificate\.problem\.delta: expected `float`"),
+        (lambda d: d["problem"].update(delta=True), r"certificate\.problem\.delta: expected `float`"),
+        (lambda d: d["problem"].update(delta=2.0), r"delta must be"),
+        (lambda d: d["problem"].update(delta=10**400), r"certificate\.problem\.delta"),
         (
             lambda d: d["problem"]["contamination"].update(adversary="sly"),
-            r"adversary must be one of 'oblivious', ",
+            r"contamination\.adversary: invalid enum",
         ),
-        (lambda d: d["claims"][0].pop("arm"), r"certificate\.claims\[0\] must have the keys arm, .* lacks 'arm'"),
-        (lambda d: d.update(entries={}), r"certificate\.entries must be a list"),
-        (lambda d: d.update(design="loose"), r"certificate\.design must be one of 'sequential', 'fixed'"),
+        (lambda d: d["claims"][0].pop("arm"), r"certificate\.claims\[0\]: object missing required field `arm`"),
+        (lambda d: d.update(entries={}), r"certificate\.entries: expected `array`"),
+        (lambda d: d.update(design="loose"), r"certificate\.design: invalid enum value 'loose'"),
     ],
 )
 def test_a_wrong_description_is_refused_with_the_path_to_what_is_wrong(change, said):
@@ -167,11 +163,6 @@ def test_a_wrong_description_is_refused_with_the_path_to_what_is_wrong(change, s
     change(data["certificate"])
     with pytest.raises(InvalidArgument, match=said):
         Result.from_dict(data)
-
-
-def test_a_number_too_large_for_a_float_is_refused_in_words():
-    with pytest.raises(InvalidArgument, match=r"x\[0\] must be a number that fits"):
-        from_plain(tuple[float, ...], [10**400], "x")
 
 
 def test_claims_survive_json():
@@ -267,7 +258,7 @@ def test_nothing_at_all_has_no_leader_and_bounds_nothing():
     assert result.leader is None
     assert result.tolerance == math.inf
     assert result.quality == ()
-    assert result.breakdown == result.breakdown_estimate == (None, None, None)
+    assert tuple(result.breakdown) == tuple(result.breakdown_estimate) == (None, None, None)
 
 
 def test_a_single_arm_is_best_whatever_happens():
@@ -278,7 +269,7 @@ def test_a_single_arm_is_best_whatever_happens():
 
 def test_breakdown_of_two_arms_is_that_of_the_pair():
     result = decided()
-    assert result.breakdown == pytest.approx(breakdown(TAPES["A"], TAPES["B"]), abs=1e-6)
+    assert tuple(result.breakdown) == pytest.approx(tuple(breakdown(TAPES["A"], TAPES["B"])), abs=1e-6)
 
 
 def test_breakdown_falls_with_the_power_of_the_adversary():
@@ -496,7 +487,7 @@ def test_an_estimate_is_not_judged_by_medians(contamination):
     assert (result.status, result.best) == (Status.SEPARATED, "A")
     assert result.to_dict()["target"] == "estimate"
     assert result.better_by == ()
-    assert result.breakdown == (None, None, None)
+    assert tuple(result.breakdown) == (None, None, None)
     assert "median" not in str(result)
     assert str(result).startswith("A has the highest estimate.\n95% sure that no arm is better, assuming")
     assert any("the estimator errs" in promise for promise in result.assumptions)
@@ -517,19 +508,22 @@ def test_an_estimate_within_the_tolerance_says_so():
 
 
 WRONG = [
-    ({"schema": 1}, "a result of schema 1 is from another truearm; this one reads 2"),
-    ({"status": "sure"}, "status must be one of"),
-    ({"best": 1}, "best must be a string"),
-    ({"ties": None}, "ties must be a list"),
-    ({"pulls": {"total": 3, "arms": {"A": None}}}, "pulls.arms['A'] must be a whole number"),
+    ({"schema": 2}, "a result of schema 2 is from another truearm; this one reads 3"),
+    ({"status": "sure"}, "result.status: invalid enum value 'sure'"),
+    ({"best": 1}, "result.best: expected `str | null`"),
+    ({"ties": None}, "result.ties: expected `array`"),
+    ({"pulls": {"total": 3, "arms": {"A": None}}}, "result.pulls[...]: expected `int`"),
     ({"pulls": None}, "this is not a result of truearm: TypeError"),
-    ({"breakdown": {"oblivious": "much"}}, "breakdown must have the keys"),
-    ({"certified_tolerance": 10**400}, "certified_tolerance must be a number that fits"),
-    ({"better_by": [{"than": None, "as": "ratio", "observed": 1.5, "at_least": None}]}, "better_by.than must be"),
-    ({"arms": [{}]}, "this is not a result of truearm: KeyError"),
-    ({"arms": ["A"]}, "this is not a result of truearm: TypeError"),
+    ({"breakdown": {"oblivious": "much"}}, "result.breakdown"),
+    ({"certified_tolerance": 10**400}, "result.tolerance"),
+    (
+        {"better_by": [{"than": None, "as": "ratio", "observed": 1.5, "at_least": None}]},
+        "result.better_by[0].than",
+    ),
+    ({"arms": [{}]}, "result.arms[0]: object missing required field `name`"),
+    ({"arms": ["A"]}, "this is not a result of truearm: AttributeError"),
     ({"quality": [[1.0]]}, "this is not a result of truearm: ValueError"),
-    ({"design": "none"}, "design must be one of"),
+    ({"design": "none"}, "result.design: invalid enum value 'none'"),
 ]
 
 

@@ -48,14 +48,14 @@ def with_certificate(result, **changes):
 def with_bound(end, **changes):
     """Return a result by bounds with one end of its first exclusion changed."""
     first, *others = LUCB.certificate.exclusions
-    bound = getattr(first, end)._replace(**changes)
-    return with_certificate(LUCB, exclusions=(first._replace(**{end: bound}), *others))
+    bound = replace(getattr(first, end), **changes)
+    return with_certificate(LUCB, exclusions=(replace(first, **{end: bound}), *others))
 
 
 def crowned():
     """Return a result that names the worst arm, with claims against the others that look like the real ones."""
     claims = tuple(
-        claim._replace(arm="A" if claim.arm == "B" else claim.arm, leader="B")
+        replace(claim, arm="A" if claim.arm == "B" else claim.arm, leader="B")
         for claim in CERTIFIED.certificate.claims
     )
     forged = replace(CERTIFIED, best="B", leader="B", candidates=("B",))
@@ -72,19 +72,19 @@ ATTACKS = {
         CERTIFIED, rule=None, problem=replace(CERTIFIED.problem, tolerance=99.0), claims=(), best="B"
     ),
     "negative counts": with_certificate(
-        CERTIFIED, claims=tuple(c._replace(counts=(-1, *c.counts[1:])) for c in CERTIFIED.certificate.claims)
+        CERTIFIED, claims=tuple(replace(c, counts=(-1, *c.counts[1:])) for c in CERTIFIED.certificate.claims)
     ),
     "an arm that enters twice": with_certificate(EXHAUSTED, entries=(*ENTRIES, *ENTRIES[:1])),
-    "an arm that never led": with_certificate(EXHAUSTED, entries=(*ENTRIES, ENTRIES[0]._replace(arm="C"))),
+    "an arm that never led": with_certificate(EXHAUSTED, entries=(*ENTRIES, replace(ENTRIES[0], arm="C"))),
     "pooled on dependent arms": with_certificate(DEPENDENT, rule="pooled"),
     "another best": replace(CERTIFIED, best="B"),
     "another best with claims": crowned(),
     "another status": replace(EXHAUSTED, status=Status.INDISTINGUISHABLE),
     "a tie": replace(CERTIFIED, ties=("B",)),
     "a candidate less": replace(EXHAUSTED, candidates=EXHAUSTED.candidates[:1]),
-    "a smaller interval": replace(CERTIFIED, arms=(CERTIFIED.arms[0]._replace(low=1.9), *CERTIFIED.arms[1:])),
-    "a larger breakdown point": replace(CERTIFIED, breakdown=CERTIFIED.breakdown._replace(malicious=0.2)),
-    "a larger margin": replace(CERTIFIED, better_by=(CERTIFIED.better_by[0]._replace(at_least=9.0),)),
+    "a smaller interval": replace(CERTIFIED, arms=(replace(CERTIFIED.arms[0], low=1.9), *CERTIFIED.arms[1:])),
+    "a larger breakdown point": replace(CERTIFIED, breakdown=replace(CERTIFIED.breakdown, malicious=0.2)),
+    "a larger margin": replace(CERTIFIED, better_by=(replace(CERTIFIED.better_by[0], at_least=9.0),)),
     "less tolerance": replace(EXHAUSTED, tolerance=0.0),
     "more quality": replace(CERTIFIED, quality=tuple(p._replace(x=p.x + 1) for p in CERTIFIED.quality)),
     "one pull more": replace(CERTIFIED, pulls={**CERTIFIED.pulls, "A": CERTIFIED.pulls["A"] + 1}),

@@ -12,7 +12,6 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 CARRIED = (
     "truearm/py.typed",
-    "truearm/schema.json",
     "truearm/report/page/",
     "share/man/man1/truearm.1",
     "licenses/LICENSE",

@@ -572,7 +572,7 @@ class Study:
         # drift meets all arms of a round alike: only what they do not share is checked
         found = alarms.unshared(tapes) if rounds else self._find_dependence(at_end=True)
         if found and self._is_alike and not rounds and k > 1:
-            self._noticed = tuple(alarm._replace(detail=SIDE_BY_SIDE) for alarm in found)
+            self._noticed = tuple(replace(alarm, detail=SIDE_BY_SIDE) for alarm in found)
             found = alarms.unshared(tapes)
         if k == 1:  # nothing is compared: the median is reported with a note
             self._noticed, found = found, ()

@@ -19,7 +19,7 @@ from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Alarm, Certificate, Floats, Readings, Tape, Tapes, digest
 from truearm.claims.plain import from_plain, to_plain
 from truearm.claims.ratios import ratios
-from truearm.claims.result import SCHEMA, Result
+from truearm.claims.result import Result, check_schema
 from truearm.claims.suites import Runs, Suite, judged
 from truearm.commands.metrics import runs_of
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
@@ -129,12 +129,7 @@ def verify_certificate(certificate: Certificate, readings: Readings) -> Verified
 
 def certificate_of(data: Mapping[str, Any]) -> Certificate:
     """Return the certificate in the dictionary of a result."""
-    if not isinstance(data, Mapping) or not isinstance(data.get("certificate"), Mapping):
-        msg = "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
-        raise InvalidArgument(msg)
-    if data.get("schema") != SCHEMA:
-        msg = f"a result of schema {data.get('schema')!r:.80} is from another truearm; this one reads {SCHEMA}"
-        raise InvalidArgument(msg)
+    check_schema(data)
     certificate: Certificate = from_plain(Certificate, data["certificate"], "certificate")
     return certificate
 
@@ -299,11 +294,10 @@ def _analyze_again(
 def _ratios(repeat: Result, given: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - whatever the file holds
     """Return the ratios to the arm that the given ones are relative to."""
     named = given[0].get("reference") if isinstance(given, list) and given and isinstance(given[0], dict) else None
-    found = ratios(repeat, named if named in repeat.problem.arms else None)
-    return [
-        {key: None if isinstance(x, float) and not math.isfinite(x) else x for key, x in ratio._asdict().items()}
-        for ratio in found
-    ]
+    found: list[dict[str, Any]] = to_plain(
+        ratios(repeat, named if named in repeat.problem.arms else None), null=True
+    )
+    return found
 
 
 def _verify_suite(data: Mapping[str, Any], source: Source | None) -> Verified:

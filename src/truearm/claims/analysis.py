@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any
 
-from truearm.claims.plain import from_plain, to_plain
-from truearm.claims.result import Result, described
+from truearm.claims.plain import to_plain
+from truearm.claims.result import Result
 from truearm.claims.tiers import Tiers
 from truearm.claims.views import show
 from truearm.evidence import Breakdown
@@ -13,7 +13,8 @@ from truearm.evidence.counts import Counts, Made
 from truearm.evidence.units import Units
 
 
-class Contest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Contest:
     """How much the readings say that one arm is better than another."""
 
     better: str
@@ -71,42 +72,9 @@ class Analysis(Result):
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON: those of a `Result`, and the rest of the analysis."""
-        contests = [{**c._asdict(), "breakdown": c.breakdown and c.breakdown._asdict()} for c in self.contests]
-        return {
-            **Result.to_dict(self, readings=readings),
-            "ranking": list(self.ranking),
-            "excluded": dict(self.excluded),
-            "contests": contests,
-            "needed": None if self.needed is None else dict(self.needed),
-            "missing": dict(self.missing),
-            "outside": dict(self.outside),
-            "few": dict(self.few),
-            "coarse": dict(self.coarse),
-            "units": to_plain(self.units),
-            "tiers": to_plain(self.tiers),
-            "made": to_plain(self.made),
-            "notes": list(self.notes),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Analysis":
-        """Return the analysis that `to_dict` described, or say what of it is none."""
-        counts = Mapping[str, int]
-        kinds: dict[str, Any] = {
-            "ranking": tuple[str, ...],
-            "excluded": Mapping[str, str],
-            "contests": tuple[Contest, ...],
-            "needed": counts | None,
-            **dict.fromkeys(("missing", "outside", "few"), counts),
-            "coarse": Mapping[str, float],
-            "units": Units | None,
-            "tiers": Tiers | None,
-            "made": Made | None,
-        }
-        with described():
-            known = {"coarse": {}, **data}  # which analyses did not always tell
-            told = {key: from_plain(kind, known[key], key) for key, kind in kinds.items()}
-        return cls.around(Result.from_dict(data), **told)
+        own = {field.name for field in fields(Analysis)} - {field.name for field in fields(Result)} - {"counts"}
+        plain = {key: to_plain(getattr(self, key), null=True) for key in sorted(own)}
+        return {**Result.to_dict(self, readings=readings), **plain, "notes": list(self.notes)}
 
     @classmethod
     def around(cls, result: Result, **rest: Any) -> "Analysis":  # noqa: ANN401 - the fields above

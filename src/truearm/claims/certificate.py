@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,8 @@ SIDE_BY_SIDE = "side by side"
 DECIDED = (Status.CERTIFIED, Status.TOLERABLE, Status.SEPARATED)
 
 
-class Alarm(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Alarm:
     """Something in the readings that does not fit the promises; `promises.alarm` says it with what to do."""
 
     kind: str
@@ -74,7 +75,8 @@ class Alarm(NamedTuple):
     """What else is needed to say it: a factor between units, a column, how arms were pulled, what would decide."""
 
 
-class Claim(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Claim:
     """An arm is rejected by evidence, as of the first `counts` pulls of each arm."""
 
     arm: str
@@ -88,7 +90,8 @@ class Claim(NamedTuple):
     """Whether the claim is only that the arm is not better than the leader by more than the tolerance."""
 
 
-class ControlClaims(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ControlClaims:
     """Which arms beat a control, claim by claim in the order they were made (extensions D1, D2)."""
 
     control: str
@@ -99,7 +102,8 @@ class ControlClaims(NamedTuple):
     """Claims that reject an arm by the control, up to the tolerance; with an error probability of their own."""
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Place:
     """Where an arm stands among all arms: the best and the worst place it may have (extensions D3)."""
 
     arm: str
@@ -107,7 +111,8 @@ class Place(NamedTuple):
     worst: int
 
 
-class Bound(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Bound:
     """A confidence bound from an arm's first n readings: an order statistic, or a median plus a radius."""
 
     arm: str
@@ -118,7 +123,8 @@ class Bound(NamedTuple):
     """Added to the order statistic, or to the averaged median when there is no rank."""
 
 
-class Exclusion(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Exclusion:
     """An arm is excluded because its upper bound lies below another arm's lower bound."""
 
     arm: str
@@ -126,7 +132,8 @@ class Exclusion(NamedTuple):
     lower: Bound
 
 
-class Origin(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Origin:
     """Who decided, as plain values: with the problem, the design and the readings all it takes to decide again."""
 
     by: str | None
@@ -139,7 +146,8 @@ class Origin(NamedTuple):
     """Whether a study decided while pulls were out, so that only its log can tell what it knew by then."""
 
 
-class Entered(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Entered:
     """An arm was followed from after this many of its pulls until it had had so many (evidence T5)."""
 
     arm: str

@@ -129,7 +129,7 @@ def _alarms(judge: Judge, verdict: Verdict, candidates: tuple[str, ...]) -> Iter
     name = "at_least" if judge.problem.goal == "max" else "at_most"
     detail = f"{name}={limit:.12g}" if limit is not None else "binary" if is_binary(judge.samples) else ""
     for alarm in found:
-        yield alarm._replace(detail=detail) if alarm.kind == "ties" else alarm
+        yield replace(alarm, detail=detail) if alarm.kind == "ties" else alarm
 
 
 def _matters(alarm: Alarm, verdict: Verdict, candidates: tuple[str, ...]) -> bool:
@@ -255,10 +255,11 @@ def rejections(
     """
     problem, arms = certificate.problem, certificate.problem.arms
     places, latest = _places(arms), tuple(s.n for s in samples)
-    entries = [
-        Entry(places[arm], sample_of(tapes[arm], since, problem, arm), sample_of(tapes[arm], until, problem, arm))
-        for arm, since, until in certificate.entries
-    ]
+
+    def head(arm: str, n: int) -> Sample:
+        return sample_of(tapes[arm], n, problem, arm)
+
+    entries = [Entry(places[e.arm], head(e.arm, e.since), head(e.arm, e.until)) for e in certificate.entries]
     now = Judge.of(
         problem, samples, leader=leader, entries=entries, design=certificate.design, ordered=bool(entries)
     )

@@ -6,7 +6,7 @@ is the margin (`Result.better_by`) if that is sharper: a second statement, with 
 """
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from truearm.claims.certificate import Tapes
 from truearm.claims.certify import as_measured, judge_of
@@ -14,7 +14,8 @@ from truearm.claims.result import Arm, Result
 from truearm.evidence.wins import apart
 
 
-class Ratio(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ratio:
     """An arm's quantile divided by another arm's: as observed, and an interval that contains the true ratio."""
 
     arm: str

@@ -4,21 +4,24 @@ Nothing is computed here: `certify` computes, and `truearm.report` registers the
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
-from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status, Tapes
+from truearm.claims.certificate import DECIDED, Alarm, Certificate, Status
 from truearm.claims.plain import Backend, from_plain, to_plain
 from truearm.claims.views import show
-from truearm.errors import InvalidArgument, TruearmError
+from truearm.errors import InvalidArgument
 from truearm.evidence import Breakdown
 from truearm.evidence.control import Method
 from truearm.problem import Design, Problem
 
-_TOLD = ("delta", "contamination", "tolerance", "quantile", "at_least", "at_most", "goal")  # of the problem
-SCHEMA = 2  # of the dictionaries below; raised when a key changes its meaning
+SCHEMA = 3  # of the dictionaries below; raised when a key changes its meaning
+COPIED = (  # keys that hold a field as it is
+    *("status", "best", "leader", "ties", "may_tie", "candidates", "breakdown", "breakdown_estimate"),
+    *("arms", "quality", "design", "control"),
+)
+OF_PROBLEM = ("delta", "contamination", "tolerance", "quantile", "at_least", "at_most", "goal")
 
 
 class Named(Protocol):
@@ -27,7 +30,8 @@ class Named(Protocol):
     def __fspath__(self) -> str: ...
 
 
-class Arm(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Arm:
     """What is known of one arm."""
 
     name: str
@@ -53,7 +57,8 @@ class Reach(NamedTuple):
     share: float
 
 
-class Lead(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Lead:
     """How much better the best arm is than another one."""
 
     than: str
@@ -64,7 +69,8 @@ class Lead(NamedTuple):
     """Certain for all arms at once, with an error probability delta of its own (evidence T10a); None: not yet."""
 
 
-class Variant(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Variant:
     """How an arm stands to the control."""
 
     arm: str
@@ -75,7 +81,8 @@ class Variant(NamedTuple):
     """Largest contamination under which it is certified to be better, for all arms at once (extensions D1)."""
 
 
-class Control(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Control:
     """Which arms beat a control, and which do not."""
 
     arm: str
@@ -142,8 +149,8 @@ class Result:
     """Arms that measured worse than the best, though nothing shows that they are: readings repeat (T11)."""
     control: Control | None = None
     """Which arms beat a control, if that was asked; an answer beside the best arm."""
-    readings: Tapes | None = field(default=None, compare=False, repr=False)
-    """Per arm the readings in order of pull, or of rows in an analysis; None for a pull never told."""
+    readings: Any = field(default=None, compare=False, repr=False)
+    """`Tapes`: per arm the readings in order of pull, or of rows in an analysis; None for a pull never told."""
     conditions: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     """How readings were taken, where those who took them tell: `time` does."""
 
@@ -190,122 +197,70 @@ class Result:
         problem = to_plain(self.problem)
         plain = {
             "schema": SCHEMA,
-            "status": self.status.value,
-            "best": self.best,
-            "leader": self.leader,
-            "ties": list(self.ties),
-            "may_tie": list(self.may_tie),
-            "candidates": list(self.candidates),
+            **{key: to_plain(getattr(self, key), null=True) for key in COPIED},
             "pulls": {"total": self.total, "arms": dict(self.pulls)},
-            "breakdown": self.breakdown._asdict(),
-            "breakdown_estimate": self.breakdown_estimate._asdict(),
-            "certified_tolerance": _finite(self.tolerance),
-            "better_by": [
-                {"than": x.than, "as": x.scale, "observed": _finite(x.observed), "at_least": x.at_least}
-                for x in self.better_by
-            ],
-            "arms": [{key: _finite(value) for key, value in arm._asdict().items()} for arm in self.arms],
-            "quality": [[_finite(point.x), point.share] for point in self.quality],
+            "certified_tolerance": to_plain(self.tolerance, null=True),
+            "better_by": [_rename(to_plain(lead, null=True), "scale", "as") for lead in self.better_by],
             "target": "estimate" if self.certificate.estimated else self.problem.target,
-            **{key: problem[key] for key in _TOLD},
-            "design": self.design,
+            **{key: problem[key] for key in OF_PROBLEM},
             "doubts": [self._alarm(alarm) for alarm in self.doubts],
             "alarms": [self._alarm(alarm) for alarm in self.alarms],
-            "control": to_plain(self.control),
             "assumptions": list(self.assumptions),
             "certificate": {**to_plain(self.certificate), "log_threshold": self.certificate.log_threshold},
         }
         if self.conditions is not None:
             plain["conditions"] = dict(self.conditions)
         if readings:
-            plain["readings"] = None if self.readings is None else {a: _tape(t) for a, t in self.readings.items()}
+            kept = self.readings
+            plain["readings"] = None if kept is None else {arm: to_plain(list(tape)) for arm, tape in kept.items()}
         return plain
 
     def _alarm(self, alarm: Alarm) -> dict[str, Any]:
         return {**to_plain(alarm), "message": show("alarm", alarm, self.problem)}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Result":
-        """Return the result that `to_dict` described, or say what of it is none."""
-        with described():
-            return cls._read(data)
-
-    @classmethod
-    def _read(cls, data: Mapping[str, Any]) -> "Result":
-        def told(key: str, kind: Any) -> Any:  # noqa: ANN401 - a type hint, and what is of that type
-            return from_plain(kind, data[key], key)
-
-        if data["schema"] != SCHEMA:
-            msg = f"a result of schema {data['schema']!r:.80} is from another truearm; this one reads {SCHEMA}"
-            raise InvalidArgument(msg)
-        certificate: Certificate = told("certificate", Certificate)
-        return cls(
-            status=told("status", Status),
-            best=told("best", str | None),
-            leader=told("leader", str | None),
-            ties=told("ties", tuple[str, ...]),
-            may_tie=from_plain(tuple[str, ...], data.get("may_tie", []), "may_tie"),  # newer than the schema
-            candidates=told("candidates", tuple[str, ...]),
-            pulls=from_plain(Mapping[str, int], data["pulls"]["arms"], "pulls.arms"),
-            breakdown=told("breakdown", Breakdown),
-            breakdown_estimate=told("breakdown_estimate", Breakdown),
-            tolerance=_number(data["certified_tolerance"], math.inf, "certified_tolerance"),
-            better_by=tuple(_lead_from_dict(lead) for lead in data["better_by"]),
-            arms=tuple(_arm_from_dict(arm) for arm in data["arms"]),
-            quality=tuple(
-                Reach(_number(x, -math.inf, "quality"), from_plain(float, share, "quality"))
-                for x, share in data["quality"]
-            ),
-            problem=certificate.problem,
-            design=told("design", Design),
-            doubts=told("doubts", tuple[Alarm, ...]),
-            alarms=told("alarms", tuple[Alarm, ...]),
-            certificate=certificate,
-            control=told("control", Control | None),
-            readings=data.get("readings"),
-            conditions=data.get("conditions"),
-        )
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Return the result that `to_dict` described."""
+        check_schema(data)
+        try:
+            fields = {
+                **data,
+                "pulls": data["pulls"]["arms"],
+                "tolerance": _or(data["certified_tolerance"], math.inf),
+                "better_by": [_lead(lead) for lead in data["better_by"]],
+                "arms": [{key: _or(x, _end(key)) for key, x in arm.items()} for arm in data["arms"]],
+                "quality": [(_or(x, -math.inf), share) for x, share in data["quality"]],
+                "problem": data["certificate"]["problem"],
+            }
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            msg = f"this is not a result of truearm: {type(error).__name__} {error}; give what --json printed"
+            raise InvalidArgument(msg) from None
+        result: Self = from_plain(cls, fields, "result")
+        return result
 
 
-@contextmanager
-def described() -> Iterator[None]:
-    """Say of what should describe a result that it does not."""
-    try:
-        yield
-    except TruearmError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        msg = (
-            f"this is not a result of truearm: {type(error).__name__} {error}; give what --json or to_dict() made"
-        )
-        raise InvalidArgument(msg) from None
+def check_schema(data: Mapping[str, Any]) -> None:
+    """Refuse what is not the dictionary of a result, or that of another version."""
+    if not isinstance(data, Mapping) or not isinstance(data.get("certificate"), Mapping):
+        msg = "this is not a result of truearm: it has no certificate; give what --json or to_dict() made"
+        raise InvalidArgument(msg)
+    if data.get("schema") != SCHEMA:
+        msg = f"a result of schema {data.get('schema')!r:.80} is from another truearm; this one reads {SCHEMA}"
+        raise InvalidArgument(msg)
 
 
-def _tape(tape: Any) -> list[Any]:  # noqa: ANN401 - a list or an array of readings
-    return [None if value is None else to_plain(float(value)) for value in tape]
+def _lead(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_rename(data, "as", "scale"), "observed": _or(data["observed"], math.inf)}
 
 
-def _finite(value: Any) -> Any:  # noqa: ANN401 - names pass through
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _rename(data: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    return {new if key == old else key: value for key, value in data.items()}
 
 
-def _number(value: Any, otherwise: float, name: str) -> float:  # noqa: ANN401 - whatever was written
-    found: float | None = from_plain(float | None, value, name)
-    return otherwise if found is None else found
+def _end(key: str) -> float:
+    """Return the number that null stands for in the record of an arm."""
+    return -math.inf if key.endswith("low") else math.inf if key.endswith("high") else math.nan
 
 
-def _lead_from_dict(data: Mapping[str, Any]) -> Lead:
-    scale = from_plain(Literal["ratio", "difference"], data["as"], "better_by.as")
-    observed = _number(data["observed"], math.inf, "better_by.observed")
-    least = from_plain(float | None, data["at_least"], "better_by.at_least")
-    return Lead(from_plain(str, data["than"], "better_by.than"), scale, observed, least)
-
-
-def _arm_from_dict(data: Mapping[str, Any]) -> Arm:
-    otherwise = {"low": -math.inf, "high": math.inf}
-    numbers = {
-        key: _number(data[key], otherwise.get(key.rsplit("_", 1)[-1], math.nan), f"arms.{key}")
-        for key in Arm._fields[2:]
-    }
-    name, n = from_plain(str, data["name"], "arms.name"), from_plain(int, data["n"], "arms.n")
-    return Arm(name=name, n=n, **numbers)
+def _or(value: Any, otherwise: float) -> Any:  # noqa: ANN401 - whatever was written
+    return otherwise if value is None else value

@@ -4,7 +4,7 @@ Everything follows from the suite and its runs, so that a stranger who has both 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -84,7 +84,8 @@ class Suite:
         return tuple(arm for arm in self.problem.arms if arm != self.reference)
 
 
-class Seen(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Seen:
     """A metric that was not compared, and the arms that printed it."""
 
     metric: str
@@ -143,7 +144,8 @@ def _checked(suite: Suite, roll: Roll) -> Roll:
     return roll
 
 
-class Compared(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Compared:
     """A metric of one arm beside that of the reference."""
 
     metric: str
@@ -213,7 +215,6 @@ class SuiteResult:
 
     def to_dict(self, *, runs: bool = False) -> dict[str, Any]:
         """Return plain values for JSON, the runs too if asked for; None where a number is not finite."""
-        told = {arm: [None if run is None else dict(run) for run in tape] for arm, tape in self.runs.items()}
         return {
             "schema": SCHEMA,
             "status": self.status,
@@ -221,21 +222,16 @@ class SuiteResult:
             "suite": to_plain(self.suite),
             "rounds": self.rounds,
             "uncounted": self.uncounted,
-            "metrics": [dict(_finite(one)) for one in self.compared],
-            "only": [one._asdict() | {"arms": list(one.arms)} for one in self.only],
-            "late": [one._asdict() | {"arms": list(one.arms)} for one in self.late],
-            **({"runs": told} if runs else {}),
+            "metrics": [_plain(one) for one in self.compared],
+            "only": to_plain(self.only),
+            "late": to_plain(self.late),
+            **({"runs": to_plain(self.runs)} if runs else {}),
         }
 
 
-def _finite(one: Compared) -> Iterator[tuple[str, Any]]:
-    for key, value in one._asdict().items():
-        if key == "log_evidence":
-            yield key, dict(zip(KINDS, value, strict=True))
-        elif key == "breakdown":
-            yield key, value._asdict()
-        else:
-            yield key, None if isinstance(value, float) and not math.isfinite(value) else value
+def _plain(one: Compared) -> dict[str, Any]:
+    evidence = dict(zip(KINDS, one.log_evidence, strict=True))
+    return {**to_plain(one, null=True), "log_evidence": evidence}
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +288,7 @@ def judged(suite: Suite, runs: Runs) -> SuiteResult:
         standing = "doubtful" if doubted[i] else _standing(claims[:, i], futile=bool(futile[i]))
         found = _compared(suite, columns, i, standing, weighed.highest[:, i])
         kind = _CLAIMED.get(found.standing)
-        return found if kind is None else found._replace(breakdown=withstood(wins[kind, i], bar))
+        return found if kind is None else replace(found, breakdown=withstood(wins[kind, i], bar))
 
     compared = tuple(map(described, range(len(columns.pairs))))
     return SuiteResult(

@@ -4,7 +4,7 @@ What is certain is decided in `evidence.tiers` (extensions D3).
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from truearm.claims.certificate import Place
 from truearm.evidence import Breakdown, Judge
@@ -13,7 +13,8 @@ from truearm.evidence.tiers import claim_breakdown, order
 _MANY = 100  # arms; of more nobody reads how much contamination each claim withstands
 
 
-class Better(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Better:
     """One arm is better than another."""
 
     better: str
@@ -23,7 +24,8 @@ class Better(NamedTuple):
     """Largest contamination under which all such claims hold; None with more than 100 arms."""
 
 
-class Tiers(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Tiers:
     """All arms in order, as far as it is certain."""
 
     tiers: tuple[tuple[str, ...], ...]

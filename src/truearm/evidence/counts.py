@@ -38,7 +38,8 @@ _ENDS = np.array([-np.inf, _LOWEST, np.inf])
 """Edges that every table has: between the first two is minus infinity alone, from the last on plus infinity."""
 
 
-class Made(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Made:
     """By what a table was counted."""
 
     engine: str

@@ -6,6 +6,7 @@ so that thirty of them say hardly more than one (extensions 2).
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -28,7 +29,8 @@ _NAMES = re.compile(
 )
 
 
-class Units(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Units:
     """How many rows and units of each arm became readings."""
 
     name: str

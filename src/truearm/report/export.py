@@ -11,11 +11,12 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from truearm.claims.certificate import Tapes
-from truearm.claims.plain import Backend, framed
-from truearm.claims.ratios import Ratio, ratios
+from truearm.claims.plain import Backend, framed, to_plain
+from truearm.claims.ratios import ratios
 from truearm.claims.result import Arm, Result
 from truearm.claims.suites import Runs, SuiteResult
 from truearm.report.tables import suite_order, suite_point
@@ -50,18 +51,10 @@ def document(
         **result.to_dict(),
         "metric": metric,
         "unit": UNITS.get(metric or ""),
-        "ratios": [_plain(ratio) for ratio in ratios(result, reference)],
-        "readings": {arm: [_reading(value) for value in tape] for arm, tape in tapes.items()},
+        "ratios": to_plain(ratios(result, reference), null=True),
+        "readings": {arm: to_plain(list(tape)) for arm, tape in tapes.items()},
         **more,
     }
-
-
-def _reading(value: float | None) -> float | str | None:
-    return value if value is None or math.isfinite(value) else str(float(value))
-
-
-def _plain(ratio: Ratio) -> dict[str, Any]:
-    return {key: _finite(value) for key, value in ratio._asdict().items()}
 
 
 def _finite(value: Any) -> Any:  # noqa: ANN401 - names pass through
@@ -132,7 +125,7 @@ def _statistics(times: Sequence[float]) -> dict[str, float | None]:
 
 def frame(result: Result, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
     """Return what is known of each arm, a row each, as a data frame."""
-    columns: dict[str, list[Any]] = {name: [getattr(arm, name) for arm in result.arms] for name in Arm._fields}
+    columns: dict[str, list[Any]] = {name: [getattr(arm, name) for arm in result.arms] for name in (field.name for field in fields(Arm))}
     columns["standing"] = [standing(result, arm.name) for arm in result.arms]
     return framed(columns, backend)
 

@@ -6,7 +6,7 @@ contaminations and at earlier pulls.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -104,7 +104,7 @@ class Picture:
         found = rejections(result.certificate, self.tapes, self.samples, leader=leader)
         ties = frozenset(result.ties)
         rivals = {arm: i for i, arm in enumerate(arms) if i != leader and arm not in ties}
-        points = {arm: breakdown_of(found, i)._asdict() for arm, i in rivals.items()}
+        points = {arm: asdict(breakdown_of(found, i)) for arm, i in rivals.items()}
         return {
             adversary: {
                 arm: _latest(points[arm][adversary.value], getattr(result.breakdown, adversary.value))
