@@ -228,8 +228,8 @@ def schema() -> str:
         "title": "Result of truearm",
         "description": (
             "What `--json`, `Result.to_dict` and `Analysis.to_dict` write. Other keys are possible, and readers "
-            "should ignore them; a key that changes its meaning raises `schema`. In `certificate` and `readings` a "
-            'number that JSON does not have is the string "inf", "-inf" or "nan"; elsewhere it is null.'
+            "should ignore them; a key that changes its meaning raises `schema`. In `certificate` and `readings` "
+            'a number that JSON does not have is the string "inf", "-inf" or "nan"; elsewhere it is null.'
         ),
         "type": "object",
         "required": required,
