@@ -6,7 +6,7 @@ margins and breakdown points are searches over contamination and shift of its ev
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -34,12 +34,16 @@ def exceeds(bad: int, n: int, allowed: float, log_bar: float) -> bool:
     return bool(log_mixture(n - bad, n, 1 - allowed) >= log_bar)
 
 
-class Breakdown(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Breakdown:
     """The largest contamination under which a decision holds, per adversary; None where none is certified."""
 
     oblivious: float | None
     prescient: float | None
     malicious: float | None
+
+    def __iter__(self) -> Iterator[float | None]:
+        return iter((self.oblivious, self.prescient, self.malicious))
 
     def decided_at(self, declared: Contamination | None) -> "Breakdown":
         """Return the points of what was decided at a declared contamination: none is below it."""

@@ -125,7 +125,9 @@ def _statistics(times: Sequence[float]) -> dict[str, float | None]:
 
 def frame(result: Result, backend: Backend = "pandas") -> Any:  # noqa: ANN401 - whichever library the caller has
     """Return what is known of each arm, a row each, as a data frame."""
-    columns: dict[str, list[Any]] = {name: [getattr(arm, name) for arm in result.arms] for name in (field.name for field in fields(Arm))}
+    columns: dict[str, list[Any]] = {
+        name: [getattr(arm, name) for arm in result.arms] for name in (field.name for field in fields(Arm))
+    }
     columns["standing"] = [standing(result, arm.name) for arm in result.arms]
     return framed(columns, backend)
 

@@ -738,7 +738,7 @@ def lead(one: Lead, problem: Problem, voice: Voice = PLAIN) -> str:
         least = one.at_least or 0.0
         sure = f" (at least {number(least / voice.unit.size, least / voice.unit.size / 10, ROUND_FLOOR)})"
         side = "above" if goal == "max" else "below"
-        return f"{voice.measure(one.observed, abs(one.observed) / 100)} {side} {that}{sure * (least > 0)}"
+        return f"{voice.measure(one.observed, abs(one.observed) / 100)} {side} {that}{sure * bool(least > 0)}"
     times, sure = f"{factor(one.observed)}x", least_factor(one.at_least)
     if voice.better:
         return f"{times} {voice.better} than {rival}{sure}"
