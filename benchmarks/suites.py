@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, won
+from truearm.evidence.suites import BETTER, WITHIN, WORSE, SuiteEvidence, rounds_won
 from truearm.evidence.wins import win_level
 from truearm.problem import Adversary
 
@@ -25,16 +25,16 @@ def wins(rng, metrics, slow):
     load, common = rng.normal(size=(1, 1, LONGEST)), rng.normal(size=(2, 1, LONGEST))
     old, new = load + 0.03 * math.sqrt(0.5) * (common + rng.normal(size=(2, metrics, LONGEST)))
     new[:slow] += math.log(SLOWER)
-    return won(-old, -old - math.log(TOLERANCE), -new)
+    return rounds_won(-old, -old - math.log(TOLERANCE), -new)
 
 
 def suite(seed, metrics, slow, *, fdr=False):
     """Return the round in which all slow metrics are named, that in which all are settled, and if any is false."""
-    given, weighed = wins(np.random.default_rng(seed), metrics, slow), Weighed.begin(metrics, LEVEL)
+    given, weighed = wins(np.random.default_rng(seed), metrics, slow), SuiteEvidence.begin(metrics, LEVEL)
     named = LONGEST
     for n in range(1, LONGEST + 1):
         weighed = weighed.after(given[:, :, n - 1 : n])
-        claims = weighed.claimed(DELTA, fdr=fdr)
+        claims = weighed.claims(DELTA, fdr=fdr)
         if claims[WORSE, :slow].all():
             named = min(named, n)
         if claims.any(axis=0).all():
@@ -61,8 +61,8 @@ def false_claims(share, apart, runs, rounds=120):
         load, common = rng.normal(size=(1, 1, rounds)), rng.normal(size=(2, 1, rounds))
         own = rng.normal(size=(2, 20, rounds))
         old, new = load + 0.03 * (math.sqrt(share) * common + math.sqrt(1 - share) * own)
-        weighed = Weighed.begin(20, 0.5).after(won(-old, -old - math.log(TOLERANCE), -new - apart))
-        found += bool(weighed.claimed(DELTA)[false].any())
+        weighed = SuiteEvidence.begin(20, 0.5).after(rounds_won(-old, -old - math.log(TOLERANCE), -new - apart))
+        found += bool(weighed.claims(DELTA)[false].any())
     return found
 
 

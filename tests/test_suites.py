@@ -25,7 +25,15 @@ from truearm.commands.measure import Conditions, measure
 from truearm.commands.metrics import MAX_METRICS
 from truearm.errors import CommandFailed, InvalidArgument, OutOfReach
 from truearm.events import Noted
-from truearm.evidence.suites import BETTER, WITHIN, WORSE, Weighed, discovered, step_down, withstood, won
+from truearm.evidence.suites import (
+    BETTER,
+    WITHIN,
+    WORSE,
+    SuiteEvidence,
+    breakdown_of_rounds,
+    rounds_won,
+    step_down,
+)
 from truearm.evidence.wins import PRIOR, win_level
 from truearm.problem import Adversary, Contamination, Problem, Tolerance
 from truearm.report import tables
@@ -65,11 +73,11 @@ def test_a_claim_withstands_what_the_same_rounds_reach_at_another_eps(seed):
     """At every eps up to the breakdown point, and at none beyond it, evidence has ever reached 2P/delta."""
     rng = np.random.default_rng(seed)
     wins = rng.random((1, 1, 60)) < rng.choice([0.6, 0.8, 0.95])
-    found, bar = withstood(wins[0, 0], np.log(2 * 7 / 0.05)), np.log(2 * 7 / 0.05)
+    found, bar = breakdown_of_rounds(wins[0, 0], np.log(2 * 7 / 0.05)), np.log(2 * 7 / 0.05)
     for adversary, point in zip(Adversary, found, strict=True):
         for eps in np.linspace(0, 0.24, 40):
             level = win_level(eps, adversary)
-            reached = Weighed.begin(1, level).after(np.repeat(wins, 3, axis=0)).highest[0, 0] >= bar
+            reached = SuiteEvidence.begin(1, level).after(np.repeat(wins, 3, axis=0)).highest[0, 0] >= bar
             if point is None or abs(eps - point) > 2e-4:
                 assert reached == (point is not None and eps <= point)
 
@@ -201,7 +209,7 @@ def test_claims_need_less_and_less_evidence():
 
 def test_rounds_one_by_one_give_the_same_as_all_at_once():
     wins = np.random.default_rng(1).random((3, 4, 60)) < 0.6
-    whole, parts = Weighed.begin(4, 0.45).after(wins), Weighed.begin(4, 0.45)
+    whole, parts = SuiteEvidence.begin(4, 0.45).after(wins), SuiteEvidence.begin(4, 0.45)
     for i in range(60):
         parts = parts.after(wins[:, :, i : i + 1])
     assert np.array_equal(whole.highest, parts.highest)
@@ -210,8 +218,8 @@ def test_rounds_one_by_one_give_the_same_as_all_at_once():
 
 def test_a_missing_reading_speaks_for_nothing():
     nan = np.full((1, 3), np.nan)
-    assert not won(nan, nan, np.ones((1, 3))).any()
-    assert not won(np.ones((1, 3)), np.ones((1, 3)), nan).any()
+    assert not rounds_won(nan, nan, np.ones((1, 3))).any()
+    assert not rounds_won(np.ones((1, 3)), np.ones((1, 3)), nan).any()
 
 
 N = 40
@@ -314,10 +322,10 @@ def test_a_metric_shown_not_to_be_worse_before_does_not_lower_the_bar_of_others(
     wins = np.zeros((3, 10, 300), dtype=bool)
     wins[WITHIN, :9, :60] = wins[WORSE, :9, 60:] = True
     wins[WORSE, 9] = np.arange(300) % 100 < 61
-    found = Weighed.begin(10, 0.5).after(wins)
+    found = SuiteEvidence.begin(10, 0.5).after(wins)
     alone, together = found.last[WORSE, 9], np.log(20 / 0.05)
     assert together - np.log(10) <= alone < together
-    claims = found.claimed(0.05, fdr=True)
+    claims = found.claims(0.05, fdr=True)
     assert claims[[WORSE, WITHIN], :9].all()  # both: doubtful
     assert not claims[WORSE, 9]
 
@@ -632,11 +640,11 @@ def test_revisions_are_compared_metric_by_metric(tmp_path):
 def test_every_bar_of_a_suite_pays_for_its_claims(near):
     """Extensions D4, of 2 pairs: 2P places, P statements of their own, and both directions of giving up."""
     enough = near > 1
-    nothing = Weighed.begin(2, 0.45)
+    nothing = SuiteEvidence.begin(2, 0.45)
     last, highest = np.full((3, 2), -9.0), np.full((3, 2), -9.0)
     last[WORSE, 0], highest[WITHIN, 1] = math.log(near * 4 / 0.05), math.log(near * 2 / 0.05)
-    assert discovered(replace(nothing, last=last), 0.05)[WORSE, 0] == enough
-    assert discovered(replace(nothing, highest=highest), 0.05)[WITHIN, 1] == enough
+    assert discover(replace(nothing, last=last), 0.05)[WORSE, 0] == enough
+    assert discover(replace(nothing, highest=highest), 0.05)[WITHIN, 1] == enough
     highest[WITHIN, 1], highest[BETTER, 0] = -9.0, math.log(near * 4 / 0.05)
     assert step_down(highest, 0.05)[BETTER, 0] == enough
     even = replace(nothing, rounds=1500, wins=np.full((3, 2), 750))

@@ -20,7 +20,16 @@ from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Breakdown, Judge
 from truearm.evidence.sample import Sample
 from truearm.evidence.shifts import worsen
-from truearm.evidence.suites import BETTER, KINDS, WITHIN, WORSE, Bools, Weighed, withstood, won
+from truearm.evidence.suites import (
+    BETTER,
+    KINDS,
+    WITHIN,
+    WORSE,
+    Bools,
+    SuiteEvidence,
+    breakdown_of_rounds,
+    rounds_won,
+)
 from truearm.evidence.wins import apart, win_level_of
 from truearm.problem import Problem
 
@@ -240,7 +249,7 @@ class Progress:
 
     suite: Suite
     roll: Roll | None = None
-    weighed: Weighed | None = None
+    weighed: SuiteEvidence | None = None
 
     def after(self, runs: Runs) -> "Progress":
         """Return the suite after all of these runs, of which those known before are not looked at again."""
@@ -248,9 +257,9 @@ class Progress:
         if roll is None:
             return self
         level = win_level_of(self.suite.problem.contamination)
-        weighed = self.weighed or Weighed.begin(len(roll.pairs(self.suite)), level)
+        weighed = self.weighed or SuiteEvidence.begin(len(roll.pairs(self.suite)), level)
         new = _Columns.of(self.suite, roll, runs, roll.rounds + weighed.rounds)
-        return Progress(self.suite, roll, weighed.after(new.won(self.suite)))
+        return Progress(self.suite, roll, weighed.after(new.rounds_won(self.suite)))
 
     @property
     def pairs(self) -> int:
@@ -263,8 +272,8 @@ class Progress:
         if self.weighed is None:
             return 0
         delta = self.suite.problem.delta
-        claims = self.weighed.claimed(delta, fdr=self.suite.fdr)
-        return int(np.count_nonzero(claims.any(axis=0) | self.weighed.futile(delta)))
+        claims = self.weighed.claims(delta, fdr=self.suite.fdr)
+        return int(np.count_nonzero(claims.any(axis=0) | self.weighed.is_futile(delta)))
 
     @property
     def done(self) -> bool:
@@ -281,14 +290,14 @@ def judged(suite: Suite, runs: Runs) -> SuiteResult:
         return SuiteResult(suite=suite, rounds=0, uncounted=spent, compared=(), only=(), late=(), runs=runs)
     columns = _Columns.of(suite, roll, runs, roll.rounds)
     delta, doubted = suite.problem.delta, columns.doubted()
-    claims, futile = weighed.claimed(delta, fdr=suite.fdr, doubted=doubted), weighed.futile(delta)
-    wins, bar = columns.won(suite), math.log(2 * len(columns.pairs) / delta)
+    claims, futile = weighed.claims(delta, fdr=suite.fdr, doubted=doubted), weighed.is_futile(delta)
+    wins, bar = columns.rounds_won(suite), math.log(2 * len(columns.pairs) / delta)
 
     def described(i: int) -> Compared:
         standing = "doubtful" if doubted[i] else _standing(claims[:, i], futile=bool(futile[i]))
         found = _compared(suite, columns, i, standing, weighed.highest[:, i])
         kind = _CLAIMED.get(found.standing)
-        return found if kind is None else replace(found, breakdown=withstood(wins[kind, i], bar))
+        return found if kind is None else replace(found, breakdown=breakdown_of_rounds(wins[kind, i], bar))
 
     compared = tuple(map(described, range(len(columns.pairs))))
     return SuiteResult(
@@ -359,14 +368,14 @@ class _Columns(NamedTuple):
         met = zip(self.reference, self.arm, strict=True)
         return np.array([bool(alarms.unshared(both, tests=tests)) for both in met], dtype=bool)
 
-    def won(self, suite: Suite) -> Bools:
+    def rounds_won(self, suite: Suite) -> Bools:
         """Return which rounds speak for which claim."""
         signs = np.array([1.0 if suite.goal(metric) == "max" else -1.0 for metric, _ in self.pairs])[:, None]
         tolerance, reference = suite.problem.tolerance, signs * self.reference
         if tolerance.relative:
             reference = np.where(self.reference < 0, np.nan, reference)  # percent of what is negative mean nothing
         bar = np.where(signs > 0, worsen(reference, tolerance), worsen(reference, tolerance, -1.0))
-        return won(reference, bar, signs * self.arm)
+        return rounds_won(reference, bar, signs * self.arm)
 
 
 def _reading(run: Run, metric: str) -> float:

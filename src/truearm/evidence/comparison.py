@@ -1,4 +1,4 @@
-"""Two arms and nothing else: is one better than the other, and up to which contamination? Doors for users."""
+"""Two arms: is one better than the other, and up to which contamination? Public functions."""
 
 from dataclasses import dataclass
 from typing import Literal

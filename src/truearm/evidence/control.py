@@ -1,8 +1,7 @@
 """Which arms beat a control: all pairs with one arm, judged together (extensions D1, D2).
 
-A variant is an arm other than the control. Everything is asked of the judge pair by pair, whatever its target.
-Both rules make one-sided claims, "better than the control", by strict evidence; that a variant is not better is a
-statement of its own, with an error probability of its own.
+A variant is an arm other than the control. Both rules make one-sided claims, "better than the control", by strict
+evidence of pairs; that a variant is not better is a statement of its own, with its own error probability.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,7 +47,7 @@ def false_discovery(log_evidence: Mapping[int, float], log_bar: float) -> tuple[
 
 
 def check_method(problem: Problem, method: Method, design: Design = "sequential") -> None:
-    """Refuse false discoveries where the mean of the evidence is not bounded, and say what to do."""
+    """Raise if the false discovery rate is asked for where the mean of the evidence is not bounded."""
     if method != "fdr":
         return
     if design == "fixed":

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from truearm import bounds
-from truearm.bounds.search import last_true_each
 from truearm.evidence.moments import spread
-from truearm.evidence.sample import Sample, as_readings
+from truearm.evidence.sample import Sample
 from truearm.problem import (
     Adversary,
     Contamination,
@@ -67,14 +66,6 @@ def ranks_of(
     return ranks(n, quantile, delta, eps, adversary)
 
 
-def _partly_sorted(readings: Floats, ranks: list[int]) -> Sample:
-    """Return a sample that is right at these ranks only, for the price of a partition."""
-    missing = int(np.count_nonzero(np.isnan(readings)))
-    known = readings[~np.isnan(readings)] if missing else readings
-    inside = sorted({r - shift - 1 for r in ranks for shift in (0, missing) if 0 < r - shift <= known.size})
-    return Sample(np.partition(known, inside) if inside else known, missing)
-
-
 def identification(
     x: ArrayLike,
     *,
@@ -102,19 +93,15 @@ def identification(
     >>> identification([1.0, 2.0, 3.0], contamination=None).interval
     Interval(low=-inf, high=inf)
     """
-    readings = as_readings(x)
     check_quantile(quantile)
     check_delta(delta)
-    eps, adversary = _eps_of(contamination)
-    n = readings.size
-    low, high = _ranks(n, quantile, delta, contamination=contamination, design=design)
+    sample, (eps, adversary) = Sample.of(x), _eps_of(contamination)
+    n = sample.n
+    ranks = _ranks(n, quantile, delta, contamination=contamination, design=design)
     mass_low = bounds.trusted_mass(quantile, eps, adversary)  # audit 2.A: the identified set
     mass_high = bounds.trusted_mass(1 - quantile, eps, adversary)
     inner = (int(np.ceil(mass_low * n - 1e-9)), n + 1 - int(np.ceil(mass_high * n - 1e-9)))
-    middle = max(1, int(np.ceil(quantile * n - 1e-9)))
-    sample = _partly_sorted(readings, [low, high, middle, *inner])
-    estimate = sample.quantile(quantile) if sample.missing == 0 else Sample.of(readings).quantile(quantile)
-    return Identification(estimate, sample.between((low, high)), sample.between(inner))
+    return Identification(sample.quantile(quantile), sample.between(ranks), sample.between(inner))
 
 
 def quantile_interval(
@@ -137,11 +124,10 @@ def quantile_interval(
     >>> quantile_interval(np.arange(1, 101), delta=0.05, contamination=0.1)
     Interval(low=30.0, high=71.0)
     """
-    readings = as_readings(x)
     check_quantile(quantile)
     check_delta(delta)
-    ranks = _ranks(readings.size, quantile, delta, contamination=contamination, design=design)
-    return _partly_sorted(readings, list(ranks)).between(ranks)
+    sample = Sample.of(x)
+    return sample.between(_ranks(sample.n, quantile, delta, contamination=contamination, design=design))
 
 
 def median_interval(
@@ -213,10 +199,9 @@ class QualityCurve:
         return found
 
     def reached_each(self, shares: Sequence[float]) -> list[float]:
-        """Return `reached` of several shares."""
-        values, wanted = self.values, np.array(shares)
-        ends = np.full(wanted.shape, -1), np.full(wanted.shape, values.size + 1)
-        ranks = last_true_each(lambda ranks: self._at(ranks) >= wanted, *ends)  # the bounds fall
+        """Return `reached` for several shares."""
+        values = self.values
+        ranks = np.searchsorted(-self.bounds, -np.array(shares), "right") - 1  # the bounds fall
         return [float(values[min(r, values.size - 1)]) if values.size and r >= 0 else -np.inf for r in ranks]
 
     def _at(self, ranks: NDArray[np.intp]) -> Floats:

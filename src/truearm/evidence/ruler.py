@@ -1,9 +1,8 @@
 """Which bucket a reading is in, by arithmetic that every engine does alike: no logarithm and no search.
 
-The line is cut into zones, each into parts of one width. A part is floor((x - low) * scale): a subtraction, a
-product and a floor, which all machines round in the same way and none of which falls when x rises. Buckets are
-therefore intervals of numbers, the same ones wherever they are counted, and their ends can be found here, without
-an engine.
+The line is cut into zones, each into parts of one width. A part is floor((x - low) * scale): operations that all
+machines round in the same way and that never fall when x rises. So buckets are the same intervals wherever they
+are counted, and their ends can be computed without an engine.
 """
 
 import math

@@ -123,6 +123,7 @@ class Sample:
         values = inside
         if self.values.size:  # a stable sort of two sorted runs merges them
             values = np.sort(np.concatenate((self.values, inside)), kind="stable") if inside.size else self.values
+        values.flags.writeable = False
         missing, outside = self.missing + new.size - known.size, self.outside + known.size - inside.size
         return Sample(values, missing, pending, outside, self.plausible)
 

@@ -1,8 +1,8 @@
-"""Many metrics of the same runs: what rounds say of each, and what may be claimed of all of them together.
+"""Many metrics of the same runs: evidence from rounds for each, and what may be claimed about all together.
 
-A pair is a metric of one arm beside the same metric of the reference. Of every pair three one-sided things may be
-claimed: the arm is worse than the reference by more than the tolerance, it is not, it is better. Bigger is better
-here. Arrays have the kinds of claim first, then the pairs, then the rounds.
+A pair is a metric of one arm and of the reference. Three one-sided claims are possible for each: the arm is worse
+than the reference by more than the tolerance, it is not, it is better. Bigger is better here. Arrays have the
+kinds of claim first, then the pairs, then the rounds.
 """
 
 import math
@@ -29,7 +29,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 WORSE, WITHIN, BETTER = range(len(KINDS))
 
 
-def won(reference: Floats, bar: Floats, arm: Floats) -> Bools:
+def rounds_won(reference: Floats, bar: Floats, arm: Floats) -> Bools:
     """Return which rounds speak for each kind of claim; a round with a missing reading speaks for none.
 
     Parameters
@@ -43,7 +43,7 @@ def won(reference: Floats, bar: Floats, arm: Floats) -> Bools:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weighed:
+class SuiteEvidence:
     """The log-evidence for every claim after some rounds: the highest on the way, and the last."""
 
     level: float
@@ -53,12 +53,12 @@ class Weighed:
     last: Floats
 
     @classmethod
-    def begin(cls, pairs: int, level: float) -> "Weighed":
+    def begin(cls, pairs: int, level: float) -> "SuiteEvidence":
         """Return what is known before the first round, at a level of `wins.win_level`."""
         shape = (len(KINDS), pairs)
         return cls(level, 0, np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape))
 
-    def after(self, wins: Bools) -> "Weighed":
+    def after(self, wins: Bools) -> "SuiteEvidence":
         """Return what is known after more rounds."""
         if not wins.shape[2]:
             return self
@@ -66,14 +66,14 @@ class Weighed:
         rounds = self.rounds + np.arange(1, wins.shape[2] + 1)
         found = log_mixture(rounds - counts, rounds, self.level, PRIOR)  # extensions E1, D4
         highest = np.maximum(self.highest, found.max(axis=2))
-        return Weighed(self.level, int(rounds[-1]), counts[:, :, -1], highest, found[:, :, -1])
+        return SuiteEvidence(self.level, int(rounds[-1]), counts[:, :, -1], highest, found[:, :, -1])
 
-    def claimed(self, delta: float, *, fdr: bool = False, doubted: Bools | None = None) -> Bools:
+    def claims(self, delta: float, *, fdr: bool = False, doubted: Bools | None = None) -> Bools:
         """Return which claims are made; false discoveries are bounded among pairs that are not doubted."""
-        return discovered(self, delta, doubted) if fdr else step_down(self.highest, delta)
+        return discover(self, delta, doubted) if fdr else step_down(self.highest, delta)
 
-    def futile(self, delta: float) -> Bools:
-        """Return of which pairs endless rounds like these would show neither that an arm is worse nor that not."""
+    def is_futile(self, delta: float) -> Bools:
+        """Return the pairs for which endless rounds like these would show neither worse nor not worse."""
         if self.level <= 0:
             return np.ones(self.wins.shape[1], dtype=bool)
         bar = math.log(2 * max(1, self.wins.shape[1]) / delta)
@@ -81,7 +81,7 @@ class Weighed:
         return np.asarray(cannot[WORSE] & cannot[WITHIN])
 
 
-def withstood(wins: Bools, log_bar: float) -> Breakdown:
+def breakdown_of_rounds(wins: Bools, log_bar: float) -> Breakdown:
     """Return up to which contamination the evidence of some rounds has ever reached a bar, by adversary.
 
     With the bar of all places at once, 2P/delta, any of the claims that reach it at the true eps is false with a
@@ -122,20 +122,19 @@ def step_down(log_evidence: Floats, delta: float) -> Bools:
     return claims
 
 
-def discovered(found: Weighed, delta: float, doubted: Bools | None = None) -> Bools:
+def discover(found: SuiteEvidence, delta: float, doubted: Bools | None = None) -> Bools:
     """Return the differences claimed with a false discovery rate of at most delta (extensions D4).
 
-    That an arm is not worse by more than the tolerance is a statement of its own, with its own delta, and of any
-    false one. Claims lower the bar of each other, so only those count that are told: not those of pairs that are
-    doubted, nor those of pairs that were shown not to be worse before.
+    That an arm is not worse by more than the tolerance is a statement of its own, with its own delta. Claims lower
+    the bar of each other, so claims about doubtful pairs, or pairs shown not to be worse, do not count.
     """
     pairs = found.last.shape[1]
     claims = np.zeros(found.last.shape, dtype=bool)
     claims[WITHIN] = found.highest[WITHIN] >= math.log(max(1, pairs) / delta)
     bar, torn = math.log(2 * max(1, pairs) / delta), np.zeros(pairs, dtype=bool)
     while True:
-        untold = torn if doubted is None else torn | doubted
-        differences = np.where(untold, -np.inf, found.last[[WORSE, BETTER]]).ravel()
+        hidden = torn if doubted is None else torn | doubted
+        differences = np.where(hidden, -np.inf, found.last[[WORSE, BETTER]]).ravel()
         claims[[WORSE, BETTER]] = False
         for place in false_discovery(dict(enumerate(differences.tolist())), bar):
             claims[(WORSE, BETTER)[place // pairs], place % pairs] = True
