@@ -31,6 +31,7 @@ from truearm.evidence.suites import (
     WORSE,
     SuiteEvidence,
     breakdown_of_rounds,
+    discover,
     rounds_won,
     step_down,
 )
