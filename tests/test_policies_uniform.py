@@ -62,7 +62,7 @@ def test_a_run_without_a_single_value_decides_nothing():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"tolerance": 0.0}, "needs a tolerance > 0"),
+        ({"tolerance": 0.0}, "needs a tolerance above 0"),
         ({"tolerance": "5%"}, "relative one 0.05"),
         ({"regularity": None}, "needs regularity"),
         ({"quantile": 0.25}, "compares medians"),

@@ -1,6 +1,7 @@
 import concurrent.futures
 import contextlib
 import heapq
+import io
 import math
 import multiprocessing
 import os
@@ -420,3 +421,25 @@ def test_progress_is_drawn_on_a_terminal():
         assert running.wait(timeout=60) == 0
         assert running.stdout.read() == b""
     assert b"leads" in seen
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("gap", "is_warned"), [(0.0, True), (3.0, False)])
+def test_a_budget_that_will_not_decide_is_announced_before_it_is_spent(gap, is_warned, monkeypatch):
+    """Votes of judges, 0 or 1, took 20,000 pulls without a word."""
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr("truearm.commands.progress._REDRAW_S", 0.0)
+    draw = random.Random(1)
+    arms = {"A": lambda: float(draw.random() < 0.6) + gap, "B": lambda: float(draw.random() < 0.55)}
+    find_best(arms, max_pulls=600)
+    assert ("600 will probably not decide" in sys.stderr.getvalue()) == is_warned
+
+
+@pytest.mark.parametrize("arms", [[abs, max], "AB", 3])
+def test_arms_that_are_no_dictionary_are_named_by_their_type(arms):
+    with pytest.raises(InvalidArgument, match=f"must be a dictionary .* but got a {type(arms).__name__}$"):
+        find_best(arms)

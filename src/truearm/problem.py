@@ -440,7 +440,7 @@ class ProblemOptions(TypedDict, total=False):
     contamination: "float | Contamination | Bounded | None"
     tolerance: float | str | Tolerance
     quantile: float
-    goal: str | None
+    goal: Literal["max", "min"] | None
     at_least: float | None
     at_most: float | None
     rounds: bool
@@ -594,7 +594,7 @@ class Problem:
         check_names(options)
         share = next((name for name in ("at_least", "at_most") if options.get(name) is not None), None)
         if options.get("goal") is None:
-            options["goal"] = default_goal if share is None else "max"
+            options["goal"] = "min" if default_goal == "min" and share is None else "max"
         elif share is not None:
             raise _goal_with_share(options["goal"], share, options.get(share))
         return cls(arms=check_arms(arms), **options)  # type: ignore[arg-type]

@@ -82,14 +82,17 @@ def find_best(
     ('B', 'certified')
     """
     if not isinstance(arms, Mapping):
-        msg = f"arms must map names to functions, such as {{'A': pull_a, 'B': pull_b}}, but got {arms!r:.80}"
-        raise InvalidArgument(msg)
+        example = "such as {'A': pull_a, 'B': pull_b}"
+        msg = f"arms must be a dictionary from names to functions, {example}, but got a {type(arms).__name__}"
+        raise InvalidArgument(msg, "arms", type(arms).__name__)
     sources = dict(arms)
     for name, source in sources.items():
         if not callable(source):
-            told = "readings that are there already are compared by ta.analyze"
-            msg = f"arms[{name!r}] must be a function without arguments, but got {source!r:.80}; {told}"
-            raise InvalidArgument(msg)
+            msg = (
+                f"arms[{name!r}] must be a function without arguments, but got a {type(source).__name__}; use "
+                "truearm.analyze for readings that you have already"
+            )
+            raise InvalidArgument(msg, "arms", name)
     study = Study(list(sources), policy=policy, max_pulls=max_pulls, seed=seed, **options)
     with _opened(store) as log:
         return run(

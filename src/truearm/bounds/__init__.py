@@ -5,6 +5,7 @@ deviation, ranks, curves, the algorithms and the quality of their answer. `lower
 `limits` what any must pull; docs/bounds.md maps theorems to functions. Only names are passed on here.
 """
 
+from truearm.bounds import lower as lower_bounds  # noqa: F401 - truearm.lower_bounds
 from truearm.bounds.algorithms import (
     Schedule,
     counted_elimination_radius,

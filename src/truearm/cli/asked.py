@@ -212,8 +212,8 @@ def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, P
         raise click.UsageError(msg)
     for name in (asked.control, asked.fail_unless_best, asked.fail_if_worse_than):
         check_name(name, setting)
-    goal = asked.goal if asked.goal or asked.share else "min"
-    limit = asked.timeout if asked.metric == "wall" and goal == "min" else None
+    is_time = asked.metric == "wall" and not asked.share and asked.goal in (None, "min")
+    limit = asked.timeout if is_time else None
     handicap = Handicap(gate, tolerance, limit) if gate is not None and tolerance else None
     problem = Problem.of(
         setting.arms,
@@ -223,7 +223,8 @@ def define(asked: Asked, revisions: Sequence[Revision] = ()) -> tuple[Setting, P
         tolerance=tolerance if handicap is None else Tolerance(),
         quantile=0.5 if asked.quantile is None else asked.quantile,
         rounds=asked.rounds and len(setting.commands) > 1,
-        goal=goal,
+        default_goal="min",
+        goal=asked.goal,
         at_least=asked.at_least,
         at_most=asked.at_most,
     )

@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
+from truearm.policies import Standing
 from truearm.study import Study
 
 ECHO_COLUMNS = 3
 """Left free behind a drawing: a terminal writes ^C there, and on a full line that begins another."""
 _REDRAW_S = 0.1
+MIN_FORECAST_PULLS = 100
+"""Pulls of each arm before a forecast: fewer say little."""
 Draw = Callable[[float, str], None]
 
 
@@ -33,9 +36,18 @@ def bar(study: Study, *, shown: bool) -> Iterator[Callable[[], None]]:
             standing = study.standing
             least = min((standing.share(arm) for arm in standing.alive if arm != standing.leader), default=0.0)
             leader = f"{standing.leader} leads" if standing.leader else "no leader yet"
-            draw(least, f"{leader}, {len(standing.alive)} left, {study.pulls:,} pulls")
+            draw(least, f"{leader}, {len(standing.alive)} left, {study.pulls:,} pulls{_warning(study, standing)}")
 
         yield show
+
+
+def _warning(study: Study, standing: Standing) -> str:
+    """Return a note if the budget will probably not decide, from the evidence so far."""
+    counts = {arm: pulls for arm, (pulls, _) in study.log.counts().items()}
+    if study.pulls < MIN_FORECAST_PULLS * len(counts):
+        return ""
+    is_short = standing.pulls_left(counts, 0) > study.max_pulls - study.pulls
+    return f"; {study.max_pulls:,} will probably not decide" if is_short else ""
 
 
 def _notebook() -> ModuleType | None:
