@@ -12,7 +12,7 @@ from reference import vectors
 from truearm import Contamination, InvalidArgument, analyze, audit, least_eps
 from truearm.bounds.mixture import log_mixture
 from truearm.claims.support import supported
-from truearm.evidence.audit import changed, distance, known_bad
+from truearm.evidence.audit import distance, eps_of_change
 from truearm.problem import Adversary, Problem
 
 VECTORS = vectors("answers_vectors")
@@ -30,13 +30,6 @@ def test_so_many_clean_checks_are_needed():
     for design, n in (("fixed", expected["fixed"]), ("sequential", expected["any_time"])):
         assert audit(n, 0, delta=given["d1"], design=design).eps <= given["eps"]
         assert audit(n - 1, 0, delta=given["d1"], design=design).eps > given["eps"]
-
-
-def test_known_bad_readings_refute_a_small_eps():
-    given, expected = (VECTORS["ext-known-bad"][key] for key in ("inputs", "expected"))
-    for case, eps in zip(given, expected, strict=True):
-        assert known_bad(case["bad"], case["n"], case["a"]) == pytest.approx(float(eps), abs=2e-9)
-    assert known_bad(0, 100) == 0.0
 
 
 @pytest.mark.parametrize("design", ["fixed", "sequential"])
@@ -135,7 +128,7 @@ def test_one_law_shows_nothing():
     pairs = rng.normal(size=(300, 2, 64))
     assert sum(least_eps(x, y) > 0 for x, y in pairs) < 5
     tapes = rng.normal(size=(300, 200))
-    assert sum(changed(tape, 0.001, Adversary.OBLIVIOUS) > 0 for tape in tapes) < 5
+    assert sum(eps_of_change(tape, 0.001, Adversary.OBLIVIOUS) > 0 for tape in tapes) < 5
 
 
 def test_a_decision_that_is_not_supported_is_told():

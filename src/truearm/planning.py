@@ -262,11 +262,11 @@ class _Laws(NamedTuple):
     def limit(self, eps: float, case: _Case) -> Limit:
         if self._is_tied:
             return Limit.never(len(self.laws), 0)
-        return characteristic_time(*self._seen(eps, case), tolerance=self.tolerance)
+        return characteristic_time(*self._observe(eps, case), tolerance=self.tolerance)
 
     def largest_eps(self, case: _Case) -> float:
         def decidable(eps: float) -> bool:
-            return is_decidable(*self._seen(eps, case), tolerance=self.tolerance)
+            return is_decidable(*self._observe(eps, case), tolerance=self.tolerance)
 
         if self._is_tied or not decidable(0.0):
             return 0.0
@@ -276,7 +276,7 @@ class _Laws(NamedTuple):
     def _is_tied(self) -> bool:
         return not self.tolerance and min(self.gaps) <= 0
 
-    def _seen(self, eps: float, case: _Case) -> tuple[list[Observed], Levels]:
+    def _observe(self, eps: float, case: _Case) -> tuple[list[Observed], Levels]:
         levels = Levels.at(self.level, 0.0 if case.separated else eps, self.adversary)
         bad = eps if case.attacked else 0.0
         best, *rivals = self.laws
@@ -510,7 +510,7 @@ def _at_reach(asked: Problem, model: _Laws, reach: float) -> _Papers:
     third: list[int | None] = [None, None]
     if effective > 0:  # otherwise a rival can eliminate the best arm, and those left are not bounded: audit 1.l
         third = [
-            _pulls(k, partial(_printed_rounds, k, asked.delta, wanted, regular)),
+            _pulls(k, partial(_paper_rounds, k, asked.delta, wanted, regular)),
             _pulls(k, partial(_sharp_rounds, k, asked.delta, wanted, regular)),
         ]
     within = bounds.selection_gap(amount, shift, shift) if effective < amount else None  # erratum E3
@@ -524,7 +524,7 @@ def _pulls(k: int, each: Callable[[], int]) -> int | None:
         return None
 
 
-def _printed_rounds(k: int, delta: float, wanted: float, regular: Mapping[str, Any]) -> int:
+def _paper_rounds(k: int, delta: float, wanted: float, regular: Mapping[str, Any]) -> int:
     last = bounds.early_stop_round(wanted, k, delta, regular["B"], regular["m2"], survivor="any")
     return bounds.elimination_schedule(k, delta, regular["eps"], regular["reach"], regular["adversary"]).total(
         last

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truearm.bounds.search import bracket, first_count, first_true, last_reached, last_true, last_true_each
+from truearm.bounds.search import bracket, first_count, first_true, last_true, last_true_each
 
 numbers = st.floats(-1e300, 1e300)
 
@@ -27,41 +27,6 @@ def test_an_accuracy_is_kept_from_the_safe_side(change, accuracy, relative):
     low, high = bracket(lambda x: x <= change, 0.0, 1.0, relative=relative)
     assert low <= change < high
     assert high - low <= relative * high or high == math.nextafter(low, 1.0)
-
-
-@given(
-    st.floats(0.001, 1.5),
-    st.floats(1, 1e5),
-    st.floats(-15, 2),
-    st.floats(0.5, 12),
-    st.sampled_from([1e-4, 1e-7, 1e-13]),
-)
-def test_secants_lead_where_bisection_ends(change, slope, least, bar, relative):
-    asked = []
-
-    def value(x):  # as evidence is: a square that falls, and then hardly anything
-        asked.append(x)
-        left = 1.1 * change - x
-        return max(least, bar + slope * (left * abs(left) - (0.1 * change) ** 2)) - 1e-3 * x
-
-    plain = last_true(lambda x: value(x) >= bar, 0.0, 2.0, relative=relative)
-    bisected = len(asked)
-    if value(0.0) < bar or value(2.0) >= bar:
-        return
-    asked.clear()
-    assert last_reached(value, bar, 2.0, relative=relative) == plain
-    assert len(asked) <= bisected + 9
-
-
-def test_secants_ask_a_third_as_often():
-    asked = []
-    found = last_reached(lambda x: asked.append(x) or 100 * (1 - x) ** 2 - 8, 5.0, 2.0, relative=1e-7)
-    assert found == last_true(lambda x: 100 * (1 - x) ** 2 - 8 >= 5.0, 0.0, 2.0, relative=1e-7)
-    assert len(asked) < 10
-
-
-def test_what_is_not_reached_at_first_is_not_looked_for():
-    assert last_reached(lambda x: 1 - x, 2.0, 1.0) is None
 
 
 def test_a_search_from_infinity_ends_where_it_begins():

@@ -7,6 +7,7 @@ deviation, ranks, curves, the algorithms and the quality of their answer. `lower
 
 from truearm.bounds import lower as lower_bounds  # noqa: F401 - truearm.lower_bounds
 from truearm.bounds.algorithms import (
+    Quality,
     Schedule,
     counted_elimination_radius,
     early_stop_round,
@@ -15,18 +16,19 @@ from truearm.bounds.algorithms import (
     elimination_radius,
     elimination_sample_size,
     elimination_schedule,
+    median_quantile_floor,
+    quality_bound,
+    quality_threshold,
     round_delta,
     selection_gap,
     uniform_sample_size,
 )
-from truearm.bounds.arguments import (
+from truearm.bounds.contamination import (
     Constants,
     Counts,
     Floats,
-    Numbers,
-)
-from truearm.bounds.contamination import (
     HasQuantiles,
+    Numbers,
     bias,
     extreme_medians,
     identified_interval,
@@ -35,37 +37,27 @@ from truearm.bounds.contamination import (
     shift,
     trusted_mass,
 )
-from truearm.bounds.curves import (
-    dkw_radius,
-    sequential_dkw_radius,
-    survival_ceiling,
-    survival_floor,
-)
-from truearm.bounds.mad import (
+from truearm.bounds.median import (
     mad_error,
     mad_sample_size,
-)
-from truearm.bounds.median import (
     malicious_attained_radius,
     median_error,
     median_radius,
     median_sample_size,
 )
-from truearm.bounds.quality import (
-    Quality,
-    median_quantile_floor,
-    quality_bound,
-    quality_threshold,
-)
 from truearm.bounds.ranks import (
     Ranks,
     contaminated_order_bounds,
+    dkw_radius,
     elimination_ranks,
     lower_rank,
     quantile_ranks,
+    sequential_dkw_radius,
     sequential_elimination_ranks,
     sequential_quantile_ranks,
     sequential_rank,
+    survival_ceiling,
+    survival_floor,
 )
 
 __all__ = [

@@ -1,17 +1,77 @@
-"""What contamination alone can do to a median, however many readings there are. Numbers in, numbers out.
+"""What contamination alone can do to a median, however many readings there are, and checks that the bounds share.
 
 Symbols: contamination eps, quantile level q, reach (the paper's t-bar), slope constant B, median absolute
 deviation m2 or a bound on it. In every formula e is `rank_shift(eps, adversary)`, what contamination does to a
-quantile level, and g is `clean_share(eps, adversary)`: 1 - eps, or 1 against a malicious adversary. What depends
-on a number of readings lives elsewhere.
+quantile level, and g is `clean_share(eps, adversary)`: 1 - eps, or 1 against a malicious adversary. `constants` is
+"paper" for what the paper prints, errata corrected, and "sharp" for what audit section 2 proves.
 """
 
 import math
-from typing import Protocol, overload
+from collections.abc import Callable
+from typing import Any, Literal, Protocol, TypeVar, cast
 
-from truearm.bounds.arguments import Numbers, check_each, check_positives, is_malicious, plain
-from truearm.errors import OutOfReach
-from truearm.problem import Interval, check_adversary, check_eps, check_quantile, check_reach
+import numpy as np
+from numpy.typing import NDArray
+
+from truearm.errors import InvalidArgument, OutOfReach
+from truearm.problem import (
+    Adversary,
+    Interval,
+    check_adversary,
+    check_count,
+    check_eps,
+    check_positive,
+    check_quantile,
+    check_reach,
+)
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Numbers = float | NDArray[Any]
+First = TypeVar("First", float, NDArray[Any])  # what comes in as the first argument goes out
+Count = TypeVar("Count", int, Counts)
+Constants = Literal["sharp", "paper"]
+
+LEVEL_SLACK = 1e-12  # rounding allowed when a quantile level computed from n is compared with the reach
+
+
+def check_each(check: Callable[[Any], object], value: Numbers) -> Any:  # noqa: ANN401 - what came in goes out
+    """Check a number, or the two extremes of an array: every domain here is an interval."""
+    if np.ndim(value) == 0:
+        return check(value)
+    array = np.asarray(value)
+    if array.size:
+        check(array.min().item())
+        check(array.max().item())
+    return array
+
+
+def check_positives(name: str, value: Numbers) -> Any:  # noqa: ANN401
+    """Check one positive number, or all of an array."""
+    return check_each(lambda v: check_positive(name, v), value)
+
+
+def check_counts(name: str, value: Numbers, least: int = 1) -> Any:  # noqa: ANN401
+    """Check one count, or all of an array."""
+    return check_each(lambda v: check_count(name, v, least), value)
+
+
+def plain(value: Any) -> First:  # type: ignore[type-var]  # noqa: ANN401 - the caller knows which
+    """Return a scalar as a Python float, and an array as it is."""
+    return cast(First, float(value) if np.ndim(value) == 0 else value)
+
+
+def check_constants(constants: str) -> None:
+    """Refuse constants other than the paper's and the sharp ones."""
+    if constants not in ("sharp", "paper"):
+        msg = f"constants must be 'sharp' or 'paper', but got {constants!r}"
+        raise InvalidArgument(msg)
+
+
+def is_malicious(adversary: str) -> bool:
+    """Return True if the adversary also chooses which readings are bad; only this matters to the bounds."""
+    return check_adversary(adversary) is Adversary.MALICIOUS
+
 
 _ROUNDED = 1e-12  # of a mass: what is less is rounding
 
@@ -30,11 +90,7 @@ class HasQuantiles(Protocol):
         """Return inf{x: F(x) > p}."""
 
 
-@overload
-def rank_shift(eps: float, adversary: str) -> float: ...
-@overload
-def rank_shift(eps: Numbers, adversary: str) -> Numbers: ...
-def rank_shift(eps: Numbers, adversary: str) -> Numbers:
+def rank_shift(eps: First, adversary: str) -> First:
     """Return how far, in quantile levels, contamination can move a median: e.
 
     Examples
@@ -46,11 +102,7 @@ def rank_shift(eps: Numbers, adversary: str) -> Numbers:
     return plain(fraction if is_malicious(adversary) else fraction / (2 * (1 - fraction)))  # Lemmas 1 and 7
 
 
-@overload
-def max_contamination(reach: float, adversary: str) -> float: ...
-@overload
-def max_contamination(reach: Numbers, adversary: str) -> Numbers: ...
-def max_contamination(reach: Numbers, adversary: str) -> Numbers:
+def max_contamination(reach: First, adversary: str) -> First:
     """Return the eps below which the median of a law known up to that reach can be bounded.
 
     Examples
@@ -68,7 +120,7 @@ def clean_share(eps: Numbers, adversary: str) -> Numbers:
 
 
 def room_for_chance(eps: float, reach: float, adversary: str) -> float:
-    """Return reach - e, the quantile levels left for chance, or say that there are none."""
+    """Return reach - e, the quantile levels left for chance; raise OutOfReach if it is not positive."""
     check_reach(reach)
     room = reach - rank_shift(eps, adversary)
     if room <= 0:
@@ -119,10 +171,10 @@ def trusted_mass(q: float, eps: float, adversary: str) -> float:
     """
     check_quantile(q)
     check_eps(eps)
-    return spared(q, eps) if is_malicious(adversary) else (1 - eps) * q  # audit 2.A
+    return remaining_mass(q, eps) if is_malicious(adversary) else (1 - eps) * q  # audit 2.A
 
 
-def spared(mass: float, eps: float) -> float:
+def remaining_mass(mass: float, eps: float) -> float:
     """Return what a malicious adversary leaves of a mass: none where rounding alone would leave some."""
     left = mass - eps
     return left if abs(left) > _ROUNDED else 0.0  # a smaller level is valid too
@@ -145,11 +197,7 @@ def identified_interval(law: HasQuantiles, q: float, eps: float, adversary: str)
     )  # audit 2.A
 
 
-@overload
-def bias(eps: float, B: float, m2: float, adversary: str) -> float: ...
-@overload
-def bias(eps: Numbers, B: Numbers, m2: Numbers, adversary: str) -> Numbers: ...
-def bias(eps: Numbers, B: Numbers, m2: Numbers, adversary: str) -> Numbers:
+def bias(eps: First, B: Numbers, m2: Numbers, adversary: str) -> First:
     """Return U, the error of the median that no number of readings removes.
 
     Examples

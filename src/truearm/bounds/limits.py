@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Costs: TypeAlias = Callable[[int, Array], tuple[Array, Array]]
 """Rival and cuts to d_1 and d_j, each with all cuts left closed and then all of them right closed."""
 
-FIRST = 129  # first cuts: so many evenly in value, and as many evenly in the level of each law
+FIRST = 129  # first cuts: this many evenly in value, and in the level of each law
 _ADDED = 31  # cuts added around a maximizing one in a round; the spacing shrinks by 8
 _ROUNDS = 12
 _TINY = 1e-12
@@ -152,7 +152,7 @@ def share_limit(
         own = cost(np.full(twice.shape, 1 - top), np.minimum(level(1 - twice + tolerance), 1 - _TINY))
         return own, cost(np.full(twice.shape, rivals[rival]), level(twice))
 
-    return Limit.of(*solved(costs, [np.linspace(low, high, FIRST) for low, high in ends]), best)
+    return Limit.of(*solve(costs, [np.linspace(low, high, FIRST) for low, high in ends]), best)
 
 
 class _Table(NamedTuple):
@@ -167,11 +167,11 @@ class _Table(NamedTuple):
         pairs = [costs(rival, row) for rival, row in enumerate(x)]
         return cls(np.tile(x, 2), np.stack([own for own, _ in pairs]), np.stack([other for _, other in pairs]))
 
-    def joined(self, more: "_Table") -> "_Table":
+    def join(self, more: "_Table") -> "_Table":
         return _Table(*(np.concatenate(columns, axis=1) for columns in zip(self, more, strict=True)))
 
 
-def solved(costs: Costs, cuts: Sequence[Array], times: Sequence[int] | None = None) -> tuple[float, Array]:
+def solve(costs: Costs, cuts: Sequence[Array], times: Sequence[int] | None = None) -> tuple[float, Array]:
     """Return T and the ratios of the rivals' shares to that of the best arm.
 
     Parameters
@@ -184,13 +184,13 @@ def solved(costs: Costs, cuts: Sequence[Array], times: Sequence[int] | None = No
     width = max(row.size for row in cuts)
     table = _Table.of(costs, np.stack([np.pad(row, (0, width - row.size), mode="edge") for row in cuts]))
     many = np.ones(len(cuts)) if times is None else np.asarray(times, dtype=np.float64)
-    found = _balanced(table, many)
+    found = _balance(table, many)
     for _ in range(_ROUNDS):
         near = [_around(table.cuts, side) for side in found[2]]
         if all(np.all(np.ptp(new, axis=1) <= _SETTLED * np.ptp(table.cuts, axis=1)) for new in near):
             break
-        table = table.joined(_Table.of(costs, np.concatenate(near, axis=1)))
-        found = _balanced(table, many)
+        table = table.join(_Table.of(costs, np.concatenate(near, axis=1)))
+        found = _balance(table, many)
     return found[0], found[1]
 
 
@@ -205,7 +205,7 @@ def _around(cuts: Array, active: NDArray[np.intp]) -> Array:
     return low + (high - low) * share
 
 
-def _balanced(table: _Table, times: Array) -> tuple[float, Array, list[NDArray[np.intp]]]:
+def _balance(table: _Table, times: Array) -> tuple[float, Array, list[NDArray[np.intp]]]:
     """Return T, the ratios and the active cuts, by bisection for the cost y at which sum d_1/d_j passes 1.
 
     A rival can have two distant cuts active at that y, one just below it and one just above; both are given.

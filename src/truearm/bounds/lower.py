@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from truearm.bounds.arguments import Constants, Floats
-from truearm.bounds.contamination import rank_shift
+from truearm.bounds.contamination import Constants, Floats, rank_shift
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.problem import Adversary, check_adversary, check_delta
 
@@ -160,7 +159,7 @@ def lifting(p: float, eps: float, adversary: str, *, best: bool, constants: Cons
     malicious = check_adversary(adversary) is Adversary.MALICIOUS
     observed = smoothed_bernoulli(p, _WEIGHT[constants])
     sign = 1 if best else -1
-    clean = _moved_back(observed, eps, sign) if malicious else _cleaned(observed, eps, sign)
+    clean = _move_back(observed, eps, sign) if malicious else _clean(observed, eps, sign)
     source = clean.one if best else clean.zero
     observed_median = smoothed_bernoulli_median(p, _WEIGHT[constants])
     bias = rank_shift(eps, adversary) / clean.uniform  # B m2 = 1/slope
@@ -193,14 +192,14 @@ def _check_lifting(p: float, eps: float, constants: str) -> None:
         raise OutOfReach(msg)
 
 
-def _cleaned(observed: Masses, eps: float, sign: int) -> Masses:
+def _clean(observed: Masses, eps: float, sign: int) -> Masses:
     """Return (observed - eps at one atom)/(1 - eps): the best arm's bad readings are zeros."""
     zero = observed.zero - eps if sign > 0 else observed.zero
     one = observed.one if sign > 0 else observed.one - eps
     return Masses(zero / (1 - eps), one / (1 - eps), observed.uniform / (1 - eps))  # audit 1.h
 
 
-def _moved_back(observed: Masses, eps: float, sign: int) -> Masses:
+def _move_back(observed: Masses, eps: float, sign: int) -> Masses:
     """Return the law before a malicious adversary moved a mass eps from one atom to the other."""
     return Masses(observed.zero - sign * eps, observed.one + sign * eps, observed.uniform)  # audit 1.h
 

@@ -2,7 +2,7 @@
 
 Symbols: s successes among n draws whose success probability is at least p0. The e-value M_n(s; p0) is the
 likelihood ratio of a mixture over theta < p0 to p0. As draws come in it is a nonnegative supermartingale
-from 1 (audit 2.C), it decreases in s, and it depends on the draws through s alone, so that an adversary who
+from 1 (audit 2.C), it decreases in s, and it depends on the draws through s alone, so that an adversary that
 can only add successes can only lower it.
 """
 
@@ -59,21 +59,6 @@ def log_mixture(successes: ArrayLike, n: ArrayLike, p0: float, prior: Prior = DE
     parts = _log_partial_beta(a.reshape(axes) + s, b.reshape(axes) + failures, p0)
     total: Floats = reduce(np.logaddexp, parts + constants.reshape(axes))
     return total - s * math.log(p0) - failures * math.log1p(-p0)  # audit 2.C
-
-
-@lru_cache(maxsize=4096)
-def log_mixture_once(successes: float, n: float, p0: float, prior: Prior = DEFAULT_PRIOR) -> float:
-    """Return log M_n(s; p0) of one count; who asks again for the same is answered from memory."""
-    if p0 <= 0:
-        return 0.0
-    failures = n - successes
-    parts = []
-    for a, b, constant in zip(*_components(p0, prior), strict=True):
-        mass = special.betainc(a + successes, b + failures, p0)
-        if mass < _TINY:
-            return float(log_mixture(successes, n, p0, prior))
-        parts.append(special.betaln(a + successes, b + failures) + np.log(mass) + constant)
-    return float(reduce(np.logaddexp, parts) - successes * math.log(p0) - failures * math.log1p(-p0))
 
 
 @lru_cache(maxsize=512)

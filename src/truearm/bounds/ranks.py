@@ -1,24 +1,32 @@
-"""Which order statistics bound a true quantile, for any law at all. Numbers in, numbers out.
+"""Bounds that need no family of laws: ranks of order statistics, and whole distribution functions.
 
-Symbols: n readings of one arm, k arms, contamination eps, error probability delta, quantile level q; p or p0 is
-the trusted mass, the least chance that a reading is clean and at most the true quantile. Rank r is the r-th
-smallest reading; 0 and n + 1 are the infinities. Only counts are computed here, never readings.
+Symbols: n readings of one arm, contamination eps, error probability delta, quantile level q, k arms; `below` is
+the share of readings below x and `radius` how far an empirical distribution function can be from the true one.
 """
 
 import math
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from truearm.bounds import special
-from truearm.bounds.arguments import Counts, Numbers, check_counts
-from truearm.bounds.contamination import trusted_mass
+from truearm.bounds.contamination import (
+    Count,
+    Counts,
+    First,
+    Numbers,
+    check_counts,
+    check_each,
+    is_malicious,
+    plain,
+    trusted_mass,
+)
 from truearm.bounds.mixture import DEFAULT_PRIOR, Prior, log_mixture
 from truearm.bounds.search import last_true_each
 from truearm.errors import InvalidArgument, OutOfReach
-from truearm.problem import check_count, check_delta
+from truearm.problem import check_count, check_delta, check_eps
 
 _RankTest = Callable[[Any, Any], Any]
 
@@ -39,14 +47,10 @@ class Ranks(NamedTuple):
     high: int
 
 
-@overload
-def most_bad(n: int, delta: float, eps: float) -> int: ...
-@overload
-def most_bad(n: Counts, delta: Numbers, eps: float) -> Counts: ...
-def most_bad(n: int | Counts, delta: Numbers, eps: float) -> int | Counts:
+def most_bad(n: Count, delta: Numbers, eps: float) -> Count:
     """Return how many of n readings are bad, but for an error probability of delta."""
-    found = np.floor(n * eps + np.sqrt(n * np.log(1 / delta) / 2)).astype(np.int64)  # Hoeffding; evidence T8c
-    return found if np.ndim(n) else int(found)
+    found: Any = np.floor(n * eps + np.sqrt(n * np.log(1 / delta) / 2)).astype(np.int64)  # Hoeffding; evidence T8c
+    return cast(Count, found if np.ndim(n) else int(found))
 
 
 def contaminated_order_bounds(n: int, s: int) -> Ranks:
@@ -65,11 +69,7 @@ def contaminated_order_bounds(n: int, s: int) -> Ranks:
     return Ranks((n + 1) // 2 - s, n // 2 + 1 + s)  # Lemma 24, corrected as erratum E4
 
 
-@overload
-def lower_rank(n: int, p: float, delta: float) -> int: ...
-@overload
-def lower_rank(n: int | Counts, p: float, delta: float) -> int | Counts: ...
-def lower_rank(n: int | Counts, p: float, delta: float) -> int | Counts:
+def lower_rank(n: Count, p: float, delta: float) -> Count:
     """Return the largest r with P(Bin(n, p) < r) <= delta.
 
     Where p is a trusted mass, the r-th smallest of n readings is a lower confidence limit. Rank 0 stands for
@@ -87,10 +87,11 @@ def lower_rank(n: int | Counts, p: float, delta: float) -> int | Counts:
     def qualifies(rank: Numbers, count: Numbers) -> Any:  # noqa: ANN401
         return special.betaincc(rank, count - rank + 1.0, p) <= ceiling  # P(Bin(n, p) <= rank - 1)
 
-    return _last_rank(check_counts("n", n, 0), p, qualifies, top=1.0 if delta >= 0.5 else p)
+    found: Count = _last_rank(check_counts("n", n, 0), p, qualifies, top=1.0 if delta >= 0.5 else p)
+    return found
 
 
-def _last_rank(n: int | Counts, p: float, qualifies: _RankTest, *, top: float) -> int | Counts:
+def _last_rank(n: Any, p: float, qualifies: _RankTest, *, top: float) -> Any:  # noqa: ANN401 - a Count
     """Return the last rank that qualifies, 0 if none; they come first, and none exceeds ceil(n top)."""
     if not p <= 1:
         msg = f"the chance of one reading must be at most 1, but got {p!r}; use trusted_mass"
@@ -141,11 +142,7 @@ def elimination_ranks(n: int, k: int, delta: float) -> Ranks:
     return Ranks(low, n + 1 - low)
 
 
-@overload
-def sequential_rank(n: int, p0: float, delta: float, prior: Prior = ...) -> int: ...
-@overload
-def sequential_rank(n: int | Counts, p0: float, delta: float, prior: Prior = ...) -> int | Counts: ...
-def sequential_rank(n: int | Counts, p0: float, delta: float, prior: Prior = DEFAULT_PRIOR) -> int | Counts:
+def sequential_rank(n: Count, p0: float, delta: float, prior: Prior = DEFAULT_PRIOR) -> Count:
     """Return a lower rank that holds for all n at once with probability 1 - delta.
 
     Readings may be looked at, and sampling stopped, at any time. The rank never falls as n grows.
@@ -167,7 +164,10 @@ def sequential_rank(n: int | Counts, p0: float, delta: float, prior: Prior = DEF
     def qualifies(rank: Numbers, count: Numbers) -> Any:  # noqa: ANN401
         return log_mixture(rank - 1, count, p0, prior) >= bar  # audit 2.C
 
-    return _last_rank(check_counts("n", n, 0), p0, qualifies, top=p0)  # no evidence, M < 1, from s = n p0 on
+    found: Count = _last_rank(
+        check_counts("n", n, 0), p0, qualifies, top=p0
+    )  # no evidence, M < 1, from s = n p0 on
+    return found
 
 
 def sequential_quantile_ranks(
@@ -197,3 +197,68 @@ def sequential_elimination_ranks(n: int, k: int, delta: float, *, prior: Prior =
     """
     low = sequential_rank(n, 0.5, check_delta(delta) / check_count("k", k), prior)  # audit 2.B, 2.C
     return Ranks(low, n + 1 - low)
+
+
+def dkw_radius(n: First, delta: Numbers) -> First:
+    """Return the one-sided radius of an empirical distribution function, all x at once, n fixed.
+
+    Examples
+    --------
+    >>> round(dkw_radius(500, 0.05 / 10), 6)
+    0.07279
+    """
+    d = check_each(check_delta, delta)
+    if np.any(np.asarray(d) > 0.5):
+        msg = f"delta={delta!r} is above 1/2, where the one-sided inequality is not proved; use delta <= 0.5"
+        raise OutOfReach(msg)
+    return plain(np.sqrt(np.log(1 / d) / (2 * check_counts("n", n))))  # audit 2.E
+
+
+def sequential_dkw_radius(n: First, delta: Numbers, *, form: str = "stitched") -> First:
+    """Return the radius of an empirical distribution function for all x and all n at once.
+
+    Parameters
+    ----------
+    form
+        ``"stitched"`` (Howard and Ramdas, Theorem 2; smaller from a few hundred readings on) or ``"union"``.
+        Choose before looking: the smaller of the two at every n would spend delta twice.
+
+    Examples
+    --------
+    >>> round(sequential_dkw_radius(1000, 0.05), 6), round(sequential_dkw_radius(1000, 0.05, form="union"), 6)
+    (0.086569, 0.093029)
+    """
+    size, d = check_counts("n", n), check_each(check_delta, delta)
+    if form == "union":
+        return plain(np.sqrt(np.log(np.pi**2 * size**2.0 / (6 * d)) / (2 * size)))  # audit 2.E
+    if form != "stitched":
+        msg = f"form must be 'stitched' or 'union', but got {form!r}"
+        raise InvalidArgument(msg)
+    return plain(0.85 * np.sqrt((np.log(1 + np.log(size)) + 0.8 * np.log(1612 / d)) / size))  # audit 2.E
+
+
+def survival_floor(below: First, radius: Numbers, eps: float, adversary: str) -> First:
+    """Return a lower bound on P(Y >= x) of true readings, from the fraction of readings below x.
+
+    Examples
+    --------
+    >>> round(survival_floor(0.2, dkw_radius(500, 0.005), 0.1, "prescient"), 6)
+    0.696901
+    """
+    check_eps(eps)
+    lost = below + radius + eps if is_malicious(adversary) else (below + radius) / (1 - eps)  # audit 2.E
+    return plain(np.maximum(1 - lost, 0.0))
+
+
+def survival_ceiling(below: First, radius: Numbers, eps: float, adversary: str) -> First:
+    """Return an upper bound on P(Y >= x) of true readings, from the fraction of readings below x.
+
+    Examples
+    --------
+    >>> round(survival_ceiling(0.2, dkw_radius(500, 0.005), 0.1, "prescient"), 6)
+    0.969766
+    """
+    check_eps(eps)
+    kept = 1 - below + radius
+    kept = kept + eps if is_malicious(adversary) else kept / (1 - eps)  # audit 2.E
+    return plain(np.minimum(kept, 1.0))

@@ -1,6 +1,6 @@
-"""The special functions of scipy, fetched when the first is called: fetching them takes longer than all else here.
+"""scipy.special, imported when a function is first called: importing it takes longer than the start of a race.
 
-A race has begun its first run by then. Call them as `special.betainc(...)`; importing one by name would fetch it.
+Call functions as `special.betainc(...)`; importing one by name would import scipy at once.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,26 +20,12 @@ if TYPE_CHECKING:
         zeta,
     )
 
-__all__ = [
-    "bdtr",
-    "betainc",
-    "betaincc",
-    "betaincinv",
-    "betaln",
-    "expit",
-    "lambertw",
-    "ndtr",
-    "ndtri",
-    "xlog1py",
-    "zeta",
-]
+    __all__ = ["bdtr", "betainc", "betaincc", "betaincinv", "betaln", "expit", "lambertw", "ndtr", "ndtri"]
+    __all__ += ["xlog1py", "zeta"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function of scipy
-    """Fetch a function, and keep it here."""
-    if name not in __all__:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+    """Return a function of scipy.special, and keep it here."""
     from scipy import special
 
     globals()[name] = found = getattr(special, name)

@@ -6,7 +6,7 @@ import numpy as np
 
 from truearm.claims.certificate import Alarm, Tape, Tapes
 from truearm.claims.result import Result
-from truearm.evidence.audit import changed
+from truearm.evidence.audit import eps_of_change
 from truearm.evidence.judge import FALSE_ALARM
 
 
@@ -30,7 +30,7 @@ def supported(result: Result, tapes: Tapes) -> Result:
     found = []
     for arm in result.problem.arms:
         readings = _numbers(tapes.get(arm, ()))
-        n, bound = readings.size, changed(readings, FALSE_ALARM / len(result.problem.arms), adversary)
+        n, bound = readings.size, eps_of_change(readings, FALSE_ALARM / len(result.problem.arms), adversary)
         if bound > withstands:
             found.append((bound, Alarm("unsupported", arm, int(bound * n), n, detail=f"{withstands:.6g}")))
     return replace(result, alarms=(max(found)[1], *result.alarms)) if found else result

@@ -1,7 +1,7 @@
-"""What can be known of eps: checked readings bound it from above, readings that contradict each other from below.
+"""Bounds for eps: checked readings bound it from above, readings that contradict each other from below.
 
-Readings alone never bound eps from above: every law is a mixture of itself with itself, so that all of it may be
-bad (extensions E3). Whoever can check some of them at the source can (E5 there). Lower bounds are alarms (E4).
+Readings alone never bound eps from above: every law is a mixture of itself with itself, so all of it may be bad
+(extensions E3). Checking some of them at the source does (E5 there). Lower bounds are alarms (E4).
 """
 
 import math
@@ -14,7 +14,7 @@ from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import bracket
 from truearm.errors import InvalidArgument
 from truearm.evidence.sample import as_readings
-from truearm.problem import Adversary, Design, check_adversary, check_count, check_delta
+from truearm.problem import Adversary, Design, check_adversary, check_delta
 
 Floats = NDArray[np.float64]
 
@@ -31,18 +31,6 @@ def most_eps(n: int, bad: int, delta: float, design: Design) -> float:
     # 1 is never refuted by fewer than all; the bracket's outer end is on the safe side
     possible = bracket(lambda e: float(log_mixture(bad, n, e)) < bar, bad / n, 1.0, accuracy=_ACCURACY)
     return possible[1]
-
-
-def known_bad(bad: int, n: int, delta: float = 0.001) -> float:
-    """Return the eps that this many known bad readings refute, at any time (extensions E4)."""
-    bar = -math.log(check_delta(delta))
-    if not check_count("bad", bad, least=0):
-        return 0.0
-
-    def refuted(eps: float) -> bool:
-        return eps == 0 or float(log_mixture(n - bad, n, 1 - eps)) >= bar
-
-    return bracket(refuted, 0.0, bad / n, accuracy=_ACCURACY)[0]
 
 
 def least_eps(x: ArrayLike, y: ArrayLike, *, delta: float = 0.001, adversary: str = "oblivious") -> float:
@@ -84,7 +72,7 @@ def distance(one: Floats, two: Floats) -> float:
     return float(np.abs(np.subtract(*shares)).max())
 
 
-def changed(tape: Floats, delta: float, adversary: Adversary) -> float:
+def eps_of_change(tape: Floats, delta: float, adversary: Adversary) -> float:
     """Return a lower bound for eps from one arm's readings in order, whenever one looks (extensions E4).
 
     The first 2^j readings are compared with as many that follow, j as large as there are readings for; that two

@@ -209,7 +209,8 @@ class QualityCurve:
         if not n:
             return np.zeros(ranks.shape)
         below = (self.sample.before(ranks) + self.sample.unknown) / n
-        return np.clip(bounds.survival_floor(below, self.radius, self.eps, self.adversary), 0.0, 1.0)
+        floor: Floats = bounds.survival_floor(below, self.radius, self.eps, self.adversary)
+        return np.clip(floor, 0.0, 1.0)
 
 
 def quality_curve(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm.bounds import special
-from truearm.bounds.contamination import spared
+from truearm.bounds.contamination import remaining_mass
 from truearm.errors import InvalidArgument
 from truearm.problem import Adversary, Contamination, Problem, check_count, check_delta
 
@@ -32,7 +32,7 @@ class Levels(NamedTuple):
     def at(cls, quantile: float, eps: float, adversary: Adversary) -> "Levels":
         """Return the levels at any eps in [0, 1], as the search for a breakdown point needs them."""
         if adversary is Adversary.MALICIOUS:
-            return cls(spared(quantile, eps), spared(1 - quantile, eps))  # audit 2.A, and beyond eps = 1/2
+            return cls(remaining_mass(quantile, eps), remaining_mass(1 - quantile, eps))  # audit 2.A
         return cls((1 - eps) * quantile, (1 - eps) * (1 - quantile))  # audit 2.A
 
 

@@ -54,8 +54,8 @@ def inline(function: Function) -> Function:
     return cast(Function, numba.njit(**_INNER, forceinline=True)(function))
 
 
-def fused(function: Function) -> Function:
-    """Compile with fused multiply-add, where no decision depends on the last bit."""
+def with_fma(function: Function) -> Function:
+    """Compile with with_fma multiply-add, where no decision depends on the last bit."""
     return cast(Function, numba.njit(**_INNER, fastmath={"contract"})(function))
 
 
@@ -154,7 +154,7 @@ def one_part(a: float, b: float, p0: float, front: float, shift: float) -> float
     return math.exp(-front - shift) - math.exp(-shift) / fraction(b, a, 1 - p0)
 
 
-@fused
+@with_fma
 def two_fractions(a: float, b: float, c: float, d: float, x: float, accuracy: float) -> tuple[float, float]:
     """Return `fraction` of (a, b) and of (c, d), step by step together: neither waits for its own last product."""
     before, top, low, bottom = 1.0, a, 0.0, 1.0
@@ -180,7 +180,7 @@ def two_fractions(a: float, b: float, c: float, d: float, x: float, accuracy: fl
     return top / bottom, top2 / bottom2
 
 
-@fused
+@with_fma
 def fraction(a: float, b: float, x: float) -> float:
     """Return x^a (1-x)^b / (B(a,b) I_x(a,b)), for x below about a/(a+b).
 

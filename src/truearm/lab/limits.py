@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from truearm.bounds.limits import FIRST, Limit, cost, divergence, share_limit, solved
+from truearm.bounds.limits import FIRST, Limit, cost, divergence, share_limit, solve
 from truearm.bounds.lower import contaminated_lower_bound, lifting
 from truearm.bounds.search import first_true
 from truearm.errors import InvalidArgument
@@ -113,7 +113,7 @@ def characteristic_time(
         theirs = 1 - np.concatenate([other.cdf_left(x), other.cdf(x)])
         return cost(own, levels.low), cost(theirs, levels.high)
 
-    time, ratios = solved(costs, cuts, np.bincount(kinds).tolist())
+    time, ratios = solve(costs, cuts, np.bincount(kinds).tolist())
     return Limit.of(time, ratios[kinds], best)
 
 
@@ -200,7 +200,7 @@ def bernoulli_limit(means: Sequence[float]) -> Limit:
         own, theirs = np.asarray(means[best]), np.asarray(means[rivals[rival]])
         return divergence(own, twice), divergence(theirs, twice)
 
-    return Limit.of(*solved(costs, [np.linspace(means[arm], means[best], FIRST) for arm in rivals]), best)
+    return Limit.of(*solve(costs, [np.linspace(means[arm], means[best], FIRST) for arm in rivals]), best)
 
 
 def known_shape_limit(instance: Instance, eps: float) -> Limit:
