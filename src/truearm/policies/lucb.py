@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truearm import bounds
+from truearm.bounds.contamination import Count
 from truearm.bounds.mixture import Prior
 from truearm.bounds.search import first_count
 from truearm.claims.certificate import Bound, Exclusion, Status, Verdict
@@ -40,7 +41,7 @@ def concentration(alpha: float, t_opt: int) -> float:
     return max(t_opt / (log + math.log1p(log)) - 1, 1e-3)  # Howard and Ramdas, Theorem 1b
 
 
-def limit_rank(n: int, p0: float, alpha: float, *, t_opt: int = 1000) -> int:
+def limit_rank(n: Count, p0: float, alpha: float, *, t_opt: int = 1000) -> Count:
     """Return the rank of a lower limit that holds at all n at once, where p0 is the trusted mass; 0 means none."""
     return bounds.sequential_rank(n, p0, alpha, Prior((concentration(alpha, t_opt),), (1.0,)))
 
