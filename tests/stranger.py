@@ -4,7 +4,7 @@ import hashlib
 import math
 import struct
 from bisect import bisect_left, bisect_right
-from functools import cache
+from functools import cache, partial
 
 PRIOR = ((16.0, 0.6), (512.0, 0.4))
 PRIOR_OF_ROUNDS = ((6.0, 0.5), (100.0, 0.5))
@@ -115,13 +115,12 @@ def log_tail(count, n, p):
 class Sample:
     """The first n pulls of an arm, oriented."""
 
-    def __init__(self, tape, n, *, between=None):
-        head, (low, high) = tape[:n], between or (-math.inf, math.inf)
+    def __init__(self, tape, n, between):
+        head, (low, high) = tape[:n], between
         known = sorted(x for x in head if x is not None and not math.isnan(x))
         self.values = [x for x in known if x == -math.inf or low <= x <= high]
-        self.n, self.pending = n, head.count(None)
-        self.idle = len(known) - len(self.values)
-        self.unknown = n - len(self.values) - self.idle
+        self.n, self.pending, self.outside = n, head.count(None), len(known) - len(self.values)
+        self.unknown = n - len(known)
 
     def below(self, cut, *, closed):
         found = (bisect_right if closed or cut == -math.inf else bisect_left)(self.values, cut)
@@ -208,11 +207,8 @@ class Judge:
         )
 
     def sample(self, arm, n, tapes=None):
-        between = self.problem["between"]
-        ends = None
-        if between is not None:
-            ends = sorted(self.sign * between[key] for key in ("low", "high"))
-        return Sample((tapes or self.tapes)[arm], n, between=ends)
+        ends = sorted(self.sign * float(end) for end in self.problem["between"] or (-math.inf, math.inf))
+        return Sample((tapes or self.tapes)[arm], n, ends)
 
     # Evidence
 
@@ -222,88 +218,17 @@ class Judge:
         return dict(zip(self.arms, claim["counts"], strict=True))
 
     def evidence(self, claim, rule):
-        counts = self.counts(claim)
-        own = self.sample(claim["arm"], counts[claim["arm"]])
-        fixed = self.certificate["design"] == "fixed"
+        """Return ln E, the least over all places looked at."""
+        counts, fixed = self.counts(claim), self.certificate["design"] == "fixed"
         if self.problem["rounds"]:
-            return self.rounds(claim, counts)
-        if self.shares:
-            return self.share(claim, counts, own, rule)
-        term = log_tail if fixed else log_m
-        values, ends = own.values, []
-        for cut in (*self.cuts(claim, own, rule), None):
-            up = own.unknown + (0 if cut is None else len(values) - bisect_left(values, cut))
-            ends.append(term(up, own.n, self.high) + self.bets(claim, counts, cut, rule, term))
-        least = min(ends)
+            return self.rounds(claim, counts, fixed=fixed)
+        own = self.sample(claim["arm"], counts[claim["arm"]])
+        places, up, bet = (self.of_share if self.shares else self.of_cuts)(claim, own, rule, fixed=fixed)
+        least = min(up(place) + self.bets(claim, counts, rule, partial(bet, place)) for place in places)
         return max(0.0, least) - math.log1p(max(0.0, least)) if fixed else least
 
-    def rounds(self, claim, counts):
-        n = min(counts[claim["arm"]], counts[claim["leader"]])
-        pairs = list(zip(self.tapes[claim["leader"]][:n], self.tapes[claim["arm"]][:n], strict=True))
-        if claim["tolerant"]:
-            pairs = [(x, None if y is None else self.worse(y, self.problem["tolerance"])) for x, y in pairs]
-        won = sum(None not in pair and pair[0] > pair[1] for pair in pairs)
-        c = self.problem["contamination"] or {"eps": 0.0, "adversary": "oblivious"}
-        level = 0.5 - 2 * c["eps"] if c["adversary"] == "malicious" else (1 - 2 * c["eps"]) / 2
-        if self.certificate["design"] == "fixed":
-            return log_tail(n - won, n, level)
-        return log_m(n - won, n, level, PRIOR_OF_ROUNDS)
-
-    def share(self, claim, counts, own, rule):
-        """Return the least over many shares; the true least may be a little less."""
-        fixed, up = self.certificate["design"] == "fixed", own.values.count(1.0) + own.unknown
-        a = self.problem["tolerance"]["amount"] if claim["tolerant"] else 0.0
-        shares = (a + (1 - a) * i / 2_000 for i in range(2_001))
-        least = min(
-            self.bet_at(up, own.n, t, fixed=fixed) + self.bets_at(claim, counts, 1 - t + a, rule, fixed=fixed)
-            for t in shares
-        )
-        return max(0.0, least) - math.log1p(max(0.0, least)) if fixed else least
-
-    def bets_at(self, claim, counts, t, rule, *, fixed):
-        whole, k = self.failed(claim["leader"], counts[claim["leader"]], t, fixed=fixed), len(self.arms)
-        if rule != "pooled" or k == 2:
-            return whole
-        share = 0.5 if self.problem["tolerance"]["amount"] else 0.05
-        whole += math.log(share / (k - 1))
-        if claim["tolerant"]:
-            return whole
-        followed, level = math.log1p(-share), min(t, 1 - 1e-6)
-        for leg in self.legs(claim):
-            end = min(leg["until"], counts[leg["arm"]])
-            followed += self.failed(leg["arm"], end, level)
-            followed -= self.failed(leg["arm"], leg["since"], level, out=True)
-        return log_sum([followed, whole])
-
-    def failed(self, arm, n, t, *, fixed=False, out=False):
-        sample = self.sample(arm, n)
-        down = sample.values.count(0.0) + sample.unknown - (sample.pending if out else 0)
-        return self.bet_at(down, n, t, fixed=fixed)
-
-    def bet_at(self, s, n, t, *, fixed):
-        c = self.problem["contamination"] or {"eps": 0.0, "adversary": "oblivious"}
-        level = max(0.0, t - c["eps"]) if c["adversary"] == "malicious" else (1 - c["eps"]) * t
-        if fixed:
-            return log_tail(s, n, level) if level < 1 else (0.0 if s == n else -math.log(1e-300))
-        if level <= 0:
-            return math.log(0.05) if s else 0.0
-        return math.inf if level >= 1 else log_sum([math.log(0.95) + log_m(s, n, level), math.log(0.05)])
-
-    def cuts(self, claim, own, rule):
-        """Return where to look: at the judged arm's readings, and where a leg that is ahead gives way."""
-        found = set(own.values)
-        if rule == "pooled" and not claim["tolerant"] and len(self.arms) > 2:
-            for leg in self.legs(claim):
-                closed = self.arms.index(leg["arm"]) > self.arms.index(claim["arm"])
-                early = (x for x in self.sample(leg["arm"], leg["since"]).values if x > -math.inf)
-                found.update(math.nextafter(x, -math.inf) if closed else x for x in early)
-        return sorted(found)
-
-    def legs(self, claim):
-        return [e for e in self.certificate["entries"][: claim["entered"]] if e["arm"] != claim["arm"]]
-
-    def bets(self, claim, counts, cut, rule, term):
-        whole, k = self.bet(claim, claim["leader"], counts[claim["leader"]], cut, term), len(self.arms)
+    def bets(self, claim, counts, rule, bet):
+        whole, k = bet(claim["leader"], counts[claim["leader"]]), len(self.arms)
         if rule != "pooled" or k == 2:
             return whole
         share = 0.5 if self.problem["tolerance"]["amount"] else 0.05
@@ -313,17 +238,66 @@ class Judge:
         followed = math.log1p(-share)
         for leg in self.legs(claim):
             end = min(leg["until"], counts[leg["arm"]])
-            followed += self.bet(claim, leg["arm"], end, cut, term)
-            followed -= self.bet(claim, leg["arm"], leg["since"], cut, term, out=True)
+            followed += bet(leg["arm"], end, leg=True) - bet(leg["arm"], leg["since"], leg=True, out=True)
         return log_sum([followed, whole])
 
-    def bet(self, claim, rival, n, cut, term, *, out=False):
-        if cut is not None and claim["tolerant"]:
-            cut = self.worse(cut, self.problem["tolerance"])
-        closed = not claim["tolerant"] and self.arms.index(rival) > self.arms.index(claim["arm"])
-        sample = self.sample(rival, n)
-        found = len(sample.values) + sample.unknown if cut is None else sample.below(cut, closed=closed)
-        return term(found - (sample.pending if out else 0), n, self.low)
+    def legs(self, claim):
+        return [e for e in self.certificate["entries"][: claim["entered"]] if e["arm"] != claim["arm"]]
+
+    def rounds(self, claim, counts, *, fixed):
+        n = min(counts[claim["arm"]], counts[claim["leader"]])
+        pairs = list(zip(self.tapes[claim["leader"]][:n], self.tapes[claim["arm"]][:n], strict=True))
+        if claim["tolerant"]:
+            pairs = [(x, None if y is None else self.worse(y, self.problem["tolerance"])) for x, y in pairs]
+        won = sum(None not in pair and pair[0] > pair[1] for pair in pairs)
+        c = self.problem["contamination"] or {"eps": 0.0, "adversary": "oblivious"}
+        level = 0.5 - 2 * c["eps"] if c["adversary"] == "malicious" else (1 - 2 * c["eps"]) / 2
+        return log_tail(n - won, n, level) if fixed else log_m(n - won, n, level, PRIOR_OF_ROUNDS)
+
+    def of_share(self, claim, own, _, *, fixed):
+        successes, a = own.values.count(1.0) + own.unknown, 0.0
+        if claim["tolerant"]:
+            a = self.problem["tolerance"]["amount"]
+
+        def bet(t, arm, n, *, leg=False, out=False):
+            sample, level = self.sample(arm, n), 1 - t + a
+            down = sample.values.count(0.0) + sample.unknown - (sample.pending if out else 0)
+            return self.share_term(down, n, min(level, 1 - 1e-6) if leg else level, fixed=fixed)
+
+        places = (a + (1 - a) * i / 2_000 for i in range(2_001))
+        return places, lambda t: self.share_term(successes, own.n, t, fixed=fixed), bet
+
+    def share_term(self, s, n, t, *, fixed):
+        c = self.problem["contamination"] or {"eps": 0.0, "adversary": "oblivious"}
+        level = max(0.0, t - c["eps"]) if c["adversary"] == "malicious" else (1 - c["eps"]) * t
+        if fixed:
+            return log_tail(s, n, level) if level < 1 else (0.0 if s == n else -math.log(1e-300))
+        if level <= 0:
+            return math.log(0.05) if s else 0.0
+        return math.inf if level >= 1 else log_sum([math.log(0.95) + log_m(s, n, level), math.log(0.05)])
+
+    def of_cuts(self, claim, own, rule, *, fixed):
+        """Return where to look: at the judged arm's readings, where a leg gives way, and beyond all."""
+        term, cuts, place = log_tail if fixed else log_m, set(own.values), self.arms.index
+        if rule == "pooled" and not claim["tolerant"] and len(self.arms) > 2:
+            for leg in self.legs(claim):
+                closed = place(leg["arm"]) > place(claim["arm"])
+                early = (x for x in self.sample(leg["arm"], leg["since"]).values if x > -math.inf)
+                cuts.update(math.nextafter(x, -math.inf) if closed else x for x in early)
+
+        def up(cut):
+            above = 0 if cut is None else len(own.values) - bisect_left(own.values, cut)
+            return term(own.unknown + above, own.n, self.high)
+
+        def bet(cut, arm, n, *, leg=False, out=False):
+            del leg
+            if cut is not None and claim["tolerant"]:
+                cut = self.worse(cut, self.problem["tolerance"])
+            closed, sample = not claim["tolerant"] and place(arm) > place(claim["arm"]), self.sample(arm, n)
+            found = len(sample.values) + sample.unknown if cut is None else sample.below(cut, closed=closed)
+            return term(found - (sample.pending if out else 0), n, self.low)
+
+        return (*sorted(cuts), None), up, bet
 
     # Single arms
 
@@ -346,7 +320,7 @@ class Judge:
         if not n:
             return -math.inf, math.inf
         low = sample.at(self.rank(n, self.low) - sample.unknown)
-        high = sample.at(n + 1 - self.rank(n, self.high) - sample.idle)
+        high = sample.at(n + 1 - self.rank(n, self.high) - sample.outside)
         high = math.inf if high == -math.inf else high
         return (low, high) if self.sign > 0 else (-high, -low)
 
@@ -411,8 +385,10 @@ def check_decision(document, judge):
     check(certificate["best"] == best, "best")
     check((best is not None) == (status in ("certified", "separated", "tolerable")), "status")
     if best is None:
-        if status != "doubtful" and not excluded:
-            check(set(document["candidates"]) == set(judge.arms) - outright, "candidates")
+        check(
+            status == "doubtful" or set(judge.arms) - set(document["candidates"]) <= outright | excluded,
+            "candidates",
+        )
         return
     check(best not in outright | tolerant | excluded, "best is rejected")
     check(outright | tolerant | excluded == set(judge.arms) - {best}, "not every arm is judged")

@@ -160,7 +160,6 @@ def test_a_sample_of_a_tape_accounts_for_every_pull(tape, n, goal):
     sample, sign = sample_of(tape, len(head), problem), problem.sign
     assert sample.n == len(head) == sample.size + sample.missing + sample.pending
     assert sample.unknown - sample.pending == sample.missing
-    assert sample.unknown + sample.idle == sample.missing + sample.pending
     assert sample.censored == head.count(problem.censored)
     assert sample.pending == head.count(None)
     assert sample.missing == sum(x is not None and math.isnan(x) for x in head)
