@@ -37,10 +37,10 @@ import numpy as np
 import optuna
 
 from truearm.service.client import Client
-from truearm.service.database import Database
-from truearm.service.hosting import Host
+from truearm.store import Database
+from truearm.service.studies import Studies
 from truearm.service.settings import Limits
-from truearm.service.wire import NewStudy, Told
+from truearm.service.models import NewStudy, PullReading
 
 BLOCKS, CYCLES = 30, 10  # asks and tells of one block
 AT_ONCE, SHARE = 8, 60  # clients of one study, and asks of each
@@ -220,11 +220,11 @@ def latencies(url):
 
 def watched(url):
     """Return how long asks took while no page, one and three of them looked on."""
-    host, draw, found = Host(Database(url)), np.random.default_rng(4), {}
+    host, draw, found = Studies(Database(url)), np.random.default_rng(4), {}
     host.create(NewStudy(arms=[f"arm {i}" for i in range(ARMS)], id="watched", contamination=0.0, max_pulls=10**8))
     for _ in range(LOOKED_AT // 1000):
         pulls = host.ask("watched", "w", 1000).pulls
-        host.tell("watched", [Told(pull.ticket, float(draw.normal())) for pull in pulls])
+        host.tell("watched", [PullReading(pull.ticket, float(draw.normal())) for pull in pulls])
     host.close()
 
     def page(stop, url):
@@ -280,14 +280,14 @@ def alone(url):
 
 def large(url):
     """Make a study of many readings, ended as a server ends it; return what an ask and a tell took as it grew."""
-    host, draw, grown = Host(Database(url), Limits(batch=10_000)), np.random.default_rng(3), []
+    host, draw, grown = Studies(Database(url), Limits(batch=10_000)), np.random.default_rng(3), []
     host.create(NewStudy(arms=["A", "B", "C"], id="large", contamination=0.0, max_pulls=10**8))
 
     def pairs(count, batch):
         for _ in range(count):
             pulls = host.ask("large", "w", batch).pulls
             values = draw.normal(size=len(pulls)).tolist()
-            host.tell("large", [Told(pull.ticket, value) for pull, value in zip(pulls, values, strict=True)])
+            host.tell("large", [PullReading(pull.ticket, value) for pull, value in zip(pulls, values, strict=True)])
 
     made = 0
     for size in SIZES:
@@ -299,7 +299,7 @@ def large(url):
         with Spent(GROWN) as single:
             pairs(GROWN, 1)
         grown.append((size, single.here, 1000 * filled.here))
-    with host.looking("large") as hosted:
+    with host.read("large") as hosted:
         pulls, done = hosted.study.pulls, hosted.study.done
     host.close()
     return pulls, done, grown
@@ -307,7 +307,7 @@ def large(url):
 
 def opened(url):
     began = time.perf_counter()
-    host = Host(Database(url))
+    host = Studies(Database(url))
     host.ask("large", "w", 1)
     wall = time.perf_counter() - began
     host.database.close()

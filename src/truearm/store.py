@@ -30,7 +30,7 @@ _NAME = "race"  # of the only study in the file of a race
 _RESTORE = "restore a copy of the log, or start a new one in another file"
 _MAX_DEPTH = 64  # of nested notes; the JSON parser recurses
 _CHUNK_ROWS = 20_000
-_CHECKPOINT_ROWS = 1000
+_CHECKPOINT_PAGES = 4000  # of the write-ahead log, 16 MB
 _MIN_HEAD_DIGITS = 16  # a shorter prefix of a digest can be forged by trying
 _COLUMNS = "position, kind, ticket, arm, draw, value, notes, digest, worker, at"
 _EVENTS = (
@@ -231,7 +231,7 @@ class Database:
         self._idle: list[Any] = []
         self._file: tuple[int, int] | None = None  # device and inode, while it is open
         self._stat: tuple[int, ...] | None = None  # of the file when its stamp was last compared
-        self._rows_since_checkpoint = 0
+        self._pages_since_checkpoint = 0
         self.replaced = False
         if application == SERVED:
             self.prepare()
@@ -277,8 +277,8 @@ class Database:
                 transaction = Transaction(self, connection, study)
                 yield transaction
                 connection.execute("COMMIT")
-                self._rows_since_checkpoint += 1 + transaction.appended
-                if self.is_file and self._rows_since_checkpoint >= _CHECKPOINT_ROWS:
+                self._pages_since_checkpoint += 4 + transaction.appended // 16  # roughly
+                if self.is_file and self._pages_since_checkpoint >= _CHECKPOINT_PAGES:
                     self._checkpoint(connection)
         finally:
             if self.is_file:
@@ -421,7 +421,7 @@ class Database:
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
         """Copy the write-ahead log into the file; what was committed stays committed if that fails."""
-        self._rows_since_checkpoint = 0
+        self._pages_since_checkpoint = 0
         with suppress(sqlite3.Error):
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._stamp(connection)

@@ -9,10 +9,10 @@ from contextlib import closing, contextmanager
 import pytest
 
 from service.serving import SOURCE, Server
-from truearm.service.database import Database
-from truearm.service.hosting import Host
-from truearm.service.tokens import make
-from truearm.service.wire import NewStudy
+from truearm.store import Database
+from truearm.service.studies import Studies
+from truearm.service.tokens import create_token
+from truearm.service.models import NewStudy
 
 from .test_browser_page import CONTRASTS
 
@@ -298,7 +298,7 @@ def test_a_study_that_is_not_there_offers_nothing(browser, server):
 
 def test_a_study_that_cannot_be_read_says_so_beside_the_others(browser, tmp_path):
     path = tmp_path / "s.db"
-    with closing(Host(Database(str(path)))) as host:
+    with hosting(path) as host:
         for name in ("whole", "torn"):
             host.create(NewStudy(arms=["A", "B"], id=name))
             host.ask(name, "ann", 2)
@@ -335,7 +335,7 @@ def test_names_are_text_and_the_policy_holds(browser, server):
 def test_a_token_is_asked_for_and_stays_in_the_tab(browser, tmp_path):
     path = tmp_path / "studies.db"
     database = Database(str(path))
-    token = make(database, "admin")
+    token = create_token(database, "admin")
     database.close()
     with Server(path) as server:
         with server.client(token) as http:
@@ -356,8 +356,8 @@ def guarded(tmp_path_factory):
     """A server that needs tokens, and one token of each kind."""
     path = tmp_path_factory.mktemp("guarded") / "studies.db"
     database = Database(str(path))
-    tokens = {role: make(database, role) for role in ("admin", "worker", "viewer")}
-    tokens["other"] = make(database, "viewer", "other")
+    tokens = {role: create_token(database, role) for role in ("admin", "worker", "viewer")}
+    tokens["other"] = create_token(database, "viewer", "other")
     database.close()
     with Server(path, "--rate", "100000") as server:
         with server.client(tokens["admin"]) as http:
@@ -415,7 +415,7 @@ def test_what_cannot_be_a_token_is_not_sent(browser, guarded, path):
 def test_a_token_that_is_removed_meanwhile_is_asked_for_again(browser, tmp_path):
     path = tmp_path / "studies.db"
     database = Database(str(path))
-    admin, viewer = make(database, "admin"), make(database, "viewer")
+    admin, viewer = create_token(database, "admin"), create_token(database, "viewer")
     with Server(path) as server:
         with server.client(admin) as http:
             http.post("/studies", json={"arms": ["A", "B"], "id": "mine", "title": "Only mine"})

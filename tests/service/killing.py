@@ -9,9 +9,9 @@ import signal
 import sys
 import time
 
-from truearm.service.database import Database
-from truearm.service.hosting import Host
-from truearm.service.wire import Told
+from truearm.service.models import PullReading
+from truearm.service.studies import Studies
+from truearm.store import Database
 
 
 def value_of(ticket):
@@ -20,9 +20,9 @@ def value_of(ticket):
 
 def measure(database, pipe):
     """Ask and tell until somebody ends this process."""
-    host = Host(Database(database))
+    host = Studies(Database(database))
     while pulls := host.ask("killed", f"worker-{os.getpid()}", 3).pulls:
-        host.tell("killed", [Told(pull.ticket, value_of(pull.ticket)) for pull in pulls])
+        host.tell("killed", [PullReading(pull.ticket, value_of(pull.ticket)) for pull in pulls])
         os.write(pipe, b"".join(b"%d\n" % pull.ticket for pull in pulls))
 
 

@@ -6,11 +6,25 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 
+from truearm.service.studies import Studies
+from truearm.store import Database
+
 SOURCE = str(Path(__file__).parents[2] / "src")
+
+
+@contextmanager
+def hosting(url, **options):
+    """Studies of a database, without HTTP."""
+    database = Database(str(url), **options)
+    try:
+        yield Studies(database)
+    finally:
+        database.close()
 
 
 class Server:

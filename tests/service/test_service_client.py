@@ -13,11 +13,11 @@ import pytest
 
 import truearm as ta
 from truearm.events import Noted
-from truearm.service import client, defining, wire
+from truearm.service import client, defining, models
 from truearm.service.client import Client, ServiceError
-from truearm.service.database import Database
 from truearm.service.settings import Limits
-from truearm.service.tokens import make
+from truearm.service.tokens import create_token
+from truearm.store import Database
 
 from .serving import SOURCE, Server
 
@@ -213,8 +213,8 @@ def test_a_reading_of_another_arm_is_refused(server):
 def test_an_answer_that_was_lost_changes_nothing(server):
     """Each request is sent again, as a client does that has not heard the answer."""
     with Client(server.url, "heard", ["A", "B"]) as study:
-        once = study._once
-        study._once = lambda *request: (once(*request), once(*request))[1]
+        once = study._call
+        study._call = lambda *request: (once(*request), once(*request))[1]
         pulls = study.ask(3)
         study.tell(pulls[0], math.nan)
         study.release(pulls[1])
@@ -298,12 +298,12 @@ def test_a_client_takes_what_a_study_takes(server, options):
 WRONG = [
     ({"delta": 7}, "delta must be in"),
     ({"delta": "x"}, "delta must be a number"),
-    ({"between": (2, 1)}, "between must rise"),
+    ({"between": (2, 1)}, "between must be two increasing numbers"),
     ({"goal": "up"}, "goal must be 'max' or 'min'"),
     ({"regularity": ta.Regularity(B=4.7, m2=0.7, reach=0.25)}, "regularity is for policies"),
     ({"policy": "uniform"}, "policy must be 'toptwo' or 'lucb' on a server, but got 'uniform'"),
     ({"policy": ta.policies.by_name("elimination", constants="paper")}, "policy must be 'toptwo' or 'lucb'"),
-    ({"gaol": "max"}, "'gaol' is not an option; the options are delta, contamination,"),
+    ({"gaol": "max"}, "gaol is an unexpected keyword argument; did you mean goal"),
     ({"title": 3}, "title must be text, but got 3"),
     ({"lease": -1}, "lease must be positive"),
     ({"passive": "no"}, "passive must be True or False, but got 'no'"),
@@ -364,13 +364,13 @@ def test_more_than_a_batch_goes_in_several(server):
 
 
 def test_the_client_knows_the_policies_that_a_server_runs():
-    assert get_args(wire.NewStudy.__annotations__["policy"]) == defining.SERVED
+    assert get_args(get_args(models.NewStudy.__annotations__["policy"])[0]) == defining.POLICIES
     assert Limits().batch == client.BATCH
 
 
 def test_the_client_knows_what_a_server_takes_for_left_out():
     """By which one that may not begin a study tells whether it is the same."""
-    new, sent = wire.NewStudy(arms=["A", "B"]), defining.defined(["A", "B"], {})
+    new, sent = models.NewStudy(arms=["A", "B"]), defining.define(["A", "B"], {})
     assert sent.definition["service"] == {"title": new.title, "passive": new.passive, "lease": new.lease}
 
 
@@ -378,8 +378,8 @@ def test_workers_join_by_the_line_that_began_the_study(tmp_path):
     """docs/service.md: whoever comes first begins the study, all others join it."""
     path = tmp_path / "studies.db"
     database = Database(str(path))
-    owner, worker, viewer = (make(database, role, "taste") for role in ("admin", "worker", "viewer"))
-    stranger, anybody = make(database, "worker", "other"), make(database, "worker")
+    owner, worker, viewer = (create_token(database, role, "taste") for role in ("admin", "worker", "viewer"))
+    stranger, anybody = create_token(database, "worker", "other"), create_token(database, "worker")
     database.close()
     arms = ["a", "b"]
     options = {"tolerance": ta.Tolerance(0.07, relative=True), "goal": "min", "lease": 60, "title": "Tea"}
@@ -387,7 +387,7 @@ def test_workers_join_by_the_line_that_began_the_study(tmp_path):
         for token in (worker, anybody):
             with pytest.raises(ServiceError, match="there is no study 'taste' yet, and this needs the role admin"):
                 Client(server.url, "taste", arms, token=token, **options)
-        with pytest.raises(ServiceError, match="the token is for study 'taste' alone; begin that one") as caught:
+        with pytest.raises(ServiceError, match="the token is for study 'taste' only; create that one") as caught:
             Client(server.url, "another", arms, token=owner)
         assert caught.value.status == 403
         for token in (owner, worker, viewer, anybody):
@@ -412,3 +412,13 @@ def test_a_worker_has_its_pulls_beyond_the_first_thousand_too(server):
     again = study.ask(1500)
     assert {pull.ticket for pull in again} >= {pull.ticket for pull in pulls[1000:]}
     study.release(pulls[1200])
+
+
+def test_a_worker_without_a_token_is_told_how_to_pass_one(tmp_path):
+    database = Database(str(tmp_path / "s.db"))
+    create_token(database, "admin")
+    database.close()
+    with Server(tmp_path / "s.db") as server:
+        done = work(server, "any", "--", "echo", "{arm}", check=False)
+    assert done.returncode == 2
+    assert "TRUEARM_TOKEN" in done.stderr

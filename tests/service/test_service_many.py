@@ -20,13 +20,11 @@ import pytest
 
 from truearm.events import Reading
 from truearm.service.client import Client, ServiceError
-from truearm.service.database import Database
-from truearm.service.hosting import Host
-from truearm.service.wire import NewStudy
+from truearm.service.models import NewStudy
 from truearm.study import Study
 
 from . import killing
-from .serving import SOURCE, Server
+from .serving import SOURCE, Server, hosting
 
 
 class Worker(threading.Thread):
@@ -201,13 +199,13 @@ def test_a_server_that_is_killed_loses_nothing(database):
 
 def test_a_process_that_is_killed_at_many_points_loses_nothing(database):
     """What lies below HTTP, where processes come and go quickly: 20 of them in seconds."""
-    with contextlib.closing(Host(Database(database))) as host:
+    with hosting(database) as host:
         host.create(NewStudy(arms=["A", "B"], id="killed", contamination=0.0))
     words = [sys.executable, killing.__file__, database, "20"]
     environment = {**os.environ, "PYTHONPATH": SOURCE}
     done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     tickets = [int(line) for line in done.stdout.split()]
-    with contextlib.closing(Host(Database(database))) as host, host.looking("killed") as hosted:
+    with hosting(database) as host, host.read("killed") as hosted:
         told = [event for event in hosted.study.events() if isinstance(event, Reading)]
     values = {event.ticket: event.value for event in told}
     assert len(values) == len(told) >= len(tickets) == len(set(tickets)) > 60
@@ -228,7 +226,6 @@ def test_a_log_that_was_changed_is_refused(tmp_path):
     with sqlite3.connect(tmp_path / "s.db") as connection:
         connection.execute("DROP TRIGGER truearm_no_update")
         connection.execute("UPDATE truearm_event SET value = '2.0' WHERE position = 4")
-        connection.execute("DELETE FROM truearm_snapshot")
     connection.close()
     with Server(tmp_path / "s.db") as server:
         study = Client(server.url, "changed", patience=0.01)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from truearm.errors import InvalidArgument
-from truearm.service.database import Database, DatabaseError
-from truearm.service.routes import ROUTES
-from truearm.service.tokens import ROLES, make
+from truearm.service.app import published_schema
+from truearm.service.tokens import ROLES, create_token
+from truearm.store import Database, StoreError
 
 from .serving import SOURCE, Server
 
@@ -56,11 +56,11 @@ BEARERS = (
 def guarded(tmp_path_factory):
     path = tmp_path_factory.mktemp("guarded") / "studies.db"
     database = Database(str(path))
-    tokens = {"nobody": None, "forged": make(database, "admin")[:-1] + "!"}
+    tokens = {"nobody": None, "forged": create_token(database, "admin")[:-1] + "!"}
     for role in ROLES:
-        tokens[role] = make(database, role)
-        tokens[f"{role} of mine"] = make(database, role, "mine")
-        tokens[f"{role} of other"] = make(database, role, "other")
+        tokens[role] = create_token(database, role)
+        tokens[f"{role} of mine"] = create_token(database, role, "mine")
+        tokens[f"{role} of other"] = create_token(database, role, "other")
     database.close()
     with Server(path, "--rate", "100000") as server:
         with server.client(tokens["admin"]) as http:
@@ -104,9 +104,10 @@ def test_every_route_lets_in_whom_it_should(guarded, bearer):
 
 
 def test_the_matrix_has_every_route():
-    known = {(route.method, route.path) for route in ROUTES}
+    paths = published_schema()["paths"]
+    known = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    assert set(NEEDED) - known == {("GET", "/openapi.json")}
     assert known <= set(NEEDED)
-    assert set(NEEDED) - known == {("GET", "/studies/{study}/events"), ("GET", "/openapi.json")}
 
 
 def test_a_token_of_one_study_lists_that_study_alone(guarded):
@@ -130,7 +131,7 @@ def test_only_an_admin_releases_what_a_worker_has_without_saying_who(guarded):
 def test_who_follows_is_let_go_when_the_token_is_removed(guarded):
     server, tokens = guarded
     database = Database(server.process.args[server.process.args.index("--database") + 1])
-    token = make(database, "viewer", "mine")
+    token = create_token(database, "viewer", "mine")
     time.sleep(2.1)  # until it is known
     with server.client(tokens["worker"]) as worker, server.client(token) as http:
         with http.stream("GET", "/studies/mine/events") as stream:
@@ -175,7 +176,7 @@ def truearm(*words, **environment):
 def test_other_machines_are_not_served_without_a_token(tmp_path):
     refused = truearm("--database", str(tmp_path / "s.db"), "--host", "0.0.0.0", "--port", "0")
     assert refused.returncode == 2
-    assert "make one first with --new-token admin" in refused.stderr
+    assert "create one first with --new-token admin" in refused.stderr
     made = truearm("--database", str(tmp_path / "s.db"), "--new-token", "admin")
     token = made.stdout.strip()
     listed = truearm("--database", str(tmp_path / "s.db"), "--tokens").stdout
@@ -218,7 +219,7 @@ NONSENSE = [
     (("--patience", "nan"), "must be a number above 0, but got 'nan'"),
     (("--patience", "inf"), "must be a number above 0, but got 'inf'"),
     (("--host", ""), "host must be an address or a name"),
-    (("--database", ""), "database '' cannot be a file"),
+    (("--database", ""), "cannot be a file"),
 ]
 
 
@@ -278,7 +279,7 @@ def test_no_part_of_a_password_is_in_what_is_said_of_a_url(url, tmp_path, monkey
 
 @pytest.mark.parametrize("url", FAILING)
 def test_no_part_of_a_password_is_in_what_is_said_of_a_failure(url):
-    with pytest.raises(DatabaseError, match=r"the database postgresql://127.0.0.1/x failed: ") as caught:
+    with pytest.raises(StoreError, match=r"the database postgresql://127.0.0.1/x failed: ") as caught:
         Database(url)
     assert "S3" not in str(caught.value)
 
@@ -290,7 +291,7 @@ def test_a_driver_that_repeats_the_password_is_not_repeated(monkeypatch):
         raise psycopg.OperationalError(f"no entry for {given}")
 
     monkeypatch.setattr(psycopg, "connect", failing)
-    with pytest.raises(DatabaseError, match="failed: no entry for") as caught:
+    with pytest.raises(StoreError, match="failed: no entry for") as caught:
         Database(f"postgresql://me:S3%20CRET@{AWAY}")
     assert "S3" not in str(caught.value)
 

@@ -5,20 +5,18 @@ import io
 import json
 import math
 import sys
-from contextlib import closing
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from truearm.service import routes, tables
-from truearm.service.database import Database
-from truearm.service.hosting import Host
+from truearm.service import tables
+from truearm.service.models import ArmReading, NewStudy, PullReading
 from truearm.service.problems import Refused
-from truearm.service.tokens import OPEN
-from truearm.service.wire import Given, NewStudy, Told
 from truearm.study import Study
+
+from .serving import hosting
 
 
 def begun(http, name, **more):
@@ -176,25 +174,28 @@ def test_readings_come_as_tables(http):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_tables_come_in_parts(tmp_path, monkeypatch, kind):
-    """However many readings there are, few are in memory; those that were there when the table was asked for."""
-    monkeypatch.setattr(tables, "_PART", 7)
-    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
+    """Few readings are in memory; the table has those that existed when it was requested."""
+    monkeypatch.setattr(tables, "_PART_ROWS", 7)
+    write = tables.as_csv if kind == "csv" else tables.as_parquet
+    with hosting(tmp_path / "s.db") as host:
         host.create(NewStudy(arms=["A", "B"], id="parts"))
         host.create(NewStudy(arms=["A", "B"], id="still", passive=True))
         host.ask("parts", "ann", 100)
         host.release("parts", [3, 50], "ann")
         asked = [ticket for ticket in reversed(range(100)) if ticket not in (3, 50, 51)]
-        host.tell("parts", [Told(ticket, float(ticket)) for ticket in asked], "bob")
-        host.give("still", "k", [Given(arm, value) for value in range(20) for arm in "BA"])
-        host.give("still", "l", [Given("A", None)])
+        host.tell("parts", [PullReading(ticket, float(ticket)) for ticket in asked], "bob")
+        host.give("still", "k", [ArmReading(arm, value) for value in range(20) for arm in "BA"])
+        host.give("still", "l", [ArmReading("A", None)])
         found = {}
         for name in ("parts", "still"):
-            answer = getattr(routes, f"_{kind}")(routes.Call(host, OPEN, name, None, {}, {}))
-            first = next(answer.parts)
-            host.tell("parts", [Told(51, 1.0)], "bob")
+            with host.read(name) as hosted:
+                upto = hosted.position
+            answer = write(tables.readings(host.database, name, upto, passive=name == "still"))
+            first = next(answer)
+            host.tell("parts", [PullReading(51, 1.0)], "bob")
             if name == "still":
-                host.give("still", "late", [Given("A", 7.0)])
-            found[name] = [first, *answer.parts]
+                host.give("still", "late", [ArmReading("A", 7.0)])
+            found[name] = [first, *answer]
     assert len(found["parts"]) > 97 / 7
     read = pq.read_table if kind == "parquet" else pa.csv.read_csv
     parts, still = (read(io.BytesIO(b"".join(found[name]))) for name in ("parts", "still"))
@@ -214,12 +215,10 @@ def test_tables_of_nothing_have_their_columns(http, kind):
     assert (found.num_rows, found.column_names) == (0, ["ticket", "arm", "draw", "value", "worker", "at"])
 
 
-def test_parquet_without_pyarrow_is_not_there(monkeypatch, tmp_path):
+def test_parquet_without_pyarrow_is_not_there(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with closing(Host(Database(str(tmp_path / "s.db")))) as host:
-        host.create(NewStudy(arms=["A", "B"], id="lacking"))
-        with pytest.raises(Refused, match="install truearm") as caught:
-            routes._parquet(routes.Call(host, OPEN, "lacking", None, {}, {}))
+    with pytest.raises(Refused, match="install pyarrow") as caught:
+        next(tables.as_parquet([]))
     assert caught.value.problem.status == 501
 
 
@@ -307,7 +306,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
     ("POST /studies", {"arms": [f"{i}" for i in range(501)]}, 422, "arms", 501, "500 at most"),
     ("POST /studies", NEW | {"title": "\0"}, 422, "title", "\0", "remove them"),
     ("POST /studies", NEW | {"id": "../x"}, 422, "id", "../x", "matching regex"),
-    ("POST /studies", NEW | {"id": "abc\n"}, 422, "id", "abc\n", "small letters, digits and hyphens"),
+    ("POST /studies", NEW | {"id": "abc\n"}, 422, "id", "abc\n", "lower-case letters, digits and hyphens"),
     ("POST /studies", NEW | {"id": "wrong", "delta": 0.2}, 409, "id", "wrong", "choose another one"),
     ("POST /studies", NEW | {"colour": 1}, 422, "colour", 1, "the fields are arms, id, title"),
     ("POST /studies", NEW | {"delta": 7}, 422, "delta", 7, "delta must be a number < 1"),
@@ -321,7 +320,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
         "contamination must be in [0, 0.5)",
     ),
     ("POST /studies", NEW | {"contamination": {"eps": 0.7}}, 422, "contamination.eps", 0.7, "in [0, 0.5)"),
-    ("POST /studies", NEW | {"tolerance": "x"}, 422, "tolerance", "x", 'like "2%"'),
+    ("POST /studies", NEW | {"tolerance": "x"}, 422, "tolerance", "x", "like '2%'"),
     ("POST /studies", NEW | {"tolerance": -1}, 422, "tolerance", -1, ">= 0"),
     ("POST /studies", NEW | {"tolerance": "2%", "at_least": 1}, 422, "tolerance", "2%", "write 0.02"),
     ("POST /studies", NEW | {"quantile": 1}, 422, "quantile", 1, "0.5 is the median"),
@@ -333,7 +332,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
     ("POST /studies", NEW | {"between": [1, 3], "contamination": None}, 422, "between", [1, 3], "needs a bound"),
     ("POST /studies", NEW | {"missing": "independent"}, 422, "missing", "independent", "is not a field"),
     ("POST /studies", NEW | {"rounds": True, "quantile": 0.9}, 422, "quantile", 0.9, "remove quantile"),
-    ("POST /studies", NEW | {"rounds": True, "passive": True}, 422, "passive", True, "leave one of the two out"),
+    ("POST /studies", NEW | {"rounds": True, "passive": True}, 422, "passive", True, "remove one of the two"),
     ("POST /studies", NEW | {"rounds": True, "policy": "lucb"}, 422, "policy", "lucb", "leave policy out"),
     ("POST /studies", NEW | {"at_least": 1, "policy": "lucb"}, 422, "policy", "lucb", "use policy 'toptwo'"),
     ("POST /studies", NEW | {"between": [1, 3], "policy": "lucb"}, 422, "between", [1, 3], "leave between out"),
@@ -375,7 +374,7 @@ WRONG = [  # a request, its status, the field and the value that are wrong, and 
         "C",
         "A, B",
     ),
-    ("POST /studies/still/ask", {"worker": "ann"}, 409, "study", "still", "send them to its readings"),
+    ("POST /studies/still/ask", {"worker": "ann"}, 409, "study", "still", "send its readings to /readings"),
     ("POST /studies/nowhere/ask", {"worker": "ann"}, 404, "study", "nowhere", "see GET /studies"),
     ("GET /studies/nowhere", None, 404, "study", "nowhere", "see GET /studies"),
     ("GET /studies/nowhere/events", None, 404, "study", "nowhere", "see GET /studies"),

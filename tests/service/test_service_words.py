@@ -7,13 +7,10 @@ import pytest
 from msgspec import ValidationError, convert, json
 
 from truearm.errors import TruearmError
-from truearm.service import problems
-from truearm.service.app import _answered
-from truearm.service.database import Database
-from truearm.service.hosting import Host
-from truearm.service.routes import ROUTES, Call
-from truearm.service.tokens import OPEN
-from truearm.service.wire import Asking, Telling, Told
+from truearm.service import app, problems
+from truearm.service.models import Ask, Give, NewStudy, Plan, PullReading, Release, Tell
+
+from .serving import hosting
 
 PYTHON = re.compile(r"\w=\S|\b(True|False|None)\b|Interval\(|\bdict|\btuple|\bta\.|\bStudy\(|\[\.\.\.\]")
 ODD = {
@@ -48,22 +45,31 @@ ODD = {
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory):
-    host = Host(Database(str(tmp_path_factory.mktemp("words") / "s.db")))
-    yield host
-    host.close()
+    with hosting(tmp_path_factory.mktemp("words") / "s.db") as host:
+        yield host
+
+
+CALLS = {  # the model of a path, and what is done with it
+    "/studies": (NewStudy, lambda host, _, body: host.create(body)),
+    "/studies/{study}/ask": (Ask, lambda host, study, body: host.ask(study, body.worker, body.n)),
+    "/studies/{study}/tell": (Tell, lambda host, study, body: host.tell(study, body.readings, body.worker)),
+    "/studies/{study}/release": (Release, lambda host, study, body: host.release(study, body.tickets)),
+    "/studies/{study}/readings": (Give, lambda host, study, body: host.give(study, body.key, body.readings)),
+    "/estimate": (Plan, lambda _host, _study, body: app.estimate.fn(body)),
+}
 
 
 def problem(host, path, body, study=""):
     """Return the problem that a body meets, None if there is none."""
-    route = next(one for one in ROUTES if one.path == path and one.method == "POST")
+    model, call = CALLS[path]
     try:
-        taken = convert(body, route.takes)
+        taken = convert(body, model)
     except ValidationError as error:
-        return problems.malformed(error, json.encode(body), route.takes)
+        return problems.malformed(error, json.encode(body), model)
     try:
-        _answered(route, Call(host, OPEN, study, taken, {}, {}))
+        call(host, study, taken)
     except TruearmError as error:
-        return problems.of(error)
+        return problems.from_error(error)
     return None
 
 
@@ -113,8 +119,8 @@ BODIES = [  # a body, its status, the field that is wrong, and words of what is 
     (DEEP, 422, None, "the body must be an object, but got a list; see"),
     (b'{"worker": %b}' % DEEP, 422, "worker", "worker must be text, but got a list; see"),
     (b'{"worker": "a", "n": %b}' % DEEP, 422, "n", "n must be an integer, but got a list; see"),
-    (b'{"worker": "\\ud800"}', 400, None, "half of a character, such as \\ud800 without the other half"),
-    (b'{"\\uDFFF": 1}', 400, None, "half of a character"),
+    (b'{"worker": "\\ud800"}', 400, None, "invalid Unicode, such as a lone \\ud800"),
+    (b'{"\\uDFFF": 1}', 400, None, "invalid Unicode"),
     (b'{"worker": "\\ud800', 400, None, "truncated"),
     (b'{"worker": "a', 400, None, "truncated"),
     (b'{"worker": NaN}', 400, None, "invalid character"),
@@ -124,8 +130,8 @@ BODIES = [  # a body, its status, the field that is wrong, and words of what is 
 @pytest.mark.parametrize(("body", "status", "field", "words"), BODIES, ids=lambda value: str(value)[:30])
 def test_a_body_that_cannot_be_read_is_told_as_it_is(body, status, field, words):
     with pytest.raises((ValueError, RecursionError)) as caught:
-        json.decode(body, type=Asking)
-    said = problems.malformed(caught.value, body, Asking)
+        json.decode(body, type=Ask)
+    said = problems.malformed(caught.value, body, Ask)
     assert (said.status, said.field, said.value) == (status, field, None)
     assert words in said.detail
 
@@ -133,17 +139,23 @@ def test_a_body_that_cannot_be_read_is_told_as_it_is(body, status, field, words)
 def test_notes_that_are_nested_too_deep_for_json_are_told_so():
     body = b'{"readings": [{"ticket": 0, "value": 1, "notes": {"a": %b}}]}' % DEEP
     with pytest.raises(RecursionError) as caught:
-        json.decode(body, type=Telling)
-    said = problems.malformed(caught.value, body, Telling)
+        json.decode(body, type=Tell)
+    said = problems.malformed(caught.value, body, Tell)
     assert (said.status, "nested too deep" in said.detail) == (400, True)
 
 
 def test_outcomes_are_not_in_python(host):
     problem(host, "/studies", {"arms": ["A", "B"], "id": "outcomes"})
     host.ask("outcomes", "ann", 3)
-    host.tell("outcomes", [Told(0, 1.0)])
+    host.tell("outcomes", [PullReading(0, 1.0)])
     host.release("outcomes", [1], "ann")
-    told = [Told(0, 2.0), Told(1, 1.0), Told(7, 1.0), Told(2, 1.0, arm="C"), Told(2, 1.0, notes={"a": "\0"})]
+    told = [
+        PullReading(0, 2.0),
+        PullReading(1, 1.0),
+        PullReading(7, 1.0),
+        PullReading(2, 1.0, arm="C"),
+        PullReading(2, 1.0, notes={"a": "\0"}),
+    ]
     outcomes = host.tell("outcomes", told).outcomes + host.release("outcomes", [0, 9, 2], "bob").outcomes
     assert [one.outcome for one in outcomes] == ["refused"] * 8
     for one in outcomes:

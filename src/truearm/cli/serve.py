@@ -67,17 +67,17 @@ def serve_command(
     Every reading is on the disk before it is acknowledged. Ctrl-C or SIGTERM end it in good order.
     """  # noqa: D301 - click wants the control character
     try:
-        from truearm.service.database import Database
         from truearm.service.server import serve
         from truearm.service.settings import Limits, Settings
-        from truearm.service.tokens import make
+        from truearm.service.tokens import create_token
+        from truearm.store import Database
     except ModuleNotFoundError as error:
         msg = f"truearm serve needs {error.name}; install it with: pip install 'truearm[serve]'"
         raise InvalidArgument(msg) from None
     _check_one({"--new-token": new_token, "--remove-token": remove_token, "--tokens": tokens or None})
     if new_token is not None:
         role, colon, study = new_token.partition(":")
-        click.echo(make(Database(database), role, study if colon else None))
+        click.echo(create_token(Database(database), role, study if colon else None))
     elif remove_token is not None:
         if not Database(database).remove_token(remove_token):
             msg = f"there is no token {remove_token!r}; see --tokens"

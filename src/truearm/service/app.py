@@ -1,261 +1,86 @@
-"""The application: transport around the routes. Tokens, limits, headers and logs; nothing of studies."""
+"""The HTTP application: routes, roles, limits and headers around `Studies`."""
 
 import asyncio
-import contextlib
-import json
+import hashlib
 import logging
+import math
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache, partial
-from typing import Any, cast
+from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from copy import copy
+from functools import cache
+from importlib import resources
+from itertools import chain
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
-from starlette.applications import Starlette
-from starlette.datastructures import QueryParams
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route as Path
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from litestar import Litestar, MediaType, Request, Response, get, post
+from litestar.concurrency import sync_to_thread
+from litestar.connection import ASGIConnection
+from litestar.di import NamedDependency, Provide
+from litestar.exceptions import HTTPException
+from litestar.handlers import BaseRouteHandler
+from litestar.openapi import OpenAPIConfig, ResponseSpec
+from litestar.params import FromPath, HeaderParameter, JSONBody, QueryParameter
+from litestar.response import Stream
+from litestar.types import ASGIApp, Message, Receive, Send
 
+from truearm import __version__
 from truearm.errors import TruearmError
-from truearm.service import openapi, pages, problems
-from truearm.service.database import Busy, Database, DatabaseError, Row
-from truearm.service.hosting import Host, rehearse
-from truearm.service.problems import Problem, Refused
-from truearm.service.routes import LOG, ROUTES, Call, Route, Streamed, found
-from truearm.service.settings import Settings, is_loopback, network
-from truearm.service.stream import Followers, Shared
-from truearm.service.tokens import OPEN, Grant, Tokens
+from truearm.report.export import document
+from truearm.report.pages import asset
+from truearm.service import models, problems, tables, views
+from truearm.service.followers import Drawings, Followers
+from truearm.service.models import Problem
+from truearm.service.problems import Refused
+from truearm.service.settings import Limits, Settings, client_network, is_loopback
+from truearm.service.studies import Studies
+from truearm.service.tokens import Grant, Tokens
+from truearm.store import Database, Row, StoreError
 
-_THREADS = 8
-_HEALTH = 3.0  # seconds in which a health check has its answer
-_PATIENCE = 30.0  # seconds in which other requests have theirs, but for tables and reports
-_WELL = 1.0  # seconds for which that is not looked for again
-_LOGGED = 0.1  # seconds until the log has a request: to write for each one by itself would take as long as an ask
-_APART = 0.002  # seconds between requests of several connections that do not come at the same time
-_AT_ONCE = 0.01  # seconds of work after which the loop waits for none for a while: a slow disk, a large study
-_HELD = _AT_ONCE  # seconds for which it waits at most: no disk that hangs keeps others from an answer
-_REST = 20  # times as long, so that such work has the loop for a twentieth of the time at most
-_SELDOM = 20  # quick answers between two slow ones that count by themselves: SQLite tidies up once in a hundred
-HEAD = 16_384  # bytes
-LARGE_HEAD = Problem(
-    431, "Head too large", f"the head of a request may have {HEAD} bytes at most; send fewer or shorter headers"
-)
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+LOG = logging.getLogger("truearm.service")
+_PAGE_STUDIES, _PAGE_EVENTS = 50, 5000
+_HEALTH_TIMEOUT_S, _HEALTH_MAX_AGE_S = 3.0, 1.0
+_REQUEST_TIMEOUT_S = 30.0  # of requests that send no stream, table or report
+_MAX_HEAD_BYTES = 16_384
+_MAX_CLIENTS = 10_000  # whose rate is remembered
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cache-Control": "no-store",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
 }
+_STUDY = "/studies/{study:str}"
 
 
 class Service:
-    """What the endpoints of one process share."""
+    """What the handlers of one process share."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.database = Database(settings.database)
-        self.host = Host(self.database, settings.limits)
-        self.tokens = Tokens(self.database, needed=not is_loopback(settings.host))
-        self.followers = Followers(self.host)
-        self._drawn = Shared()
-        self._check: asyncio.Future[Any] | None = None  # the last look at the database, for `/healthz`
-        self._checked_at = 0.0
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="truearm")
-        self._rates: dict[str, tuple[float, float]] = {}
-        self._requests = _Requests()
-        self._last: object = None  # the connection that was looked at last, for `at_once`
-        self._last_ended = self._threads_until = 0.0
-        self._quick = _SELDOM  # answers since a slow one
-        self._rehearsal: Future[None] | None = None  # what the first decision would wait for
+        self.studies = Studies(self.database, settings.limits)
+        self.tokens = Tokens(self.database, required=not is_loopback(settings.host))
+        self.followers, self.drawings = Followers(self.studies), Drawings()
+        self._health: tuple[float, asyncio.Future[None]] | None = None
 
-    def close(self) -> None:
-        """Finish what runs, keep snapshots and let go of the database."""
-        self._pool.shutdown()
-        self.host.close()
+    async def refresh_tokens(self) -> None:
+        """Read the tokens again if they are old."""
+        if not self.tokens.is_fresh:
+            await sync_to_thread(self.tokens.read)
 
-    def app(self) -> ASGIApp:
-        """Return the application."""
-        routes = [Path(r.path, partial(self._slowly, r), methods=[r.method]) for r in ROUTES]
-        routes.append(Path("/studies/{study}/events", self._events, methods=["GET"]))
-        routes.append(Path("/openapi.json", self._schema, methods=["GET"]))
-        routes += pages.routes()
-        others = Starlette(
-            routes=routes,
-            lifespan=self._lifespan,
-            exception_handlers={HTTPException: _refused, TruearmError: _failed, Exception: _failed},
-        )
-
-        async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            route, study = found(scope.get("method", ""), scope.get("path", ""))
-            if route is None:
-                await others(scope, receive, send)
-            else:
-                page = pages.for_people(route, study, scope)
-                response = page or await self._responded(route, study, scope, receive)
-                await response(scope, receive, send)
-
-        return _Outermost(app, self._requests)
-
-    @contextlib.asynccontextmanager
-    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        self._rehearsal = self._pool.submit(rehearse)
-        yield
-        self._requests.write()
-        await asyncio.to_thread(self.close)
-
-    def in_thread(self, work: Callable[..., Any], *values: Any) -> "asyncio.Future[Any]":  # noqa: ANN401
-        """Run what touches the database outside the loop."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._pool.submit(_run, future, work, values)
-        return future
-
-    async def _slowly(self, route: Route, request: Request) -> Response:
-        """Answer what `found` leaves to others, such as HEAD."""
-        return await self._answer(route, request.path_params.get("study", ""), request.scope, request.receive)
-
-    def at_once(self, scope: Scope, body: bytes, who: object, *, only: bool = False) -> Response | None:
-        """Answer a small request here and now if that takes no time; None if it has to be waited for.
-
-        Whoever is alone, as one connection among those that are open, so gets an answer in half the time. Requests
-        of several share transactions instead. What is slow, such as a disk or a large study, is waited for
-        elsewhere, so that others are answered meanwhile; the `only` one that is connected is spared the hand-over.
-        """
-        route, study = found(scope["method"], scope["path"])
-        began, limits = time.perf_counter(), self.settings.limits
-        if route is None or not route.at_once or not self.database.is_file or len(body) > limits.body:
-            return None
-        if not self._is_alone(who, began) or began < self._threads_until or not self.tokens.fresh:
-            return None
-        if self._rehearsal is not None and not self._rehearsal.done():
-            return None
-        state = scope["state"]
-        state["id"] = _new_id()
-        try:
-            head = _Head(scope)
-            grant = self._permitted(head, route.role, study)
-            self._check_kind(head, route)
-            state["call"] = Call(self.host, grant, study, self._decoded(route, body), {}, head.headers)
-            answer = partial(_answered, route, state["call"]._replace(wait=False))
-            if only:
-                response = answer()
-            else:
-                late = self._pool.submit(answer)
-                if not wait([late], _HELD).done:
-                    state["late"] = late
-                    self._timed(began)
-                    return None
-                response = late.result()
-        except Busy:
-            return None
-        except Exception as error:
-            response = _problem(scope, error)
-        self._timed(began)
-        self._requests.add(scope, response.status_code, began)
-        response.raw_headers += _added(response.raw_headers, state["id"])
-        return response
-
-    def _timed(self, began: float) -> None:
-        """Have the loop wait for nothing for a while if that was slow, and not only once in a while."""
-        ended = self._last_ended = time.perf_counter()
-        self._quick += 1
-        if ended - began > _AT_ONCE:
-            if self._quick <= _SELDOM:
-                self._threads_until = ended + _REST * (ended - began)
-            self._quick = 0
-
-    def _is_alone(self, who: object, now: float) -> bool:
-        """Tell whether a connection is the only one that was answered at once in the last moment."""
-        alone = who is self._last or now > self._last_ended + _APART
-        self._last = who
-        return alone
-
-    async def _responded(self, route: Route, study: str, scope: Scope, receive: Receive) -> Response:
-        try:
-            return await self._answer(route, study, scope, receive)
-        except Exception as error:
-            return _problem(scope, error)
-
-    async def _answer(self, route: Route, study: str, scope: Scope, receive: Receive) -> Response:
-        try:
-            async with asyncio.timeout(_PATIENCE if isinstance(route.gives, type) else None):
-                return await self._awaited(route, study, scope, receive)
-        except TimeoutError:
-            raise self._silent(_PATIENCE) from None
-
-    async def _awaited(self, route: Route, study: str, scope: Scope, receive: Receive) -> Response:
-        if (late := scope["state"].pop("late", None)) is not None:  # it was begun, and is not done twice
-            with contextlib.suppress(Busy):
-                return cast("Response", await asyncio.wrap_future(late))
-        call: Call | None = scope["state"].get("call")  # it was checked when it could not be answered at once
-        if call is None:
-            head = _Head(scope)
-            grant = await self._allowed(head, route.role, study or None)
-            body = await self._body(head, route, receive)
-            query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
-            call = Call(self.host, grant, study, body, query, head.headers)
-        answered = partial(self.in_thread, _answered, route, call)
-        response: Response
-        if route.shared:
-            response = await self._drawn.get(study, answered)
-        else:
-            response = await (answered() if route.role else self._checked(answered))
-        if isinstance(response, Streamed):
-            response.body_iterator = self._in_parts(() if scope["method"] == "HEAD" else response.parts)
-        self._last_ended = time.perf_counter()
-        return response
-
-    async def _in_parts(self, parts: Iterable[bytes]) -> AsyncIterator[bytes]:
-        each = iter(parts)
-        while (part := await self.in_thread(next, each, None)) is not None:
-            yield part
-
-    async def _checked(self, check: "Callable[[], asyncio.Future[Any]]") -> Response:
-        """Return what a look at the database says, in time; one look a second, however many ask."""
-        if self._check is None or (self._check.done() and time.monotonic() > self._checked_at + _WELL):
-            self._check, self._checked_at = check(), time.monotonic()
-        try:
-            async with asyncio.timeout(_HEALTH):
-                return cast("Response", await asyncio.shield(self._check))
-        except TimeoutError:
-            raise self._silent(_HEALTH) from None
-
-    def _silent(self, seconds: float) -> DatabaseError:
-        name = self.database
-        return DatabaseError(f"the database {name} did not answer within {seconds:g} seconds; see whether it runs")
-
-    async def _allowed(self, head: "_Head", role: str | None, study: str | None) -> Grant:
-        if role is not None and not self.tokens.fresh:
-            await self.in_thread(self.tokens.read)
-        return self._permitted(head, role, study)
-
-    def _permitted(self, head: "_Head", role: str | None, study: str | None) -> Grant:
-        """Return what a request may do, or refuse it."""
-        if role is None:
-            return OPEN  # who looks whether the server is well must not hear that it is busy
-        self._check_rate(head)  # before the token, so that guesses are counted
-        grant = self._granted(head)
-        if grant is OPEN:
-            self._check_host(head)
-        head.state["grant"] = grant
-        own = study is None  # what is of no study; who may begin one is asked when its name is read
-        if not grant.allows(role, grant.study if own else study):
-            where = "all studies" if grant.study is None else f"study {grant.study!r}"
-            detail = f"this needs the role {role}, and the token is for {grant.role} of {where}; use another token"
-            raise Refused(Problem(403, "Not allowed", detail))
-        return grant
-
-    def _granted(self, head: "_Head") -> Grant:
-        scheme, _, token = head.headers.get("authorization", "").partition(" ")
+    def authenticate(self, authorization: str) -> Grant:
+        """Return what the token of a header allows."""
+        scheme, _, token = authorization.partition(" ")
         grant = self.tokens.grant(token if scheme.lower() == "bearer" else None)
         if grant is None:
             detail = "this server needs a token; send it as `Authorization: Bearer TOKEN`"
@@ -264,235 +89,585 @@ class Service:
             raise Refused(Problem(401, "No token", detail), {"WWW-Authenticate": "Bearer"})
         return grant
 
-    def _check_host(self, head: "_Head") -> None:
-        """While nobody needs a token, keep out pages of the web that were led here by a name of their own."""
-        name = re.sub(r":\d+$", "", head.headers.get("host", ""))
-        if not is_loopback(name):
-            detail = f"Host {name!r:.80} is not this machine; use 127.0.0.1, or make a token"
-            raise Refused(Problem(421, "Misdirected", detail, field="Host", value=name[:200]))
+    async def check_health(self) -> None:
+        """Raise if the database does not commit a write in time; one write per second for all checks."""
+        if self._health is None or (self._health[1].done() and time.monotonic() > self._health[0]):
+            future = asyncio.ensure_future(sync_to_thread(self.database.check_writes))
+            self._health = time.monotonic() + _HEALTH_MAX_AGE_S, future
+        try:
+            async with asyncio.timeout(_HEALTH_TIMEOUT_S):
+                await asyncio.shield(self._health[1])
+        except TimeoutError:
+            raise _silent(self.database, _HEALTH_TIMEOUT_S) from None
 
-    def _check_rate(self, head: "_Head") -> None:
-        rate, now, who = self.settings.limits.rate, time.monotonic(), head.client
-        if ":" in who:
-            who = network(who)
-        left, since = self._rates.get(who, (2 * rate, now))
-        left = min(2 * rate, left + (now - since) * rate) - 1
-        if len(self._rates) > 10_000:
-            self._rates.clear()
-        self._rates[who] = max(left, -1), now
-        if left < 0:
-            detail = f"more than {rate:g} requests a second; wait, and send several readings at once"
-            raise Refused(Problem(429, "Too many requests", detail), {"Retry-After": "1"})
 
-    async def _body(self, head: "_Head", route: Route, receive: Receive) -> Any:  # noqa: ANN401 - of the route
-        if route.method != "POST":
-            return None
-        self._check_kind(head, route)
-        return None if route.takes is None else self._decoded(route, await self._read(receive))
+def _silent(database: Database, seconds: float) -> StoreError:
+    return StoreError(
+        f"the database {database.name} did not answer within {seconds:g} seconds; check that it runs"
+    )
 
-    def _check_kind(self, head: "_Head", route: Route) -> None:
-        kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json" and route.takes is not None:
+
+async def check_role(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Refuse a request whose token does not allow the role of its route."""
+    role, study = handler.opt.get("role"), connection.path_params.get("study")
+    if role is None:
+        return
+    grant: Grant = connection.app.state.service.authenticate(connection.headers.get("authorization", ""))
+    connection.scope["state"]["grant"] = grant
+    # a route without a study checks the study itself
+    if not grant.allows(role, grant.study if study is None else study):
+        where = "all studies" if grant.study is None else f"study {grant.study!r}"
+        detail = f"this needs the role {role}, and the token is for {grant.role} of {where}; use another token"
+        raise Refused(Problem(403, "Not allowed", detail))
+
+
+class JsonRequest(Request[Any, Any, Any]):
+    """A request whose JSON is decoded strictly into the model of its route."""
+
+    async def json(self) -> Any:  # noqa: ANN401
+        """Return the body as the model of the route."""
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
             detail = f"Content-Type must be application/json, but got {kind!r:.80}"
             raise Refused(Problem(415, "Unknown media type", detail, field="Content-Type", value=kind[:200]))
-        if route.takes is None:
-            self._check_not_foreign(head)
-
-    def _decoded(self, route: Route, body: bytes) -> Any:  # noqa: ANN401
+        field = self.route_handler.parsed_data_field
+        assert field is not None
+        body = await self.body()
         try:
-            return msgspec.json.decode(body, type=route.takes)
+            return msgspec.json.decode(body, type=field.annotation)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            assert route.takes is not None
-            raise Refused(problems.malformed(error, body, route.takes)) from None
+            raise Refused(problems.malformed(error, body, field.annotation)) from None
 
-    def _check_not_foreign(self, head: "_Head") -> None:
-        # without a body there is no media type that would keep a page of another site from sending it
-        if head.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            raise Refused(
-                Problem(403, "Not allowed", "requests of other sites are not taken; use the page of this one")
-            )
 
-    async def _read(self, receive: Receive) -> bytes:
-        most, body, more = self.settings.limits.body, bytearray(), True
+def _json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response[bytes]:
+    return Response(msgspec.json.encode(value), status_code=status, headers=headers, media_type=MediaType.JSON)
+
+
+@post("/studies", role="admin", status_code=201, operation_id="create")
+async def create(
+    service: NamedDependency[Service], request: Request[Any, Any, Any], data: JSONBody[models.NewStudy]
+) -> Response[models.Created]:
+    """Create a study, or find the same one; another one under its name is refused."""
+    grant: Grant = request.scope["state"]["grant"]
+    if grant.study not in (None, data.id):
+        detail = f"the token is for study {grant.study!r} only; create that one, or use another token"
+        raise Refused(Problem(403, "Not allowed", detail, field="id", value=data.id))
+    # not sync_to_thread=True: Litestar wraps the first of two handlers of one path twice
+    made = await sync_to_thread(service.studies.create, data)
+    headers = {"Location": f"/studies/{made.id}"}
+    return Response(made, status_code=201 if made.created else 200, headers=headers)
+
+
+@get("/studies", role="viewer", sync_to_thread=True, operation_id="list")
+def list_studies(
+    service: NamedDependency[Service],
+    request: Request[Any, Any, Any],
+    before: Annotated[str | None, QueryParameter(description="`next` of a page")] = None,
+) -> models.Page:
+    """List studies, the newest first, 50 to a page."""
+    grant: Grant = request.scope["state"]["grant"]
+    if grant.study is not None:
+        row = service.database.row(grant.study, 0)
+        return models.Page([] if row is None else [_summarize(service.studies, grant.study, row.at)], None)
+    rows = service.database.studies(_PAGE_STUDIES + 1, _parse_cursor(before))
+    last = rows[_PAGE_STUDIES - 1] if len(rows) > _PAGE_STUDIES else None
+    more = None if last is None else f"/studies?before={last[1]!r}_{quote(last[0])}"
+    return models.Page([_summarize(service.studies, *row) for row in rows[:_PAGE_STUDIES]], more)
+
+
+def _parse_cursor(text: str | None) -> tuple[float, str]:
+    at, _, name = ("inf" if text is None else text).partition("_")
+    try:
+        return float(at), name.replace("\0", "")
+    except ValueError:
+        raise _invalid("before", text or "", "take it from `next` of the page before") from None
+
+
+def _invalid(field: str, value: str, remedy: str) -> Refused:
+    detail = f"{field} cannot be {value!r:.80}; {remedy}"
+    return Refused(Problem(422, "Invalid value", detail, field=field, value=value[:200]))
+
+
+def _summarize(studies: Studies, name: str, began: float) -> models.Summary:
+    try:
+        with studies.read(name) as hosted:
+            return views.summary(hosted)
+    except StoreError:
+        raise
+    except Exception as error:  # a study that cannot be read must not hide the others
+        is_ours = isinstance(error, TruearmError)
+        if not is_ours:
+            LOG.exception("study %r cannot be read", name)
+        reason = str(error) if is_ours else "it cannot be read; see the log of the server"
+        return models.Summary(name, name, began, 0, 0, 0, False, "broken", None, None, reason)
+
+
+@get(
+    _STUDY,
+    role="viewer",
+    sync_to_thread=True,
+    operation_id="show",
+    responses={304: ResponseSpec(None, description="Nothing changed since the ETag of If-None-Match.")},
+)
+def show(
+    service: NamedDependency[Service],
+    study: FromPath[str],
+    tag: Annotated[str | None, HeaderParameter(name="If-None-Match", description="the ETag that you know")] = None,
+) -> Response[models.State]:
+    """Return the state of a study, with the result once it is done. Has an ETag; browsers are sent to its page."""
+    with service.studies.read(study) as hosted:
+        current = f'"{hosted.position}-{hosted.digest.hex()[:16]}"'
+        if (tag or "").removeprefix("W/") == current:  # a proxy that compresses answers adds W/
+            return Response(None, status_code=304, headers={"ETag": current})  # type: ignore[arg-type]
+        return Response(views.state(hosted), headers={"ETag": current})
+
+
+@post(f"{_STUDY}/ask", role="worker", status_code=200, sync_to_thread=True, operation_id="ask")
+def ask(service: NamedDependency[Service], study: FromPath[str], data: JSONBody[models.Ask]) -> models.Pulls:
+    """Hand out pulls, first those that the worker holds; in rounds, whole rounds."""
+    return service.studies.ask(study, data.worker, data.n)
+
+
+@post(f"{_STUDY}/tell", role="worker", status_code=200, sync_to_thread=True, operation_id="tell")
+def tell(service: NamedDependency[Service], study: FromPath[str], data: JSONBody[models.Tell]) -> models.Outcomes:
+    """Record readings of pulls. Each has an outcome: `told`, `known` (the same again) or `refused`."""
+    return service.studies.tell(study, data.readings, data.worker)
+
+
+@post(f"{_STUDY}/release", role="worker", status_code=200, sync_to_thread=True, operation_id="release")
+def release(
+    service: NamedDependency[Service],
+    request: Request[Any, Any, Any],
+    study: FromPath[str],
+    data: JSONBody[models.Release],
+) -> models.Outcomes:
+    """Take back pulls of a worker that were never started; an admin without a worker also those of others."""
+    of_others = data.worker is None and request.scope["state"]["grant"].allows("admin", study)
+    return service.studies.release(study, data.tickets, data.worker, of_others=of_others)
+
+
+@post(f"{_STUDY}/readings", role="worker", status_code=200, sync_to_thread=True, operation_id="give")
+def give(service: NamedDependency[Service], study: FromPath[str], data: JSONBody[models.Give]) -> models.Added:
+    """Add readings to a passive study, once for each key; a key with other readings is refused."""
+    return service.studies.give(study, data.key, data.readings)
+
+
+@post(f"{_STUDY}/stop", role="admin", status_code=200, sync_to_thread=True, operation_id="stop")
+def stop(service: NamedDependency[Service], request: Request[Any, Any, Any], study: FromPath[str]) -> models.Pulls:
+    """End a study with what is known so far."""
+    # there is no body whose media type would keep a page of another site from sending this
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise Refused(
+            Problem(403, "Not allowed", "requests of other sites are refused; use the page of this server")
+        )
+    return service.studies.stop(study)
+
+
+@get(f"{_STUDY}/log", role="viewer", sync_to_thread=True, operation_id="log")
+def log(
+    service: NamedDependency[Service],
+    study: FromPath[str],
+    since: Annotated[str, QueryParameter(description="the last position you know")] = "0",
+) -> models.Log:
+    """Return the log in pages of 5,000 events: enough for anyone to replay the study."""
+    if not re.fullmatch(r"[0-9]{1,15}", since):
+        raise _invalid("since", since, "give the last position you know, or 0")
+    with service.studies.read(study) as hosted:
+        definition = hosted.definition_text
+    rows = service.database.rows(study, int(since), _PAGE_EVENTS)
+    more = rows[-1].position if len(rows) == _PAGE_EVENTS else None
+    return models.Log(definition, [views.log_entry(row) for row in rows], more)
+
+
+_CSV, _PARQUET = "text/csv", "application/vnd.apache.parquet"
+
+
+@get(f"{_STUDY}/readings.csv", role="viewer", sync_to_thread=True, media_type=_CSV, operation_id="csv")
+def csv(service: NamedDependency[Service], study: FromPath[str]) -> Stream:
+    """Return the readings as a table."""
+    return _table(service, study, "csv", _CSV, tables.as_csv)
+
+
+@get(f"{_STUDY}/readings.parquet", role="viewer", sync_to_thread=True, media_type=_PARQUET, operation_id="parquet")
+def parquet(service: NamedDependency[Service], study: FromPath[str]) -> Stream:
+    """Return the readings as a table; needs pyarrow on the server."""
+    return _table(service, study, "parquet", _PARQUET, tables.as_parquet)
+
+
+def _table(
+    service: Service,
+    study: str,
+    suffix: str,
+    kind: str,
+    write: Callable[[Iterable[list[tables.Reading]]], Iterator[bytes]],
+) -> Stream:
+    with service.studies.read(study) as hosted:
+        upto, passive = hosted.position, hosted.passive
+    parts = write(tables.readings(service.database, study, upto, passive=passive))
+    parts = chain([next(parts)], parts)  # an error in the first part still has a status
+    headers = {"Content-Disposition": f'attachment; filename="{study}.{suffix}"'}
+    return Stream(parts, media_type=kind, headers=headers)
+
+
+@get(f"{_STUDY}/report", role="viewer", sync_to_thread=True, media_type=MediaType.HTML, operation_id="report")
+def report(
+    service: NamedDependency[Service], request: Request[Any, Any, Any], study: FromPath[str]
+) -> Response[bytes]:
+    """Return the self-contained page; as JSON, which `truearm verify` checks, if `Accept` asks for it."""
+    with service.studies.read(study) as hosted:
+        if hosted.passive and not all(hosted.given.values()):
+            msg = f"study {study!r} has arms without a reading; there is nothing to report yet"
+            raise Refused(Problem(409, "Conflict", msg, field="study", value=study))
+        found = copy(hosted)  # other requests go on
+    result, readings = found.result(), found.given if found.passive else found.study.readings
+    if "application/json" in request.headers.get("accept", ""):
+        return _json(document(result, readings))
+    from truearm.report.pages import page
+
+    text = page(result, readings, title=found.title if found.title != found.name else None)
+    policy = {"Content-Security-Policy": _report_policy(text)}
+    return Response(text.encode(), media_type=MediaType.HTML, headers=policy)
+
+
+def _report_policy(page: str) -> str:
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digests = " ".join(f"'sha256-{b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    sources = f"script-src {digests}; style-src 'unsafe-inline'; img-src data:"
+    return f"default-src 'none'; {sources}; sandbox allow-scripts"
+
+
+@get(f"{_STUDY}/live", role="viewer", operation_id="live")
+async def live(service: NamedDependency[Service], study: FromPath[str]) -> models.Live:
+    """Return what the page of a study shows."""
+    found: models.Live = await service.drawings.get(study, lambda: sync_to_thread(_draw, service.studies, study))
+    return found
+
+
+def _draw(studies: Studies, name: str) -> models.Live:
+    with studies.read(name) as hosted:
+        if hosted.live is not None and hosted.live.position == hosted.position:
+            return hosted.live
+        found = copy(hosted)  # drawing may take a second, and other requests go on
+    hosted.live = views.live(found)
+    return hosted.live
+
+
+@get(f"{_STUDY}/events", role="viewer", media_type="text/event-stream", operation_id="events")
+async def events(
+    service: NamedDependency[Service],
+    request: Request[Any, Any, Any],
+    study: FromPath[str],
+    last: Annotated[
+        str, HeaderParameter(name="Last-Event-ID", description="the last position you know; all events without it")
+    ] = "0",
+) -> Stream:
+    """Send events as they happen (server-sent events)."""
+    if not re.fullmatch(r"[0-9]{1,15}", last):
+        raise _invalid("Last-Event-ID", last, "remove it to start at the first event")
+    if int(last) > await sync_to_thread(_position, service.studies, study):
+        last = "0"  # of a log that was replaced, as by a backup
+    if request.scope["state"].get("is_head"):  # the stream has no end
+        return Stream([b""], media_type="text/event-stream")
+    if service.followers.count >= service.settings.limits.streams:
+        detail = "this server has as many followers as it allows; try again later"
+        raise Refused(Problem(503, "Too many followers", detail), {"Retry-After": "10"})
+    authorization = request.headers.get("authorization", "")
+
+    async def read(name: str, after: int, limit: int) -> list[Row]:
+        await service.refresh_tokens()
+        service.authenticate(authorization)  # a token that was removed reads nothing more
+        return await sync_to_thread(service.database.rows, name, after, limit)
+
+    stream = service.followers.follow(study, int(last), read)
+    return Stream(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
+def _position(studies: Studies, name: str) -> int:
+    with studies.read(name) as hosted:
+        return hosted.position
+
+
+@post("/estimate", role="viewer", status_code=200, sync_to_thread=True, operation_id="estimate")
+def estimate(data: JSONBody[models.Plan]) -> models.Estimate:
+    """Estimate how many readings a study may take."""
+    from truearm.planning import clean_outlook
+
+    found = clean_outlook(arms=data.arms, gap=data.gap, share=data.share, eps=data.contamination, delta=data.delta)
+    pulls = math.ceil(found.expected) if math.isfinite(found.expected) else None
+    return models.Estimate(pulls, found.largest_eps)
+
+
+@get("/healthz", operation_id="health")
+async def health(service: NamedDependency[Service]) -> models.Health:
+    """Return whether the server answers and its database accepts writes."""
+    await service.check_health()
+    return models.Health("ok", __version__)
+
+
+@get("/openapi.json", include_in_schema=False, sync_to_thread=False)
+def openapi() -> Response[bytes]:
+    """Return the published schema."""
+    return _json(published_schema())
+
+
+_PAGES = {"/": ("list", "Studies"), "/new": ("new", "New study")}
+_STUDY_PAGES = {"/s/{study:str}": ("study", "Study"), "/s/{study:str}/next": ("next", "Next reading")}
+_FILES = ("common.js", "list.js", "new.js", "study.js", "next.js", "service.css", "report.js", "report.css")
+
+
+@get([*_PAGES, *_STUDY_PAGES], include_in_schema=False, sync_to_thread=False, media_type=MediaType.HTML)
+def page(request: Request[Any, Any, Any]) -> Response[str]:
+    """Return a page without data; its script requests that with the reader's token."""
+    name, title = {**_PAGES, **_STUDY_PAGES}[request.scope["path_template"]]
+    return Response(_render(name, title), media_type=MediaType.HTML, headers={"Cache-Control": "no-cache"})
+
+
+@cache
+def _render(name: str, title: str) -> str:
+    from jinja2 import Environment, PackageLoader, select_autoescape
+
+    templates = Environment(loader=PackageLoader("truearm.service", "page"), autoescape=select_autoescape())
+    return templates.get_template(f"{name}.html").render(title=title, page=name)
+
+
+@get("/static/{name:str}", include_in_schema=False, sync_to_thread=False)
+def static(name: FromPath[str]) -> Response[str]:
+    """Return a script or a style sheet."""
+    if name not in _FILES:
+        raise HTTPException(status_code=404)
+    kind = "text/javascript" if name.endswith(".js") else "text/css"
+    return Response(_read_asset(name), media_type=kind, headers={"Cache-Control": "no-cache"})
+
+
+@cache
+def _read_asset(name: str) -> str:
+    if name.startswith("report."):  # the same script and style as the report
+        return asset("script.js" if name.endswith("js") else "style.css")
+    return resources.files("truearm.service").joinpath("page", name).read_text(encoding="utf-8")
+
+
+API = (
+    *(create, list_studies, show, ask, tell, release, give, stop, log, csv, parquet, report, live, events),
+    *(estimate, health),
+)
+
+
+def create_app(service: Service, on_startup: Callable[[], Awaitable[None]] | None = None) -> ASGIApp:
+    """Return the application of a process."""
+    app = _litestar(service, on_startup)
+    return Gate(app, service)
+
+
+def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]] | None = None) -> Litestar:
+    app = Litestar(
+        [*API, openapi, page, static],
+        dependencies={"service": Provide(lambda: service, sync_to_thread=False)},
+        guards=[check_role],
+        request_class=JsonRequest,
+        exception_handlers={Exception: _handle_error},
+        openapi_config=OpenAPIConfig("truearm", __version__, path="/schema", render_plugins=[]),
+        on_startup=[] if on_startup is None else [on_startup],
+        logging_config=None,
+    )
+    app.state.service = service
+    return app
+
+
+@cache
+def published_schema() -> dict[str, Any]:
+    """Return the OpenAPI description of the service."""
+    schema: dict[str, Any] = _litestar(None).openapi_schema.to_schema()
+    kinds = [kind for kind in vars(models).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+    # msgspec describes its own types in full: defaults, limits of parts of a union, closed objects
+    _, schema["components"]["schemas"] = msgspec.json.schema_components(
+        kinds, ref_template="#/components/schemas/{name}"
+    )
+    schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    roles = {handler.operation_id: handler.opt.get("role") for handler in API}
+    for operation in (operation for path in schema["paths"].values() for operation in path.values()):
+        operation["summary"] = operation.pop("description", operation.get("summary"))
+        operation["responses"].pop("400", None)
+        operation["responses"]["default"] = {"description": "The error, and what to do.", "content": content}
+        if role := roles[operation["operationId"]]:
+            operation |= {"description": f"Needs the role {role}.", "security": [{"token": []}, {}]}
+    paths = schema["paths"]
+    paths["/studies"]["post"]["responses"]["200"] = {
+        **paths["/studies"]["post"]["responses"]["201"],
+        "description": "The same study exists.",
+    }
+    paths["/studies/{study}/report"]["get"]["responses"]["200"]["content"]["application/json"] = {
+        "schema": {"type": "object"}
+    }
+    return schema
+
+
+def _handle_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    return _problem_response(request.scope, error)
+
+
+def _problem_response(scope: Any, error: Exception) -> Response[bytes]:  # noqa: ANN401 - of ASGI
+    """Return an error as an answer."""
+    name, path = scope["state"].get("id", ""), scope["path"][:200]
+    headers = {}
+    if isinstance(error, Refused):
+        problem, headers = error.problem, error.headers
+    elif isinstance(error, TruearmError):
+        problem = problems.from_error(error)
+        if problem.status >= 500:
+            LOG.error(str(error), extra={"fields": {"event": "failed", "request": name}})
+        headers = {"Retry-After": "1"} if problem.status == 503 else {}
+    elif isinstance(error, HTTPException) and error.status_code < 500:
+        what = {404: f"there is no page {path!r}", 405: f"{scope['method']} is not allowed for {path!r}"}
+        detail = f"{what.get(error.status_code, error.detail)}; see /openapi.json for what is"
+        problem = Problem(error.status_code, error.detail, detail, field="path", value=path)
+        headers = dict(error.headers or {})
+    else:
+        LOG.error("internal error", exc_info=error, extra={"fields": {"event": "broken", "request": name}})
+        detail = f"the server had an internal error; its log has more under request {name}, please report it"
+        problem = Problem(500, "Error", detail)
+    media = "application/problem+json"
+    return Response(msgspec.json.encode(problem), status_code=problem.status, headers=headers, media_type=media)
+
+
+class Gate:
+    """The outermost layer: host, rate and size of a request, headers of its answer, and a log line."""
+
+    def __init__(self, app: Litestar, service: Service) -> None:
+        self._app, self._service = app, service
+        self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:  # noqa: ANN401
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 0
+        state: dict[str, Any] = scope.setdefault("state", {})
+        state["id"], is_head = secrets.token_hex(6), scope["method"] == "HEAD"
+
+        async def dress(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                known = {name.lower() for name, _ in message["headers"]}
+                added = [
+                    (key.encode(), value.encode()) for key, value in _HEADERS.items() if key.encode() not in known
+                ]
+                message["headers"] = [*message["headers"], *added, (b"x-request-id", state["id"].encode())]
+            elif is_head and message["type"] == "http.response.body":
+                message = {**message, "body": b"", "more_body": False}
+            await send(message)
+
         try:
-            async with asyncio.timeout(self.settings.limits.patience):
+            await self._answer(scope, receive, dress)
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            if not status:
+                problem = Problem(503, "Ending", "this server is shutting down; send the request again")
+                await self._refuse(scope, receive, dress, Refused(problem, {"Connection": "close"}))
+        except Exception as error:
+            if status:
+                raise
+            await self._refuse(scope, receive, dress, error)
+        finally:
+            fields = {
+                "event": "request",
+                "request": state["id"],
+                "method": scope["method"],
+                "path": scope["path"],
+                "status": status,
+                "ms": round(1000 * (time.perf_counter() - started), 3),
+                "token": state["grant"].name if "grant" in state else None,
+            }
+            LOG.info("request", extra={"fields": fields})
+
+    async def _answer(self, scope: Any, receive: Receive, send: Send) -> None:  # noqa: ANN401
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+        limits, is_health = self._service.settings.limits, scope["path"] == "/healthz"
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > _MAX_HEAD_BYTES:
+            detail = (
+                f"the head of a request may have {_MAX_HEAD_BYTES} bytes at most; send fewer or shorter headers"
+            )
+            raise Refused(Problem(431, "Head too large", detail), {"Connection": "close"})
+        if not is_health:  # a health check must not be told that the server is busy
+            self._check_rate(scope, limits)  # before the token, so that guesses count
+            await self._service.refresh_tokens()
+            self._check_host(headers.get("host", ""))
+        if (page := _page_for_browser(scope, headers.get("accept", ""))) is not None:
+            await send({"type": "http.response.start", "status": 303, "headers": [(b"location", page.encode())]})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
+        if scope["method"] == "HEAD":
+            scope["method"] = "GET"
+            scope["state"]["is_head"] = True
+        if scope["method"] == "POST":
+            receive = await self._read_body(receive, limits)
+        has_limit = not scope["path"].endswith(("/events", "/report", "/readings.csv", "/readings.parquet"))
+        try:
+            async with asyncio.timeout(_REQUEST_TIMEOUT_S if has_limit else None):
+                await self._app(scope, receive, send)
+        except TimeoutError:
+            raise _silent(self._service.database, _REQUEST_TIMEOUT_S) from None
+
+    async def _refuse(self, scope: Any, receive: Receive, send: Send, error: Exception) -> None:  # noqa: ANN401
+        response = _problem_response(scope, error)
+        await response.to_asgi_response(None, Request(scope))(scope, receive, send)
+
+    def _check_rate(self, scope: Any, limits: Limits) -> None:  # noqa: ANN401
+        address = (scope.get("client") or ("",))[0]
+        client, now, burst = (
+            client_network(address) if ":" in address else address,
+            time.monotonic(),
+            2 * limits.rate,
+        )
+        left, since = self._rates.pop(client, (burst, now))
+        left = min(burst, left + (now - since) * limits.rate) - 1
+        self._rates[client] = max(left, -1), now
+        if len(self._rates) > _MAX_CLIENTS:
+            self._rates.popitem(last=False)
+        if left < 0:
+            detail = f"more than {limits.rate:g} requests a second; wait, and send several readings in one request"
+            raise Refused(Problem(429, "Too many requests", detail), {"Retry-After": "1"})
+
+    def _check_host(self, host: str) -> None:
+        """While no token is needed, refuse pages of the web that point a name of their own at this machine."""
+        name = re.sub(r":\d+$", "", host)
+        if not self._service.tokens.required and not is_loopback(name):
+            detail = f"Host {name!r:.80} is not this machine; use 127.0.0.1, or create a token"
+            raise Refused(Problem(421, "Misdirected", detail, field="Host", value=name[:200]))
+
+    async def _read_body(self, receive: Receive, limits: Limits) -> Receive:
+        body, more = bytearray(), True
+        try:
+            async with asyncio.timeout(limits.patience):
                 while more:
-                    message = await receive()
+                    message: Any = await receive()
                     if message["type"] == "http.disconnect":
                         raise Refused(Problem(400, "Gone", "the body ended early; send it again"))
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
-                    if len(body) > most:
-                        detail = f"the body may have {most} bytes at most; send several requests"
+                    if len(body) > limits.body:
+                        detail = f"the body may have {limits.body} bytes at most; send several requests"
                         raise Refused(Problem(413, "Too large", detail), {"Connection": "close"})
         except TimeoutError:
-            detail = f"the body did not come within {self.settings.limits.patience:g} seconds; send it again"
+            detail = f"the body did not arrive within {limits.patience:g} seconds; send it again"
             raise Refused(Problem(408, "Too slow", detail), {"Connection": "close"}) from None
-        return bytes(body)
+        parts = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
 
-    async def _events(self, request: Request) -> Response:
-        name, head = request.path_params["study"], _Head(request.scope)
-        await self._allowed(head, "viewer", name)
-        last = head.headers.get("last-event-id", "0")
-        if not re.fullmatch(r"[0-9]{1,15}", last):
-            detail = f"Last-Event-ID must be a position, but got {last!r:.80}; leave it out to begin at the first"
-            raise Refused(Problem(422, "Invalid value", detail, field="Last-Event-ID", value=last[:200]))
-        if int(last) > await self.in_thread(self._position, name):
-            last = "0"  # of a log that was replaced, such as by a back-up
-        if request.method == "HEAD":
-            return Response(media_type="text/event-stream")  # what follows it has no end
-        if self.followers.count >= self.settings.limits.streams:
-            detail = "this server has as many followers as it takes; try again later"
-            raise Refused(Problem(503, "Too many followers", detail), {"Retry-After": "10"})
+        async def replay() -> Any:  # noqa: ANN401
+            return next(parts, None) or await receive()
 
-        async def read(*place: Any) -> list[Row]:  # noqa: ANN401 - of `Database.after`
-            if not self.tokens.fresh:
-                await self.in_thread(self.tokens.read)
-            self._granted(head)  # a token that was removed meanwhile reads nothing more
-            return cast("list[Row]", await self.in_thread(self.database.after, *place))
-
-        follow = self.followers.follow(name, int(last), read)
-        return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-
-    def _position(self, name: str) -> int:
-        with self.host.looking(name) as hosted:
-            return hosted.position
-
-    async def _schema(self, _: Request) -> Response:
-        return Response(_published(), media_type="application/json")
+        return replay
 
 
-class _Head:
-    """What is looked at of the head of a request; of headers that came twice, the first."""
-
-    def __init__(self, scope: Scope) -> None:
-        raw: list[tuple[bytes, bytes]] = scope["headers"]
-        if sum(len(name) + len(value) for name, value in raw) > HEAD:  # it is kept in memory whole
-            raise Refused(LARGE_HEAD, {"Connection": "close"})
-        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(raw)}
-        self.client = (scope.get("client") or ("",))[0]
-        self.state: dict[str, Any] = scope["state"]
-
-
-def _answered(route: Route, call: Call) -> Response:
-    return route.answer(call)
-
-
-@cache
-def _published() -> bytes:
-    return json.dumps(openapi.schema()).encode()
-
-
-def _run(future: "asyncio.Future[Any]", work: Callable[..., Any], values: tuple[Any, ...]) -> None:
-    """Do work in this thread and hand what comes of it to the loop of a future, if somebody waits there still."""
-    try:
-        settle = partial(future.set_result, work(*values))
-    except BaseException as error:  # it is raised where it is waited for
-        settle = partial(future.set_exception, error)
-    with contextlib.suppress(RuntimeError):  # the loop has ended
-        future.get_loop().call_soon_threadsafe(lambda: future.done() or settle())
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    path = request.url.path[:200]
-    what = {404: f"there is no page {path!r}", 405: f"{request.method} is not for {path!r}"}
-    detail = f"{what.get(error.status_code, error.detail)}; see /openapi.json for what can be asked"
-    problem = Problem(error.status_code, error.detail, detail, field="path", value=path)
-    return problems.response(problem, dict(error.headers or {}))
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    return _problem(request.scope, error)
-
-
-def _problem(scope: Scope, error: Exception) -> Response:
-    """Return an error as an answer."""
-    name = scope["state"].get("id", "")
-    if isinstance(error, Refused):
-        return problems.response(error.problem, error.headers)
-    if isinstance(error, TruearmError):
-        problem = problems.of(error)
-        if problem.status >= 500:
-            LOG.error(str(error), extra={"fields": {"event": "failed", "request": name}})
-        return problems.response(problem, {"Retry-After": "1"} if problem.status == 503 else None)
-    LOG.error("an error of our own", exc_info=error, extra={"fields": {"event": "broken", "request": name}})
-    detail = f"the server met an error of its own; its log has more under request {name}, please report it"
-    return problems.response(Problem(500, "Error", detail))
-
-
-class _Requests:
-    """What is known of requests, written to the log a few times a second: the answers go first."""
-
-    def __init__(self) -> None:
-        self._known: list[dict[str, Any]] = []
-
-    def add(self, scope: Scope, status: int, began: float) -> None:
-        """Note a request that was answered; no secret is in what is noted."""
-        if not self._known:
-            asyncio.get_running_loop().call_later(_LOGGED, self.write)
-        state = scope["state"]
-        grant = state.get("grant")
-        fields = {
-            "at": time.time(),
-            "event": "request",
-            "request": state["id"],
-            "method": scope["method"],
-            "path": scope["path"],
-            "status": status,
-            "ms": round(1000 * (time.perf_counter() - began), 3),
-            "token": grant.name if grant else None,
-        }
-        self._known.append(fields)
-
-    def write(self) -> None:
-        requests, self._known = self._known, []
-        if requests and LOG.isEnabledFor(logging.INFO):  # nobody reads from which line of ours it came
-            LOG.handle(logging.makeLogRecord({**_RECORD, "requests": requests}))
-
-
-_RECORD = {"name": LOG.name, "msg": "request", "levelno": logging.INFO, "levelname": "INFO"}
-
-
-class _Outermost:
-    """Headers on every answer and a line in the log for every request."""
-
-    def __init__(self, app: ASGIApp, requests: _Requests) -> None:
-        self._app, self._requests = app, requests
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        began, status = time.perf_counter(), 0
-        state = scope.setdefault("state", {})
-        state.setdefault("id", _new_id())
-
-        async def dressed(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message["headers"], *_added(message["headers"], state["id"])]
-            await send(message)
-
-        try:
-            await self._app(scope, receive, dressed)
-        except asyncio.CancelledError:  # the server ends and has waited long enough
-            if not status:
-                problem = Problem(503, "Ending", "this server ends; send the request again, to another or later")
-                await problems.response(problem, {"Connection": "close"})(scope, receive, dressed)
-        finally:
-            self._requests.add(scope, status, began)
-
-
-_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-
-
-def _added(headers: list[tuple[bytes, bytes]], name: str) -> list[tuple[bytes, bytes]]:
-    """Return what an answer has beside its own headers, and the name of its request."""
-    given = {name.lower() for name, _ in headers}
-    return [*(header for header in _HEADERS if header[0] not in given), (b"x-request-id", name.encode())]
-
-
-def _new_id() -> str:
-    return secrets.token_hex(6)
+def _page_for_browser(scope: Any, accept: str) -> str | None:  # noqa: ANN401
+    """Return the page for a browser that opens the address of a route, None if it is another client."""
+    found = re.fullmatch(r"/studies(?:/([^/]+))?", scope["path"])
+    if (
+        not found
+        or scope["method"] not in ("GET", "HEAD")
+        or "text/html" not in accept
+        or "application/json" in accept
+    ):
+        return None
+    return "/" if found[1] is None else f"/s/{quote(found[1], safe='')}"

@@ -1,7 +1,7 @@
-"""A study that is served elsewhere, with the ask and tell of `truearm.Study`. Standard library only.
+"""The client of a served study: the same ask and tell, over HTTP.
 
 Every request may be sent twice without harm: a worker that asks again gets the pulls it has, the same reading told
-again changes nothing, and the same study begun again is found. So a request that failed on the way is sent again.
+again changes nothing, and the same study created again is found. So a request that failed is sent again.
 """
 
 import json
@@ -9,27 +9,28 @@ import math
 import os
 import secrets
 import socket
-import time
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
+import urllib3
+
 from truearm.claims.result import Result
 from truearm.errors import InvalidArgument, ProtocolError, TruearmError
 from truearm.events import Noted
 from truearm.problem import Pull, as_number, check_count, check_positive
-from truearm.service.defining import Defined, defined
-from truearm.service.exchange import Exchange
+from truearm.service.defining import Definition, define
 from truearm.store import first_digest, from_text, next_digest
 from truearm.study import Study
 
 BATCH = 1000  # pulls or readings in one request, as many as a server takes
-_AGAIN = (408, 429, 500, 502, 503, 504)  # the server, or what stands before it, may answer the next time
+_RETRY_STATUSES = (408, 429, 500, 502, 503, 504)
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.05, 5.0  # between tries
 
 
 class ServiceError(TruearmError, RuntimeError):
-    """A server refused a request, or could not be reached; `status` is 0 if there was no answer."""
+    """A server refused a request or could not be reached; `status` is 0 if there was no answer."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -37,10 +38,9 @@ class ServiceError(TruearmError, RuntimeError):
 
 
 class Client:
-    """A served study: ask which arms to pull, tell what they said, like `Study` but for many machines.
+    """A served study: ask which arms to pull and tell the readings, like `Study` but for many machines.
 
-    Each thread needs a client of its own. Of one that they share each gets its own answers, but all are the same
-    worker, and so get the same pulls.
+    Each thread needs a client of its own: threads that share one are the same worker and get the same pulls.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ class Client:
     study
         The name of the study.
     arms, options
-        Begin the study with these if it is not there; `options` are those of `Study` (not `regularity`, and of
-        policies "toptwo" and "lucb"), and `title`, `lease` and `passive`. Without arms the study must be there.
+        Create the study with these if it does not exist; `options` are those of `Study` (without `regularity`, and
+        with the policies "toptwo" and "lucb"), and `title`, `lease` and `passive`. Without arms it must exist.
     token
-        What `truearm serve --new-token` printed; that in the environment (`TRUEARM_TOKEN`) if none is given.
+        What `truearm serve --new-token` printed; by default the environment variable `TRUEARM_TOKEN`.
     worker
-        Who asks. One that asks again gets the pulls it has, so the name of a process that began anew must be new:
-        what it had begun is lost, and not measured twice. One is made up by default.
+        The name of this worker. A worker that asks again gets the pulls it has, so a process that was restarted
+        needs a new name: what it had started is lost, and is not measured twice. A unique one by default.
     timeout
         Seconds to wait for an answer.
     patience
@@ -99,19 +99,22 @@ class Client:
         self.worker = worker or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         all_studies = f"{quote(parts.path.rstrip('/'), safe='/%~!$&+,;=:@()*')}/studies"
         self._place = f"{all_studies}/{quote(study, safe='')}"
-        self._patience = check_positive("patience", patience)
-        headers = _headers(token if token is not None else os.environ.get("TRUEARM_TOKEN"))
-        self._exchange = Exchange(parts, check_positive("timeout", timeout), headers)
+        self._origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        self._pool = urllib3.PoolManager(
+            headers=_headers(token if token is not None else os.environ.get("TRUEARM_TOKEN")),
+            timeout=check_positive("timeout", timeout),
+            retries=_retries(check_positive("patience", patience)),
+        )
         self._done = False
         self._parts, self._held = 1, dict[int, str]()  # names beside the worker's, and what those have
         if arms is not None:
-            self._begin(all_studies, defined(arms, options))
+            self._begin(all_studies, define(arms, options))
         elif options:
-            msg = f"{', '.join(options)} define a new study; give its arms too, or leave them out"
+            msg = f"{', '.join(options)} define a new study; give its arms too, or remove them"
             raise InvalidArgument(msg)
 
-    def _begin(self, all_studies: str, wanted: Defined) -> None:
-        """Begin the study or find it; who may not begin one joins the same one that is there."""
+    def _begin(self, all_studies: str, wanted: Definition) -> None:
+        """Create the study or find it; a token that may not create one joins the same one that exists."""
         try:
             self._call("POST", all_studies, {"id": self.name, **wanted.sent})
         except ServiceError as error:
@@ -119,7 +122,7 @@ class Client:
                 raise
             self._join(wanted, error)
 
-    def _join(self, wanted: Defined, refused: ServiceError) -> None:
+    def _join(self, wanted: Definition, refused: ServiceError) -> None:
         try:
             there = self.state["definition"]
         except ServiceError as error:
@@ -129,7 +132,7 @@ class Client:
             raise refused from None
         if difference := wanted.difference(there):
             msg = (
-                f"study {self.name!r} is there with another definition: {difference}; leave arms and options out "
+                f"study {self.name!r} exists with another definition: {difference}; remove arms and options "
                 "to join it, or choose another name"
             )
             raise ServiceError(msg, 409)
@@ -147,10 +150,10 @@ class Client:
         self.close()  # a `Study` need not be closed either
 
     def close(self) -> None:
-        """Let go of the connection; the next request opens one again."""
-        exchange: Exchange | None = getattr(self, "_exchange", None)
-        if exchange is not None:
-            exchange.close()
+        """Close the connections; the next request opens one again."""
+        pool: urllib3.PoolManager | None = getattr(self, "_pool", None)
+        if pool is not None:
+            pool.clear()
 
     def ask(self, n: int | None = None) -> list[Pull]:
         """Return pulls for this worker, one without n (in rounds, one round); none if the study is done."""
@@ -169,25 +172,25 @@ class Client:
         return pulls
 
     def tell(self, pull: Pull | int, value: float) -> None:
-        """Record what a pull said; it is on the server's disk when this returns."""
+        """Record the reading of a pull; it is on the server's disk when this returns."""
         self.tell_many([(pull, value)])
 
     def tell_many(self, readings: Sequence[tuple[Pull | int, float]]) -> None:
-        """Record several readings, a thousand in one request; what is refused is told after all are sent."""
+        """Record several readings, a thousand per request; refused ones are reported after all are sent."""
         self._outcomes("tell", "readings", [_item(pull, value) for pull, value in readings])
 
     def release(self, pull: Pull | int) -> None:
-        """Take back a pull that never began."""
+        """Take back a pull that was never started."""
         ticket = _ticket(pull)
         self._outcomes("release", "tickets", [ticket], self._held.get(ticket))
 
     def stop(self) -> None:
-        """End the study with what is known so far, for everybody."""
+        """End the study for all workers, with what is known so far."""
         self._done = self._post("stop", None)["done"]
 
     @property
     def state(self) -> dict[str, Any]:
-        """Where the study stands, as the server tells it."""
+        """The state of the study, as the server returns it."""
         found: dict[str, Any] = self._call("GET", self._place)
         return found
 
@@ -199,7 +202,7 @@ class Client:
 
     @property
     def result(self) -> Result | None:
-        """The result once done, None before: found here anew, by replaying the log that the server gives."""
+        """The result once done, None before: computed here, by replaying the log of the server."""
         return self.replayed().result if self.done else None
 
     @property
@@ -246,30 +249,37 @@ class Client:
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:  # noqa: ANN401 - JSON
         """Send a request until it is answered, and return the answer."""
-        deadline, pause = time.monotonic() + self._patience, 0.05
-        while True:
-            try:
-                return self._once(method, path, body)
-            except ServiceError as error:
-                if error.status not in (0, *_AGAIN) or time.monotonic() + pause > deadline:
-                    raise
-            time.sleep(pause * (0.5 + secrets.randbelow(1000) / 1000))  # so that many do not come back at once
-            pause = min(2 * pause, 5.0)
-
-    def _once(self, method: str, path: str, body: dict[str, Any] | None) -> Any:  # noqa: ANN401
         data = b"" if body is None else _json(body)
         try:
-            status, text = self._exchange.send(method, path, data)
-        except OSError as error:
-            msg = f"{self.url} cannot be reached: {error}; check the address and whether the server runs"
+            answer = self._pool.request(method, self._origin + path, body=data, redirect=False)
+        except urllib3.exceptions.HTTPError as error:
+            reason = getattr(error, "reason", None) or error
+            msg = f"{self.url} cannot be reached: {reason}; check the address and whether the server runs"
             raise ServiceError(msg) from error
-        if status >= 400:
-            raise ServiceError(_said(text, status), status)
+        if answer.status >= 400:
+            raise ServiceError(_detail(answer.data, answer.status), answer.status)
         try:
-            return json.loads(text)
+            return json.loads(answer.data)
         except ValueError:
             msg = f"{self.url} did not answer as truearm serve does; check the address"
             raise ServiceError(msg, 400) from None
+
+
+def _retries(patience: float) -> urllib3.Retry:
+    """Return retries with doubling pauses, random to a half, whose sum is about the patience."""
+    count, pause, total = 0, _FIRST_PAUSE_S, _FIRST_PAUSE_S
+    while total <= patience:
+        count, pause = count + 1, min(2 * pause, _MAX_PAUSE_S)
+        total += pause
+    return urllib3.Retry(
+        count,
+        status_forcelist=_RETRY_STATUSES,
+        allowed_methods=None,
+        backoff_factor=_FIRST_PAUSE_S,
+        backoff_max=_MAX_PAUSE_S,
+        backoff_jitter=_FIRST_PAUSE_S,
+        raise_on_status=False,
+    )
 
 
 def _is_address(parts: SplitResult) -> bool:
@@ -287,7 +297,7 @@ def _headers(token: str | None) -> dict[str, str]:
     return {**headers, "Authorization": f"Bearer {token}"} if token else headers
 
 
-def _said(text: bytes, status: int) -> str:
+def _detail(text: bytes, status: int) -> str:
     try:
         return str(json.loads(text)["detail"])
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Errors as they travel (RFC 9457): what is wrong with which field and value, and what to do."""
+"""Errors as answers (RFC 9457): which field and value is wrong, why, and what to do."""
 
 import json
 import re
@@ -8,28 +8,17 @@ from typing import Any
 import msgspec
 import msgspec.inspect
 from msgspec import UNSET
-from starlette.responses import Response
 
 from truearm.errors import ARGUMENT, InvalidArgument, ProtocolError, TruearmError, VerificationError
-from truearm.service.database import DatabaseError
-from truearm.service.hosting import Conflict, NotFound
+from truearm.service.models import Problem
+from truearm.service.studies import Conflict, NotFound
+from truearm.store import StoreError
 
-_LONG = 200  # characters of a value that an answer repeats
-
-
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What went wrong: `detail` says it with the remedy, `field` and `value` where in the request."""
-
-    status: int
-    title: str
-    detail: str
-    type: str = "about:blank"
-    field: str | None = None
-    value: Any = None
+_MAX_VALUE_CHARS = 200  # of a value that an answer repeats
 
 
 class Refused(TruearmError):
-    """A request that is answered by a problem."""
+    """A request is refused with a problem."""
 
     def __init__(self, problem: Problem, headers: dict[str, str] | None = None) -> None:
         super().__init__(problem.detail)
@@ -40,13 +29,13 @@ _STATUS: tuple[tuple[type[TruearmError], int, str], ...] = (
     (NotFound, 404, "Not found"),
     (Conflict, 409, "Conflict"),
     (VerificationError, 500, "The log was changed"),
-    (DatabaseError, 503, "The database failed"),
+    (StoreError, 503, "The database failed"),
     (InvalidArgument, 422, "Invalid value"),
     (ProtocolError, 409, "Conflict"),
 )
 
 
-def of(error: TruearmError) -> Problem:
+def from_error(error: TruearmError) -> Problem:
     """Return an error of truearm as a problem."""
     if isinstance(error, Refused):
         return error.problem
@@ -66,8 +55,8 @@ def as_fields(text: str) -> str:
     return ARGUMENT.sub(write, text)
 
 
-def malformed(error: Exception, body: bytes, takes: type) -> Problem:
-    """Return what is wrong with a body: the field and its value, as far as they can be told."""
+def malformed(error: Exception, body: bytes, model: type) -> Problem:
+    """Return which field of a body is wrong, and its value, as far as they are known."""
     if not isinstance(error, msgspec.ValidationError):
         said = _unreadable(error, body)
         return Problem(400, "Not JSON", f"the body must be JSON in UTF-8, but: {said}; see /openapi.json")
@@ -75,15 +64,15 @@ def malformed(error: Exception, body: bytes, takes: type) -> Problem:
     field = place.rstrip("`").lstrip(".")
     if found := re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", words, re.DOTALL):
         named = f"{field}.{found[2]}".lstrip(".")
-        known = isinstance(kind := _kind(takes, field), msgspec.inspect.StructType)
-        fields = ", ".join(one.encode_name for one in kind.fields) if known else ""
+        structs = (one for one in _type_at(model, field) if isinstance(one, msgspec.inspect.StructType))
+        fields = ", ".join(each.encode_name for one in structs for each in one.fields)
         what = "is missing" if found[1].startswith("missing") else f"is not a field; the fields are {fields}"
-        return _invalid(f"{named} {what}", named, _found(body, named))
-    value, name = _found(body, field), field or "the body"
+        return _invalid(f"{named} {what}", named, _value_at(body, named))
+    value, name = _value_at(body, field), field or "the body"
     if words.startswith("Expected"):
         said = f"{name} must be {_expected(words)}"
     elif words.startswith("Invalid enum value"):
-        said = f"{name} must be {_choices(_kind(takes, field))}"
+        said = f"{name} must be {_choices(_type_at(model, field))}"
     elif words == "Number out of range":
         said = f"{name} must be at most 1.8e308 in size"
     else:
@@ -97,14 +86,14 @@ def malformed(error: Exception, body: bytes, takes: type) -> Problem:
 
 
 def _unreadable(error: Exception, body: bytes) -> str:
-    """Return why a body is no JSON for us."""
+    """Return why a body cannot be parsed."""
     if isinstance(error, RecursionError):
         return "it is nested too deep"
     with suppress(ValueError, KeyError, RecursionError):
         none: dict[str, Any] = {}
-        json.loads(body.decode(), parse_constant=none.__getitem__)  # takes halves of characters, and no NaN
+        json.loads(body.decode(), parse_constant=none.__getitem__)  # accepts lone surrogates, but not NaN
         if re.search(rb"\\u[dD][89a-fA-F]", body):
-            return r"it holds half of a character, such as \ud800 without the other half"
+            return r"it contains invalid Unicode, such as a lone \ud800"
     return str(error)
 
 
@@ -127,37 +116,42 @@ _WORDS = {
 def _expected(words: str) -> str:
     """Return what msgspec expected, in the words of JSON."""
     kinds, rest = re.match(r"Expected `([^`]*)`(.*?)(?:, got `[^`]*`)?$", words, re.DOTALL).groups()  # type: ignore[union-attr]
-    said = [_WORDS.get(kind, kind) for kind in kinds.split(" | ")]
-    return " or ".join(filter(None, (", ".join(said[:-1]), said[-1]))) + rest
+    return _join_words([_WORDS.get(kind, kind) for kind in kinds.split(" | ")]) + rest
 
 
-def _kind(takes: type, field: str) -> Any:  # noqa: ANN401 - of msgspec.inspect
-    """Return the type at a place of a body, None where it cannot be told."""
-    kind: Any = msgspec.inspect.type_info(takes)
+def _members(kind: Any) -> list[Any]:  # noqa: ANN401 - of msgspec.inspect
+    """Return the types of a union, or the type itself, without descriptions."""
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _members(kind.type)
+    return [each for one in kind.types for each in _members(one)] if hasattr(kind, "types") else [kind]
+
+
+def _type_at(model: type, field: str) -> list[Any]:
+    """Return the possible types at a place in a body; none if they are not known."""
+    kinds = _members(msgspec.inspect.type_info(model))
     for step in re.findall(r"\[\d+\]|[^.\[\]]+", field):
-        kinds = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
         if step.startswith("["):
-            kind = next((one.item_type for one in kinds if isinstance(one, msgspec.inspect.ListType)), None)
+            found = [one.item_type for one in kinds if isinstance(one, msgspec.inspect.ListType)]
         else:
             structs = (one for one in kinds if isinstance(one, msgspec.inspect.StructType))
-            fields = (each for one in structs for each in one.fields)
-            kind = next((each.type for each in fields if each.encode_name == step), None)
-    return kind
+            found = [each.type for one in structs for each in one.fields if each.encode_name == step]
+        kinds = [each for one in found for each in _members(one)]
+    return kinds
 
 
-def _choices(kind: Any) -> str:  # noqa: ANN401
-    kinds = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
-    said = ["a number"] if any(isinstance(one, msgspec.inspect.FloatType) for one in kinds) else []
-    for one in kinds:
-        said += [f'"{value}"' for value in getattr(one, "values", ())]
-    said += ["null"] if any(isinstance(one, msgspec.inspect.NoneType) for one in kinds) else []
-    return (
-        " or ".join(filter(None, (", ".join(said[:-1]), said[-1]))) if said else "one of the words of the schema"
-    )
+def _choices(kinds: list[Any]) -> str:
+    words = ["a number"] if any(isinstance(one, msgspec.inspect.FloatType) for one in kinds) else []
+    words += [f'"{value}"' for one in kinds for value in getattr(one, "values", ())]
+    words += ["null"] if any(isinstance(one, msgspec.inspect.NoneType) for one in kinds) else []
+    return _join_words(words) if words else "one of the values in the schema"
 
 
-def _found(body: bytes, field: str) -> Any:  # noqa: ANN401 - whatever was sent
-    """Return what was sent at a place, UNSET if that cannot be told; numbers too large as they were written."""
+def _join_words(words: list[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _value_at(body: bytes, field: str) -> Any:  # noqa: ANN401 - whatever was sent
+    """Return the value at a place in a body, UNSET if there is none; numbers that are too large as text."""
     try:
         try:
             value = msgspec.json.decode(body)
@@ -173,11 +167,4 @@ def _found(body: bytes, field: str) -> Any:  # noqa: ANN401 - whatever was sent
 def _short(value: Any) -> Any:  # noqa: ANN401
     """Return a value if it is short, else the beginning of it as text."""
     text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
-    return value if len(text) <= _LONG else f"{text[:_LONG]}..."
-
-
-def response(problem: Problem, headers: dict[str, str] | None = None) -> Response:
-    """Return a problem as an answer."""
-    return Response(
-        msgspec.json.encode(problem), problem.status, headers=headers, media_type="application/problem+json"
-    )
+    return value if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}..."

@@ -1,22 +1,21 @@
-"""Who may do what: tokens with a role, kept as digests and compared in constant time.
+"""Bearer tokens with roles, stored as digests and compared in constant time.
 
-A token is printed once, when it is made. Its secret has 256 random bits, so that a plain digest is enough.
+A token is printed once, when it is created. Its secret has 256 random bits, so a plain digest is enough.
 """
 
 import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable
 from hashlib import sha256
 from typing import NamedTuple
 
 from truearm.errors import InvalidArgument
-from truearm.service.database import Database
-from truearm.service.wire import ID
+from truearm.service.models import ID
+from truearm.store import Database
 
-ROLES = ("viewer", "worker", "admin")  # each may what those before it may
-_FRESH = 2.0  # seconds for which tokens are not read again
+ROLES = ("viewer", "worker", "admin")  # each role includes the previous ones
+_MAX_AGE_S = 2.0  # after which tokens are read from the database again
 
 
 class Grant(NamedTuple):
@@ -27,19 +26,21 @@ class Grant(NamedTuple):
     name: str = ""
 
     def allows(self, role: str, study: str | None) -> bool:
-        """Tell whether this is enough for a role in a study; None is a request about no study, or about all."""
+        """Return True if this is enough for a role in a study; None is a request that concerns no single study."""
         return ROLES.index(self.role) >= ROLES.index(role) and self.study in (None, study)
 
 
 OPEN = Grant("admin", None, "open")
-"""What everybody may while there are no tokens, which is so on loopback only."""
+"""What every request may do while there are no tokens, which is possible on loopback only."""
 
 
-def make(database: Database, role: str, study: str | None = None) -> str:
-    """Make a token and return it; nobody can read it again."""
+def create_token(database: Database, role: str, study: str | None = None) -> str:
+    """Create a token and return it; it cannot be read again."""
     if role not in ROLES:
-        which = "a machine that measures is a worker, and an admin begins studies"
-        msg = f"role must be one of {', '.join(ROLES)}, but got {role!r}; {which}"
+        msg = (
+            f"role must be one of {', '.join(ROLES)}, but got {role!r}; "
+            "a machine that measures is a worker, and an admin creates studies"
+        )
         raise InvalidArgument(msg)
     if study is not None and not re.fullmatch(ID, study):
         msg = f"study of a token must be the id of one, but got {study!r}; for all studies write the role alone"
@@ -54,43 +55,37 @@ def _digest(secret: str) -> bytes:
 
 
 class Tokens:
-    """The tokens of a database, read again now and then so that one that was removed is soon worth nothing.
+    """The tokens of a database, read again every two seconds so that a removed one soon stops working.
 
     Parameters
     ----------
-    needed
-        Whether requests need one also while there is none; from the first that is seen on they do in any case.
+    required
+        Whether requests need a token even if there is none; once one exists they do in any case.
     """
 
-    def __init__(
-        self, database: Database, clock: Callable[[], float] = time.monotonic, *, needed: bool = False
-    ) -> None:
-        self._database, self._clock, self._needed = database, clock, needed
-        self._at = -1e9
+    def __init__(self, database: Database, *, required: bool = False) -> None:
+        self._database, self.required = database, required
+        self._read_at = -1e9
         self._known: dict[str, tuple[bytes, Grant]] = {}
 
     def __len__(self) -> int:
-        if not self.fresh:
-            self.read()
         return len(self._known)
 
     @property
-    def fresh(self) -> bool:
-        """Whether they were read a moment ago."""
-        return self._clock() - self._at <= _FRESH
+    def is_fresh(self) -> bool:
+        """Whether they were read recently."""
+        return time.monotonic() - self._read_at <= _MAX_AGE_S
 
     def read(self) -> None:
         """Read them from the database."""
         rows = self._database.tokens()
         self._known = {name: (digest, Grant(role, study, name)) for name, digest, role, study, _ in rows}
-        self._needed = self._needed or bool(rows)
-        self._at = self._clock()
+        self.required = self.required or bool(rows)
+        self._read_at = time.monotonic()
 
     def grant(self, token: str | None) -> Grant | None:
-        """Return what a token allows, None if it allows nothing; the database is read only if that is due."""
-        if not self.fresh:
-            self.read()
-        if not self._needed:
+        """Return what a token allows, None if nothing."""
+        if not self.required:
             return OPEN
         name, _, secret = (token or "").removeprefix("ta_").partition("_")
         digest, grant = self._known.get(name, (b"\0" * 32, None))

@@ -29,9 +29,9 @@ function card(one) {
   part("span", state, `chip ${state}`);
   part("p", said(one), "said");
   if (one.problem) part("p", one.problem, "note");
-  const out = one.out ? `, ${number(one.out)} being measured` : "";
+  const out = one.out && !one.done ? `, ${number(one.out)} being measured` : "";
   part("p", `${readings(one.pulls - one.out)} of ${number(one.arms)} ${one.arms === 1 ? "arm" : "arms"}${out}`, "note");
-  part("p", `begun ${ago(one.began)}`, "note");
+  part("p", `started ${ago(one.began)}`, "note");
   item.append(link);
   return item;
 }

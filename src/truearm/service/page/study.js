@@ -36,8 +36,9 @@ function draw(live) {
   $("chip").hidden = false;
   write("summary", live.summary);
   write("pulls", readings(live.pulls - live.out.length));
-  const people = [...new Set(live.out.map((one) => one.worker).filter(Boolean))];
-  write("out", live.out.length ? `${number(live.out.length)} being measured${people.length ? ` by ${people.join(", ")}` : ""}` : "");
+  const pending = live.done ? [] : live.out;
+  const people = [...new Set(pending.map((one) => one.worker).filter(Boolean))];
+  write("out", pending.length ? `${number(pending.length)} being measured${people.length ? ` by ${people.join(", ")}` : ""}` : "");
   $("next").hidden = live.done || live.passive;
   $("how").hidden = live.done || live.pulls > live.out.length;
   for (const one of document.querySelectorAll("#how [data-passive]")) one.hidden = one.dataset.passive !== String(live.passive);

@@ -1,0 +1,304 @@
+"""Bodies of requests and answers as msgspec types, from which the published schema is made.
+
+A reading is a number, or "nan", "inf" or "-inf", or null if it is missing.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Raw, Struct
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+ID = "^[a-z0-9][a-z0-9-]*$"
+Id = Annotated[str, Meta(pattern=ID, min_length=1, max_length=64)]
+Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Ticket = Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)]
+Delta = Annotated[float, Meta(ge=1e-30, lt=1)]  # smaller shares of it would be 0
+Value = float | Literal["nan", "inf", "-inf"] | None
+End = float | Literal["inf", "-inf"]
+
+
+class Problem(Struct, frozen=True, omit_defaults=True):
+    """An error (RFC 9457): `detail` has reason and remedy, `field` and `value` the place in the request."""
+
+    status: int
+    title: str
+    detail: str
+    type: str = "about:blank"
+    field: str | None = None
+    value: Any = None
+
+
+class Bound(Struct, frozen=True, forbid_unknown_fields=True):
+    """A bound on bad readings: their share, and what their maker can see."""
+
+    eps: float
+    adversary: Literal["oblivious", "prescient", "malicious"] = "oblivious"
+    causal: Annotated[
+        bool | None, Meta(description="Whether bad values cannot depend on later readings; null: by adversary.")
+    ] = None
+    error: Annotated[
+        float, Meta(ge=0, lt=1, description="Probability that the bound is wrong, if an audit found it.")
+    ] = 0.0
+
+
+class NewStudy(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A study to create; the fields are the arguments of `truearm.Study`."""
+
+    arms: Annotated[list[Name], Meta(min_length=1, description="Their names, all different.")]
+    id: Annotated[Id | None, Meta(description="Its name in addresses; a random one by default.")] = None
+    title: Annotated[str, Meta(max_length=200, description="What people call it.")] = ""
+    delta: Annotated[Delta, Meta(description="Error probability.")] = 0.05
+    contamination: Annotated[
+        float | Bound | None, Meta(description="Largest share of bad readings; null if it is unknown.")
+    ] = 0.05
+    tolerance: Annotated[
+        float | Annotated[str, Meta(max_length=40)],
+        Meta(description='Also accept an arm that is this much worse: in units of the readings, or as "2%".'),
+    ] = 0.0
+    quantile: Annotated[float, Meta(description="Compare arms by this quantile.")] = 0.5
+    goal: Annotated[
+        Literal["max", "min"] | None, Meta(description="Which readings are better; the larger ones by default.")
+    ] = None
+    at_least: Annotated[
+        float | None, Meta(description="Compare arms by the share of readings that are at least this.")
+    ] = None
+    at_most: Annotated[
+        float | None, Meta(description="Compare arms by the share of readings that are at most this.")
+    ] = None
+    between: Annotated[
+        Annotated[list[End], Meta(min_length=2, max_length=2)] | None,
+        Meta(description='Lowest and highest plausible reading; others are bad. An end may be "inf" or "-inf".'),
+    ] = None
+    dependent_arms: Annotated[bool, Meta(description="Whether readings of different arms move together.")] = False
+    rounds: Annotated[
+        bool, Meta(description="Measure arms side by side; the best one wins more than half of the rounds.")
+    ] = False
+    policy: Annotated[Literal["toptwo", "lucb"], Meta(description="What chooses the next arm.")] = "toptwo"
+    max_pulls: Annotated[
+        int, Meta(ge=0, le=100_000_000, description="Pulls after which the study ends undecided.")
+    ] = 1_000_000
+    seed: Annotated[
+        Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)] | None,
+        Meta(description="Shuffles the order within a batch."),
+    ] = None
+    passive: Annotated[
+        bool, Meta(description="Readings arrive on their own (`readings`); no pulls are handed out.")
+    ] = False
+    lease: Annotated[
+        float,
+        Meta(gt=0, le=31_536_000, description="Seconds for which a worker that asks again gets the pulls it has."),
+    ] = 3600.0
+
+
+class Ask(Struct, frozen=True, forbid_unknown_fields=True):
+    """A worker, and how many pulls it wants; in rounds, whole rounds are handed out."""
+
+    worker: Name
+    n: Count = 1
+
+
+class Out(Struct, frozen=True):
+    """A pending pull; `until` is when its lease ends, in seconds since 1970."""
+
+    ticket: int
+    arm: str
+    worker: str | None = None
+    until: float | None = None
+
+
+class Pulls(Struct, frozen=True):
+    """Pulls to make; none if the study is done or its budget is spent."""
+
+    done: bool
+    pulls: list[Out]
+
+
+class PullReading(Struct, frozen=True, forbid_unknown_fields=True):
+    """The reading of a pull."""
+
+    ticket: Ticket
+    value: Value
+    notes: dict[str, Any] | None = None
+    arm: Annotated[
+        Name | None, Meta(description="The arm of the ticket: refused if it is another, as after a restore.")
+    ] = None
+
+
+class Tell(Struct, frozen=True, forbid_unknown_fields=True):
+    """Readings of pulls that were asked for."""
+
+    readings: Annotated[list[PullReading], Meta(min_length=1)]
+    worker: Name | None = None
+
+
+class Release(Struct, frozen=True, forbid_unknown_fields=True):
+    """Pulls that were never started, and so may be handed out again."""
+
+    tickets: Annotated[list[Ticket], Meta(min_length=1)]
+    worker: Name | None = None
+
+
+class Outcome(Struct, frozen=True, omit_defaults=True):
+    """The outcome of one item; `detail` says why it was refused and what to do."""
+
+    ticket: int
+    outcome: Literal["told", "known", "released", "refused"]
+    detail: str = ""
+
+
+class Outcomes(Struct, frozen=True):
+    """The outcome of each item, in the order of the request."""
+
+    done: bool
+    outcomes: list[Outcome]
+
+
+class ArmReading(Struct, frozen=True, forbid_unknown_fields=True):
+    """A reading of a passive study."""
+
+    arm: Name
+    value: Value
+    notes: dict[str, Any] | None = None
+
+
+class Give(Struct, frozen=True, forbid_unknown_fields=True):
+    """Readings of a passive study, in order; the same key again adds nothing."""
+
+    key: Name
+    readings: Annotated[list[ArmReading], Meta(min_length=1)]
+
+
+class Added(Struct, frozen=True):
+    """How many readings were added: 0 if the key was known."""
+
+    added: int
+    position: int
+
+
+class Summary(Struct, frozen=True):
+    """A study in a list."""
+
+    id: str
+    title: str
+    began: float
+    arms: int
+    pulls: int
+    out: int
+    done: bool
+    status: str | None
+    best: str | None
+    leader: str | None
+    problem: Annotated[
+        str | None, Meta(description='Why it cannot be read, and what to do; its status is then "broken".')
+    ] = None
+
+
+class Page(Struct, frozen=True):
+    """Studies, the newest first; `next` is the address of the next page."""
+
+    studies: list[Summary]
+    next: str | None
+
+
+class Standing(Struct, frozen=True):
+    """An arm while the study runs; the evidence against it is a natural logarithm."""
+
+    name: str
+    pulls: int
+    told: int
+    candidate: bool
+    log_evidence: float | None
+    share: Annotated[float | None, Meta(description="The part of the evidence needed to exclude it.")]
+
+
+class State(Struct, frozen=True):
+    """The state of a study. `result` is set once it is done, as `truearm ... --json` prints it."""
+
+    id: str
+    title: str
+    began: float
+    position: int
+    head: str
+    passive: bool
+    definition: dict[str, Any]
+    done: bool
+    leader: str | None
+    candidates: list[str]
+    pulls: int
+    arms: list[Standing]
+    log_threshold: float | None
+    out: list[Out]
+    result: dict[str, Any] | None
+
+
+class Created(Struct, frozen=True):
+    """The name of a study, and whether it is new."""
+
+    id: str
+    created: bool
+
+
+class Logged(Struct, frozen=True):
+    """One event of a log; docs/log.md explains its columns."""
+
+    position: int
+    kind: str
+    ticket: int | None
+    arm: str | None
+    draw: int | None
+    value: str | None
+    notes: Raw | None
+    digest: str
+    worker: str | None
+    at: float
+
+
+class Log(Struct, frozen=True):
+    """A page of a log; all pages are enough to replay the study."""
+
+    definition: str
+    events: list[Logged]
+    next: int | None
+
+
+class Live(Struct, frozen=True):
+    """A study as its page shows it: text, and sections as HTML without scripts or styles."""
+
+    position: int
+    done: bool
+    passive: bool
+    status: Annotated[str | None, Meta(description="Null while it runs.")]
+    title: str
+    answer: Annotated[str, Meta(description="What is known now, in a few words.")]
+    summary: str
+    pulls: int
+    out: list[Out]
+    sections: str
+    picture: dict[str, Any]
+
+
+class Plan(Struct, frozen=True, forbid_unknown_fields=True):
+    """A planned study: the smallest difference of interest, in units of the spread or as a share."""
+
+    arms: Annotated[int, Meta(ge=2, le=500)]
+    gap: Annotated[float, Meta(ge=1e-6, le=1e6)]
+    share: Annotated[
+        Annotated[float, Meta(gt=0, lt=1)] | None,
+        Meta(description="Share of the best arm, if arms are compared by shares; the gap is then a share too."),
+    ] = None
+    contamination: Annotated[float, Meta(ge=0, lt=0.5)] = 0.05
+    delta: Delta = 0.05
+
+
+class Estimate(Struct, frozen=True):
+    """The number of readings it may take; null if no number is enough."""
+
+    pulls: int | None
+    largest_eps: Annotated[float, Meta(description="Share of bad readings at which no number decides.")]
+
+
+class Health(Struct, frozen=True):
+    """The server answers, and its database accepts writes."""
+
+    status: Literal["ok"]
+    version: str

@@ -1,0 +1,451 @@
+"""Studies in memory, each the replay of its log. Every change is a transaction that first reads what others wrote.
+
+Memory is a cache: if a write fails, the study is dropped and read again. Nothing is answered before it is
+committed. A pull belongs to the worker that asked for it; when its lease ends the worker is free, but the pull
+stays pending and counts at its worst until it is told (docs/parallel.md).
+"""
+
+import math
+import re
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from typing import Any, TypeVar
+
+from truearm.claims.result import Result
+from truearm.errors import InvalidArgument, ProtocolError, VerificationError
+from truearm.events import ISSUED, Event, Noted, Stopped
+from truearm.problem import Contamination, Problem, Pull, check_adversary, check_eps
+from truearm.service import models
+from truearm.service.settings import Limits
+from truearm.store import (
+    DEFINITION,
+    Database,
+    Row,
+    StoreError,
+    Transaction,
+    chain,
+    check_chain,
+    check_text,
+    first_digest,
+    from_text,
+    parse_json,
+    to_json,
+    to_text,
+)
+from truearm.study import Study
+
+GIVEN, KEY = "given", "key"  # rows of passive studies
+_MAX_IN_MEMORY = 1000  # studies
+_MAX_NAMED = 10  # arms in a message
+_CHUNK_ROWS = 20_000
+
+Answer = TypeVar("Answer")
+
+
+class NotFound(ProtocolError):
+    """There is no study of that name."""
+
+
+class Conflict(ProtocolError):
+    """The request does not fit the study."""
+
+
+class HostedStudy:
+    """One study: the replay of its log, and which worker holds which pull."""
+
+    def __init__(self, name: str, row: Row) -> None:
+        self.name, self.began, self.definition_text = name, row.at, row.notes or ""
+        if first_digest(self.definition_text) != row.digest:
+            msg = f"the definition of study {name!r} was changed after it was written; restore a backup"
+            raise VerificationError(msg)
+        self.definition: dict[str, Any] = parse_json(self.definition_text)
+        service = self.definition["service"]
+        self.passive, self.lease, self.title = service["passive"], service["lease"], service["title"] or name
+        self.position, self.digest = 0, row.digest
+        self.study = Study.replay(self.definition, ())
+        self.holders: dict[int, tuple[str, float]] = {}  # by ticket: worker and end of its lease
+        self.given: dict[str, list[float]] = {arm: [] for arm in self.study.problem.arms}
+        self.lock = threading.RLock()
+        self.is_dropped = False
+        self.live: models.Live | None = None  # what its page showed last
+        self._result: tuple[int, Result] | None = None
+
+    def catch_up(self, read: Callable[[int, int], list[Row]]) -> None:
+        """Take in the rows that others wrote; `read` returns the rows after a position."""
+        while True:
+            rows = read(self.position - 1, _CHUNK_ROWS)
+            if not rows or rows[0].digest != self.digest:
+                msg = f"the log of study {self.name!r} was replaced, as by a backup; send the request again"
+                raise StoreError(msg)
+            if len(rows) == 1:
+                return
+            self.follow(check_chain(rows[1:], self.position, self.digest, f"study {self.name!r}"))
+
+    def follow(self, rows: Iterable[Row]) -> None:
+        """Apply rows that continue the log."""
+        events: list[Event] = []
+        for row in rows:
+            if row.kind == GIVEN and row.arm in self.given:
+                self.given[row.arm].append(float(row.value or "nan"))
+            elif row.kind != KEY:
+                events.append(from_text(row[1:7]))
+            self.mark(row)
+        self.study.follow(events)
+
+    def mark(self, row: Row) -> None:
+        """Move to a row: its position, its digest and its worker."""
+        self.position, self.digest = row.position, row.digest
+        if row.kind == ISSUED and row.worker is not None and row.ticket is not None:
+            self.holders[row.ticket] = row.worker, row.at + self.lease
+        elif row.ticket is not None:
+            self.holders.pop(row.ticket, None)
+
+    def held(self, worker: str) -> list[Pull]:
+        """Return the pulls that a worker holds and whose lease has not ended, in order of issue."""
+        now = time.time()
+        return [
+            Pull(ticket, arm_of(self.study, ticket))
+            for ticket, (holder, until) in sorted(self.holders.items())
+            if holder == worker and until > now
+        ]
+
+    def pending(self, pulls: Iterable[Pull]) -> list[models.Out]:
+        """Return pulls with their workers."""
+        return [models.Out(pull.ticket, pull.arm, *self.holders.get(pull.ticket, (None, None))) for pull in pulls]
+
+    def __copy__(self) -> "HostedStudy":
+        made = object.__new__(HostedStudy)
+        given = {arm: [*values] for arm, values in self.given.items()}
+        vars(made).update(vars(self), study=copy(self.study), holders={**self.holders}, given=given)
+        return made
+
+    def result(self) -> Result:
+        """Return the result; of a study that still runs, as if it were stopped now."""
+        if self._result is None or self._result[0] != self.position:
+            self._result = self.position, self._compute_result()
+        return self._result[1]
+
+    def _compute_result(self) -> Result:
+        if self.passive:
+            return _analyze(self.study.problem, self.given)
+        study = self.study
+        if not study.done:
+            study = copy(study)
+            study.stop()
+        assert study.result is not None
+        return study.result
+
+
+class Studies:
+    """All studies of a database; those in use are in memory."""
+
+    def __init__(self, database: Database, limits: Limits | None = None) -> None:
+        self.database, self.limits = database, limits or Limits()
+        self._loaded: OrderedDict[str, HostedStudy] = OrderedDict()
+        self._guard = threading.Lock()
+        self.listeners: list[Callable[[str], None]] = []  # called with the name of a study that changed
+
+    def create(self, new: models.NewStudy) -> models.Created:
+        """Create a study, or find the same one."""
+        if new.id is not None and not re.fullmatch(models.ID, new.id):  # `$` of the schema allows a newline
+            msg = f"id must be lower-case letters, digits and hyphens, but got {new.id!r}; choose another one"
+            raise InvalidArgument(msg, "id", new.id)
+        text, name = to_json("study", self._define(new)), new.id or secrets.token_hex(8)
+        with self.database.write(name) as transaction:
+            known = next(iter(transaction.rows(-1, 1)), None)
+            if known is None:
+                if transaction.count_studies() >= self.limits.studies:
+                    msg = f"there are {self.limits.studies} studies already; raise the limit or use a new database"
+                    raise Conflict(msg)
+                row = Row(0, DEFINITION, None, None, None, None, text, first_digest(text), None, time.time())
+                transaction.append([row])
+        if known is not None and known.notes != text:
+            msg = f"id {name!r} is the name of another study; choose another one"
+            raise Conflict(msg, "id", name)
+        return models.Created(name, known is None)
+
+    def _define(self, new: models.NewStudy) -> dict[str, Any]:
+        if len(new.arms) > self.limits.arms:
+            msg = f"arms may be {self.limits.arms} at most, but got {len(new.arms)}; compare fewer at a time"
+            raise InvalidArgument(msg, "arms", len(new.arms))
+        for arm in new.arms:
+            check_text("arms", arm)
+        study = Study(
+            new.arms,
+            delta=new.delta,
+            contamination=_contamination(new.contamination),
+            tolerance=new.tolerance,
+            quantile=new.quantile,
+            goal=new.goal,
+            at_least=new.at_least,
+            at_most=new.at_most,
+            between=None if new.between is None else (float(new.between[0]), float(new.between[1])),
+            dependent_arms=new.dependent_arms,
+            rounds=new.rounds,
+            policy=new.policy,
+            max_pulls=new.max_pulls,
+            seed=new.seed,
+        )
+        if new.passive and new.rounds:
+            msg = "passive studies take readings one by one and cannot be in rounds; remove one of the two"
+            raise InvalidArgument(msg, "passive", value=True)
+        service = {"title": check_text("title", new.title), "passive": new.passive, "lease": new.lease}
+        return {**study.definition, "service": service}
+
+    def ask(self, name: str, worker: str, n: int) -> models.Pulls:
+        """Hand out pulls to a worker, first those that it holds."""
+        check_text("worker", worker)
+        self._check_batch("n", n)
+
+        def work(hosted: HostedStudy, _: object) -> Callable[[], models.Pulls]:
+            pulls = _next_pulls(hosted, worker, n)
+            return lambda: models.Pulls(hosted.study.done, hosted.pending(pulls))
+
+        return self._change(name, worker, work)
+
+    def tell(self, name: str, readings: list[models.PullReading], worker: str | None = None) -> models.Outcomes:
+        """Record readings one by one: a refused one does not stop the others."""
+        self._check_batch("readings", len(readings))
+
+        def work(hosted: HostedStudy, events: list[Event]) -> Callable[[], models.Outcomes]:
+            outcomes = [_tell(hosted.study, reading, events) for reading in readings]
+            return lambda: models.Outcomes(hosted.study.done, outcomes)
+
+        return self._change(name, worker, work)
+
+    def release(
+        self, name: str, tickets: list[int], worker: str | None = None, *, of_others: bool = False
+    ) -> models.Outcomes:
+        """Take back pulls that were never started; those that another worker holds only if `of_others`."""
+        self._check_batch("tickets", len(tickets))
+
+        def work(hosted: HostedStudy, _: object) -> Callable[[], models.Outcomes]:
+            outcomes = [_release(hosted, ticket, worker, of_others=of_others) for ticket in tickets]
+            return lambda: models.Outcomes(hosted.study.done, outcomes)
+
+        return self._change(name, worker, work)
+
+    def stop(self, name: str) -> models.Pulls:
+        """End a study with what is known so far."""
+
+        def work(hosted: HostedStudy, events: list[Event]) -> Callable[[], models.Pulls]:
+            if not hosted.study.done:
+                events.append(Stopped())
+                hosted.study.stop()
+            return lambda: models.Pulls(True, [])
+
+        return self._change(name, None, work)
+
+    def give(self, name: str, key: str, readings: list[models.ArmReading]) -> models.Added:
+        """Add readings to a passive study, once for each key."""
+        self._check_batch("readings", len(readings))
+        check_text("key", key)
+        with self._locked(name) as hosted:
+            if not hosted.passive:
+                msg = f"study {name!r} hands out pulls; use ask and tell, or create a passive study"
+                raise Conflict(msg, "study", name)
+            texts = [_give(hosted, reading, i) for i, reading in enumerate(readings)]
+            with self._writing(hosted) as transaction:
+                if (known := transaction.rows_before_key(key, len(texts))) is not None:
+                    _check_same(key, known, texts)
+                    return models.Added(0, hosted.position)
+                rows = chain(texts, hosted.position, hosted.digest)
+                rows += chain([[KEY, *[None] * 5]], rows[-1].position, rows[-1].digest, key)
+                transaction.append(rows)
+            hosted.follow(rows)
+        self._notify(name)
+        return models.Added(len(texts), rows[-1].position)
+
+    @contextmanager
+    def read(self, name: str) -> Iterator[HostedStudy]:
+        """Lock a study, up to date with its log."""
+        with self._locked(name) as hosted:
+            try:
+                hosted.catch_up(lambda after, limit: self.database.rows(name, after, limit))
+            except BaseException:
+                self._drop(hosted)
+                raise
+            yield hosted
+
+    def _change(
+        self,
+        name: str,
+        worker: str | None,
+        work: Callable[[HostedStudy, list[Event]], Callable[[], Answer]],
+    ) -> Answer:
+        """Run `work`, commit the events that it causes, and return its answer."""
+        with self._locked(name) as hosted:
+            events: list[Event] = []
+            with self._writing(hosted, events) as transaction:
+                if hosted.passive:
+                    msg = f"study {name!r} is passive and hands out no pulls; send its readings to /readings"
+                    raise Conflict(msg, "study", name)
+                hosted.study.log_to(events.extend)
+                try:
+                    answer = work(hosted, events)
+                finally:
+                    hosted.study.log_to(None)
+                if rows := chain(map(to_text, events), hosted.position, hosted.digest, worker):
+                    transaction.append(rows)
+            for row in rows:
+                hosted.mark(row)
+            answered = answer()
+        if rows:
+            self._notify(name)
+        return answered
+
+    @contextmanager
+    def _writing(self, hosted: HostedStudy, events: list[Event] | None = None) -> Iterator[Transaction]:
+        """Start a transaction with the study up to date; drop the study if it may be ahead of its log."""
+        is_current = False
+        try:
+            with self.database.write(hosted.name) as transaction:
+                hosted.catch_up(transaction.rows)
+                is_current = True
+                yield transaction
+        except BaseException as error:
+            if events or not is_current or not isinstance(error, InvalidArgument | ProtocolError):
+                self._drop(hosted)
+            raise
+
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[HostedStudy]:
+        while True:
+            hosted = self._load(name)
+            with hosted.lock:
+                if not hosted.is_dropped:
+                    yield hosted
+                    return
+
+    def _load(self, name: str) -> HostedStudy:
+        with self._guard:
+            if name in self._loaded:
+                self._loaded.move_to_end(name)
+                return self._loaded[name]
+        row = self.database.row(name, 0) if re.fullmatch(models.ID, name) else None  # a database may reject others
+        if row is None:
+            msg = f"there is no study {name!r}; see GET /studies"
+            raise NotFound(msg, "study", name)
+        hosted = HostedStudy(name, row)
+        with self._guard:
+            known = self._loaded.setdefault(name, hosted)
+            while len(self._loaded) > _MAX_IN_MEMORY:
+                self._loaded.popitem(last=False)
+        return known
+
+    def _drop(self, hosted: HostedStudy) -> None:
+        hosted.is_dropped = True
+        with self._guard:
+            if self._loaded.get(hosted.name) is hosted:
+                del self._loaded[hosted.name]
+
+    def _notify(self, name: str) -> None:
+        for listener in self.listeners:
+            listener(name)
+
+    def _check_batch(self, field: str, size: int) -> None:
+        if size > self.limits.batch:
+            msg = f"{field} may be {self.limits.batch} at most in one request, but got {size}; send several"
+            raise InvalidArgument(msg, field, size)
+
+
+def _contamination(given: float | models.Bound | None) -> Contamination | None:
+    if isinstance(given, models.Bound):
+        eps = check_eps(given.eps, "contamination.eps")
+        return Contamination(eps, check_adversary(given.adversary), given.causal, given.error)
+    return Contamination.of(given)
+
+
+def _next_pulls(hosted: HostedStudy, worker: str, n: int) -> list[Pull]:
+    """Return the pulls that a worker holds, and new ones if it wants more."""
+    held, study = hosted.held(worker), hosted.study
+    if study.done:
+        return []
+    if len(held) >= n or (held and study.problem.rounds):
+        return held if study.problem.rounds else held[:n]
+    held += study.ask(n - len(held))
+    if left := study.round_left:
+        held += study.ask(left)
+    return held
+
+
+def arm_of(study: Study, ticket: int) -> str:
+    """Return the arm of a ticket, "" if it was never issued."""
+    return study.log.name(ticket) if ticket < len(study.log) else ""
+
+
+def _number(value: models.Value) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _tell(study: Study, reading: models.PullReading, events: list[Event]) -> models.Outcome:
+    before, ticket = len(events), reading.ticket
+    try:
+        if reading.notes is not None:
+            to_json("notes", reading.notes)
+        if reading.arm is not None and (arm := arm_of(study, ticket)) not in ("", reading.arm):
+            msg = f"ticket {ticket} is of arm {arm!r}, but got arm {reading.arm!r}; ask again and tell that pull"
+            raise ProtocolError(msg)
+        value = _number(reading.value)
+        study.tell(ticket, value if reading.notes is None else Noted(value, reading.notes))
+    except (ProtocolError, InvalidArgument) as error:
+        return models.Outcome(ticket, "refused", str(error))
+    return models.Outcome(ticket, "told" if len(events) > before else "known")
+
+
+def _release(hosted: HostedStudy, ticket: int, worker: str | None, *, of_others: bool) -> models.Outcome:
+    if ticket < len(hosted.study.log) and hosted.study.log.is_released(ticket):
+        return models.Outcome(ticket, "known")
+    holder, until = hosted.holders.get(ticket, (worker, 0.0))
+    left = math.ceil(until - time.time())
+    if holder != worker and left > 0 and not of_others:
+        msg = (
+            f"ticket {ticket} is held by {holder!r} for another {left} s, and only that worker knows if it was "
+            "started; release it as that worker, or as an admin without a worker"
+        )
+        return models.Outcome(ticket, "refused", msg)
+    try:
+        hosted.study.release(ticket)
+    except ProtocolError as error:
+        return models.Outcome(ticket, "refused", str(error))
+    return models.Outcome(ticket, "released")
+
+
+def _give(hosted: HostedStudy, reading: models.ArmReading, i: int) -> list[Any]:
+    if reading.arm not in hosted.given:
+        known = ", ".join([*hosted.given][:_MAX_NAMED]) + (", ..." if len(hosted.given) > _MAX_NAMED else "")
+        msg = f"readings[{i}].arm must be one of {known}, but got {reading.arm!r}"
+        raise InvalidArgument(msg, f"readings[{i}].arm", reading.arm)
+    notes = None if reading.notes is None else to_json(f"readings[{i}].notes", reading.notes)
+    return [GIVEN, None, reading.arm, None, repr(_number(reading.value)), notes]
+
+
+def _check_same(key: str, known: list[Row], texts: list[list[Any]]) -> None:
+    first, *rows = known
+    if first.kind == GIVEN or [list(row[1:7]) for row in rows] != texts:
+        msg = f"key {key!r} came with other readings before, and nothing was added; choose another key"
+        raise Conflict(msg, "key", key)
+
+
+def _analyze(problem: Problem, given: dict[str, list[float]]) -> Result:
+    from truearm.analysis import analyze
+
+    shares = problem.at_least is not None or problem.at_most is not None
+    return analyze(
+        given,
+        delta=problem.delta,
+        contamination=problem.contamination,
+        tolerance=problem.tolerance,
+        quantile=problem.quantile,
+        goal=None if shares else "min" if problem.goal == "min" else "max",
+        at_least=problem.at_least,
+        at_most=problem.at_most,
+        between=problem.between,
+        dependent_arms=problem.dependent_arms,
+        order="rows",
+    )
