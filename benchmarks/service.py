@@ -37,10 +37,10 @@ import numpy as np
 import optuna
 
 from truearm.service.client import Client
-from truearm.store import Database
-from truearm.service.studies import Studies
-from truearm.service.settings import Limits
 from truearm.service.models import NewStudy, PullReading
+from truearm.service.settings import Limits
+from truearm.service.studies import Studies
+from truearm.store import Database
 
 BLOCKS, CYCLES = 30, 10  # asks and tells of one block
 AT_ONCE, SHARE = 8, 60  # clients of one study, and asks of each
@@ -287,7 +287,9 @@ def large(url):
         for _ in range(count):
             pulls = host.ask("large", "w", batch).pulls
             values = draw.normal(size=len(pulls)).tolist()
-            host.tell("large", [PullReading(pull.ticket, value) for pull, value in zip(pulls, values, strict=True)])
+            host.tell(
+                "large", [PullReading(pull.ticket, value) for pull, value in zip(pulls, values, strict=True)]
+            )
 
     made = 0
     for size in SIZES:

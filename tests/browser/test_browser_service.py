@@ -8,11 +8,10 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from service.serving import SOURCE, Server
-from truearm.store import Database
-from truearm.service.studies import Studies
-from truearm.service.tokens import create_token
+from service.serving import SOURCE, Server, hosting
 from truearm.service.models import NewStudy
+from truearm.service.tokens import create_token
+from truearm.store import Database
 
 from .test_browser_page import CONTRASTS
 
@@ -104,7 +103,7 @@ def test_a_phone_measures_and_two_taps_are_one_reading(browser, server):
     url = begun(server, "phone")
     with opened(browser, f"{url}/next", **PHONE) as page:
         page.fill("#worker", "cleo")
-        page.click("text=Begin")
+        page.click("text=Start")
         page.wait_for_selector("#card:visible")
         page.fill("#value", "about five")
         page.click("#send")
@@ -124,7 +123,7 @@ def test_a_card_takes_nothing_until_the_next_pull_is_there(browser, server):
     url = begun(server, "meanwhile")
     with opened(browser, f"{url}/next", **PHONE) as page:
         page.fill("#worker", "gus")
-        page.click("text=Begin")
+        page.click("text=Start")
         page.wait_for_selector("#card:visible")
         held = []
 
@@ -154,7 +153,7 @@ def test_two_people_of_one_name_are_told_that_a_reading_was_not_counted(browser,
     with opened(browser, f"{url}/next", **PHONE) as one, opened(browser, f"{url}/next", **PHONE) as other:
         for page in (one, other):
             page.fill("#worker", "ann")
-            page.click("text=Begin")
+            page.click("text=Start")
             page.wait_for_selector("#card:visible")
             page.fill("#value", "4" if page is one else "5")
         one.click("#send")
@@ -171,7 +170,7 @@ def test_what_may_be_two_numbers_is_not_guessed(browser, server, typed, told_as)
     url = begun(server, f"typed-{['1,234', '1e999', '-0,5', ',5'].index(typed)}")
     with opened(browser, f"{url}/next", **PHONE) as page:
         page.fill("#worker", "eve")
-        page.click("text=Begin")
+        page.click("text=Start")
         page.wait_for_selector("#card:visible")
         page.fill("#value", typed)
         page.click("#send")
@@ -198,7 +197,7 @@ def test_the_form_estimates_while_one_types_and_begins_a_study(browser, server):
         page.wait_for_selector("#estimate:has-text('readings in all')", timeout=20_000)
         page.get_by_label("A difference worth finding").fill("0.01")
         page.wait_for_selector("#estimate:has-text('can be told up to')", timeout=20_000)
-        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="Start").click()
         page.wait_for_selector("text=No reading yet")
         assert page.url == f"{server.url}/s/by-the-form"
         page.goto(server.url)
@@ -223,11 +222,11 @@ def test_the_address_of_a_study_may_be_chosen(browser, server):
         page.fill("#id-in", "taken")
         page.fill("#title-in", "Another one")
         page.fill("#arms", "A\nB")
-        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="Start").click()
         page.wait_for_selector("#notice:has-text('choose another one')")
         assert page.evaluate("document.activeElement.id") == "id-in"
         page.fill("#id-in", "free")
-        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="Start").click()
         page.wait_for_url("**/s/free")
 
 
@@ -238,7 +237,7 @@ def test_a_bound_that_is_none_begins_no_study(browser, server, typed, share):
         page.fill("#title-in", f"Bounded by {typed}")
         page.fill("#arms", "A\nB")
         page.fill("#eps", typed)
-        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="Start").click()
         if share is None:
             page.wait_for_selector("#notice:has-text('from 0 to below 50')")
             assert page.evaluate("document.activeElement.id") == "eps"
@@ -254,7 +253,7 @@ def test_a_bound_that_is_none_begins_no_study(browser, server, typed, share):
 def test_a_field_that_the_server_refuses_is_gone_to(browser, server):
     with opened(browser, f"{server.url}/new") as page:
         page.fill("#arms", "A\nA")
-        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="Start").click()
         page.wait_for_selector("#notice:has-text('different names')")
         assert page.evaluate("document.activeElement.id") == "arms"
 
@@ -292,7 +291,7 @@ def test_a_study_that_is_not_there_offers_nothing(browser, server):
     begun(server, "unasked", passive=True)
     with opened(browser, f"{server.url}/s/unasked/next", **PHONE) as page:
         page.fill("#worker", "fay")
-        page.click("text=Begin")
+        page.click("text=Start")
         page.wait_for_selector("text=Nobody is asked here")
 
 
@@ -304,11 +303,10 @@ def test_a_study_that_cannot_be_read_says_so_beside_the_others(browser, tmp_path
             host.ask(name, "ann", 2)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DROP TRIGGER truearm_no_update")
-        connection.execute("DELETE FROM truearm_snapshot")
         connection.execute("UPDATE truearm_event SET arm = 'B' WHERE study = 'torn' AND position = 1")
     with Server(path) as damaged, opened(browser, damaged.url) as page:
         page.wait_for_selector(".cards .broken :text('Cannot be read')")
-        assert "restore a back-up" in page.inner_text(".cards .broken")
+        assert "restore a copy" in page.inner_text(".cards .broken")
         assert page.locator(".cards li").count() == 2
 
 
@@ -371,7 +369,7 @@ def test_a_token_that_is_not_known_is_said_to_be_so(browser, guarded, path):
     with opened(browser, f"{server.url}{path}#token=ta_forged") as page:
         if path.endswith("next"):
             page.fill("#worker", "ann")
-            page.click("text=Begin")
+            page.click("text=Start")
         page.wait_for_selector("#token-form:has-text('unknown or was removed')")
         assert "needs a token" not in page.inner_text("body")
         page.fill("#token", tokens["worker"])
@@ -385,7 +383,7 @@ def test_a_token_that_does_not_suffice_can_be_replaced_and_nothing_typed_is_lost
     with opened(browser, f"{server.url}/new#token={tokens['worker']}") as page:
         page.fill("#id-in", "typed")
         page.fill("#arms", "A\nB")
-        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="Start").click()
         page.wait_for_selector("#token-form:has-text('needs the role admin')")
         page.fill("#token", tokens["admin"])
         page.keyboard.press("Enter")
@@ -484,7 +482,7 @@ def test_the_same_form_again_says_that_the_study_is_there(browser, server):
         with opened(browser, f"{server.url}/new") as page:
             page.fill("#title-in", "Sent twice")
             page.fill("#arms", "A\nB")
-            page.get_by_role("button", name="Begin").click()
+            page.get_by_role("button", name="Start").click()
             if time == "first":
                 page.wait_for_url("**/s/sent-twice")
                 continue
@@ -499,7 +497,7 @@ def test_an_address_that_cannot_be_read_is_no_study(browser, server):
         with opened(browser, server.url + path) as page:
             if path.endswith("next"):
                 page.fill("#worker", "ann")
-                page.click("text=Begin")
+                page.click("text=Start")
             page.wait_for_selector("h1:has-text('There is no such study')")
 
 
@@ -507,12 +505,12 @@ def test_who_measures_may_change_the_name_and_keeps_the_pull(browser, server):
     url = begun(server, "renamed")
     with opened(browser, f"{url}/next", **PHONE) as page:
         page.fill("#worker", "anm")
-        page.click("text=Begin")
+        page.click("text=Start")
         page.wait_for_selector("#card:visible")
         page.get_by_role("button", name="Change name").click()
         assert page.input_value("#worker") == "anm"
         page.fill("#worker", "ann")
-        page.click("text=Begin")
+        page.click("text=Start")
         page.wait_for_selector("#card:visible")
         page.fill("#value", "4")
         page.click("#send")
@@ -529,11 +527,11 @@ def test_who_changed_the_name_may_still_give_a_pull_back(browser, server):
     url = begun(server, "given-back")
     with opened(browser, f"{url}/next", **PHONE) as page:
         page.fill("#worker", "anm")
-        page.click("text=Begin")
+        page.click("text=Start")
         page.wait_for_selector("#card:visible")
         page.get_by_role("button", name="Change name").click()
         page.fill("#worker", "ann")
-        page.click("text=Begin")
+        page.click("text=Start")
         with page.expect_response("**/ask"):
             page.click("#release")
         page.wait_for_selector("#card:visible")
@@ -545,7 +543,7 @@ def test_a_pull_that_cannot_be_given_back_is_said(browser, server):
     url = begun(server, "not-back")
     with opened(browser, f"{url}/next", **PHONE) as page:
         page.fill("#worker", "ann")
-        page.click("text=Begin")
+        page.click("text=Start")
         page.wait_for_selector("#card:visible")
         with server.client() as http:
             http.post("/studies/not-back/tell", json={"readings": [{"ticket": 0, "value": 1}]})
@@ -674,11 +672,11 @@ def test_the_walk_needs_no_more_than_its_two_tokens(browser, tmp_path):
             page.fill("#title-in", "Which lemonade tastes best?")
             page.fill("#id-in", "taste")
             page.fill("#arms", "1\n2\n3")
-            page.get_by_role("button", name="Begin").click()
+            page.get_by_role("button", name="Start").click()
             page.wait_for_url("**/s/taste")
         with opened(browser, f"{url}/s/taste/next#token={worker}", **PHONE) as phone:
             phone.fill("#worker", "ann")
-            phone.click("text=Begin")
+            phone.click("text=Start")
             phone.wait_for_selector("#card:visible")
             phone.fill("#value", "7")
             phone.click("#send")
@@ -729,7 +727,7 @@ def test_three_phones_and_two_machines_run_one_taste_test(browser, server, tmp_p
     ):
         for name, phone in (("ann", ann), ("bob", bob), ("cleo", cleo)):
             phone.fill("#worker", name)
-            phone.click("text=Begin")
+            phone.click("text=Start")
             measure(phone, draw)
         machines = [machine(server, tmp_path, name) for name in ("one", "two")]  # they may need no more help
         for phone in (ann, bob, cleo) * 3:

@@ -410,15 +410,19 @@ def openapi() -> Response[bytes]:
     return _json(published_schema())
 
 
-_PAGES = {"/": ("list", "Studies"), "/new": ("new", "New study")}
-_STUDY_PAGES = {"/s/{study:str}": ("study", "Study"), "/s/{study:str}/next": ("next", "Next reading")}
+_PAGES = {  # by path: the template, and the title
+    "/": ("list", "Studies"),
+    "/new": ("new", "New study"),
+    "/s/{study}": ("study", "Study"),
+    "/s/{study}/next": ("next", "Next reading"),
+}
 _FILES = ("common.js", "list.js", "new.js", "study.js", "next.js", "service.css", "report.js", "report.css")
 
 
-@get([*_PAGES, *_STUDY_PAGES], include_in_schema=False, sync_to_thread=False, media_type=MediaType.HTML)
+@get([path.replace("{study}", "{study:str}") for path in _PAGES], include_in_schema=False, sync_to_thread=False)
 def page(request: Request[Any, Any, Any]) -> Response[str]:
     """Return a page without data; its script requests that with the reader's token."""
-    name, title = {**_PAGES, **_STUDY_PAGES}[request.scope["path_template"]]
+    name, title = _PAGES[request.scope["path_template"]]
     return Response(_render(name, title), media_type=MediaType.HTML, headers={"Cache-Control": "no-cache"})
 
 
@@ -465,7 +469,9 @@ def _litestar(service: Service | None, on_startup: Callable[[], Awaitable[None]]
         guards=[check_role],
         request_class=JsonRequest,
         exception_handlers={Exception: _handle_error},
-        openapi_config=OpenAPIConfig("truearm", __version__, path="/schema", render_plugins=[]),
+        openapi_config=OpenAPIConfig(
+            "truearm", __version__, path="/schema", render_plugins=[], use_handler_docstrings=True
+        ),
         on_startup=[] if on_startup is None else [on_startup],
         logging_config=None,
     )
@@ -487,6 +493,8 @@ def published_schema() -> dict[str, Any]:
     roles = {handler.operation_id: handler.opt.get("role") for handler in API}
     for operation in (operation for path in schema["paths"].values() for operation in path.values()):
         operation["summary"] = operation.pop("description", operation.get("summary"))
+        for parameter in operation.setdefault("parameters", []):  # all are text
+            parameter["schema"] = {"type": "string", "minLength": int(parameter["in"] == "path")}
         operation["responses"].pop("400", None)
         operation["responses"]["default"] = {"description": "The error, and what to do.", "content": content}
         if role := roles[operation["operationId"]]:
