@@ -107,7 +107,7 @@ def test_the_action_has_the_shape_that_github_asks_for():
 def test_a_slower_head_fails_with_summary_annotation_and_artifact(project, runner):
     done, code, judged = raced(project, runner)
     assert (code, judged.returncode) == (1, 1)
-    assert re.search(r"^::error title=A gate failed::Worse than base by more than 2%25: head\.", done.stdout, re.M)
+    assert re.search(r"^::error title=A gate failed::FAIL: head is worse than base by more than 2%25\.", done.stdout, re.M)
     assert "| base" in Path(runner["GITHUB_STEP_SUMMARY"]).read_text()
     kept = Path(runner["RUNNER_TEMP"], "truearm-result")
     assert json.loads((kept / "race.json").read_text())["best"] == "base"
@@ -127,7 +127,7 @@ def test_a_head_that_always_fails_is_a_warning_and_no_quiet_note(project, runner
     git(project, "commit", "-qam", "broken")
     done, code, _ = raced(project, runner, options=f"{NUMBERS} -i")
     assert code == 3
-    assert re.search(r"^::warning title=Not decided::.*Alarm: \d+ of \d+ readings of head", done.stdout, re.M)
+    assert re.search(r"^::warning title=Not decided::.*Warning: .*head", done.stdout, re.M)
 
 
 def test_equal_code_passes_without_a_word(project, runner):

@@ -88,7 +88,7 @@ def test_what_an_alarm_advises_can_be_typed_where_it_is_read(tmp_path):
 
 def test_an_option_is_not_broken_at_its_hyphens():
     words = "The share of readings at least 1 decides, and nothing else does: --at-least 1."
-    assert all("--at-least" in Screen(width).filled(words) for width in range(40, 100))
+    assert all("--at-least" in Screen(width).wrap(words) for width in range(40, 100))
 
 
 def test_cells_in_two_units_are_called_so(tmp_path):

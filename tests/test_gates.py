@@ -11,9 +11,9 @@ from scipy.stats import binom
 from truearm import Study
 from truearm.claims import gates
 from truearm.cli import main
+from truearm.cli.outcome import Outcome
 from truearm.cli.saved import open_log
 from truearm.cli.setting import Setting
-from truearm.cli.telling import Outcome, told
 from truearm.commands import measure as processes
 from truearm.commands.command import Command
 from truearm.commands.measure import Measurement
@@ -104,7 +104,7 @@ def test_a_race_says_that_more_runs_would_not_show_it():
     ended = Outcome(
         result=study.result, tapes=study.readings, setting=setting, runs=(), seed=1, gate="old", ended=False
     )
-    said = " ".join(told(ended, as_json=False).split())
+    said = " ".join(ended.text().split())
     assert "is worse than old is not shown; more runs would not show it (95% sure" in said
     assert "Interrupted" not in said
 

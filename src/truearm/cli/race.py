@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from truearm.cli import gates, github, options, racing, suites
+from truearm.cli import gates, options, racing, suites
 from truearm.cli.asked import Asked, check, check_name
-from truearm.cli.telling import told, write_files
+from truearm.cli.outcome import write_exports
 from truearm.commands.measure import METRICS, SUITE
 from truearm.policies.toptwo import START
 
@@ -244,20 +244,21 @@ def race_command(ctx: click.Context, /, **chosen: Any) -> None:  # noqa: ANN401 
             if asked.fail_if_worse_than is not None:
                 race.follower.guard(asked.fail_if_worse_than)
             failure, late = racing.run_commands(race, asked)
-            code = suites.told(race, race.follower, asked, late=late)
+            code = suites.show(race, race.follower, asked, late=late)
             if failure is not None:
                 raise failure
             ctx.exit(code)
         outcome = racing.run_race(race, asked)
     if outcome.failure is None:
         aside = "-" in asked.exports.values()  # a document has standard output for itself
-        click.echo(told(outcome, as_json=asked.as_json, err=aside), err=aside)
-    exports = write_files(outcome, asked)
+        click.echo(outcome.document() if asked.as_json else outcome.text(err=aside), err=aside)
+    exports = write_exports(outcome.makers(), asked)
     if outcome.failure is not None:
         raise outcome.failure
     best = check_name(asked.fail_unless_best, outcome.setting)
     code = gates.exit_code(outcome.result, unless_best=best, worse=outcome.worse, strict=asked.strict)
-    if asked.github_summary and (line := github.annotation(outcome, code)):
+    notice = outcome.is_final and not outcome.result.alarms
+    if asked.github_summary and (line := gates.annotation(code, outcome.sentences, notice=notice)):
         click.echo(line, err=True)
     ctx.exit(exports.code(code))
 

@@ -19,9 +19,9 @@ from truearm.cli import saved
 from truearm.cli.asked import Asked, check_name, define, suite_of
 from truearm.cli.edge import Failure, load
 from truearm.cli.live import Board
+from truearm.cli.outcome import Outcome
 from truearm.cli.setting import Setting
 from truearm.cli.suites import Follower
-from truearm.cli.telling import Outcome
 from truearm.commands.measure import (
     ITERATION,
     Measurement,
@@ -137,9 +137,9 @@ def run_race(race: Race, asked: Asked) -> Outcome:
         path=str(race.store.path) if race.store is not None else None,
         ended=late or most or result.total >= race.study.max_pulls,
         quiet=asked.quiet,
-        patience=asked.limit if late and asked.max_time is None else None,
+        default_limit=asked.limit if late and asked.max_time is None else None,
         shell_cost=shell_cost(setting.commands[0], setting.metric),
-        cut=recorder.stopped,
+        stopped=recorder.stopped,
         standing=race.study.standing,
         verbose=asked.verbose,
         failure=failure,

@@ -10,9 +10,9 @@ from truearm.claims.result import Result
 from truearm.cli import options, suites
 from truearm.cli.edge import write
 from truearm.cli.gates import exit_code, suite_code
+from truearm.cli.outcome import html_page
 from truearm.cli.saved import Saved, open_log
 from truearm.cli.screen import Screen
-from truearm.cli.telling import html_page
 from truearm.commands.command import Command
 from truearm.events import Reading
 from truearm.report import tables, words
@@ -82,5 +82,5 @@ def _reported(saved: Saved, result: Result, *, as_json: bool, as_markdown: bool,
     if as_markdown:
         return tables.markdown(rows, "\n".join(said))
     screen = Screen.here()
-    answer = "\n".join(map(screen.filled, said))
+    answer = "\n".join(map(screen.wrap, said))
     return f"{answer}\n\n{tables.table(rows, screen.width if screen.terminal else None)}"

@@ -1,7 +1,4 @@
-"""What a race looks like on a terminal: the answer first, colors by meaning, intervals beside the table.
-
-What is said comes from elsewhere; in a pipe it is plain text.
-"""
+"""Lay out a result for a terminal: colors by meaning, lines that fit; in a pipe it is plain text."""
 
 import os
 import shutil
@@ -18,9 +15,10 @@ from truearm.claims.ratios import Ratio
 from truearm.claims.result import Result
 from truearm.report import tables
 
-_WIDEST = 100  # columns of a paragraph: longer lines are hard to read
-_LEAST_CHART, _MOST_CHART = 16, 40  # columns: less shows nothing, more nothing new
-_MEANING: Mapping[str, Mapping[str, object]] = {
+_MAX_WIDTH = 100  # columns of a paragraph
+_MIN_CHART, _MAX_CHART = 16, 40  # columns
+_MAX_CHART_ROWS = 25
+_STYLES: Mapping[str, Mapping[str, object]] = {
     "best": {"fg": "green", "bold": True},
     "good enough": {"fg": "green"},
     "tied": {"fg": "yellow"},
@@ -31,7 +29,7 @@ _MEANING: Mapping[str, Mapping[str, object]] = {
 
 
 class Screen(NamedTuple):
-    """What text is made for: how wide it may be, whether it is a terminal, and whether that has colors."""
+    """The size of the output, and whether it is a terminal and has colors."""
 
     width: int
     terminal: bool = False
@@ -40,11 +38,11 @@ class Screen(NamedTuple):
 
     @classmethod
     def here(cls, *, err: bool = False) -> "Screen":
-        """Return what standard output is, or standard error."""
+        """Return the screen of standard output, or of standard error."""
         stream = sys.stderr if err else sys.stdout
         terminal = stream is not None and stream.isatty()
         colors = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        size = shutil.get_terminal_size((_WIDEST, 24))
+        size = shutil.get_terminal_size((_MAX_WIDTH, 24))
         return cls(size.columns, terminal, colors, size.lines)
 
     def arrange(self, answer: Sequence[str], rest: Sequence[str]) -> str:
@@ -54,46 +52,46 @@ class Screen(NamedTuple):
             parts = [part for part in (*rest, *answer) if part]
         return "\n\n".join(parts)
 
-    def painted(self, words: str, **style: object) -> str:
-        """Return words in a style, if there are colors."""
-        return click.style(words, **style) if self.colors and words else words  # type: ignore[arg-type]
+    def paint(self, text: str, **style: object) -> str:
+        """Return text in a style, if there are colors."""
+        return click.style(text, **style) if self.colors and text else text  # type: ignore[arg-type]
 
-    def filled(self, words: str, **style: object) -> str:
-        """Return words as a paragraph that fits."""
-        return self.painted(fill(words, min(_WIDEST, self.width), break_on_hyphens=False), **style)
+    def wrap(self, text: str, **style: object) -> str:
+        """Return text as a paragraph that fits."""
+        return self.paint(fill(text, min(_MAX_WIDTH, self.width), break_on_hyphens=False), **style)
 
-    def listed(self, lines: Sequence[str]) -> str:
-        """Return sentences below each other, each as one item."""
-        width = min(_WIDEST, self.width)
+    def bullets(self, lines: Sequence[str]) -> str:
+        """Return sentences as a list."""
+        width = min(_MAX_WIDTH, self.width)
         item = partial(fill, width=width, break_on_hyphens=False, initial_indent="- ", subsequent_indent="  ")
         return "\n".join(map(item, lines))
 
-    def answer(self, pieces: Sequence[str], result: Result) -> str:
-        """Return the answer, which stands out, and below it what it rests on."""
+    def answer(self, lines: Sequence[str], result: Result) -> str:
+        """Return the lines of an answer, the first of which stands out."""
         color = "red" if result.status is Status.DOUBTFUL else "green" if result.status in DECIDED else "yellow"
-        first = self.filled(pieces[0], fg=color, bold=True) if self.terminal else self.filled(pieces[0])
-        return "\n".join((first, *map(self.filled, pieces[1:])))
+        style = {"fg": color, "bold": True} if self.terminal else {}
+        return "\n".join((self.wrap(lines[0], **style), *map(self.wrap, lines[1:])))
 
     def table(self, rows: Sequence[tables.Row], result: Result, ratios: Sequence[Ratio]) -> str:
         """Return the table of a race; on a terminal it fits, and intervals are drawn where there is room."""
-        words = len(rows) > 2  # of one command alone there is no standing
+        words = len(rows) > 2  # one command alone has no standing
         if not self.terminal:
             return tables.table(rows, words=words)
-        lines = tables.table(rows, self.width, words=words).split("\n")
-        lines = self._with_chart(lines, result, ratios)
-        painted = [self.painted(lines[0], dim=True)]
-        for line, row in zip(lines[1:], rows[1:], strict=True):
-            painted.append(self.painted(line, **_MEANING.get(row.standing, {})))
-        return "\n".join(painted)
+        lines = self._add_chart(tables.table(rows, self.width, words=words).split("\n"), result, ratios)
+        body = [
+            self.paint(line, **_STYLES.get(row.standing, {}))
+            for line, row in zip(lines[1:], rows[1:], strict=True)
+        ]
+        return "\n".join((self.paint(lines[0], dim=True), *body))
 
-    def _with_chart(self, lines: Sequence[str], result: Result, ratios: Sequence[Ratio]) -> list[str]:
+    def _add_chart(self, lines: Sequence[str], result: Result, ratios: Sequence[Ratio]) -> list[str]:
         taken = max(map(len, lines)) + 2
-        room = min(_MOST_CHART, self.width - taken)
-        if room < _LEAST_CHART or len(lines) > 25:
+        room = min(_MAX_CHART, self.width - taken)
+        if room < _MIN_CHART or len(lines) > _MAX_CHART_ROWS:
             return list(lines)
         plain = "utf" not in (sys.stdout.encoding or "").lower()
         mark = 1.0 if result.problem.rounds else None
         chart = tables.draw_spans(tables.spans(result, ratios), room, mark=mark, plain=plain)
-        return (
-            [f"{a.ljust(taken)}{b}".rstrip() for a, b in zip(lines, chart, strict=True)] if chart else list(lines)
-        )
+        if not chart:
+            return list(lines)
+        return [f"{line.ljust(taken)}{drawn}".rstrip() for line, drawn in zip(lines, chart, strict=True)]

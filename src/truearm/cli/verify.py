@@ -104,7 +104,7 @@ def _tell_log(path: str, noted: str | None, *, as_json: bool) -> int:
         f"unless by somebody who computed its digests anew. Note its head to rule that out: {found.head}"
     )
     plain = {**_plain(Verified()), "events": found.events, "head": found.head}
-    click.echo(json_text(plain) if as_json else Screen.here().filled(words))
+    click.echo(json_text(plain) if as_json else Screen.here().wrap(words))
     return 0
 
 

@@ -1,0 +1,294 @@
+"""Show a race that has ended: the answer, the table, the notes below it, and the exported files."""
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from truearm.claims import alarms
+from truearm.claims.certificate import Status, Tapes
+from truearm.claims.gates import given_up, hidden, worse_than
+from truearm.claims.ratios import ratios
+from truearm.claims.result import Result
+from truearm.cli.asked import Asked
+from truearm.cli.edge import Exports, write
+from truearm.cli.live import nearly_equal
+from truearm.cli.screen import Screen
+from truearm.cli.setting import Setting
+from truearm.commands.command import needs_shell
+from truearm.commands.measure import machine
+from truearm.errors import InvalidArgument
+from truearm.events import Reading
+from truearm.policies import Standing
+from truearm.report import tables, words
+from truearm.report.export import csv_text, document, hyperfine_results, json_text
+from truearm.report.numbers import Unit, count, name_of, number, plural, unit_for
+
+_MAX_FORECAST = 100_000  # runs
+_QUICK_S = 0.005  # below it hyperfine too advises against a shell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A race that has ended."""
+
+    result: Result
+    tapes: Tapes
+    setting: Setting
+    runs: Sequence[Reading]
+    seed: int | None
+    unit: str | None = None
+    reference: str | None = None
+    gate: str | None = None
+    path: str | None = None
+    ended: bool = True
+    """Whether a limit ended it, and not the user."""
+    quiet: bool = False
+    default_limit: float | None = None
+    """Seconds after which it was stopped, if the user set no limit."""
+    shell_cost: float | None = None
+    """Seconds that the shell adds to each reading."""
+    stopped: str | None = None
+    """The command whose run was stopped because the time was up."""
+    standing: Standing | None = None
+    verbose: bool = False
+    failure: click.ClickException | None = None
+
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """The commands that are worse than the baseline of the gate."""
+        shared = self.setting.guard is not None and not self.result.problem.rounds
+        return () if self.gate is None else worse_than(self.result, self.tapes, self.gate, shared=shared)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether more runs could not show that a command is worse than the baseline."""
+        return given_up(self.result, self.tapes, self.gate)
+
+    @property
+    def display_unit(self) -> Unit:
+        """The unit that readings are shown in."""
+        return unit_for(self.setting.metric, self.result.arms, self.unit, target=self.result.problem.target)
+
+    @property
+    def voice(self) -> words.Voice:
+        """How sentences name runs, commands and units."""
+        return words.voice_for(self.result, self.setting.metric, self.display_unit)._replace(options=True)
+
+    @property
+    def verdicts(self) -> list[str]:
+        """What the gate says."""
+        if self.gate is None:
+            return []
+        found = [words.gate(self.result, self.gate, self.worse, self.voice, final=self.is_final)]
+        if not self.worse and hidden(self.result):
+            base = name_of(self.gate)
+            found.append(f"--timeout ends runs before they can be that much worse than {base}: raise it.")
+        return found
+
+    @property
+    def sentences(self) -> str:
+        """The verdict of the gate and the answer, without the table."""
+        return "\n".join([*self.verdicts, words.summarize(self.result, voice=self.voice)])
+
+    def rows(self) -> list[tables.Row]:
+        """Return the table of commands."""
+        censored = None if self.setting.conditions.timeout is None else self.result.problem.censored
+        return tables.arm_rows(self.result, self.voice, ratios(self.result, self.reference), censored=censored)
+
+    def hyperfine(self) -> list[dict[str, Any]]:
+        """Return the results as hyperfine writes them."""
+        return hyperfine_results(self.setting.commands, self.runs)
+
+    def document(self) -> str:
+        """Return everything as JSON."""
+        more = {
+            "seed": self.seed,
+            "commands": plain_commands(self.setting),
+            "shell_cost": self.shell_cost,
+            "machine": machine(),
+            "results": self.hyperfine(),
+        }
+        metric = self.setting.metric
+        return json_text(document(self.result, self.tapes, reference=self.reference, metric=metric, **more))
+
+    def makers(self) -> dict[str, Callable[[], str]]:
+        """Return what makes each export."""
+        return {
+            "json": self.document,
+            "csv": lambda: csv_text(self.result, self.hyperfine()),
+            "markdown": lambda: tables.markdown(self.rows(), self.sentences),
+            "html": lambda: html_page(self.result, self.tapes, self.display_unit, self.setting.metric),
+        }
+
+    def text(self, *, err: bool = False) -> str:
+        """Return what a person reads, on standard output or standard error."""
+        result, screen = self.result, Screen.here(err=err)
+        failed = {"fg": "red", "bold": True} if self.worse else {}
+        answer = [
+            "\n".join(screen.wrap(line, **failed) for line in self.verdicts),
+            screen.answer(words.lines(result, voice=self.voice, verbose=self.verbose), result),
+        ]
+        rest = [
+            screen.table(self.rows(), result, ratios(result, self.reference)),
+            tables.table(rows) if (rows := tables.control_rows(result)) else "",
+        ]
+        if self.verbose:
+            rows = tables.statistics_rows(result, self.tapes, self.display_unit, self.hyperfine())
+            rest.append(tables.table(rows, screen.width if screen.terminal else None, words=False))
+            rest += [screen.wrap(words.breakdowns(result)), screen.bullets(result.assumptions)]
+        rest.append("" if self.quiet else screen.wrap(" ".join(_notes(self)), dim=True))
+        return screen.arrange(answer, rest)
+
+
+def html_page(result: Result, tapes: Tapes, unit: Unit, metric: str | None) -> str:
+    """Return the report as a page."""
+    from truearm.report.pages import page  # a race that writes no page starts without it
+
+    return page(result, tapes, unit=unit, metric=metric)
+
+
+def write_exports(makers: Mapping[str, Callable[[], str]], asked: Asked) -> Exports:
+    """Write every file that was asked for; one that cannot be written does not hold back the others."""
+    exports = Exports()
+    for name, path in asked.exports.items():
+        text = makers[name]().rstrip("\n")
+        if path == "-":
+            click.echo(text)
+        else:
+            with exports.writing(path):
+                write(path, f"{text}\n")
+    if asked.github_summary:
+        path = os.environ["GITHUB_STEP_SUMMARY"]
+        with exports.writing(path):
+            write(path, f"{makers['markdown']()}\n\n", append=True)
+    return exports
+
+
+def plain_commands(setting: Setting) -> list[dict[str, Any]]:
+    """Return the commands for JSON."""
+    return [
+        {"name": c.name, "command": c.text, "shell": c.shell, "parameters": dict(c.parameters)}
+        for c in setting.commands
+    ]
+
+
+def _notes(outcome: Outcome) -> Iterator[str]:
+    setting, result = outcome.setting, outcome.result
+    undecided = result.status is Status.EXHAUSTED
+    if undecided and not (outcome.ended or outcome.is_final):
+        yield "Interrupted."
+    if undecided and outcome.default_limit is not None:
+        yield f"Stopped after {number(outcome.default_limit / 60)} minutes; --max-time allows more."
+    if outcome.stopped is not None:
+        hooked = {"prepare", "conclude"} & set(setting.hooks)
+        around, remedy = (", or its hook,", "") if hooked else ("", "; --timeout would count it as slow")
+        yield f"Time was up: a run of {name_of(outcome.stopped)}{around} was stopped, without a reading{remedy}."
+    yield from _about_names(setting)
+    if undecided and not result.ties:
+        yield from _forecast(outcome)
+    yield from _about_shell(outcome)
+    for arm in setting.arms:
+        yield from describe_losses(arm, [run for run in outcome.runs if run.arm == arm])
+    if len(setting.arms) == 1:
+        yield from _about_outliers(outcome)
+    elif outcome.verbose:
+        inside = " inside each round" if result.problem.rounds else ""
+        yield f"Order of runs{inside} shuffled with seed {outcome.seed}."
+    if outcome.path is not None:
+        limits = "; this limit no longer applies unless you set it again" if outcome.ended else ""
+        yield where_saved(Path(outcome.path).name, limits if undecided else None)
+
+
+def where_saved(name: str, limits: str | None) -> str:
+    """Return where the readings are, and how to continue unless `limits` is None."""
+    if limits is None:
+        return f"All readings are in {name_of(name)}."
+    return f"All readings are in {name_of(name)}; continue with: truearm race --resume {name_of(name)}{limits}"
+
+
+def _about_names(setting: Setting) -> Iterator[str]:
+    """Say which commands have names if others have none: a name may have been meant for another one."""
+    commands = setting.commands
+    named = [command for command in commands if command.name != command.text and not command.parameters]
+    if len(named) < len(commands) and not any(command.cwd for command in commands):
+        for command in named:
+            names = f"{name_of(command.name)} is the name of {name_of(command.text)}"
+            yield f"{names}: -n names commands in their order."
+
+
+def _forecast(outcome: Outcome) -> Iterator[str]:
+    """Say what an undecided race in rounds still needs, if its runs continue as they were."""
+    result, standing = outcome.result, outcome.standing
+    if standing is None or not result.problem.rounds or outcome.is_final:
+        return
+    gated = result.problem.handicap is not None
+    if not gated and (near := nearly_equal(standing, max(result.pulls.values()))):
+        yield near
+    left = standing.pulls_left(result.pulls, 1)
+    if _MAX_FORECAST < left < math.inf:
+        yield "More runs would not decide this in practice."
+    elif 0 < left < math.inf and min(result.pulls.values()):
+        ends = "would decide"
+        if standing.close:
+            ends = f"would tell whether {'it can be decided' if gated else 'they can be told apart'}"
+        more = number(float(f"{left:.1g}"))
+        yield f"About {more} more run{'s' * (more != '1')} {ends} (an estimate)."
+
+
+def _about_outliers(outcome: Outcome) -> Iterator[str]:
+    """Describe runs of one command alone that are far from its median."""
+    arm, unit = outcome.result.arms[0], outcome.display_unit
+    tape = [math.nan if x is None else x for x in outcome.tapes[arm.name]]
+    found = alarms.outlying(tape) if outcome.result.problem.target == "quantile" else ()
+    if found:
+        worst = max((tape[place] for place in found), key=lambda x: abs(x - arm.observed))
+        yield (
+            f"{plural(len(found), 'run')} of {count(len(tape))} lie{'s' * (len(found) == 1)} more than ten robust "
+            f"standard deviations from the median, the farthest {unit.attach(number(worst / unit.size))}: "
+            "something else was running, or it does this now and then."
+        )
+        if found[0] == 0 and not outcome.setting.warmup:
+            yield "The first run is one of them: -w 1 leaves it out."
+
+
+def _about_shell(outcome: Outcome) -> Iterator[str]:
+    commands, cost = outcome.setting.commands, outcome.shell_cost
+    if commands[0].shell is None:
+        yield "Commands ran without a shell."
+        return
+    took = "" if cost is None else f", which takes about {number(float(f'{1000 * cost:.2g}'))} ms of each reading"
+    yield f"Commands ran through {name_of(commands[0].shell)}{took}."
+    quick = any(0 <= arm.observed < _QUICK_S for arm in outcome.result.arms)
+    if cost is not None and quick and not any(_needs_shell(command.text) for command in commands):
+        yield "A command took less than 5 ms and none needs a shell: -N (--shell none) measures it without one."
+
+
+def _needs_shell(line: str) -> bool:
+    try:
+        return needs_shell(line)
+    except InvalidArgument:  # it cannot be split into words
+        return True
+
+
+def describe_losses(
+    arm: str, runs: Sequence[Reading], late: str = "worse than any run that ended"
+) -> Iterator[str]:
+    """Say how many runs of a command timed out (`late` is what that counts as), failed or left processes."""
+    notes = [run.notes or {} for run in runs]
+    killed, behind = (sum(bool(note.get(key)) for note in notes) for key in ("timed_out", "left_behind"))
+    failed = sum(math.isnan(run.value) for run in runs)
+    if killed:
+        yield f"{plural(killed, 'run')} of {name_of(arm)} timed out: {late}."
+    if behind:
+        yield (
+            f"{plural(behind, 'run')} of {name_of(arm)} left processes running, which truearm does not end and "
+            "which take time from later runs: let the command wait for them, or end them with --conclude."
+        )
+    if failed:
+        what = "was lost: a missing reading" if failed == 1 else "were lost: missing readings"
+        yield f"{plural(failed, 'run')} of {name_of(arm)} failed or {what}, at the worst."
