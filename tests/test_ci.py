@@ -107,7 +107,9 @@ def test_the_action_has_the_shape_that_github_asks_for():
 def test_a_slower_head_fails_with_summary_annotation_and_artifact(project, runner):
     done, code, judged = raced(project, runner)
     assert (code, judged.returncode) == (1, 1)
-    assert re.search(r"^::error title=A gate failed::FAIL: head is worse than base by more than 2%25\.", done.stdout, re.M)
+    assert re.search(
+        r"^::error title=A gate failed::FAIL: head is worse than base by more than 2%25\.", done.stdout, re.M
+    )
     assert "| base" in Path(runner["GITHUB_STEP_SUMMARY"]).read_text()
     kept = Path(runner["RUNNER_TEMP"], "truearm-result")
     assert json.loads((kept / "race.json").read_text())["best"] == "base"
