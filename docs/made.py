@@ -48,11 +48,11 @@ MARKS = (  # parts of a race's answer that docs/reading.md explains, by what sta
     (r"[\d.]+x faster", "②"),
     (r"at least [\d.]+x", "③"),
     ("95% sure", "④"),
-    ("under any load", "⑤"),
-    ("at most 5%", "⑥"),
+    ("any load", "⑤"),
+    ("a 5% chance", "⑥"),
     (r"up to [\d.]+%", "⑦"),
     (r"\d+ runs", "⑧"),
-    ("relative", "⑨"),
+    ("ratio per round", "⑨"),
 )
 AT_A_GLANCE = ("is fastest", r"[\d.]+x faster than gzip -kf data", r"[\d.]+x faster than xz -kf data", "95% sure")
 _FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)  # a picture asks nothing from the network

@@ -66,7 +66,7 @@ def test_a_study_writes_its_page_too(tmp_path):
 
 
 def test_a_result_without_readings_says_what_to_do(found, tmp_path):
-    with pytest.raises(InvalidArgument, match="does not hold its readings"):
+    with pytest.raises(InvalidArgument, match="does not contain its readings"):
         ta.Result.from_dict(found.to_dict()).save_html(tmp_path / "page.html")
 
 

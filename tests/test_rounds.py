@@ -314,8 +314,8 @@ def test_what_does_not_go_with_a_round_is_refused(asked, says):
 def test_the_page_shows_rounds():
     study = answered(Study(["A", "B"], rounds=True, goal="min"), apart(0.05))
     written = page(study.result, study.readings)
-    assert "Side by side" in written
-    assert "who wins side by side, round by round" in written
+    assert "Readings compared with " in written
+    assert "wins side by side, round by round" in written
 
 
 def test_the_assumptions_name_what_a_chain_of_rejections_rests_on():

@@ -277,7 +277,7 @@ def test_what_a_command_does_by_itself_over_time_is_doubtful():
     assert [one.standing for one in found.compared] == ["doubtful", "not worse"]
     assert found.status == "doubtful"
     assert "1 is doubtful: ms" in paragraph(found)
-    assert "Nothing is claimed of ms." in page(found, {})
+    assert "Nothing is claimed about ms." in page(found, {})
 
 
 def test_equal_metrics_end_where_contamination_hides_more():
@@ -576,7 +576,7 @@ def test_a_run_that_prints_no_metrics_ends_the_race_with_its_reason():
 def test_nothing_to_compare_is_told(tmp_path):
     done = race("-i", "-n", "old", "false", *arm("new", ms=1), "-M", "3", cwd=tmp_path)
     assert done.returncode == 3
-    assert "No metric was compared: there was no round in which every command has some." in done.stdout.replace(
+    assert "No metric was compared: there was no round in which every command printed one." in done.stdout.replace(
         "\n", " "
     )
 

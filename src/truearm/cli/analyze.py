@@ -18,9 +18,9 @@ from truearm.evidence import Breakdown
 from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
-from truearm.report.numbers import count, name_of, number, percent
+from truearm.report.numbers import count, name_of, percent
 from truearm.report.tables import arm_rows, control_rows, table, tier_rows
-from truearm.report.words import PLAIN, summarize
+from truearm.report.words import PLAIN, quality, summarize
 from truearm.world import lazy, tables
 from truearm.world.counting import Source
 from truearm.world.roles import Roles, looks_like_time
@@ -29,7 +29,6 @@ from truearm.world.tapes import Collected
 from truearm.world.written import Form
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
-_SHARES = (0.5, 0.75, 0.9, 0.95)  # of the true readings of the leader, told as its quality
 
 
 @click.command("analyze", context_settings={"max_content_width": 100})
@@ -192,21 +191,12 @@ def told(found: Analysis) -> str:
     if any(contest.breakdown for contest in found.contests):
         tables.append(_contests(found))
     lines = summarize(found, voice=PLAIN._replace(options=True)).split("\n")
-    paragraphs = ["\n".join(map(_wrapped, lines)), table(arm_rows(found, PLAIN), width), _wrapped(_quality(found))]
+    paragraphs = ["\n".join(map(_wrapped, lines)), table(arm_rows(found, PLAIN), width), _wrapped(quality(found))]
     return "\n\n".join(part for part in (*paragraphs, *(table(rows, width) for rows in tables)) if part)
 
 
 def _wrapped(words: str) -> str:
     return click.wrap_text(words, min(shutil.get_terminal_size().columns, 100))
-
-
-def _quality(found: Analysis) -> str:
-    known = {point.share: point.x for point in found.quality}
-    better = "or more" if found.problem.goal == "max" else "or less"
-    reached = [f"{percent(share)} are {number(known[share])} {better}" for share in _SHARES if share in known]
-    if not reached or found.leader is None:
-        return ""
-    return f"At least {', '.join(reached)} of {name_of(found.leader)}'s true readings."
 
 
 def _contests(found: Analysis) -> list[tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """Results for other programs: a frame, and a JSON document and a CSV table that hyperfine's scripts can read.
 
 The document holds the keys of `Result.to_dict` beside `results`, the list that hyperfine writes; the table begins
-with hyperfine's columns. JSON is strict: infinities and NaN are None, and strings where a reading is one.
+with hyperfine's columns. JSON is strict: infinities and NaN are null, or strings as readings.
 """
 
 import csv
@@ -64,8 +64,8 @@ def _finite(value: Any) -> Any:  # noqa: ANN401 - names pass through
 def hyperfine_results(commands: Sequence[Any], runs: Sequence[Any]) -> list[dict[str, Any]]:
     """Return the list that hyperfine writes under `results`: wall times in seconds, as the clock told them.
 
-    A run that timed out has the time until it was killed, and says so in `timed_out`. A statistic that the true
-    time would change is None.
+    A run that timed out has the time until it was killed, and `timed_out` is true. A statistic that the true
+    time would change is null.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def hyperfine_results(commands: Sequence[Any], runs: Sequence[Any]) -> list[dict
 
 
 def _is_timed(notes: Mapping[str, Any]) -> bool:
-    """Tell whether notes are those of a run that was timed: others may note what they like."""
+    """Return True if notes are those of a run that was timed: others may note anything."""
     times = [notes.get(key) for key in ("wall", "user", "system")]
     numbers = all(isinstance(time, int | float) and 0 <= time <= _LONGEST for time in times)
     return numbers and isinstance(notes.get("exit_code"), int)
@@ -179,7 +179,7 @@ def cell(value: object) -> object:
     )
 
 
-_SUITE_COLUMNS = (
+_SUITE_COLUMNS = [
     "metric",
     "arm",
     "goal",
@@ -191,7 +191,7 @@ _SUITE_COLUMNS = (
     "low",
     "high",
     "up_to",
-)
+]
 
 
 def suite_document(result: SuiteResult, runs: Runs) -> dict[str, Any]:

@@ -486,7 +486,7 @@ def _bound(bound: Bound) -> str:
 
 
 def _candidates(picture: Picture, voice: words.Voice) -> dict[str, Any]:
-    result, declared, noun = picture.result, picture.declared, voice.reading
+    result, declared, noun = picture.result, picture.contamination, voice.reading
     found: dict[str, Any] = {"title": f"What if more {noun}s were bad?", "leader": name_of(picture.leader or "")}
     if picture.leader is None:
         return {**found, "nothing": _nothing(picture)}
@@ -592,7 +592,7 @@ def _cell(picture: Picture, ends: tuple[Interval, Interval]) -> list[Any]:
 
 
 def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]:
-    """Return what is said of an arm while it could be best among others, and once that is settled."""
+    """Return the state of an arm while it could be best, and once that is settled."""
     result = picture.result
     if arm in result.ties and not words.is_tie_by_handicap(result):
         return "tied", ""
@@ -608,7 +608,7 @@ def _states(picture: Picture, arm: str, adversary: Adversary) -> tuple[str, str]
 
 
 def _slider_row(picture: Picture, i: int, cell: list[Any], *, decided: bool) -> _ChartRow:
-    arm, declared = picture.result.arms[i], picture.declared
+    arm, declared = picture.result.arms[i], picture.contamination
     is_out = picture.is_excluded(arm.name, declared.eps, declared.adversary)
     is_settled = picture.is_settled(arm.name, declared.eps, declared.adversary)
     where, low, high, *core = cell
@@ -632,7 +632,7 @@ def _view(picture: Picture) -> dict[str, Any]:
         return {}
     declared = None
     if picture.result.problem.contamination is not None:
-        eps = picture.declared.eps
+        eps = picture.contamination.eps
         declared = {"at": picture.eps.index(eps), "text": f"declared {percent(eps)}"}
     return {
         "eps": picture.eps,

@@ -1,4 +1,4 @@
-"""What the page and the plots draw, as plain numbers: who remains a candidate, evidence over time, readings.
+"""What a page draws, as plain numbers: which arms could be best, evidence over time, readings.
 
 Nothing is decided here: evidence, intervals and thresholds are those of `truearm.claims.result`, asked at other
 contaminations and at earlier pulls.
@@ -63,7 +63,7 @@ class Picture:
         if digest(result.problem, readings) != result.certificate.digest:
             msg = (
                 "readings must be those the result was found from, but their digest differs from that in its "
-                "certificate; pass them per arm in order of pull, in the same units, None for a pull never told"
+                "certificate; pass them per arm in order of pull, in the same units, None for a pending pull"
             )
             raise InvalidArgument(msg)
         unit = PLAIN_UNIT if result.problem.target == "share" else unit  # a share has none
@@ -85,7 +85,7 @@ class Picture:
         return None if doubtful or result.certificate.estimated else result.leader
 
     @cached_property
-    def measured(self) -> Judge:
+    def plain_judge(self) -> Judge:
         """The judge of the readings without a handicap."""
         return as_measured(Judge.of(self.result.problem, self.samples, design=self.result.design), self.tapes)
 
@@ -140,26 +140,26 @@ class Picture:
     def intervals(self, eps: float, adversary: Adversary) -> list[tuple[Interval, Interval]]:
         """Return per arm where its true quantile lies, and what contamination alone leaves of it (an estimate)."""
         endless = Interval(-math.inf, math.inf)
-        if self.result.problem.rounds:  # nothing is claimed of an arm by itself: what was observed is shown
+        if self.result.problem.rounds:  # rounds claim nothing about one arm: the observed value is shown
             return [(Interval(arm.observed, arm.observed),) * 2 for arm in self.result.arms]
         return [
-            self.measured.intervals(i, Contamination(eps, adversary)) if sample.n else (endless, endless)
-            for i, sample in enumerate(self.measured.samples)
+            self.plain_judge.intervals(i, Contamination(eps, adversary)) if sample.n else (endless, endless)
+            for i, sample in enumerate(self.plain_judge.samples)
         ]
 
     @cached_property
-    def declared(self) -> Contamination:
+    def contamination(self) -> Contamination:
         """The contamination the result was found under; none at all where only the order was promised."""
         return self.result.problem.declared
 
     @cached_property
     def window(self) -> Interval:
         """The stretch of readings that holds every interval up to the declared eps and the breakdown point."""
-        adversary = self.declared.adversary
+        adversary = self.contamination.adversary
         point = getattr(self.result.breakdown, adversary.value) or 0.0
         ends = [
             end
-            for eps in {self.declared.eps, min(point, self.eps[-1])}
+            for eps in {self.contamination.eps, min(point, self.eps[-1])}
             for whole, _ in self.intervals(eps, adversary)
             for end in whole
         ]
@@ -168,9 +168,9 @@ class Picture:
     def evidence_over_time(self, rivals: int = _RIVALS) -> "Timeline":
         """Return the evidence against the rivals of the leader at the declared contamination, pull by pull.
 
-        All arms advance in proportion: at a share f, each arm's first f n pulls are used, in order of pull. It
-        is the evidence that anybody could have computed there against the leader's rivals, knowing who leads in
-        the end; when a study pulled its arms in other proportions, its own looks were at other moments.
+        All arms advance in proportion: at a share f, each arm's first f n pulls are used, in order of
+        pull. It is the evidence there against the leader's rivals, knowing which arm leads in the end; a study
+        that pulled in other proportions looked at other moments.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class Picture:
         return Timeline(tuple(map(sum, looks)), lines, judge.log_threshold, rejected)
 
     def _evidence(self, arm: str, counts: tuple[int, ...]) -> float:
-        """Return the log-evidence against an arm after so many pulls of each, by the rule of the certificate."""
+        """Return the log-evidence against an arm after these pulls of each, by the rule of the certificate."""
         certificate, arms = self.result.certificate, self.result.problem.arms
         entered = 0
         for entry in certificate.entries:  # in the order of their dates
@@ -203,7 +203,7 @@ class Picture:
                 break
             entered += 1
         if certificate.rule == "pooled" and not any(e.arm != arm for e in certificate.entries[:entered]):
-            return 0.0  # nobody has bet against this arm yet
+            return 0.0  # no bet against this arm yet
         claim = Claim(arm, self.result.leader or "", counts, entered, 0.0)
         return certificate.judge(claim, self.tapes).against(arms.index(arm)).log_value
 
@@ -215,7 +215,7 @@ class Picture:
 
 
 def _compact(tape: Sequence[float | None] | Floats) -> Sequence[float | None] | Floats:
-    """Return a tape as an array if every pull was told."""
+    """Return a tape as an array if no pull is pending."""
     if isinstance(tape, np.ndarray) or any(value is None for value in tape):
         return tape
     return np.array(tape, dtype=np.float64)

@@ -43,7 +43,7 @@ def draw(result: Result, ax: "Axes | None" = None) -> "Axes":
     for i, arm in enumerate(result.arms):
         if not arm.n or arm.low > arm.high:
             continue
-        is_in = not standing(result, arm.name).startswith("excluded")
+        is_in = standing(result, arm.name) != "excluded"
         color = _MARK if is_in else _SOFT
         low, high = np.clip((arm.low, arm.high), *window)
         core = np.clip(sorted((arm.contamination_low, arm.contamination_high)), low, high)

@@ -82,7 +82,7 @@ def arm_rows(
             interval(arm.low, arm.high, problem, ON_TERMINALS, unit),
             number(arm.mad / unit.size, signs=ON_TERMINALS),
             "1" if arm.name in references else "-" if own is None else ratio_cell(result, own),
-            standing(result, arm.name),
+            standing(result, arm.name, by=True),
         )
 
     arms = {arm.name: arm for arm in result.arms}
@@ -113,7 +113,7 @@ def is_bounded(result: Result, ratio: Ratio) -> bool:
 
     An arm may be excluded by others than the best, by evidence that an interval for all pairs does not reach.
     """
-    places = {standing(result, ratio.arm).split(" by ")[0], standing(result, ratio.reference)}
+    places = {standing(result, ratio.arm), standing(result, ratio.reference)}
     known = ratio.low > 0 or ratio.high < math.inf
     return known and not (places == {"best", "excluded"} and ratio.low <= 1 <= ratio.high)
 
@@ -248,7 +248,7 @@ def table(lines: Sequence[Sequence[str]], width: int | None = None, *, words: bo
     Parameters
     ----------
     width
-        Shorten names, and leave out spare columns, so that a row fits; None leaves all whole.
+        Shorten names and drop spare columns so that a row fits; None keeps everything.
     words
         Whether the last column holds words and not numbers.
     """

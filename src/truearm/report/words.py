@@ -5,7 +5,7 @@ effort. What else a reader may want to know follows with `verbose`.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import NamedTuple
 
@@ -46,6 +46,7 @@ from truearm.report.numbers import (
 _MAX_RIVALS = 3  # whose distance from the best arm is in the answer, the nearest
 _MAX_ALARMS = 2  # shown without `verbose`
 _MAX_TIERS = 8
+_QUALITY_SHARES = (0.5, 0.75, 0.9, 0.95)  # of the leader's true readings
 _PRACTICAL = 1000  # times the readings at hand: more of them is not an advice
 
 
@@ -123,8 +124,8 @@ def lines(result: Result, *, voice: Voice | None = None, verbose: bool = False, 
     return [" ".join(answer), *(" ".join(part) for part in shown if part), *told]
 
 
-def standing(result: Result, arm: str) -> str:
-    """Return in a word or two where an arm stands."""
+def standing(result: Result, arm: str, *, by: bool = False) -> str:
+    """Return in a word or two where an arm stands, and which arm excludes it if `by` is true."""
     handicap, tolerable = result.problem.handicap, result.status is Status.TOLERABLE
     if handicap is not None and arm == handicap.arm:
         return "baseline"
@@ -138,8 +139,8 @@ def standing(result: Result, arm: str) -> str:
         excluded |= {exclusion.arm for exclusion in certificate.exclusions}
     if arm in result.candidates or (tolerable and arm not in excluded):
         return "candidate"  # also arms behind by the order of listing only (evidence T11)
-    by = result.excluded.get(arm) if isinstance(result, Analysis) else None
-    return "excluded" if by is None else f"excluded by {name_of(by)}"
+    accuser = result.excluded.get(arm) if by and isinstance(result, Analysis) else None
+    return "excluded" if accuser is None else f"excluded by {name_of(accuser)}"
 
 
 def headline(result: Result, voice: Voice = PLAIN) -> str:
@@ -228,11 +229,11 @@ class _Summary:
             return self._all_the_same(), [], []
         match self.result.status:
             case Status.CERTIFIED:
-                return self._certified()
+                return self._certificate()
             case Status.TOLERABLE:
                 return self._tolerable()
             case Status.SEPARATED:
-                return self._separated()
+                return self._separation()
             case Status.INDISTINGUISHABLE:
                 return self._indistinguishable()
         return self._open()
@@ -343,7 +344,7 @@ class _Summary:
         return f"{highest if self.problem.goal == 'max' else lowest} {name}"
 
     def _is_best(self, seen: str = "") -> str:
-        """Return what is said of the best arm: that it is fastest, or has the highest median."""
+        """Return the predicate of the best arm: is fastest, or has the highest median."""
         if self.problem.target == "wins":
             return f"is {self.voice.best or 'best'}"
         if not self.voice.best or self.problem.target == "share":
@@ -377,7 +378,7 @@ class _Summary:
         rest = f"; {count(more)} other{'s are' if more > 1 else ' is'} further behind"
         return join([lead(one, self.problem, self.voice) for one in nearest]) + rest * (more > 0)
 
-    def _certified(self) -> Parts:
+    def _certificate(self) -> Parts:
         no_better = f" that no {self.voice.arm} is better" * bool(self.result.ties)
         support = [f"{self.sure}{no_better}, {self._under()}assuming {self._assumption()}.", self._breakdown()]
         return [self._head()], [sentence for sentence in support if sentence], self._meaning()
@@ -420,7 +421,7 @@ class _Summary:
             return ""
         return f"{opening} if up to {breakdown_percent(point)} of the {self.readings} were bad."
 
-    def _separated(self) -> Parts:
+    def _separation(self) -> Parts:
         if self.problem.target == "wins":
             assumption = f"bad {self.readings} do not change which {self.voice.arm} wins more rounds"
             sure = f"{self.sure}, {self._under()}assuming {assumption}."
@@ -467,7 +468,7 @@ class _Summary:
         """Return how arms compare with a gate's baseline; ratios are to positive readings only."""
         result = self.result
         others, base = [arm for arm in self.problem.arms if arm != handicap.arm], name_of(handicap.arm)
-        much = self._allowed(handicap)
+        much = self._tolerance(handicap)
         if result.best == handicap.arm:
             behind = [arm for arm in others if arm not in result.ties]
             parts = [f"{names(behind)} {_are(behind)} worse than {base} by {much} or more"] if behind else []
@@ -479,7 +480,7 @@ class _Summary:
         winners = [arm for arm in (result.best or "", *result.ties) if arm != handicap.arm]
         return f"{names(winners)} {_are(winners)} best when {base} counts as {much} worse than it is."
 
-    def _allowed(self, handicap: Handicap) -> str:
+    def _tolerance(self, handicap: Handicap) -> str:
         """Return a gate's tolerance; a percentage is of positive readings only."""
         seen = next(arm.observed for arm in self.result.arms if arm.name == handicap.arm)
         return "0%" if handicap.tolerance.relative and seen <= 0 else amount(handicap.tolerance, self.voice.unit)
@@ -549,7 +550,7 @@ class _Summary:
     def _question(self, handicap: Handicap) -> str:
         """Return what a gate has not decided."""
         others, base = [arm for arm in self.problem.arms if arm != handicap.arm], name_of(handicap.arm)
-        much = self._allowed(handicap)
+        much = self._tolerance(handicap)
         if len(others) == 1:
             return f"whether {name_of(others[0])} is worse than {base} by more than {much} is open"
         return f"which {self.voice.arm} is best when {base} counts as {much} worse than it is is open"
@@ -628,7 +629,7 @@ class _Summary:
         if estimate and estimate < declared.eps:
             said.append(self._hidden(estimate, declared))
         elif isinstance(result, Analysis) and result.status is not Status.INDISTINGUISHABLE:
-            said.append(needed_readings(result, self.voice.reading) if not said or result.needed else "")
+            said.append(more_readings(result, self.voice.reading) if not said or result.needed else "")
         return [sentence for sentence in said if sentence]
 
     def _hidden(self, estimate: float, declared: Contamination) -> str:
@@ -655,7 +656,7 @@ class _Summary:
         alike = f"{names(result.ties)} tie: they measured the same"
         if handicap is not None and is_tie_by_handicap(result):
             others = [arm for arm in result.ties if arm != handicap.arm]
-            much = self._allowed(handicap)
+            much = self._tolerance(handicap)
             alike = f"No winner: {names(others)} measured worse than {name_of(handicap.arm)} by exactly {much}"
         ruled_out = f"; {plural(out, 'other')} ruled out" * bool(out)
         left = [arm for arm in result.candidates if arm not in result.ties]
@@ -988,7 +989,7 @@ class _Note(NamedTuple):
 
 def notes(result: Analysis) -> tuple[str, ...]:
     """Return what a reader of an analysis should know besides the answer, one sentence each."""
-    decides = [] if result.best is not None or result.status is Status.DOUBTFUL else [needed_readings(result)]
+    decides = [] if result.best is not None or result.status is Status.DOUBTFUL else [more_readings(result)]
     return (*(note.text for note in _notes(result, PLAIN)), *(text for text in decides if text))
 
 
@@ -1052,7 +1053,7 @@ def _wide_buckets(result: Analysis) -> str:
     )
 
 
-def needed_readings(result: Analysis, reading: str = "reading") -> str:
+def more_readings(result: Analysis, reading: str = "reading") -> str:
     """Return how many more readings would decide, if that is feasible."""
     if result.coarse:
         return ""
@@ -1241,7 +1242,7 @@ def _suite_support(result: SuiteResult) -> str:
     if result.suite.fdr:
         mean = percent(problem.error, ROUND_CEILING)
         return f"On average at most {mean} of the metrics named worse or better are not, assuming {assumption}."
-    # that more rounds would not tell is a statement of its own (extensions D4)
+    # that more rounds would not tell is a separate statement (extensions D4)
     what = "what is worse, better or not worse" if result.named("indistinguishable") else "all of it"
     return f"{confidence(problem)} sure of {what}, assuming {assumption}."
 
@@ -1278,6 +1279,18 @@ def _late_name(one: Seen) -> str:
     return f"{one.metric} ({names(one.arms)})"
 
 
+def quality(result: Result) -> str:
+    """Return how good most true readings of the leader are."""
+    known = {point.share: point.x for point in result.quality}
+    better = "or more" if result.problem.goal == "max" else "or less"
+    shares = [share for share in _QUALITY_SHARES if share in known]
+    if not shares or result.leader is None:
+        return ""
+    whose = f" of {name_of(result.leader)}'s true readings"
+    parts = [f"{percent(x)}{whose * (i == 0)} are {number(known[x])} {better}" for i, x in enumerate(shares)]
+    return f"At least {', '.join(parts)}."
+
+
 def breakdowns(result: Result) -> str:
     """Return up to which share of bad readings the leader is certified, by adversary."""
     found = [0.0 if point is None else point for point in result.breakdown]
@@ -1288,8 +1301,3 @@ def breakdowns(result: Result) -> str:
         f"{name_of(result.leader)} is first if up to {first} of the readings were bad ({second} if an adversary "
         f"sees the true readings; {third} if it also picks which to change)."
     )
-
-
-def join_sentences(sentences: Iterable[str]) -> str:
-    """Return sentences as one paragraph."""
-    return " ".join(sentence for sentence in sentences if sentence)
