@@ -93,7 +93,7 @@ def test_a_tolerable_end_rests_on_the_leaders_whole_sample_alone():
     for claim in (c for c in state.decision.claims if c.tolerant):
         judged = "ABC".index(claim.arm)
         worse = shifted(judge.samples[judged], problem.tolerance, problem.sign)
-        alone = pair(judge.samples[judge.leader], worse, judge.levels).log_value
+        alone = pair(judge.samples[judge.leader], worse, judge.trust.levels(judge.problem.level)).log_value
         assert judge.within(judged).log_value == pytest.approx(alone + np.log(0.5 / 2))
 
 

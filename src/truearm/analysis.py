@@ -462,11 +462,12 @@ def _evidence(judge: Judge, better: int, worse: int, enough: float | None = None
 def _rejections(judge: Judge, ranking: Sequence[int], known: Mapping[tuple[int, int], float]) -> tuple[Claim, ...]:
     """Return for every rejected arm the first accuser, from the leader down, whose evidence suffices."""
     claims, bar = [], judge.log_threshold
+    may_reject = judge.screen(bar)
     for place, judged in enumerate(ranking[1:], 1):
         if known[judge.leader, judged] >= bar:
             claims.append(_claim(judge, judge.leader, judged, known[judge.leader, judged]))
             continue
-        for accuser in ranking[:place]:
+        for accuser in (i for i in ranking[:place] if may_reject(i, judged)):
             found = known.get((accuser, judged))
             if found is None and _evidence(judge, accuser, judged, enough=bar) >= bar:
                 found = _evidence(judge, accuser, judged)
@@ -489,11 +490,12 @@ def _excluded(judge: Judge, ranking: Sequence[int], claims: Sequence[Claim]) -> 
     arms, bar = judge.problem.arms, judge.log_strict
     places = {arms[i]: place for place, i in enumerate(ranking)}
     rejected = [ranking[places[claim.arm]] for claim in claims]
-    found = {}
+    found, may_exclude = {}, judge.screen(bar)
     for worse in rejected:
         better: int | None = judge.leader
         if judge.against(worse, closed=True, enough=bar).log_value < bar:
-            accusers = (i for i in ranking[: places[arms[worse]]] if i != judge.leader)
+            earlier = ranking[: places[arms[worse]]]
+            accusers = (i for i in earlier if i != judge.leader and may_exclude(i, worse))
             better = next((i for i in accusers if judge.better(i, worse, enough=bar).log_value >= bar), None)
         if better is not None:
             found[arms[worse]] = arms[better]

@@ -6,7 +6,7 @@ margins and breakdown points are searches over contamination and shift of its ev
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -17,13 +17,14 @@ from truearm.bounds.mixture import log_mixture
 from truearm.bounds.search import last_true
 from truearm.evidence.levels import Rule, Trust, log_threshold, one_sided, rule_for, threshold
 from truearm.evidence.sample import Sample
-from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, portfolio
+from truearm.evidence.search import Evidence, Leg, Portfolio, Stake, fisher_sum, portfolio
 from truearm.evidence.shares import ROUGH
 from truearm.evidence.shifts import Shift
 from truearm.evidence.targets import Margin, Query, Target, target_of
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
 
 FALSE_ALARM = 0.001  # one study in a thousand: rare enough that a reader still looks when it happens
+_ROUNDING = 1e-9  # sums of the same numbers in another order differ by less
 UNDECLARED = Contamination(0.05)  # contamination=None declares no share: what is missing is judged by the default
 
 
@@ -309,6 +310,15 @@ class Judge:
         """Return the pair's evidence that one arm is strictly better than another."""
         bets, query = Portfolio(Stake(self.samples[one], closed=True)), Query(self.design, enough=enough)
         return self.target.evidence(self.samples[other], bets, self.trust, query)
+
+    def screen(self, log_bar: float) -> Callable[[int, int], bool]:
+        """Return a cheap test whether one arm's evidence against another may reach a bar; it spares searches."""
+        terms = self.target.common_terms(self.samples, self.trust, self.design)
+        if terms is None:
+            return lambda one, other: True  # noqa: ARG005 - all pairs are searched
+        needed = (fisher_sum(log_bar) if self.design == "fixed" else log_bar) - _ROUNDING
+        own, rival = terms
+        return lambda one, other: bool((rival[one] + own[other]).min(initial=math.inf) >= needed)
 
     def forecast(self, judged: int, times: float, enough: float) -> float:
         """Return the log-evidence within the tolerance if every reading had come this many times: a forecast."""

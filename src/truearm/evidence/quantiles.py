@@ -46,6 +46,7 @@ _RATIO_ACCURACY, _SPAN_ACCURACY = (
 _STRIDE = 64  # buckets that are ruled out together
 _MATTERS = 100.0  # nats: no threshold is higher, so above it bounds will do
 _NEARLY = 1 - 1e-3  # of a tolerance found by counts: where it is asked what else would be certified
+_SOME, _PLACES = 64, 64  # readings of each arm that place common cuts, and how many cuts
 _HANDFUL = 10  # different readings: marks, not measurements
 
 
@@ -412,6 +413,19 @@ class Quantile(Target):
 
     def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
         return pooled_at(judged, bets, self._levels(trust), cut=at)
+
+    def common_terms(
+        self, samples: Sequence[Sample], trust: Trust, design: Design
+    ) -> tuple[Floats, Floats] | None:
+        if any(s.buckets is not None for s in samples):
+            return None
+        levels, term, sizes = self._levels(trust), _term(design), np.array([[s.n] for s in samples])
+        some = np.sort(np.concatenate([np.empty(0), *(s.values[:: max(1, s.size // _SOME)] for s in samples)]))
+        cuts = np.unique(some[np.linspace(0, some.size - 1, _PLACES).astype(np.intp)]) if some.size else some
+        # a cut at the judged arm's next reading has as many of its readings above and no fewer of a rival's below
+        own = np.array([s.above(cuts) for s in samples], dtype=np.float64)
+        rival = np.array([s.below(cuts) for s in samples], dtype=np.float64)
+        return term(own, sizes, levels.high), term(rival, sizes, levels.low)
 
     def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:
         levels, counts = (

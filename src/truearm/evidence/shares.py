@@ -154,6 +154,14 @@ class Share(Target):
     def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
         return _Thetas(_rows(judged, bets), bets.weights, trust).value(at)
 
+    def common_terms(
+        self, samples: Sequence[Sample], trust: Trust, design: Design
+    ) -> tuple[Floats, Floats] | None:
+        theta, term = np.linspace(0, 1, 2 * PIECES + 1)[1:-1], fixed_term if design == "fixed" else share_term
+        own, rival = (np.array([count(s) for s in samples], dtype=np.float64) for count in (successes, failures))
+        high, low = trust.mass(theta)[None], trust.mass(1 - theta)[None]
+        return term(own[:, :1], own[:, 1:], high), term(rival[:, :1], rival[:, 1:], low)
+
     def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:
         theta = min(max(at, _INSIDE), 1 - _INSIDE)
         high, low = (float(x) for x in trust.mass(np.array([theta, 1 - theta])))

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from truearm.evidence.levels import Trust, divergence
-from truearm.evidence.sample import Sample
+from truearm.evidence.sample import Floats, Sample
 from truearm.evidence.search import Evidence, Portfolio, Stake
 from truearm.evidence.shifts import Shift
 from truearm.problem import Adversary, Contamination, Design, Interval, Problem
@@ -61,6 +61,16 @@ class Target(ABC):
     @abstractmethod
     def evidence_at(self, judged: Sample, bets: Portfolio, trust: Trust, at: float) -> float:
         """Return the same at one place, which the least of all places does not exceed."""
+
+    def common_terms(
+        self, samples: Sequence[Sample], trust: Trust, design: Design
+    ) -> tuple[Floats, Floats] | None:
+        """Return what arms say against themselves and against others at a few common places, by arm and place.
+
+        The evidence of one arm against another is at most their sum at any place; None if it is cheap anyway.
+        """
+        del samples, trust, design
+        return None
 
     @abstractmethod
     def gains(self, judged: Sample, stake: Stake, trust: Trust, at: float) -> tuple[float, float]:

@@ -65,11 +65,11 @@ def order(judge: Judge, ranking: tuple[int, ...]) -> Order:
         All arms as they look, the best first.
     """
     k, bar = len(judge.samples), judge.log_strict
-    better, searches, skipped = np.zeros((k, k), dtype=bool), 0, 0
+    better, searches, skipped, may_claim = np.zeros((k, k), dtype=bool), 0, 0, judge.screen(bar)
     for place in range(k - 2, -1, -1) if not judge.is_hopeless else ():
         arm = ranking[place]
         for other in ranking[place + 1 :]:  # an arm that looks better is never shown to be worse
-            if better[arm, other]:  # follows from claims made before
+            if better[arm, other] or not may_claim(arm, other):  # follows from claims before, or is ruled out
                 continue
             if searches == MAX_SEARCHES:
                 skipped += 1
