@@ -37,3 +37,10 @@ def test_a_forecast_of_a_fixed_design_of_shares_raises_no_warning():
         tapes, design="fixed", contamination=0, tolerance=0.1, delta=1e-30, at_most=-3.0, control="A"
     )
     assert found.status is ta.Status.EXHAUSTED
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-300])
+def test_a_delta_too_small_for_arithmetic_is_refused_in_one_sentence(delta):
+    for call in (lambda: ta.analyze(TAPES, delta=delta), lambda: ta.plan(delta=delta)):
+        with pytest.raises(ta.InvalidArgument, match=r"delta must be at least 1e-100, but got"):
+            call()

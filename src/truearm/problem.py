@@ -1,6 +1,6 @@
-"""The vocabulary: what a user promises, asks for and receives. Standard library only, checked at birth.
+"""What is asked and what is assumed: arms, target, goal, tolerance; delta, contamination. Standard library only.
 
-Inside the house bigger is better; `goal="min"` is a sign flip and q -> 1-q where readings enter a study.
+Inside the package bigger is better: `goal="min"` is a sign flip and q -> 1-q where readings enter.
 """
 
 import math
@@ -16,7 +16,8 @@ from truearm.errors import InvalidArgument, UnknownArgument
 Design = Literal["sequential", "fixed"]
 """Whether readings may have been looked at while they grew, or their number was chosen in advance."""
 Target = Literal["quantile", "share", "wins"]
-"""What arms are compared by: a quantile, the share of readings in a set, or who wins more rounds."""
+"""What arms are compared by: a quantile, the share of readings in a set, or which arm wins more rounds."""
+LEAST_DELTA = 1e-100  # its square and its parts are still numbers
 LEAST_LEVEL = 1e-9  # of a quantile: one that a billion readings show
 
 
@@ -37,176 +38,10 @@ class Adversary(StrEnum):
     MALICIOUS = "malicious"
 
 
-def check_arms(arms: Iterable[str]) -> tuple[str, ...]:
-    """Return the arm names as a tuple of different, non-empty strings."""
-    if isinstance(arms, str):
-        msg = f"arms must be a list of names, but got the single string {arms!r}; write [{arms!r}]"
-        raise InvalidArgument(msg, "arms", arms)
-    if not isinstance(arms, Iterable):
-        msg = f"arms must be a list of names, but got {arms!r}"
-        raise InvalidArgument(msg, "arms", arms)
-    names = tuple(arms)
-    if not names:
-        msg = "arms must name at least one arm, but got none"
-        raise InvalidArgument(msg, "arms", names)
-    seen: set[str] = set()
-    for name in names:
-        if not isinstance(name, str) or not name:
-            msg = f"arms must be non-empty strings, but got {name!r}; use str(name)"
-            raise InvalidArgument(msg, "arms", name)
-        if any("\ud800" <= char <= "\udfff" for char in name):
-            msg = (
-                f"names of arms must be text that can be written, but {name!r} holds a byte or half of a letter "
-                "that is none; give it another name (of a race: -n NAME)"
-            )
-            raise InvalidArgument(msg, "arms", name)
-        if name in seen:
-            msg = f"arms must have different names, but {name!r} appears twice"
-            raise InvalidArgument(msg, "arms", name)
-        seen.add(name)
-    return names
-
-
-def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -> float:
-    """Return anything that is a number as a float, or say what it is: the one reader of single numbers.
-
-    Parameters
-    ----------
-    boolean
-        Whether True and False are numbers: readings are, arguments are not.
-    """
-    # numpy scalars are numbers too, without importing numpy here
-    if (
-        not isinstance(value, str | bytes)
-        and (isinstance(value, Real) or not isinstance(value, Complex))  # numpy would drop the imaginary part
-        and (boolean or not isinstance(value, bool))
-        and hasattr(value, "__float__")
-    ):
-        try:
-            number = float(value)
-            if not (math.isinf(number) and value != number):  # of 10**400 in other types than int
-                return number
-            raise OverflowError
-        except (TypeError, ValueError):  # an array of several numbers, or a date
-            pass
-        except OverflowError:
-            msg = f"{name} is beyond the largest number, 1.8e308; {remedy}"
-            raise InvalidArgument(msg, name, value) from None
-    msg = f"{name} must be a number, but got {value!r:.80}; {remedy}"
-    raise InvalidArgument(msg, name, value)
-
-
-def check_eps(eps: float, name: str = "eps") -> float:
-    """Return eps as a float in [0, 1/2)."""
-    number = as_number(name, eps, "use the largest fraction of bad readings, such as 0.05")
-    if not 0 <= number < 0.5:
-        reason = (
-            "from one half on, bad readings can move the observed median anywhere"
-            if number >= 0.5
-            else "it is a fraction of the readings"
-        )
-        percent = f"; for {number:g} percent write {number / 100:g}" if 1 <= number < 50 else ""
-        msg = f"{name} must be in [0, 0.5), but got {eps!r}; {reason}{percent}"
-        raise InvalidArgument(msg, name, eps)
-    return number
-
-
-def check_adversary(adversary: str) -> Adversary:
-    """Return the adversary of that name."""
-    try:
-        return Adversary(adversary)
-    except ValueError:
-        msg = f"adversary must be 'oblivious', 'prescient' or 'malicious', but got {adversary!r}"
-        raise InvalidArgument(msg, "adversary", adversary) from None
-
-
-def check_delta(delta: float, name: str = "delta") -> float:
-    """Return delta as a float in (0, 1)."""
-    number = as_number(name, delta, "give an error probability, such as 0.05")
-    if not 0 < number < 1:
-        msg = f"{name} must be in (0, 1), but got {delta!r}; it is an error probability, such as 0.05"
-        raise InvalidArgument(msg, name, delta)
-    return number
-
-
-def check_quantile(quantile: float, name: str = "quantile") -> float:
-    """Return the quantile level as a float in (0, 1)."""
-    number = as_number(name, quantile, "0.5 is the median")
-    if not 0 < number < 1:
-        msg = f"{name} must be in (0, 1), but got {quantile!r}; 0.5 is the median, 0.95 the 95th percentile"
-        raise InvalidArgument(msg, name, quantile)
-    if not LEAST_LEVEL <= number <= 1 - LEAST_LEVEL:
-        msg = (
-            f"{name} must be at least {LEAST_LEVEL:g} and at most 1 - {LEAST_LEVEL:g}, but got {quantile!r}; no "
-            "number of readings shows more"
-        )
-        raise InvalidArgument(msg, name, quantile)
-    return number
-
-
-def check_reach(reach: float) -> float:
-    """Return the reach (the paper's t-bar) as a float in (0, 1/2)."""
-    number = as_number("reach", reach, "give quantile levels, such as 0.25")
-    if not 0 < number < 0.5:
-        msg = (
-            f"reach must be in (0, 0.5), but got {reach!r}; it is how far from the median, in quantile "
-            "levels, the distribution function is known to rise"
-        )
-        raise InvalidArgument(msg, "reach", reach)
-    return number
-
-
-def check_positive(name: str, value: float) -> float:
-    """Return a finite positive float."""
-    number = as_number(name, value, "give a positive number")
-    if not 0 < number < math.inf:
-        msg = f"{name} must be positive and finite, but got {value!r}"
-        raise InvalidArgument(msg, name, value)
-    return number
-
-
-def check_count(name: str, value: int, least: int = 1) -> int:
-    """Return an integer not below `least`."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
-        msg = f"{name} must be an integer not less than {least}, but got {value!r}"
-        raise InvalidArgument(msg, name, value)
-    return value.__index__()
-
-
-def check_design(design: str) -> Design:
-    """Return the design of that name."""
-    if design == "sequential":
-        return "sequential"
-    if design == "fixed":
-        return "fixed"
-    msg = (
-        f"design must be 'sequential' or 'fixed', but got {design!r}; "
-        "'fixed' is for a number of readings that was chosen before the first of them"
-    )
-    raise InvalidArgument(msg, "design", design)
-
-
-def check_between(between: "tuple[float, float] | Interval | None") -> "Interval | None":
-    """Return the plausible range as an interval."""
-    if between is None:
-        return None
-    remedy = "use the lowest and the highest plausible reading, such as (0, 1000)"
-    ends = tuple(between) if isinstance(between, list | tuple) else ()
-    if len(ends) != 2:
-        msg = f"between must be two numbers, but got {between!r:.80}; {remedy}"
-        raise InvalidArgument(msg, "between", between)
-    low, high = (as_number("between", end, remedy) for end in ends)
-    if not low < high:
-        msg = f"between must be two increasing numbers, but got ({low:g}, {high:g}); {remedy}"
-        raise InvalidArgument(msg, "between", between)
-    return Interval(low, high)
-
-
 class Interval(NamedTuple):
     """A closed interval; an infinite end says that the readings bound nothing on that side.
 
-    `low > high` happens only when the readings contradict the declared contamination, for instance when
-    more readings are missing than eps allows.
+    `low > high` happens only when the readings contradict the declared contamination.
 
     Examples
     --------
@@ -236,22 +71,150 @@ class Pull(NamedTuple):
     arm: str
 
 
+def require(is_right: object, name: str, value: object, must: str, remedy: str = "") -> None:
+    """Raise unless an argument is as it must be."""
+    if not is_right:
+        msg = f"{name} must {must}, but got {value!r:.80}{'; ' * bool(remedy)}{remedy}"
+        raise InvalidArgument(msg, name, value)
+
+
+def check_arms(arms: Iterable[str]) -> tuple[str, ...]:
+    """Return the arm names as a tuple of different, non-empty strings."""
+    is_list = isinstance(arms, Iterable) and not isinstance(arms, str)
+    require(is_list, "arms", arms, "be a list of names", f"write [{arms!r:.80}]" if isinstance(arms, str) else "")
+    names = tuple(arms)
+    require(names, "arms", [], "name at least one arm")
+    for place, name in enumerate(names):
+        require(isinstance(name, str) and name, "arms", name, "be non-empty strings", "use str(name)")
+        is_text = not any("\ud800" <= char <= "\udfff" for char in name)
+        require(is_text, "arms", name, "be valid Unicode", "use another name")
+        require(place == names.index(name), "arms", name, "have different names", f"{name!r} appears twice")
+    return names
+
+
+def as_number(name: str, value: object, remedy: str, *, boolean: bool = False) -> float:
+    """Return any single number as a float.
+
+    Parameters
+    ----------
+    boolean
+        Whether True and False are numbers: readings are, arguments are not.
+    """
+    # numpy scalars are numbers too, without importing numpy here
+    if (
+        not isinstance(value, str | bytes)
+        and (isinstance(value, Real) or not isinstance(value, Complex))  # numpy would drop the imaginary part
+        and (boolean or not isinstance(value, bool))
+        and hasattr(value, "__float__")
+    ):
+        try:
+            number = float(value)
+            if not (math.isinf(number) and value != number):  # such as 10**400 in types other than int
+                return number
+            raise OverflowError
+        except (TypeError, ValueError):  # an array of several numbers, or a date
+            pass
+        except OverflowError:
+            msg = f"{name} is beyond the largest number, 1.8e308; {remedy}"
+            raise InvalidArgument(msg, name, value) from None
+    require(False, name, value, "be a number", remedy)
+    raise AssertionError
+
+
+def check_eps(eps: float, name: str = "eps") -> float:
+    """Return eps as a float in [0, 1/2)."""
+    number = as_number(name, eps, "use the largest fraction of bad readings, such as 0.05")
+    reason = "it is a fraction of the readings"
+    if number >= 0.5:
+        reason = "from one half on, bad readings can move the observed median anywhere"
+    percent = f"; for {number:g} percent write {number / 100:g}" if 1 <= number < 50 else ""
+    require(0 <= number < 0.5, name, eps, "be in [0, 0.5)", reason + percent)
+    return number
+
+
+def check_adversary(adversary: str) -> Adversary:
+    """Return the adversary of that name."""
+    is_known = adversary in tuple(Adversary)
+    require(is_known, "adversary", adversary, "be 'oblivious', 'prescient' or 'malicious'")
+    return Adversary(adversary)
+
+
+def check_delta(delta: float, name: str = "delta") -> float:
+    """Return delta as a float in (0, 1)."""
+    number = as_number(name, delta, "use an error probability, such as 0.05")
+    require(0 < number < 1, name, delta, "be in (0, 1)", "it is an error probability, such as 0.05")
+    return number
+
+
+def check_quantile(quantile: float, name: str = "quantile") -> float:
+    """Return the quantile level as a float in (0, 1)."""
+    number = as_number(name, quantile, "0.5 is the median")
+    require(0 < number < 1, name, quantile, "be in (0, 1)", "0.5 is the median, 0.95 the 95th percentile")
+    limits = f"be at least {LEAST_LEVEL:g} and at most 1 - {LEAST_LEVEL:g}"
+    is_inside = LEAST_LEVEL <= number <= 1 - LEAST_LEVEL
+    require(is_inside, name, quantile, limits, "no number of readings shows more")
+    return number
+
+
+def check_reach(reach: float) -> float:
+    """Return the reach (the paper's t-bar) as a float in (0, 1/2)."""
+    number = as_number("reach", reach, "use quantile levels, such as 0.25")
+    what = "it is how far from the median, in quantile levels, the distribution function is known to rise"
+    require(0 < number < 0.5, "reach", reach, "be in (0, 0.5)", what)
+    return number
+
+
+def check_positive(name: str, value: float) -> float:
+    """Return a finite positive float."""
+    number = as_number(name, value, "use a positive number")
+    require(0 < number < math.inf, name, value, "be positive and finite")
+    return number
+
+
+def check_count(name: str, value: int, least: int = 1) -> int:
+    """Return an integer not below `least`."""
+    is_count = not isinstance(value, bool) and hasattr(value, "__index__") and value.__index__() >= least
+    require(is_count, name, value, f"be an integer not less than {least}")
+    return value.__index__()
+
+
+def check_design(design: str) -> Design:
+    """Return the design of that name."""
+    what = "'fixed' is for a number of readings that was chosen before the first of them"
+    require(design in ("sequential", "fixed"), "design", design, "be 'sequential' or 'fixed'", what)
+    return cast("Design", design)
+
+
+def check_between(between: tuple[float, float] | Interval | None) -> Interval | None:
+    """Return the plausible range as an interval."""
+    if between is None:
+        return None
+    remedy = "use the lowest and the highest plausible reading, such as (0, 1000)"
+    is_pair = isinstance(between, list | tuple) and len(between) == 2
+    require(is_pair, "between", between, "be two numbers", remedy)
+    low, high = (as_number("between", end, remedy) for end in between)
+    if not low < high:
+        msg = f"between must be two increasing numbers, but got ({low:g}, {high:g}); {remedy}"
+        raise InvalidArgument(msg, "between", between)
+    return Interval(low, high)
+
+
 @dataclass(frozen=True, slots=True)
 class Contamination:
-    """An upper bound on the fraction of bad readings, and who makes them.
+    """An upper bound on the fraction of bad readings, and what makes them.
 
     Parameters
     ----------
     eps
-        Largest fraction of contaminated readings that is allowed for, in [0, 1/2).
+        Largest fraction of bad readings that is allowed for, in [0, 1/2).
     adversary
         ``"oblivious"``, ``"prescient"`` or ``"malicious"``.
     causal
         Whether the adversary is blind to the future. None follows the paper: the oblivious adversary is
-        causal, the prescient and the malicious one are not. An attacker in life is causal, which lowers
-        the evidence needed (evidence T1, T4).
+        causal, the prescient and the malicious one are not. A real attacker is causal, which lowers the
+        evidence needed (evidence T1, T4).
     error
-        How likely the bound itself is wrong, where it comes from an audit: it adds to every delta.
+        How likely the bound itself is wrong, if it comes from an audit: it adds to every delta.
 
     Examples
     --------
@@ -261,11 +224,6 @@ class Contamination:
     True
     >>> Contamination(0.02, "malicious", causal=True).clairvoyant
     False
-    >>> Contamination(0.5)
-    Traceback (most recent call last):
-        ...
-    truearm.errors.InvalidArgument: eps must be in [0, 0.5), but got 0.5; from one half on, bad readings can
-    move the observed median anywhere
     """
 
     eps: float
@@ -278,45 +236,28 @@ class Contamination:
         if self.error:
             check_delta(self.error, "error")
         object.__setattr__(self, "adversary", check_adversary(self.adversary))
-        if self.causal not in (None, True, False):
-            msg = f"causal must be True, False or None, but got {self.causal!r}"
-            raise InvalidArgument(msg, "causal", self.causal)
+        require(self.causal in (None, True, False), "causal", self.causal, "be True, False or None")
         object.__setattr__(self, "causal", None if self.causal is None else bool(self.causal))
         if self.adversary is Adversary.OBLIVIOUS and self.causal is False:
-            msg = (
-                "causal=False contradicts adversary='oblivious', whose choices are made in advance; "
-                "use adversary='prescient' for one that sees the future"
-            )
+            msg = "causal=False contradicts adversary='oblivious', which chooses in advance; use 'prescient'"
             raise InvalidArgument(msg, "causal", self.causal)
 
     @property
     def clairvoyant(self) -> bool:
         """Whether the bad readings may depend on true readings not yet taken."""
-        if self.causal is None:
-            return self.adversary is not Adversary.OBLIVIOUS
-        return not self.causal
+        return self.adversary is not Adversary.OBLIVIOUS if self.causal is None else not self.causal
 
     @classmethod
     def of(cls, value: "float | Contamination | Bounded | None") -> "Contamination | None":
-        """Read what every `contamination=` argument takes: None, a fraction, a Contamination, or an audit.
-
-        Examples
-        --------
-        >>> Contamination.of(0.1).eps
-        0.1
-        >>> Contamination.of(None) is None
-        True
-        """
+        """Read a `contamination=` argument: None, a fraction, a Contamination, or an audit."""
         if value is None or isinstance(value, Contamination):
             return value
-        found = getattr(value, "contamination", None)  # an audit
-        if isinstance(found, Contamination):
-            return found
-        return cls(check_eps(value, "contamination"))  # type: ignore[arg-type]
+        bound = getattr(value, "contamination", None)  # of an audit
+        return bound if isinstance(bound, Contamination) else cls(check_eps(value, "contamination"))  # type: ignore[arg-type]
 
 
 class Bounded(Protocol):
-    """What an audit returns: it holds a bound on the bad readings."""
+    """What an audit returns: it has a bound on the bad readings."""
 
     @property
     def contamination(self) -> Contamination:
@@ -341,15 +282,14 @@ class Tolerance:
     relative: bool = False
 
     def __post_init__(self) -> None:
-        number = as_number("tolerance", self.amount, "give a number such as 0.1, or use Tolerance.of('2%')")
-        if not 0 <= number < math.inf:
-            msg = f"tolerance must be a finite number >= 0 or a text like '2%', but got {self.amount!r}"
-            raise InvalidArgument(msg, "tolerance", self.amount)
+        number = as_number("tolerance", self.amount, "use a number such as 0.1, or Tolerance.of('2%')")
+        is_right = 0 <= number < math.inf
+        require(is_right, "tolerance", self.amount, "be a finite number >= 0 or a text like '2%'")
         object.__setattr__(self, "amount", number)
 
     @classmethod
     def of(cls, value: "float | str | Tolerance") -> "Tolerance":
-        """Read what every `tolerance=` argument takes: a number, a string like '2%', or a Tolerance."""
+        """Read a `tolerance=` argument: a number, a string like '2%', or a Tolerance."""
         if isinstance(value, Tolerance):
             return value
         if not isinstance(value, str):
@@ -367,12 +307,12 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Handicap:
-    """An arm that is judged as if it were worse by a tolerance: only who is worse by more than that loses to it.
+    """An arm that is judged as if it were worse by a tolerance: only an arm worse by more loses to it.
 
     Parameters
     ----------
     limit
-        Where readings end, if those beyond are told as infinities: made worse beyond it, the arm's own are so too.
+        Where readings end, if those beyond are infinities: those of the arm that cross it become infinite too.
     """
 
     arm: str
@@ -386,7 +326,7 @@ class Handicap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regularity:
-    """What the paper's own algorithms must be told of every arm (Definition 2).
+    """What the paper's own algorithms need to know about every arm (Definition 2).
 
     Within `reach` of the median in quantile levels, the distribution function rises with slope at least
     1/(B m2), and m2 bounds the median absolute deviation of every arm.
@@ -437,7 +377,7 @@ class ProblemOptions(TypedDict, total=False):
     """
 
     delta: float
-    contamination: "float | Contamination | Bounded | None"
+    contamination: float | Contamination | Bounded | None
     tolerance: float | str | Tolerance
     quantile: float
     goal: Literal["max", "min"] | None
@@ -451,20 +391,20 @@ class ProblemOptions(TypedDict, total=False):
 
 def check_names(options: Iterable[str], known: Iterable[str] = ProblemOptions.__annotations__) -> None:
     """Raise if an option has a name that is not known."""
-    known = list(known)
+    names = sorted(known)
     for name in options:
         if name == "missing":
             msg = "missing is no longer an argument: missing readings always count at their worst; remove it"
             raise UnknownArgument(msg, name)
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            remedy = f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(sorted(known))}"
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            remedy = f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(names)}"
             msg = f"{name} is an unexpected keyword argument; {remedy}"
             raise UnknownArgument(msg, name)
 
 
 def fix_options(options: ProblemOptions, **fixed: object) -> ProblemOptions:
-    """Return the options with some that an entry point fixes, or raise if one of them was given."""
+    """Return the options with those that an entry point fixes, or raise if one of them was given."""
     for name, value in fixed.items():
         if options.get(name, value) != value:
             msg = f"{name} is always {value!r} here; remove {name}={options.get(name)!r}"
@@ -472,21 +412,21 @@ def fix_options(options: ProblemOptions, **fixed: object) -> ProblemOptions:
     return cast("ProblemOptions", {**options, **fixed})
 
 
-def _goal_with_share(goal: object, name: str, limit: object) -> InvalidArgument:
-    msg = f"goal={goal!r} cannot be combined with {name}={_plain(limit)}: the largest share is best; remove goal"
-    return InvalidArgument(msg, "goal", goal)
-
-
-def _plain(value: object) -> str:
+def _shorten(value: object) -> str:
     """Return a value as short text for a message."""
     if isinstance(value, tuple):
-        return f"({', '.join(map(_plain, value))})"
+        return f"({', '.join(map(_shorten, value))})"
     return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+def _goal_conflict(goal: str, name: str, limit: object) -> InvalidArgument:
+    with_share = f"goal={goal!r} cannot be combined with {name}={_shorten(limit)}"
+    return InvalidArgument(f"{with_share}: the largest share is best; remove goal", "goal", goal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is to be decided, and under which promises."""
+    """What is to be decided, and under which assumptions; `ProblemOptions` documents the fields."""
 
     arms: tuple[str, ...]
     delta: float = 0.05  # the error probability of a conventional 95 % statement
@@ -498,86 +438,66 @@ class Problem:
     dependent_arms: bool = False
     handicap: Handicap | None = None
     between: Interval | None = None
-    """Where readings may lie; those outside are bad, for reasons unrelated to their true value (extensions E2)."""
     at_least: float | None = None
-    """Compare arms by the share of readings that are at least this."""
     at_most: float | None = None
-    """Compare arms by the share of readings that are at most this."""
     rounds: bool = False
-    """Compare arms by who wins more than half of the rounds, in which they are measured side by side."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arms", check_arms(self.arms))
-        object.__setattr__(self, "delta", check_delta(self.delta))
-        object.__setattr__(self, "contamination", Contamination.of(self.contamination))
-        object.__setattr__(self, "tolerance", Tolerance.of(self.tolerance))
-        object.__setattr__(self, "quantile", check_quantile(self.quantile))
-        if self.goal not in ("max", "min"):
-            msg = f"goal must be 'max' or 'min', but got {self.goal!r}"
-            raise InvalidArgument(msg, "goal", self.goal)
-        if self.handicap is not None and self.handicap.arm not in self.arms:
-            msg = f"handicap must name an arm, but got {self.handicap.arm!r}; the arms are {', '.join(self.arms)}"
-            raise InvalidArgument(msg, "handicap", self.handicap.arm)
-        object.__setattr__(self, "between", check_between(self.between))
+        names, goal, handicap, rounds = self.arms, self.goal, self.handicap, self.rounds
+        require(goal in ("max", "min"), "goal", goal, "be 'max' or 'min'")
+        require(rounds in (True, False), "rounds", rounds, "be True or False")
+        limits = {name: getattr(self, name) for name in ("at_least", "at_most")}
+        remedy = "use the reading from which on it is a success, such as 1"
+        checked = {
+            "arms": check_arms(names),
+            "delta": check_delta(self.delta),
+            "contamination": Contamination.of(self.contamination),
+            "tolerance": Tolerance.of(self.tolerance),
+            "quantile": check_quantile(self.quantile),
+            "between": check_between(self.between),
+            "rounds": bool(rounds),
+            **{name: None if x is None else as_number(name, x, remedy) for name, x in limits.items()},
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        require(self.delta >= LEAST_DELTA, "delta", self.delta, f"be at least {LEAST_DELTA:g}", "use 1e-9")
+        if handicap is not None:
+            known = f"the arms are {', '.join(self.arms)}"
+            require(handicap.arm in self.arms, "handicap", handicap.arm, "name an arm", known)
         if self.between is not None and self.contamination is None:
             msg = "between needs a bound on the bad readings; use contamination=0.05, or remove between"
             raise InvalidArgument(msg, "between", tuple(self.between))
-        self._check_rounds()
-        self._check_share()
+        if self.rounds:
+            self._check_rounds()
+        elif self.target == "share":
+            self._check_share()
 
     def _check_rounds(self) -> None:
-        if self.rounds not in (True, False):
-            msg = f"rounds must be True or False, but got {self.rounds!r}"
-            raise InvalidArgument(msg, "rounds", self.rounds)
-        object.__setattr__(self, "rounds", bool(self.rounds))
-        others = {
-            "quantile": None if self.quantile == 0.5 else self.quantile,
-            "at_least": self.at_least,
-            "at_most": self.at_most,
-            "between": self.between,
-        }
-        other = next((name for name, value in others.items() if value is not None), None)
-        if self.rounds and other is not None:
-            msg = (
-                f"{other}={_plain(others[other])} cannot be combined with rounds, which compare the arms side by "
-                f"side; remove {other} or rounds"
-            )
-            raise InvalidArgument(msg, other, others[other])
-        if self.rounds and self.regularity is not None:
-            msg = (
-                "rounds=True needs no regularity, which is for policies 'elimination' and 'uniform'; leave it out"
-            )
-            raise InvalidArgument(msg, "regularity", self.regularity)
+        others = {name: getattr(self, name) for name in ("at_least", "at_most", "between", "regularity")}
+        others["quantile"] = None if self.quantile == 0.5 else self.quantile
+        for name, value in others.items():
+            if value is not None:
+                what = f"{name}={_shorten(value)} cannot be combined with rounds"
+                msg = f"{what}, which compare the arms side by side; remove {name} or rounds"
+                raise InvalidArgument(msg, name, value)
 
     def _check_share(self) -> None:
-        for name in ("at_least", "at_most"):
-            limit = getattr(self, name)
-            if limit is not None:
-                number = as_number(name, limit, "give the reading from which on it is a success, such as 1")
-                if not math.isfinite(number):
-                    msg = f"{name} must be finite, but got {limit!r}"
-                    raise InvalidArgument(msg, name, limit)
-                object.__setattr__(self, name, number)
-        if self.target != "share":
-            return
-        if self.at_least is not None and self.at_most is not None:
-            msg = (
-                f"at_least={_plain(self.at_least)} and at_most={_plain(self.at_most)} are two targets; remove one "
-                "of them"
-            )
-            raise InvalidArgument(msg, "at_most", self.at_most)
         name, limit = ("at_least", self.at_least) if self.at_most is None else ("at_most", self.at_most)
-        if self.goal != "max":
-            raise _goal_with_share(self.goal, name, limit)
+        require(limit is not None and math.isfinite(limit), name, limit, "be finite")
+        share, amount, relative = f"{name}={_shorten(limit)}", self.tolerance.amount, self.tolerance.relative
+        points = f"{100 * amount:g}%" if relative else f"{amount:g}"
+        both = f"and {share} are two targets; remove one of them"
+        if self.at_least is not None and self.at_most is not None:
+            raise InvalidArgument(f"at_least={_shorten(self.at_least)} {both}", "at_most", self.at_most)
         if self.quantile != 0.5:
-            msg = f"quantile={self.quantile:g} and {name}={_plain(limit)} are two targets; remove one of them"
-            raise InvalidArgument(msg, "quantile", self.quantile)
-        if self.tolerance.relative or self.tolerance.amount >= 1:
-            got = f"{100 * self.tolerance.amount:g}%" if self.tolerance.relative else f"{self.tolerance.amount:g}"
-            msg = f"tolerance of a share is in points, but got {got}; write 0.02 for two points of a hundred"
-            raise InvalidArgument(msg, "tolerance", got)
+            raise InvalidArgument(f"quantile={self.quantile:g} {both}", "quantile", self.quantile)
+        if self.goal != "max":
+            raise _goal_conflict(self.goal, name, limit)
+        if relative or amount >= 1:
+            msg = f"tolerance of a share is in points, but got {points}; write 0.02 for two points of a hundred"
+            raise InvalidArgument(msg, "tolerance", points)
         if self.handicap is not None:
-            msg = f"handicap is an amount of the readings, but {name}={limit:g} compares shares; use tolerance"
+            msg = f"handicap is an amount of the readings, but {share} compares shares; use tolerance"
             raise InvalidArgument(msg, "handicap", self.handicap.arm)
 
     @classmethod
@@ -593,10 +513,11 @@ class Problem:
         """
         check_names(options)
         share = next((name for name in ("at_least", "at_most") if options.get(name) is not None), None)
-        if options.get("goal") is None:
+        goal = options.get("goal")
+        if goal is not None and share is not None:
+            raise _goal_conflict(goal, share, options.get(share))
+        if goal is None:
             options["goal"] = "min" if default_goal == "min" and share is None else "max"
-        elif share is not None:
-            raise _goal_with_share(options["goal"], share, options.get(share))
         return cls(arms=check_arms(arms), **options)  # type: ignore[arg-type]
 
     @property
@@ -613,7 +534,7 @@ class Problem:
 
     @property
     def error(self) -> float:
-        """How likely what is certified is wrong: delta, and what an audit of eps adds (extensions E5)."""
+        """The error probability of a claim: delta, and what an audit of eps adds (extensions E5)."""
         return self.delta if self.contamination is None else min(1.0, self.delta + self.contamination.error)
 
     @property
