@@ -112,13 +112,13 @@ def test_a_picture_that_cannot_be_written_is_an_error_in_words(tmp_path):
 def test_a_pilot_is_read_as_everyday_files_are(tmp_path):
     rng = np.random.default_rng(1)
     rows = [
-        f"{arm};{user};{rng.normal(k, 0.3):.3f} s".replace(".", ",")
+        f"{arm};{user};{rng.normal(k, 0.3):.3f}".replace(".", ",")
         for user in range(60)
         for k, arm in enumerate("AB")
     ]
     (tmp_path / "p.dat").write_text("\n".join(["arm;user;x", *rows, *rows]))
     columns = ("--pilot", tmp_path / "p.dat", "--arm", "arm", "--value", "x", "--json")
-    ended = truearm("plan", *columns, "--kind", "csv", "--decimal", ",", "--strip", "s", "--unit", "user")
+    ended = truearm("plan", *columns, "--kind", "csv", "--decimal", ",", "--unit", "user")
     found = json.loads(ended.stdout)
     assert (ended.returncode, found["arms"]) == (0, 2)
     assert found["gaps"][0] == pytest.approx(1, abs=0.2)

@@ -13,6 +13,7 @@ import pytest
 import truearm as ta
 from truearm.claims.certificate import Alarm, Bound, Claim, ControlClaims, Entered, Origin, Place, Status
 from truearm.claims.result import Arm, Control, Variant
+from truearm.evidence.counts import Counts
 from truearm.problem import Contamination, Handicap, Problem, Regularity, Tolerance
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -104,7 +105,7 @@ def named(text):
 
 def documents():
     found = [make().to_dict(readings=True) for make in RESULTS.values()]
-    table = ta.Counts.of({"A": np.arange(300.0), "B": np.arange(60.0, 360.0)})
+    table = Counts.of({"A": np.arange(300.0), "B": np.arange(60.0, 360.0)})
     timed = replace(ta.analyze(data(2)), conditions={"process": "fresh"})
     late = ta.Study(["A", "B"], max_pulls=50)
     while pulls := late.ask(2):

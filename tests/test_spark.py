@@ -9,7 +9,7 @@ import pytest
 
 import truearm as ta
 from truearm.analysis import analyze
-from truearm.world import lazy
+from truearm.data import engines
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]  # Spark warns of itself and of pandas
 
@@ -47,7 +47,7 @@ def test_spark_decides_as_duckdb_and_the_readings_do(spark, rows, monkeypatch):
     frame, folder = rows
     asked = {"arm": "site", "value": "ms", "goal": "min", "contamination": 0.01}
     exact = analyze(frame.select("site", "ms").sort("site"), **asked)
-    monkeypatch.setattr(lazy, "SMALL", 1000)
+    monkeypatch.setattr(engines, "MAX_ROWS", 1000)
     found = analyze(spark.read.parquet(str(folder)), **asked)
     assert found.made.engine == "pyspark"
     assert (found.status, found.best, found.candidates, found.excluded) == (
@@ -62,21 +62,10 @@ def test_spark_decides_as_duckdb_and_the_readings_do(spark, rows, monkeypatch):
     assert ta.verify(found, found.counts)
 
 
-def test_shards_of_spark_and_duckdb_add_bit_by_bit(spark, rows):
-    _, folder = rows
-    asked = {"arm": "site", "value": "ms"}
-    first = ta.count(str(folder / "part0.parquet"), **asked)
-    by_spark = ta.count(spark.read.parquet(str(folder / "part0.parquet")), **asked, like=first)
-    assert by_spark.digest == first.digest
-    other = ta.count(spark.read.parquet(str(folder / "part1.parquet")), **asked, like=first)
-    whole = ta.count(str(folder / "*.parquet"), **asked, like=first)
-    assert (other + first).digest == whole.digest
-
-
 def test_units_become_one_reading_in_spark(spark, rows, monkeypatch):
     frame, folder = rows
     asked = {"arm": "site", "value": "ms", "unit": "user", "goal": "min"}
-    monkeypatch.setattr(lazy, "SMALL", 1000)
+    monkeypatch.setattr(engines, "MAX_ROWS", 1000)
     found, other = (analyze(source, **asked) for source in (spark.read.parquet(str(folder)), frame.lazy()))
     assert (found.units, found.status, found.best) == (other.units, other.status, other.best)
-    assert found.counts.n == other.counts.n
+    assert found.pulls == other.pulls

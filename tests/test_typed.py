@@ -27,11 +27,6 @@ study = ta.Study(["A", "B"])
 for pull in study.ask():
     study.tell(pull, 1.0)
 assert_type(study.result, ta.Result | None)
-monday = ta.count("monday/*.parquet", arm="variant", value="ms")
-assert_type(monday, ta.Counts)
-assert_type(monday + ta.Counts.of({"A": [1.0], "B": [2.0]}), ta.Counts)
-assert_type(monday.add({"A": [1.0]}), ta.Counts)
-assert_type(ta.analyze(monday, goal="min"), Analysis)
 with ta.Client("http://127.0.0.1:8000", "taste", ["A", "B"], at_least=4) as client:
     while pulls := client.ask():
         assert_type(pulls, list[ta.Pull])
@@ -50,10 +45,8 @@ ta.plan(arms="five")
 ta.time({"a": "pass"}, max_minutes=3)
 ta.find_best({"A": lambda: 1.0}).winner
 ta.nothing
-ta.Counts.of({"A": "one"}) + 1
 ta.Client(8000, "taste")
 ta.Client("http://127.0.0.1:8000", "taste").tell("A", 1.0)
-ta.count("monday.csv", arm="variant")
 """
 
 

@@ -13,11 +13,11 @@ from scipy.stats import binom
 
 from truearm import analyze
 from truearm.claims import alarms
+from truearm.data.columns import Columns
+from truearm.data.tables import load
 from truearm.errors import InvalidArgument
 from truearm.evidence import units
 from truearm.evidence.units import Suspect, by_unit, looks_like_unit, unit_p_value
-from truearm.world import files
-from truearm.world.frames import collect
 
 REPLICATIONS, DELTA = 200, 0.05
 MOST = int(binom.ppf(0.999, REPLICATIONS, DELTA))  # 21 wrong answers: a right program fails once in a thousand
@@ -47,16 +47,14 @@ def test_identical_code_in_several_processes_is_rarely_told_apart(tmp_path, proc
     rng, wrong = np.random.default_rng(7), 0
     for _ in range(REPLICATIONS):
         file = pyperf_file(tmp_path / "p.json", rng, processes, values)
-        wrong += analyze(files.collect(file), goal="min", **options).best is not None
+        wrong += analyze(file, goal="min", **options).best is not None
     assert wrong <= MOST
 
 
 def test_code_that_differs_is_told_apart_by_its_processes(tmp_path):
     """A fifth slower in 40 processes each: certified in at least 18 of 20."""
     rng = np.random.default_rng(8)
-    found = [
-        analyze(files.read(pyperf_file(tmp_path / "p.json", rng, 40, 3, 1.2)), goal="min").best for _ in range(20)
-    ]
+    found = [analyze(pyperf_file(tmp_path / "p.json", rng, 40, 3, 1.2), goal="min").best for _ in range(20)]
     assert found.count("A") >= 18
     assert "B" not in found
 
@@ -64,8 +62,8 @@ def test_code_that_differs_is_told_apart_by_its_processes(tmp_path):
 def test_one_process_per_arm_is_refused_with_the_reason(tmp_path):
     """Of one process of 300 values against another of identical code 58 of 60 were told apart."""
     file = pyperf_file(tmp_path / "p.json", np.random.default_rng(9), 1, 300)
-    with pytest.raises(InvalidArgument, match=r"'A' has one unit only: its 300 readings .* --processes 20"):
-        analyze(files.read(file), goal="min")
+    with pytest.raises(InvalidArgument, match=r"one process of 'A', .* --processes 20"):
+        analyze(file, goal="min")
 
 
 def median_at_its_worst(readings):
@@ -235,7 +233,7 @@ def test_a_frame_whose_units_nobody_declared_raises_the_alarm():
     rng = np.random.default_rng(15)
     user = np.repeat(np.arange(40), 5)
     rows = {"arm": np.where(user < 20, "A", "B"), "user_id": user, "ms": rng.normal(size=40)[user], "x": user}
-    [suspect] = collect(rows, "arm", "ms").suspects
+    [suspect] = load(rows, Columns("arm", "ms")).suspects
     assert (suspect.column, suspect.confounded) == ("user_id", False)
     assert suspect.p_value(0.0005) <= 0.0005
     [alarm] = alarms.clusters([suspect])
@@ -243,17 +241,17 @@ def test_a_frame_whose_units_nobody_declared_raises_the_alarm():
     found = analyze(rows, arm="arm", value="ms")
     assert (found.status.value, found.best, found.excluded) == ("doubtful", None, {})
     assert "unit='user_id'" in str(found)
-    assert collect(rows, "arm", "ms", unit="user_id").suspects == ()
+    assert load(rows, Columns("arm", "ms", "user_id")).suspects == ()
 
 
 def test_one_unit_per_arm_raises_the_alarm_though_no_test_can():
     rows = {"arm": ["A"] * 5 + ["B"] * 5, "pid": [7] * 5 + [8] * 5, "ms": [float(i) for i in range(10)]}
-    [alarm] = alarms.clusters(collect(rows, "arm", "ms").suspects)
+    [alarm] = alarms.clusters(load(rows, Columns("arm", "ms")).suspects)
     assert (alarm.kind, alarm.detail) == ("confounded", "pid")
 
 
 def test_two_columns_share_the_false_alarms_and_harmless_ones_say_nothing():
     rng = np.random.default_rng(16)
     names = {"arm": ["A"] * 300, "user": rng.integers(0, 30, 300), "day": rng.integers(0, 7, 300)}
-    found = collect({**names, "ms": rng.normal(size=300)}, "arm", "ms").suspects
+    found = load({**names, "ms": rng.normal(size=300)}, Columns("arm", "ms")).suspects
     assert ([suspect.column for suspect in found], alarms.clusters(found)) == (["user", "day"], ())

@@ -12,6 +12,8 @@ import pytest
 import forging
 from truearm.analysis import analyze
 from truearm.claims.certificate import Status
+from truearm.data.columns import Columns
+from truearm.data.tables import load
 from truearm.errors import InvalidArgument, TruearmError, VerificationError
 from truearm.evidence.counts import Counts
 from truearm.policies.lucb import Lucb
@@ -21,7 +23,6 @@ from truearm.problem import Problem
 from truearm.report.export import document
 from truearm.study import Study
 from truearm.verification import verify
-from truearm.world.frames import collect
 
 
 @pytest.mark.parametrize("name", forging.NAMES)
@@ -299,11 +300,11 @@ def rows(n=60, seed=2):
 
 def test_what_columns_say_of_rows_needs_the_table():
     roles = {"arm": "arm", "value": "ms"}
-    by_unit = collect(rows(), **roles, unit="user")
+    by_unit = load(rows(), Columns(**roles, unit="user"))
     found = analyze(by_unit)
     assert "one reading per 'user'" in str(verify(found, by_unit.tapes))
     assert verify(found, by_unit)
-    clustered = collect(rows(), **roles)
+    clustered = load(rows(), Columns(**roles))
     doubted = analyze(clustered)
     assert [doubt.kind for doubt in doubted.doubts] == ["clusters"]
     assert "a doubt about the rows, of the column 'user'" in str(verify(doubted, clustered.tapes))

@@ -21,7 +21,6 @@ from .errors import VerificationError as VerificationError
 from .evidence import breakdown as breakdown
 from .evidence import is_better as is_better
 from .evidence.audit import least_eps as least_eps
-from .evidence.counts import Counts as Counts
 from .evidence.intervals import identification as identification
 from .evidence.intervals import mad_interval as mad_interval
 from .evidence.intervals import median_interval as median_interval

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Unpack, cast
+from typing import Any, Literal, NamedTuple, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,10 @@ from truearm.claims.control import check_control, check_ordered, claims_of
 from truearm.claims.result import Result
 from truearm.claims.support import supported
 from truearm.claims.tiers import tiers_of
+from truearm.data.cells import Form
+from truearm.data.columns import Columns
+from truearm.data.dataset import Dataset
+from truearm.data.tables import load
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Judge, p_value_of
 from truearm.evidence.control import Method, check_method
@@ -43,13 +47,6 @@ from truearm.problem import (
     check_names,
     fix_options,
 )
-from truearm.world.cells import Unnamed
-from truearm.world.counting import Source
-from truearm.world.frames import collect
-from truearm.world.lazy import opened
-from truearm.world.roles import Roles
-from truearm.world.tapes import Collected
-from truearm.world.written import Form
 
 Floats = NDArray[np.float64]
 
@@ -65,11 +62,8 @@ class AnalyzeOptions(ProblemOptions, total=False):
     encoding: str | None
     decimal: str | None
     thousands: str | None
-    strip: str | None
-    true: str | None
-    durations: bool
+    unreadable: Literal["error", "missing"] | None
     kind: str | None
-    drop_unnamed: bool
 
 
 def analyze(
@@ -86,7 +80,6 @@ def analyze(
     fdr: bool = False,
     tiers: bool = False,
     query: str | None = None,
-    explain: bool = False,
     **options: Unpack[AnalyzeOptions],
 ) -> Analysis:
     """Find the best arm in data already there.
@@ -94,10 +87,9 @@ def analyze(
     Parameters
     ----------
     frame
-        A pandas, polars or pyarrow table, a dict of sequences, or what `collect` of `truearm.world.frames` or
-        `truearm.world.files` returned. Data of any size are counted where they are (docs/scale.md): a lazy frame
-        (Polars, DuckDB, PySpark, Ibis), a file, a folder or a pattern of Parquet or CSV files, the address of a
-        database. A table of counts is such data counted before.
+        A pandas, polars or pyarrow table, a dict of sequences, a lazy frame (Polars, DuckDB, PySpark, Ibis), the
+        path of a file, a folder or a pattern of CSV, Parquet or JSON lines files, the address of a database, or a
+        list of paths. More than 2^24 rows are counted where they are (docs/scale.md).
     arm, value
         The columns that name the arm and hold the reading; without them every column is an arm.
     unit
@@ -120,15 +112,12 @@ def analyze(
     tiers
         Put all arms in order, as far as it is certain: `tiers` of the analysis has groups and places.
     query
-        With the address of a database, the rows to analyze, in its SQL.
-    explain
-        Print every query that is sent to an engine, to standard error.
+        The rows to analyze, in SQL, of a database or of a file, which it calls `data`.
     **options
         What is asked and assumed: delta, contamination, tolerance, quantile, goal, at_least, at_most, between and
         dependent_arms, as in `Study`. Cells without a value are missing readings and count at their worst.
-        How a file is written, if not plainly: `sep`, `encoding`, `decimal`, `thousands`, `strip`, `true` and
-        `durations` of `truearm.world.written.Written`, and `kind`, such as "csv". `drop_unnamed=True` leaves out
-        rows that name no arm, of files and frames.
+        How a file is written, if not plainly: `sep`, `encoding`, `decimal`, `thousands`, `kind` such as "csv", and
+        `unreadable="missing"` to count cells that are not numbers as missing.
 
     Examples
     --------
@@ -141,39 +130,38 @@ def analyze(
     form, asked_of = _split(options)
     at_least, at_most = asked_of.get("at_least"), asked_of.get("at_most")
     _check_together(design, dependent_arms=asked_of.get("dependent_arms", False))
-    reduction = Reduction.of(at_least=at_least, at_most=at_most)
-    roles = Roles(arm, value, unit, order)
     if round is not None:
         _check_target(round, quantile=asked_of.get("quantile"), at_least=at_least, at_most=at_most)
-    limits, told = (at_least, at_most), Form.of(form)
-    source = opened(frame, roles, reduction, round=round, limits=limits, query=query, explain=explain, form=told)
-    if isinstance(source, Source):
-        collected = source.collected()
-    elif isinstance(source, Counts):
-        collected = Collected({}, counts=source)
-    elif isinstance(source, Collected) and source is not frame:  # a file that was read
-        collected = source if round is None else source.side_by_side()
-    else:
-        collected = gathered(source, roles, round, reduction, drop_unnamed=told.drop_unnamed)
-    tapes = _checked(_tapes(collected))
-    goal = "min" if collected.timed else "max"
-    problem = Problem.of(tapes, default_goal=goal, **fix_options(asked_of, rounds=round is not None))
+    reduction = Reduction.of(at_least=at_least, at_most=at_most)
+    data = load(frame, Columns(arm, value, unit, order, round), reduction, Form.of(**form), query)
+    tapes = _check_tapes(_tapes(data))
+    problem = Problem.of(tapes, default_goal="min" if data.timed else "max", **_options(asked_of, data, round))
     asked = _asked(problem, design, pairs=pairs, control=control, fdr=fdr, tiers=tiers)
-    if isinstance(source, Source):
-        return _counted(problem, source, design, asked)
-    return _analyzed(problem, collected, design, asked)
+    return _analyze(problem, data, design, asked)
 
 
-def _counted(problem: Problem, source: Source, design: Design, asked: "_Asked") -> Analysis:
-    """Return the analysis of a table of counts, counted again where it does not decide or is coarse.
+def _options(asked: ProblemOptions, data: Dataset, round: str | None) -> ProblemOptions:
+    """Return the options of the problem; an export of a race brings its own, unless others are given."""
+    own = dict(data.options)
+    targets = {"quantile", "at_least", "at_most"}
+    if not targets.isdisjoint(asked):
+        own = {name: value for name, value in own.items() if name not in (*targets, "rounds", "goal")}
+    rounds = round is not None or bool(own.pop("rounds", False))
+    return fix_options(cast("ProblemOptions", {**own, **asked}), rounds=rounds)
 
-    A table decides as the readings themselves would as soon as no bucket is noted while it is decided: then every
+
+def _analyze(
+    problem: Problem, data: Dataset, design: Design, asked: "_Asked", doubts: Sequence[Alarm] = ()
+) -> Analysis:
+    """Return the analysis of readings; counts are made finer where they do not decide or are coarse.
+
+    Counts decide as the readings themselves would as soon as no bucket is noted while they are judged: then every
     answer that was used is the same for all readings that fit the counts (extensions 4.1).
     """
     while True:
-        notes = _Notes(set(), set())
-        found = _analyzed(problem, source.collected(), design, asked, notes=notes)
-        if not source.refine(*notes):
+        notes = None if data.counter is None else _Notes(set(), set())
+        found = _judge(problem, data, design, asked, told=doubts, notes=notes)
+        if data.counter is None or notes is None or not data.counter.refine(*notes):
             return found
 
 
@@ -187,7 +175,7 @@ class _Notes(NamedTuple):
 
 
 def repeated(
-    certificate: Certificate, collected: Collected, *, units: Units | None = None, doubts: Sequence[Alarm] = ()
+    certificate: Certificate, collected: Dataset, *, units: Units | None = None, doubts: Sequence[Alarm] = ()
 ) -> Analysis:
     """Return the analysis that a certificate is from, made again from the readings.
 
@@ -199,12 +187,12 @@ def repeated(
     options = {} if certificate.origin is None else dict(certificate.origin.options)
     asked = _asked_again(certificate, options)
     _check_together(certificate.design, dependent_arms=certificate.problem.dependent_arms)
-    _checked(_tapes(collected))
+    _check_tapes(_tapes(collected))
     if options["ordered"] and collected.counts is not None:
         msg = "a table of counts does not say in what order readings were taken, but ordered is true"
         raise InvalidArgument(msg)
     known = collected._replace(ordered=collected.ordered or options["ordered"], units=collected.units or units)
-    return _analyzed(certificate.problem, known, certificate.design, asked, told=doubts)
+    return _analyze(certificate.problem, known, certificate.design, asked, doubts)
 
 
 def _asked_again(certificate: Certificate, options: Mapping[str, object]) -> "_Asked":
@@ -238,48 +226,6 @@ def _check_together(design: str, *, dependent_arms: bool) -> None:
         raise OutOfReach(msg)
 
 
-def gathered(
-    frame: Any,  # noqa: ANN401 - what `collect` takes
-    roles: Roles,
-    round: str | None,
-    reduction: Reduction,
-    *,
-    drop_unnamed: bool,
-) -> Collected:
-    """Return the readings of a frame, or say how to leave out what names no arm."""
-    try:
-        if round is not None:
-            return in_rounds(frame, roles, round, reduction, drop_unnamed=drop_unnamed)
-        arm, value, unit, order = roles
-        return collect(frame, arm, value, unit=unit, order=order, how=reduction, drop_unnamed=drop_unnamed)
-    except Unnamed as error:
-        msg = f"{error} with drop_unnamed=True"
-        raise InvalidArgument(msg) from None
-
-
-def in_rounds(
-    frame: Any,  # noqa: ANN401
-    roles: Roles,
-    column: str,
-    reduction: Reduction,
-    *,
-    drop_unnamed: bool = False,
-) -> Collected:
-    """Return tapes of which place r is round r."""
-    for name, other in (("unit", roles.unit), ("order", roles.order)):
-        if other is not None:
-            msg = f"round={column!r} makes one reading of each arm per round, whenever; leave out {name}={other!r}"
-            raise InvalidArgument(msg)
-    if isinstance(frame, Collected):
-        return frame.side_by_side()
-    if column == "rows" and roles.arm is not None:
-        msg = "round='rows' is for a wide frame, with a column for each arm; name the column of the rounds"
-        raise InvalidArgument(msg)
-    unit = None if column == "rows" else column
-    found = collect(frame, roles.arm, roles.value, unit=unit, how=reduction, drop_unnamed=drop_unnamed)
-    return found.side_by_side()
-
-
 def _check_target(column: str, **others: float | None) -> None:
     """Raise if something else than who wins is to be compared too."""
     for name, value in others.items():
@@ -291,7 +237,7 @@ def _check_target(column: str, **others: float | None) -> None:
             raise InvalidArgument(msg)
 
 
-def _tapes(collected: Collected, asked: set[int] | None = None) -> Mapping[str, Floats | Counted]:
+def _tapes(collected: Dataset, asked: set[int] | None = None) -> Mapping[str, Floats | Counted]:
     """Return what stands for the readings of each arm."""
     if collected.counts is None:
         return collected.tapes
@@ -299,7 +245,7 @@ def _tapes(collected: Collected, asked: set[int] | None = None) -> Mapping[str, 
     return {arm: found[arm] for arm in sorted(found)}  # shards come in any order
 
 
-def _checked(tapes: Mapping[str, Floats | Counted]) -> dict[str, Floats | Counted]:
+def _check_tapes(tapes: Mapping[str, Floats | Counted]) -> dict[str, Floats | Counted]:
     check_arms(tapes)
     for name, tape in tapes.items():
         if not tape.size:
@@ -365,9 +311,9 @@ def _asked(
     return _Asked(pairs, control, "fdr" if fdr else "holm", tiers)
 
 
-def _analyzed(
+def _judge(
     problem: Problem,
-    collected: Collected,
+    collected: Dataset,
     design: Design,
     asked: _Asked,
     *,
@@ -429,6 +375,7 @@ def _analyzed(
         tiers=tiers,
         made=None if collected.counts is None else collected.counts.made,
         counts=collected.counts,
+        about_data=collected.notes,
     )
 
 
@@ -437,7 +384,7 @@ def _noting(samples: tuple[Sample, ...], notes: set[int] | None) -> tuple[Sample
     return tuple(sample.note_in(notes) for sample in samples)
 
 
-def _dependence(problem: Problem, collected: Collected) -> tuple[Alarm, ...]:
+def _dependence(problem: Problem, collected: Dataset) -> tuple[Alarm, ...]:
     """Return whose rows depend on when they were taken, where that is known (evidence T12, extensions 4.6)."""
     if collected.counts is not None:
         return alarms.drift(problem, collected.counts)

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from truearm import bounds, families
 from truearm.bounds.limits import Limit, share_limit
 from truearm.bounds.search import last_true
+from truearm.data.columns import Columns
+from truearm.data.tables import load
 from truearm.errors import InvalidArgument, OutOfReach
 from truearm.evidence import Judge, Levels, best_looking
 from truearm.evidence.sample import Sample
@@ -41,7 +43,6 @@ from truearm.problem import (
     fix_options,
 )
 from truearm.report import numbers
-from truearm.world.frames import tapes_of
 
 Floats = NDArray[np.float64]
 
@@ -207,7 +208,7 @@ def plan(
         amount = f"{100 * asked.tolerance.amount:g}%"
         msg = f"tolerance={amount} is relative; a plan needs units of the readings, such as 0.1"
         raise InvalidArgument(msg, "tolerance", amount)
-    tapes = None if pilot is None else tapes_of(pilot, arm, value)
+    tapes = None if pilot is None else load(pilot, Columns(arm, value)).tapes
     if asked.between is not None:
         tapes = _remove_outside(tapes, asked)
     smallest = None if tapes is None else min((int((~np.isnan(tape)).sum()) for tape in tapes.values()), default=0)

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from truearm.claims.suites import Run, Suite, SuiteResult, judged
+from truearm.data.columns import Columns
+from truearm.data.tables import load
 from truearm.errors import InvalidArgument
 from truearm.problem import Problem, ProblemOptions, check_names, fix_options
-from truearm.world.frames import collect
 
 
 def suite(
@@ -65,7 +66,7 @@ def suite(
     names = _metrics(frame, metrics, {arm, round})
     columns = {}
     for name in names:
-        columns[name] = collect(frame, arm, name, unit=round).side_by_side().tapes
+        columns[name] = load(frame, Columns(arm, name, round=round)).tapes
     first = columns[names[0]]
     runs: dict[str, list[Run]] = {
         one: [_run({name: columns[name][one][place] for name in names}) for place in range(tape.size)]

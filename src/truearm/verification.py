@@ -8,7 +8,6 @@ their dates, or who led when, after the fact can find evidence for any arm (docs
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,20 +21,19 @@ from truearm.claims.ratios import ratios
 from truearm.claims.result import Result, check_schema
 from truearm.claims.suites import Runs, Suite, judged
 from truearm.commands.metrics import runs_of
+from truearm.data.dataset import Dataset
 from truearm.errors import InvalidArgument, ProtocolError, VerificationError
 from truearm.evidence.counts import Counted, Counts
 from truearm.evidence.sample import as_readings
 from truearm.evidence.units import Units
 from truearm.policies import Policy
 from truearm.study import Study
-from truearm.world.tables import read_counts
-from truearm.world.tapes import Collected
 
 RELATIVE_ACCURACY = 1e-6  # reports show four digits, and machines differ in the last of sixteen
 _SENTENCES, _ALARMS = ("assumptions", "notes"), ("doubts", "alarms")  # another version may word these differently
 _ABOUT_ROWS = ("clusters", "confounded")  # doubts about columns that the readings do not show
 
-Source = Readings | Collected | Counts | Study
+Source = Readings | Dataset | Counts | Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class Verified:
 
 def verify(
     result: Result | Mapping[str, Any],
-    readings: "Source | str | Path | None" = None,
+    readings: "Source | None" = None,
     *,
     policy: "Policy[Any] | None" = None,
 ) -> Verified:
@@ -67,9 +65,8 @@ def verify(
     result
         The result of a study or an analysis, or the dictionary that its JSON holds.
     readings
-        Per arm in order of pull, None for a pull never told; what `collect` read from a table; the table of counts
-        that an analysis was made from, or a file of it; or a study, whose log is replayed. Those that the result
-        carries if None. A study that decided while pulls were out needs its log.
+        Per arm in order of pull, None for a pull never told; or a study, whose log is replayed. Those that the
+        result carries if None. A study that decided while pulls were out needs its log.
     policy
         The policy object, if it was one of your own.
 
@@ -93,7 +90,7 @@ def verify(
         ...
     truearm.errors.VerificationError: best is 'B', but the readings give 'A'
     """
-    source = read_counts(readings) if isinstance(readings, str | Path) else readings
+    source = readings
     if source is not None:
         _check_kind(source)
     if isinstance(result, Mapping) and "suite" in result:
@@ -138,7 +135,7 @@ def certificate_of(data: Mapping[str, Any]) -> Certificate:
 
 
 def _check_kind(readings: object) -> None:
-    if not isinstance(readings, Mapping | Collected | Counts | Study):
+    if not isinstance(readings, Mapping | Dataset | Counts | Study):
         kinds = "a dict of readings by arm, what collect read, a table of counts or a study"
         msg = f"readings must be {kinds}, but got {type(readings).__name__}"
         raise InvalidArgument(msg)
@@ -163,7 +160,7 @@ class _Data(NamedTuple):
     """Readings in the forms that a decision is made from."""
 
     tapes: Readings
-    collected: Collected | None = None
+    collected: Dataset | None = None
     study: Study | None = None
 
 
@@ -172,10 +169,12 @@ def _data(certificate: Certificate, source: Source) -> _Data:
     if isinstance(source, Study):
         data = _Data(source.readings, study=source)
     elif isinstance(source, Counts):
-        data = _Data(source.tapes, Collected({}, counts=source))
-    elif isinstance(source, Collected):
+        data = _Data(source.tapes, Dataset({}, counted=source))
+    elif isinstance(source, Dataset):
         aligned = certificate.analyzed and certificate.problem.rounds and source.counts is None
-        table = source.side_by_side() if aligned else source
+        table = source.align() if aligned else source
+        if table.counter is not None and certificate.analyzed:
+            repeated(certificate, table)  # counts become as fine as the decision needs
         data = _Data(table.tapes if table.counts is None else table.counts.tapes, table)
     else:
         data = _Data(_columns(source, rounds=certificate.problem.rounds) if certificate.analyzed else source)
@@ -206,7 +205,7 @@ def _columns(readings: Readings, *, rounds: bool) -> Readings:
     """Return readings as an analysis takes them: None is a missing one, and all arms have the same rounds."""
     counted = {arm: tape for arm, tape in readings.items() if isinstance(tape, Counted)}
     tapes = {arm: _floats(tape, arm) for arm, tape in readings.items() if not isinstance(tape, Counted)}
-    return {**counted, **(Collected(tapes).side_by_side().tapes if rounds else tapes)}
+    return {**counted, **(Dataset(tapes).align().tapes if rounds else tapes)}
 
 
 def _floats(tape: Tape, arm: str) -> Floats:
@@ -278,7 +277,7 @@ def _analyze_again(
         table = table._replace(tapes={arm: table.tapes[arm] for arm in arms})
         return repeated(certificate, table), ()
     if table is None:
-        table = Collected({arm: np.asarray(data.tapes[arm], dtype=np.float64) for arm in arms})
+        table = Dataset({arm: np.asarray(data.tapes[arm], dtype=np.float64) for arm in arms})
     units: Units | None = from_plain(Units | None, given.get("units"), "units")
     doubts: tuple[Alarm, ...] = from_plain(tuple[Alarm, ...], given.get("doubts", ()), "doubts")
     if not given and certificate.rule is None:

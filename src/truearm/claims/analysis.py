@@ -57,6 +57,8 @@ class Analysis(Result):
     """By what engine and queries readings were counted, if they were not read one by one."""
     counts: Counts | None = field(default=None, compare=False, repr=False)
     """The table that everything here was computed from, if readings were counted."""
+    about_data: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """What a reader should know about the data, one sentence each."""
 
     @property
     def counted(self) -> str:
@@ -68,7 +70,7 @@ class Analysis(Result):
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the answer, one sentence each."""
         sentences: tuple[str, ...] = show("notes", self)
-        return sentences
+        return (*self.about_data, *sentences)
 
     def to_dict(self, *, readings: bool = False) -> dict[str, Any]:
         """Return plain values for JSON: those of a `Result`, and the rest of the analysis."""

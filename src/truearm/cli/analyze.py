@@ -8,37 +8,28 @@ from typing import Any
 
 import click
 
-from truearm.analysis import analyze, gathered
+from truearm.analysis import analyze
 from truearm.claims.analysis import Analysis
 from truearm.claims.certificate import Status
 from truearm.cli import edge, options
 from truearm.cli.screen import Screen
-from truearm.errors import InvalidArgument
+from truearm.data.columns import looks_like_time
 from truearm.evidence import Breakdown
-from truearm.evidence.counts import Counts
-from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.numbers import count, name_of, percent
 from truearm.report.tables import arm_rows, control_rows, table, tier_rows
 from truearm.report.words import PLAIN, quality, summarize
-from truearm.world import lazy, tables
-from truearm.world.counting import Source
-from truearm.world.roles import Roles, looks_like_time
-from truearm.world.scans import is_scan
-from truearm.world.tapes import Collected
-from truearm.world.written import Form
 
 UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contradict a promise
 
 
 @click.command("analyze", context_settings={"max_content_width": 100})
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("files", metavar="FILE...", type=click.Path(allow_dash=True), nargs=-1, required=True)
 @click.option("--arm", metavar="COLUMN", help="The column that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column that holds the reading.")
 @options.unit_option
 @options.order_option
 @options.round_option
-@options.kind_option
 @options.written_options
 @options.question_options
 @click.option(
@@ -59,29 +50,17 @@ UNDECIDED, DOUBTFUL = 3, 4  # exit codes: no decision, and readings that contrad
     help="With --control: bound the mean share of false ones among the arms named, not the chance of any.",
 )
 @click.option("--tiers", is_flag=True, help="Put all arms in order, as far as it is certain: groups and places.")
-@click.option("--query", metavar="SQL", help="The rows to analyze, if FILE is the address of a database.")
 @click.option(
-    "--explain", is_flag=True, help="Print what is sent to the engine that counts a folder or a database."
-)
-@click.option(
-    "--counts",
-    "table",
-    type=options.NewFile(dir_okay=False),
-    metavar="FILE",
-    help="Write the table of counts, as JSON or Parquet, that `truearm verify` decides by again.",
+    "--query", metavar="SQL", help="The rows to analyze, in SQL: of a database, or of FILE, called data in it."
 )
 @options.json_option
 @options.export_html_option
 def analyze_command(
-    file: str,
+    files: tuple[str, ...],
     *,
-    arm: str | None,
     value: str | None,
-    unit: str | None,
-    order: str | None,
     as_json: bool,
     html: str | None,
-    table: str | None,
     **chosen: Any,  # noqa: ANN401 - the options of `analyze`
 ) -> None:
     """Find the best arm in a file of readings, some of which may be wrong.
@@ -94,35 +73,20 @@ def analyze_command(
     truearm analyze data.csv --arm variant --value revenue --control A
     truearm analyze scores.csv --tiers                 every column is an arm
     truearm analyze hyperfine.json                     what hyperfine or pyperf exported: less is better
-    truearm analyze preise.csv --arm laden --value preis --decimal , --strip €
+    truearm analyze old.json new.json                  the same benchmark, before and after
+    truearm analyze preise.csv --arm laden --value preis --decimal ,
     zcat log.csv.gz | truearm analyze - --arm site --value ms
     truearm analyze 'logs/*.parquet' --arm site --value ms         of any size: counted, not read
     truearm analyze postgres://host/shop --query 'select site, ms from visits' --arm site --value ms
-    truearm analyze counts.json --goal min                         what --counts wrote, or several added
 
     Reads CSV, TSV, Parquet, JSON lines, JSON, Arrow and Excel. Ends with 0 if there is a best arm (certified,
     tolerable or separated; with --control if an arm beats it, or none does), with 3 if the data do not decide.
     """  # noqa: D301 - click wants the control character
-    how = Reduction.of(at_least=chosen["at_least"], at_most=chosen["at_most"])
-    form = {name: chosen.pop(name) for name in (*options.WRITTEN, "kind")}
-    roles = Roles(arm, value, unit, order)
-    said = Form.of(form)
-    scan = is_scan(file, said)
-    kept = None if scan else tables.read(file)
-    if scan or kept is not None:
-        readings, found = _scanned(file if kept is None else kept, roles, chosen, how, said)
-    else:
-        _check_no_query(file, chosen.pop("query"))
-        readings = options.in_rounds(file, roles, chosen["round"], how, form)
-        found = analyze(readings, **chosen)
-    if chosen["explain"] and readings.tapes:
-        click.echo("Nothing is sent to an engine: so few rows are read and compared one by one.", err=True)
-    if found.problem.rounds and readings.tapes:
-        readings = readings.side_by_side()
+    found = analyze(list(files), value=value, **chosen)
     if as_json:
         click.echo(json_text(found.to_dict()))
     else:
-        advice = _advice(found, readings, value if chosen["goal"] is None else None)
+        advice = _advice(found, value if chosen["goal"] is None else None)
         texts = "\n\n".join((told(found), *map(_wrapped, advice)))
         click.echo(edge.as_options(texts, click.get_current_context().command))
     exports = edge.Exports()
@@ -130,16 +94,12 @@ def analyze_command(
         from truearm.report.pages import page
 
         with exports.writing(html):
-            edge.write(html, page(found, readings.tapes or None))
-    if table is not None:
-        counts = found.counts or Counts.of({arm: readings.tapes[arm] for arm in found.problem.arms})
-        with exports.writing(table):
-            tables.write_counts(counts, table)
+            edge.write(html, page(found, found.readings))
     undecided = DOUBTFUL if found.status is Status.DOUBTFUL else UNDECIDED
     sys.exit(exports.code(0 if found.answered else undecided))
 
 
-def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator[str]:
+def _advice(found: Analysis, value: str | None) -> Iterator[str]:
     """Give what to know of the file, and what would help: one sentence each.
 
     Parameters
@@ -147,8 +107,6 @@ def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator
     value
         The column of the readings, if nobody said whether larger ones are better.
     """
-    if readings.dropped:
-        yield f"Rows left out because they name no arm: {count(readings.dropped)}."
     if value is not None and found.problem.target != "share" and looks_like_time(value):
         yield f"Larger was taken to be better; if {name_of(value)} is a time, say --goal min."
     sizes = set(found.pulls.values())
@@ -160,26 +118,6 @@ def _advice(found: Analysis, readings: Collected, value: str | None) -> Iterator
             f"Every arm has {count(sizes.pop())} readings: if that number was chosen before the first of them, "
             "--design fixed has more power."
         )
-
-
-def _scanned(
-    file: str | Counts, roles: Roles, chosen: dict[str, Any], how: Reduction, form: Form
-) -> tuple[Collected, Analysis]:
-    """Return the readings of a folder, a pattern or a database if they are few, and what they say."""
-    asked = {name: chosen[name] for name in ("round", "query", "explain")}
-    limits = (chosen["at_least"], chosen["at_most"])
-    source = lazy.opened(file, roles, how, limits=limits, form=form, **asked)
-    rest = {**chosen, "query": None}
-    if isinstance(source, Source | Counts):
-        return Collected({}), analyze(source, **roles._asdict(), **rest)
-    readings = gathered(source, roles, chosen["round"], how, drop_unnamed=form.drop_unnamed)
-    return readings, analyze(readings, **rest)
-
-
-def _check_no_query(file: str, query: str | None) -> None:
-    if query is not None:
-        msg = f"--query goes with the address of a database, such as duckdb://shop.db; leave it out for {file!r}"
-        raise InvalidArgument(msg)
 
 
 def told(found: Analysis) -> str:

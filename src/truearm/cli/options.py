@@ -3,22 +3,18 @@
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from truearm.data.cells import Form
+from truearm.data.files import KINDS
 from truearm.errors import InvalidArgument
-from truearm.evidence.units import Reduction
 from truearm.problem import Adversary, Contamination, Tolerance, check_delta, check_quantile
-from truearm.world import files
-from truearm.world.formats import FORMATS
-from truearm.world.roles import Roles
-from truearm.world.tapes import Collected
-from truearm.world.written import Written
 
-WRITTEN = (*Written._fields, "drop_unnamed")
+WRITTEN = Form._fields
 _LEAST_DELTA = 1e-30  # of an error probability: shares of less underflow
 
 _MOST_DELTA = 0.5  # an answer that is as likely to be wrong is worth nothing: 95% meant to be sure
@@ -297,41 +293,9 @@ order_option = click.option(
 
 kind_option = click.option(
     "--kind",
-    type=click.Choice(sorted(set(FORMATS.values()))),
+    type=click.Choice(sorted(set(KINDS.values()))),
     help="What the file is, if neither its ending nor, on standard input, its beginning says.",
 )
-
-
-def collected(file: str, arm: str | None, value: str | None, **more: Any) -> Collected:  # noqa: ANN401 - of `collect`
-    """Return the readings of a file and what is known of them."""
-    if (arm is None) != (value is None):
-        given, other = ("--arm", "--value") if value is None else ("--value", "--arm")
-        msg = f"{given} is given but {other} is not; name both columns of a long file, or none of a wide one"
-        raise InvalidArgument(msg)
-    named = {name: option for name, option in more.items() if option is not None}
-    return files.collect(file, arm=arm, value=value, **named)
-
-
-def in_rounds(
-    file: str,
-    roles: Roles,
-    column: str | None,
-    how: Reduction,
-    form: Mapping[str, Any],
-) -> Collected:
-    """Return the readings of a file; in rounds, with a round in the place of a unit."""
-    arm, value, unit, order = roles
-    if column is None:
-        return collected(file, arm, value, unit=unit, order=order, how=how, **form)
-    if unit is not None or order is not None:
-        given = "--order" if unit is None else "--unit"
-        msg = f"--round makes one reading of each arm per round, whenever it was; leave out {given}"
-        raise InvalidArgument(msg)
-    if column == "rows" and arm is not None:
-        msg = "--round rows is for a wide file, with a column for each arm; name the column of the rounds"
-        raise InvalidArgument(msg)
-    unit = None if column == "rows" else column
-    return collected(file, arm, value, unit=unit, how=how, **form)
 
 
 def _together(*options: Callable[..., Any]) -> Callable[..., Any]:
@@ -360,9 +324,11 @@ written_options = _together(
     click.option("--encoding", metavar="NAME", help="Of the text, such as cp1252; UTF-8 and UTF-16 are found."),
     click.option("--decimal", metavar="MARK", help="The mark of decimals: --decimal ,"),
     click.option("--thousands", metavar="MARK", help="The mark between thousands: --thousands ,"),
-    click.option("--strip", metavar="TEXT", help="What stands beside numbers, such as $, % or ms."),
-    click.option("--true", metavar="WORD", help="The word that counts as 1; all others count as 0."),
-    click.option("--durations", is_flag=True, help="Read 00:10:13 as seconds."),
-    click.option("--drop-unnamed", is_flag=True, help="Leave out rows that name no arm."),
+    click.option(
+        "--unreadable",
+        type=click.Choice(["error", "missing"]),
+        help="Count cells that are not numbers as missing instead of stopping at the first.",
+    ),
+    kind_option,
 )
-"""How a file is written and what is left out: those called `WRITTEN`."""
+"""How a file is written: those called `WRITTEN`."""

@@ -10,6 +10,9 @@ import click
 from click.core import ParameterSource
 
 from truearm.cli import edge, options
+from truearm.data.cells import Form
+from truearm.data.columns import Columns
+from truearm.data.tables import load
 from truearm.evidence.units import Reduction
 from truearm.planning import FAMILIES, Outlook, Plan, Size, plan
 from truearm.problem import Contamination, Tolerance
@@ -50,7 +53,6 @@ UNDECIDABLE = 3  # exit code when no number of pulls would decide: not an error,
 @click.option("--arm", metavar="COLUMN", help="The column of the pilot file that names the arm.")
 @click.option("--value", metavar="COLUMN", help="The column of the pilot file that holds the reading.")
 @options.unit_option
-@options.kind_option
 @options.written_options
 @options.question_options
 @options.between_option
@@ -82,7 +84,7 @@ def plan_command(
     truearm plan --arms 5 --gap 0.5 --family gaussian --contamination 0.05
     truearm plan --arms 3 --gap 0.5 --gap 2 --family cauchy
     truearm plan --pilot pilot.csv --arm variant --value ms --goal min
-    truearm plan --pilot preise.csv --arm laden --value preis --decimal , --strip €
+    truearm plan --pilot preise.csv --arm laden --value preis --decimal ,
     truearm plan --share 0.6 --gap 0.1 --arms 3
 
     Ends with 3 if no number of pulls would decide.
@@ -100,11 +102,11 @@ def plan_command(
             f"for {percents[0]:g} of its scale, use --pilot FILE for readings, or --share for a gap in points"
         )
         raise click.UsageError(msg)
-    form = {name: chosen.pop(name) for name in (*options.WRITTEN, "kind")}
+    form = {name: chosen.pop(name) for name in options.WRITTEN}
     if pilot is not None:
         _refuse_beside_pilot("arms", "gaps", "family")
         how = Reduction.of(at_least=chosen["at_least"], at_most=chosen["at_most"])
-        readings = options.collected(pilot, arm, value, unit=unit, how=how, **form)
+        readings = load(pilot, Columns(arm, value, unit), how, Form.of(**form))
         goal = goal or ("min" if readings.timed and chosen["at_least"] is chosen["at_most"] is None else None)
         chosen["pilot"] = readings.tapes
     elif given := [name for name, said in {"arm": arm, "value": value, "unit": unit, **form}.items() if said]:

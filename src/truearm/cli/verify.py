@@ -12,17 +12,17 @@ from truearm.claims.certificate import Tapes
 from truearm.claims.plain import from_plain
 from truearm.cli import options
 from truearm.cli.screen import Screen
+from truearm.data.cells import Form
+from truearm.data.columns import Columns
+from truearm.data.dataset import Dataset
+from truearm.data.importers import distinct_keys
+from truearm.data.tables import load
 from truearm.errors import InvalidArgument, VerificationError
-from truearm.evidence.counts import Counts
 from truearm.evidence.units import Reduction
 from truearm.report.export import json_text
 from truearm.report.numbers import name_of, plural
 from truearm.study import Study
 from truearm.verification import Verified, certificate_of, verify
-from truearm.world import tables
-from truearm.world.formats import FORMATS
-from truearm.world.roles import Roles
-from truearm.world.tapes import Collected
 
 FAILED, TRUSTED = 1, 3  # exit codes: not verified, and verified but for what was taken on trust
 _SQLITE = b"SQLite format 3\0"
@@ -39,11 +39,6 @@ _SQLITE = b"SQLite format 3\0"
     "--round",
     metavar="COLUMN|rows",
     help="The column of READINGS whose rounds arms were compared in, or 'rows' of a wide file.",
-)
-@click.option(
-    "--kind",
-    type=click.Choice(sorted(set(FORMATS.values()))),
-    help="What READINGS is, if its ending does not say.",
 )
 @options.written_options
 @click.option("--head", metavar="DIGEST", help="A head of the log that was noted before: it must be in its chain.")
@@ -62,7 +57,6 @@ def verify_command(
     truearm verify result.json                        what --json printed, with its readings
     truearm verify result.json run.db                 ... by the log of the study
     truearm verify found.json data.csv --arm variant --value ms
-    truearm verify found.json counts.parquet          ... by the table of counts that --counts wrote
     truearm verify run.db                             was a log changed since it was written?
 
     Ends with 0 if everything follows, with 1 if something does not and says what, with 3 if it follows as far as
@@ -135,7 +129,7 @@ def _replayed(path: str) -> Study:
 def _parsed(path: str, raw: bytes) -> Any:  # noqa: ANN401 - whatever the file holds; `verify` refuses what is none
     try:
         return json.loads(
-            raw, object_pairs_hook=tables.distinct
+            raw, object_pairs_hook=distinct_keys
         )  # in UTF-8, or what else a shell may have made of it
     except InvalidArgument:
         raise
@@ -152,21 +146,18 @@ def _readings(
     path: str,
     roles: Mapping[str, Any],
     result: Any,  # noqa: ANN401
-) -> Tapes | Collected | Counts | Study:
+) -> Tapes | Dataset | Study:
     """Return the readings of a log, of a document that carries them, of a plain JSON object, or of a table."""
     if _is_log(path):
         return _replayed(path)
-    if (kept := tables.read(path)) is not None:
-        return kept
     if Path(path).suffix == ".json" and not any(roles.values()):
         data = _parsed(path, Path(path).read_bytes())
         held = data.get("readings", data) if isinstance(data, dict) else None
         if isinstance(held, dict) and all(isinstance(tape, list) for tape in held.values()):
             tapes: Tapes = from_plain(Mapping[str, tuple[float | None, ...]], held, "readings")
             return tapes
-    form = {name: roles[name] for name in (*options.WRITTEN, "kind")}
-    columns = Roles(*(roles[name] for name in Roles._fields))
-    return options.in_rounds(path, columns, roles["round"], _reduction(result), form)
+    form = Form.of(**{name: roles[name] for name in options.WRITTEN})
+    return load(path, Columns(*(roles[name] for name in Columns._fields)), _reduction(result), form)
 
 
 def _reduction(result: Any) -> Reduction:  # noqa: ANN401

@@ -1,19 +1,20 @@
 """What benchmark tools write: by the tools themselves where they can be had, else by small faithful samples."""
 
+import gzip
 import json
 import os
 import shutil
 import subprocess
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from truearm.analysis import analyze
+import truearm as ta
 from truearm.cli import main
 from truearm.errors import InvalidArgument
-from truearm.world.files import collect
 
 BENCHMARKED = """
 import pytest
@@ -54,6 +55,23 @@ GOOGLE = {
         }
     ],
 }
+
+
+class Found(NamedTuple):
+    """What an analysis says about its data."""
+
+    tapes: dict
+    units: object
+    ordered: bool
+    timed: bool
+
+
+def collect(source, **options):
+    found = ta.analyze(source, **options)
+    ordered = found.certificate.origin.options["ordered"]
+    return Found(found.readings, found.units, ordered, found.problem.goal == "min")
+
+
 RAW = "group,function,value,throughput_num,throughput_type,sample_measured_value,unit,iteration_count\n"
 
 
@@ -79,9 +97,8 @@ def test_pytest_benchmark_itself(tmp_path):
     found = collect(tmp_path / "all.json")
     assert {name: tape.size for name, tape in found.tapes.items()} == {"test_sum[3]": 40, "test_sum[3000]": 40}
     assert (found.ordered, found.timed, found.units.name) == (True, True, "round of one process")
-    assert analyze(found).problem.goal == "min"
     [saved] = (tmp_path / "kept").rglob("*_x.json")  # without --benchmark-save-data: statistics only
-    with pytest.raises(InvalidArgument, match="no single readings to make anything of; add --benchmark-save-data"):
+    with pytest.raises(InvalidArgument, match="no single readings; add --benchmark-save-data"):
         collect(saved)
 
 
@@ -162,10 +179,10 @@ SECRET = "line one of many\n" * 500
 @pytest.mark.parametrize(
     ("name", "data", "says"),
     [
-        ("g.json", ONCE, r"one reading of 'BM_copy/8', .* --benchmark_repetitions=20"),
+        ("g.json", ONCE, r"one repetition of one process of 'BM_copy/8', .* --benchmark_repetitions=20"),
         ("g.json", AGGREGATES, r"statistics of 'BM_copy/8'.*--benchmark_report_aggregates_only=false"),
         ("g.json", {"benchmarks": [{"run_type": "iteration", "name": "x"}]}, "export of google-benchmark, but is"),
-        ("p.json", TWICE, "two benchmarks of this export are called 'x::a'"),
+        ("p.json", TWICE, "2 benchmarks of this export are called 'x::a'"),
         ("p.json", {"benchmarks": [{"name": "a", "stats": {"data": [SECRET]}}]}, "line one"),
         ("sample.json", {"iters": [1.0], "times": [1.0, 2.0]}, "not one time for each count of iterations"),
         ("sample.json", {"iters": [0.0], "times": [1.0]}, "not one time for each count of iterations"),
@@ -186,10 +203,63 @@ def test_what_holds_no_readings_is_refused_with_the_remedy_and_without_its_conte
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
-    with pytest.raises(InvalidArgument, match="a folder without samples of criterion"):
+    with pytest.raises(InvalidArgument, match="has no CSV, Parquet or JSON lines files"):
         collect(tmp_path)
     place = tmp_path / "fib" / "new"
     place.mkdir(parents=True)
     written(place / "sample.json", "[1, 2")
-    with pytest.raises(InvalidArgument, match="is not a sample of criterion: JSONDecodeError"):
+    with pytest.raises(InvalidArgument, match="is not JSON"):
         collect(tmp_path)
+
+
+def pyperf(values):
+    return {
+        "benchmarks": [
+            {"metadata": {"name": name}, "runs": [{"values": v} for v in runs]} for name, runs in values
+        ]
+    }
+
+
+def test_files_are_compared_by_benchmark_and_never_benchmarks_with_each_other(tmp_path):
+    rng = np.random.default_rng(3)
+
+    def runs(mean):
+        return rng.normal(mean, 0.01, (60, 3)).tolist()
+
+    old = written(tmp_path / "old.json", pyperf([("loads", runs(1.0)), ("dumps", runs(5.0))]))
+    new = tmp_path / "new.json.gz"
+    new.write_bytes(gzip.compress(json.dumps(pyperf([("dumps", runs(5.0)), ("loads", runs(0.5))])).encode()))
+    with pytest.raises(InvalidArgument, match="2 benchmarks in common; choose one with value=: 'loads', 'dumps'"):
+        ta.analyze([old, new])
+    found = ta.analyze([old, new], value="loads")
+    assert (found.best, found.problem.goal, list(found.readings)) == ("new", "min", ["old", "new"])
+    assert (found.units.name, found.units.rows) == ("process", {"old": 180, "new": 180})
+    ended = CliRunner().invoke(main, ["analyze", str(old), str(new), "--value", "loads"])
+    assert ended.stdout.startswith("new has the lowest median")
+    other = written(tmp_path / "other.json", pyperf([("sort", runs(1.0))]))
+    with pytest.raises(InvalidArgument, match="no benchmark is in all files, and different ones are not compared"):
+        ta.analyze([old, other])
+    with pytest.raises(InvalidArgument, match=r"'x.csv' is csv"):
+        ta.analyze([old, written(tmp_path / "x.csv", "A,B\n1,2\n")])
+
+
+def test_commands_of_hyperfine_in_two_files_are_compared(tmp_path):
+    rng = np.random.default_rng(4)
+    files = [
+        written(tmp_path / f"{name}.json", {"results": [{"command": f"./{name}", "times": times.tolist()}]})
+        for name, times in (("old", rng.normal(2, 0.1, 80)), ("new", rng.normal(1, 0.1, 80)))
+    ]
+    assert ta.analyze(files).best == "new"
+
+
+def test_what_a_race_exported_gives_the_same_answer(tmp_path):
+    rng = np.random.default_rng(5)
+    result = ta.find_best(
+        {"a": lambda: rng.normal(1), "b": lambda: rng.normal(0)}, goal="min", rounds=True, max_pulls=400, seed=1
+    )
+    file = written(tmp_path / "race.json", json.dumps(result.to_dict(readings=True)))
+    found = ta.analyze(file)
+    assert (found.problem.rounds, found.problem.goal, found.best) == (True, "min", result.best)
+    assert found.problem.contamination == result.problem.contamination
+    medians = ta.analyze(file, quantile=0.5)
+    assert not medians.problem.rounds

@@ -1,0 +1,161 @@
+"""Cells of text as names and numbers, in the SQL of DuckDB: the one grammar of numbers in text.
+
+A cell that is not a number is never read as another one: `1e400` is not infinity, and marks between thousands must
+stand before three digits.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from truearm.errors import InvalidArgument
+
+ABSENT = ("", "na", "n/a", "nan", "null", "none", "<na>")  # what programs write for a missing number
+_BLANKS = (  # what `str.strip` removes; `trim` of DuckDB leaves tabs and wide blanks
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"
+    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+_NARROW = "\u00a0\u202f\u2009"  # blanks that stand between thousands, too
+_NUMERIC = re.compile(r"BOOLEAN|U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|DECIMAL\(.*\)")
+_SHOWN = 60  # characters of a cell in a message
+
+
+class Form(NamedTuple):
+    """How a file is written, where its ending does not say it."""
+
+    sep: str | None = None
+    encoding: str | None = None
+    decimal: str = "."
+    thousands: str | None = None
+    unreadable: Literal["error", "missing"] = "error"
+    kind: str | None = None
+
+    @classmethod
+    def of(cls, **given: Any) -> "Form":  # noqa: ANN401 - the fields above
+        """Return the form with these fields, None where one is not given."""
+        form = cls(**{name: value for name, value in given.items() if value is not None})
+        for name in ("sep", "decimal", "thousands"):
+            mark = getattr(form, name)
+            if mark is not None and (not isinstance(mark, str) or len(mark) != 1):
+                raise InvalidArgument(f"{name} must be one character, such as ',', but got {mark!r}", name, mark)
+        if form.decimal not in (".", ","):
+            msg = f"decimal must be '.' or ',', but got {form.decimal!r}; for another mark change the file"
+            raise InvalidArgument(msg, "decimal", form.decimal)
+        if form.thousands is not None and (form.thousands == form.decimal or form.thousands in "0123456789+-eE"):
+            msg = f"thousands={form.thousands!r} cannot be told from the rest of a number; name another mark"
+            raise InvalidArgument(msg, "thousands", form.thousands)
+        if form.unreadable not in ("error", "missing"):
+            msg = f"unreadable must be 'error' or 'missing', but got {form.unreadable!r}"
+            raise InvalidArgument(msg, "unreadable", form.unreadable)
+        if form.encoding is not None:
+            try:
+                "".encode(form.encoding)
+            except (LookupError, TypeError):
+                msg = f"encoding={form.encoding!r} is unknown; name one such as 'latin-1', 'cp1252' or 'utf-16'"
+                raise InvalidArgument(msg, "encoding", form.encoding) from None
+        return form
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The fields that differ from their defaults and say how text is written."""
+        defaults = {**self._field_defaults, "unreadable": self.unreadable}
+        return {name: value for name, value in self._asdict().items() if value != defaults[name]}
+
+
+PLAIN = Form()
+
+
+def quote(column: str) -> str:
+    """Return the name of a column in SQL."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def addresses(files: Iterable[Path]) -> str:
+    """Return paths in SQL; no character in them stands for other names."""
+    names = (re.sub(r"([*?\[])", r"[\1]", file.absolute().as_posix()) for file in files)
+    return f"[{', '.join(map(literal, names))}]"
+
+
+def is_numeric(kind: str) -> bool:
+    """Return True if a type of DuckDB holds numbers."""
+    return _NUMERIC.fullmatch(kind) is not None
+
+
+def trim(cell: str) -> str:
+    """Return the SQL of a cell without surrounding blanks."""
+    # the usual cell has none: this takes a tenth of the time of `trim`
+    plain = f"unicode({cell}) BETWEEN 33 AND 126 AND unicode(({cell})[-1]) BETWEEN 33 AND 126"
+    return f"CASE WHEN {plain} THEN {cell} ELSE trim({cell}, '{_BLANKS}') END"
+
+
+def is_absent(cell: str) -> str:
+    """Return the SQL of whether a cell of text stands for a missing number."""
+    return f"({cell} IS NULL OR lower({trim(cell)}) IN ({', '.join(map(literal, ABSENT))}))"
+
+
+def number(cell: str, form: Form) -> str:
+    """Return the SQL of the number in a cell of text, NULL if it is missing or not a number."""
+    text = trim(cell)
+    if form.thousands == " ":
+        text = trim(f"translate({cell}, '{_NARROW}', '{' ' * len(_NARROW)}')")
+    if form.thousands is not None:
+        mark, point = re.escape(form.thousands), re.escape(form.decimal)
+        pattern = rf"[-+]?[0-9]{{1,3}}(?:{mark}[0-9]{{2,3}})*{mark}[0-9]{{3}}(?:{point}[0-9]*)?"  # lakhs too
+        grouped = f"regexp_full_match({text}, {literal(pattern)})"
+        mark = literal(form.thousands)
+        text = f"CASE WHEN {grouped} OR NOT contains({text}, {mark}) THEN replace({text}, {mark}, '') END"
+    if form.decimal == ",":
+        text = f"replace(replace({text}, '.', '?'), ',', '.')"
+    elif form.thousands is None:
+        text = cell  # casting ignores blanks; the others are tried below
+    cast = f"TRY_CAST(nullif({text}, '') AS DOUBLE)"  # without nullif DuckDB raises (duckdb#23818)
+    false = f"isnan({cast}) OR contains({text}, '_') OR (isinf({cast}) AND NOT contains(lower({text}), 'inf'))"
+    word = f"CASE lower({trim(cell)}) WHEN 'true' THEN 1.0::DOUBLE WHEN 'false' THEN 0.0::DOUBLE END"
+    if text == cell:
+        bare = f"TRY_CAST(nullif({trim(cell)}, '') AS DOUBLE)"
+        word = f"coalesce({word}, CASE WHEN NOT contains({cell}, '_') AND isfinite({bare}) THEN {bare} END)"
+    return f"CASE WHEN {cast} IS NULL THEN {word} WHEN {false} THEN NULL ELSE {cast} END"
+
+
+def show(cell: object) -> str:
+    """Return a cell as a message shows it."""
+    text = " ".join(repr(cell).split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def bad_cell(cell: object, row: int, column: str) -> InvalidArgument:
+    """Return the error for a cell that is not a number, with what would read it, if that is safe."""
+    where = f"row {row} of column {column!r}"
+    if isinstance(cell, str) and (safe := _remedy(cell.strip())):
+        return InvalidArgument(f"{where} is {show(cell)}, which is not a plain number; use {safe}", "value")
+    if isinstance(cell, str) and re.fullmatch(r"\d{4}-\d\d-\d\d.*", cell.strip()):
+        return InvalidArgument(f"{where} is a date, {show(cell)}; convert it to a number", "value")
+    with suppress(ValueError):
+        if isinstance(cell, str) and "_" not in cell and math.isfinite(float(cell)):
+            msg = f"{where} is the text {show(cell)}; convert the column to numbers first"
+            return InvalidArgument(msg, "value")
+    msg = f"{where} must be a number, but got {show(cell)}; correct it, or use unreadable='missing' to count such "
+    return InvalidArgument(f"{msg}cells as missing", "value")
+
+
+def _remedy(cell: str) -> str | None:
+    """Return the option that reads a number with other marks, if there is one way to read it."""
+    if re.fullmatch(r"[-+]?[0-9]{1,3},[0-9]{3}", cell):
+        whole, part = cell.split(",")
+        return f"thousands=',' if it is {whole}{part}, decimal=',' if it is {whole}.{part}"
+    for decimal, marks in ((".", "[,' _\u00a0\u202f\u2009]"), (",", "[.' _\u00a0\u202f\u2009]")):
+        point = re.escape(decimal)
+        found = re.fullmatch(rf"[-+]?[0-9]{{1,3}}(?:({marks})[0-9]{{3}})(?:\1[0-9]{{3}})*({point}[0-9]+)?", cell)
+        if found and (decimal == "." or found[2] or found[1] == "."):
+            mark = " " if found[1] in _NARROW else found[1]
+            return ("decimal=',', " if decimal == "," else "") + f"thousands={mark!r}"
+    return "decimal=','" if re.fullmatch(r"[-+]?[0-9]*,[0-9]+(e[-+]?[0-9]+)?", cell) else None

@@ -1,0 +1,527 @@
+"""Files as tables: CSV, TSV, Parquet, JSON lines, packed or not, folders and patterns of them, through DuckDB.
+
+JSON, Excel and Arrow files are read whole. A query in SQL reads what is unusual, and files of databases.
+"""
+
+import csv
+import gzip
+import io
+import re
+import shutil
+import sys
+import tempfile
+import weakref
+import zipfile
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from glob import glob
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from truearm.data import importers
+from truearm.data.cells import Form, addresses, literal, quote
+from truearm.data.columns import Columns, check_case, check_distinct
+from truearm.data.dataset import Dataset
+from truearm.data.frames import Frame, frame_of, load_frame
+from truearm.data.relations import NO_ROWS, Relation, explain_errors
+from truearm.errors import InvalidArgument, first_line
+from truearm.evidence.units import Reduction
+
+KINDS = {
+    **dict.fromkeys((".csv",), "csv"),
+    **dict.fromkeys((".tsv", ".tab"), "tsv"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+    ".json": "json",
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
+    **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
+}
+_TABLES = ("csv", "tsv", "parquet", "jsonl")  # kinds of which a folder may have several files
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
+_DATABASES = (".duckdb", ".ddb", ".db", ".sqlite", ".sqlite3")
+_SMALL_TEXT = 1 << 25  # bytes of text files: so many hold fewer rows than are counted
+_SEPARATORS = ",;\t|"
+_HEAD_LINES = 64  # lines of a file in which its header is looked for
+_MAX_SHEET_CELLS = 1 << 25  # of an Excel sheet: they are allocated whether filled or not
+_SUMMARY = {"command", "mean", "stddev", "median", "user", "system", "min", "max"}  # one line per command
+_MARKS = {"utf-32": (b"\xff\xfe\0\0", b"\0\0\xfe\xff"), "utf-16": (b"\xff\xfe", b"\xfe\xff")}
+_CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})([0-9]+)"|<(?:\w+:)?row\b[^>]*?\br="([0-9]+)"')
+
+
+def load_files(
+    paths: Sequence[str], columns: Columns, reduction: Reduction, form: Form, query: str | None = None
+) -> Dataset:
+    """Return the readings in files; several are one table, or exports of a benchmark to be compared."""
+    address = paths[0] if len(paths) == 1 else ""
+    if Path(address).suffix.lower() in _DATABASES and Path(address).is_file():
+        address = f"duckdb://{address}"
+    if "://" in address:
+        return load_frame(_database(address, query), columns, reduction, form)
+    folder = tempfile.TemporaryDirectory()
+    try:
+        files, kind = _locate(paths, form, Path(folder.name))
+        data = importers.read(files, columns, reduction) if kind in ("csv", "json", "folder") else None
+        if data is None:
+            table = _open(files, kind, columns, form, alone=query is None)
+            data = (table if query is None else _queried(table, query)).load(columns, reduction)
+    except BaseException:
+        folder.cleanup()
+        raise
+    if data.counter is None:
+        folder.cleanup()
+    else:  # it reads the files again
+        weakref.finalize(data.counter, folder.cleanup)
+    return data
+
+
+def _locate(paths: Sequence[str], form: Form, folder: Path) -> tuple[list[Path], str]:
+    """Return the files that paths, patterns and folders stand for, in UTF-8, and what kind of files they are."""
+    files = [file for path in paths for file in ([_spooled(folder)] if path == "-" else _found(path))]
+    kinds = {form.kind or ("folder" if file.is_dir() else _kind(file)): file for file in reversed(files)}
+    if len(kinds) > 1 and not set(kinds) <= {"csv", "tsv"}:
+        (one, first), (other, second) = list(kinds.items())[:2]
+        names = f"{first.name!r} is {one} and {second.name!r} is {other}"
+        raise InvalidArgument(f"{names}; give files of one kind, such as by a pattern '*.{one}'", "file")
+    kind = next(iter(kinds), "csv")
+    if kind not in {*KINDS.values(), "folder"}:
+        msg = f"kind must be one of {', '.join(sorted(set(KINDS.values())))}, but got {kind!r}"
+        raise InvalidArgument(msg, "kind", kind)
+    if len(files) == 1 and files[0].is_file() and not files[0].stat().st_size:
+        name = "standard input" if paths[0] == "-" else repr(files[0].name)
+        raise InvalidArgument(f"{name} is empty; check what was to write it", "file")
+    return [_decoded(file, i, folder, kind, form) for i, file in enumerate(files)], kind
+
+
+def _found(path: str) -> list[Path]:
+    """Return the file of that name, those in a folder, or those that a pattern fits."""
+    file = Path(path)
+    if file.is_dir():
+        found = sorted(one for one in file.rglob("*") if one.is_file() and _plain_kind(one) in _TABLES)
+        samples = next(file.rglob("new/sample.json"), None)  # of criterion
+        return found if found and samples is None else [file]
+    if not file.exists() and any(sign in path for sign in "*?["):
+        found = sorted(Path(name) for name in glob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207
+        if found:
+            return found
+        raise InvalidArgument(
+            f"no file fits {path!r}; give a folder, or a pattern of files that exist", "file", path
+        )
+    if not file.is_file():
+        raise InvalidArgument(f"there is no file {path!r}; give a path, or - for standard input", "file", path)
+    return [file]
+
+
+def _plain_kind(file: Path) -> str | None:
+    return KINDS.get((file.with_suffix("") if file.suffix.lower() in _PACKED else file).suffix.lower())
+
+
+def _kind(file: Path) -> str:
+    """Return the kind of a file by its ending."""
+    ending, kind = file.suffix.lower(), _plain_kind(file)
+    if ending in (".bz2", ".xz", ".zip"):
+        msg = f"{file.name!r} is packed as {ending}, which is not read; unpack it, or pack it as .gz"
+        raise InvalidArgument(msg, "file")
+    if kind is None:
+        known = ", ".join(sorted(set(KINDS.values())))
+        msg = f"the ending {ending!r} of {file.name!r} is unknown; use kind='csv' or another of {known}"
+        raise InvalidArgument(msg, "kind")
+    if ending in _PACKED and kind not in ("csv", "tsv", "jsonl", "json"):
+        raise InvalidArgument(f"{file.name!r} is packed, and only text is unpacked; unpack it first", "file")
+    return kind
+
+
+def _spooled(folder: Path) -> Path:
+    """Return a file with what standard input holds; its name tells the kind, by its first bytes."""
+    spool = folder / "stdin"
+    with spool.open("wb") as out:
+        shutil.copyfileobj(sys.stdin.buffer, out, 1 << 20)
+    if spool.stat().st_size and _bytes(spool, 2) == b"\x1f\x8b":
+        unpacked = folder / "unpacked"
+        try:
+            with gzip.open(spool) as packed, unpacked.open("wb") as out:
+                shutil.copyfileobj(packed, out, 1 << 20)
+        except (OSError, EOFError, zlib.error) as error:
+            msg = f"standard input is packed, but cannot be unpacked: {first_line(error)}; pack it again"
+            raise InvalidArgument(msg, "file") from None
+        spool = unpacked
+    first, _, rest = _bytes(spool, 1 << 16).partition(b"\n")
+    marks = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".xlsx"}
+    ending = next((ending for mark, ending in marks.items() if first.startswith(mark)), ".csv")
+    if first.lstrip()[:1] in (b"{", b"["):
+        ending = ".jsonl" if first.rstrip()[-1:] == b"}" and rest.strip()[:1] == b"{" else ".json"
+    return spool.rename(folder / f"stdin{ending}")
+
+
+def _bytes(file: Path, n: int) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(n)
+
+
+def _decoded(file: Path, place: int, folder: Path, kind: str, form: Form) -> Path:
+    """Return a file of text in UTF-8: another encoding is named, or begins with its mark."""
+    if kind not in ("csv", "tsv", "jsonl", "json") or file.suffix.lower() == ".zst" or file.is_dir():
+        return file
+    try:
+        with _raw(file) as opened:
+            start = opened.read(4)
+        encoding = form.encoding or next((name for name, marks in _MARKS.items() if start.startswith(marks)), None)
+        if encoding is None and start[1:2] == b"\0" == start[3:4]:
+            encoding = "utf-16-le"  # two letters of ASCII without a mark
+        if encoding is None:
+            return file
+        copy = folder / str(place) / file.name.removesuffix(".gz")
+        copy.parent.mkdir()
+        with io.TextIOWrapper(_raw(file), encoding, newline="") as text, copy.open("w", encoding="utf-8") as out:
+            shutil.copyfileobj(text, out, 1 << 20)
+    except (UnicodeError, OSError, EOFError, zlib.error) as error:
+        reason = f"is not {encoding}" if isinstance(error, UnicodeError) else "cannot be read"
+        raise InvalidArgument(f"{file.name!r} {reason}: {first_line(error)}; check the file", "encoding") from None
+    return copy
+
+
+def _raw(file: Path) -> Any:  # noqa: ANN401 - a binary file
+    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")
+
+
+def _connect() -> Any:  # noqa: ANN401 - a DuckDB connection
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")  # it would be printed among the answer
+    connection.execute("SET disabled_optimizers = 'statistics_propagation'")  # statistics of Parquet ignore NaN
+    return connection
+
+
+def _open(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, alone: bool) -> Any:  # noqa: ANN401
+    """Return files of one kind as a table."""
+    if kind == "folder":
+        raise InvalidArgument(
+            f"{str(files[0])!r} has no CSV, Parquet or JSON lines files; give another folder", "file"
+        )
+    if kind in _TABLES or kind in ("csv", "tsv"):
+        return _relation(files, kind, columns, form, alone=alone)
+    if len(files) > 1:
+        raise InvalidArgument(f"several files must be CSV, Parquet or JSON lines, but {files[0].name!r} is {kind}")
+    file = files[0]
+    if kind == "json":
+        return _json(file, columns, form)
+    return Frame(_sheet(file, columns), form, text=True) if kind == "excel" else frame_of(_arrow(file), form)
+
+
+def _relation(files: Sequence[Path], kind: str, columns: Columns, form: Form, *, alone: bool) -> Relation:
+    connection = _connect()
+    wanted = list(columns.named.values())
+    with explain_errors(repr(files[0].name) if len(files) == 1 else "one of the files"):
+        keys = _hive_keys(files)
+        options = f"hive_partitioning = {bool(keys)}".lower()
+        if keys:
+            options += f", hive_types = {{{', '.join(f'{literal(key)}: VARCHAR' for key in keys)}}}"
+        if kind == "parquet":
+            source, names = _parquet(connection, files, wanted, options)
+        elif kind == "jsonl":
+            source, names = _json_lines(connection, files, columns, options)
+        else:
+            source, names = _separated(connection, files, kind, columns, form, options)
+        both = [key for key in keys if key in names]
+        if both:
+            msg = (
+                f"both the folders and the files name a column {both[0]!r}; rename the folders, or move the files"
+            )
+            raise InvalidArgument(msg, "file")
+        names += keys
+        if not alone:
+            wanted = names
+        elif columns.arm is None:
+            wanted = [name for name in names if name not in keys or name == columns.group]
+        check_case(names, wanted)
+        text, size = kind != "parquet", sum(file.stat().st_size for file in files)
+        packed = any(file.suffix.lower() in _PACKED for file in files)
+        small = text and not packed and size < _SMALL_TEXT
+        return Relation(
+            connection.sql(source),
+            form,
+            text=text,
+            small=small,
+            names=names if alone else None,
+            connection=connection,
+        )
+
+
+def _hive_keys(files: Sequence[Path]) -> list[str]:
+    """Return the columns that folders name, as in variant=A/1.parquet, if those of several files all do."""
+    keys = {tuple(part.partition("=")[0] for part in file.parent.parts if "=" in part) for file in files}
+    return list(keys.pop()) if len(keys) == 1 and len(files) > 1 else []
+
+
+def _parquet(connection: Any, files: Sequence[Path], wanted: Sequence[str], options: str) -> tuple[str, list[str]]:  # noqa: ANN401
+    schema = "SELECT file_name, name, coalesce(num_children, 0) FROM parquet_schema"
+    known: dict[str, list[str]] = {}
+    inner: dict[str, int] = {}
+    for file, name, children in connection.execute(f"{schema}({addresses(files)})").fetchall():
+        if file not in known:  # the root of the schema
+            known[file], inner[file] = [], 0
+        elif inner[file]:  # a column is followed by those inside it
+            inner[file] += children - 1
+        else:
+            known[file].append(name)
+            inner[file] = children
+    for names in known.values():
+        check_distinct(names, wanted or None)
+    _check_alike(known, wanted)
+    names = list(dict.fromkeys(name for names in known.values() for name in names))
+    return f"FROM read_parquet({addresses(files)}, union_by_name = {len(files) > 1}, {options})", names
+
+
+def _check_alike(known: Mapping[str, Sequence[str]], wanted: Collection[str]) -> None:
+    """Raise if some files lack a column that others have: its cells would be missing."""
+    for column in wanted:
+        lacking = [file for file, names in known.items() if column not in names]
+        if lacking and len(lacking) < len(known):
+            msg = (
+                f"{Path(lacking[0]).name!r} has no column {column!r}, which other files have; give a pattern that "
+            )
+            raise InvalidArgument(f"{msg}fits tables of one kind, such as 'logs/*.csv'", "file")
+
+
+def _json_lines(connection: Any, files: Sequence[Path], columns: Columns, options: str) -> tuple[str, list[str]]:  # noqa: ANN401
+    """Return a query over JSON lines, every cell as text, and the names of the columns."""
+    packing = _packing(files)
+    lines = f"read_json_objects({addresses(files)}, format = 'newline_delimited', {packing}, {options})"
+    keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM {lines}"
+    names = [name for (name,) in connection.execute(keys).fetchall()]
+    first = [
+        key
+        for (keys,) in connection.execute(f"SELECT json_keys(json) FROM {lines} LIMIT 1").fetchall()
+        for key in keys
+    ]
+    names = [*first, *sorted(set(names) - set(first))]
+    check_case(names, columns.named.values() if columns.arm else names)
+    cells = []
+    for name in names:
+        path = literal('$."' + name.replace('"', '\\"') + '"')
+        cell = f"json_extract_string(json, {path})"
+        if name in (columns.arm, columns.group):  # DuckDB drops the trailing zero of 1.10
+            said = (
+                f"column {name!r} holds numbers with decimals, whose digits are not kept; write names as strings"
+            )
+            cell = f"CASE WHEN json_type(json, {path}) = 'DOUBLE' THEN error({literal(said)}) ELSE {cell} END"
+        cells.append(f"{cell} AS {quote(name)}")
+    return f"SELECT {', '.join([*cells, *(quote(key) for key in _hive_keys(files))])} FROM {lines}", names
+
+
+def _packing(files: Sequence[Path]) -> str:
+    kinds = {_PACKED.get(file.suffix.lower(), "uncompressed") for file in files}
+    return f"compression = '{kinds.pop() if len(kinds) == 1 else 'auto'}'"
+
+
+def _separated(  # noqa: PLR0917
+    connection: Any,  # noqa: ANN401
+    files: Sequence[Path],
+    kind: str,
+    columns: Columns,
+    form: Form,
+    options: str,
+) -> tuple[str, list[str]]:
+    """Return a query over CSV and TSV files, every cell as text, and the names of the columns."""
+    alike: dict[tuple[str, int, tuple[str, ...]], list[Path]] = {}
+    for file in files:
+        if file.stat().st_size or len(files) == 1:
+            alike.setdefault(_header(connection, file, kind, columns, form), []).append(file)
+    keys, parts = _hive_keys(files), []
+    wanted = columns.named.values()
+    _check_alike({str(group[0]): (*names, *keys) for (_, _, names), group in alike.items()}, wanted)
+    for (sep, above, names), group in alike.items():
+        check_distinct(filter(None, names), wanted if columns.arm else None)
+        labels = [name or f"\x01{i}" for i, name in enumerate(names)]  # a column without a name is not read
+        labels = [name if labels.index(name) == i else f"{name}\x01{i}" for i, name in enumerate(labels)]
+        kinds = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in labels)
+        how = f"auto_detect = false, header = false, skip = {above + 1}, delim = {literal(sep)}, quote = '\"'"
+        how += f", escape = '\"', comment = '', nullstr = '', {_packing(group)}, {options}"
+        chosen = ", ".join(map(quote, [*filter(None, dict.fromkeys(names)), *keys])) or "*"
+        reader = f"read_csv({addresses(group)}, columns = {{{kinds}}}, {how})"
+        parts.append(f"SELECT {chosen} FROM {reader}")
+    found = list(dict.fromkeys(name for _, _, names in alike for name in names if name))
+    if set(found) >= _SUMMARY:
+        msg = f"{files[0].name!r} holds one line for each command, and no single times; export them with "
+        raise InvalidArgument(f"{msg}--export-json FILE", "file")
+    if len(parts) > 1:
+        connection.execute("SET threads = 1")  # keeps the order of the files
+    return " UNION ALL BY NAME ".join(parts), found
+
+
+def _header(
+    connection: Any,  # noqa: ANN401
+    file: Path,
+    kind: str,
+    columns: Columns,
+    form: Form,
+) -> tuple[str, int, tuple[str, ...]]:
+    """Return what separates the cells of a file, how many lines are above its header, and the names in it."""
+    options = f"hive_partitioning = false, {_packing([file])}"
+    lines = f"read_csv({addresses([file])}, columns = {{'line': 'VARCHAR'}}, auto_detect = false, header = false, "
+    lines += f"delim = '\x01', quote = '', escape = '', comment = '', strict_mode = false, {options})"
+    with explain_errors(repr(file.name)):
+        head = [line or "" for (line,) in connection.execute(f"FROM {lines} LIMIT {_HEAD_LINES}").fetchall()]
+    sep = form.sep or ("\t" if kind == "tsv" or ".tsv" in file.suffixes else None)
+    for above, line in enumerate(head):
+        said = re.fullmatch(r'"?sep=(.)"?', line.strip("\r\n\ufeff"))
+        if said and not above:
+            sep = sep or said[1]
+            continue
+        bare = re.sub(r'"[^"]*"', "", line)
+        mark = sep or max(_SEPARATORS, key=bare.count)
+        names = tuple(cell.strip(" \t\r\n\ufeff") for cell in next(csv.reader([line], delimiter=mark), []))
+        if line.strip() and (not line.startswith("#") or set(columns.named.values()) & set(names)):
+            _check_header(names, file, columns)
+            return mark, above, names
+    raise InvalidArgument(NO_ROWS, "file")
+
+
+def _check_header(names: Sequence[str], file: Path, columns: Columns) -> None:
+    """Raise if the first line holds numbers or is one cell: then it does not name the columns."""
+    if columns.arm is not None and columns.arm not in names and len(names) == 1:
+        marks = [mark for mark in dict.fromkeys(names[0]) if columns.arm in names[0].split(mark)]
+        if marks:
+            msg = f"all cells are in one column, {names[0]!r}; say what separates them: sep={marks[0]!r}"
+            raise InvalidArgument(msg, "sep")
+    numbers = [name for name in names if re.fullmatch(r"[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?", name)]
+    whole = [int(name) for name in numbers if name.isdecimal()]
+    counted = len(whole) == len(numbers) and all(
+        b - a == 1 for a, b in zip(whole, islice(whole, 1, None), strict=False)
+    )
+    if len(numbers) == len([*filter(None, names)]) > 0 and not counted and columns.arm not in names:
+        shown = ", ".join(numbers[:3])
+        msg = f"the first line of {file.name!r} holds numbers ({shown}), so its columns have no names; add a line "
+        raise InvalidArgument(f"{msg}above it that names them", "file")
+
+
+def _json(file: Path, columns: Columns, form: Form) -> Frame:
+    """Return a JSON document as a table: records, columns by name, or what pandas writes by default."""
+    data = importers.read_json(file)
+    rows = False
+    if isinstance(data, Mapping) and data and all(isinstance(part, Mapping) for part in data.values()):
+        within = list(dict.fromkeys(row for part in data.values() for row in part))
+        data, rows = {name: [part.get(row) for row in within] for name, part in data.items()}, True
+    elif isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
+        names = list(dict.fromkeys(name for row in data for name in row))
+        data, rows = {name: [row.get(name) for row in data] for name in names}, True
+    if not isinstance(data, Mapping):
+        msg = f"{file.name!r} must hold columns by name, a list of records, or an export of a benchmark tool"
+        raise InvalidArgument(msg, "file")
+    for name in (columns.arm, columns.group):
+        if isinstance(data.get(name), list) and any(isinstance(cell, float) for cell in data[name]):
+            msg = f"column {name!r} holds numbers with decimals, whose digits are not kept; write names as strings"
+            raise InvalidArgument(msg, "arm", name)
+    return Frame(data, form, text=True, rows=rows)
+
+
+def _sheet(file: Path, columns: Columns) -> dict[str, list[Any]]:
+    """Return the named columns of the first sheet of a workbook, whose first row names them."""
+    try:
+        import python_calamine as calamine
+    except ImportError:
+        msg = f"reading {file.name!r} needs python-calamine: pip install 'truearm[excel]', or save it as CSV"
+        raise InvalidArgument(msg, "file") from None
+    try:
+        _check_sheets(file)
+        rows = (
+            calamine.CalamineWorkbook.from_path(str(file)).get_sheet_by_index(0).to_python(skip_empty_area=False)
+        )
+    except InvalidArgument:
+        raise
+    except Exception as error:  # whatever broken bytes make of the packing, the markup and their reader
+        msg = f"{file.name!r} is not an Excel workbook ({first_line(error)}); save it as .xlsx or CSV"
+        raise InvalidArgument(msg, "file") from None
+    names, *cells = rows or [[]]
+    named = {i: str(name).strip() for i, name in enumerate(names) if str(name).strip()}
+    check_distinct(named.values(), columns.named.values() if columns.arm else None)
+    filled = [row for row in cells if any(cell != "" for cell in row)]
+    if not filled:
+        raise InvalidArgument(NO_ROWS, "file")
+
+    def plain(cell: Any) -> Any:  # noqa: ANN401 - whole numbers are floats in a workbook
+        whole = isinstance(cell, float) and cell.is_integer()
+        return None if cell == "" else int(cell) if whole else cell
+
+    return {name: [plain(row[i]) for row in filled] for i, name in named.items()}
+
+
+def _check_sheets(file: Path) -> None:
+    """Raise if a cell is so far from the first that what is in between would fill the memory."""
+    with zipfile.ZipFile(file) as book:
+        for sheet in (name for name in book.namelist() if re.fullmatch(r"xl/worksheets/[^/]*\.xml", name)):
+            row, column, rest = 1, 1, b""
+            with book.open(sheet) as opened:
+                while block := opened.read(1 << 20):
+                    for letters, place, alone in _CELL.findall(rest + block):
+                        row = max(row, int(place or alone))
+                        column = max(column, _column_number(letters))
+                    rest = block[-256:]
+            if row > 1 << 20 or row * column > _MAX_SHEET_CELLS:
+                msg = f"{file.name!r} has a cell in row {row:,} and column {column:,}, which no workbook fills; "
+                raise InvalidArgument(f"{msg}save the table as CSV", "file")
+
+
+def _column_number(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - 64
+    return number
+
+
+def _arrow(file: Path) -> Any:  # noqa: ANN401 - a narwhals frame
+    try:
+        feather = import_module("pyarrow.feather")
+    except ImportError:
+        msg = f"reading {file.name!r} needs pyarrow: pip install pyarrow, or save it as Parquet"
+        raise InvalidArgument(msg, "file") from None
+    import narwhals as nw
+
+    try:
+        table = feather.read_table(file, memory_map=False)  # a truncated mapped file ends the process
+        table.validate(full=True)  # a wrong offset would be followed to anywhere
+        check_case(table.column_names, table.column_names)
+        return nw.from_native(table)
+    except InvalidArgument:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
+        msg = f"{file.name!r} cannot be read as arrow: {first_line(error)}; write it again"
+        raise InvalidArgument(msg, "file") from None
+
+
+def _queried(table: Any, query: str) -> Relation:  # noqa: ANN401 - a table
+    """Return what a query makes of a file, which it calls `data`."""
+    if not isinstance(table, Relation):
+        raise InvalidArgument(
+            "query reads databases, CSV, Parquet and JSON lines; remove it, or convert the file", "query"
+        )
+    return table.query(query)
+
+
+def _database(address: str, query: str | None) -> Any:  # noqa: ANN401 - a relation of DuckDB, or an Ibis table
+    """Return the rows that a query gives from a database."""
+    scheme, _, path = address.partition("://")
+    if scheme in ("s3", "gs", "gcs", "az", "abfs", "hf", "http", "https", "file"):
+        reader = "read_parquet" if address.endswith((".parquet", ".pq")) else "read_csv"
+        msg = f"{address!r} is not on this computer; copy it here, or pass duckdb.{reader}({address!r}) in Python"
+        raise InvalidArgument(msg, "file", address)
+    if query is None:
+        msg = f"{address!r} is a database; say which rows to analyze: query='select variant, ms from visits'"
+        raise InvalidArgument(msg, "query")
+    if scheme == "duckdb":
+        import duckdb
+
+        with explain_errors(repr(path)):
+            return duckdb.connect(path, read_only=True).sql(query)
+    try:
+        ibis: Any = import_module("ibis")
+    except ModuleNotFoundError:
+        msg = f"{address!r} is read through Ibis; pip install 'ibis-framework[postgres]', or your own's"
+        raise InvalidArgument(msg, "file") from None
+    try:
+        return ibis.connect(address).sql(query)
+    except Exception as error:  # each backend has its own errors
+        msg = f"{address!r} does not answer: {' '.join(str(error).split())[:200]}; check the address and the query"
+        raise InvalidArgument(msg, "query") from None

@@ -1,0 +1,320 @@
+"""Exports as readings: hyperfine, pyperf, pytest-benchmark, google-benchmark, criterion, and truearm itself.
+
+An export knows what was drawn independently: for hyperfine a run, for pyperf a process. The others measure in one
+process: a reading is a round, a repetition or a sample of it. Times become seconds, in order of measurement, and
+less is better. A file with statistics alone is refused: nothing follows from those that holds for bad readings.
+"""
+
+import csv
+import gzip
+import json
+import math
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from truearm.claims.certificate import Certificate
+from truearm.claims.plain import from_plain
+from truearm.data.columns import Columns, check_distinct
+from truearm.data.dataset import Dataset, Floats
+from truearm.errors import InvalidArgument, TruearmError, first_line
+from truearm.evidence.sample import as_readings
+from truearm.evidence.units import Reduction, Units, by_unit
+
+Runs = Iterator[tuple[str, list[float] | None]]
+"""The name of a benchmark and the readings of one unit of it; None if there are only statistics."""
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+_RAW = {"group", "function", "value", "iteration_count"}  # columns of criterion's raw.csv in all of its versions
+_CARRIED = ("delta", "contamination", "tolerance", "quantile", "goal", "at_least", "at_most", "between")
+
+
+def _hyperfine(data: Mapping[str, Any]) -> Runs:
+    _check_names(str(run["command"]) for run in data["results"])
+    for run in data["results"]:
+        times = run.get("times") or []
+        codes = run.get("exit_codes") or [0] * len(times)
+        if not times or len(codes) != len(times):
+            yield str(run["command"]), None
+        for time, code in zip(times, codes, strict=False):
+            yield str(run["command"]), [math.nan if code else time]
+
+
+def _pyperf(data: Mapping[str, Any]) -> Runs:
+    common = data.get("metadata", {}).get("name", "benchmark")
+    for bench in data["benchmarks"]:
+        name = str(bench.get("metadata", {}).get("name", common))
+        for run in bench.get("runs", [None]):
+            if run is None or run.get("values"):
+                yield name, None if run is None else run["values"]
+
+
+def _pytest(data: Mapping[str, Any]) -> Runs:
+    tests = data["benchmarks"]
+    name = "name" if len({test["name"] for test in tests}) == len(tests) else "fullname"
+    _check_names(str(test[name]) for test in tests)
+    for test in tests:
+        for time in test["stats"].get("data") or [None]:
+            yield str(test[name]), None if time is None else [time]
+
+
+def _google(data: Mapping[str, Any]) -> Runs:
+    runs = [run for run in data["benchmarks"] if run.get("run_type", "iteration") != "aggregate"]
+    for run in sorted(runs, key=lambda run: run.get("repetition_index", 0)):
+        failed = run.get("error_occurred") or run.get("skipped")
+        time = math.nan if failed else float(run["real_time"]) * _SECONDS[run.get("time_unit", "ns")]
+        yield str(run.get("run_name") or run["name"]), [time]
+    names = {str(run.get("run_name") or run["name"]) for run in runs}
+    for run in data["benchmarks"]:
+        if (name := str(run.get("run_name") or run["name"])) not in names:
+            yield name, None
+
+
+def _criterion(data: Mapping[str, Any]) -> Runs:
+    times, counts = data["times"], data["iters"]
+    if not times or len(times) != len(counts) or not all(n > 0 for n in counts):
+        msg = (
+            f"the samples of {data['name']!r} are not one time for each count of iterations; run cargo bench again"
+        )
+        raise InvalidArgument(msg, "file")
+    for time, n in zip(times, counts, strict=True):
+        yield data["name"], [time / n * _SECONDS["ns"]]
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Raise if two benchmarks of an export have one name."""
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise InvalidArgument(
+                f"{times} benchmarks of this export are called {name!r}; name each of them", "file"
+            )
+
+
+class _Tool(NamedTuple):
+    """A benchmark tool: how its exports are known and read, and what each of its readings is."""
+
+    name: str
+    key: str
+    """The key of the list of records."""
+    marks: frozenset[str]
+    """Keys of which a record has one."""
+    runs: Callable[[Mapping[str, Any]], Runs]
+    unit: str
+    remedy: str
+    """How to write an export with single readings."""
+    several: str = ""
+    """How to write one with several units, where one alone says nothing about others."""
+
+
+_ONE_PROCESS = " of one process"
+_CRITERION = _Tool("criterion", "times", frozenset(), _criterion, "sample" + _ONE_PROCESS, "run cargo bench again")
+_TOOLS = (
+    _Tool("hyperfine", "results", frozenset({"command"}), _hyperfine, "", "use: hyperfine --export-json FILE"),
+    _Tool(
+        *("pyperf", "benchmarks", frozenset({"metadata", "runs"}), _pyperf, "process"),
+        *("use pyperf's option -o FILE", "use pyperf's option --processes 20"),
+    ),
+    _Tool(
+        *("pytest-benchmark", "benchmarks", frozenset({"stats"}), _pytest, "round" + _ONE_PROCESS),
+        "add --benchmark-save-data to what saves it, and run pytest again",
+    ),
+    _Tool(
+        *("google-benchmark", "benchmarks", frozenset({"real_time", "run_type"}), _google),
+        *("repetition" + _ONE_PROCESS, "use: --benchmark_repetitions=20 --benchmark_report_aggregates_only=false"),
+        "use: --benchmark_repetitions=20",
+    ),
+)
+
+
+def read(files: Sequence[Path], columns: Columns, reduction: Reduction) -> Dataset | None:
+    """Return the readings in exports, one arm per benchmark, or per file if there are several; None for tables."""
+    found = [_read(file, reduction) for file in files]
+    known = [data for data in found if data is not None]
+    if not known:
+        return None
+    if len(known) < len(found):
+        name = files[found.index(None)].name
+        raise InvalidArgument(
+            f"{name!r} is not an export of a benchmark tool, but other files are; remove it", "file"
+        )
+    for argument in ("unit", "order", "round"):
+        column = getattr(columns, argument)
+        if column not in (None, "rows"):
+            msg = f"{argument}={column!r} is given, but an export of a benchmark tool knows it; remove {argument}"
+            raise InvalidArgument(msg, argument, column)
+    data = known[0] if len(known) == 1 else _compare(files, known, columns.value)
+    return data.align() if columns.round == "rows" else data
+
+
+def _compare(files: Sequence[Path], known: Sequence[Dataset], benchmark: str | None) -> Dataset:
+    """Return one arm per file, of the benchmark that all of them have: different ones are never rivals."""
+    shared = [name for name in known[0].tapes if all(name in data.tapes for data in known)]
+    single = all(len(data.tapes) == 1 for data in known)
+    if benchmark is not None:
+        shared = [name for name in shared if name == benchmark]
+    if not shared and not (single and benchmark is None and not any(data.units for data in known)):
+        names = ", ".join(repr(name) for data in known for name in data.tapes)
+        msg = f"no benchmark is in all files, and different ones are not compared; they have {names:.300}"
+        raise InvalidArgument(msg, "value", benchmark)
+    if len(shared) > 1:
+        names = ", ".join(map(repr, shared))
+        msg = f"the files have {len(shared)} benchmarks in common; choose one with value=: {names:.300}"
+        raise InvalidArgument(msg, "value")
+    labels = [file.name.partition(".")[0] for file in files]
+    labels = labels if len(set(labels)) == len(files) else [str(file) for file in files]
+    chosen = [
+        shared[0] if shared else next(iter(data.tapes)) for data in known
+    ]  # commands differ by what they run
+    pairs = list(zip(labels, known, chosen, strict=True))
+    tapes = {label: data.tapes[name] for label, data, name in pairs}
+    units = None
+    if all(data.units is not None for data in known):
+        parts = [(label, data.units, name) for label, data, name in pairs if data.units is not None]
+        rows = {label: of.rows[name] for label, of, name in parts}
+        units = Units(parts[0][1].name, rows, {label: of.counts[name] for label, of, name in parts}, shared=0)
+    return Dataset(tapes, True, units, timed=all(data.timed for data in known))
+
+
+def _read(path: Path, reduction: Reduction) -> Dataset | None:  # noqa: PLR0911 - one for each kind
+    if path.is_dir():
+        return _folder(path, reduction)
+    if path.suffix.lower() == ".csv":
+        return _table(path, reduction)
+    if ".json" not in (ending.lower() for ending in path.suffixes[-2:]):
+        return None
+    data = read_json(path)
+    if not isinstance(data, Mapping):
+        return None
+    if isinstance(data.get("certificate"), Mapping) and isinstance(data.get("readings"), Mapping):
+        return _own(data, path)
+    if {"iters", "times"} <= data.keys():
+        return _known(_CRITERION, {**data, "name": path.absolute().parent.parent.name}, path, reduction)
+    for tool in _TOOLS:
+        records = data.get(tool.key)
+        if not isinstance(records, list) or not all(isinstance(one, Mapping) for one in records):
+            continue
+        if any(tool.marks & one.keys() for one in records):
+            return _known(tool, data, path, reduction)
+    return None
+
+
+def _known(tool: _Tool, data: Mapping[str, Any], path: Path, reduction: Reduction) -> Dataset:
+    """Return the readings in an export of a tool."""
+    try:
+        return _dataset(tool, tool.runs(data), reduction, timed=_is_timed(data))
+    except TruearmError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"{path.name!r} looks like an export of {tool.name}, but is not"
+        raise InvalidArgument(f"{what}: {' '.join(repr(error).split()):.120}; export it again", "file") from None
+
+
+def _is_timed(data: Mapping[str, Any]) -> bool:
+    metadata = data.get("metadata")
+    return not isinstance(metadata, Mapping) or metadata.get("unit", "second") == "second"
+
+
+def _dataset(tool: _Tool, runs: Runs, reduction: Reduction, *, timed: bool = True) -> Dataset:
+    units: dict[str, list[Floats]] = {}
+    for name, values in runs:
+        if values is None:
+            msg = f"this export of {tool.name} holds statistics of {name!r}, and no single readings; {tool.remedy}"
+            raise InvalidArgument(msg, "file")
+        units.setdefault(name, []).append(as_readings(values, name))
+    tapes = {}
+    for name, parts in units.items():
+        codes = np.repeat(np.arange(len(parts)), [part.size for part in parts])
+        tapes[name] = by_unit(np.concatenate(parts), codes, **reduction._asdict())[0]
+        if len(parts) == 1 and tool.several:
+            msg = f"this export holds one {tool.unit} of {name!r}, which says nothing about others; {tool.several}"
+            raise InvalidArgument(msg, "file")
+    rows = {name: sum(part.size for part in parts) for name, parts in units.items()}
+    known = (
+        Units(tool.unit, rows, {name: tape.size for name, tape in tapes.items()}, shared=0) if tool.unit else None
+    )
+    return Dataset(tapes, True, known, timed=timed)
+
+
+def _own(data: Mapping[str, Any], path: Path) -> Dataset:
+    """Return the readings in an export of truearm, in order of pull, with what was asked."""
+    try:
+        tapes = {
+            str(arm): np.array([math.nan if value is None else float(value) for value in tape])
+            for arm, tape in data["readings"].items()
+        }
+        problem = from_plain(Certificate, data["certificate"], "certificate").problem
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        msg = f"{path.name!r} looks like an export of truearm, but is not: {first_line(error)}; export it again"
+        raise InvalidArgument(msg, "file") from None
+    options = {name: getattr(problem, name) for name in _CARRIED if getattr(problem, name) is not None}
+    if "at_least" in options or "at_most" in options:
+        del options["goal"]
+    known = Dataset(tapes, True, timed=problem.goal == "min", options={**options, "rounds": problem.rounds})
+    return known.align() if problem.rounds else known
+
+
+def _folder(folder: Path, reduction: Reduction) -> Dataset | None:
+    """Return the newest samples of every benchmark below a folder of criterion, such as target/criterion."""
+    files = sorted(folder.rglob("new/sample.json"))
+    if not files:
+        return None
+    runs = []
+    for file in files:
+        name = file.parent.parent.relative_to(folder).as_posix()
+        data = read_json(file)
+        if not isinstance(data, Mapping) or not {"iters", "times"} <= data.keys():
+            raise InvalidArgument(f"{str(file)!r} is not a sample of criterion; run cargo bench again", "file")
+        runs.append(_criterion({**data, "name": name}))
+    return _dataset(_CRITERION, chain(*runs), reduction)
+
+
+def _table(file: Path, reduction: Reduction) -> Dataset | None:
+    """Return the samples in a raw.csv of criterion; None if it is another file."""
+    with file.open(encoding="utf-8", errors="replace", newline="") as lines:
+        rows = csv.DictReader(lines)
+        try:
+            if not _RAW.issubset(rows.fieldnames or ()):
+                return None
+        except csv.Error:  # such as a line without end, which the reader of tables explains
+            return None
+        return _dataset(_CRITERION, _raw_runs(rows, file), reduction)
+
+
+def _raw_runs(rows: "csv.DictReader[str]", file: Path) -> Runs:
+    for row in rows:
+        if row["iteration_count"] == "iteration_count":  # the heading of the next file
+            continue
+        try:
+            name = "/".join(row[part] for part in ("group", "function", "value") if row[part])
+            time = float(row.get("sample_measured_value") or row["sample_time_nanos"])
+            yield name, [time * _SECONDS[row.get("unit") or "ns"] / float(row["iteration_count"])]
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            what = f"line {rows.line_num} of {file.name!r} is not a sample of criterion"
+            raise InvalidArgument(f"{what}: {' '.join(repr(error).split()):.120}; run cargo bench again") from None
+
+
+def distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; a name twice in it is refused."""
+    check_distinct(name for name, _ in pairs)
+    return dict(pairs)
+
+
+def read_json(file: Path) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Return what a JSON file holds, packed or not; a name twice in one object is refused."""
+    try:
+        content = file.read_bytes()
+        text = gzip.decompress(content) if file.suffix.lower() == ".gz" else content
+        return json.loads(text, object_pairs_hook=distinct_keys)
+    except InvalidArgument:
+        raise
+    except RecursionError:
+        msg = f"{file.name!r} is nested too deeply to hold readings; save them as columns by name, or as records"
+        raise InvalidArgument(msg, "file") from None
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        msg = f"{file.name!r} is not JSON: {first_line(error)}; one record per line is kind='jsonl'"
+        raise InvalidArgument(msg, "file") from None

@@ -1,1 +1,0 @@
-"""Everything that touches clock, disk, process or network."""

@@ -1,0 +1,208 @@
+"""Data that an engine counts are decided as the same readings in memory."""
+
+import sqlite3
+import subprocess
+import sys
+
+import duckdb
+import ibis
+import numpy as np
+import polars as pl
+import pytest
+
+import truearm as ta
+from truearm.data import engines, relations
+from truearm.errors import InvalidArgument
+from truearm.evidence.counts import Counts
+
+pytestmark = [pytest.mark.usefixtures("counting"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+def rows(n=4000, seed=11, **more):
+    rng = np.random.default_rng(seed)
+    site = np.where(rng.random(n) < 0.5, "old", "new")
+    ms = np.where(site == "new", 0.5, 1.0) * rng.lognormal(size=n).round(3)
+    ms[::97], ms[5::197], ms[7::331] = np.nan, np.inf, -np.inf
+    return pl.DataFrame({"site": site, "ms": ms, "user": rng.integers(0, 300, n), **more})
+
+
+def sources(frame, folder):
+    """Return one table in every engine."""
+    folder.mkdir(exist_ok=True)
+    for i in range(2):
+        frame[i::2].write_parquet(folder / f"part{i}.parquet")
+    frame.write_csv(folder.parent / "rows.csv")
+    frame.write_ndjson(folder.parent / "rows.jsonl")
+    return {
+        "files": folder,
+        "csv": folder.parent / "rows.csv",
+        "duckdb": duckdb.sql(f"FROM read_parquet('{folder}/*.parquet')"),
+        "polars": frame.lazy(),
+        "ibis": ibis.duckdb.connect().read_parquet(f"{folder}/*.parquet"),
+    }
+
+
+def decided(found):
+    arms = {arm.name: (arm.observed, arm.low, arm.high, arm.n) for arm in found.arms}
+    return found.status, found.best, set(found.candidates), found.excluded, arms, found.missing
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    monkeypatch.setattr(engines, "MAX_ROWS", 500)
+    monkeypatch.setattr(relations, "REDUCED_ROWS", 500)
+    monkeypatch.setattr("truearm.data.files._SMALL_TEXT", 0)
+
+
+ASKED = [
+    {"goal": "min", "contamination": 0.01},
+    {"quantile": 0.9, "goal": "min"},
+    {"at_most": 0.7, "contamination": 0.01},
+    {"goal": "min", "tolerance": "5%", "between": (0, 20)},
+]
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=str)
+def test_every_engine_decides_as_the_readings_do(tmp_path, asked):
+    frame = rows().sort("site")
+    exact = ta.analyze(frame.to_dict(as_series=False), arm="site", value="ms", **asked)
+    for name, source in sources(frame, tmp_path / "logs").items():
+        found = ta.analyze(source, arm="site", value="ms", **asked)
+        assert found.made is not None, name
+        assert decided(found) == decided(exact), name
+
+
+@pytest.mark.parametrize("asked", [{}, {"at_least": 0.9}, {"at_most": 0.7}], ids=str)
+def test_units_become_one_reading_in_every_engine(tmp_path, asked):
+    frame = rows(seed=12).sort("site")
+    goal = {} if asked else {"goal": "min"}
+    exact = ta.analyze(frame.to_dict(as_series=False), arm="site", value="ms", unit="user", **asked, **goal)
+    for name, source in sources(frame, tmp_path / "logs").items():
+        found = ta.analyze(source, arm="site", value="ms", unit="user", **asked, **goal)
+        assert (found.units.rows, found.units.counts, found.units.shared) == (
+            exact.units.rows,
+            exact.units.counts,
+            exact.units.shared,
+        ), name
+        assert decided(found) == decided(exact), name
+
+
+def test_more_units_than_are_fetched_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "MAX_GROUPS", 100)
+    frame = rows(seed=13).sort("site")
+    asked = {"arm": "site", "value": "ms", "unit": "user", "goal": "min"}
+    exact = ta.analyze(frame.to_dict(as_series=False), **asked)
+    for name, source in sources(frame, tmp_path / "logs").items():
+        found = ta.analyze(source, **asked)
+        assert decided(found) == decided(exact), name
+    with pytest.raises(InvalidArgument, match=r"round='user' has .* rounds, and 100 can be compared"):
+        ta.analyze(frame.lazy(), arm="site", value="ms", round="user")
+
+
+def test_rounds_become_one_reading_each_in_every_engine(tmp_path):
+    frame = rows(seed=14).sort("site", "user")
+    asked = {"arm": "site", "value": "ms", "round": "user", "goal": "min"}
+    exact = ta.analyze(frame.to_dict(as_series=False), **asked)
+    for name, source in sources(frame, tmp_path / "logs").items():
+        assert decided(ta.analyze(source, **asked)) == decided(exact), name
+
+
+def test_units_that_time_out_or_are_missing_are_as_in_memory():
+    cells = [1.0, np.inf, 2.0, np.nan, -np.inf, 3.0, 4.0, 5.0]
+    frame = pl.DataFrame({"arm": ["A"] * 8 + ["B"] * 8, "x": cells * 2, "u": [1, 1, 2, 2, 3, 3, 4, 4] * 2})
+    frame = pl.concat([frame] * 80)
+    frame = frame.with_columns(
+        u=pl.col("u").cast(pl.String) + "/" + (pl.int_range(frame.height) // 16).cast(pl.String)
+    )
+    exact = ta.analyze(frame.to_dict(as_series=False), arm="arm", value="x", unit="u")
+    for source in (frame.lazy(), duckdb.from_arrow(frame.to_arrow())):
+        assert decided(ta.analyze(source, arm="arm", value="x", unit="u")) == decided(exact)
+
+
+def test_a_nan_in_parquet_is_missing_whatever_the_statistics_of_its_column_say(tmp_path):
+    frame = pl.DataFrame({"arm": ["A", "B"] * 600, "x": [1.0, 2.0, float("nan"), 4.0] * 300})
+    frame.write_parquet(tmp_path / "a.parquet", statistics=True)
+    assert ta.analyze(tmp_path / "a.parquet", arm="arm", value="x").missing == {"A": 300, "B": 0}
+
+
+@pytest.mark.parametrize("values", [[1e308, -1e308, 5e-324, 0.0], [1.7976931348623157e308, 1.0], [3.0]])
+def test_readings_as_far_apart_as_numbers_can_be_are_counted(values):
+    frame = pl.DataFrame({"arm": ["A", "B"] * 600, "x": (values * 1200)[:1200]})
+    exact = ta.analyze(frame.to_dict(as_series=False), arm="arm", value="x")
+    assert decided(ta.analyze(frame.lazy(), arm="arm", value="x")) == decided(exact)
+
+
+def test_what_goes_wrong_with_an_engine_is_said(tmp_path):
+    frame = rows()
+    late = frame.with_columns(at=pl.int_range(frame.height), word=pl.lit("x"))
+    for source in sources(late, tmp_path / "logs").values():
+        with pytest.raises(InvalidArgument, match="order='at' needs rows one by one"):
+            ta.analyze(source, arm="site", value="ms", order="at")
+        with pytest.raises(InvalidArgument, match="value='msec' is not a column; did you mean 'ms'"):
+            ta.analyze(source, arm="site", value="msec")
+    with pytest.raises(InvalidArgument, match="column 'word' must hold numbers, but its type is String"):
+        ta.analyze(late.lazy(), arm="site", value="word")
+    holed = frame.with_columns(site=pl.when(pl.int_range(frame.height) == 7).then(None).otherwise("site"))
+    for source in sources(holed, tmp_path / "holed").values():
+        with pytest.raises(InvalidArgument, match=r"names no arm|1 rows of column 'site' are empty"):
+            ta.analyze(source, arm="site", value="ms")
+    (tmp_path / "bad.csv").write_text("site,ms\n" + "A,1\nB,2\n" * 400 + "A,fast\n")
+    with pytest.raises(InvalidArgument, match="row 801 of column 'ms' must be a number, but got 'fast'"):
+        ta.analyze(tmp_path / "bad.csv", arm="site", value="ms")
+    found = ta.analyze(tmp_path / "bad.csv", arm="site", value="ms", unreadable="missing")
+    assert (found.made.engine, found.missing) == ("duckdb", {"A": 1, "B": 0})
+
+
+def test_an_undeclared_unit_is_suspected_where_rows_are_counted(tmp_path):
+    rng = np.random.default_rng(3)
+    levels = rng.normal(size=40)
+    frame = pl.DataFrame({"site": ["A", "B"] * 1000, "user": np.repeat(np.arange(40), 50)})
+    frame = frame.with_columns(ms=pl.Series(levels.repeat(50) + rng.normal(0, 0.01, 2000)))
+    frame.write_parquet(tmp_path / "a.parquet")
+    for source in (tmp_path / "a.parquet", frame.lazy()):
+        found = ta.analyze(source, arm="site", value="ms")
+        assert [doubt.detail for doubt in found.doubts] == ["user"]
+
+
+def test_a_database_without_nan_is_counted_through_ibis(tmp_path):
+    frame = rows().filter(pl.col("ms").is_finite())
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        database.execute("CREATE TABLE visits (site TEXT, ms REAL, user INTEGER)")
+        database.executemany("INSERT INTO visits VALUES (?, ?, ?)", frame.rows())
+    database.close()
+    connection = ibis.sqlite.connect(tmp_path / "shop.db")
+    asked = {"arm": "site", "value": "ms", "goal": "min"}
+    exact = ta.analyze(frame.sort("site").to_dict(as_series=False), **asked)
+    assert decided(ta.analyze(connection.table("visits"), **asked)) == decided(exact)
+
+
+def test_what_was_counted_is_verified_by_counting_again(tmp_path):
+    frame = rows().sort("site")
+    frame.write_parquet(tmp_path / "a.parquet")
+    found = ta.analyze(tmp_path / "a.parquet", arm="site", value="ms", goal="min")
+    assert ta.verify(found)
+    assert ta.verify(found, found.counts)
+    other = Counts.of({"old": [1.0, 2.0], "new": [3.0]})
+    with pytest.raises(ta.VerificationError, match="digest differs"):
+        ta.verify(found, other)
+
+
+UNITS = """
+import resource, sys
+import truearm as ta
+found = ta.analyze(sys.argv[1], arm="arm", value="x", **eval(sys.argv[2]))
+print(sum(found.pulls.values()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "megabytes"), [("{'unit': 'u'}", 1500), ("{}", 1000)])
+def test_twenty_million_rows_take_bounded_memory(tmp_path, options, megabytes):
+    n = 20_000_000
+    query = f"SELECT 'arm' || (i % 2) AS arm, random() AS x, (i // 10)::INT AS u FROM range({n}) t(i)"
+    duckdb.execute(f"COPY ({query}) TO '{tmp_path}/a.parquet'")
+    command = [sys.executable, "-c", UNITS, tmp_path / "a.parquet", options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    n, kilobytes = map(int, done.stdout.split())
+    assert kilobytes < 1000 * megabytes

@@ -1,0 +1,558 @@
+"""Files of every kind give the same readings, and say what is wrong with them."""
+
+import gzip
+import json
+import subprocess
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+
+import duckdb
+import numpy as np
+import openpyxl
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+from reading import tapes
+
+import truearm as ta
+from entry import truearm
+from truearm.errors import InvalidArgument
+
+ROWS = {"site": ["B", "A", "B", "A"], "ms": [3.0, None, 5.25, 2.5], "other": ["x", "y", "z", ""]}
+EXPECTED = {"B": [3.0, 5.25], "A": [None, 2.5]}
+
+
+def write(path, rows):
+    """Write rows in the format that the ending names."""
+    frame, ending = pa.table(rows).to_pandas(), path.name.partition(".")[2]
+    text = frame.to_csv(index=False, sep="\t" if ending == "tsv" else ",").encode()
+    if ending in ("csv", "tsv"):
+        path.write_bytes(text)
+    elif ending == "csv.gz":
+        path.write_bytes(gzip.compress(text))
+    elif ending in ("csv.zst", "jsonl.zst"):
+        packed = pa.compress(text if ending == "csv.zst" else lines(rows), codec="zstd", asbytes=True)
+        path.write_bytes(packed)
+    elif ending == "parquet":
+        parquet.write_table(pa.table(rows), path)
+    elif ending == "jsonl":
+        path.write_bytes(lines(rows))
+    elif ending == "jsonl.gz":
+        path.write_bytes(gzip.compress(lines(rows)))
+    elif ending == "json":
+        path.write_text(json.dumps(pa.table(rows).to_pylist()))
+    elif ending == "json.gz":
+        path.write_bytes(gzip.compress(json.dumps(pa.table(rows).to_pylist()).encode()))
+    elif ending == "arrow":
+        feather.write_feather(pa.table(rows), str(path))
+    else:
+        frame.to_excel(path, index=False)
+    return path
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in pa.table(rows).to_pylist()).encode()
+
+
+FORMATS = ["csv", "tsv", "csv.gz", "csv.zst", "parquet", "jsonl", "jsonl.gz", "jsonl.zst", "json", "json.gz"]
+FORMATS += ["arrow", "xlsx"]
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_every_format_gives_the_same_readings(tmp_path, ending):
+    path = write(tmp_path / f"a.{ending}", ROWS)
+    found = tapes(path, "site", "ms")
+    assert found == EXPECTED
+    assert list(found) == ["B", "A"]  # by first row
+    with pytest.raises(InvalidArgument, match="value='mss' is not a column; did you mean 'ms'"):
+        tapes(path, "site", "mss")
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "xlsx", "parquet", "json"])
+def test_a_cell_that_is_not_a_number_is_named_or_missing(tmp_path, ending):
+    path = write(tmp_path / f"a.{ending}", ROWS)
+    with pytest.raises(InvalidArgument, match="row 1 of column 'other' must be a number, but got 'x'"):
+        tapes(path, "site", "other")
+    rows = {"site": ["A", "B", "A", "B"], "ms": ["1.5", "oops", "2.5", "4"]}
+    path = write(tmp_path / f"b.{ending}", rows)
+    if ending == "parquet":  # text is text there
+        return
+    with pytest.raises(InvalidArgument, match="row 2 of column 'ms' must be a number, but got 'oops'"):
+        tapes(path, "site", "ms")
+    found = ta.analyze(path, arm="site", value="ms", unreadable="missing")
+    assert found.missing == {"A": 0, "B": 1}
+    assert "In ms, 1 cell is not a number and counted as missing." in found.notes
+
+
+def test_unreadable_cells_are_counted_on_the_command_line(tmp_path):
+    (tmp_path / "a.csv").write_text("site,ms\n" + "A,1\nB,306k\nA,2\nB,3\n" * 30)
+    columns = (tmp_path / "a.csv", "--arm", "site", "--value", "ms")
+    ended = truearm("analyze", *columns)
+    assert ended.returncode == 2
+    assert "row 2 of column 'ms' must be a number, but got '306k'" in ended.stderr
+    assert "strip" not in ended.stderr  # 306 would be another number
+    ended = truearm("analyze", *columns, "--unreadable", "missing")
+    assert "30 cells are not a number and counted as missing" in " ".join(ended.stdout.split())
+
+
+def test_one_word_far_down_is_found(tmp_path):
+    rows = [f"A,{i}" for i in range(50_000)]
+    rows[43_210] = "A,oops"
+    (tmp_path / "a.csv").write_text("arm,x\n" + "\n".join(rows) + "\n")
+    with pytest.raises(InvalidArgument, match="row 43211 of column 'x' must be a number, but got 'oops'"):
+        tapes(tmp_path / "a.csv", "arm", "x")
+
+
+def test_the_marks_of_a_missing_number_and_infinities(tmp_path):
+    cells = ["NA", "n/a", "nan", "NULL", "None", "", '""', " ", "inf", "-Infinity", "1e3", "TRUE", " 7 ", "\xa08"]
+    (tmp_path / "a.csv").write_text("arm,x\n" + "".join(f"A,{cell}\n" for cell in cells), encoding="utf-8")
+    found = tapes(tmp_path / "a.csv", "arm", "x")["A"]
+    assert found == [None] * 8 + [np.inf, -np.inf, 1000.0, 1.0, 7.0, 8.0]
+
+
+@pytest.mark.parametrize("cell", ["1e400", "1_000", "1__0", "0x1f", "--5", "12%", "$3", "(5)", "1 000", "٣"])
+def test_no_cell_is_read_as_another_number(tmp_path, cell):
+    (tmp_path / "a.csv").write_text(f"arm,x\nA,{cell}\n", encoding="utf-8")
+    with pytest.raises(InvalidArgument, match="row 1 of column 'x'"):
+        tapes(tmp_path / "a.csv", "arm", "x")
+    (tmp_path / "a.json").write_text(json.dumps({"arm": ["A"], "x": [cell]}))
+    with pytest.raises(InvalidArgument, match="row 1 of column 'x'"):
+        tapes(tmp_path / "a.json", "arm", "x")
+
+
+MARKS = {  # text, the options that the error names, what it then holds
+    "decimal comma": ("site;ms\nA;3,5\nB;4,25\n", {"decimal": ","}, {"A": [3.5], "B": [4.25]}),
+    "thousands": ('site,ms\nA,"1,234,567"\nB,3\n', {"thousands": ","}, {"A": [1234567.0], "B": [3.0]}),
+    "both": ("site;ms\nA;1.234,5\nB;3\n", {"decimal": ",", "thousands": "."}, {"A": [1234.5], "B": [3.0]}),
+    "narrow blank": ("site,ms\nA,1\u202f234\nB,2\u00a0345\n", {"thousands": " "}, {"A": [1234.0], "B": [2345.0]}),
+    "separator": ("site~ms\nA~1\nB~2\n", {"sep": "~"}, {"A": [1.0], "B": [2.0]}),
+}
+
+
+@pytest.mark.parametrize("case", MARKS)
+def test_the_error_names_the_option_that_reads_the_file(tmp_path, case):
+    text, options, expected = MARKS[case]
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidArgument) as caught:
+        tapes(tmp_path / "a.csv", "site", "ms")
+    for name, value in options.items():
+        assert f"{name}={value!r}" in str(caught.value)
+    assert tapes(tmp_path / "a.csv", "site", "ms", **options) == expected
+    words = [word for name, value in options.items() for word in (f"--{name}", value)]
+    ended = truearm("analyze", tmp_path / "a.csv", "--arm", "site", "--value", "ms", *words)
+    assert ended.returncode == 3, ended.stderr
+
+
+def test_a_mark_between_thousands_stands_before_three_digits(tmp_path):
+    """Else 12,5 would be read as 125."""
+    (tmp_path / "a.csv").write_text("site;ms\nA;13,865\nB;12,5\n")
+    with pytest.raises(InvalidArgument, match=r"thousands=',' if it is 13865, decimal=',' if it is 13\.865"):
+        tapes(tmp_path / "a.csv", "site", "ms")
+    with pytest.raises(InvalidArgument, match=r"row 2 of column 'ms' is '12,5'.*decimal=','"):
+        tapes(tmp_path / "a.csv", "site", "ms", thousands=",")
+
+
+def test_arms_are_text_as_written_without_blanks_around_them(tmp_path):
+    (tmp_path / "a.csv").write_text("site , ms\n1.1 , 1\n1.10,2\n 1.1,3\nB b,4\nb B,5\n")
+    found = ta.analyze(tmp_path / "a.csv", arm="site", value="ms")
+    assert {name: tape.tolist() for name, tape in found.readings.items()} == {
+        "1.1": [1.0, 3.0],
+        "1.10": [2.0],
+        "B b": [4.0],
+        "b B": [5.0],
+    }
+    assert any("'B b' and 'b B' are different arms" in note for note in found.notes)
+    for name, text in (("a.jsonl", '{"site": 1.10, "ms": 1}\n'), ("a.json", '[{"site": 1.10, "ms": 1}]')):
+        (tmp_path / name).write_text(text)  # JSON does not keep the digits
+        with pytest.raises(InvalidArgument, match="write names as strings"):
+            tapes(tmp_path / name, "site", "ms")
+
+
+def test_numbers_and_odd_names_as_arms(tmp_path):
+    names = ["it's", 'say "hi"', "semi;colon", "ünï"]
+    parquet.write_table(pa.table({'a "b"': names, "x'y": [1, 2, 3, 4]}), tmp_path / "a.parquet")
+    assert list(tapes(tmp_path / "a.parquet", 'a "b"', "x'y")) == names
+    parquet.write_table(pa.table({"arm": [10, 9], "x": [True, False]}), tmp_path / "b.parquet")
+    assert tapes(tmp_path / "b.parquet", "arm", "x") == {"10": [1.0], "9": [0.0]}
+
+
+@pytest.mark.parametrize("rows", [1 << 20, (1 << 20) - 1])
+def test_millions_of_rows_keep_their_order(tmp_path, rows):
+    arms, values = np.arange(rows) * 7 % 11, np.arange(rows, dtype=float)
+    values[:: 1 << 15] = np.nan
+    parquet.write_table(pa.table({"arm": arms, "x": pa.array(values, from_pandas=True)}), tmp_path / "a.parquet")
+    found = ta.analyze(tmp_path / "a.parquet", arm="arm", value="x").readings
+    assert list(found) == [str(i * 7 % 11) for i in range(11)]
+    for name, tape in found.items():
+        np.testing.assert_array_equal(tape, values[arms == int(name)])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "json", "jsonl"])
+def test_a_wide_file_has_one_column_per_arm(tmp_path, ending):
+    """The empty cells at the end of a shorter column are no readings."""
+    rows = {"A": [1.0, None, 2.0, None], "B": [None, 2.0, 3.0, 4.0]}
+    found = tapes(write(tmp_path / f"w.{ending}", rows))
+    assert found == {"A": [1.0, None, 2.0], "B": [None, 2.0, 3.0, 4.0]}
+
+
+@pytest.mark.parametrize("name", ["i.xlsx", "i.csv"])
+def test_a_column_without_a_name_shifts_nothing_and_is_no_arm(tmp_path, name):
+    frame = pd.DataFrame({"A": [1.0, 2.0], "B": [3.0, 4.0]}, index=[70, 80])
+    frame.to_csv(tmp_path / name) if name == "i.csv" else frame.to_excel(tmp_path / name)
+    assert tapes(tmp_path / name) == {"A": [1.0, 2.0], "B": [3.0, 4.0]}
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "csv.gz", "arrow"])
+@pytest.mark.parametrize("stem", ["g*", "star*[1]", "q?", "b]r[", r"back\s", "run=1/x"])
+def test_a_name_stands_for_one_file_only(tmp_path, kind, stem):
+    file = tmp_path / f"{stem}.{kind}"
+    file.parent.mkdir(exist_ok=True)
+    for other in ("gZZ1", "star21", "qq"):
+        write(tmp_path / f"{other}.{kind}", {**ROWS, "ms": [9.0] * 4})
+    write(tmp_path / f"plain.{kind}", ROWS).rename(file)
+    assert tapes(file, "site", "ms") == EXPECTED
+    with pytest.raises(InvalidArgument, match=r"columns are 'site', 'ms', 'other'$"):
+        tapes(file, "run", "ms")
+
+
+def _two(path, names):
+    table = pa.table([["x", "y"], [1.0, 2.0], ["u", "v"]], names=names)
+    if path.suffix == ".csv":
+        path.write_text(",".join(names) + "\nx,1,u\ny,2,v\n")
+    elif path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    elif path.suffix == ".arrow":
+        feather.write_feather(table, str(path))
+    elif path.suffix == ".jsonl":
+        path.write_text(json.dumps(dict(zip(names, ("1", 2, 3), strict=True))) + "\n")
+    else:
+        book = openpyxl.Workbook()
+        for row in (names, ["x", 1.0, "u"], ["y", 2.0, "v"]):
+            book.active.append(row)
+        book.save(path)
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.xlsx", "d.parquet", "d.arrow"])
+def test_two_columns_of_one_name_are_refused_if_they_are_asked_for(tmp_path, name):
+    _two(tmp_path / name, ["s", "A", "A"])
+    with pytest.raises(InvalidArgument, match="2 columns are named 'A'"):
+        tapes(tmp_path / name)
+    with pytest.raises(InvalidArgument, match="2 columns are named 'A'"):
+        tapes(tmp_path / name, "s", "A")
+
+
+def test_two_columns_of_one_name_do_not_matter_if_nothing_asks_for_them(tmp_path):
+    (tmp_path / "d.csv").write_text("s,A,A,x\nB,1,2,3\n")
+    assert tapes(tmp_path / "d.csv", "s", "x") == {"B": [3.0]}
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.parquet", "d.arrow", "d.jsonl"])
+def test_names_that_differ_in_case_only_are_refused_and_not_renamed(tmp_path, name):
+    _two(tmp_path / name, ["s", "A", "a"])
+    with pytest.raises(InvalidArgument, match="columns 'A' and 'a' differ only in case"):
+        tapes(tmp_path / name, "s", "a")
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.parquet", "d.arrow", "d.jsonl", "d.xlsx"])
+def test_names_that_only_look_renamed_are_read(tmp_path, name):
+    _two(tmp_path / name, ["A", "A_1", "a_2_1"])
+    assert sum(map(len, tapes(tmp_path / name, "A", "A_1").values())) >= 1
+
+
+WRONG = [
+    ("a.txt", "A,B\n1,2\n", "ending '.txt' of 'a.txt' is unknown; use kind='csv'"),
+    ("a.json", "{", "is not JSON"),
+    ("a.json", "[1, 2]", "must hold columns by name"),
+    ("a.json", '{"A": [1], "A": [2]}', "2 columns are named 'A'"),
+    ("a.json", '{"results": "abc"}', "column 'results' must be a list of readings, but got 'abc'"),
+    ("a.json", '{"A": [1' + "0" * 400 + "]}", "row 1 of column 'A' is beyond the largest number"),
+    ("a.json.gz", "no", "'a.json.gz' cannot be read"),
+    ("a.parquet", "no", "'a.parquet' cannot be read"),
+    ("a.jsonl", "no\n", "'a.jsonl' cannot be read"),
+    ("a.arrow", "no", "cannot be read as arrow"),
+    ("a.xlsx", "no", "'a.xlsx' is not an Excel workbook"),
+    ("a.xlsx.gz", "no", "'a.xlsx.gz' is packed"),
+    ("a.csv.bz2", "no", "'a.csv.bz2' is packed as .bz2"),
+    ("empty.csv", "", "'empty.csv' is empty"),
+    ("blank.csv", "  \n\n", "the data have no rows"),
+    ("head.csv", "A,B\n", "the data have no rows"),
+    ("packed.csv.gz", "A,B\n1,2\n", "'packed.csv.gz' cannot be read"),
+    ("long.csv", "variant,ms\nx,1\ny,2\n", "'variant' holds words; name the columns: arm='variant', value='ms'"),
+    ("slip.csv", "A,B\nx,1\n2,2\n", "row 1 of column 'A' must be a number, but got 'x'"),
+    ("once.csv", "A,B\nx,1\n", "row 1 of column 'A' must be a number, but got 'x'"),
+    ("day.csv", "A,B\n1,2024-01-31\n2,2024-02-01\n", "row 1 of column 'B' is a date, '2024-01-31'"),
+    ("more.csv", "A,B\n1,2\n3,4,5\n6,7\n", "line 3 of 'more.csv' has 3 cells, but the first line has 2"),
+    ("top.csv", "\nA,B\n1,2,3\n4,5,6\n", "line 3 of 'top.csv' has 3 cells, but the first line has 2"),
+    ("less.tsv", "A\tB\n1\t2\n3\n", "line 3 of 'less.tsv' has 1 cell, but the first line has 2"),
+    ("deep.csv", "A,B\n" + "1,2\n" * 60_000 + "1,2,3\n", "line 60002 of 'deep.csv' has 3 cells"),
+    ("latin.csv", b"A,B\n1,2\n3,\xe4\n", "line 3 of 'latin.csv' is not UTF-8; convert it by: iconv -f cp1252"),
+    ("quote.csv", 'A,B\n1,"2\n3,4\n', "line 2 of 'quote.csv' has a quote that does not end"),
+    ("side.csv", ",".join(map(str, range(10_001))) + "\n", "there are 10,001 columns"),
+    ("numbers.csv", "1.5,2.5\n3,4\n", "the first line of 'numbers.csv' holds numbers .*add a line above it"),
+    ("numbers.csv", "3,5\n4,6\n", "the first line of 'numbers.csv' holds numbers"),
+    ("count.csv", "id,A,B\n1,1,5\n2,,6\n3,3,7\n", "column 'id' counts the rows.*round='id'"),
+    ("sum.csv", "command,mean,stddev,median,user,system,min,max\na,1,1,1,1,1,1,1\n", "no single times; export"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), WRONG)
+def test_what_is_wrong_with_a_file_is_said(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InvalidArgument, match=message) as caught:
+        tapes(tmp_path / name)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx", "jsonl"])
+def test_columns_that_say_nothing_are_named(tmp_path, ending):
+    rows = {
+        "arm": ["A", None, "A", None],
+        "x": [1.0, 2.0, 3.0, 4.0],
+        "u": ["u", "v", None, "v"],
+        "t": [1, None, 2, 3],
+    }
+    path = write(tmp_path / f"a.{ending}", rows)
+    with pytest.raises(InvalidArgument, match="row 2 of column 'arm' names no arm, nor does 1 more"):
+        tapes(path, "arm", "x")
+    path = write(tmp_path / f"b.{ending}", {**rows, "arm": ["A", "B", "A", "B"]})
+    with pytest.raises(InvalidArgument, match="row 3 of column 'u' names no unit"):
+        tapes(path, "arm", "x", unit="u")
+    with pytest.raises(InvalidArgument, match="row 3 of column 'u' names no round"):
+        tapes(path, "arm", "x", round="u")
+    with pytest.raises(InvalidArgument, match="row 2 of column 't' is empty, so its place in the order"):
+        tapes(path, "arm", "x", order="t")
+    with pytest.raises(InvalidArgument, match="order='arm' is the column of the arms"):
+        tapes(path, "arm", "x", order="arm")
+    with pytest.raises(InvalidArgument, match=r"needs value='...' too"):
+        tapes(path, "arm")
+    path = write(tmp_path / f"c.{ending}", {"arm": ["A", "B"], "x": [1, 2], "word": ["p", "q"]})
+    with pytest.raises(InvalidArgument, match="order='word' must hold numbers or times"):
+        tapes(path, "arm", "x", order="word")
+
+
+UNITS = {
+    "site": ["B", "A", "B", "A", "B", "A", "B"],
+    "user": [1, 2, 1, 3, 4, 2, 1],
+    "ms": [3.0, 1.0, 5.0, 2.0, 8.0, 4.0, 4.0],
+    "at": [17, 16, 15, 14, 13, 12, 9],
+    "day": [f"2026-01-{day:02}" for day in range(7, 0, -1)],
+}
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_units_orders_and_rounds_in_every_format(tmp_path, ending):
+    path = write(tmp_path / f"a.{ending}", UNITS)
+    found = ta.analyze(path, arm="site", value="ms", unit="user")
+    assert {name: tape.tolist() for name, tape in found.readings.items()} == {"B": [4.0, 8.0], "A": [2.5, 2.0]}
+    assert tuple(found.units) == ("user", {"B": 4, "A": 3}, {"B": 2, "A": 2}, 0)
+    for column in ("at", "day"):
+        assert tapes(path, "site", "ms", order=column) == {"B": [4, 8, 5, 3], "A": [4, 2, 1]}
+    aligned = tapes(path, "site", "ms", round="user")
+    assert aligned == {"B": [4.0, None, None, 8.0], "A": [None, 2.5, 2.0, None]}
+    with pytest.raises(InvalidArgument, match="unit='usr' is not a column; did you mean 'user'"):
+        tapes(path, "site", "ms", unit="usr")
+
+
+def test_an_arm_with_one_unit_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("arm,x,pid\nA,1,7\nA,2,7\nB,1,8\nB,2,9\n")
+    with pytest.raises(InvalidArgument, match="arm 'A' has one unit only: its 2 readings are of a single 'pid'"):
+        tapes(tmp_path / "a.csv", "arm", "x", unit="pid")
+
+
+def test_times_of_every_kind_put_rows_in_order(tmp_path):
+    times = [pa.array([3, 2, 1], pa.timestamp(*kind)) for kind in (("us", "UTC"), ("ns",), ("ms",), ("s",))]
+    for at in (*times, pa.array([2**62 + i for i in (2, 1, 0)]), pa.array([3, 2, 1], pa.date32())):
+        parquet.write_table(pa.table({"arm": ["A"] * 3, "x": [1, 2, 3], "at": at}), tmp_path / "a.parquet")
+        assert tapes(tmp_path / "a.parquet", "arm", "x", order="at")["A"] == [3, 2, 1]
+    words = ["10", "9", "8.5"], ["2024-01-03T00:00:00+01:00", "2024-01-02T00:00:00Z", "2024-01-01T00:00:00Z"]
+    for cells in words:
+        (tmp_path / "a.csv").write_text("arm,x,at\n" + "".join(f"A,{i},{at}\n" for i, at in enumerate(cells)))
+        assert tapes(tmp_path / "a.csv", "arm", "x", order="at")["A"] == [2, 1, 0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp1252", "utf-8-sig"])
+def test_other_encodings_are_read(tmp_path, encoding):
+    text = "städte;ms\nKöln;1\nBonn;2\n"
+    (tmp_path / "a.csv").write_bytes(text.encode(encoding))
+    named = {"encoding": "cp1252"} if encoding == "cp1252" else {}
+    assert tapes(tmp_path / "a.csv", "städte", "ms", **named) == {"Köln": [1.0], "Bonn": [2.0]}
+    with pytest.raises(InvalidArgument, match="encoding='word' is unknown"):
+        tapes(tmp_path / "a.csv", "städte", "ms", encoding="word")
+
+
+def test_lines_above_the_header(tmp_path):
+    for above in ("\n\n", "# made by a tool\n#\n", "sep=,\n"):
+        (tmp_path / "b.csv").write_text(f"{above}A,B\n1,2\n")
+        assert tapes(tmp_path / "b.csv") == {"A": [1.0], "B": [2.0]}
+    (tmp_path / "b.csv").write_text('arm,x\n#A,1\n"B, ""b""",2\n')  # below it # is a letter
+    assert tapes(tmp_path / "b.csv", "arm", "x") == {"#A": [1.0], 'B, "b"': [2.0]}
+
+
+def test_folders_patterns_and_several_files_are_one_table(tmp_path):
+    for i, day in enumerate(("mo", "tu")):
+        folder = tmp_path / "logs" / f"day={day}"
+        folder.mkdir(parents=True)
+        (folder / "x.csv").write_text(f"site,ms\nA,{i}\nB,{i + 5}\n")
+    expected = {"A": [0.0, 1.0], "B": [5.0, 6.0]}
+    files = sorted(map(str, (tmp_path / "logs").rglob("*.csv")))
+    for source in (tmp_path / "logs", str(tmp_path / "logs" / "*" / "*.csv"), files):
+        assert tapes(source, "site", "ms") == expected
+    assert tapes(tmp_path / "logs", "day", "ms") == {"mo": [0.0, 5.0], "tu": [1.0, 6.0]}
+    (tmp_path / "logs" / "day=mo" / "x.csv").write_text("ms;site\n0;A\n5;B\n")  # another order and separator
+    assert tapes(tmp_path / "logs", "site", "ms") == expected
+    (tmp_path / "logs" / "day=mo" / "x.csv").write_text("who,ms\nann,3\n")
+    with pytest.raises(InvalidArgument, match=r"'x.csv' has no column 'site', which other files have"):
+        tapes(tmp_path / "logs", "site", "ms")
+    with pytest.raises(InvalidArgument, match="no file fits"):
+        tapes(str(tmp_path / "*.parquet"), "site", "ms")
+
+
+def test_parquet_files_of_a_folder_lose_nothing(tmp_path):
+    """Whole numbers in one file do not round those of another, and a column that lacks is not missing readings."""
+    parquet.write_table(pa.table({"site": ["A", "B"], "ms": [1, 2]}), tmp_path / "a.parquet")
+    parquet.write_table(pa.table({"ms": [1.5, 2.5], "site": ["A", "B"]}), tmp_path / "b.parquet")
+    assert tapes(tmp_path, "site", "ms") == {"A": [1.0, 1.5], "B": [2.0, 2.5]}
+    parquet.write_table(pa.table({"site": ["A", "B"]}), tmp_path / "c.parquet")
+    with pytest.raises(InvalidArgument, match=r"'c.parquet' has no column 'ms'"):
+        tapes(tmp_path, "site", "ms")
+    (tmp_path / "c.parquet").rename(tmp_path / "c.csv")
+    with pytest.raises(InvalidArgument, match=r"'a.parquet' is parquet; give files of one kind"):
+        tapes(tmp_path, "site", "ms")
+
+
+def test_parquet_of_every_type(tmp_path):
+    columns = {
+        "numbers": [1.5, np.inf, -0.0],
+        "missing": [None, np.nan, 3.0],
+        "large": [2**63 - 1, 2**53 + 1, None],
+        "unsigned": pa.array([2**64 - 1, 3, 4], pa.uint64()),
+        "single": pa.array([0.5, None, 2], pa.float32()),
+        "booleans": [True, None, False],
+        "decimals": pa.array([1, 2, 3]).cast(pa.decimal128(21, 2)),
+    }
+    for name, column in columns.items():
+        table = pa.table({"arm": ["A"] * 3, "x": column})
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
+        expected = [None if x is None or np.isnan(float(x)) else float(x) for x in table["x"].to_pylist()]
+        assert tapes(tmp_path / f"{name}.parquet", "arm", "x")["A"] == expected
+    for column in (
+        pa.array([1, 2], pa.timestamp("s")),
+        [[1], [2]],
+        ["1", "b"],
+    ):
+        parquet.write_table(pa.table({"arm": ["A", "B"], "x": column}), tmp_path / "wrong.parquet")
+        with pytest.raises(InvalidArgument, match="row 1 of column 'x'"):
+            tapes(tmp_path / "wrong.parquet", "arm", "x")
+    parquet.write_table(pa.table({"arm": [[1], [2]], "x": [1, 2]}), tmp_path / "nested.parquet")
+    with pytest.raises(InvalidArgument, match="column 'arm' must hold names, but its type is"):
+        tapes(tmp_path / "nested.parquet", "arm", "x")
+    rows = {"a": [{"arm": "X", "x": 7}] * 2, "a.arm": ["B", "A"], "a.x": [1.0, 2.0]}
+    parquet.write_table(pa.table(rows), tmp_path / "dots.parquet")
+    assert tapes(tmp_path / "dots.parquet", "a.arm", "a.x") == {"B": [1.0], "A": [2.0]}
+
+
+def test_a_damaged_page_of_parquet_is_an_error_and_the_next_file_is_read(tmp_path):
+    rows = {"arm": ["A", "B"] * 500, "x": np.random.default_rng(0).normal(size=1000)}
+    parquet.write_table(pa.table(rows), tmp_path / "a.parquet", compression="zstd")
+    content = bytearray((tmp_path / "a.parquet").read_bytes())
+    content[4:40] = bytes(36)
+    (tmp_path / "b.parquet").write_bytes(content)
+    with pytest.raises(InvalidArgument, match="cannot be read"):
+        tapes(tmp_path / "b.parquet", "arm", "x")
+    assert len(tapes(tmp_path / "a.parquet", "arm", "x")["A"]) == 500
+
+
+def test_a_query_reads_a_database_or_a_file(tmp_path):
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        connection.execute("CREATE TABLE visits AS SELECT 'AB'[1 + i % 2] AS site, i AS ms FROM range(6) t(i)")
+    query = "select * from visits where ms > 1"
+    for address in (tmp_path / "shop.duckdb", f"duckdb://{tmp_path / 'shop.duckdb'}"):
+        assert tapes(address, "site", "ms", query=query) == {"A": [2.0, 4.0], "B": [3.0, 5.0]}
+    with pytest.raises(InvalidArgument, match="is a database; say which rows to analyze: query="):
+        tapes(tmp_path / "shop.duckdb", "site", "ms")
+    with pytest.raises(InvalidArgument, match="cannot be read: Table with name gone"):
+        tapes(tmp_path / "shop.duckdb", "site", "ms", query="select * from gone")
+    (tmp_path / "a.csv").write_text("site,ms\nA,306k\nB,2k\n")
+    query = "select site, replace(ms, 'k', '')::double * 1000 as ms from data"
+    assert tapes(tmp_path / "a.csv", "site", "ms", query=query) == {"A": [306000.0], "B": [2000.0]}
+    ended = truearm("analyze", tmp_path / "a.csv", "--arm", "site", "--value", "ms", "--query", query)
+    assert ended.returncode == 3, ended.stderr
+    with pytest.raises(InvalidArgument, match="query is for files and databases"):
+        tapes({"A": [1]}, query=query)
+    with pytest.raises(InvalidArgument, match="is not on this computer"):
+        tapes("s3://bucket/a.parquet", "site", "ms")
+
+
+def test_an_excel_sheet_with_a_cell_far_away_is_refused_at_once(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(["A", "B"])
+    book.active.append([1, 2])
+    book.save(tmp_path / "a.xlsx")
+    assert tapes(tmp_path / "a.xlsx") == {"A": [1.0], "B": [2.0]}
+    for row, cell in ((99_999_999, "A99999999"), (1_048_576, "XFD1048576")):
+        with zipfile.ZipFile(tmp_path / "a.xlsx") as old, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as new:
+            for name in old.namelist():
+                content = old.read(name)
+                if name.startswith("xl/worksheets/"):
+                    far = f'<row r="{row}"><c r="{cell}"><v>3</v></c></row></sheetData>'
+                    content = content.replace(b"</sheetData>", far.encode())
+                new.writestr(name, content)
+        with pytest.raises(InvalidArgument, match=r"has a cell in row .* which no workbook fills"):
+            tapes(tmp_path / "b.xlsx")
+
+
+def test_files_read_at_once_do_not_see_each_other(tmp_path):
+    for i in range(6):
+        (tmp_path / f"{i}.csv").write_text("arm,x\n" + "".join(f"A,{x + i}\nB{i},{x}\n" for x in range(50)))
+    names = [tmp_path / f"{i}.csv" for i in range(6)]
+    one_by_one = [tapes(name, "arm", "x") for name in names]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda name: tapes(name, "arm", "x"), names * 3)) == one_by_one * 3
+
+
+def test_the_settings_of_other_connections_are_left_alone(tmp_path):
+    write(tmp_path / "a.parquet", ROWS)
+    tapes(tmp_path / "a.parquet", "site", "ms")
+    assert duckdb.sql("SELECT current_setting('disabled_optimizers')").fetchall() == [("",)]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "json", "parquet"])
+def test_standard_input_is_known_by_its_beginning(tmp_path, ending):
+    rows = {"site": ["A", "B"] * 40, "ms": [float(i % 2 * 100 + i) for i in range(80)]}
+    content = write(tmp_path / f"a.{ending}", rows).read_bytes()
+    command = [sys.executable, "-m", "truearm", "analyze", "-", "--arm", "site", "--value", "ms"]
+    for text in (content, gzip.compress(content)):
+        ended = subprocess.run(command, input=text, capture_output=True, check=False, timeout=120)
+        assert (ended.returncode, ended.stdout.split(b":")[0]) == (0, b"B has the highest median"), ended.stderr
+    for text, says in ((b"", b"standard input is empty"), (gzip.compress(b"x" * 999)[:20], b"cannot be unpacked")):
+        ended = subprocess.run(command, input=text, capture_output=True, check=False, timeout=120)
+        assert ended.returncode == 2
+        assert says in ended.stderr
+
+
+def test_a_wide_file_may_name_its_rounds(tmp_path):
+    (tmp_path / "a.csv").write_text("item,A,B\nq1,1,5\nq2,,6\nq3,3,7\n")
+    assert tapes(tmp_path / "a.csv", round="item") == {"A": [1.0, None, 3.0], "B": [5.0, 6.0, 7.0]}
+    (tmp_path / "a.csv").write_text("A,B\n1,5\n,6\n3,\n")
+    assert tapes(tmp_path / "a.csv", round="rows") == {"A": [1.0, None, 3.0], "B": [5.0, 6.0, None]}
+    with pytest.raises(InvalidArgument, match="round='rows' is for a wide table"):
+        tapes(tmp_path / "a.csv", "A", "B", round="rows")
+
+
+def test_a_wide_file_of_many_columns(tmp_path):
+    values = np.random.default_rng(0).normal(size=(30, 300)).round(3)
+    rows = [[str(x) for x in row] for row in values]
+    rows[3][7], rows[29][9], rows[4][200] = "NA", "", "inf"
+    names = [f"c{i}" for i in range(300)]
+    (tmp_path / "a.csv").write_text("\n".join(",".join(row) for row in [names, *rows]))
+    found = ta.analyze(tmp_path / "a.csv").readings
+    assert np.isnan(found["c7"][3])
+    assert (found["c9"].size, found["c200"][4]) == (29, np.inf)
+    assert all((found[name] == values[:, i]).all() for i, name in enumerate(names) if i not in (7, 9, 200))
+    rows[5][250] = "fast"
+    (tmp_path / "a.csv").write_text("\n".join(",".join(row) for row in [names, *rows]))
+    with pytest.raises(InvalidArgument, match="row 6 of column 'c250' must be a number, but got 'fast'"):
+        tapes(tmp_path / "a.csv")
