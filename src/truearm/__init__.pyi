@@ -43,8 +43,5 @@ from .study import Study as Study
 from .suites import suite as suite
 from .timing import time as time
 from .verification import verify as verify
-from .world.lazy import count as count
-from .world.tables import read_counts as read_counts
-from .world.tables import write_counts as write_counts
 
 __version__: str
