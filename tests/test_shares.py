@@ -451,3 +451,8 @@ def test_the_limit_that_decides_pays_for_all_that_were_tried():
     least = 3 * math.exp(-Judge.of(Problem(arms=("A", "B"), at_least=1), split).against(1).log_value)
     found = [deciding_limit(Problem(arms=("A", "B"), delta=near * least), marks) for near in (0.99, 1.01)]
     assert found == [None, 4.0]
+
+
+def test_arms_that_move_together_are_not_compared_by_shares():
+    with pytest.raises(InvalidArgument, match="dependent_arms=True cannot be combined with at_least=1"):
+        ta.analyze({"A": [1, 0], "B": [0, 1]}, at_least=1, dependent_arms=True)

@@ -496,6 +496,9 @@ class Problem:
         if relative or amount >= 1:
             msg = f"tolerance of a share is in points, but got {points}; write 0.02 for two points of a hundred"
             raise InvalidArgument(msg, "tolerance", points)
+        if self.dependent_arms:
+            msg = f"dependent_arms=True cannot be combined with {name}={limit:g}; compare in rounds, or remove it"
+            raise InvalidArgument(msg, "dependent_arms", self.dependent_arms)
         if self.handicap is not None:
             msg = f"handicap is an amount of the readings, but {share} compares shares; use tolerance"
             raise InvalidArgument(msg, "handicap", self.handicap.arm)

@@ -277,7 +277,7 @@ OPTIONS = [
     {"tolerance": np.float64(0.5), "delta": np.float32(0.01), "quantile": np.float32(0.75)},
     {"between": (0, math.inf)},
     {"between": (-math.inf, np.int64(9))},
-    {"at_most": np.int64(200), "dependent_arms": np.bool_(True)},
+    {"at_most": np.int64(200)},
     {"max_pulls": np.int64(50), "seed": np.int32(3)},
     {"policy": "lucb", "regularity": None},
     {"policy": ta.policies.by_name("toptwo"), "goal": "min"},

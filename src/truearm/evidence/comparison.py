@@ -54,7 +54,7 @@ def is_better(
     dependent_arms: bool = False,
     between: tuple[float, float] | None = None,
 ) -> Comparison:
-    """Tell whether the true quantile of x is better than that of y, under contamination.
+    """Return whether the true quantile of x is better than that of y, under contamination.
 
     A two-sample test without assumptions on the laws. It errs with probability at most delta: in the
     sequential design however often it is repeated while readings arrive, in the fixed design once.

@@ -263,7 +263,7 @@ class Judge:
         trust
             What to compute it at instead of the declared contamination.
         enough
-            For callers who only ask whether the evidence reaches this, as in `search.least`.
+            For callers that only ask whether the evidence reaches this, as in `search.least`.
         """
         query = Query(self.design, enough=enough)
         bets = self.rivals(judged, closed=closed)

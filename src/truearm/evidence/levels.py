@@ -84,7 +84,7 @@ def threshold(k: int, delta: float, rule: Rule) -> float:
     rule
         "pooled": one e-process per arm, causal adversary. "causal", "clairvoyant", "dependent": pairs of
         arms, under an adversary blind to the future, one that sees it, and arms that move together besides.
-        "fixed": pairs of arms whose numbers of readings were chosen in advance. "paired": who wins side by side.
+        "fixed": pairs of arms whose numbers of readings were chosen in advance. "paired": wins side by side.
     """
     check_delta(delta)
     rivals = max(1, check_count("k", k) - 1)
@@ -132,7 +132,7 @@ def rule_for(
     adversary
         Whose bad readings are allowed for; None for the declared one.
     ordered
-        Whether it is known who was followed when, which the pooled rule needs (evidence T5).
+        Whether it is known which arm was followed when, which the pooled rule needs (evidence T5).
     """
     if problem.rounds:
         return "paired"  # extensions E1: one stream per pair, whatever the adversary sees

@@ -187,7 +187,7 @@ def least(
     near
         A place near the minimum, if one is known: saves time, never changes the value.
     enough
-        For callers who only ask whether the evidence reaches this: the value returned is then on the right side
+        For callers that only ask whether the evidence reaches this: the value returned is then on the right side
         of it, found sooner, and need not be the minimum.
     accuracy
         How much may be lost, in nats, and relative from 1 nat on.

@@ -38,7 +38,7 @@ class Query(NamedTuple):
     near: float = math.nan
     """A place near the minimum on the scale of `Evidence.at`: saves time, never changes the value."""
     enough: float | None = None
-    """For callers who only ask whether the evidence reaches this, as in `search.least`."""
+    """For callers that only ask whether the evidence reaches this, as in `search.least`."""
     times: float = 1.0
     """As if every reading had come this many times: a forecast, not evidence, unless it is 1."""
     rough: bool = False

@@ -14,7 +14,7 @@ from truearm.evidence.judge import Breakdown, Judge
 Relation = NDArray[np.bool_]
 """Whether the row's arm is better than the column's."""
 
-MAX_SEARCHES = 20_000  # pairs: seconds; those left then count as not claimed
+MAX_SEARCHES = 100_000  # pairs: half a minute; those left then count as not claimed
 
 
 class Order(NamedTuple):
