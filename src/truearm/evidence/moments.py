@@ -23,7 +23,7 @@ def spread(sample: Sample, ranks: tuple[int, int]) -> Interval:
 
 
 def _runs(sample: Sample, rank: int, center: Interval, *, wide: bool) -> tuple[Floats, Floats]:
-    """Return both ends of runs of `rank` neighbors; for bucket counts the narrowest that certainly, or possibly, hold as many."""
+    """Return both ends of runs of `rank` neighbors; `wide` runs of buckets certainly hold that many readings."""
     if sample.buckets is None:
         return _windows(sample.values, rank, center)
     lows, (highs, ends, _, _) = sample.values, sample.buckets
